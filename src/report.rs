@@ -1,0 +1,1 @@
+//! What the webhook tells the world about its decisions.
