@@ -1,1 +1,5 @@
 //! What the webhook tells the world about its decisions.
+
+mod decision;
+
+pub use decision::{Decision, DecisionFinding};

@@ -1,0 +1,74 @@
+//! The command line: one file a subcommand.
+//!
+//! Exit codes: 0 fine, 1 a finding (a review refused), 2 could not run.
+
+mod replay;
+mod review;
+mod table;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Enforces safe release transitions: a Kubernetes admission webhook for Helm, Flux, Sveltos and OLM.
+#[derive(Debug, Parser)]
+#[command(name = "interlock", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Review(review::Arguments),
+    Replay(replay::Arguments),
+}
+
+/// Which policy to judge by.
+#[derive(Debug, Args)]
+struct Policies {
+    /// Directory with cluster.yaml; without it the policy that is shipped with this binary
+    #[arg(long, value_name = "DIR", env = "INTERLOCK_POLICIES")]
+    policies: Option<PathBuf>,
+}
+
+/// How to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
+}
+
+/// What a command found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Finding {
+    Nothing,
+    Something,
+}
+
+/// Runs the command line and tells the exit code.
+#[must_use]
+pub fn main() -> ExitCode {
+    // clap exits by itself with 2 on a wrong command line, and with 0 after --help.
+    let command = Cli::parse().command;
+    let result = match command {
+        Command::Review(arguments) => review::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
+    };
+    match result {
+        Ok(Finding::Nothing) => ExitCode::SUCCESS,
+        Ok(Finding::Something) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("interlock: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// A runtime for commands that only await what is ready.
+fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(future)
+}

@@ -1,0 +1,52 @@
+//! `interlock review`: judges one review from a file.
+
+use std::fs;
+use std::io::{Read, Write, stdin, stdout};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use super::{Finding, Output, Policies, block_on, table};
+use crate::replay::Replay;
+
+/// Judge one AdmissionReview from a file, in an empty cluster
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// A file with an AdmissionReview, or - for standard input
+    file: PathBuf,
+    /// How to print
+    #[arg(short, long, value_enum, default_value = "table")]
+    output: Output,
+    #[command(flatten)]
+    policies: Policies,
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+    let text = read(&arguments.file).with_context(|| format!("failed to read {}", arguments.file.display()))?;
+    let mut replay = Replay::new(arguments.policies.policies.as_deref(), false)?;
+    let replayed = block_on(async { Ok(replay.line(1, &text).await?) })?;
+    let Some(replayed) = replayed.first() else { anyhow::bail!("{} holds no review", arguments.file.display()) };
+    match arguments.output {
+        Output::Json => writeln!(stdout(), "{}", serde_json::to_string(replayed)?)?,
+        Output::Table => {
+            let mut table = table::table(&["verdict", "rule", "why"]);
+            if replayed.violations.is_empty() {
+                table.add_row([table::verdict(true)]);
+            }
+            for violation in &replayed.violations {
+                table.add_row([table::verdict(replayed.allowed), violation.rule.into(), violation.message.as_str().into()]);
+            }
+            writeln!(stdout(), "{table}")?;
+        }
+    }
+    Ok(if replayed.allowed { Finding::Nothing } else { Finding::Something })
+}
+
+fn read(file: &Path) -> std::io::Result<String> {
+    if file == Path::new("-") {
+        let mut text = String::new();
+        stdin().read_to_string(&mut text)?;
+        return Ok(text);
+    }
+    fs::read_to_string(file)
+}

@@ -1,0 +1,23 @@
+//! Tables for people: at most 100 columns, colours only on a terminal.
+
+use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::{Cell, Color, ContentArrangement, Table};
+
+/// The widest that a table gets.
+const WIDTH: u16 = 100;
+
+/// An empty table under a heading.
+pub(super) fn table(heading: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic).set_header(heading);
+    let narrower = table.width().is_none_or(|width| width > WIDTH);
+    if narrower {
+        table.set_width(WIDTH);
+    }
+    table
+}
+
+/// `allowed` or `DENIED`, coloured where there are colours.
+pub(super) fn verdict(allowed: bool) -> Cell {
+    if allowed { Cell::new("allowed").fg(Color::Green) } else { Cell::new("DENIED").fg(Color::Red) }
+}

@@ -1,0 +1,113 @@
+//! Takes one review through the core: the only place where the pure steps and the world meet.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use tokio::time::{Instant, timeout_at};
+
+use crate::budget::Budget;
+use crate::facts::{Facts, Objects};
+use crate::mode::{self, Outcome};
+use crate::policy::Policy;
+use crate::report::Decision;
+use crate::review::{BadReview, Patch, Request};
+use crate::rules::{Kind, RuleId, Step, Violation, decide};
+use crate::stamp;
+use crate::world::{Answer, Evidence, World};
+
+/// Judges reviews by a policy, asking a world what it needs to know.
+pub struct Judge {
+    policy: ArcSwap<Policy>,
+    world: Arc<dyn World>,
+    decodes: Arc<Budget>,
+}
+
+/// What came of a review.
+pub struct Verdict {
+    /// For the reply.
+    pub outcome: Outcome,
+    /// For everybody else.
+    pub decision: Decision,
+}
+
+impl Judge {
+    /// A judge; `decodes` bounds the memory of record bodies that are inflated at once.
+    #[must_use]
+    pub fn new(policy: Policy, world: Arc<dyn World>, decodes: Arc<Budget>) -> Self {
+        Self { policy: ArcSwap::from_pointee(policy), world, decodes }
+    }
+
+    /// Judges a request at a moment, answering by a deadline.
+    ///
+    /// # Errors
+    /// When the objects of the request do not read.
+    pub async fn validate(
+        &self,
+        request: &Request<'_>,
+        now: Timestamp,
+        deadline: Instant,
+    ) -> Result<Verdict, BadReview> {
+        let started = Instant::now();
+        let objects = Objects::read(request)?;
+        let sealed = objects.seal(request.operation);
+        let granted = timeout_at(deadline, self.decodes.grant(sealed.inflated_size())).await;
+        let bodies = if granted.is_ok() { sealed.open() } else { sealed.unread() };
+        let facts = Facts::of(request, &objects, &bodies);
+        let policy = self.policy.load();
+        let violations = match granted {
+            Ok(_) => self.settle(&facts, &policy, now, deadline).await,
+            Err(_) => vec![overloaded()],
+        };
+        let creates = matches!(&facts.record, Some((_, change)) if change.is_creation());
+        let outcome = mode::apply(&policy, creates, violations);
+        let decision = Decision::of(request, &facts, &outcome, started.elapsed());
+        Ok(Verdict { outcome, decision })
+    }
+
+    /// The stamps that a request must be given.
+    ///
+    /// # Errors
+    /// When the objects of the request do not read.
+    pub async fn mutate(
+        &self,
+        request: &Request<'_>,
+        now: Timestamp,
+        deadline: Instant,
+    ) -> Result<Option<Patch>, BadReview> {
+        let objects = Objects::read(request)?;
+        let sealed = objects.seal(request.operation);
+        let granted = timeout_at(deadline, self.decodes.grant(sealed.inflated_size())).await;
+        // Without its body a record is still stamped with holder and start.
+        let bodies = if granted.is_ok() { sealed.open() } else { sealed.unread() };
+        Ok(stamp::stamp(&Facts::of(request, &objects, &bodies), now))
+    }
+
+    /// Asks the rules, and the world for what they ask, until they have spoken.
+    async fn settle(&self, facts: &Facts<'_>, policy: &Policy, now: Timestamp, deadline: Instant) -> Vec<Violation> {
+        let mut evidence = Evidence::default();
+        loop {
+            match decide(facts, policy, &evidence, now) {
+                Step::Done(violations) => return violations,
+                Step::Ask(query) => {
+                    let answer = timeout_at(deadline, self.world.answer(&query)).await;
+                    let answer = answer.unwrap_or_else(|_| {
+                        Answer::Unavailable("the API server did not answer within the time of the review".to_owned())
+                    });
+                    evidence.add(query, answer);
+                }
+            }
+        }
+    }
+}
+
+/// Stands for every rule when the bodies could not be read in time.
+fn overloaded() -> Violation {
+    Violation {
+        rule: RuleId::RecordIntegrity,
+        kind: Kind::Undecided,
+        sentence: "The record could not be read in time: too many large records are being judged.".to_owned(),
+        way_out: "Try again.".to_owned(),
+        pointers: Vec::new(),
+    }
+}

@@ -1,0 +1,166 @@
+//! From violations and modes to the outcome of a review.
+
+use crate::policy::{Mode, OnUndecided, Policy};
+use crate::rules::{Kind, Violation};
+
+/// The longest warning that the API server hands on whole, in characters.
+const WARNING_LENGTH: usize = 120;
+
+/// A violation with what the policy makes of it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// What a rule found.
+    pub violation: Violation,
+    /// The mode of that rule.
+    pub mode: Mode,
+    /// Whether this one refuses the request.
+    pub refuses: bool,
+}
+
+/// What becomes of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Whether it is admitted.
+    pub allowed: bool,
+    /// 200, or 403.
+    pub code: u16,
+    /// Why it is refused; empty otherwise.
+    pub message: String,
+    /// For the user, at most 120 characters each.
+    pub warnings: Vec<String>,
+    /// For the audit log of the API server.
+    pub audit: Vec<(&'static str, String)>,
+    /// Every violation, whatever became of it.
+    pub judged: Vec<Judged>,
+}
+
+impl Outcome {
+    /// The violations that refuse the request.
+    pub fn refusals(&self) -> impl Iterator<Item = &Judged> {
+        self.judged.iter().filter(|judged| judged.refuses)
+    }
+}
+
+/// Applies the modes of a policy. `creates_record` decides what becomes of an undecided rule without a setting: a record's
+/// CREATE is the one clean gate, every other write is admitted.
+#[must_use]
+pub fn apply(policy: &Policy, creates_record: bool, violations: Vec<Violation>) -> Outcome {
+    let default = if creates_record { OnUndecided::Deny } else { OnUndecided::Allow };
+    let judged: Vec<Judged> = violations
+        .into_iter()
+        .map(|violation| {
+            let settings = policy.rule(violation.rule);
+            let decided = violation.kind == Kind::Refused;
+            let denies = decided || settings.on_undecided.unwrap_or(default) == OnUndecided::Deny;
+            Judged { mode: settings.mode, refuses: settings.mode == Mode::Enforce && denies, violation }
+        })
+        .filter(|judged| judged.mode != Mode::Off)
+        .collect();
+    let message = judged.iter().filter(|judged| judged.refuses).map(|judged| judged.violation.message());
+    let message = message.collect::<Vec<_>>().join(" ");
+    let warned = judged.iter().filter(|judged| !judged.refuses && judged.mode != Mode::Audit);
+    let warnings = warned.flat_map(|judged| wrapped(&judged.violation.message())).collect();
+    let allowed = message.is_empty();
+    let audit = judged.first().map(|_| ("violations", summary(&judged)));
+    Outcome {
+        allowed,
+        code: if allowed { 200 } else { 403 },
+        message,
+        warnings,
+        audit: audit.into_iter().collect(),
+        judged,
+    }
+}
+
+/// `rule=mode` of every violation, for the audit annotation.
+fn summary(judged: &[Judged]) -> String {
+    let item = |judged: &Judged| {
+        let undecided = if judged.violation.kind == Kind::Undecided { "(undecided)" } else { "" };
+        format!("{}={}{undecided}", judged.violation.rule, judged.mode.as_str())
+    };
+    judged.iter().map(item).collect::<Vec<_>>().join(",")
+}
+
+/// Breaks a message at spaces into warnings of bounded length.
+fn wrapped(message: &str) -> Vec<String> {
+    const HEAD: &str = "interlock: ";
+    let mut lines = Vec::new();
+    let mut line = HEAD.to_owned();
+    for word in message.split_whitespace() {
+        let fits = line.chars().count() + 1 + word.chars().count() <= WARNING_LENGTH;
+        if !fits && line.len() > HEAD.len() {
+            lines.push(std::mem::replace(&mut line, HEAD.to_owned()));
+        }
+        if line.len() > HEAD.len() {
+            line.push(' ');
+        }
+        line.extend(word.chars().take(WARNING_LENGTH - HEAD.len()));
+    }
+    lines.push(line);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::rules::RuleId;
+
+    fn policy(mode: &str, on_undecided: &str) -> Policy {
+        let text = format!(
+            "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nrules:\n  revision-order: {{mode: {mode}{on_undecided}}}\n"
+        );
+        Policy::parse(&text, Path::new("test")).unwrap()
+    }
+
+    fn violation(kind: Kind) -> Violation {
+        Violation {
+            rule: RuleId::RevisionOrder,
+            kind,
+            sentence: "It is so.".into(),
+            way_out: "Do this.".into(),
+            pointers: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn every_mode_with_every_kind_of_violation() {
+        // (mode, setting, kind, is it a record's CREATE) -> (allowed, warned, judged)
+        let deny = ", onUndecided: deny";
+        let allow = ", onUndecided: allow";
+        for (mode, setting, kind, creates, wanted) in [
+            ("enforce", "", Kind::Refused, false, (false, false, 1)),
+            ("warn", "", Kind::Refused, true, (true, true, 1)),
+            ("audit", "", Kind::Refused, true, (true, false, 1)),
+            ("'off'", "", Kind::Refused, true, (true, false, 0)),
+            ("enforce", "", Kind::Undecided, true, (false, false, 1)),
+            ("enforce", "", Kind::Undecided, false, (true, true, 1)),
+            ("enforce", deny, Kind::Undecided, false, (false, false, 1)),
+            ("enforce", allow, Kind::Undecided, true, (true, true, 1)),
+            ("warn", deny, Kind::Undecided, true, (true, true, 1)),
+            ("audit", deny, Kind::Undecided, true, (true, false, 1)),
+            ("'off'", deny, Kind::Undecided, true, (true, false, 0)),
+        ] {
+            let outcome = apply(&policy(mode, setting), creates, vec![violation(kind)]);
+            let got = (outcome.allowed, !outcome.warnings.is_empty(), outcome.judged.len());
+            assert_eq!(got, wanted, "{mode}{setting} {kind:?} creates={creates}");
+            assert_eq!(outcome.code, if outcome.allowed { 200 } else { 403 });
+            assert_eq!(outcome.audit.len(), outcome.judged.len());
+        }
+    }
+
+    #[test]
+    fn no_violation_is_an_admission_without_a_word() {
+        let outcome = apply(&policy("enforce", ""), true, Vec::new());
+        assert!(outcome.allowed && outcome.warnings.is_empty() && outcome.audit.is_empty());
+    }
+
+    #[test]
+    fn warnings_are_cut_at_spaces_and_never_too_long() {
+        let text = format!("{} {}", "word ".repeat(60), "x".repeat(300));
+        let lines = wrapped(&text);
+        assert!(lines.len() > 3);
+        assert!(lines.iter().all(|line| line.chars().count() <= WARNING_LENGTH && line.starts_with("interlock: ")));
+    }
+}

@@ -1,0 +1,85 @@
+//! What a policy says of a rule.
+
+use jiff::SignedDuration;
+use serde::Deserialize;
+
+/// How a rule is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Refuses.
+    #[default]
+    Enforce,
+    /// Admits with a warning that kubectl and helm show.
+    Warn,
+    /// Admits silently; the decision is logged and counted.
+    Audit,
+    /// Is not evaluated.
+    Off,
+}
+
+impl Mode {
+    /// As policies spell it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Enforce => "enforce",
+            Self::Warn => "warn",
+            Self::Audit => "audit",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// What an enforced rule does when it could not learn what it needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnUndecided {
+    /// Refuse, with the reason.
+    Deny,
+    /// Admit, with a warning.
+    Allow,
+}
+
+/// The settings that every rule has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RuleSettings {
+    /// How it is applied.
+    pub mode: Mode,
+    /// `None`: refuse the CREATE of a record, admit everything else.
+    pub on_undecided: Option<OnUndecided>,
+}
+
+/// The settings of `pending-recovery`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recovery {
+    /// An operation older than this, by the server's clock, counts as stuck.
+    pub stale_after: SignedDuration,
+    /// Whether a rollback may be started over an operation in flight.
+    pub rollback: RollbackWay,
+    /// Closes rollback altogether: over an operation in flight, and for people over a failed record.
+    pub roll_forward_only: bool,
+}
+
+impl Default for Recovery {
+    fn default() -> Self {
+        Self {
+            // Three times helm's default timeout, which is per hook and per wait and is stored nowhere.
+            stale_after: SignedDuration::from_mins(15),
+            rollback: RollbackWay::WhenStale,
+            roll_forward_only: false,
+        }
+    }
+}
+
+/// When a rollback may be started over an operation in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RollbackWay {
+    /// Never.
+    Never,
+    /// Once the operation is stale.
+    WhenStale,
+    /// At any time, as Helm does without us.
+    Always,
+}

@@ -1,0 +1,14 @@
+//! Helm's model of a release: names, revisions, statuses and their transitions, records and how they are stored.
+
+pub mod history;
+pub mod manifest;
+pub mod name;
+pub mod record;
+pub mod status;
+pub mod storage;
+
+pub use history::{Entry, History};
+pub use name::{RecordName, ReleaseName, Revision};
+pub use record::{DecodeError, Record};
+pub use status::Status;
+pub use storage::{Storage, Stored};

@@ -1,0 +1,74 @@
+//! The other records of a release, by their metadata.
+
+use jiff::Timestamp;
+
+use super::{Revision, Status};
+use crate::stamp::Stamps;
+
+/// One record of a release, as far as its metadata tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The object's name.
+    pub name: String,
+    /// The object's uid, empty where unknown: two lives of a release may use one name.
+    pub uid: String,
+    /// From the label `version`.
+    pub revision: Revision,
+    /// From the label `status`.
+    pub status: Status,
+    /// The server's clock at creation.
+    pub created: Option<Timestamp>,
+    /// The server's clock at the last write that managedFields remember.
+    pub written: Option<Timestamp>,
+    /// What the mutating half wrote when the operation started.
+    pub stamps: Stamps,
+}
+
+impl Entry {
+    /// When the operation that this record is in started, by the server's clock.
+    ///
+    /// A pending record is created by its operation. An uninstall starts on a record that may be months old: its stamp
+    /// tells, and where that was lost the last write does, which can only make the operation look younger.
+    #[must_use]
+    pub fn started(&self) -> Option<Timestamp> {
+        if self.status == Status::Uninstalling {
+            return self.stamps.started().or(self.written).or(self.created);
+        }
+        self.created
+    }
+}
+
+/// The records of one release in one storage, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct History(Vec<Entry>);
+
+impl History {
+    /// Orders the records by revision.
+    #[must_use]
+    pub fn new(mut entries: Vec<Entry>) -> Self {
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.revision));
+        Self(entries)
+    }
+
+    /// The record with the highest revision.
+    #[must_use]
+    pub fn newest(&self) -> Option<&Entry> {
+        self.0.first()
+    }
+
+    /// The deployed record with the highest revision: the one that Helm upgrades from.
+    #[must_use]
+    pub fn newest_deployed(&self) -> Option<&Entry> {
+        self.0.iter().find(|entry| entry.status == Status::Deployed)
+    }
+
+    /// The records above a revision, newest first.
+    pub fn above(&self, revision: Revision) -> impl Iterator<Item = &Entry> {
+        self.0.iter().take_while(move |entry| entry.revision > revision)
+    }
+
+    /// The records below a revision, newest first.
+    pub fn below(&self, revision: Revision) -> impl Iterator<Item = &Entry> {
+        self.0.iter().filter(move |entry| entry.revision < revision)
+    }
+}

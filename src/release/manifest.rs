@@ -1,0 +1,108 @@
+//! The workloads that a record's manifest names.
+
+use serde::Deserialize;
+
+use crate::world::WorkloadKind;
+
+/// A workload by kind, namespace and name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkloadRef {
+    /// Its kind.
+    pub kind: WorkloadKind,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Object {
+    kind: String,
+    metadata: Metadata,
+    items: Vec<Object>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    name: String,
+    namespace: Option<String>,
+}
+
+/// The Deployments, StatefulSets and DaemonSets of a manifest; `namespace` is where objects without one go.
+///
+/// Helm stores YAML documents; OLM stores JSON documents one after another without a separator.
+///
+/// # Errors
+/// When a document that mentions such a kind does not read.
+pub fn workloads(manifest: &str, namespace: &str) -> Result<Vec<WorkloadRef>, String> {
+    let mut found = Vec::new();
+    if manifest.trim_start().starts_with('{') {
+        for object in serde_json::Deserializer::from_str(manifest).into_iter::<Object>() {
+            collect(object.map_err(|error| error.to_string())?, namespace, &mut found);
+        }
+        return Ok(found);
+    }
+    let documents = manifest.split("\n---").filter(|document| mentions_workload(document));
+    for document in documents {
+        // The rest of a separator's line may hold a comment, and the first document starts with its own separator.
+        let document = document.trim_start_matches("---");
+        let object: Option<Object> = serde_saphyr::from_str(document).map_err(|error| error.to_string())?;
+        collect(object.unwrap_or_default(), namespace, &mut found);
+    }
+    Ok(found)
+}
+
+/// A document without the word is not worth parsing.
+fn mentions_workload(document: &str) -> bool {
+    WorkloadKind::ALL.iter().any(|kind| memchr::memmem::find(document.as_bytes(), kind.as_str().as_bytes()).is_some())
+}
+
+fn collect(object: Object, namespace: &str, found: &mut Vec<WorkloadRef>) {
+    if let Some(kind) = WorkloadKind::ALL.into_iter().find(|kind| kind.as_str() == object.kind) {
+        let own = object.metadata.namespace.filter(|own| !own.is_empty());
+        let namespace = own.unwrap_or_else(|| namespace.to_owned());
+        found.push(WorkloadRef { kind, namespace, name: object.metadata.name });
+    }
+    for item in object.items {
+        collect(item, namespace, found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(manifest: &str) -> Vec<String> {
+        let found = workloads(manifest, "shop").unwrap();
+        found.into_iter().map(|found| format!("{} {}/{}", found.kind.as_str(), found.namespace, found.name)).collect()
+    }
+
+    #[test]
+    fn yaml_documents_of_helm() {
+        let manifest = "---\n# Source: shop/templates/a.yaml\nkind: Service\nmetadata: {name: web}\n---\n# Source: b\n\
+                        apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec: {x: 1}\n--- # next\n\
+                        kind: StatefulSet\nmetadata: {name: 263e7411, namespace: db}\n";
+        assert_eq!(names(manifest), ["Deployment shop/web", "StatefulSet db/263e7411"]);
+    }
+
+    #[test]
+    fn json_documents_of_olm_without_separator() {
+        let manifest = "{\"kind\":\"Service\",\"metadata\":{\"name\":\"a\"}}\n{\"kind\":\"DaemonSet\",\"metadata\":{\"name\":\"b\"}}";
+        assert_eq!(names(manifest), ["DaemonSet shop/b"]);
+    }
+
+    #[test]
+    fn a_list_is_opened() {
+        let manifest = "kind: List\nitems:\n- kind: Deployment\n  metadata: {name: a}\n";
+        assert_eq!(names(manifest), ["Deployment shop/a"]);
+    }
+
+    #[test]
+    fn a_broken_document_is_an_error_and_an_empty_manifest_is_not() {
+        assert!(workloads("kind: Deployment\nmetadata: [\n", "shop").is_err());
+        assert_eq!(names(""), [""; 0]);
+        assert_eq!(names("# only a comment about a Deployment\n"), [""; 0]);
+    }
+}

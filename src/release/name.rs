@@ -1,0 +1,151 @@
+//! Release names, revisions, and the object name that joins them.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What every storage driver of Helm puts before release and revision.
+const PREFIX: &str = "sh.helm.release.v1.";
+
+/// The longest release name that Helm accepts, in bytes.
+const LONGEST_RELEASE: usize = 53;
+
+/// The name of a release: a lower-case DNS subdomain of at most 53 characters. Dots are allowed, so a release may be
+/// called `a.v1`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ReleaseName(String);
+
+/// Why a text is not a release name.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a release name: a lower-case DNS subdomain of at most 53 characters")]
+pub struct BadReleaseName(String);
+
+impl ReleaseName {
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for ReleaseName {
+    type Err = BadReleaseName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let label = |label: &str| {
+            !label.is_empty()
+                && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+        };
+        if text.len() <= LONGEST_RELEASE && text.split('.').all(label) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(BadReleaseName(text.chars().take(80).collect()))
+    }
+}
+
+impl fmt::Display for ReleaseName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+/// The revision of a release, counted from 1. Revisions may have gaps and, after a deletion, come again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Deserialize)]
+#[serde(transparent)]
+pub struct Revision(pub u64);
+
+impl fmt::Display for Revision {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.0)
+    }
+}
+
+impl FromStr for Revision {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+/// The object name of a record: `sh.helm.release.v1.<release>.v<revision>`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RecordName {
+    /// Which release.
+    pub release: ReleaseName,
+    /// Which revision of it.
+    pub revision: Revision,
+}
+
+/// Why an object name is not the name of a record.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadRecordName {
+    /// Not made by Helm's storage.
+    #[error("the name does not start with {PREFIX}")]
+    Prefix,
+    /// No `.v<digits>` at the end, or a number that Helm would not write.
+    #[error("the name does not end in .v<revision>")]
+    Revision,
+    /// What lies between is no release name.
+    #[error(transparent)]
+    Release(#[from] BadReleaseName),
+}
+
+impl RecordName {
+    /// Whether an object name looks like a record's, whatever follows the prefix.
+    #[must_use]
+    pub fn has_prefix(name: &str) -> bool {
+        name.starts_with(PREFIX)
+    }
+}
+
+impl FromStr for RecordName {
+    type Err = BadRecordName;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let rest = name.strip_prefix(PREFIX).ok_or(BadRecordName::Prefix)?;
+        // The last `.v`, because a release may itself be called `a.v1`.
+        let (release, digits) = rest.rsplit_once(".v").ok_or(BadRecordName::Revision)?;
+        let canonical = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
+        let revision = digits.parse().map_err(|_| BadRecordName::Revision)?;
+        if !canonical {
+            return Err(BadRecordName::Revision);
+        }
+        Ok(Self { release: release.parse()?, revision })
+    }
+}
+
+impl fmt::Display for RecordName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{PREFIX}{}.v{}", self.release, self.revision)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_dot_v_separates_the_revision() {
+        let name: RecordName = "sh.helm.release.v1.a.v1.v12".parse().unwrap();
+        assert_eq!(name.release.as_str(), "a.v1");
+        assert_eq!(name.revision, Revision(12));
+        assert_eq!(name.to_string(), "sh.helm.release.v1.a.v1.v12");
+    }
+
+    #[test]
+    fn names_that_helm_would_not_write_are_refused() {
+        use BadRecordName::{Prefix, Release, Revision};
+        assert_eq!("web".parse::<RecordName>(), Err(Prefix));
+        for bad in ["web", "web.v", "web.v1a", "web.v+1", "web.v01", "web.v0", "web.v99999999999999999999999"] {
+            assert_eq!(format!("sh.helm.release.v1.{bad}").parse::<RecordName>(), Err(Revision), "{bad}");
+        }
+        for bad in [".v1", "Web.v1", "a..b.v1", "-a.v1"] {
+            let parsed = format!("sh.helm.release.v1.{bad}").parse::<RecordName>();
+            assert!(matches!(parsed, Err(Release(_))), "{bad}: {parsed:?}");
+        }
+        assert!("a".repeat(53).parse::<ReleaseName>().is_ok());
+        assert!("a".repeat(54).parse::<ReleaseName>().is_err());
+    }
+}

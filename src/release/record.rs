@@ -1,0 +1,146 @@
+//! A record's payload: base64, gzip, JSON; read without copying what no rule needs.
+
+mod content;
+mod payload;
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::Revision;
+
+pub use content::{Difference, differences, same_source};
+pub(crate) use payload::extra_chunks;
+pub use payload::{DecodeError, INFLATE_LIMIT, Payload};
+
+/// The head of a record's body. Fields of later Helm versions are skipped.
+///
+/// Chart, config and manifest stay raw JSON: a rule that compares them compares bytes first.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Record<'b> {
+    /// The release.
+    #[serde(borrow)]
+    pub name: Cow<'b, str>,
+    /// The revision.
+    pub version: Revision,
+    /// The namespace that the release's objects go to, which need not be the record's.
+    #[serde(borrow, default)]
+    pub namespace: Cow<'b, str>,
+    /// Status and times.
+    #[serde(borrow)]
+    pub info: Info<'b>,
+    /// The chart with its templates and default values.
+    #[serde(borrow, default)]
+    chart: Option<&'b RawValue>,
+    /// The values that the user gave.
+    #[serde(borrow, default)]
+    config: Option<&'b RawValue>,
+    /// The rendered objects, hooks left out, as one JSON string.
+    #[serde(borrow, default)]
+    manifest: Option<&'b RawValue>,
+}
+
+/// `info` of a record.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Info<'b> {
+    /// The status; Helm orders and judges by this one, not by the label.
+    #[serde(borrow)]
+    pub status: Cow<'b, str>,
+    /// The client's clock when this revision was made; never changes afterwards.
+    #[serde(borrow, default)]
+    pub last_deployed: Cow<'b, str>,
+}
+
+/// Name and version of a chart.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ChartId<'b> {
+    /// For example `ingress-nginx`.
+    #[serde(borrow)]
+    pub name: Cow<'b, str>,
+    /// For example `4.11.2`.
+    #[serde(borrow)]
+    pub version: Cow<'b, str>,
+}
+
+impl ChartId<'_> {
+    /// `name-version`, as `helm list` shows it.
+    #[must_use]
+    pub fn display(&self) -> String {
+        format!("{}-{}", self.name, self.version)
+    }
+}
+
+impl<'b> Record<'b> {
+    /// Reads the head of a body.
+    ///
+    /// # Errors
+    /// When the body is not JSON, repeats a key, or lacks name, version or status.
+    pub fn read(body: &'b [u8]) -> Result<Self, DecodeError> {
+        serde_json::from_slice(body).map_err(|error| DecodeError::Json(error.to_string()))
+    }
+
+    /// The chart's name and version; empty where the record has no chart.
+    #[must_use]
+    pub fn chart_id(&self) -> ChartId<'b> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Chart<'b> {
+            #[serde(borrow)]
+            metadata: Option<ChartId<'b>>,
+        }
+        let chart = self.chart.and_then(|chart| serde_json::from_str::<Option<Chart<'b>>>(chart.get()).ok().flatten());
+        chart.and_then(|chart| chart.metadata).unwrap_or_default()
+    }
+
+    /// The manifest as text; empty where there is none.
+    #[must_use]
+    pub fn manifest(&self) -> Cow<'b, str> {
+        let text = self.manifest.and_then(|manifest| serde_json::from_str::<Option<Text<'b>>>(manifest.get()).ok());
+        text.flatten().map(|text| text.0).unwrap_or_default()
+    }
+}
+
+/// A JSON string, borrowed where it needs no unescaping.
+#[derive(Deserialize)]
+struct Text<'b>(#[serde(borrow)] Cow<'b, str>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BODY: &str = r#"{"name":"web","info":{"first_deployed":"x","status":"deployed","later":1},
+        "chart":{"metadata":{"name":"shop","version":"1.2.3"},"templates":[]},"config":{"a":1},
+        "manifest":"---\nkind: A\n","hooks":[],"version":3,"namespace":"shop","apply_method":"ssa"}"#;
+
+    #[test]
+    fn the_head_is_borrowed_and_the_rest_stays_raw() {
+        let record = Record::read(BODY.as_bytes()).unwrap();
+        assert!(matches!(record.name, Cow::Borrowed("web")));
+        assert_eq!(record.version, Revision(3));
+        assert_eq!(record.info.status, "deployed");
+        assert_eq!(record.chart_id().display(), "shop-1.2.3");
+        assert_eq!(record.manifest(), "---\nkind: A\n");
+    }
+
+    #[test]
+    fn a_record_without_chart_or_manifest_reads_as_empty() {
+        let record = Record::read(br#"{"name":"a","info":{"status":"failed"},"version":1,"chart":null}"#).unwrap();
+        assert_eq!(record.chart_id().display(), "-");
+        assert_eq!(record.manifest(), "");
+    }
+
+    #[test]
+    fn a_repeated_key_does_not_decode() {
+        let twice = BODY.replacen(r#""version":3"#, r#""version":3,"version":4"#, 1);
+        assert!(matches!(Record::read(twice.as_bytes()), Err(DecodeError::Json(_))));
+    }
+
+    #[test]
+    fn deep_json_is_skipped_without_recursion() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let body = BODY.replacen(r#""hooks":[]"#, &format!(r#""hooks":{deep}"#), 1);
+        assert!(Record::read(body.as_bytes()).is_ok());
+    }
+}

@@ -1,0 +1,242 @@
+//! The statuses of a record and every transition between them.
+//!
+//! [`TRANSITIONS`] is the whole knowledge of what Helm's actions, and the other clients that write records, do to the
+//! status of one record. Rules read it; nothing else in the crate knows an edge.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The status of a record, as Helm writes it into the label `status` and into `info.status`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Status {
+    /// Helm's start value in memory; never stored by it.
+    Unknown,
+    /// The live revision.
+    Deployed,
+    /// Uninstalled with `--keep-history`.
+    Uninstalled,
+    /// Replaced by a later revision.
+    Superseded,
+    /// The operation ended in an error, or was unlocked.
+    Failed,
+    /// An uninstall is running, or died.
+    Uninstalling,
+    /// An install is running, or died.
+    PendingInstall,
+    /// An upgrade is running, or died.
+    PendingUpgrade,
+    /// A rollback is running, or died.
+    PendingRollback,
+}
+
+/// A status that Helm does not know.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a release status")]
+pub struct BadStatus(String);
+
+impl Status {
+    /// Every status, in the order of the type.
+    pub const ALL: [Self; 9] = [
+        Self::Unknown,
+        Self::Deployed,
+        Self::Uninstalled,
+        Self::Superseded,
+        Self::Failed,
+        Self::Uninstalling,
+        Self::PendingInstall,
+        Self::PendingUpgrade,
+        Self::PendingRollback,
+    ];
+
+    /// As Helm spells it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Deployed => "deployed",
+            Self::Uninstalled => "uninstalled",
+            Self::Superseded => "superseded",
+            Self::Failed => "failed",
+            Self::Uninstalling => "uninstalling",
+            Self::PendingInstall => "pending-install",
+            Self::PendingUpgrade => "pending-upgrade",
+            Self::PendingRollback => "pending-rollback",
+        }
+    }
+
+    /// One of the three `pending-*`. `uninstalling` is not one of them.
+    #[must_use]
+    pub fn is_pending(self) -> bool {
+        matches!(self, Self::PendingInstall | Self::PendingUpgrade | Self::PendingRollback)
+    }
+
+    /// An operation holds the release: pending or uninstalling.
+    #[must_use]
+    pub fn is_in_flight(self) -> bool {
+        self.is_pending() || self == Self::Uninstalling
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Status {
+    type Err = BadStatus;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let known = Self::ALL.into_iter().find(|status| status.as_str() == text);
+        known.ok_or_else(|| BadStatus(text.chars().take(40).collect()))
+    }
+}
+
+/// What it takes for a transition to be one that a client makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// Nothing more: legitimate whoever asks.
+    Free,
+    /// A new operation: only over a release that no other operation holds.
+    NothingInFlight,
+    /// Only as helm-mapkubeapis does it: over a newest record just superseded, with nothing left deployed.
+    MappedApis,
+    /// Only while no higher revision exists: a promotion of what was overtaken makes two deployed records.
+    Newest,
+    /// Ends somebody's operation: open to its holder, to a manager over a manager's, and to anyone once it is stale.
+    Unlock,
+    /// Only while a newer rollback is pending: a rollback whose apply failed marks what it rolled over.
+    NewerRollback,
+    /// Not the newest deployed record of a live release, and not the record of a live operation.
+    Deletion,
+    /// No client does this.
+    Never,
+}
+
+/// A column or row of the table: what stood there before, or stands there after.
+pub type State = Option<Status>;
+
+use Status::{
+    Deployed, Failed, PendingInstall, PendingRollback, PendingUpgrade, Superseded, Uninstalled, Uninstalling, Unknown,
+};
+
+/// Every transition that some client makes, `None` standing for "no record"; what is not listed is [`Guard::Never`].
+///
+/// A change to the same status is always [`Guard::Free`] (hooks, tests and failure paths write a record again), and so
+/// is not listed either. Sources: the actions of Helm 3.22 and 4.3 and the traffic of helm, Flux, OLM and mapkubeapis
+/// recorded on a real API server.
+pub const TRANSITIONS: &[(State, State, Guard)] = &[
+    // A new operation writes its record before it touches an object.
+    (None, Some(PendingInstall), Guard::NothingInFlight),
+    (None, Some(PendingUpgrade), Guard::NothingInFlight),
+    (None, Some(PendingRollback), Guard::NothingInFlight),
+    // helm-mapkubeapis supersedes the newest record and creates its mapped copy as deployed.
+    (None, Some(Deployed), Guard::MappedApis),
+    // The end of an operation.
+    (Some(PendingInstall), Some(Deployed), Guard::Newest),
+    (Some(PendingUpgrade), Some(Deployed), Guard::Newest),
+    (Some(PendingRollback), Some(Deployed), Guard::Newest),
+    (Some(PendingInstall), Some(Failed), Guard::Unlock),
+    (Some(PendingUpgrade), Some(Failed), Guard::Unlock),
+    (Some(PendingRollback), Some(Failed), Guard::Unlock),
+    // A rollback whose apply failed supersedes the record it rolled over, whatever that was.
+    (Some(PendingInstall), Some(Superseded), Guard::NewerRollback),
+    (Some(PendingUpgrade), Some(Superseded), Guard::NewerRollback),
+    (Some(PendingRollback), Some(Superseded), Guard::NewerRollback),
+    (Some(Uninstalling), Some(Superseded), Guard::NewerRollback),
+    (Some(Unknown), Some(Superseded), Guard::NewerRollback),
+    // Superseded by an upgrade, a rollback, an uninstall that keeps history, mapkubeapis, or install --replace.
+    (Some(Deployed), Some(Superseded), Guard::Free),
+    (Some(Failed), Some(Superseded), Guard::Free),
+    (Some(Uninstalled), Some(Superseded), Guard::Free),
+    // SIGTERM in the instant after an install wrote `deployed`.
+    (Some(Deployed), Some(Failed), Guard::Free),
+    // An uninstall starts over any status but `uninstalled`; refusing this write would not stop it, its objects are
+    // deleted all the same.
+    (Some(Unknown), Some(Uninstalling), Guard::Free),
+    (Some(Deployed), Some(Uninstalling), Guard::Free),
+    (Some(Superseded), Some(Uninstalling), Guard::Free),
+    (Some(Failed), Some(Uninstalling), Guard::Free),
+    (Some(PendingInstall), Some(Uninstalling), Guard::Free),
+    (Some(PendingUpgrade), Some(Uninstalling), Guard::Free),
+    (Some(PendingRollback), Some(Uninstalling), Guard::Free),
+    (Some(Uninstalling), Some(Uninstalled), Guard::Free),
+    // Pruning and purging delete records of any status.
+    (Some(Unknown), None, Guard::Deletion),
+    (Some(Deployed), None, Guard::Deletion),
+    (Some(Uninstalled), None, Guard::Deletion),
+    (Some(Superseded), None, Guard::Deletion),
+    (Some(Failed), None, Guard::Deletion),
+    (Some(Uninstalling), None, Guard::Deletion),
+    (Some(PendingInstall), None, Guard::Deletion),
+    (Some(PendingUpgrade), None, Guard::Deletion),
+    (Some(PendingRollback), None, Guard::Deletion),
+];
+
+/// What it takes to go from one state to another.
+#[must_use]
+pub fn transition(from: State, to: State) -> Guard {
+    if from == to {
+        return Guard::Free;
+    }
+    let listed = TRANSITIONS.iter().find(|(before, after, _)| (*before, *after) == (from, to));
+    listed.map_or(Guard::Never, |(_, _, guard)| *guard)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_spelled_as_helm_spells_them() {
+        for status in Status::ALL {
+            assert_eq!(status.as_str().parse(), Ok(status));
+        }
+        assert!("Deployed".parse::<Status>().is_err());
+    }
+
+    #[test]
+    fn no_transition_is_listed_twice() {
+        for (index, (from, to, _)) in TRANSITIONS.iter().enumerate() {
+            let again = TRANSITIONS[index + 1..].iter().find(|(f, t, _)| (f, t) == (from, to));
+            assert_eq!(again, None);
+        }
+    }
+
+    /// The table once more, as a picture: rows are what stands there, columns what is written, in the order of
+    /// `Status::ALL` after "no record". F free, O operation, M mapped, N newest, U unlock, R newer rollback,
+    /// D deletion, - never.
+    const PICTURE: [&str; 10] = [
+        //                     - U D u S F g i p r
+        /* no record        */ "F-M----OOO",
+        /* unknown          */ "DF--R-F---",
+        /* deployed         */ "D-F-FFF---",
+        /* uninstalled      */ "D--FF-----",
+        /* superseded       */ "D---F-F---",
+        /* failed           */ "D---FFF---",
+        /* uninstalling     */ "D--FR-F---",
+        /* pending-install  */ "D-N-RUFF--",
+        /* pending-upgrade  */ "D-N-RUF-F-",
+        /* pending-rollback */ "D-N-RUF--F",
+    ];
+
+    #[test]
+    fn every_pair_of_states_has_the_guard_of_the_picture() {
+        let states: Vec<State> = std::iter::once(None).chain(Status::ALL.map(Some)).collect();
+        for (row, from) in states.iter().enumerate() {
+            for (column, to) in states.iter().enumerate() {
+                let drawn = match PICTURE[row].as_bytes()[column] {
+                    b'F' => Guard::Free,
+                    b'O' => Guard::NothingInFlight,
+                    b'M' => Guard::MappedApis,
+                    b'N' => Guard::Newest,
+                    b'U' => Guard::Unlock,
+                    b'R' => Guard::NewerRollback,
+                    b'D' => Guard::Deletion,
+                    _ => Guard::Never,
+                };
+                assert_eq!(transition(*from, *to), drawn, "{from:?} -> {to:?}");
+            }
+        }
+    }
+}

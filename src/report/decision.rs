@@ -1,0 +1,77 @@
+//! The one structured account of what happened to a review; log line, metrics and audit annotations are made of it.
+
+use std::time::Duration;
+
+use crate::facts::Facts;
+use crate::mode::Outcome;
+use crate::policy::Mode;
+use crate::review::{Operation, Request};
+use crate::rules::{Kind, RuleId};
+
+/// What happened to one review. Never holds any of the object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// Of the review.
+    pub uid: String,
+    /// What was asked for.
+    pub operation: Operation,
+    /// `secrets`, `deployments.apps/scale`.
+    pub resource: String,
+    /// Empty for cluster-scoped objects.
+    pub namespace: String,
+    /// From the request, or from the object in a collection delete.
+    pub name: String,
+    /// `userInfo.username`.
+    pub user: String,
+    /// The release, where a record is concerned.
+    pub release: Option<String>,
+    /// Whether the API server may go on.
+    pub allowed: bool,
+    /// Whether nothing would have been stored anyway.
+    pub dry_run: bool,
+    /// The rules that were broken or undecided.
+    pub findings: Vec<DecisionFinding>,
+    /// From the body's arrival to the verdict.
+    pub took: Duration,
+}
+
+/// One rule in a decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecisionFinding {
+    /// Which rule.
+    pub rule: RuleId,
+    /// How the policy applies it.
+    pub mode: Mode,
+    /// Whether it could not be decided.
+    pub undecided: bool,
+    /// The sentence for the user.
+    pub message: String,
+}
+
+impl Decision {
+    /// The account of a judged request.
+    #[must_use]
+    pub fn of(request: &Request<'_>, facts: &Facts<'_>, outcome: &Outcome, took: Duration) -> Self {
+        let target = facts.record.as_ref().map(|(target, _)| target);
+        let name = request.name().or(target.map(|target| target.object.as_str())).unwrap_or_default();
+        let findings = outcome.judged.iter().map(|judged| DecisionFinding {
+            rule: judged.violation.rule,
+            mode: judged.mode,
+            undecided: judged.violation.kind == Kind::Undecided,
+            message: judged.violation.message(),
+        });
+        Self {
+            uid: request.uid.to_string(),
+            operation: request.operation,
+            resource: request.resource_name(),
+            namespace: request.namespace().to_owned(),
+            name: name.to_owned(),
+            user: facts.actor.name.to_owned(),
+            release: target.map(|target| format!("{}/{}", target.namespace, target.release)),
+            allowed: outcome.allowed,
+            dry_run: request.dry_run.unwrap_or_default(),
+            findings: findings.collect(),
+            took,
+        }
+    }
+}

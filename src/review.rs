@@ -1,0 +1,9 @@
+//! The AdmissionReview: in as a borrowed view of the body, out as a reply or a patch.
+
+mod patch;
+mod request;
+mod response;
+
+pub use patch::{Patch, PatchOperation};
+pub use request::{BadReview, Gvk, Gvr, Operation, Request, Review, UserInfo, uid_of};
+pub use response::{allow_with_patch, answer, bad_request, undecided};

@@ -1,0 +1,145 @@
+//! The AdmissionReview that goes back.
+
+use serde::Serialize;
+
+use super::{BadReview, Patch};
+use crate::mode::Outcome;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Reply<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    response: Response<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Response<'a> {
+    uid: &'a str,
+    allowed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<Status<'a>>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    warnings: &'a [String],
+    #[serde(skip_serializing_if = "AuditAnnotations::is_empty")]
+    audit_annotations: AuditAnnotations<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch_type: Option<&'static str>,
+}
+
+type AuditAnnotations<'a> = std::collections::BTreeMap<&'a str, &'a str>;
+
+/// `metav1.Status`, as far as the API server hands it on to the user.
+#[derive(Serialize)]
+struct Status<'a> {
+    status: &'static str,
+    code: u16,
+    reason: &'static str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Details<'a>>,
+}
+
+#[derive(Serialize)]
+struct Details<'a> {
+    causes: Vec<Cause<'a>>,
+}
+
+#[derive(Serialize)]
+struct Cause<'a> {
+    reason: &'a str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    field: &'a str,
+}
+
+/// The body of a reply to `/validate`.
+///
+/// A refusal is 403 `Forbidden`: 409 would make retry-on-conflict loops spin, 429 would make the client wait with a
+/// plan computed from what is stale by then, and no code at all is shown as 400.
+#[must_use]
+pub fn answer(uid: &str, outcome: &Outcome) -> Vec<u8> {
+    let status = (!outcome.allowed).then(|| Status {
+        status: "Failure",
+        code: outcome.code,
+        reason: "Forbidden",
+        message: &outcome.message,
+        details: Some(Details {
+            causes: outcome
+                .refusals()
+                .map(|judged| Cause {
+                    reason: judged.violation.rule.as_str(),
+                    message: &judged.violation.sentence,
+                    field: judged.violation.pointers.first().map_or("", String::as_str),
+                })
+                .collect(),
+        }),
+    });
+    encode(Response {
+        uid,
+        allowed: outcome.allowed,
+        status,
+        warnings: &outcome.warnings,
+        audit_annotations: outcome.audit.iter().map(|(key, value)| (*key, value.as_str())).collect(),
+        patch: None,
+        patch_type: None,
+    })
+}
+
+/// The body of a reply to `/mutate`, which never refuses.
+#[must_use]
+pub fn allow_with_patch(uid: &str, patch: Option<&Patch>) -> Vec<u8> {
+    let patch = patch.and_then(|patch| patch.encoded().ok());
+    let patch_type = patch.is_some().then_some("JSONPatch");
+    encode(Response {
+        uid,
+        allowed: true,
+        status: None,
+        warnings: &[],
+        audit_annotations: AuditAnnotations::new(),
+        patch,
+        patch_type,
+    })
+}
+
+/// The reply to a review that we failed to judge: admitted with a warning, or refused with the reason.
+#[must_use]
+pub fn undecided(uid: &str, allowed: bool, why: &str) -> Vec<u8> {
+    let warning = format!("interlock could not judge this request: {why}");
+    let warnings: &[String] = if allowed { std::slice::from_ref(&warning) } else { &[] };
+    let status = (!allowed).then_some(Status {
+        status: "Failure",
+        code: 403,
+        reason: "Forbidden",
+        message: &warning,
+        details: None,
+    });
+    encode(Response {
+        uid,
+        allowed,
+        status,
+        warnings,
+        audit_annotations: AuditAnnotations::new(),
+        patch: None,
+        patch_type: None,
+    })
+}
+
+/// What goes back, with status 400, for a body that is no review.
+#[must_use]
+pub fn bad_request(error: &BadReview) -> Vec<u8> {
+    format!(
+        "{error}. This endpoint takes AdmissionReviews of admission.k8s.io/v1 from a Kubernetes API server; \
+         `interlock review FILE` judges one from a file.\n"
+    )
+    .into_bytes()
+}
+
+fn encode(response: Response<'_>) -> Vec<u8> {
+    let reply = Reply { api_version: "admission.k8s.io/v1", kind: "AdmissionReview", response };
+    // Strings, bools and maps with string keys: serialization into a Vec has no way to fail.
+    serde_json::to_vec(&reply).unwrap_or_default()
+}

@@ -1,0 +1,111 @@
+//! What a rule is given: the facts, the policy, the answers so far, and the clock.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::wording;
+use crate::facts::{Facts, RecordChange, Target};
+use crate::policy::Policy;
+use crate::release::{Entry, History};
+use crate::world::{Answer, Evidence, Knowledge, Query, Workload, WorkloadKind};
+
+/// One request that writes or deletes a record.
+pub(super) struct Case<'a> {
+    pub(super) facts: &'a Facts<'a>,
+    pub(super) target: &'a Target,
+    pub(super) change: &'a RecordChange<'a>,
+    pub(super) policy: &'a Policy,
+    pub(super) evidence: &'a Evidence,
+    pub(super) now: Timestamp,
+}
+
+/// Why a rule cannot speak yet, or at all.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// It must know this first.
+    Ask(Query),
+    /// It asked, and there was no answer.
+    Unavailable(String),
+}
+
+impl<'a> Case<'a> {
+    /// The other records of the release. On an update or a deletion the record itself is among them.
+    pub(super) fn history(&self) -> Result<&'a History, Need> {
+        let query = Query::History {
+            storage: self.target.storage,
+            namespace: self.target.namespace.clone(),
+            release: self.target.release.clone(),
+        };
+        match self.known(query)? {
+            Some(Knowledge::History(history)) => Ok(history),
+            _ => Err(Need::Unavailable("the records of the release were not answered".to_owned())),
+        }
+    }
+
+    /// The JSON of a record's body; `None` when it is gone.
+    pub(super) fn body(&self, object: &str) -> Result<Option<&'a [u8]>, Need> {
+        let query = Query::Body {
+            storage: self.target.storage,
+            namespace: self.target.namespace.clone(),
+            object: object.to_owned(),
+        };
+        match self.known(query)? {
+            Some(Knowledge::Body(json)) => Ok(Some(json)),
+            _ => Ok(None),
+        }
+    }
+
+    /// A workload; `None` when there is no such one.
+    pub(super) fn workload(
+        &self,
+        kind: WorkloadKind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<&'a Workload>, Need> {
+        let query = Query::Workload { kind, namespace: namespace.to_owned(), name: name.to_owned() };
+        match self.known(query)? {
+            Some(Knowledge::Workload(workload)) => Ok(Some(workload)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The leases that nelm and werf hold in the namespace of the records.
+    pub(super) fn leases(&self) -> Result<Option<&'a BTreeMap<String, String>>, Need> {
+        match self.known(Query::Leases { namespace: self.target.namespace.clone() })? {
+            Some(Knowledge::Leases(annotations)) => Ok(Some(annotations)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the namespace of the record is on its way out.
+    pub(super) fn terminating(&self) -> Result<bool, Need> {
+        let terminating = self.known(Query::Namespace { name: self.target.namespace.clone() })?;
+        Ok(matches!(terminating, Some(Knowledge::Terminating(true))))
+    }
+
+    /// Whether an operation is older than the policy's `staleAfter`. What has no start is not: it cannot be shown to be.
+    pub(super) fn is_stale(&self, started: Option<Timestamp>) -> bool {
+        started.is_some_and(|started| self.now.duration_since(started) >= self.policy.recovery.stale_after)
+    }
+
+    /// `release shop/web`, and the revision where it is known.
+    pub(super) fn subject(&self) -> String {
+        let revision = self.target.revision.map(|revision| format!(", revision {revision}")).unwrap_or_default();
+        format!("release {}/{}{revision}", self.target.namespace, self.target.release)
+    }
+
+    /// `pending-upgrade, revision 6, held by alice for 12 s`.
+    pub(super) fn state(&self, entry: &Entry) -> String {
+        wording::state(entry.status, entry.revision, entry.stamps.holder(), entry.started(), self.now)
+    }
+
+    fn known(&self, query: Query) -> Result<Option<&'a Knowledge>, Need> {
+        match self.evidence.get(&query) {
+            None => Err(Need::Ask(query)),
+            Some(Answer::Known(knowledge)) => Ok(Some(knowledge)),
+            Some(Answer::Absent) => Ok(None),
+            Some(Answer::Unavailable(why)) => Err(Need::Unavailable(why.clone())),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! `concurrent-operation`: no install or upgrade starts while another operation holds the release.
+//!
+//! Helm looks for a pending record only in `upgrade`, and only in its own process. A rollback over an operation in flight
+//! is [`super::pending_recovery`]'s matter, since it is also the official way out of a dead one.
+//!
+//! Allowed: CREATE of `pending-upgrade` revision 6 while revision 5 is `deployed` or `failed`.
+//! Denied: the same while revision 5 is `pending-upgrade` or `uninstalling`, however old, unless nelm or werf hold an
+//! unexpired lease of the release: they ignore pending records on purpose and rely on that lock.
+
+use super::case::Case;
+use super::{Finding, Refusal, lease};
+use crate::facts::RecordChange;
+use crate::release::Status;
+
+pub(super) fn check(case: &Case<'_>) -> Finding {
+    let RecordChange::Created(side) = case.change else { return Ok(None) };
+    let Some(status @ (Status::PendingInstall | Status::PendingUpgrade)) = side.status() else { return Ok(None) };
+    if case.policy.tools.contains(case.facts.actor.name) {
+        return Ok(None);
+    }
+    let Some(newest) = case.history()?.newest().filter(|newest| newest.status.is_in_flight()) else {
+        return Ok(None);
+    };
+    if lease::is_held(case)? {
+        return Ok(None);
+    }
+    let sentence = format!("Cannot start {status} of {}: it is {}.", case.subject(), case.state(newest));
+    let way_out = if case.is_stale(newest.started()) {
+        format!(
+            "That operation counts as stuck: roll back, or check the workloads and delete only the record {} with \
+             kubectl, then run this again.",
+            newest.name
+        )
+    } else {
+        "Wait until it ends, then run this again; it would have been computed from what is stale by then.".to_owned()
+    };
+    Ok(Some(Refusal::new(sentence, way_out)))
+}

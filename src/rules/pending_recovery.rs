@@ -1,0 +1,114 @@
+//! `pending-recovery`: which way out of an operation in flight is open.
+//!
+//! *Unlock* (`pending-*` to `failed` by somebody else) is open to the operation's holder, to a manager over a manager's
+//! record, and to anyone once the operation is stale. Flux unlocks the record of a live helm run within seconds; refused,
+//! it waits. *Delete* of the newest pending record is open when the runbook's checks hold. *Rollback* is open as the policy
+//! says.
+//!
+//! Allowed: alice's own upgrade fails and writes `failed`; bob rolls back over what has been pending for 15 minutes.
+//! Denied: `helm rollback` over an upgrade that started 12 s ago; `kubectl delete` of its record.
+
+use super::case::Case;
+use super::{Finding, Refusal, lease, runbook, wording};
+use crate::facts::{ActorKind, RecordChange, Side};
+use crate::policy::RollbackWay;
+use crate::release::Status;
+use crate::release::status::{Guard, transition};
+
+pub(super) fn check(case: &Case<'_>) -> Finding {
+    match case.change {
+        RecordChange::Created(side) if side.status() == Some(Status::PendingRollback) => rollback(case),
+        RecordChange::Updated { before, after, .. }
+            if transition(before.status(), after.status()) == Guard::Unlock =>
+        {
+            Ok(unlock(case, before))
+        }
+        RecordChange::Deleted(side) if side.label_status().is_some_and(Status::is_pending) => delete(case, side),
+        _ => Ok(None),
+    }
+}
+
+fn rollback(case: &Case<'_>) -> Finding {
+    if case.policy.tools.contains(case.facts.actor.name) {
+        return Ok(None);
+    }
+    let recovery = &case.policy.recovery;
+    let Some(newest) = case.history()?.newest() else { return Ok(None) };
+    let refused = |why: &str, way_out: &str| {
+        let sentence = format!("Cannot roll back {}: it is {}{why}.", case.subject(), case.state(newest));
+        Ok(Some(Refusal::new(sentence, way_out)))
+    };
+    const FORWARD: &str = "Upgrade to a revision that mends it instead.";
+    if newest.status == Status::Failed && recovery.roll_forward_only && case.facts.actor.kind == ActorKind::Person {
+        return refused(", and this cluster only rolls forward", FORWARD);
+    }
+    if !newest.status.is_in_flight() {
+        return Ok(None);
+    }
+    let stale = case.is_stale(newest.started());
+    let way = if recovery.roll_forward_only { RollbackWay::Never } else { recovery.rollback };
+    let open = match way {
+        RollbackWay::Always => true,
+        RollbackWay::WhenStale => stale,
+        RollbackWay::Never => false,
+    };
+    if open || lease::is_held(case)? {
+        return Ok(None);
+    }
+    match way {
+        RollbackWay::Never => {
+            let delete = format!(
+                "Wait until it ends; once it is stuck, check the workloads, delete only the record {} and upgrade again.",
+                newest.name
+            );
+            refused(", and this cluster does not roll back over an operation in flight", &delete)
+        }
+        RollbackWay::WhenStale | RollbackWay::Always => {
+            let stale_after = wording::span(recovery.stale_after);
+            let wait = format!("Wait until it ends; if it does not, a rollback is admitted {stale_after} after its start.");
+            refused("", &wait)
+        }
+    }
+}
+
+fn unlock(case: &Case<'_>, before: &Side<'_>) -> Option<Refusal> {
+    let stamps = before.stamps();
+    let holder = stamps.holder()?;
+    let actor = case.facts.actor.name;
+    let managers = &case.policy.managers;
+    let created = before.stored.metadata.creation_timestamp;
+    if holder == actor || (managers.contains(holder) && managers.contains(actor)) || case.is_stale(created) {
+        return None;
+    }
+    let (status, revision) = (before.status()?, case.target.revision?);
+    let state = wording::state(status, revision, Some(holder), created, case.now);
+    let sentence = format!(
+        "Cannot unlock release {}/{}: it is {state}, and that operation may be alive.",
+        case.target.namespace, case.target.release
+    );
+    let stale_after = wording::span(case.policy.recovery.stale_after);
+    let way_out = format!("Wait until it ends; if it does not, {stale_after} after its start anyone may unlock it.");
+    Some(Refusal::new(sentence, way_out))
+}
+
+fn delete(case: &Case<'_>, side: &Side<'_>) -> Finding {
+    let history = case.history()?;
+    // Pruning takes the stuck records of past operations out of the middle of the history.
+    let Some(revision) = case.target.revision else { return Ok(None) };
+    if history.above(revision).next().is_some() {
+        return Ok(None);
+    }
+    let failed = runbook::failed_checks(case, side, history)?;
+    if failed.is_empty() {
+        return Ok(None);
+    }
+    let status = side.label_status().map_or("pending", Status::as_str);
+    let sentence = format!(
+        "Cannot delete the {status} record of {}: these checks fail: {}.",
+        case.subject(),
+        failed.join("; ")
+    );
+    let way_out = "Wait until the operation ends or the checks hold; then delete only this record and run the upgrade \
+                   again. Rolling back may be open too.";
+    Ok(Some(Refusal::new(sentence, way_out)))
+}

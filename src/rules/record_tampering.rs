@@ -1,0 +1,41 @@
+//! `record-tampering`: what a record says of its release never changes once it is stored.
+//!
+//! Status, description and the runs of hooks do; name, revision, namespaces, chart, values and manifest do not, and
+//! `info.last_deployed` tells the record of one life of a release from that of another under the same revision.
+//!
+//! Allowed: Helm 3 rewriting a record of Helm 4, which drops modification times. Denied: a manifest edited in place; an
+//! upgrade whose release was uninstalled and installed again meanwhile, writing its old copy over the new record.
+
+use super::case::Case;
+use super::{Finding, Refusal};
+use crate::facts::RecordChange;
+use crate::release::record::{Difference, differences};
+
+/// The labels that Helm derives from the body.
+const DERIVED_LABELS: [&str; 4] = ["name", "owner", "status", "version"];
+
+pub(super) fn check(case: &Case<'_>) -> Finding {
+    let RecordChange::Updated { before, after, same_payload } = case.change else { return Ok(None) };
+    if *same_payload {
+        let (old, new) = (&before.stored.metadata, &after.stored.metadata);
+        let body_status = after.record().map(|record| record.info.status.as_ref());
+        let moved = DERIVED_LABELS.into_iter().filter(|label| old.label(label) != new.label(label));
+        // Only the status may legitimately move alone: back to what the body says.
+        let moved: Vec<_> = moved.filter(|label| !(*label == "status" && new.label(label) == body_status)).collect();
+        if moved.is_empty() {
+            return Ok(None);
+        }
+        let sentence = format!("Cannot change only the label {} of {}.", moved.join(", "), case.subject());
+        let refusal = Refusal::new(sentence, "Helm reads its body too; use helm to change the release.");
+        return Ok(Some(moved.iter().fold(refusal, |refusal, label| refusal.at(format!("/metadata/labels/{label}")))));
+    }
+    let (Some(old), Some(new)) = (before.record(), after.record()) else { return Ok(None) };
+    let changed = differences(old, new);
+    if changed.is_empty() {
+        return Ok(None);
+    }
+    let members: Vec<_> = changed.into_iter().map(Difference::member).collect();
+    let sentence = format!("Cannot change {} in the stored record of {}.", members.join(", "), case.subject());
+    let way_out = "A record is history; start a new upgrade to change the release.";
+    Ok(Some(Refusal::new(sentence, way_out).at("/data")))
+}

@@ -1,0 +1,143 @@
+//! The checks of the on-call runbook before the record of a stuck operation may be deleted.
+//!
+//! Deleting it changes only what Helm believes, not the workload: it makes the revision before look live. So nobody may be
+//! at work, there must be such a revision, and what the dead operation has applied must be healthy, or the cause is not
+//! Helm's to mend.
+
+use crate::facts::{Body, Side};
+use crate::release::manifest::{WorkloadRef, workloads};
+use crate::release::{DecodeError, History, Record, Status};
+use crate::world::Workload;
+
+use super::case::{Case, Need};
+use super::{lease, wording};
+
+/// How far updated and available replicas may lie apart, in percent of the wanted ones: an autoscaler moves meanwhile.
+const TOLERANCE_PERCENT: i64 = 10;
+
+/// The checks that do not hold, each with its numbers.
+pub(super) fn failed_checks(case: &Case<'_>, side: &Side<'_>, history: &History) -> Result<Vec<String>, Need> {
+    let mut failed = Vec::new();
+    if case.facts.collection {
+        failed.push("it is deleted together with others, name it alone".to_owned());
+    }
+    let created = side.stored.metadata.creation_timestamp;
+    if !case.is_stale(created) {
+        let age = created.map_or("of unknown age".to_owned(), |created| {
+            format!("{} old", wording::span(case.now.duration_since(created)))
+        });
+        let holder = side.stamps();
+        let holder = holder.holder().unwrap_or("an unknown user");
+        let stale_after = wording::span(case.policy.recovery.stale_after);
+        failed.push(format!("the operation of {holder} may be alive, it is {age} and counts as stuck after {stale_after}"));
+    }
+    if lease::is_held(case)? {
+        failed.push("nelm or werf holds a live lease of the release".to_owned());
+    }
+    let revision = case.target.revision;
+    let earlier = revision.and_then(|revision| history.below(revision).find(|entry| entry.status == Status::Deployed));
+    if earlier.is_none() {
+        failed.push("no earlier revision is deployed, so nothing would be left to upgrade from".to_owned());
+    }
+    with_record(case, side, |record| match record {
+        Err(error) => failed.push(format!("its body does not decode ({error}), so its workloads are unknown")),
+        Ok(record) => {
+            if !record.info.status.parse::<Status>().is_ok_and(Status::is_pending) {
+                failed.push(format!("its body says {:?}, which is not pending", record.info.status));
+            }
+        }
+    })?;
+    let workloads = with_record(case, side, |record| match record {
+        Ok(record) => workloads(&record.manifest(), &record.namespace),
+        Err(_) => Ok(Vec::new()),
+    })?;
+    match workloads {
+        Err(error) => failed.push(format!("its manifest does not read ({error}), so its workloads are unknown")),
+        Ok(workloads) => {
+            for workload in &workloads {
+                failed.extend(unhealthy(case, workload)?);
+            }
+        }
+    }
+    Ok(failed)
+}
+
+/// Hands on the record that is deleted: from the request, or, where OLM cut it up, from the cluster.
+fn with_record<T>(
+    case: &Case<'_>,
+    side: &Side<'_>,
+    read: impl FnOnce(Result<&Record<'_>, DecodeError>) -> T,
+) -> Result<T, Need> {
+    match &side.body {
+        Body::Read(record) => Ok(read(Ok(record))),
+        Body::Broken(DecodeError::Chunked) | Body::Unread => {
+            let json = case.body(&case.target.object)?;
+            match json.map(Record::read) {
+                Some(Ok(record)) => Ok(read(Ok(&record))),
+                Some(Err(error)) => Ok(read(Err(error))),
+                None => Ok(read(Err(DecodeError::Missing))),
+            }
+        }
+        Body::Broken(error) => Ok(read(Err(error.clone()))),
+    }
+}
+
+fn unhealthy(case: &Case<'_>, reference: &WorkloadRef) -> Result<Option<String>, Need> {
+    let WorkloadRef { kind, namespace, name } = reference;
+    let Some(workload) = case.workload(*kind, namespace, name)? else {
+        return Ok(Some(format!("{} {namespace}/{name} does not exist", kind.as_str())));
+    };
+    Ok(ailment(workload).map(|ailment| format!("{} {namespace}/{name} {ailment}", kind.as_str())))
+}
+
+fn ailment(workload: &Workload) -> Option<String> {
+    if !workload.observed {
+        return Some("has a change that its controller has not seen yet".to_owned());
+    }
+    let missing = ["Available", "Progressing"].into_iter().find(|condition| {
+        // StatefulSets and DaemonSets have no conditions, and their numbers are all there is.
+        !workload.conditions.is_empty() && workload.conditions.get(*condition) != Some(&true)
+    });
+    let Workload { desired, updated, available, .. } = workload;
+    if let Some(condition) = missing {
+        return Some(format!("is not {condition} ({available} of {desired} available, {updated} updated)"));
+    }
+    let apart = (updated - available).abs() * 100 > TOLERANCE_PERCENT * desired;
+    apart.then(|| format!("has {updated} updated and {available} available of {desired} replicas"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn deployment(desired: i64, updated: i64, available: i64) -> Workload {
+        let conditions = BTreeMap::from([("Available".to_owned(), true), ("Progressing".to_owned(), true)]);
+        Workload { desired, updated, available, observed: true, conditions }
+    }
+
+    #[test]
+    fn updated_and_available_may_differ_by_a_tenth() {
+        assert_eq!(ailment(&deployment(10, 10, 9)), None);
+        assert_eq!(ailment(&deployment(10, 9, 10)), None);
+        assert!(ailment(&deployment(10, 10, 8)).is_some_and(|text| text.contains("10 updated and 8 available of 10")));
+        assert!(ailment(&deployment(9, 9, 8)).is_some());
+        assert_eq!(ailment(&deployment(0, 0, 0)), None);
+    }
+
+    #[test]
+    fn conditions_count_where_there_are_any() {
+        let mut workload = deployment(1, 1, 1);
+        workload.conditions.insert("Progressing".to_owned(), false);
+        assert!(ailment(&workload).is_some_and(|text| text.contains("not Progressing")));
+        workload.conditions.clear();
+        assert_eq!(ailment(&workload), None);
+    }
+
+    #[test]
+    fn an_unseen_change_is_an_ailment() {
+        let workload = Workload { observed: false, ..deployment(1, 1, 1) };
+        assert!(ailment(&workload).is_some());
+    }
+}

@@ -1,0 +1,55 @@
+//! `unusual-create`: a record comes to be in a pending status.
+//!
+//! Only two kinds of clients create one in another status: restore tools, which the policy names, and helm-mapkubeapis,
+//! which supersedes the newest record and creates its copy with mapped APIs as `deployed`.
+//!
+//! Allowed: CREATE of `deployed` revision 8 from the chart and values of revision 7, just superseded, with nothing else
+//! deployed. Denied: the same while revision 6 is deployed, or with another chart.
+
+use super::case::{Case, Need};
+use super::{Finding, Refusal};
+use crate::facts::{RecordChange, Side};
+use crate::release::record::same_source;
+use crate::release::status::{Guard, transition};
+use crate::release::{Record, Revision, Status};
+
+pub(super) fn check(case: &Case<'_>) -> Finding {
+    let RecordChange::Created(side) = case.change else { return Ok(None) };
+    let guard = transition(None, side.status());
+    let unusual = side.status().is_none() || !matches!(guard, Guard::NothingInFlight);
+    if !unusual || case.policy.tools.contains(case.facts.actor.name) {
+        return Ok(None);
+    }
+    let status = side.status().map_or("without a status", Status::as_str);
+    let why = if guard == Guard::MappedApis {
+        match unlike_a_mapping(case, side)? {
+            None => return Ok(None),
+            Some(why) => format!(", and {why}"),
+        }
+    } else {
+        String::new()
+    };
+    let sentence = format!("Cannot create {} as {status}: no operation of Helm starts like that{why}.", case.subject());
+    let way_out = "Use helm to change the release; a restore tool must be listed under tools in the cluster policy.";
+    Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
+}
+
+/// Why the new record is not the mapped copy of the newest one.
+fn unlike_a_mapping(case: &Case<'_>, side: &Side<'_>) -> Result<Option<String>, Need> {
+    let history = case.history()?;
+    if let Some(deployed) = history.newest_deployed() {
+        return Ok(Some(format!("revision {} is deployed", deployed.revision)));
+    }
+    let Some(newest) = history.newest() else { return Ok(Some("the release has no record to be a copy of".to_owned())) };
+    if newest.status != Status::Superseded {
+        return Ok(Some(format!("the newest record is {}", case.state(newest))));
+    }
+    if case.target.revision != Some(Revision(newest.revision.0 + 1)) {
+        return Ok(Some(format!("it does not follow revision {}", newest.revision)));
+    }
+    let (Some(json), Some(new)) = (case.body(&newest.name)?, side.record()) else {
+        return Ok(Some("the two records cannot be compared".to_owned()));
+    };
+    let copied = Record::read(json).is_ok_and(|old| same_source(&old, new));
+    Ok((!copied).then(|| format!("chart or values are not those of revision {}", newest.revision)))
+}

@@ -1,0 +1,47 @@
+//! Pieces of sentences that several rules use.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::release::{Revision, Status};
+
+/// `pending-upgrade, revision 6, held by alice for 12 s`; `held` only while an operation is in flight.
+pub(super) fn state(
+    status: Status,
+    revision: Revision,
+    holder: Option<&str>,
+    started: Option<Timestamp>,
+    now: Timestamp,
+) -> String {
+    let mut text = format!("{status}, revision {revision}");
+    if status.is_in_flight() {
+        let holder = holder.unwrap_or("an unknown user");
+        let since = started.map(|started| format!(" for {}", span(now.duration_since(started)))).unwrap_or_default();
+        text.push_str(&format!(", held by {holder}{since}"));
+    }
+    text
+}
+
+/// A duration in its largest whole unit below a hundred: `12 s`, `14 min`, `3 h`, `5 d`.
+pub(super) fn span(duration: SignedDuration) -> String {
+    let seconds = duration.as_secs().max(0);
+    match seconds {
+        0..=99 => format!("{seconds} s"),
+        100..=5_999 => format!("{} min", seconds / 60),
+        6_000..=172_799 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_short() {
+        for (seconds, text) in
+            [(-3, "0 s"), (12, "12 s"), (99, "99 s"), (125, "2 min"), (7_300, "2 h"), (200_000, "2 d")]
+        {
+            assert_eq!(span(SignedDuration::from_secs(seconds)), text);
+        }
+    }
+}

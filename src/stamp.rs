@@ -1,0 +1,145 @@
+//! The holder stamp: who started the transition that a record is in, and when.
+//!
+//! Helm records no holder, and drops annotations at every PUT. So the mutating half writes these annotations when a
+//! transition starts and puts them back at every later write; the validating half refuses values that are not what they
+//! must be. A stamp that is missing was lost in an outage and is never a reason to refuse.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp, Unit};
+use serde_json::Value;
+
+use crate::facts::{Facts, RecordWrite, Side};
+use crate::release::Status;
+use crate::review::{Patch, PatchOperation};
+
+/// `userInfo.username` of the request that started the transition.
+pub const HOLDER: &str = "interlock.dev/holder";
+/// The server's clock when it started, RFC 3339.
+pub const STARTED: &str = "interlock.dev/started";
+/// `name-version` of the chart.
+pub const CHART: &str = "interlock.dev/chart";
+/// The namespace that the release's objects go to.
+pub const TARGET_NAMESPACE: &str = "interlock.dev/target-namespace";
+
+/// Every annotation that is a stamp.
+pub const KEYS: [&str; 4] = [HOLDER, STARTED, CHART, TARGET_NAMESPACE];
+
+/// How far the start that one replica stamped may lie from the clock of the one that checks it: a mutating request is cut
+/// off after 34 seconds, the rest is for clocks.
+const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(120);
+
+/// The stamps on a record.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stamps(BTreeMap<&'static str, String>);
+
+impl Stamps {
+    /// Picks the stamps out of an object's annotations.
+    #[must_use]
+    pub fn of(annotation: impl Fn(&str) -> Option<String>) -> Self {
+        Self(KEYS.into_iter().filter_map(|key| Some((key, annotation(key)?))).collect())
+    }
+
+    /// The value of a stamp.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+
+    /// Who started the transition; `None` when the stamp was lost.
+    #[must_use]
+    pub fn holder(&self) -> Option<&str> {
+        self.get(HOLDER)
+    }
+
+    /// When it started.
+    #[must_use]
+    pub fn started(&self) -> Option<Timestamp> {
+        self.get(STARTED)?.parse().ok()
+    }
+
+    /// The stamps as annotations.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0.iter().map(|(key, value)| (*key, value.as_str()))
+    }
+}
+
+/// What the stamps of a written record must be.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// A transition starts here: these are its stamps. A value that cannot be known from the request is left out.
+    Started(Stamps),
+    /// The stamps of the stored object, unchanged.
+    Kept(Stamps),
+}
+
+/// Which stamps a write of a record must carry.
+#[must_use]
+pub fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestamp) -> Expected {
+    let after = write.after.status();
+    let starts = match write.before {
+        None => after.is_some_and(Status::is_pending),
+        Some(before) => after == Some(Status::Uninstalling) && before.status() != after,
+    };
+    if !starts {
+        return Expected::Kept(write.before.map(Side::stamps).unwrap_or_default());
+    }
+    let record = write.after.record();
+    let mut stamps = BTreeMap::from([
+        (HOLDER, facts.actor.name.to_string()),
+        (STARTED, now.round(Unit::Second).unwrap_or(now).to_string()),
+    ]);
+    if let Some(record) = record {
+        stamps.insert(CHART, record.chart_id().display());
+        stamps.insert(TARGET_NAMESPACE, record.namespace.to_string());
+    }
+    Expected::Started(Stamps(stamps))
+}
+
+/// The first stamp that the client sent and that is not what it must be, with the value it must have.
+#[must_use]
+pub fn forged(expected: &Expected, sent: &Stamps, now: Timestamp) -> Option<(&'static str, Option<String>)> {
+    let wrong = |(key, value): &(&'static str, &str)| match expected {
+        Expected::Kept(kept) => kept.get(key) != Some(value),
+        Expected::Started(_) if *key == STARTED => {
+            value.parse::<Timestamp>().map_or(true, |started| now.duration_since(started).abs() > CLOCK_TOLERANCE)
+        }
+        Expected::Started(stamps) => stamps.get(key).is_some_and(|must| must != *value),
+    };
+    let (Expected::Kept(stamps) | Expected::Started(stamps)) = expected;
+    sent.iter().find(wrong).map(|(key, _)| (key, stamps.get(key).map(str::to_owned)))
+}
+
+/// The patch that gives a written record its stamps; `None` when it has them already, or is no record.
+///
+/// Metadata only: a change to the data would make Flux reinstall at every reconcile.
+#[must_use]
+pub fn stamp(facts: &Facts<'_>, now: Timestamp) -> Option<Patch> {
+    let write = facts.record_write()?;
+    let stamps = match expected(facts, &write, now) {
+        Expected::Started(stamps) => stamps,
+        Expected::Kept(stamps) if write.before.is_some() => stamps,
+        // A record created in another status than pending: left to the validating half.
+        Expected::Kept(_) => return None,
+    };
+    let sent = write.after.stamps();
+    if sent == stamps {
+        return None;
+    }
+    if write.after.stored.metadata.annotations.is_empty() {
+        let value = stamps.iter().map(|(key, value)| (key.to_owned(), Value::from(value))).collect();
+        let path = "/metadata/annotations".to_owned();
+        return Some(Patch(vec![PatchOperation::Add { path, value: Value::Object(value) }]));
+    }
+    let set = stamps.iter().filter(|(key, value)| sent.get(key) != Some(value));
+    let set = set.map(|(key, value)| PatchOperation::Add { path: pointer(key), value: value.into() });
+    let gone = sent.iter().filter(|(key, _)| stamps.get(key).is_none());
+    let gone = gone.map(|(key, _)| PatchOperation::Remove { path: pointer(key) });
+    Some(Patch(set.chain(gone).collect()))
+}
+
+/// The JSON pointer of an annotation.
+#[must_use]
+pub fn pointer(key: &str) -> String {
+    jsonptr::PointerBuf::from_tokens(["metadata", "annotations", key]).to_string()
+}

@@ -1,0 +1,24 @@
+//! What the cluster knows: the questions that rules ask, and who answers them.
+
+mod body;
+pub mod cluster;
+mod learn;
+pub mod memory;
+mod query;
+mod read;
+
+use std::pin::Pin;
+
+pub use query::{Answer, Evidence, Knowledge, Query, Workload, WorkloadKind};
+
+/// The ConfigMap in which nelm and werf keep their leases.
+const LEASES: &str = "werf-synchronization";
+
+/// An answer on its way.
+pub type Answering<'w> = Pin<Box<dyn Future<Output = Answer> + Send + 'w>>;
+
+/// Something that answers the questions of rules.
+pub trait World: Send + Sync {
+    /// Answers one query. Never fails: what cannot be learnt is [`Answer::Unavailable`] with the reason.
+    fn answer<'w>(&'w self, query: &'w Query) -> Answering<'w>;
+}

@@ -1,0 +1,33 @@
+//! The payload of a stored record, given the JSON text of its object, in one Secret or in several.
+
+use crate::release::record::{DecodeError, Payload, extra_chunks};
+use crate::release::{Storage, Stored};
+
+/// What the object of a record holds.
+pub(super) enum Opened {
+    /// All of it.
+    Whole(Payload),
+    /// The first part of a record that OLM cut up, and the names of the Secrets with the others, in order.
+    Parts { first: String, others: Vec<String> },
+}
+
+/// Opens the object of a record.
+pub(super) fn open(storage: Storage, text: &str) -> Result<Opened, DecodeError> {
+    let index = read(text)?;
+    match Payload::open(storage, &index.data) {
+        Err(DecodeError::Chunked) => Ok(Opened::Parts {
+            first: index.data.chunk.as_deref().unwrap_or_default().to_owned(),
+            others: extra_chunks(&index.data)?,
+        }),
+        opened => opened.map(Opened::Whole),
+    }
+}
+
+/// The further part that a chunk Secret holds.
+pub(super) fn part(text: &str) -> Result<String, DecodeError> {
+    read(text)?.data.chunk.map(std::borrow::Cow::into_owned).ok_or(DecodeError::Missing)
+}
+
+fn read(text: &str) -> Result<Stored<'_>, DecodeError> {
+    serde_json::from_str(text).map_err(|error| DecodeError::Json(error.to_string()))
+}

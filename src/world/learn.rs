@@ -1,0 +1,111 @@
+//! How a world in memory learns: from writes that were admitted, and from objects given to it.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::memory::{Key, Memory};
+use crate::review::{Operation, Request};
+
+/// Group, kind and name of an object given as JSON.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Identity {
+    api_version: String,
+    kind: String,
+    metadata: Names,
+}
+
+#[derive(Deserialize)]
+struct Names {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    namespace: String,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    metadata: Names,
+}
+
+impl Memory {
+    /// Does what an API server does with an admitted request. A dry run and most subresources change nothing here.
+    pub fn apply(&self, request: &Request<'_>) {
+        let whole_object = matches!(request.sub_resource(), None | Some("status"));
+        if request.dry_run.unwrap_or_default() || !whole_object {
+            return;
+        }
+        let object = match request.operation {
+            Operation::Create | Operation::Update => request.object,
+            Operation::Delete => request.old_object,
+            Operation::Connect => None,
+        };
+        let Some(key) = object.and_then(|object| key_of(request, object)) else { return };
+        match (request.operation, object) {
+            (Operation::Delete, _) if key.kind == "Namespace" && key.group.is_empty() => self.terminate(key),
+            (Operation::Delete, _) => self.remove(&key),
+            (_, Some(object)) => self.put(key, object.get().to_owned()),
+            (_, None) => {}
+        }
+    }
+
+    /// Puts an object in, whatever it is.
+    ///
+    /// # Errors
+    /// When it does not say which object it is.
+    pub fn put_object(&self, object: &RawValue) -> Result<(), serde_json::Error> {
+        self.put(Key::of_object(object)?, object.get().to_owned());
+        Ok(())
+    }
+
+    /// Takes an object out, named by its apiVersion, kind, namespace and name.
+    ///
+    /// # Errors
+    /// When these do not read.
+    pub fn remove_object(&self, object: &RawValue) -> Result<(), serde_json::Error> {
+        self.remove(&Key::of_object(object)?);
+        Ok(())
+    }
+
+    /// A deleted namespace stays, terminating, until its contents are gone.
+    fn terminate(&self, key: Key) {
+        let Some(mut namespace) = self.get(&key).and_then(|text| serde_json::from_str::<Value>(&text).ok()) else {
+            return;
+        };
+        if let Some(metadata) = namespace.get_mut("metadata").and_then(Value::as_object_mut) {
+            let since = metadata.get("creationTimestamp").cloned().unwrap_or_else(|| "1970-01-01T00:00:00Z".into());
+            metadata.insert("deletionTimestamp".to_owned(), since);
+        }
+        self.put(key, namespace.to_string());
+    }
+}
+
+impl Key {
+    /// The key of an object given as JSON.
+    ///
+    /// # Errors
+    /// When it lacks apiVersion, kind or metadata.
+    pub fn of_object(object: &RawValue) -> Result<Self, serde_json::Error> {
+        let identity: Identity = serde_json::from_str(object.get())?;
+        let group = identity.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        Ok(Self::new(group, &identity.kind, &identity.metadata.namespace, &identity.metadata.name))
+    }
+
+    /// The key of the object of a request.
+    #[must_use]
+    pub fn of_request(request: &Request<'_>) -> Option<Self> {
+        key_of(request, request.object.or(request.old_object)?)
+    }
+}
+
+fn key_of(request: &Request<'_>, object: &RawValue) -> Option<Key> {
+    let name = match request.name() {
+        Some(name) => name.to_owned(),
+        None => serde_json::from_str::<Named>(object.get()).ok()?.metadata.name,
+    };
+    // A Namespace carries its own name as the namespace of the request.
+    let scoped = !(request.kind.group.is_empty() && request.kind.kind == "Namespace");
+    let namespace = if scoped { request.namespace() } else { "" };
+    Some(Key::new(&request.kind.group, &request.kind.kind, namespace, &name))
+}
