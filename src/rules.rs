@@ -166,7 +166,9 @@ pub enum Step {
 /// Judges a request. Pure: the same arguments give the same step.
 #[must_use]
 pub fn decide(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Timestamp) -> Step {
-    let Some((target, change)) = &facts.record else { return Step::Done(Vec::new()) };
+    let Some((target, change)) = &facts.record else {
+        return Step::Done(Vec::new());
+    };
     if facts.actor.kind == ActorKind::ControlPlane {
         return Step::Done(Vec::new());
     }

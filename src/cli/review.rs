@@ -34,7 +34,11 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
                 table.add_row([table::verdict(true)]);
             }
             for violation in &replayed.violations {
-                table.add_row([table::verdict(replayed.allowed), violation.rule.into(), violation.message.as_str().into()]);
+                table.add_row([
+                    table::verdict(replayed.allowed),
+                    violation.rule.into(),
+                    violation.message.as_str().into(),
+                ]);
             }
             writeln!(stdout(), "{table}")?;
         }

@@ -69,7 +69,9 @@ impl<'r> Actor<'r> {
 impl ActorKind {
     fn of(name: &str) -> Self {
         match name {
-            "system:kube-controller-manager" | "system:apiserver" | "system:kube-scheduler" => return Self::ControlPlane,
+            "system:kube-controller-manager" | "system:apiserver" | "system:kube-scheduler" => {
+                return Self::ControlPlane;
+            }
             _ => {}
         }
         if let Some(account) = name.strip_prefix("system:serviceaccount:") {

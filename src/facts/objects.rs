@@ -26,7 +26,9 @@ impl<'a> Objects<'a> {
     /// # Errors
     /// When a Secret or ConfigMap of the review has the wrong shape.
     pub fn read(request: &'a Request<'a>) -> Result<Self, BadReview> {
-        let Some(kind) = storing_kind(request) else { return Ok(Self::default()) };
+        let Some(kind) = storing_kind(request) else {
+            return Ok(Self::default());
+        };
         let read = |object: Option<&'a serde_json::value::RawValue>| {
             let stored = object.map(Stored::read).transpose();
             stored.map_err(|error| BadReview::Malformed(format!("the {kind} does not read: {error}")))
@@ -40,7 +42,9 @@ impl<'a> Objects<'a> {
     /// Takes the base64 off the bodies that rules will read.
     #[must_use]
     pub fn seal(&self, operation: Operation) -> Sealed {
-        let Some(storage) = self.storage else { return Sealed::default() };
+        let Some(storage) = self.storage else {
+            return Sealed::default();
+        };
         let open = |stored: &Stored<'_>| Payload::open(storage, &stored.data);
         let unchanged = match (&self.old, &self.new) {
             (Some(old), Some(new)) => old.data == new.data,

@@ -59,8 +59,7 @@ struct RuleFile {
 }
 
 pub(super) fn load(path: &Path) -> Result<Policy, PolicyError> {
-    let text =
-        fs::read_to_string(path).map_err(|source| PolicyError::Read { path: path.to_path_buf(), source })?;
+    let text = fs::read_to_string(path).map_err(|source| PolicyError::Read { path: path.to_path_buf(), source })?;
     parse(&text, path)
 }
 
@@ -77,7 +76,8 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Policy, PolicyError> {
         rules[*rule as usize] = RuleSettings { mode: settings.mode, on_undecided: settings.on_undecided };
         if *rule == RuleId::PendingRecovery {
             recovery = recovery_of(settings).map_err(&invalid)?;
-        } else if settings.stale_after.is_some() || settings.rollback.is_some() || settings.roll_forward_only.is_some() {
+        } else if settings.stale_after.is_some() || settings.rollback.is_some() || settings.roll_forward_only.is_some()
+        {
             let settings = "staleAfter, rollback and rollForwardOnly";
             return Err(invalid(format!("rules.{rule}: {settings} are settings of rules.pending-recovery")));
         }
@@ -93,11 +93,9 @@ fn recovery_of(settings: &RuleFile) -> Result<Recovery, String> {
     let shipped = Recovery::default();
     let stale_after = match &settings.stale_after {
         None => shipped.stale_after,
-        Some(text) => text
-            .parse::<SignedDuration>()
-            .ok()
-            .filter(SignedDuration::is_positive)
-            .ok_or_else(|| format!("rules.pending-recovery.staleAfter: {text:?} is not a duration like 15m or 1h30m"))?,
+        Some(text) => text.parse::<SignedDuration>().ok().filter(SignedDuration::is_positive).ok_or_else(|| {
+            format!("rules.pending-recovery.staleAfter: {text:?} is not a duration like 15m or 1h30m")
+        })?,
     };
     Ok(Recovery {
         stale_after,

@@ -208,7 +208,8 @@ mod tests {
     /// D deletion, - never.
     const PICTURE: [&str; 10] = [
         //                     - U D u S F g i p r
-        /* no record        */ "F-M----OOO",
+        /* no record        */
+        "F-M----OOO",
         /* unknown          */ "DF--R-F---",
         /* deployed         */ "D-F-FFF---",
         /* uninstalled      */ "D--FF-----",

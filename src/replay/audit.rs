@@ -67,7 +67,9 @@ pub(super) fn reviews(event: &Event<'_>, memory: &Memory) -> Result<Vec<String>,
     if event.stage != "ResponseComplete" || !writes || failed {
         return Ok(Vec::new());
     }
-    let Some(reference) = &event.object_ref else { return Ok(Vec::new()) };
+    let Some(reference) = &event.object_ref else {
+        return Ok(Vec::new());
+    };
     if event.level != "RequestResponse" {
         let level = &event.level;
         return Err(format!("the audit event has level {level:?}; only RequestResponse carries the objects"));
@@ -81,9 +83,9 @@ pub(super) fn reviews(event: &Event<'_>, memory: &Memory) -> Result<Vec<String>,
         let review = |item: &Value| review(event, reference, &kind, "DELETE", None, Some(item.clone()), false);
         return Ok(items.into_iter().flatten().map(review).collect());
     }
-    let object = response.filter(|object| object.get("kind").is_some_and(|kind| kind != "Status")).or_else(|| {
-        sent.filter(|_| event.verb == "create" || event.verb == "update")
-    });
+    let object = response
+        .filter(|object| object.get("kind").is_some_and(|kind| kind != "Status"))
+        .or_else(|| sent.filter(|_| event.verb == "create" || event.verb == "update"));
     let kind = object.as_ref().and_then(|object| object.get("kind")).and_then(Value::as_str);
     let kind = kind.map_or_else(|| kind_of(&reference.resource).to_owned(), str::to_owned);
     let name = object.as_ref().and_then(|object| object.pointer("/metadata/name")).and_then(Value::as_str);

@@ -64,9 +64,11 @@ impl<'a> Line<'a> {
             Keys { object: Some(object), .. } => Ok(Self::Object(object)),
             Keys { remove: Some(object), .. } => Ok(Self::Remove(object)),
             Keys { mark: Some(_), .. } => Ok(Self::Mark),
-            _ => Err("it is neither an AdmissionReview, nor an audit event, nor an object with one of the keys review, \
+            _ => {
+                Err("it is neither an AdmissionReview, nor an audit event, nor an object with one of the keys review, \
                       object, remove, mark"
-                .to_owned()),
+                    .to_owned())
+            }
         }
     }
 }

@@ -157,15 +157,6 @@ struct Heading<'a> {
     api_version: Cow<'a, str>,
     #[serde(borrow)]
     kind: Cow<'a, str>,
-    #[serde(borrow)]
-    request: Option<UidOnly<'a>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct UidOnly<'a> {
-    #[serde(borrow)]
-    uid: Cow<'a, str>,
 }
 
 impl<'a> Review<'a> {
@@ -222,8 +213,18 @@ impl Request<'_> {
 /// The uid of a body that could not be judged, so that even then the API server accepts the reply.
 #[must_use]
 pub fn uid_of(body: &[u8]) -> Option<String> {
-    let heading: Heading<'_> = serde_json::from_slice(body).ok()?;
-    heading.request.map(|request| request.uid.into_owned()).filter(|uid| !uid.is_empty())
+    #[derive(Deserialize)]
+    struct Body<'a> {
+        #[serde(borrow)]
+        request: Uid<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Uid<'a> {
+        #[serde(borrow)]
+        uid: Cow<'a, str>,
+    }
+    let uid = serde_json::from_slice::<Body<'_>>(body).ok()?.request.uid;
+    (!uid.is_empty()).then(|| uid.into_owned())
 }
 
 fn check_kind(api_version: &str, kind: &str) -> Result<(), BadReview> {

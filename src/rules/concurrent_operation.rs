@@ -13,8 +13,12 @@ use crate::facts::RecordChange;
 use crate::release::Status;
 
 pub(super) fn check(case: &Case<'_>) -> Finding {
-    let RecordChange::Created(side) = case.change else { return Ok(None) };
-    let Some(status @ (Status::PendingInstall | Status::PendingUpgrade)) = side.status() else { return Ok(None) };
+    let RecordChange::Created(side) = case.change else {
+        return Ok(None);
+    };
+    let Some(status @ (Status::PendingInstall | Status::PendingUpgrade)) = side.status() else {
+        return Ok(None);
+    };
     if case.policy.tools.contains(case.facts.actor.name) {
         return Ok(None);
     }

@@ -10,13 +10,17 @@ use super::{Finding, Refusal};
 use crate::stamp;
 
 pub(super) fn check(case: &Case<'_>) -> Finding {
-    let Some(write) = case.change.write() else { return Ok(None) };
+    let Some(write) = case.change.write() else {
+        return Ok(None);
+    };
     if write.before.is_none() && case.policy.tools.contains(case.facts.actor.name) {
         return Ok(None);
     }
     let sent = write.after.stamps();
     let expected = stamp::expected(case.facts, &write, case.now);
-    let Some((key, must)) = stamp::forged(&expected, &sent, case.now) else { return Ok(None) };
+    let Some((key, must)) = stamp::forged(&expected, &sent, case.now) else {
+        return Ok(None);
+    };
     let must = must.map_or("be absent".to_owned(), |value| format!("be {value:?}"));
     let sentence = format!("The annotation {key} on the record of {} must {must}.", case.subject());
     let way_out = "Leave the annotations of interlock.dev alone; they are written by the webhook.";

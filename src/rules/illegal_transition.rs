@@ -11,16 +11,26 @@ use crate::release::Status;
 use crate::release::status::{Guard, transition};
 
 pub(super) fn check(case: &Case<'_>) -> Finding {
-    let RecordChange::Updated { before, after, .. } = case.change else { return Ok(None) };
-    let (Some(from), Some(to)) = (before.status(), after.status()) else { return Ok(None) };
+    let RecordChange::Updated { before, after, .. } = case.change else {
+        return Ok(None);
+    };
+    let (Some(from), Some(to)) = (before.status(), after.status()) else {
+        return Ok(None);
+    };
     let why = match transition(Some(from), Some(to)) {
         Guard::Newest => {
-            let Some(revision) = case.target.revision else { return Ok(None) };
-            let Some(above) = case.history()?.above(revision).next() else { return Ok(None) };
+            let Some(revision) = case.target.revision else {
+                return Ok(None);
+            };
+            let Some(above) = case.history()?.above(revision).next() else {
+                return Ok(None);
+            };
             format!("the release has moved on to {}", case.state(above))
         }
         Guard::NewerRollback => {
-            let Some(revision) = case.target.revision else { return Ok(None) };
+            let Some(revision) = case.target.revision else {
+                return Ok(None);
+            };
             let rolled_over = case.history()?.above(revision).any(|entry| entry.status == Status::PendingRollback);
             if rolled_over {
                 return Ok(None);

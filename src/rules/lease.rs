@@ -17,7 +17,9 @@ struct Lease {
 
 /// Whether an unexpired lease says that nelm or werf is at work on the release.
 pub(super) fn is_held(case: &Case<'_>) -> Result<bool, Need> {
-    let Some(annotations) = case.leases()? else { return Ok(false) };
+    let Some(annotations) = case.leases()? else {
+        return Ok(false);
+    };
     let lease = annotations.get(&annotation(&case.target.release));
     let lease = lease.and_then(|lease| serde_json::from_str::<Lease>(lease).ok());
     Ok(lease.is_some_and(|lease| lease.expire_at_timestamp > case.now.as_second()))

@@ -18,9 +18,7 @@ use crate::release::status::{Guard, transition};
 pub(super) fn check(case: &Case<'_>) -> Finding {
     match case.change {
         RecordChange::Created(side) if side.status() == Some(Status::PendingRollback) => rollback(case),
-        RecordChange::Updated { before, after, .. }
-            if transition(before.status(), after.status()) == Guard::Unlock =>
-        {
+        RecordChange::Updated { before, after, .. } if transition(before.status(), after.status()) == Guard::Unlock => {
             Ok(unlock(case, before))
         }
         RecordChange::Deleted(side) if side.label_status().is_some_and(Status::is_pending) => delete(case, side),
@@ -33,7 +31,9 @@ fn rollback(case: &Case<'_>) -> Finding {
         return Ok(None);
     }
     let recovery = &case.policy.recovery;
-    let Some(newest) = case.history()?.newest() else { return Ok(None) };
+    let Some(newest) = case.history()?.newest() else {
+        return Ok(None);
+    };
     let refused = |why: &str, way_out: &str| {
         let sentence = format!("Cannot roll back {}: it is {}{why}.", case.subject(), case.state(newest));
         Ok(Some(Refusal::new(sentence, way_out)))
@@ -65,7 +65,8 @@ fn rollback(case: &Case<'_>) -> Finding {
         }
         RollbackWay::WhenStale | RollbackWay::Always => {
             let stale_after = wording::span(recovery.stale_after);
-            let wait = format!("Wait until it ends; if it does not, a rollback is admitted {stale_after} after its start.");
+            let wait =
+                format!("Wait until it ends; if it does not, a rollback is admitted {stale_after} after its start.");
             refused("", &wait)
         }
     }
@@ -94,7 +95,9 @@ fn unlock(case: &Case<'_>, before: &Side<'_>) -> Option<Refusal> {
 fn delete(case: &Case<'_>, side: &Side<'_>) -> Finding {
     let history = case.history()?;
     // Pruning takes the stuck records of past operations out of the middle of the history.
-    let Some(revision) = case.target.revision else { return Ok(None) };
+    let Some(revision) = case.target.revision else {
+        return Ok(None);
+    };
     if history.above(revision).next().is_some() {
         return Ok(None);
     }
@@ -103,11 +106,8 @@ fn delete(case: &Case<'_>, side: &Side<'_>) -> Finding {
         return Ok(None);
     }
     let status = side.label_status().map_or("pending", Status::as_str);
-    let sentence = format!(
-        "Cannot delete the {status} record of {}: these checks fail: {}.",
-        case.subject(),
-        failed.join("; ")
-    );
+    let sentence =
+        format!("Cannot delete the {status} record of {}: these checks fail: {}.", case.subject(), failed.join("; "));
     let way_out = "Wait until the operation ends or the checks hold; then delete only this record and run the upgrade \
                    again. Rolling back may be open too.";
     Ok(Some(Refusal::new(sentence, way_out)))

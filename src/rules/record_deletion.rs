@@ -14,7 +14,9 @@ use crate::release::Status;
 const WAY_OUT: &str = "Use `helm uninstall` to remove the release, or name one superseded or failed record.";
 
 pub(super) fn check(case: &Case<'_>) -> Finding {
-    let RecordChange::Deleted(side) = case.change else { return Ok(None) };
+    let RecordChange::Deleted(side) = case.change else {
+        return Ok(None);
+    };
     if side.stored.metadata.deletion_timestamp.is_some() {
         return Ok(None);
     }

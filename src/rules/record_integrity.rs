@@ -41,10 +41,8 @@ pub(super) fn check(case: &Case<'_>) -> Finding {
         RecordChange::Updated { before, after, .. } => (disagreements(case, before), after),
         RecordChange::Deleted(_) => return Ok(None),
     };
-    let worse: Vec<_> = disagreements(case, after)
-        .into_iter()
-        .filter(|new| !before.iter().any(|old| old.about == new.about))
-        .collect();
+    let worse: Vec<_> =
+        disagreements(case, after).into_iter().filter(|new| !before.iter().any(|old| old.about == new.about)).collect();
     if worse.is_empty() {
         return Ok(None);
     }
@@ -68,7 +66,11 @@ fn disagreements(case: &Case<'_>, side: &Side<'_>) -> Vec<Disagreement> {
     };
     let secret_type = side.stored.secret_type.as_deref();
     if case.target.storage == Storage::Secret && secret_type != Some(HELM_SECRET_TYPE) {
-        note(About::SecretType, "/type", format!("its type is {:?}, not {HELM_SECRET_TYPE}", secret_type.unwrap_or("")));
+        note(
+            About::SecretType,
+            "/type",
+            format!("its type is {:?}, not {HELM_SECRET_TYPE}", secret_type.unwrap_or("")),
+        );
     }
     let owner = case.target.storage.owner();
     if metadata.label("owner") != Some(owner) {
@@ -81,7 +83,11 @@ fn disagreements(case: &Case<'_>, side: &Side<'_>) -> Vec<Disagreement> {
             note(About::NameLabel, "/metadata/labels/name", format!("its label name is {:?}", label("name")));
         }
         if version != Some(name.revision) {
-            note(About::VersionLabel, "/metadata/labels/version", format!("its label version is {:?}", label("version")));
+            note(
+                About::VersionLabel,
+                "/metadata/labels/version",
+                format!("its label version is {:?}", label("version")),
+            );
         }
     }
     match &side.body {
@@ -94,7 +100,11 @@ fn disagreements(case: &Case<'_>, side: &Side<'_>) -> Vec<Disagreement> {
             }
             if label("status") != record.info.status {
                 let (label, body) = (label("status"), &record.info.status);
-                note(About::StatusLabel, "/metadata/labels/status", format!("its label says {label:?}, its body {body:?}"));
+                note(
+                    About::StatusLabel,
+                    "/metadata/labels/status",
+                    format!("its label says {label:?}, its body {body:?}"),
+                );
             }
             if side.status().is_none() {
                 note(About::BodyStatus, "/data", format!("{:?} is not a status", record.info.status));

@@ -15,7 +15,9 @@ use crate::release::record::{Difference, differences};
 const DERIVED_LABELS: [&str; 4] = ["name", "owner", "status", "version"];
 
 pub(super) fn check(case: &Case<'_>) -> Finding {
-    let RecordChange::Updated { before, after, same_payload } = case.change else { return Ok(None) };
+    let RecordChange::Updated { before, after, same_payload } = case.change else {
+        return Ok(None);
+    };
     if *same_payload {
         let (old, new) = (&before.stored.metadata, &after.stored.metadata);
         let body_status = after.record().map(|record| record.info.status.as_ref());
@@ -29,7 +31,9 @@ pub(super) fn check(case: &Case<'_>) -> Finding {
         let refusal = Refusal::new(sentence, "Helm reads its body too; use helm to change the release.");
         return Ok(Some(moved.iter().fold(refusal, |refusal, label| refusal.at(format!("/metadata/labels/{label}")))));
     }
-    let (Some(old), Some(new)) = (before.record(), after.record()) else { return Ok(None) };
+    let (Some(old), Some(new)) = (before.record(), after.record()) else {
+        return Ok(None);
+    };
     let changed = differences(old, new);
     if changed.is_empty() {
         return Ok(None);

@@ -10,7 +10,9 @@ use super::{Finding, Refusal};
 use crate::facts::RecordChange;
 
 pub(super) fn check(case: &Case<'_>) -> Finding {
-    let (RecordChange::Created(_), Some(revision)) = (case.change, case.target.revision) else { return Ok(None) };
+    let (RecordChange::Created(_), Some(revision)) = (case.change, case.target.revision) else {
+        return Ok(None);
+    };
     if case.policy.tools.contains(case.facts.actor.name) {
         return Ok(None);
     }

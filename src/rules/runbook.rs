@@ -29,7 +29,9 @@ pub(super) fn failed_checks(case: &Case<'_>, side: &Side<'_>, history: &History)
         let holder = side.stamps();
         let holder = holder.holder().unwrap_or("an unknown user");
         let stale_after = wording::span(case.policy.recovery.stale_after);
-        failed.push(format!("the operation of {holder} may be alive, it is {age} and counts as stuck after {stale_after}"));
+        failed.push(format!(
+            "the operation of {holder} may be alive, it is {age} and counts as stuck after {stale_after}"
+        ));
     }
     if lease::is_held(case)? {
         failed.push("nelm or werf holds a live lease of the release".to_owned());

@@ -14,7 +14,9 @@ use crate::release::status::{Guard, transition};
 use crate::release::{Record, Revision, Status};
 
 pub(super) fn check(case: &Case<'_>) -> Finding {
-    let RecordChange::Created(side) = case.change else { return Ok(None) };
+    let RecordChange::Created(side) = case.change else {
+        return Ok(None);
+    };
     let guard = transition(None, side.status());
     let unusual = side.status().is_none() || !matches!(guard, Guard::NothingInFlight);
     if !unusual || case.policy.tools.contains(case.facts.actor.name) {
@@ -40,7 +42,9 @@ fn unlike_a_mapping(case: &Case<'_>, side: &Side<'_>) -> Result<Option<String>, 
     if let Some(deployed) = history.newest_deployed() {
         return Ok(Some(format!("revision {} is deployed", deployed.revision)));
     }
-    let Some(newest) = history.newest() else { return Ok(Some("the release has no record to be a copy of".to_owned())) };
+    let Some(newest) = history.newest() else {
+        return Ok(Some("the release has no record to be a copy of".to_owned()));
+    };
     if newest.status != Status::Superseded {
         return Ok(Some(format!("the newest record is {}", case.state(newest))));
     }

@@ -76,7 +76,9 @@ impl Cluster {
     }
 
     async fn body(&self, storage: Storage, namespace: &str, object: &str) -> Result<Option<Vec<u8>>, Failed> {
-        let Some(text) = self.text(storage, namespace, object).await? else { return Ok(None) };
+        let Some(text) = self.text(storage, namespace, object).await? else {
+            return Ok(None);
+        };
         let broken = |error: DecodeError| format!("the record {namespace}/{object} does not decode: {error}");
         let payload = match body::open(storage, &text).map_err(broken)? {
             Opened::Whole(payload) => payload,

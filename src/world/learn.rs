@@ -41,7 +41,9 @@ impl Memory {
             Operation::Delete => request.old_object,
             Operation::Connect => None,
         };
-        let Some(key) = object.and_then(|object| key_of(request, object)) else { return };
+        let Some(key) = object.and_then(|object| key_of(request, object)) else {
+            return;
+        };
         match (request.operation, object) {
             (Operation::Delete, _) if key.kind == "Namespace" && key.group.is_empty() => self.terminate(key),
             (Operation::Delete, _) => self.remove(&key),

@@ -64,7 +64,9 @@ impl Memory {
             None => objects.order.push_back(key),
         }
         while objects.bytes > self.limit {
-            let Some(oldest) = objects.order.pop_front() else { break };
+            let Some(oldest) = objects.order.pop_front() else {
+                break;
+            };
             if let Some(forgotten) = objects.by_key.remove(&oldest) {
                 objects.bytes -= forgotten.len();
             }
@@ -115,9 +117,10 @@ impl Memory {
 
     fn history(&self, storage: Storage, namespace: &str, release: &str) -> History {
         let objects = self.lock();
-        let in_namespace = objects.by_key.iter().filter(|(key, _)| {
-            key.group.is_empty() && key.kind == storage.kind() && key.namespace == namespace
-        });
+        let in_namespace = objects
+            .by_key
+            .iter()
+            .filter(|(key, _)| key.group.is_empty() && key.kind == storage.kind() && key.namespace == namespace);
         let entries = in_namespace.filter_map(|(_, text)| {
             let metadata = serde_json::from_str::<MetadataOnly>(text).ok()?.metadata;
             let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
@@ -129,7 +132,9 @@ impl Memory {
 
     fn body(&self, storage: Storage, namespace: &str, object: &str) -> Answer {
         let secret = |name: &str| self.get(&Key::new("", storage.kind(), namespace, name));
-        let Some(text) = secret(object) else { return Answer::Absent };
+        let Some(text) = secret(object) else {
+            return Answer::Absent;
+        };
         let payload = body::open(storage, &text).and_then(|opened| match opened {
             Opened::Whole(payload) => Ok(payload),
             Opened::Parts { first, others } => {

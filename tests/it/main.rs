@@ -1,1 +1,4 @@
-fn main(){}
+//! What needs more than one module but no cluster.
+
+mod layering;
+mod replay;

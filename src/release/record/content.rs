@@ -108,9 +108,15 @@ struct Chart<'b> {
     files: Files<'b>,
 }
 
-#[derive(Default, PartialEq, Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(transparent)]
 struct Files<'b>(#[serde(borrow)] Option<Vec<File<'b>>>);
+
+impl PartialEq for Files<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_deref().unwrap_or_default() == other.0.as_deref().unwrap_or_default()
+    }
+}
 
 #[derive(PartialEq, Deserialize)]
 struct File<'b> {

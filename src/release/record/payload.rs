@@ -111,11 +111,8 @@ impl Payload {
 
     /// ISIZE, the last four bytes of gzip; `None` for what is not gzip.
     fn claimed_size(&self) -> Option<usize> {
-        if !self.0.starts_with(&GZIP_MAGIC) {
-            return None;
-        }
-        let tail = self.0.last_chunk::<4>()?;
-        Some(u32::from_le_bytes(*tail) as usize)
+        let tail = self.0.last_chunk::<4>().copied().unwrap_or_default();
+        self.0.starts_with(&GZIP_MAGIC).then_some(u32::from_le_bytes(tail) as usize)
     }
 }
 
@@ -124,7 +121,9 @@ impl Payload {
 /// # Errors
 /// [`DecodeError::Base64`] or [`DecodeError::Json`].
 pub(crate) fn extra_chunks(data: &Data<'_>) -> Result<Vec<String>, DecodeError> {
-    let Some(text) = data.extra_chunks.as_deref() else { return Ok(Vec::new()) };
+    let Some(text) = data.extra_chunks.as_deref() else {
+        return Ok(Vec::new());
+    };
     serde_json::from_slice(&unbase64(text.as_bytes())?).map_err(|error| DecodeError::Json(error.to_string()))
 }
 

@@ -1,0 +1,165 @@
+//! Every recording of real clients, judged, and compared with the verdicts that each line must get.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::MultiGzDecoder;
+use release_interlock::replay::{Replay, Replayed};
+use release_interlock::rules::RuleId;
+use serde::Deserialize;
+use serde_json::json;
+
+#[derive(Deserialize)]
+struct Expected {
+    deny: BTreeMap<usize, BTreeSet<String>>,
+    any: BTreeSet<usize>,
+}
+
+fn recordings() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings")
+}
+
+async fn replayed(name: &str) -> Vec<Replayed> {
+    let file = BufReader::new(File::open(recordings().join(format!("{name}.jsonl.gz"))).unwrap());
+    let mut replay = Replay::new(None, true).unwrap();
+    let mut results = Vec::new();
+    for (index, line) in BufReader::new(MultiGzDecoder::new(file)).lines().enumerate() {
+        results.extend(replay.line(index + 1, &line.unwrap()).await.unwrap());
+    }
+    results
+}
+
+/// Compares every line with its expectation; a line whose rules are all still to come is expected to be admitted.
+async fn compare(name: &str, reviews: usize) {
+    let text = std::fs::read_to_string(recordings().join(format!("{name}.expect.json"))).unwrap();
+    let expected: Expected = serde_json::from_str(&text).unwrap();
+    let known: BTreeSet<_> = RuleId::ALL.into_iter().map(|rule| rule.as_str().to_owned()).collect();
+    let results = replayed(name).await;
+    assert_eq!(results.len(), reviews, "the recording {name} is not whole");
+    let mut wrong = Vec::new();
+    for result in results.iter().filter(|result| !expected.any.contains(&result.line)) {
+        let denied: BTreeSet<_> = result.violations.iter().map(|violation| violation.rule.to_owned()).collect();
+        let may = expected.deny.get(&result.line).filter(|rules| rules.iter().any(|rule| known.contains(rule)));
+        let right = match may {
+            None => result.allowed,
+            Some(rules) => !result.allowed && denied.is_subset(rules),
+        };
+        if !right {
+            let Replayed { line, operation, name, user, allowed, .. } = result;
+            wrong.push(format!("line {line}: {operation} {name} by {user}: allowed={allowed} {denied:?}, may {may:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{name}:\n{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn helm() {
+    compare("helm", 211).await;
+}
+
+#[tokio::test]
+async fn flux() {
+    compare("flux", 374).await;
+}
+
+#[tokio::test]
+async fn olm() {
+    compare("olm", 124).await;
+}
+
+#[tokio::test]
+async fn mapkubeapis() {
+    compare("mapkubeapis", 25).await;
+}
+
+#[tokio::test]
+async fn sveltos() {
+    compare("sveltos-v1.7.0", 705).await;
+    compare("sveltos-v1.9.0", 1620).await;
+}
+
+/// Replays given lines in a fresh world.
+async fn lines(as_recorded: bool, lines: &[serde_json::Value]) -> Vec<Replayed> {
+    let mut replay = Replay::new(None, as_recorded).unwrap();
+    let mut results = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        results.extend(replay.line(index + 1, &line.to_string()).await.unwrap());
+    }
+    results
+}
+
+fn config_map(name: &str) -> serde_json::Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}})
+}
+
+#[tokio::test]
+async fn a_bare_review_and_one_with_a_time_are_the_same() {
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "u1", "operation": "CREATE", "name": "a", "namespace": "shop", "userInfo": {"username": "alice"},
+            "kind": {"group": "", "version": "v1", "kind": "ConfigMap"}, "object": config_map("a"), "oldObject": null,
+            "resource": {"group": "", "version": "v1", "resource": "configmaps"},
+        },
+    });
+    let results = lines(false, &[review.clone(), json!({"mark": "x"}), json!({"t": 5.5, "review": review})]).await;
+    let shown: Vec<_> = results.iter().map(|result| serde_json::to_value(result).unwrap()).collect();
+    let wanted = |line| {
+        json!({
+            "line": line, "uid": "u1", "operation": "CREATE", "resource": "configmaps", "namespace": "shop",
+            "name": "a", "user": "alice", "allowed": true, "code": 200, "violations": [], "warnings": [],
+        })
+    };
+    assert_eq!(shown, [wanted(1), wanted(3)]);
+}
+
+fn audit(verb: &str, code: u16, object: &serde_json::Value) -> serde_json::Value {
+    json!({
+        "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "auditID": "a1",
+        "stage": "ResponseComplete", "verb": verb, "requestURI": "/api/v1/namespaces/shop/secrets",
+        "user": {"username": "alice", "groups": ["devs"]},
+        "objectRef": {"resource": "secrets", "namespace": "shop", "name": object["metadata"]["name"], "apiVersion": "v1"},
+        "responseStatus": {"code": code}, "requestObject": object, "responseObject": object,
+        "requestReceivedTimestamp": "2026-11-21T10:00:00.000000Z", "stageTimestamp": "2026-11-21T10:00:00.100000Z",
+    })
+}
+
+#[tokio::test]
+async fn audit_events_are_judged_with_the_world_as_their_old_objects() {
+    let record = |status: &str| {
+        let name = "sh.helm.release.v1.web.v1";
+        let labels = json!({"owner": "helm", "name": "web", "version": "1", "status": status});
+        let metadata = json!({"name": name, "namespace": "shop", "labels": labels});
+        json!({"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1", "metadata": metadata})
+    };
+    let results = lines(
+        true,
+        &[
+            json!({"object": record("superseded")}),
+            audit("get", 200, &record("superseded")),
+            audit("update", 200, &record("deployed")),
+            audit("update", 409, &record("failed")),
+            audit("delete", 200, &record("deployed")),
+        ],
+    )
+    .await;
+    let denied: Vec<_> = results
+        .iter()
+        .map(|result| (result.line, result.allowed, result.violations.iter().map(|it| it.rule).collect::<Vec<_>>()))
+        .collect();
+    assert_eq!(
+        denied,
+        [(3, false, vec!["illegal-transition", "record-tampering"]), (5, false, vec!["record-deletion"])]
+    );
+}
+
+#[tokio::test]
+async fn an_unknown_line_is_an_error_with_its_number() {
+    let mut replay = Replay::new(None, false).unwrap();
+    for text in ["", "[]", "{}", "{\"reviews\":[]}", "{\"kind\":\"Pod\",\"apiVersion\":\"v1\"}", "{\"t\":1}", "{\"review\""] {
+        let error = replay.line(7, text).await.unwrap_err().to_string();
+        assert!(error.starts_with("line 7: "), "{text}: {error}");
+    }
+}
