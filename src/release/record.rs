@@ -1,5 +1,6 @@
 //! A record's payload: base64, gzip, JSON; read without copying what no rule needs.
 
+mod chart_id;
 mod content;
 mod payload;
 
@@ -84,14 +85,7 @@ impl<'b> Record<'b> {
     /// The chart's name and version; empty where the record has no chart.
     #[must_use]
     pub fn chart_id(&self) -> ChartId<'b> {
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Chart<'b> {
-            #[serde(borrow)]
-            metadata: Option<ChartId<'b>>,
-        }
-        let chart = self.chart.and_then(|chart| serde_json::from_str::<Option<Chart<'b>>>(chart.get()).ok().flatten());
-        chart.and_then(|chart| chart.metadata).unwrap_or_default()
+        self.chart.map(chart_id::read).unwrap_or_default()
     }
 
     /// The manifest as text; empty where there is none.
