@@ -1,1 +1,3 @@
-//! What the webhook tells the world about its decisions.
+//! What the webhook tells the world about its work.
+
+pub mod metrics;
