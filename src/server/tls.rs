@@ -10,7 +10,7 @@ use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
 /// The serving certificate. Replacing it concerns the handshakes that follow; connections keep what they have.
@@ -174,5 +174,8 @@ pub(super) fn server_config(certificates: Arc<Certificates>) -> Arc<ServerConfig
         .with_no_client_auth()
         .with_cert_resolver(certificates);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    // The API server resumes no sessions; without them a new certificate holds for every handshake from then on.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
     Arc::new(config)
 }
