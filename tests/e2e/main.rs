@@ -1,1 +1,24 @@
-fn main() {}
+//! Tests on real parts: a real API server with its controllers, the real helm 3 and helm 4, and the built `interlock`.
+//!
+//! What a test uses: a [`plane::Plane`] (shared by all tests, or its own), a [`namespace::Namespace`] of its own in it,
+//! and in that the clients of [`clients`] as somebody, the charts of [`chart`] and the views of [`records`].
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    reason = "a test fails by a panic, helpers included, and has no public interface"
+)]
+#![allow(dead_code, reason = "the harness is wider than the tests that there are yet")]
+
+mod assets;
+mod chart;
+mod clients;
+mod eventually;
+mod namespace;
+mod plane;
+mod process;
+mod records;
+mod webhook;
+
+mod smoke;

@@ -1,0 +1,212 @@
+//! A control plane for as long as the test process runs, with or without the webhook in front of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+
+use serde::Deserialize;
+
+use crate::assets::{assets, progress, target_dir};
+use crate::clients::{Identity, Kubectl};
+use crate::webhook::Webhook;
+
+/// Set to keep a plane's directory with its logs after the tests.
+const KEEP: &str = "INTERLOCK_E2E_KEEP";
+
+/// What `controlplane up` prints when it is ready.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Ready {
+    server: String,
+    ca: PathBuf,
+    kubeconfigs: BTreeMap<String, PathBuf>,
+}
+
+/// A running control plane. It ends when this value is dropped, or with the test process: its standard input closes.
+pub(crate) struct Plane {
+    ready: Ready,
+    /// Files of the clients and the webhook; the control plane has its own beside them.
+    dir: PathBuf,
+    webhook: Option<Webhook>,
+    /// Last, so that the webhook goes before the API server.
+    _supervisor: Supervisor,
+}
+
+struct Supervisor(Child);
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+impl Plane {
+    /// The plane of most tests: the webhook registered, with the policies that ship in `policies/`.
+    #[track_caller]
+    pub(crate) fn shared() -> &'static Self {
+        static PLANE: OnceLock<Result<Plane, String>> = OnceLock::new();
+        Self::once(&PLANE, || {
+            let policies = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
+            Self::boot("shared", |plane| Webhook::start(plane, &policies).map(Some))
+        })
+    }
+
+    /// A plane without the webhook, to see what clients do alone.
+    #[track_caller]
+    pub(crate) fn without_webhook() -> &'static Self {
+        static PLANE: OnceLock<Result<Plane, String>> = OnceLock::new();
+        Self::once(&PLANE, || Self::boot("bare", |_| Ok(None)))
+    }
+
+    /// A plane of the test's own, whose webhook reads this as its `cluster.yaml`.
+    #[track_caller]
+    pub(crate) fn start(policy: &str) -> Self {
+        let plane = Self::boot("own", |plane| {
+            let policies = plane.dir.join("policies");
+            fs::create_dir_all(&policies)
+                .and_then(|()| fs::write(policies.join("cluster.yaml"), policy))
+                .map_err(|e| format!("cannot write {}: {e}", policies.display()))?;
+            Webhook::start(plane, &policies).map(Some)
+        });
+        plane.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[track_caller]
+    fn once(
+        cell: &'static OnceLock<Result<Self, String>>,
+        boot: impl FnOnce() -> Result<Self, String>,
+    ) -> &'static Self {
+        cell.get_or_init(boot).as_ref().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn boot(name: &str, webhook: impl FnOnce(&Self) -> Result<Option<Webhook>, String>) -> Result<Self, String> {
+        let dir = plane_dir(name)?;
+        let assets = assets();
+        let start = Instant::now();
+        let mut up = Command::new(&assets.controlplane);
+        up.arg("up");
+        if !keep() {
+            up.arg("--temporary");
+        }
+        if let Some(apiserver) = &assets.kube_apiserver {
+            up.arg("--kube-apiserver").arg(apiserver);
+        }
+        up.arg(dir.join("controlplane")).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = up.spawn().map_err(|e| format!("cannot start {}: {e}", assets.controlplane.display()))?;
+        let stdout = child.stdout.take().ok_or("the control plane has no standard output")?;
+        let supervisor = Supervisor(child);
+        let mut line = String::new();
+        let _ = BufReader::new(stdout).read_line(&mut line);
+        let ready = serde_json::from_str(&line).map_err(|e| {
+            format!("the control plane did not start ({e}; it printed {line:?}); its reason is on standard error above")
+        })?;
+        let mut plane = Self { ready, dir, webhook: None, _supervisor: supervisor };
+        plane.let_people_in()?;
+        plane.webhook = webhook(&plane)?;
+        progress(&format!("control plane `{name}` ready in {:.1?}", start.elapsed()));
+        Ok(plane)
+    }
+
+    /// What is tested is admission, so RBAC lets everybody do everything.
+    fn let_people_in(&self) -> Result<(), String> {
+        let output = self.kubectl(&self.admin()).run(&[
+            "create",
+            "clusterrolebinding",
+            "people",
+            "--clusterrole=cluster-admin",
+            "--group=devs",
+            "--group=ci",
+        ]);
+        if output.success() { Ok(()) } else { Err(format!("people cannot be given a role\n{output}")) }
+    }
+
+    /// `alice` and `bob` (group devs), `ci-bot` (group ci), `admin` (system:masters).
+    #[track_caller]
+    pub(crate) fn person(&self, name: &str) -> Identity {
+        match self.ready.kubeconfigs.get(name) {
+            Some(kubeconfig) => Identity::new(name, kubeconfig),
+            None => panic!("nobody is called {name:?}, only {:?}", self.ready.kubeconfigs.keys()),
+        }
+    }
+
+    pub(crate) fn admin(&self) -> Identity {
+        self.person("admin")
+    }
+
+    /// A service account with a real token, which may do everything. Made if it is not there.
+    #[track_caller]
+    pub(crate) fn service_account(&self, namespace: &str, name: &str) -> Identity {
+        let admin = self.kubectl(&self.admin());
+        let made = admin.run(&["create", "serviceaccount", name, "-n", namespace]);
+        assert!(made.success() || made.stderr.contains("AlreadyExists"), "expected a service account\n{made}");
+        let role = format!("{namespace}-{name}");
+        let account = format!("--serviceaccount={namespace}:{name}");
+        let bound = admin.run(&["create", "clusterrolebinding", &role, "--clusterrole=cluster-admin", &account]);
+        assert!(bound.success() || bound.stderr.contains("AlreadyExists"), "expected a role binding\n{bound}");
+        let token = admin.ok(&["create", "token", name, "-n", namespace, "--duration=6h"]).stdout;
+        let user = format!("system:serviceaccount:{namespace}:{name}");
+        let kubeconfig = self.dir.join(format!("{namespace}.{name}.kubeconfig"));
+        let content = serde_json::json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "controlplane", "cluster": {"server": self.ready.server, "certificate-authority": self.ready.ca}}],
+            "users": [{"name": user, "user": {"token": token.trim()}}],
+            "contexts": [{"name": user, "context": {"cluster": "controlplane", "user": user}}],
+            "current-context": user,
+        });
+        fs::write(&kubeconfig, content.to_string()).expect("the plane's directory is writable");
+        Identity::new(&user, &kubeconfig)
+    }
+
+    pub(crate) fn kubectl(&self, who: &Identity) -> Kubectl {
+        Kubectl::new(who, None, &self.dir)
+    }
+
+    /// The webhook in front of this plane.
+    #[track_caller]
+    pub(crate) fn webhook(&self) -> &Webhook {
+        self.webhook.as_ref().expect("this plane was started without the webhook")
+    }
+
+    /// Where the clients of this plane and its webhook keep their files.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn server(&self) -> &str {
+        &self.ready.server
+    }
+
+    pub(crate) fn ca(&self) -> &Path {
+        &self.ready.ca
+    }
+}
+
+fn keep() -> bool {
+    std::env::var_os(KEEP).is_some()
+}
+
+/// A new directory `target/tmp/planes/PID-N-NAME`. Those of processes that are gone are removed on the way.
+fn plane_dir(name: &str) -> Result<PathBuf, String> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let planes = target_dir().join("tmp/planes");
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    if count == 0 && !keep() {
+        for entry in fs::read_dir(&planes).into_iter().flatten().flatten() {
+            let file_name = entry.file_name();
+            let pid = file_name.to_string_lossy().split('-').next().unwrap_or_default().to_owned();
+            if !Path::new("/proc").join(pid).exists() {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+    let dir = planes.join(format!("{}-{count}-{name}", std::process::id()));
+    fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
+    Ok(dir)
+}

@@ -1,0 +1,254 @@
+//! The built `interlock` in front of a plane: started, registered through `manifests/`, stopped and started again.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::eventually::eventually;
+use crate::plane::Plane;
+use crate::process::{leash, signal};
+
+/// The files with a registration in them.
+const REGISTRATIONS: [&str; 2] = ["validating-webhooks.yaml", "mutating-webhooks.yaml"];
+/// How long `serve` may take to say that it is ready.
+const READY: Duration = Duration::from_secs(20);
+/// How long it may take to end after SIGTERM, its drain included.
+const END: Duration = Duration::from_secs(40);
+
+/// The line that `interlock serve` prints when it is ready.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Addresses {
+    /// Where reviews go, as `127.0.0.1:PORT`.
+    pub(crate) listen: String,
+    /// Where `/livez`, `/readyz` and `/metrics` are.
+    pub(crate) admin: String,
+    /// The certificate that signed the serving one, PEM.
+    pub(crate) ca: PathBuf,
+}
+
+/// One `interlock serve` with its registration.
+pub(crate) struct Webhook {
+    kubeconfig: PathBuf,
+    certs: PathBuf,
+    policies: PathBuf,
+    log: PathBuf,
+    addresses: Addresses,
+    /// None while it is stopped.
+    process: Mutex<Option<Process>>,
+}
+
+struct Process {
+    /// The shell that holds the server, see [`leash`].
+    leash: Child,
+    /// Open as long as the server is to run.
+    _stdin: ChildStdin,
+    /// Kept open: a server that writes to a closed pipe dies.
+    _stdout: BufReader<ChildStdout>,
+    pid: u32,
+}
+
+impl Webhook {
+    /// Starts the server with the policies of a directory and registers it.
+    pub(crate) fn start(plane: &Plane, policies: &Path) -> Result<Self, String> {
+        let dir = plane.dir().join("interlock");
+        let certs = dir.join("certs");
+        fs::create_dir_all(&certs).map_err(|e| format!("cannot make {}: {e}", certs.display()))?;
+        let kubeconfig = plane.admin().kubeconfig().to_owned();
+        let log = dir.join("log");
+        let (process, addresses) = launch(&kubeconfig, &certs, policies, &log, ["127.0.0.1:0", "127.0.0.1:0"])?;
+        let webhook = Self {
+            kubeconfig,
+            certs,
+            policies: policies.to_owned(),
+            log,
+            addresses,
+            process: Mutex::new(Some(process)),
+        };
+        webhook.register(plane, &dir)?;
+        Ok(webhook)
+    }
+
+    pub(crate) fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
+    /// The directory with its certificate authority.
+    pub(crate) fn certs(&self) -> &Path {
+        &self.certs
+    }
+
+    /// Everything it has logged so far.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// The answer of a path of the admin port: status code and body.
+    #[track_caller]
+    pub(crate) fn admin(&self, path: &str) -> (u16, String) {
+        let ask = || -> std::io::Result<String> {
+            let mut stream = TcpStream::connect(&self.addresses.admin)?;
+            stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+            write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            Ok(answer)
+        };
+        let answer = ask().unwrap_or_else(|e| panic!("expected an answer to {path}: {e}\n{}", self.log()));
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        let code = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+        (code.unwrap_or_else(|| panic!("expected an HTTP answer to {path}: {answer}")), body.to_owned())
+    }
+
+    /// SIGTERM, and returns when it has ended: what is in flight is answered first.
+    #[track_caller]
+    pub(crate) fn stop(&self) {
+        self.end("TERM");
+    }
+
+    /// SIGKILL, and returns when it is gone.
+    #[track_caller]
+    pub(crate) fn kill(&self) {
+        self.end("KILL");
+    }
+
+    /// Starts it again on the same ports, with the same certificates and policies.
+    #[track_caller]
+    pub(crate) fn restart(&self) {
+        let mut process = self.process();
+        assert!(process.is_none(), "the webhook is still running");
+        let Self { kubeconfig, certs, policies, log, addresses, .. } = self;
+        let ports = [addresses.listen.as_str(), addresses.admin.as_str()];
+        *process = Some(launch(kubeconfig, certs, policies, log, ports).unwrap_or_else(|e| panic!("{e}")).0);
+    }
+
+    #[track_caller]
+    fn end(&self, how: &str) {
+        let Some(mut process) = self.process().take() else { panic!("the webhook is not running") };
+        signal(how, process.pid);
+        eventually(END, &format!("the webhook ends after SIG{how}"), || match process.leash.try_wait() {
+            Ok(Some(_)) => Ok(()),
+            other => Err(format!("{other:?}; its log:\n{}", self.log())),
+        });
+    }
+
+    fn process(&self) -> MutexGuard<'_, Option<Process>> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Applies the manifests with nothing but clientConfig replaced, and waits until the API server calls us.
+    fn register(&self, plane: &Plane, dir: &Path) -> Result<(), String> {
+        let ca =
+            fs::read(&self.addresses.ca).map_err(|e| format!("cannot read {}: {e}", self.addresses.ca.display()))?;
+        let kubectl = plane.kubectl(&plane.admin());
+        for name in REGISTRATIONS {
+            let mut registration = manifest(name)?;
+            for entry in registration["webhooks"].as_array_mut().ok_or(format!("{name} has no webhooks"))? {
+                let path = entry["clientConfig"]["service"]["path"].as_str().unwrap_or_default().to_owned();
+                entry["clientConfig"] = json!({
+                    "url": format!("https://{}{path}", self.addresses.listen),
+                    "caBundle": STANDARD.encode(&ca),
+                });
+            }
+            let file = dir.join(name).with_extension("json");
+            fs::write(&file, registration.to_string()).map_err(|e| format!("cannot write {}: {e}", file.display()))?;
+            let applied = kubectl.run(&["apply", "-f", &file.to_string_lossy()]);
+            if !applied.success() {
+                return Err(format!("{name} was not accepted\n{applied}"));
+            }
+        }
+        self.wait_until_called(plane)
+    }
+
+    /// The API server reads its configurations from a watch: a registration works some moments after it is accepted.
+    /// A dry run of a record with a forged name is refused once it does, and leaves nothing behind.
+    fn wait_until_called(&self, plane: &Plane) -> Result<(), String> {
+        let probe = plane.dir().join("interlock/probe.json");
+        let record = json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "sh.helm.release.v1.probe.v1", "namespace": "default", "labels": {"owner": "helm"}},
+            "type": "helm.sh/release.v1",
+            "stringData": {"release": "no record"},
+        });
+        fs::write(&probe, record.to_string()).map_err(|e| format!("cannot write {}: {e}", probe.display()))?;
+        let kubectl = plane.kubectl(&plane.admin());
+        eventually(READY, "the API server calls the webhook", || {
+            let output = kubectl.run(&["create", "--dry-run=server", "-f", &probe.to_string_lossy()]);
+            if output.stderr.contains("denied the request") {
+                Ok(())
+            } else {
+                Err(format!("{output}\nthe webhook's log:\n{}", self.log()))
+            }
+        });
+        Ok(())
+    }
+}
+
+/// A file of `manifests/base` with one document in it.
+pub(crate) fn manifest(name: &str) -> Result<Value, String> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base").join(name);
+    let text = fs::read_to_string(&file).map_err(|e| format!("cannot read {}: {e}", file.display()))?;
+    serde_saphyr::from_str(&text).map_err(|e| format!("{} is not YAML: {e}", file.display()))
+}
+
+fn launch(
+    kubeconfig: &Path,
+    certs: &Path,
+    policies: &Path,
+    log: &Path,
+    [listen, admin]: [&str; 2],
+) -> Result<(Process, Addresses), String> {
+    let stderr = File::options().create(true).append(true).open(log);
+    let stderr = stderr.map_err(|e| format!("cannot open {}: {e}", log.display()))?;
+    let mut command = leash();
+    command.arg(env!("CARGO_BIN_EXE_interlock")).arg("serve");
+    command.arg("--kubeconfig").arg(kubeconfig);
+    command.args(["--listen", listen, "--admin-listen", admin]);
+    command.arg("--certs").arg(certs).arg("--policies").arg(policies);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
+    let mut leash = command.spawn().map_err(|e| format!("cannot start interlock: {e}"))?;
+    let (Some(stdin), Some(stdout)) = (leash.stdin.take(), leash.stdout.take()) else {
+        return Err("interlock has no pipes".to_owned());
+    };
+    let mut stdout = BufReader::new(stdout);
+    // A server that hangs before it is ready is ended, which ends the reads below.
+    let mut lines = [String::new(), String::new()];
+    let reading = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            for line in &mut lines {
+                if stdout.read_line(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let start = std::time::Instant::now();
+        while !reader.is_finished() {
+            if start.elapsed() > READY {
+                let _ = leash.kill();
+                // The server is the shell's child, not ours, and holds the pipe open.
+                drop(stdin);
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Some(stdin)
+    });
+    let [pid, ready] = lines;
+    let said = || {
+        let log = fs::read_to_string(log).unwrap_or_default();
+        format!("interlock serve printed {ready:?} in place of its ready line; its log:\n{log}")
+    };
+    let stdin = reading.ok_or_else(said)?;
+    let addresses = serde_json::from_str(&ready).map_err(|_| said())?;
+    let pid = pid.trim().parse().map_err(|_| said())?;
+    Ok((Process { leash, _stdin: stdin, _stdout: stdout, pid }, addresses))
+}
