@@ -15,10 +15,12 @@ mod assets;
 mod chart;
 mod clients;
 mod eventually;
+mod forging;
 mod namespace;
 mod plane;
 mod process;
 mod records;
 mod webhook;
 
+mod races;
 mod smoke;
