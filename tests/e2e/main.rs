@@ -22,5 +22,8 @@ mod process;
 mod records;
 mod webhook;
 
+mod deletion;
 mod races;
+mod recovery;
 mod smoke;
+mod tampering;
