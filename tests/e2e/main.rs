@@ -21,4 +21,5 @@ mod process;
 mod records;
 mod webhook;
 
+mod outage;
 mod smoke;
