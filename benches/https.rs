@@ -1,1 +1,223 @@
-fn main() {}
+//! Reviews through the real listener, over HTTPS, on 32 keep-alive connections.
+//!
+//! The first reviewer admits everything and echoes the uid: what the transport costs, the floor. Every other one is
+//! given as a ratio to it. Client and server share the machine and the process, so the absolute numbers are low; the
+//! ratio is what counts. Rounds of all reviewers alternate, and the median round of each is shown.
+#![allow(missing_docs, reason = "a benchmark has no callers")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
+use release_interlock::pki::dev;
+use release_interlock::report::metrics::Metrics;
+use release_interlock::server::{
+    self, Bound, BoxFuture, Certificates, Endpoint, Limits, Readiness, Reply, Reviewer, Setup, Signals, tls,
+};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
+
+const CONNECTIONS: usize = 32;
+const WARM_UP: Duration = Duration::from_millis(500);
+const MEASURED: Duration = Duration::from_secs(3);
+const ROUNDS: usize = 3;
+
+/// The reviewers to compare; the first one is the floor.
+fn reviewers() -> Vec<(&'static str, Arc<dyn Reviewer>)> {
+    vec![
+        ("always allows", Arc::new(AlwaysAllows)),
+        // The real reviewer goes here. Until then the floor again, which shows how far two equal ones lie apart.
+        ("always allows, again", Arc::new(AlwaysAllows)),
+    ]
+}
+
+fn main() -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let reviewers = reviewers();
+    let mut rounds: Vec<Vec<Round>> = reviewers.iter().map(|_| Vec::new()).collect();
+    for _ in 0..ROUNDS {
+        for (index, (_, reviewer)) in reviewers.iter().enumerate() {
+            rounds[index].push(runtime.block_on(round(Arc::clone(reviewer)))?);
+        }
+    }
+    println!(
+        "{:<28}{:>12}{:>10}{:>10}{:>14}{:>12}",
+        "reviewer", "reviews/s", "p50 ms", "p99 ms", "ratio rate", "ratio p99"
+    );
+    let mut floor: Option<Round> = None;
+    for ((name, _), mut rounds) in reviewers.iter().zip(rounds) {
+        rounds.sort_by(|one, other| one.rate.total_cmp(&other.rate));
+        let median = rounds[ROUNDS / 2];
+        let floor = floor.get_or_insert(median);
+        println!(
+            "{name:<28}{:>12.0}{:>10.3}{:>10.3}{:>14.2}{:>12.2}",
+            median.rate,
+            median.p50 * 1e3,
+            median.p99 * 1e3,
+            median.rate / floor.rate,
+            median.p99 / floor.p99,
+        );
+    }
+    Ok(())
+}
+
+/// Rate in reviews a second; times in seconds.
+#[derive(Clone, Copy)]
+struct Round {
+    rate: f64,
+    p50: f64,
+    p99: f64,
+}
+
+/// Starts a server, loads it, and stops it.
+async fn round(reviewer: Arc<dyn Reviewer>) -> Result<Round> {
+    let dir = tempfile::tempdir()?;
+    let made = dev::ensure(dir.path(), Timestamp::now())?;
+    let setup = Setup {
+        certificates: Certificates::new(tls::load(&made.certificate_path, &made.key_path)?),
+        metrics: Arc::new(Metrics::new()),
+        readiness: Readiness::new(),
+        limits: Limits::default(),
+    };
+    let bound = Bound::bind("127.0.0.1:0".parse()?, "127.0.0.1:0".parse()?).await?;
+    let address = bound.admission_address();
+    let (_signals, received) = Signals::manual();
+    let server = tokio::spawn(server::run(bound, reviewer, setup, received));
+
+    let connector = connector(&made.ca_pem)?;
+    let mut connections = JoinSet::new();
+    let started = Instant::now();
+    for _ in 0..CONNECTIONS {
+        let tcp = TcpStream::connect(address).await?;
+        tcp.set_nodelay(true)?;
+        let stream = connector.connect(ServerName::try_from("localhost")?, tcp).await?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        connections.spawn(load(sender, started));
+    }
+    let mut times = Vec::new();
+    while let Some(done) = connections.join_next().await {
+        times.extend(done??);
+    }
+    server.abort();
+    times.sort_unstable();
+    let at = |share: usize| {
+        times.get(times.len() * share / 100).map(Duration::as_secs_f64).context("no review was answered")
+    };
+    Ok(Round { rate: times.len() as f64 / MEASURED.as_secs_f64(), p50: at(50)?, p99: at(99)? })
+}
+
+/// One connection, one review after another. Returns the times of those that began after the warm-up.
+async fn load(mut sender: SendRequest<Full<Bytes>>, started: Instant) -> Result<Vec<Duration>> {
+    let body = ordinary_review();
+    let mut times = Vec::new();
+    loop {
+        let begun = Instant::now();
+        if begun - started >= WARM_UP + MEASURED {
+            return Ok(times);
+        }
+        let request = Request::post("/validate?timeout=3s")
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .body(Full::new(body.clone()))?;
+        sender.ready().await?;
+        let response = sender.send_request(request).await?;
+        ensure!(response.status() == StatusCode::OK, "{}", response.status());
+        response.into_body().collect().await?;
+        if begun - started >= WARM_UP {
+            times.push(begun.elapsed());
+        }
+    }
+}
+
+fn connector(ca_pem: &str) -> Result<TlsConnector> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(ca_pem.as_bytes())?)?;
+    let config = ClientConfig::builder_with_provider(Arc::new(tls::provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// An UPDATE of a ConfigMap, 13 KiB, which is none of the webhook's business.
+fn ordinary_review() -> Bytes {
+    let object = |note: &str| {
+        serde_json::json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "settings", "namespace": "team-a", "uid": "d0c1", "resourceVersion": "7"},
+            "data": {"note": note, "settings.json": "{\"a\": \"b\"}\n".repeat(500)},
+        })
+    };
+    let kind = serde_json::json!({"group": "", "version": "v1", "kind": "ConfigMap"});
+    let resource = serde_json::json!({"group": "", "version": "v1", "resource": "configmaps"});
+    let review = serde_json::json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+            "kind": kind,
+            "resource": resource,
+            "requestKind": kind,
+            "requestResource": resource,
+            "name": "settings",
+            "namespace": "team-a",
+            "operation": "UPDATE",
+            "userInfo": {"username": "alice", "groups": ["system:authenticated"]},
+            "object": object("new"),
+            "oldObject": object("old"),
+            "dryRun": false,
+            "options": {"apiVersion": "meta.k8s.io/v1", "kind": "UpdateOptions", "fieldManager": "kubectl-edit"},
+        },
+    });
+    review.to_string().into()
+}
+
+/// Echoes the uid and allows.
+struct AlwaysAllows;
+
+#[derive(Deserialize)]
+struct Review<'a> {
+    #[serde(borrow)]
+    request: Uid<'a>,
+}
+
+#[derive(Deserialize)]
+struct Uid<'a> {
+    #[serde(borrow)]
+    uid: &'a RawValue,
+}
+
+impl Reviewer for AlwaysAllows {
+    fn answer(&self, _: Endpoint, body: Bytes, _: tokio::time::Instant) -> BoxFuture<'_, Reply> {
+        let reply = match serde_json::from_slice::<Review<'_>>(&body) {
+            Ok(review) => Reply {
+                status: StatusCode::OK,
+                body: format!(
+                    r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{{"uid":{},"allowed":true}}}}"#,
+                    review.request.uid
+                )
+                .into_bytes(),
+            },
+            Err(error) => Reply { status: StatusCode::BAD_REQUEST, body: error.to_string().into_bytes() },
+        };
+        Box::pin(std::future::ready(reply))
+    }
+
+    fn panicked(&self, _: Endpoint, _: &[u8]) -> Reply {
+        Reply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }
+    }
+}

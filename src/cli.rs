@@ -2,9 +2,12 @@
 //!
 //! Exit codes: 0 fine, 1 a finding (a review refused), 2 could not run.
 
+mod certs;
 mod replay;
 mod review;
+mod serve;
 mod table;
+mod telemetry;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,8 +24,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Serve(serve::Arguments),
     Review(review::Arguments),
     Replay(replay::Arguments),
+    Certs(certs::Arguments),
 }
 
 /// Which policy to judge by.
@@ -55,8 +60,10 @@ pub fn main() -> ExitCode {
     // clap exits by itself with 2 on a wrong command line, and with 0 after --help.
     let command = Cli::parse().command;
     let result = match command {
+        Command::Serve(arguments) => serve::run(&arguments),
         Command::Review(arguments) => review::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Certs(arguments) => certs::run(&arguments),
     };
     match result {
         Ok(Finding::Nothing) => ExitCode::SUCCESS,

@@ -14,4 +14,5 @@ pub mod review;
 pub mod rules;
 pub mod server;
 pub mod stamp;
+pub mod webhook;
 pub mod world;

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use serde::Deserialize;
 
 /// How a rule is applied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Refuses.

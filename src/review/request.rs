@@ -82,7 +82,7 @@ pub struct Gvr<'a> {
 }
 
 /// The operation under review.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Operation {
     /// Also a PUT or an apply that creates.

@@ -10,9 +10,26 @@ const PURE: [&str; 11] =
 
 /// What none of them may name.
 const FORBIDDEN: [&str; 20] = [
-    "tokio", "axum", "hyper", "kube::", "k8s_openapi", "tracing", "rustls", "rcgen", "prometheus_client", "std::env",
-    "std::net", "std::thread", "Instant", "SystemTime", "Timestamp::now", "println!", "crate::cli", "crate::server",
-    "crate::judge", "crate::report",
+    "tokio",
+    "axum",
+    "hyper",
+    "kube::",
+    "k8s_openapi",
+    "tracing",
+    "rustls",
+    "rcgen",
+    "prometheus_client",
+    "std::env",
+    "std::net",
+    "std::thread",
+    "Instant",
+    "SystemTime",
+    "Timestamp::now",
+    "println!",
+    "crate::cli",
+    "crate::server",
+    "crate::judge",
+    "crate::report",
 ];
 
 /// Reading its files is what the policy loader is for; nothing else in the core touches the disk.

@@ -158,7 +158,9 @@ async fn audit_events_are_judged_with_the_world_as_their_old_objects() {
 #[tokio::test]
 async fn an_unknown_line_is_an_error_with_its_number() {
     let mut replay = Replay::new(None, false).unwrap();
-    for text in ["", "[]", "{}", "{\"reviews\":[]}", "{\"kind\":\"Pod\",\"apiVersion\":\"v1\"}", "{\"t\":1}", "{\"review\""] {
+    for text in
+        ["", "[]", "{}", "{\"reviews\":[]}", "{\"kind\":\"Pod\",\"apiVersion\":\"v1\"}", "{\"t\":1}", "{\"review\""]
+    {
         let error = replay.line(7, text).await.unwrap_err().to_string();
         assert!(error.starts_with("line 7: "), "{text}: {error}");
     }

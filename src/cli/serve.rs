@@ -1,0 +1,160 @@
+//! `interlock serve`: the webhook, in front of a cluster or standalone.
+
+use std::io::{IsTerminal, Write, stdout};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use jiff::Timestamp;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::json;
+
+use super::{Finding, Policies, telemetry};
+use crate::budget::Budget;
+use crate::judge::Judge;
+use crate::pki::dev;
+use crate::policy::Policy;
+use crate::report::Reporter;
+use crate::report::metrics::Metrics;
+use crate::server::{self, Bound, Certificates, Limits, Readiness, Setup, Signals, Stopped, tls};
+use crate::webhook::Webhook;
+use crate::world::cluster::Cluster;
+use crate::world::memory::Memory;
+
+/// The memory that inflated record bodies may take at once. An ordinary one takes half a MiB, the largest legitimate ones
+/// about 10; a review may hold two of 64 at most.
+const DECODE_BYTES: usize = 256 << 20;
+
+/// What a standalone server remembers of the cluster that it imagines.
+const MEMORY_BYTES: usize = 64 << 20;
+
+/// Longer than a review may take, so that the review's own deadline is what ends a read.
+const API_TIMEOUT: Duration = Duration::from_secs(30);
+
+const ADMISSION_PORT: u16 = 8443;
+const ADMIN_PORT: u16 = 8081;
+
+/// Where policies lie unless told otherwise.
+const POLICIES: &str = "policies";
+
+/// Run the webhook: inside a cluster or with --kubeconfig against Kubernetes, otherwise standalone
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Kubeconfig of the cluster to ask; inside a cluster the pod's own account is used
+    #[arg(long, value_name = "FILE", env = "INTERLOCK_KUBECONFIG")]
+    kubeconfig: Option<PathBuf>,
+    /// Address for reviews [default: port 8443, on 127.0.0.1 when standalone, otherwise on every address]
+    #[arg(long, value_name = "ADDRESS", env = "INTERLOCK_LISTEN")]
+    listen: Option<SocketAddr>,
+    /// Address for probes and metrics, plain HTTP [default: port 8081, likewise]
+    #[arg(long, value_name = "ADDRESS", env = "INTERLOCK_ADMIN_LISTEN")]
+    admin_listen: Option<SocketAddr>,
+    /// Directory of the serving certificate; a development CA is made there when there is none
+    #[arg(long, value_name = "DIR", env = "INTERLOCK_CERTS", default_value = "certs")]
+    certs: PathBuf,
+    /// Seconds to go on accepting connections after SIGTERM, while the cluster stops sending them [default: 5, or 0
+    /// when standalone]
+    #[arg(long, value_name = "SECONDS", env = "INTERLOCK_DRAIN_DELAY")]
+    drain_delay: Option<u64>,
+    #[command(flatten)]
+    policies: Policies,
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+    telemetry::init()?;
+    let policy = policy(arguments.policies.policies.as_deref())?;
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(arguments, policy))
+}
+
+async fn serve(arguments: &Arguments, policy: Policy) -> anyhow::Result<Finding> {
+    let signals = Signals::of_process().context("failed to listen for signals")?;
+    let decodes = Arc::new(Budget::new(DECODE_BYTES));
+    let metrics = Arc::new(Metrics::new());
+    let reporter = Reporter::new(metrics.clone());
+    let cluster = config(arguments.kubeconfig.as_deref()).await?;
+    let standalone = cluster.is_none();
+    let webhook = match cluster {
+        Some(config) => {
+            let client = Client::try_from(config).context("failed to make a client for the cluster")?;
+            let world = Arc::new(Cluster::new(client, decodes.clone()));
+            Webhook::new(Judge::new(policy, world, decodes), reporter)
+        }
+        None => {
+            let memory = Arc::new(Memory::new(MEMORY_BYTES));
+            Webhook::standalone(Judge::new(policy, memory.clone(), decodes), reporter, memory)
+        }
+    };
+    let made = dev::ensure(&arguments.certs, Timestamp::now())?;
+    let key = tls::load(&made.certificate_path, &made.key_path)?;
+    let default = |port| {
+        let address = if standalone { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED };
+        SocketAddr::new(IpAddr::V4(address), port)
+    };
+    let bound = Bound::bind(
+        arguments.listen.unwrap_or(default(ADMISSION_PORT)),
+        arguments.admin_listen.unwrap_or(default(ADMIN_PORT)),
+    )
+    .await?;
+    let mut limits = Limits::default();
+    if let Some(seconds) = arguments.drain_delay.or(standalone.then_some(0)) {
+        limits.drain_delay = Duration::from_secs(seconds);
+    }
+    let setup = Setup { certificates: Certificates::new(key), metrics, readiness: Readiness::new(), limits };
+    announce(&bound, &made.ca_path, standalone)?;
+    match server::run(bound, Arc::new(webhook), setup, signals).await {
+        Stopped::Drained => tracing::info!("stopped"),
+        stopped => tracing::warn!(?stopped, "stopped before every request was answered"),
+    }
+    Ok(Finding::Nothing)
+}
+
+/// Says where the server is: a sentence for people, a line of JSON for whoever started it as a child.
+fn announce(bound: &Bound, ca: &Path, standalone: bool) -> std::io::Result<()> {
+    let (listen, admin) = (bound.admission_address(), bound.admin_address());
+    tracing::info!(%listen, %admin, standalone, "ready");
+    if stdout().is_terminal() {
+        let world = if standalone { "standalone, no cluster" } else { "in front of a cluster" };
+        writeln!(
+            stdout(),
+            "Interlock is ready ({world}): reviews at https://{listen}, metrics at http://{admin}/metrics"
+        )
+    } else {
+        writeln!(stdout(), "{}", json!({"ready": true, "listen": listen, "admin": admin, "ca": ca}))
+    }
+}
+
+/// The policy of a directory that was named, of `policies/` where there is one, or the one that is shipped.
+fn policy(directory: Option<&Path>) -> anyhow::Result<Policy> {
+    let found = directory.or_else(|| Some(Path::new(POLICIES)).filter(|directory| directory.exists()));
+    match found {
+        Some(directory) => Ok(Policy::load(directory)?),
+        None => {
+            tracing::info!("there is no directory {POLICIES}, so the shipped policy is in force");
+            Ok(Policy::shipped()?)
+        }
+    }
+}
+
+/// How to reach the cluster; `None` when there is none.
+async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<Option<Config>> {
+    let mut config = match kubeconfig {
+        Some(path) => {
+            let read = Kubeconfig::read_from(path);
+            let kubeconfig = read.with_context(|| format!("failed to read the kubeconfig {}", path.display()))?;
+            let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+            config.with_context(|| format!("the kubeconfig {} is not usable", path.display()))?
+        }
+        None if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() => {
+            Config::incluster().context("failed to read the pod's own account, which Kubernetes mounts")?
+        }
+        None => return Ok(None),
+    };
+    // A retry would outlive the review that it is for; undecided in time is better than decided too late.
+    config.default_retry = false;
+    config.read_timeout = Some(API_TIMEOUT);
+    config.reset_reader_on_write = true;
+    Ok(Some(config))
+}

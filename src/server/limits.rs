@@ -1,0 +1,70 @@
+//! Sizes and times of the server, each with its reason. Tests shorten them.
+
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// The longest body that is read, in bytes: 8 MiB. The API server takes objects of at most 3 MiB, and a review holds two.
+pub const BODY_BYTES: usize = 8 << 20;
+
+/// Sizes and times of the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections on the HTTPS port. An API server pools 25 idle ones a replica, so this leaves room for a large
+    /// control plane; above it, connections that wait make room for new ones, those that never asked anything first.
+    pub connections: usize,
+    /// Connections on the admin port: a kubelet and a few scrapers.
+    pub admin_connections: usize,
+    /// From accept to the end of the TLS handshake. A fresh one takes a millisecond of work and a round trip or two.
+    pub handshake: Duration,
+    /// From the first byte of a request's head to its last.
+    pub header: Duration,
+    /// Between requests. Go's transport drops idle connections after 90 s; closing before it does makes it write a
+    /// review into a closing connection, which fails the call.
+    pub idle: Duration,
+    /// From the head of a request to the last byte of its body, or the request's own deadline if that is sooner.
+    pub body: Duration,
+    /// How long a client may refuse to take its answer.
+    pub write: Duration,
+    /// Bytes of bodies held at a time, over all connections. Above it requests wait, so memory is bounded.
+    pub bytes_in_flight: usize,
+    /// Pause after a failure to accept, which would otherwise repeat at once: the usual cause is a lack of file
+    /// descriptors, and only time brings some back.
+    pub accept_pause: Duration,
+    /// After the first signal: how long to go on accepting while endpoints are taken out of sight.
+    pub drain_delay: Duration,
+    /// After that: how long requests in flight may take. Together with `drain_delay` less than the 30 s that a pod is
+    /// given by default.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 4096,
+            admin_connections: 64,
+            handshake: Duration::from_secs(5),
+            header: Duration::from_secs(5),
+            idle: Duration::from_secs(120),
+            body: Duration::from_secs(10),
+            write: Duration::from_secs(10),
+            bytes_in_flight: 128 << 20,
+            accept_pause: Duration::from_millis(100),
+            drain_delay: Duration::from_secs(5),
+            drain: Duration::from_secs(20),
+        }
+    }
+}
+
+/// Raises the limit of open files to what the system allows. The soft limit is often 1,024, kept low for programs that
+/// use `select`; every connection is a file, so it would lie below [`Limits::connections`].
+pub(super) fn raise_open_files() {
+    let now = getrlimit(Resource::Nofile);
+    if now.current == now.maximum {
+        return;
+    }
+    let wanted = Rlimit { current: now.maximum, maximum: now.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, wanted) {
+        tracing::warn!(%error, soft = now.current, "the limit of open files could not be raised");
+    }
+}

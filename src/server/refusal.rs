@@ -1,0 +1,85 @@
+//! Why a request gets a sentence and no review.
+
+use axum::response::{IntoResponse, Response};
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, StatusCode};
+
+/// Why a request gets a sentence and no review. To the API server each of these is a failed call, so that the failure
+/// policy of the registration decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// The content type is not `application/json`.
+    NotJson,
+    /// `?timeout=` is there, and is not a positive duration.
+    BadTimeout,
+    /// The body is longer than [`BODY_BYTES`](super::limits::BODY_BYTES).
+    TooLarge,
+    /// The body did not arrive in time.
+    BodyTooSlow,
+    /// The body broke off.
+    BodyBroken,
+    /// Too many bytes of other bodies are held. Passes by itself, so the caller is asked to try again: the API server
+    /// does so within its timeout when, and only when, the answer carries `Retry-After`.
+    NoMemory,
+    /// The reviewer had no answer in time.
+    ReviewTooSlow,
+    /// The reviewer panicked, and so did its stand-in.
+    NoAnswer,
+    /// No such path.
+    UnknownPath,
+    /// Not a POST.
+    WrongMethod,
+}
+
+impl Refusal {
+    /// The HTTP status.
+    #[must_use]
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::BadTimeout | Self::BodyBroken => StatusCode::BAD_REQUEST,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::NoMemory => StatusCode::SERVICE_UNAVAILABLE,
+            Self::ReviewTooSlow => StatusCode::GATEWAY_TIMEOUT,
+            Self::NoAnswer => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::UnknownPath => StatusCode::NOT_FOUND,
+            Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
+        }
+    }
+
+    /// What the caller reads.
+    #[must_use]
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::NotJson => "send an AdmissionReview with content-type application/json",
+            Self::BadTimeout => "timeout in the query must be a positive duration such as 3s or 2500ms",
+            Self::TooLarge => {
+                "the body is larger than this webhook reads; the limit is 8 MiB, above what an API server sends"
+            }
+            Self::BodyTooSlow => "the body did not arrive in time",
+            Self::BodyBroken => "the body broke off before its end",
+            Self::NoMemory => "too many large reviews at the same time; try again in a second",
+            Self::ReviewTooSlow => "the review was not finished within the timeout of the request",
+            Self::NoAnswer => "the review failed and has no answer; see the log of the webhook",
+            Self::UnknownPath => "there is nothing here; reviews are answered at /validate and /mutate",
+            Self::WrongMethod => "send an AdmissionReview with POST",
+        }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = sentence(self.status(), format!("{}\n", self.sentence()).into());
+        if self == Self::NoMemory {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+/// A status with a text for people.
+pub(super) fn sentence(status: StatusCode, text: Vec<u8>) -> Response {
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    (status, [(CONTENT_TYPE, kind)], text).into_response()
+}

@@ -1,0 +1,88 @@
+//! The webhook as the server's reviewer: a body in, a judged and reported reply out.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::StatusCode;
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use crate::judge::Judge;
+use crate::release::storage::storing_kind;
+use crate::report::Reporter;
+use crate::review::{self, BadReview, Operation, Review, uid_of};
+use crate::server::{BoxFuture, Endpoint, Reply, Reviewer};
+use crate::world::memory::Memory;
+
+/// Why the stand-in answers in place of the judge.
+const PANICKED: &str = "a fault in the webhook, which its log tells more of. Please report it";
+
+/// Judges what the server receives.
+pub struct Webhook {
+    judge: Judge,
+    reporter: Reporter,
+    learns: Option<Arc<Memory>>,
+}
+
+impl Webhook {
+    /// A webhook in front of a cluster, which remembers by itself.
+    #[must_use]
+    pub fn new(judge: Judge, reporter: Reporter) -> Self {
+        Self { judge, reporter, learns: None }
+    }
+
+    /// A webhook in front of nothing: the judge's world learns from what is admitted.
+    #[must_use]
+    pub fn standalone(judge: Judge, reporter: Reporter, memory: Arc<Memory>) -> Self {
+        Self { judge, reporter, learns: Some(memory) }
+    }
+
+    async fn validate(&self, body: &[u8], deadline: Instant) -> Result<Vec<u8>, BadReview> {
+        let review = Review::parse(body)?;
+        let verdict = self.judge.validate(&review.request, Timestamp::now(), deadline).await?;
+        if let Some(memory) = self.learns.as_ref().filter(|_| verdict.outcome.allowed) {
+            memory.apply(&review.request);
+        }
+        self.reporter.report(&verdict.decision);
+        Ok(review::answer(&review.request.uid, &verdict.outcome))
+    }
+
+    async fn mutate(&self, body: &[u8], deadline: Instant) -> Result<Vec<u8>, BadReview> {
+        let review = Review::parse(body)?;
+        let patch = self.judge.mutate(&review.request, Timestamp::now(), deadline).await?;
+        Ok(review::allow_with_patch(&review.request.uid, patch.as_ref()))
+    }
+}
+
+impl Reviewer for Webhook {
+    fn answer(&self, endpoint: Endpoint, body: Bytes, deadline: Instant) -> BoxFuture<'_, Reply> {
+        Box::pin(async move {
+            let answered = match endpoint {
+                Endpoint::Validate => self.validate(&body, deadline).await,
+                Endpoint::Mutate => self.mutate(&body, deadline).await,
+            };
+            match answered {
+                Ok(body) => Reply { status: StatusCode::OK, body },
+                Err(error) => {
+                    tracing::warn!(?endpoint, %error, "a body was no review");
+                    Reply { status: StatusCode::BAD_REQUEST, body: review::bad_request(&error) }
+                }
+            }
+        })
+    }
+
+    fn panicked(&self, endpoint: Endpoint, body: &[u8]) -> Reply {
+        let uid = uid_of(body).unwrap_or_default();
+        let body = match endpoint {
+            Endpoint::Mutate => review::allow_with_patch(&uid, None),
+            Endpoint::Validate => review::undecided(&uid, !is_gate(body), PANICKED),
+        };
+        Reply { status: StatusCode::OK, body }
+    }
+}
+
+/// Whether a review is of the one kind that is refused when it cannot be judged: the CREATE of what may be a record.
+fn is_gate(body: &[u8]) -> bool {
+    Review::parse(body)
+        .is_ok_and(|review| review.request.operation == Operation::Create && storing_kind(&review.request).is_some())
+}

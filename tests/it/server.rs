@@ -1,0 +1,153 @@
+//! A server to be tested: the real listener around a reviewer that does what the body asks for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::http::StatusCode;
+use bytes::Bytes;
+use jiff::Timestamp;
+use release_interlock::pki::dev;
+use release_interlock::report::metrics::Metrics;
+use release_interlock::server::{
+    self, Bound, BoxFuture, Certificates, Endpoint, Limits, Readiness, Reply, Reviewer, Setup, Signals, Stopped, tls,
+};
+use serde_json::{Value, json};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::client::Client;
+
+/// Admits everything with its uid, except what the key `test` of the body asks for.
+#[derive(Debug, Default)]
+pub(crate) struct Stub {
+    /// Told once for each review that says `"test": "wait"`.
+    pub(crate) entered: Notify,
+    /// What those reviews wait for.
+    pub(crate) release: Notify,
+}
+
+impl Reviewer for Stub {
+    fn answer(&self, endpoint: Endpoint, body: Bytes, deadline: Instant) -> BoxFuture<'_, Reply> {
+        Box::pin(async move {
+            let Ok(review) = serde_json::from_slice::<Value>(&body) else {
+                return Reply { status: StatusCode::BAD_REQUEST, body: b"not an AdmissionReview\n".to_vec() };
+            };
+            match review["test"].as_str() {
+                Some("panic" | "panic twice") => panic!("as the test asks"),
+                Some("dawdle") => std::future::pending().await,
+                Some("wait") => {
+                    self.entered.notify_one();
+                    self.release.notified().await;
+                }
+                _ => {}
+            }
+            let left = deadline.saturating_duration_since(Instant::now()).as_millis();
+            reply(&review, true, &format!("{endpoint:?}, {left} ms left"))
+        })
+    }
+
+    fn panicked(&self, _: Endpoint, body: &[u8]) -> Reply {
+        let review: Value = serde_json::from_slice(body).unwrap();
+        assert!(review["test"] != "panic twice", "as the test asks");
+        reply(&review, false, "the review failed")
+    }
+}
+
+fn reply(review: &Value, allowed: bool, message: &str) -> Reply {
+    let response = json!({"uid": review["request"]["uid"], "allowed": allowed, "status": {"message": message}});
+    let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
+    Reply { status: StatusCode::OK, body: body.to_string().into_bytes() }
+}
+
+/// A review with a uid, and what the stub shall do with it.
+pub(crate) fn review(uid: &str, test: Option<&str>) -> Bytes {
+    json!({"kind": "AdmissionReview", "request": {"uid": uid}, "test": test}).to_string().into()
+}
+
+/// A review of exactly `bytes` bytes.
+pub(crate) fn review_of(bytes: usize) -> Bytes {
+    let mut body = review("large", None).to_vec();
+    body.resize(bytes, b' ');
+    body.into()
+}
+
+/// A running server.
+pub(crate) struct Server {
+    pub(crate) admission: std::net::SocketAddr,
+    pub(crate) admin: std::net::SocketAddr,
+    pub(crate) ca_pem: String,
+    pub(crate) certificates: Arc<Certificates>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) readiness: Readiness,
+    pub(crate) stub: Arc<Stub>,
+    pub(crate) signals: mpsc::Sender<()>,
+    running: JoinHandle<Stopped>,
+}
+
+impl Server {
+    pub(crate) async fn start(limits: Limits) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let made = dev::ensure(dir.path(), Timestamp::now()).unwrap();
+        let key = tls::load(&made.certificate_path, &made.key_path).unwrap();
+        let setup = Setup {
+            certificates: Certificates::new(key),
+            metrics: Arc::new(Metrics::new()),
+            readiness: Readiness::new(),
+            limits,
+        };
+        let any = "127.0.0.1:0".parse().unwrap();
+        let bound = Bound::bind(any, any).await.unwrap();
+        let (signals, received) = Signals::manual();
+        let stub = Arc::new(Stub::default());
+        Self {
+            admission: bound.admission_address(),
+            admin: bound.admin_address(),
+            ca_pem: made.ca_pem,
+            certificates: Arc::clone(&setup.certificates),
+            metrics: Arc::clone(&setup.metrics),
+            readiness: setup.readiness.clone(),
+            stub: Arc::clone(&stub),
+            signals,
+            running: tokio::spawn(server::run(bound, stub, setup, received)),
+        }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::new(self.admission, &self.ca_pem)
+    }
+
+    /// The next honest review is answered, on a new connection.
+    pub(crate) async fn answers_an_honest_review(&self) {
+        let answer =
+            soon(async { self.client().connect().await.post("/validate", review("honest", None)).await }).await;
+        assert_eq!((answer.status, answer.json()["response"]["uid"].as_str()), (StatusCode::OK, Some("honest")));
+    }
+
+    /// Waits for a line of the metrics.
+    pub(crate) async fn counts(&self, line: &str) {
+        let counted = async {
+            while !self.metrics.render().unwrap().lines().any(|found| found == line) {
+                tokio::task::yield_now().await;
+            }
+        };
+        assert!(
+            tokio::time::timeout(PATIENCE, counted).await.is_ok(),
+            "no line {line} in\n{}",
+            self.metrics.render().unwrap()
+        );
+    }
+
+    /// How the server ended; waits for it.
+    pub(crate) async fn stopped(self) -> Stopped {
+        soon(self.running).await.unwrap()
+    }
+}
+
+/// How long a test waits for what must happen, on a slow machine too.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Fails when `future` takes too long, in place of hanging.
+pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("took too long")
+}

@@ -1,0 +1,106 @@
+//! The end of a server: nothing that was accepted is lost, unless somebody insists.
+
+use std::time::Duration;
+
+use ::http::StatusCode;
+use release_interlock::server::{Limits, Stopped};
+use tokio::net::TcpStream;
+
+use crate::client::Connection;
+use crate::server::{Server, review, soon};
+
+/// Longer than any test: the phase is left by a signal only.
+const FOREVER: Duration = Duration::from_secs(3600);
+
+#[tokio::test]
+async fn after_the_first_signal_everybody_is_still_answered_and_sent_away() {
+    let server = Server::start(Limits { drain_delay: FOREVER, ..Limits::default() }).await;
+    let mut admin = Connection::plain(server.admin).await;
+    assert_eq!(admin.get("/readyz").await.status, StatusCode::OK);
+    let mut idle = server.client().connect().await;
+    assert_eq!(idle.post("/validate", review("1", None)).await.header("connection"), None);
+    let mut busy = server.client().connect().await;
+    let in_flight = tokio::spawn(async move {
+        let answer = busy.post("/validate?timeout=30s", review("2", Some("wait"))).await;
+        (busy, answer)
+    });
+    server.stub.entered.notified().await;
+
+    server.signals.send(()).await.unwrap();
+    soon(async {
+        while server.readiness.check().is_ok() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let ready = admin.get("/readyz").await;
+    assert_eq!((ready.status, ready.text()), (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n"));
+    assert_eq!(admin.get("/livez").await.status, StatusCode::OK);
+
+    let mut new = server.client().connect().await;
+    for connection in [&mut idle, &mut new] {
+        let answer = connection.post("/validate", review("3", None)).await;
+        assert_eq!((answer.status, answer.header("connection")), (StatusCode::OK, Some("close")));
+        soon(connection.closed()).await;
+    }
+    server.stub.release.notify_one();
+    let (mut busy, answer) = soon(in_flight).await.unwrap();
+    assert_eq!((answer.json()["response"]["uid"].as_str(), answer.header("connection")), (Some("2"), Some("close")));
+    soon(busy.closed()).await;
+
+    server.signals.send(()).await.unwrap();
+    assert_eq!(server.stopped().await, Stopped::Aborted { cut: 0 });
+}
+
+#[tokio::test]
+async fn after_the_delay_the_port_closes_and_the_request_in_flight_is_finished() {
+    let server = Server::start(Limits { drain_delay: Duration::ZERO, ..Limits::default() }).await;
+    let mut idle = server.client().connect().await;
+    assert_eq!(idle.post("/validate", review("1", None)).await.status, StatusCode::OK);
+    let mut busy = server.client().connect().await;
+    let in_flight = tokio::spawn(async move { busy.post("/validate?timeout=30s", review("2", Some("wait"))).await });
+    server.stub.entered.notified().await;
+
+    server.signals.send(()).await.unwrap();
+    soon(idle.closed()).await;
+    soon(async { while TcpStream::connect(server.admission).await.is_ok() {} }).await;
+    server.stub.release.notify_one();
+    let answer = soon(in_flight).await.unwrap();
+    assert_eq!((answer.json()["response"]["uid"].as_str(), answer.header("connection")), (Some("2"), Some("close")));
+    assert_eq!(server.stopped().await, Stopped::Drained);
+}
+
+#[tokio::test]
+async fn a_request_that_outlasts_the_drain_is_cut() {
+    let limits = Limits { drain_delay: Duration::ZERO, drain: Duration::from_millis(50), ..Limits::default() };
+    let server = Server::start(limits).await;
+    let mut busy = server.client().connect().await;
+    let in_flight =
+        tokio::spawn(async move { busy.try_post("/validate?timeout=30s", review("1", Some("wait"))).await.map(drop) });
+    server.stub.entered.notified().await;
+    server.signals.send(()).await.unwrap();
+    assert_eq!(server.stopped().await, Stopped::OutOfTime { cut: 1 });
+    assert!(soon(in_flight).await.unwrap().is_err());
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_everything_at_once() {
+    let server = Server::start(Limits { drain_delay: FOREVER, ..Limits::default() }).await;
+    let mut busy = server.client().connect().await;
+    let in_flight =
+        tokio::spawn(async move { busy.try_post("/validate?timeout=30s", review("1", Some("wait"))).await.map(drop) });
+    server.stub.entered.notified().await;
+    server.signals.send(()).await.unwrap();
+    server.signals.send(()).await.unwrap();
+    assert_eq!(server.stopped().await, Stopped::Aborted { cut: 1 });
+    assert!(soon(in_flight).await.unwrap().is_err());
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_an_error_at_start() {
+    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = taken.local_addr().unwrap();
+    let error = release_interlock::server::Bound::bind("127.0.0.1:0".parse().unwrap(), address).await.unwrap_err();
+    assert_eq!((error.port, error.address), ("admin", address));
+    assert!(error.to_string().contains(&address.to_string()), "{error}");
+}
