@@ -23,6 +23,7 @@ mod records;
 mod webhook;
 
 mod deletion;
+mod outage;
 mod races;
 mod recovery;
 mod smoke;

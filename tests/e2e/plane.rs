@@ -64,6 +64,12 @@ impl Plane {
         Self::once(&PLANE, || Self::boot("bare", |_| Ok(None)))
     }
 
+    /// A plane of the test's own without the webhook.
+    #[track_caller]
+    pub(crate) fn alone() -> Self {
+        Self::boot("alone", |_| Ok(None)).unwrap_or_else(|error| panic!("{error}"))
+    }
+
     /// A plane of the test's own, whose webhook reads this as its `cluster.yaml`.
     #[track_caller]
     pub(crate) fn start(policy: &str) -> Self {

@@ -161,8 +161,7 @@ pub(crate) fn leash() -> Command {
     let mut command = Command::new("sh");
     command.arg("-c").arg(
         r#"exec 3<&0
-        "$@" 3<&- </dev/null & pid=$!
-        echo "$pid"
+        sh -c 'echo $$; exec "$@"' leashed "$@" 3<&- </dev/null & pid=$!
         { cat <&3 >/dev/null; kill -s TERM "$pid"; } 2>/dev/null >&2 & watch=$!
         exec 3<&-
         wait "$pid"; status=$?

@@ -1,4 +1,4 @@
-//! The harness itself: real clients on the plane, without the webhook.
+//! The harness itself: real clients on the plane, most of them without the webhook.
 
 use std::time::Duration;
 
@@ -96,4 +96,23 @@ fn the_api_server_accepts_the_manifests() {
     for file in ["namespace.yaml", "validating-webhooks.yaml", "mutating-webhooks.yaml"] {
         plane.kubectl(&plane.admin()).ok(&["create", "--dry-run=server", "-f", &format!("{base}/{file}")]);
     }
+}
+
+#[test]
+fn the_webhook_judges_stamps_stops_and_comes_back() {
+    let plane = Plane::start(include_str!("../../policies/cluster.yaml"));
+    let namespace = Namespace::new(&plane, "webhook");
+    let helm = namespace.helm(HelmVersion::V4, Driver::Secret, "alice");
+    let chart = Chart::new("demo");
+    helm.ok(&["install", "demo", chart.path(), "--wait", "--timeout=60s"]);
+    let records = namespace.records(Driver::Secret, "demo");
+    assert_eq!(records[0].annotations.get("interlock.dev/holder").map(String::as_str), Some("alice"));
+    assert_eq!(plane.webhook().admin("/readyz").0, 200);
+    plane.webhook().stop();
+    helm.fails(&["upgrade", "demo", chart.path()], &["failed calling webhook"]);
+    plane.webhook().restart();
+    helm.ok(&["upgrade", "demo", chart.path()]);
+    plane.webhook().kill();
+    plane.webhook().restart();
+    helm.ok(&["uninstall", "demo"]);
 }

@@ -13,12 +13,16 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::clients::Driver;
 use crate::eventually::eventually;
 use crate::plane::Plane;
 use crate::process::{leash, signal};
+use crate::records::encode;
 
 /// The files with a registration in them.
 const REGISTRATIONS: [&str; 2] = ["validating-webhooks.yaml", "mutating-webhooks.yaml"];
+/// The entries that one dry run of a record's creation goes through.
+const PROBED: [&str; 2] = ["stamp.records.interlock.dev", "create-delete.records.interlock.dev"];
 /// How long `serve` may take to say that it is ready.
 const READY: Duration = Duration::from_secs(20);
 /// How long it may take to end after SIGTERM, its drain included.
@@ -73,7 +77,8 @@ impl Webhook {
             addresses,
             process: Mutex::new(Some(process)),
         };
-        webhook.register(plane, &dir)?;
+        register(plane, &format!("https://{}", webhook.addresses.listen), &webhook.addresses.ca)?;
+        wait_until_called(plane, || webhook.log());
         Ok(webhook)
     }
 
@@ -143,54 +148,54 @@ impl Webhook {
     fn process(&self) -> MutexGuard<'_, Option<Process>> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Applies the manifests with nothing but clientConfig replaced, and waits until the API server calls us.
-    fn register(&self, plane: &Plane, dir: &Path) -> Result<(), String> {
-        let ca =
-            fs::read(&self.addresses.ca).map_err(|e| format!("cannot read {}: {e}", self.addresses.ca.display()))?;
-        let kubectl = plane.kubectl(&plane.admin());
-        for name in REGISTRATIONS {
-            let mut registration = manifest(name)?;
-            for entry in registration["webhooks"].as_array_mut().ok_or(format!("{name} has no webhooks"))? {
-                let path = entry["clientConfig"]["service"]["path"].as_str().unwrap_or_default().to_owned();
-                entry["clientConfig"] = json!({
-                    "url": format!("https://{}{path}", self.addresses.listen),
-                    "caBundle": STANDARD.encode(&ca),
-                });
-            }
-            let file = dir.join(name).with_extension("json");
-            fs::write(&file, registration.to_string()).map_err(|e| format!("cannot write {}: {e}", file.display()))?;
-            let applied = kubectl.run(&["apply", "-f", &file.to_string_lossy()]);
-            if !applied.success() {
-                return Err(format!("{name} was not accepted\n{applied}"));
-            }
+/// Applies the manifests with nothing but clientConfig replaced.
+pub(crate) fn register(plane: &Plane, url: &str, ca: &Path) -> Result<(), String> {
+    let ca = fs::read(ca).map_err(|e| format!("cannot read {}: {e}", ca.display()))?;
+    let kubectl = plane.kubectl(&plane.admin());
+    for name in REGISTRATIONS {
+        let mut registration = manifest(name)?;
+        for entry in registration["webhooks"].as_array_mut().ok_or(format!("{name} has no webhooks"))? {
+            let path = entry["clientConfig"]["service"]["path"].as_str().unwrap_or_default().to_owned();
+            entry["clientConfig"] = json!({"url": format!("{url}{path}"), "caBundle": STANDARD.encode(&ca)});
         }
-        self.wait_until_called(plane)
+        kubectl.apply(&registration, &[]).into_result().map_err(|e| format!("{name} was not accepted\n{e}"))?;
     }
+    Ok(())
+}
 
-    /// The API server reads its configurations from a watch: a registration works some moments after it is accepted.
-    /// A dry run of a record with a forged name is refused once it does, and leaves nothing behind.
-    fn wait_until_called(&self, plane: &Plane) -> Result<(), String> {
-        let probe = plane.dir().join("interlock/probe.json");
-        let record = json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": "sh.helm.release.v1.probe.v1", "namespace": "default", "labels": {"owner": "helm"}},
-            "type": "helm.sh/release.v1",
-            "stringData": {"release": "no record"},
-        });
-        fs::write(&probe, record.to_string()).map_err(|e| format!("cannot write {}: {e}", probe.display()))?;
-        let kubectl = plane.kubectl(&plane.admin());
-        eventually(READY, "the API server calls the webhook", || {
-            let output = kubectl.run(&["create", "--dry-run=server", "-f", &probe.to_string_lossy()]);
-            if output.stderr.contains("denied the request") {
-                Ok(())
-            } else {
-                Err(format!("{output}\nthe webhook's log:\n{}", self.log()))
-            }
-        });
-        Ok(())
-    }
+/// The API server reads its configurations from a watch, so a registration works some moments after it is accepted.
+/// Whether it does is read from the server's own count of calls, which depends on no policy.
+fn wait_until_called(plane: &Plane, log: impl Fn() -> String) {
+    let body = json!({"name": "probe", "version": 1, "namespace": "default", "info": {"status": "pending-install"}});
+    let record = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": "sh.helm.release.v1.probe.v1",
+            "namespace": "default",
+            "labels": {"owner": "helm", "name": "probe", "version": "1", "status": "pending-install"},
+        },
+        "type": "helm.sh/release.v1",
+        "data": {"release": encode(&body, Driver::Secret)},
+    });
+    let kubectl = plane.kubectl(&plane.admin());
+    eventually(READY, "the API server calls every entry of the webhook", || {
+        let probe = kubectl.with_file("create", &record, &["--dry-run=server"]);
+        let metrics = kubectl.run(&["get", "--raw", "/metrics"]).into_result()?.stdout;
+        let called = |entry: &str| {
+            let entry = format!("name=\"{entry}\"");
+            let mut lines =
+                metrics.lines().filter(|line| line.starts_with("apiserver_admission_webhook_request_total{"));
+            lines.any(|line| line.contains(&entry))
+        };
+        if PROBED.into_iter().all(called) && !probe.stderr.contains("failed calling webhook") {
+            Ok(())
+        } else {
+            Err(format!("{probe}\nthe webhook's log:\n{}", log()))
+        }
+    });
 }
 
 /// A file of `manifests/base` with one document in it.

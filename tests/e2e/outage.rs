@@ -1,0 +1,70 @@
+//! What the registration does by itself when nobody answers.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::chart::Chart;
+use crate::clients::{Driver, HelmVersion};
+use crate::eventually::eventually;
+use crate::namespace::Namespace;
+use crate::plane::Plane;
+use crate::records;
+use crate::webhook::register;
+
+const DOWN: &[&str] = &["failed calling webhook \"create-delete.records.interlock.dev\""];
+
+#[test]
+fn only_new_and_deleted_records_wait_for_a_webhook_that_is_down() {
+    let plane = Plane::alone();
+    let namespace = Namespace::new(&plane, "outage");
+    let kubectl = namespace.kubectl("alice");
+    let chart = Chart::new("demo");
+    for (version, driver) in [(HelmVersion::V3, Driver::Secret), (HelmVersion::V4, Driver::ConfigMap)] {
+        namespace.helm(version, driver, "alice").ok(&["install", driver.resource(), chart.path()]);
+    }
+    // Port 9 is for discarding; nobody listens there.
+    register(&plane, "https://127.0.0.1:9", plane.ca()).unwrap();
+    let marker = |name: &str, kind: &str, labels: Value| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "labels": labels}});
+    eventually(Duration::from_secs(20), "the registration works", || {
+        let record = marker("probe", "ConfigMap", json!({"owner": "helm"}));
+        let probe = kubectl.with_file("create", &record, &["--dry-run=server"]);
+        if probe.stderr.contains(DOWN[0]) { Ok(()) } else { Err(probe.to_string()) }
+    });
+
+    for (version, driver) in [(HelmVersion::V3, Driver::Secret), (HelmVersion::V4, Driver::ConfigMap)] {
+        let (helm, resource) = (namespace.helm(version, driver, "alice"), driver.resource());
+        let object = format!("sh.helm.release.v1.{resource}.v1");
+        // A transition cannot start, and leaves nothing behind.
+        helm.fails(&["upgrade", resource, chart.path(), "--set=note=two"], DOWN);
+        helm.fails(&["install", &format!("{resource}-2"), chart.path()], DOWN);
+        kubectl.fails(&["delete", resource, &object], DOWN);
+        kubectl.fails(&["delete", resource, "-l", "owner=helm"], DOWN);
+        assert_eq!(records::summary(&namespace.records(driver, resource)), "1 deployed");
+        // One that runs can write its progress.
+        kubectl.ok(&["label", resource, &object, "team=shop"]);
+        // Who knows only one of the two marks of a record does not get past either.
+        kubectl.ok(&["label", resource, &object, "owner-"]);
+        if driver == Driver::Secret {
+            kubectl.fails(&["delete", resource, &object], DOWN);
+        }
+        kubectl.ok(&["label", resource, &object, "owner=helm"]);
+    }
+    // OLM's list of chunks is a record by its type alone.
+    let mut chunks = marker("index", "Secret", json!({}));
+    chunks["type"] = json!("operatorframework.io/index.v1");
+    kubectl.with_file("create", &chunks, &[]).expect_failure(DOWN);
+    // Everything else is not asked about: other Secrets and ConfigMaps, with and without labels, and the objects of charts.
+    for kind in ["Secret", "ConfigMap"] {
+        for labels in [json!({"owner": "shop"}), json!(null)] {
+            kubectl.with_file("create", &marker("ordinary", kind, labels), &[]).expect_success();
+            kubectl.ok(&["delete", kind, "ordinary"]);
+        }
+    }
+    kubectl.ok(&["scale", "deployment", "secret", "--replicas=2"]);
+    // Nor are records in kube-system, and those that go with their owner or namespace.
+    let system = plane.kubectl(&plane.admin());
+    let record = marker("probe", "ConfigMap", json!({"owner": "helm"}));
+    system.with_file("create", &record, &["-n", "kube-system"]).expect_success();
+    plane.kubectl(&plane.admin()).ok(&["delete", "namespace", namespace.name(), "--timeout=60s"]);
+}
