@@ -16,6 +16,7 @@ mod chart;
 mod clients;
 mod eventually;
 mod forging;
+mod gate;
 mod namespace;
 mod plane;
 mod process;
@@ -23,6 +24,8 @@ mod records;
 mod webhook;
 
 mod deletion;
+mod kill;
+mod life;
 mod outage;
 mod races;
 mod recovery;

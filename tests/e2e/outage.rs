@@ -68,3 +68,31 @@ fn only_new_and_deleted_records_wait_for_a_webhook_that_is_down() {
     system.with_file("create", &record, &["-n", "kube-system"]).expect_success();
     plane.kubectl(&plane.admin()).ok(&["delete", "namespace", namespace.name(), "--timeout=60s"]);
 }
+
+#[test]
+fn an_upgrade_that_runs_while_the_webhook_dies_ends_as_without_it() {
+    let plane = Plane::start(include_str!("../../policies/cluster.yaml"));
+    for (version, driver) in [(HelmVersion::V3, Driver::Secret), (HelmVersion::V4, Driver::ConfigMap)] {
+        let namespace = Namespace::new(&plane, "outage-upgrade");
+        let helm = namespace.helm(version, driver, "alice");
+        let chart = Chart::new("demo");
+        helm.ok(&["install", "demo", chart.path(), "--wait", "--timeout=60s"]);
+        namespace.hang_pods();
+        let upgrade = helm.spawn(&["upgrade", "demo", chart.path(), "--set=image=two", "--wait", "--timeout=60s"]);
+        namespace.await_status(driver, "demo", 2, "pending-upgrade");
+        plane.webhook().kill();
+        namespace.ready_pods();
+        upgrade.wait(Duration::from_secs(90)).expect_success();
+        assert_eq!(records::summary(&namespace.records(driver, "demo")), "1 superseded, 2 deployed");
+        // What the API server refuses without us is a new transition, and it says whom it could not reach.
+        helm.fails(&["upgrade", "demo", chart.path(), "--set=note=two"], DOWN);
+        assert_eq!(records::summary(&namespace.records(driver, "demo")), "1 superseded, 2 deployed");
+        plane.webhook().restart();
+        eventually(Duration::from_secs(60), "an upgrade passes again", || {
+            helm.run(&["upgrade", "demo", chart.path(), "--set=note=two"]).into_result()
+        });
+        let records = namespace.records(driver, "demo");
+        assert_eq!(records::summary(&records), "1 superseded, 2 superseded, 3 deployed");
+        assert_eq!(records[2].annotations["interlock.dev/holder"], "alice");
+    }
+}
