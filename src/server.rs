@@ -145,7 +145,6 @@ pub struct Setup {
 /// told to go. Then the port closes and the requests in flight have [`Limits::drain`] to finish. A second signal, at any
 /// time, ends everything at once. The admin port answers until the very end.
 pub async fn run(bound: Bound, reviewer: Arc<dyn Reviewer>, setup: Setup, signals: Signals) -> Stopped {
-    limits::raise_open_files();
     let Setup { certificates, metrics, readiness, limits } = setup;
     let (phase, watched) = watch::channel(shutdown::Phase::Serving);
     // Never leaves `Serving`: the admin port ends by being dropped.
@@ -155,7 +154,7 @@ pub async fn run(bound: Bound, reviewer: Arc<dyn Reviewer>, setup: Setup, signal
         port: Port::Admission,
         transport: listener::Transport::tls(certificates),
         router: admission::router(reviewer, &limits, Arc::clone(&metrics)),
-        places: limits.connections,
+        places: limits.connections.min(limits::affordable_connections()),
         limits: limits.clone(),
         metrics: Arc::clone(&metrics),
         phase: watched,

@@ -1,4 +1,8 @@
 //! Reading request bodies into memory that is accounted for.
+//!
+//! A body takes its room before it is read, at its announced size: if it took room piece by piece, several large ones
+//! would end up waiting for each other. The price is that an announced body which never comes keeps room from others, so
+//! while somebody waits for room, the bodies being read have only [`PRESSED`] left.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,38 +12,43 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use prometheus_client::metrics::gauge::Gauge;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Refusal;
 use super::limits::BODY_BYTES;
 
-/// How long a body waits for room. Short, because bodies that wait hold room themselves: when several large ones wait
-/// for each other, the one that gives up first lets the others through.
+/// How long a body waits for room. Longer than [`PRESSED`], so that it gets the room of those that are cut for it.
 const ROOM_WAIT: Duration = Duration::from_secs(1);
+
+/// How long a body that holds room may still be read once another one waits for room. An API server on the same network
+/// sends the longest body in a tenth of this.
+const PRESSED: Duration = Duration::from_millis(500);
 
 /// How much of an unwanted body is read and dropped, so that the client is still listening when the answer comes: one
 /// that is cut off while it writes may see a broken connection in place of the sentence.
 const DISCARD_BYTES: usize = 2 * BODY_BYTES;
 
-/// Room for bodies, in bytes, shared by all connections. Bytes are charged as they arrive, not as they are announced:
-/// an announced body that never comes must not keep others out.
+/// Room for bodies, in bytes, shared by all connections.
 #[derive(Clone, Debug)]
 pub(super) struct Budget {
     room: Arc<Semaphore>,
+    /// How many wait for room.
+    waiting: watch::Sender<usize>,
     held: Gauge,
 }
 
 /// The room that one body takes, given back on drop.
 #[derive(Debug)]
 pub(super) struct Held {
-    permit: Option<OwnedSemaphorePermit>,
+    permit: OwnedSemaphorePermit,
     held: Gauge,
 }
 
 impl Budget {
     pub(super) fn new(bytes: usize, held: Gauge) -> Self {
-        Self { room: Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS))), held }
+        let room = Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS)));
+        Self { room, waiting: watch::Sender::new(0), held }
     }
 
     /// Reads `body` to its end.
@@ -56,50 +65,75 @@ impl Budget {
     }
 
     async fn collect(&self, body: &mut Body, until: Instant) -> Result<(Bytes, Held), Refusal> {
-        let announced = body.size_hint().exact().map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
-        if announced.is_some_and(|bytes| bytes > BODY_BYTES) {
-            return Err(Refusal::TooLarge);
-        }
-        let mut held = Held { permit: None, held: self.held.clone() };
-        let mut whole = BytesMut::new();
-        while let Some(data) = next(body, until).await? {
-            if whole.len() + data.len() > BODY_BYTES {
-                return Err(Refusal::TooLarge);
-            }
-            self.charge(&mut held, data.len(), until).await?;
-            if whole.is_empty() {
-                if body.is_end_stream() {
-                    return Ok((data, held));
-                }
-                // Untouched memory costs nothing, so the announced size may be believed here.
-                whole.reserve(announced.unwrap_or(2 * data.len()));
-            }
-            whole.extend_from_slice(&data);
-        }
-        Ok((whole.freeze(), held))
+        // The API server always announces; whoever does not is charged for the longest body.
+        let announced = body.size_hint().exact().unwrap_or(BODY_BYTES as u64);
+        let announced =
+            usize::try_from(announced).ok().filter(|bytes| *bytes <= BODY_BYTES).ok_or(Refusal::TooLarge)?;
+        let mut held = self.take(announced, until).await?;
+        let bytes = tokio::select! {
+            biased;
+            joined = join(body, announced, until) => joined?,
+            () = self.pressed() => return Err(Refusal::NoMemory),
+        };
+        held.shrink(bytes.len());
+        Ok((bytes, held))
     }
 
-    async fn charge(&self, held: &mut Held, bytes: usize, until: Instant) -> Result<(), Refusal> {
+    /// Takes room, in turn.
+    async fn take(&self, bytes: usize, until: Instant) -> Result<Held, Refusal> {
         let permits = u32::try_from(bytes).map_err(|_| Refusal::TooLarge)?;
-        let wait = until.min(Instant::now() + ROOM_WAIT);
-        let permit = timeout_at(wait, Arc::clone(&self.room).acquire_many_owned(permits))
-            .await
-            .map_err(|_| Refusal::NoMemory)?
-            // The semaphore is never closed; if it were, there would be no room either.
-            .map_err(|_| Refusal::NoMemory)?;
+        let permit = match Arc::clone(&self.room).try_acquire_many_owned(permits) {
+            Ok(permit) => permit,
+            Err(_) => {
+                let _waiting = Waiting::new(&self.waiting);
+                let wait = until.min(Instant::now() + ROOM_WAIT);
+                let room = Arc::clone(&self.room).acquire_many_owned(permits);
+                // The semaphore is never closed; if it were, there would be no room either.
+                timeout_at(wait, room).await.map_err(|_| Refusal::NoMemory)?.map_err(|_| Refusal::NoMemory)?
+            }
+        };
         self.held.inc_by(i64::from(permits));
-        match &mut held.permit {
-            Some(whole) => whole.merge(permit),
-            none => *none = Some(permit),
+        Ok(Held { permit, held: self.held.clone() })
+    }
+
+    /// Resolves when others have waited for too long for the room of a body that is being read.
+    async fn pressed(&self) {
+        // Ends only with somebody waiting: the sender is ours.
+        let _ = self.waiting.subscribe().wait_for(|count| *count > 0).await;
+        sleep(PRESSED).await;
+    }
+}
+
+impl Held {
+    /// Gives back what was announced and did not come.
+    fn shrink(&mut self, bytes: usize) {
+        if let Some(surplus) =
+            self.permit.num_permits().checked_sub(bytes).and_then(|surplus| self.permit.split(surplus))
+        {
+            self.held.dec_by(i64::try_from(surplus.num_permits()).unwrap_or(i64::MAX));
         }
-        Ok(())
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let bytes = self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        self.held.dec_by(i64::try_from(bytes).unwrap_or(i64::MAX));
+        self.held.dec_by(i64::try_from(self.permit.num_permits()).unwrap_or(i64::MAX));
+    }
+}
+
+/// Counts somebody as waiting until dropped.
+struct Waiting<'a>(&'a watch::Sender<usize>);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a watch::Sender<usize>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
     }
 }
 
@@ -112,6 +146,25 @@ pub(super) async fn discard(mut body: Body, until: Instant) {
             None => return,
         }
     }
+}
+
+/// Reads a body of at most [`BODY_BYTES`] into one piece, without a copy if it comes as one.
+async fn join(body: &mut Body, announced: usize, until: Instant) -> Result<Bytes, Refusal> {
+    let mut whole = BytesMut::new();
+    while let Some(data) = next(body, until).await? {
+        if whole.len() + data.len() > BODY_BYTES {
+            return Err(Refusal::TooLarge);
+        }
+        if whole.is_empty() {
+            if body.is_end_stream() {
+                return Ok(data);
+            }
+            // Memory that is never touched costs nothing.
+            whole.reserve(announced);
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole.freeze())
 }
 
 /// The next piece of the body; `None` at its end.
@@ -176,16 +229,16 @@ mod tests {
 
     #[tokio::test]
     async fn pieces_are_joined_and_charged_until_the_holder_is_dropped() {
-        let budget = budget(100);
+        let budget = budget(BODY_BYTES);
         let (sender, body) = pieces();
         sender.send(Bytes::from_static(b"one ")).unwrap();
         sender.send(Bytes::from_static(b"two")).unwrap();
         drop(sender);
         let (bytes, held) = budget.read(body, soon()).await.unwrap();
         assert_eq!(bytes, "one two");
-        assert_eq!((budget.room.available_permits(), budget.held.get()), (93, 7));
+        assert_eq!((budget.room.available_permits(), budget.held.get()), (BODY_BYTES - 7, 7));
         drop(held);
-        assert_eq!((budget.room.available_permits(), budget.held.get()), (100, 0));
+        assert_eq!((budget.room.available_permits(), budget.held.get()), (BODY_BYTES, 0));
     }
 
     #[tokio::test]
@@ -204,13 +257,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_stops_arriving_is_given_up_and_its_room_given_back() {
-        let budget = budget(100);
+        let budget = budget(BODY_BYTES);
         let (sender, body) = pieces();
         sender.send(filler(40)).unwrap();
         let started = Instant::now();
         assert_eq!(budget.read(body, soon()).await.unwrap_err(), Refusal::BodyTooSlow);
         assert_eq!(started.elapsed().as_secs(), 10);
-        assert_eq!(budget.room.available_permits(), 100);
+        assert_eq!((budget.room.available_permits(), budget.held.get()), (BODY_BYTES, 0));
         drop(sender);
     }
 
@@ -220,22 +273,37 @@ mod tests {
         let (_, held) = budget.read(Body::from("12345678"), soon()).await.unwrap();
         assert_eq!(budget.read(Body::from("123"), soon()).await.unwrap_err(), Refusal::NoMemory);
         let (second, ()) = tokio::join!(budget.read(Body::from("123"), soon()), async {
-            tokio::time::sleep(ROOM_WAIT / 2).await;
+            sleep(ROOM_WAIT / 2).await;
             drop(held);
         });
         assert_eq!(second.unwrap().0, "123");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_announced_body_that_never_comes_takes_no_room() {
-        let budget = budget(10);
-        let (_sender, body) = pieces();
-        let silent = tokio::spawn({
-            let budget = budget.clone();
-            async move { budget.read(body, soon()).await.map(drop) }
-        });
-        tokio::task::yield_now().await;
-        assert_eq!(budget.read(Body::from("1234567890"), soon()).await.unwrap().0, "1234567890");
-        silent.abort();
+    async fn a_body_that_trickles_in_is_cut_for_one_that_waits() {
+        let budget = budget(BODY_BYTES);
+        let (sender, body) = pieces();
+        let started = Instant::now();
+        let (slow, honest, ()) = tokio::join!(
+            async {
+                let read = budget.read(body, soon()).await.map(drop);
+                (read, started.elapsed())
+            },
+            async {
+                sleep(Duration::from_secs(2)).await;
+                let read = budget.read(Body::from("honest"), soon()).await.map(|(bytes, _)| bytes);
+                (read, started.elapsed())
+            },
+            async {
+                while sender.send(filler(1)).is_ok() {
+                    sleep(PRESSED / 5).await;
+                }
+            },
+        );
+        // The slow one is still being discarded after its room has gone to the honest one.
+        assert_eq!(slow.0, Err(Refusal::NoMemory));
+        assert_eq!(honest.0.unwrap(), "honest");
+        assert!(honest.1 <= Duration::from_secs(2) + PRESSED * 2, "{:?}", honest.1);
+        assert!(honest.1 < slow.1);
     }
 }

@@ -56,15 +56,21 @@ impl Default for Limits {
     }
 }
 
-/// Raises the limit of open files to what the system allows. The soft limit is often 1,024, kept low for programs that
-/// use `select`; every connection is a file, so it would lie below [`Limits::connections`].
-pub(super) fn raise_open_files() {
-    let now = getrlimit(Resource::Nofile);
-    if now.current == now.maximum {
-        return;
+/// Open files kept for everything that is not a review: the admin port, the client of the API server, the log.
+const RESERVED_FILES: usize = 192;
+
+/// How many connections the limit of open files leaves room for, after raising it to what the system allows: the soft
+/// limit is often 1,024, kept low for programs that use `select`. Without room of its own, a port full of idle
+/// connections would fail to accept before anything could be told to make room.
+pub(super) fn affordable_connections() -> usize {
+    let Rlimit { mut current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum {
+        match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+            Ok(()) => current = maximum,
+            Err(error) => tracing::warn!(%error, ?current, "the limit of open files could not be raised"),
+        }
     }
-    let wanted = Rlimit { current: now.maximum, maximum: now.maximum };
-    if let Err(error) = setrlimit(Resource::Nofile, wanted) {
-        tracing::warn!(%error, soft = now.current, "the limit of open files could not be raised");
-    }
+    let files = current.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));
+    // However low the limit, serving a few is better than none.
+    files.saturating_sub(RESERVED_FILES).max(RESERVED_FILES)
 }

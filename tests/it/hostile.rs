@@ -203,23 +203,36 @@ async fn a_head_without_end_is_refused() {
 }
 
 #[tokio::test]
-async fn many_large_bodies_at_a_time_are_held_to_the_budget_and_none_is_lost_for_good() {
+async fn many_large_bodies_at_a_time_are_held_to_the_budget_and_all_get_their_turn() {
     // Room for two of them at a time.
     let server = Server::start(Limits { bytes_in_flight: 2 * BODY_BYTES, ..Limits::default() }).await;
     let mut posts = JoinSet::new();
     for _ in 0..6 {
         let client = server.client();
-        posts.spawn(async move { client.connect().await.post("/validate?timeout=30s", review_of(BODY_BYTES)).await });
+        posts.spawn(async move { client.connect().await.post("/validate", review_of(BODY_BYTES)).await });
     }
     for answer in soon(posts.join_all()).await {
-        match answer.status {
-            StatusCode::OK => {}
-            StatusCode::SERVICE_UNAVAILABLE => assert_eq!(answer.header("retry-after"), Some("1")),
-            other => panic!("{other}: {}", answer.text()),
+        // On a machine that is slow enough, a turn comes too late; the API server is told to come again.
+        if answer.status != StatusCode::OK {
+            assert_eq!((answer.status.as_u16(), answer.header("retry-after")), (503, Some("1")));
         }
     }
     server.counts("interlock_bodies_in_flight_bytes 0").await;
     server.answers_an_honest_review().await;
+}
+
+#[tokio::test]
+async fn announced_bodies_that_never_come_do_not_keep_an_honest_one_out() {
+    let server = Server::start(Limits { bytes_in_flight: 2 * BODY_BYTES, ..Limits::default() }).await;
+    let mut silent = Vec::new();
+    for _ in 0..2 {
+        let mut stream = server.client().stream().await.unwrap();
+        stream.write_all(head(&format!("content-length: {BODY_BYTES}")).as_bytes()).await.unwrap();
+        silent.push(stream);
+    }
+    server.counts(&format!("interlock_bodies_in_flight_bytes {}", 2 * BODY_BYTES)).await;
+    server.answers_an_honest_review().await;
+    server.counts("interlock_bodies_in_flight_bytes 0").await;
 }
 
 #[tokio::test]

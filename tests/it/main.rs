@@ -1,4 +1,5 @@
 //! What needs more than one module but no cluster.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 mod client;
 mod hostile;
