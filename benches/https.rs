@@ -4,7 +4,7 @@
 //! given as a ratio to it. Client and server share the machine and the process, so the absolute numbers are low; the
 //! ratio is what counts. The reviewers take turns in short rounds, and a ratio is the median over the pairs of one round,
 //! so that whatever else the machine does falls on both sides.
-#![allow(missing_docs, reason = "a benchmark has no callers")]
+#![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark has no callers to report an error to")]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,11 +16,17 @@ use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
+use release_interlock::budget::Budget;
+use release_interlock::judge::Judge;
 use release_interlock::pki::dev;
+use release_interlock::policy::Policy;
+use release_interlock::report::Reporter;
 use release_interlock::report::metrics::Metrics;
 use release_interlock::server::{
     self, Bound, BoxFuture, Certificates, Endpoint, Limits, Readiness, Reply, Reviewer, Setup, Signals, tls,
 };
+use release_interlock::webhook::Webhook;
+use release_interlock::world::memory::Memory;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -35,35 +41,48 @@ const WARM_UP: Duration = Duration::from_millis(500);
 const MEASURED: Duration = Duration::from_secs(1);
 const ROUNDS: usize = 9;
 
+#[path = "fixtures/reviews.rs"]
+mod reviews;
+
 /// The reviewers to compare; the first one is the floor.
-fn reviewers() -> Vec<(&'static str, Arc<dyn Reviewer>)> {
-    vec![
-        ("always allows", Arc::new(AlwaysAllows)),
-        // The real reviewer goes here. Until then the floor again, which shows how far two equal ones lie apart.
-        ("always allows, again", Arc::new(AlwaysAllows)),
-    ]
+fn reviewers(metrics: &Arc<Metrics>) -> Result<Vec<(&'static str, Arc<dyn Reviewer>)>> {
+    let decodes = Arc::new(Budget::new(256 << 20));
+    let judge = Judge::new(Policy::shipped()?, Arc::new(Memory::new(1 << 20)), decodes);
+    let interlock = Webhook::new(judge, Reporter::new(metrics.clone()));
+    Ok(vec![("always allows", Arc::new(AlwaysAllows)), ("interlock", Arc::new(interlock))])
 }
 
 fn main() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let reviewers = reviewers();
+    println!(
+        "{:<40}{:>12}{:>10}{:>10}{:>12}{:>12}",
+        "median of rounds", "reviews/s", "p50 ms", "p99 ms", "rate ratio", "p99 ratio"
+    );
+    for (traffic, body) in
+        [("ordinary object", reviews::deployment_review()), ("record CREATE", reviews::record_review(300 << 10))]
+    {
+        compare(&runtime, traffic, &Bytes::from(body))?;
+    }
+    Ok(())
+}
+
+fn compare(runtime: &tokio::runtime::Runtime, traffic: &str, body: &Bytes) -> Result<()> {
+    let metrics = Arc::new(Metrics::new());
+    let reviewers = reviewers(&metrics)?;
     let mut rounds: Vec<Vec<Round>> = reviewers.iter().map(|_| Vec::new()).collect();
     for _ in 0..ROUNDS {
         for (index, (_, reviewer)) in reviewers.iter().enumerate() {
-            rounds[index].push(runtime.block_on(round(Arc::clone(reviewer)))?);
+            rounds[index].push(runtime.block_on(round(Arc::clone(reviewer), metrics.clone(), body))?);
         }
     }
-    println!(
-        "{:<28}{:>12}{:>10}{:>10}{:>12}{:>12}",
-        "median of rounds", "reviews/s", "p50 ms", "p99 ms", "rate ratio", "p99 ratio"
-    );
     for ((name, _), own) in reviewers.iter().zip(&rounds) {
+        let name = format!("{traffic}, {} KiB: {name}", body.len() / 1024);
         let (rate, p50, p99) = (|round: &Round| round.rate, |round: &Round| round.p50, |round: &Round| round.p99);
         let ratio = |value: fn(&Round) -> f64| {
             median(own.iter().zip(&rounds[0]).map(|(round, floor)| value(round) / value(floor)))
         };
         println!(
-            "{name:<28}{:>12.0}{:>10.3}{:>10.3}{:>12.2}{:>12.2}",
+            "{name:<40}{:>12.0}{:>10.3}{:>10.3}{:>12.2}{:>12.2}",
             median(own.iter().map(rate)),
             median(own.iter().map(p50)) * 1e3,
             median(own.iter().map(p99)) * 1e3,
@@ -89,12 +108,12 @@ struct Round {
 }
 
 /// Starts a server, loads it, and stops it.
-async fn round(reviewer: Arc<dyn Reviewer>) -> Result<Round> {
+async fn round(reviewer: Arc<dyn Reviewer>, metrics: Arc<Metrics>, body: &Bytes) -> Result<Round> {
     let dir = tempfile::tempdir()?;
     let made = dev::ensure(dir.path(), Timestamp::now())?;
     let setup = Setup {
         certificates: Certificates::new(tls::load(&made.certificate_path, &made.key_path)?),
-        metrics: Arc::new(Metrics::new()),
+        metrics,
         readiness: Readiness::new(),
         limits: Limits::default(),
     };
@@ -112,7 +131,7 @@ async fn round(reviewer: Arc<dyn Reviewer>) -> Result<Round> {
         let stream = connector.connect(ServerName::try_from("localhost")?, tcp).await?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
-        connections.spawn(load(sender, started));
+        connections.spawn(load(sender, started, body.clone()));
     }
     let mut times = Vec::new();
     while let Some(done) = connections.join_next().await {
@@ -127,8 +146,7 @@ async fn round(reviewer: Arc<dyn Reviewer>) -> Result<Round> {
 }
 
 /// One connection, one review after another. Returns the times of those that began after the warm-up.
-async fn load(mut sender: SendRequest<Full<Bytes>>, started: Instant) -> Result<Vec<Duration>> {
-    let body = ordinary_review();
+async fn load(mut sender: SendRequest<Full<Bytes>>, started: Instant, body: Bytes) -> Result<Vec<Duration>> {
     let mut times = Vec::new();
     loop {
         let begun = Instant::now();
@@ -157,40 +175,6 @@ fn connector(ca_pem: &str) -> Result<TlsConnector> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(TlsConnector::from(Arc::new(config)))
-}
-
-/// An UPDATE of a ConfigMap, 13 KiB, which is none of the webhook's business.
-fn ordinary_review() -> Bytes {
-    let object = |note: &str| {
-        serde_json::json!({
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": "settings", "namespace": "team-a", "uid": "d0c1", "resourceVersion": "7"},
-            "data": {"note": note, "settings.json": "{\"a\": \"b\"}\n".repeat(500)},
-        })
-    };
-    let kind = serde_json::json!({"group": "", "version": "v1", "kind": "ConfigMap"});
-    let resource = serde_json::json!({"group": "", "version": "v1", "resource": "configmaps"});
-    let review = serde_json::json!({
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "request": {
-            "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
-            "kind": kind,
-            "resource": resource,
-            "requestKind": kind,
-            "requestResource": resource,
-            "name": "settings",
-            "namespace": "team-a",
-            "operation": "UPDATE",
-            "userInfo": {"username": "alice", "groups": ["system:authenticated"]},
-            "object": object("new"),
-            "oldObject": object("old"),
-            "dryRun": false,
-            "options": {"apiVersion": "meta.k8s.io/v1", "kind": "UpdateOptions", "fieldManager": "kubectl-edit"},
-        },
-    });
-    review.to_string().into()
 }
 
 /// Echoes the uid and allows.

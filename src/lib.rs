@@ -1,4 +1,41 @@
-//! Interlock: a Kubernetes admission webhook that enforces safe release transitions.
+//! Interlock: a Kubernetes admission webhook that enforces safe release transitions: *no edit outside a transition, no
+//! foreign edit inside one, and no transition that skips a step.*
+//!
+//! # The way of a request
+//!
+//! ```text
+//! bytes -> Review -> Facts -> Step::Ask(Query) <-> World -> Step::Done(violations) -> Outcome -> reply
+//!          review    facts    rules                world    rules                     mode       review::response
+//!                                                                                       |
+//!                                                                                       +-> Decision -> report
+//! ```
+//!
+//! - [`review`]: the AdmissionReview, borrowed from the body; objects stay text until a rule needs them.
+//! - [`facts`]: what the request says by itself: actor, release, operation, what happens to a record.
+//! - [`release`]: Helm's model: names, revisions, statuses and their [transitions](release::status::TRANSITIONS), records
+//!   (base64, gzip, JSON) and how they are stored, histories.
+//! - [`rules`]: `decide(facts, policy, evidence, now) -> Step`, pure. A rule that needs to know something of the cluster
+//!   asks; the same arguments always give the same step.
+//! - [`world`]: who answers: [`world::memory`] for standalone, replay and tests, [`world::cluster`] for Kubernetes. What
+//!   cannot be learnt makes a rule undecided, never silently satisfied.
+//! - [`mode`]: violations times the [`policy`]'s modes give the outcome.
+//! - [`stamp`]: the mutating half: who started the transition that a record is in.
+//! - [`judge`]: takes one review through all of these; [`webhook`] does so for the [`server`], [`replay`] for recordings.
+//! - [`report`]: one [`Decision`](report::Decision) a review, for the log and the metrics.
+//!
+//! The pure core (`facts mode policy release review rules stamp`, and `world::query`) has no async, clock, environment,
+//! logging, HTTP or Kubernetes client; a test reads its source for them. The shell moves bytes and holds no opinion:
+//! [`budget`] (memory), [`cli`], [`judge`], [`pki`] (certificates), [`replay`], [`report`], [`server`], [`webhook`], and who
+//! answers in [`world`].
+//!
+//! # Words
+//!
+//! - *Record*: a stored release record (Helm's Secret or ConfigMap, OLM's index Secret), and nothing else.
+//! - *Release*: what one name in one namespace of records stands for; *revision*: one of its records, counted from 1.
+//! - *Operation*: an install, upgrade, rollback or uninstall; *in flight* while its record is `pending-*` or
+//!   `uninstalling`; *stale*, or stuck, once it is older than the policy's `staleAfter` by the API server's clock.
+//! - *Holder*: the user who started the operation in flight, as stamped.
+//! - *Transition*: the way of a release from one deployed revision to the next, or of a record from one status to another.
 
 pub mod budget;
 pub mod cli;

@@ -29,23 +29,23 @@ use case::{Case, Need};
 #[serde(rename_all = "kebab-case")]
 #[repr(usize)]
 pub enum RuleId {
-    /// [`concurrent_operation`]
+    /// No install or upgrade starts while another operation holds the release.
     ConcurrentOperation,
-    /// [`pending_recovery`]
+    /// Which way out of an operation in flight is open.
     PendingRecovery,
-    /// [`revision_order`]
+    /// A new record has a higher revision than every other one.
     RevisionOrder,
-    /// [`unusual_create`]
+    /// A record comes to be in a pending status.
     UnusualCreate,
-    /// [`illegal_transition`]
+    /// A status changes only along edges that some client makes.
     IllegalTransition,
-    /// [`record_integrity`]
+    /// Object name, labels and body of a record say the same.
     RecordIntegrity,
-    /// [`record_tampering`]
+    /// What a record says of its release never changes.
     RecordTampering,
-    /// [`record_deletion`]
+    /// The newest deployed record of a live release stays.
     RecordDeletion,
-    /// [`forged_stamp`]
+    /// The holder stamps are those that the mutating half wrote.
     ForgedStamp,
 }
 

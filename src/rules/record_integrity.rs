@@ -47,7 +47,7 @@ pub(super) fn check(case: &Case<'_>) -> Finding {
         return Ok(None);
     }
     let sentences: Vec<_> = worse.iter().map(|disagreement| disagreement.sentence.as_str()).collect();
-    let sentence = format!("The record of {} would contradict itself: {}.", case.subject(), sentences.join("; "));
+    let sentence = format!("The record of {} would not hold together: {}.", case.subject(), sentences.join("; "));
     let way_out = "Do not edit records by hand; use helm, and look at `helm history` for the state of the release.";
     let refusal = Refusal::new(sentence, way_out);
     Ok(Some(worse.iter().fold(refusal, |refusal, disagreement| refusal.at(disagreement.pointer))))

@@ -109,7 +109,7 @@ fn killed_at(version: HelmVersion, step: usize) -> Option<String> {
     namespace.await_available("demo");
 
     let deployed = before.contains("1 deployed");
-    if deployed && step % 2 == 0 {
+    if deployed && step.is_multiple_of(2) {
         // The runbook's way: the record goes, and the upgrade runs again.
         eventually(STALE * 3, "the stuck record is deleted", || kubectl.run(&["delete", "secret", V2]).into_result());
         bob.ok(&["upgrade", "demo", chart.path(), "--set=note=two"]);

@@ -41,7 +41,7 @@ impl Desk {
     }
 }
 
-async fn send(router: &Router, request: Request<Full<Bytes>>) -> Answer {
+pub(crate) async fn send(router: &Router, request: Request<Full<Bytes>>) -> Answer {
     let (head, body) = router.clone().call(request).await.unwrap().into_parts();
     Answer { status: head.status, headers: head.headers, body: body.collect().await.unwrap().to_bytes() }
 }

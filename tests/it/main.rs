@@ -2,10 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 mod client;
+mod fixtures;
 mod hostile;
 mod http;
 mod layering;
 mod replay;
+mod reviews;
 mod server;
 mod shutdown;
 mod tls;
+mod worlds;

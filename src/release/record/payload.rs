@@ -31,7 +31,7 @@ pub enum DecodeError {
     #[error("{0} bytes follow the gzip member")]
     Trailing(usize),
     /// Larger than [`INFLATE_LIMIT`].
-    #[error("the payload inflates to more than {} MiB", INFLATE_LIMIT / 1024 / 1024)]
+    #[error("the payload claims to inflate to more than {} MiB", INFLATE_LIMIT / 1024 / 1024)]
     TooLarge,
     /// The JSON, or a field of its head.
     #[error("the payload is not the JSON of a release: {0}")]

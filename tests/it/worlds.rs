@@ -1,0 +1,63 @@
+//! A world that does not answer: an API server that cannot be reached, refuses, or takes too long.
+
+use std::sync::Arc;
+
+use release_interlock::budget::Budget;
+use release_interlock::world::cluster::Cluster;
+use release_interlock::world::{Answer, Answering, Query, World};
+
+use crate::fixtures::{body, creation, gzip, review, secret};
+use crate::reviews::Desk;
+
+struct Silent;
+
+impl World for Silent {
+    fn answer<'w>(&'w self, _: &'w Query) -> Answering<'w> {
+        Box::pin(std::future::pending())
+    }
+}
+
+struct Refusing;
+
+impl World for Refusing {
+    fn answer<'w>(&'w self, _: &'w Query) -> Answering<'w> {
+        Box::pin(std::future::ready(Answer::Unavailable("the API server answered 403: no".to_owned())))
+    }
+}
+
+/// The CREATE of a record is refused with the reason; what only might be unsafe is admitted with a warning.
+async fn undecided(desk: &Desk, reason: &str) {
+    let (allowed, message) = desk.judge(&creation("pending-install")).await;
+    assert!(!allowed && message.contains(reason) && message.contains("could not be judged"), "{message}");
+    let record = |status: &str| secret(status, &gzip(body(status).as_bytes()));
+    let (pending, deployed) = (record("pending-upgrade"), record("deployed"));
+    let (allowed, warning) = desk.judge(&review("UPDATE", Some(&pending), Some(&deployed))).await;
+    assert!(allowed && warning.contains("could not be judged"), "{warning}");
+    let (allowed, warning) = desk.judge(&review("DELETE", Some(&deployed), None)).await;
+    assert!(allowed && warning.contains("could not be judged"), "{warning}");
+    // What needs no answer is judged as ever.
+    let (allowed, message) = desk.judge(&review("UPDATE", Some(&record("superseded")), Some(&deployed))).await;
+    assert!(!allowed && message.contains("[illegal-transition]"), "{message}");
+    assert!(desk.judge(&review("UPDATE", Some(&deployed), Some(&record("superseded")))).await.0);
+}
+
+#[tokio::test]
+async fn an_api_server_that_refuses_leaves_rules_undecided() {
+    undecided(&Desk::new(Arc::new(Refusing)), "the API server answered 403: no").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_takes_too_long_leaves_rules_undecided() {
+    undecided(&Desk::new(Arc::new(Silent)), "did not answer within the time of the review").await;
+}
+
+#[tokio::test]
+async fn an_api_server_that_cannot_be_reached_leaves_rules_undecided() {
+    // A port that was free a moment ago, and that nobody listens on.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut config = kube::Config::new(format!("http://127.0.0.1:{port}").parse().unwrap());
+    config.default_retry = false;
+    let client = kube::Client::try_from(config).unwrap();
+    let cluster = Cluster::new(client, Arc::new(Budget::new(1 << 20)));
+    undecided(&Desk::new(Arc::new(cluster)), "the API server did not answer").await;
+}
