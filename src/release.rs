@@ -4,11 +4,13 @@ pub mod history;
 pub mod manifest;
 pub mod name;
 pub mod record;
+pub mod stamps;
 pub mod status;
 pub mod storage;
 
 pub use history::{Entry, History};
 pub use name::{RecordName, ReleaseName, Revision};
 pub use record::{DecodeError, Record};
+pub use stamps::Stamps;
 pub use status::Status;
 pub use storage::{Storage, Stored};

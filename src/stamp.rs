@@ -4,71 +4,17 @@
 //! transition starts and puts them back at every later write; the validating half refuses values that are not what they
 //! must be. A stamp that is missing was lost in an outage and is never a reason to refuse.
 
-use std::collections::BTreeMap;
-
 use jiff::{SignedDuration, Timestamp, Unit};
 use serde_json::Value;
 
 use crate::facts::{Facts, RecordWrite, Side};
-use crate::release::Status;
+use crate::release::stamps::{CHART, HOLDER, STARTED, TARGET_NAMESPACE};
+use crate::release::{Stamps, Status};
 use crate::review::{Patch, PatchOperation};
-
-/// `userInfo.username` of the request that started the transition.
-pub const HOLDER: &str = "interlock.dev/holder";
-/// The server's clock when it started, RFC 3339.
-pub const STARTED: &str = "interlock.dev/started";
-/// `name-version` of the chart.
-pub const CHART: &str = "interlock.dev/chart";
-/// The namespace that the release's objects go to.
-pub const TARGET_NAMESPACE: &str = "interlock.dev/target-namespace";
-
-/// Every annotation that is a stamp.
-pub const KEYS: [&str; 4] = [HOLDER, STARTED, CHART, TARGET_NAMESPACE];
 
 /// How far the start that one replica stamped may lie from the clock of the one that checks it: a mutating request is cut
 /// off after 34 seconds, the rest is for clocks.
 const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(120);
-
-/// The stamps on a record.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Stamps(BTreeMap<&'static str, String>);
-
-impl Stamps {
-    /// Picks the stamps out of an object's annotations.
-    #[must_use]
-    pub fn of(annotation: impl Fn(&str) -> Option<String>) -> Self {
-        Self(KEYS.into_iter().filter_map(|key| Some((key, annotation(key)?))).collect())
-    }
-
-    /// The value of a stamp.
-    #[must_use]
-    pub fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key).map(String::as_str)
-    }
-
-    /// Who started the transition; `None` when the stamp was lost.
-    #[must_use]
-    pub fn holder(&self) -> Option<&str> {
-        self.get(HOLDER)
-    }
-
-    /// When it started.
-    #[must_use]
-    pub fn started(&self) -> Option<Timestamp> {
-        self.get(STARTED)?.parse().ok()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The stamps as annotations.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.0.iter().map(|(key, value)| (*key, value.as_str()))
-    }
-}
 
 /// What the stamps of a written record must be.
 #[derive(Debug, PartialEq, Eq)]
@@ -91,15 +37,14 @@ pub fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestamp) -> E
         return Expected::Kept(write.before.map(Side::stamps).unwrap_or_default());
     }
     let record = write.after.record();
-    let mut stamps = BTreeMap::from([
-        (HOLDER, facts.actor.name.to_string()),
-        (STARTED, now.round(Unit::Second).unwrap_or(now).to_string()),
-    ]);
+    let mut stamps = Stamps::default();
+    stamps.set(HOLDER, facts.actor.name.to_owned());
+    stamps.set(STARTED, now.round(Unit::Second).unwrap_or(now).to_string());
     if let Some(record) = record {
-        stamps.insert(CHART, record.chart_id().display());
-        stamps.insert(TARGET_NAMESPACE, record.namespace.to_string());
+        stamps.set(CHART, record.chart_id().display());
+        stamps.set(TARGET_NAMESPACE, record.namespace.to_string());
     }
-    Expected::Started(Stamps(stamps))
+    Expected::Started(stamps)
 }
 
 /// The first stamp that the client sent and that is not what it must be, with the value it must have.

@@ -9,7 +9,7 @@ mod read;
 
 use std::pin::Pin;
 
-pub use query::{Answer, Evidence, Knowledge, Query, Workload, WorkloadKind};
+pub use query::{Answer, Evidence, Knowledge, Query, Workload};
 
 /// The ConfigMap in which nelm and werf keep their leases.
 const LEASES: &str = "werf-synchronization";

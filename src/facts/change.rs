@@ -1,9 +1,8 @@
 //! What happens to a record.
 
 use super::objects::{Bodies, Objects};
-use crate::release::{DecodeError, Record, Status, Stored};
+use crate::release::{DecodeError, Record, Stamps, Status, Stored};
 use crate::review::Operation;
-use crate::stamp::Stamps;
 
 /// A record before or after the request.
 #[derive(Debug)]
@@ -135,11 +134,4 @@ impl<'r> RecordChange<'r> {
             Self::Deleted(_) => None,
         }
     }
-}
-
-/// Whether a rule reads the body of a record that is deleted: pruning and purging delete many, and only the record of an
-/// operation in flight is worth decoding.
-pub(super) fn reads_deleted_body(stored: &Stored<'_>) -> bool {
-    let status = stored.metadata.label("status").and_then(|status| status.parse::<Status>().ok());
-    status.is_some_and(Status::is_pending)
 }

@@ -1,10 +1,9 @@
 //! From the objects of a request to the bodies of its records, in steps that each cost more than the one before: read
 //! the metadata, take the base64 off, inflate.
 
-use super::change::reads_deleted_body;
 use crate::release::record::Payload;
 use crate::release::storage::storing_kind;
-use crate::release::{DecodeError, Storage, Stored};
+use crate::release::{DecodeError, Status, Storage, Stored};
 use crate::review::{BadReview, Operation, Request};
 
 /// The objects of a request, read only where they can be records.
@@ -101,4 +100,11 @@ pub struct Bodies {
     pub new: Option<Result<Vec<u8>, DecodeError>>,
     /// Whether the payload is the same before and after.
     pub unchanged: bool,
+}
+
+/// Whether a rule reads the body of a record that is deleted: pruning and purging delete many, and only the record of an
+/// operation in flight is worth decoding.
+fn reads_deleted_body(stored: &Stored<'_>) -> bool {
+    let status = stored.metadata.label("status").and_then(|status| status.parse::<Status>().ok());
+    status.is_some_and(Status::is_pending)
 }

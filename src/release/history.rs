@@ -2,8 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Revision, Status};
-use crate::stamp::Stamps;
+use super::{Revision, Stamps, Status};
 
 /// One record of a release, as far as its metadata tell.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,31 @@
 
 use serde::Deserialize;
 
-use crate::world::WorkloadKind;
+/// Kinds that report how their rollout stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WorkloadKind {
+    /// `apps/v1` Deployment.
+    Deployment,
+    /// `apps/v1` StatefulSet.
+    StatefulSet,
+    /// `apps/v1` DaemonSet.
+    DaemonSet,
+}
+
+impl WorkloadKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Deployment, Self::StatefulSet, Self::DaemonSet];
+
+    /// As manifests spell it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Deployment => "Deployment",
+            Self::StatefulSet => "StatefulSet",
+            Self::DaemonSet => "DaemonSet",
+        }
+    }
+}
 
 /// A workload by kind, namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq)]

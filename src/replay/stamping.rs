@@ -3,9 +3,9 @@
 use jsonptr::{Assign, Delete, Pointer};
 use serde_json::{Map, Value};
 
+use crate::release::stamps::KEYS;
 use crate::release::storage::storing_kind;
 use crate::review::{Patch, PatchOperation, Request};
-use crate::stamp::KEYS;
 
 /// The review with the stamps of the world's copy on an `oldObject` that has none; `None` when nothing is to be done.
 pub(super) fn restore(request: &Request<'_>, text: &str, known: Option<&str>) -> Option<String> {

@@ -7,8 +7,9 @@ use jiff::Timestamp;
 use super::wording;
 use crate::facts::{Facts, RecordChange, Target};
 use crate::policy::Policy;
+use crate::release::manifest::WorkloadKind;
 use crate::release::{Entry, History};
-use crate::world::{Answer, Evidence, Knowledge, Query, Workload, WorkloadKind};
+use crate::world::{Answer, Evidence, Knowledge, Query, Workload};
 
 /// One request that writes or deletes a record.
 pub(super) struct Case<'a> {

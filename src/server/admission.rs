@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-use super::body::{Budget, Held, discard};
+use super::body::{Held, Room, discard};
 use super::refusal::sentence;
 use super::{Endpoint, Limits, Refusal, Reply, Reviewer};
 use crate::report::metrics::{Metrics, ReviewEnd};
@@ -32,8 +32,8 @@ const MAX_MARGIN: Duration = Duration::from_millis(200);
 
 /// Routes `POST /validate` and `POST /mutate` to the reviewer. Needs no socket.
 pub fn router(reviewer: Arc<dyn Reviewer>, limits: &Limits, metrics: Arc<Metrics>) -> Router {
-    let budget = Budget::new(limits.bytes_in_flight, metrics.body_bytes().clone());
-    let desk = Desk { reviewer, budget, body_timeout: limits.body, metrics };
+    let room = Room::new(limits.bytes_in_flight, metrics.body_bytes().clone());
+    let desk = Desk { reviewer, room, body_timeout: limits.body, metrics };
     let validate = |State(desk): State<Desk>, request: Request| desk.review(Endpoint::Validate, request);
     let mutate = |State(desk): State<Desk>, request: Request| desk.review(Endpoint::Mutate, request);
     Router::new()
@@ -48,7 +48,7 @@ pub fn router(reviewer: Arc<dyn Reviewer>, limits: &Limits, metrics: Arc<Metrics
 #[derive(Clone)]
 struct Desk {
     reviewer: Arc<dyn Reviewer>,
-    budget: Budget,
+    room: Room,
     body_timeout: Duration,
     metrics: Arc<Metrics>,
 }
@@ -97,7 +97,7 @@ impl Desk {
         };
         let last = arrived + timeout;
         let deadline = last - (timeout / 10).min(MAX_MARGIN);
-        let (body, held) = self.budget.read(body, deadline.min(arrived + self.body_timeout)).await?;
+        let (body, held) = self.room.read(body, deadline.min(arrived + self.body_timeout)).await?;
         Ok(Taken { body, held, last, deadline })
     }
 

@@ -31,7 +31,7 @@ const DISCARD_BYTES: usize = 2 * BODY_BYTES;
 
 /// Room for bodies, in bytes, shared by all connections.
 #[derive(Clone, Debug)]
-pub(super) struct Budget {
+pub(super) struct Room {
     room: Arc<Semaphore>,
     /// How many wait for room.
     waiting: watch::Sender<usize>,
@@ -45,7 +45,7 @@ pub(super) struct Held {
     held: Gauge,
 }
 
-impl Budget {
+impl Room {
     pub(super) fn new(bytes: usize, held: Gauge) -> Self {
         let room = Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS)));
         Self { room, waiting: watch::Sender::new(0), held }
@@ -215,8 +215,8 @@ mod tests {
         (sender, Body::new(Pieces(receiver)))
     }
 
-    fn budget(bytes: usize) -> Budget {
-        Budget::new(bytes, Gauge::default())
+    fn room(bytes: usize) -> Room {
+        Room::new(bytes, Gauge::default())
     }
 
     fn soon() -> Instant {
@@ -229,50 +229,50 @@ mod tests {
 
     #[tokio::test]
     async fn pieces_are_joined_and_charged_until_the_holder_is_dropped() {
-        let budget = budget(BODY_BYTES);
+        let room = room(BODY_BYTES);
         let (sender, body) = pieces();
         sender.send(Bytes::from_static(b"one ")).unwrap();
         sender.send(Bytes::from_static(b"two")).unwrap();
         drop(sender);
-        let (bytes, held) = budget.read(body, soon()).await.unwrap();
+        let (bytes, held) = room.read(body, soon()).await.unwrap();
         assert_eq!(bytes, "one two");
-        assert_eq!((budget.room.available_permits(), budget.held.get()), (BODY_BYTES - 7, 7));
+        assert_eq!((room.room.available_permits(), room.held.get()), (BODY_BYTES - 7, 7));
         drop(held);
-        assert_eq!((budget.room.available_permits(), budget.held.get()), (BODY_BYTES, 0));
+        assert_eq!((room.room.available_permits(), room.held.get()), (BODY_BYTES, 0));
     }
 
     #[tokio::test]
     async fn the_limit_holds_for_announced_and_for_chunked_bodies() {
-        let budget = budget(64 << 20);
-        let (bytes, _held) = budget.read(Body::from(filler(BODY_BYTES)), soon()).await.unwrap();
+        let room = room(64 << 20);
+        let (bytes, _held) = room.read(Body::from(filler(BODY_BYTES)), soon()).await.unwrap();
         assert_eq!(bytes.len(), BODY_BYTES);
-        assert_eq!(budget.read(Body::from(filler(BODY_BYTES + 1)), soon()).await.unwrap_err(), Refusal::TooLarge);
+        assert_eq!(room.read(Body::from(filler(BODY_BYTES + 1)), soon()).await.unwrap_err(), Refusal::TooLarge);
 
         let (sender, body) = pieces();
         sender.send(filler(BODY_BYTES)).unwrap();
         sender.send(filler(1)).unwrap();
         drop(sender);
-        assert_eq!(budget.read(body, soon()).await.unwrap_err(), Refusal::TooLarge);
+        assert_eq!(room.read(body, soon()).await.unwrap_err(), Refusal::TooLarge);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_stops_arriving_is_given_up_and_its_room_given_back() {
-        let budget = budget(BODY_BYTES);
+        let room = room(BODY_BYTES);
         let (sender, body) = pieces();
         sender.send(filler(40)).unwrap();
         let started = Instant::now();
-        assert_eq!(budget.read(body, soon()).await.unwrap_err(), Refusal::BodyTooSlow);
+        assert_eq!(room.read(body, soon()).await.unwrap_err(), Refusal::BodyTooSlow);
         assert_eq!(started.elapsed().as_secs(), 10);
-        assert_eq!((budget.room.available_permits(), budget.held.get()), (BODY_BYTES, 0));
+        assert_eq!((room.room.available_permits(), room.held.get()), (BODY_BYTES, 0));
         drop(sender);
     }
 
     #[tokio::test(start_paused = true)]
     async fn without_room_a_body_waits_a_moment_and_takes_the_room_that_comes_free() {
-        let budget = budget(10);
-        let (_, held) = budget.read(Body::from("12345678"), soon()).await.unwrap();
-        assert_eq!(budget.read(Body::from("123"), soon()).await.unwrap_err(), Refusal::NoMemory);
-        let (second, ()) = tokio::join!(budget.read(Body::from("123"), soon()), async {
+        let room = room(10);
+        let (_, held) = room.read(Body::from("12345678"), soon()).await.unwrap();
+        assert_eq!(room.read(Body::from("123"), soon()).await.unwrap_err(), Refusal::NoMemory);
+        let (second, ()) = tokio::join!(room.read(Body::from("123"), soon()), async {
             sleep(ROOM_WAIT / 2).await;
             drop(held);
         });
@@ -281,17 +281,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_trickles_in_is_cut_for_one_that_waits() {
-        let budget = budget(BODY_BYTES);
+        let room = room(BODY_BYTES);
         let (sender, body) = pieces();
         let started = Instant::now();
         let (slow, honest, ()) = tokio::join!(
             async {
-                let read = budget.read(body, soon()).await.map(drop);
+                let read = room.read(body, soon()).await.map(drop);
                 (read, started.elapsed())
             },
             async {
                 sleep(Duration::from_secs(2)).await;
-                let read = budget.read(Body::from("honest"), soon()).await.map(|(bytes, _)| bytes);
+                let read = room.read(Body::from("honest"), soon()).await.map(|(bytes, _)| bytes);
                 (read, started.elapsed())
             },
             async {

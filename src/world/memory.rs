@@ -11,7 +11,8 @@ use serde::de::DeserializeOwned;
 
 use super::body::{self, Opened};
 use super::read::{Rollout, entry};
-use super::{Answer, Answering, Knowledge, Query, WorkloadKind, World};
+use super::{Answer, Answering, Knowledge, Query, World};
+use crate::release::manifest::WorkloadKind;
 use crate::release::record::{DecodeError, Payload};
 use crate::release::{History, Storage};
 

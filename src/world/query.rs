@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::release::manifest::WorkloadKind;
 use crate::release::{History, Storage};
 
 /// Everything that a rule can ask.
@@ -45,32 +46,6 @@ pub enum Query {
         /// Its name.
         name: String,
     },
-}
-
-/// Kinds that report how their rollout stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum WorkloadKind {
-    /// `apps/v1` Deployment.
-    Deployment,
-    /// `apps/v1` StatefulSet.
-    StatefulSet,
-    /// `apps/v1` DaemonSet.
-    DaemonSet,
-}
-
-impl WorkloadKind {
-    /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Deployment, Self::StatefulSet, Self::DaemonSet];
-
-    /// As manifests spell it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Deployment => "Deployment",
-            Self::StatefulSet => "StatefulSet",
-            Self::DaemonSet => "DaemonSet",
-        }
-    }
 }
 
 /// How the rollout of a workload stands.

@@ -6,8 +6,7 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::Workload;
-use crate::release::Entry;
-use crate::stamp::Stamps;
+use crate::release::{Entry, Stamps};
 
 /// A record by its metadata; `None` where the labels are not those of a record, which Helm would not list either.
 pub(super) fn entry(metadata: &ObjectMeta) -> Option<Entry> {

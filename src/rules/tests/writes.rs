@@ -215,7 +215,8 @@ fn the_control_plane_passes_whatever_it_does() {
 
 #[test]
 fn a_stamp_that_only_the_validating_half_sees_is_compared_with_what_it_must_be() {
-    use crate::stamp::{Expected, HOLDER, STARTED, Stamps, forged};
+    use crate::release::stamps::{HOLDER, STARTED, Stamps};
+    use crate::stamp::{Expected, forged};
     let stamps = |holder: &str, started: &str| {
         Stamps::of(|key| match key {
             HOLDER => Some(holder.to_owned()),

@@ -1,0 +1,63 @@
+//! The annotations that say who started the transition that a record is in, and when.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+/// `userInfo.username` of the request that started the transition.
+pub const HOLDER: &str = "interlock.dev/holder";
+/// The server's clock when it started, RFC 3339.
+pub const STARTED: &str = "interlock.dev/started";
+/// `name-version` of the chart.
+pub const CHART: &str = "interlock.dev/chart";
+/// The namespace that the release's objects go to.
+pub const TARGET_NAMESPACE: &str = "interlock.dev/target-namespace";
+
+/// Every annotation that is a stamp.
+pub const KEYS: [&str; 4] = [HOLDER, STARTED, CHART, TARGET_NAMESPACE];
+
+/// The stamps on a record.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stamps(BTreeMap<&'static str, String>);
+
+impl Stamps {
+    /// Picks the stamps out of an object's annotations.
+    #[must_use]
+    pub fn of(annotation: impl Fn(&str) -> Option<String>) -> Self {
+        Self(KEYS.into_iter().filter_map(|key| Some((key, annotation(key)?))).collect())
+    }
+
+    /// Sets a stamp.
+    pub fn set(&mut self, key: &'static str, value: String) {
+        self.0.insert(key, value);
+    }
+
+    /// The value of a stamp.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+
+    /// Who started the transition; `None` when the stamp was lost.
+    #[must_use]
+    pub fn holder(&self) -> Option<&str> {
+        self.get(HOLDER)
+    }
+
+    /// When it started.
+    #[must_use]
+    pub fn started(&self) -> Option<Timestamp> {
+        self.get(STARTED)?.parse().ok()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The stamps as annotations.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0.iter().map(|(key, value)| (*key, value.as_str()))
+    }
+}
