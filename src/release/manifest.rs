@@ -28,8 +28,12 @@ impl WorkloadKind {
     }
 }
 
+/// The longest manifest that is read for its workloads, in bytes: reading YAML takes a second for some 20 MiB, and the
+/// largest legitimate manifest has about 5.
+const LONGEST: usize = 16 << 20;
+
 /// A workload by kind, namespace and name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WorkloadRef {
     /// Its kind.
     pub kind: WorkloadKind,
@@ -59,9 +63,12 @@ struct Metadata {
 /// Helm stores YAML documents; OLM stores JSON documents one after another without a separator.
 ///
 /// # Errors
-/// When a document that mentions such a kind does not read.
+/// When a document that mentions such a kind does not read, or the manifest is longer than 16 MiB.
 pub fn workloads(manifest: &str, namespace: &str) -> Result<Vec<WorkloadRef>, String> {
     let mut found = Vec::new();
+    if manifest.len() > LONGEST {
+        return Err(format!("it is longer than {} MiB", LONGEST >> 20));
+    }
     if manifest.trim_start().starts_with('{') {
         for object in serde_json::Deserializer::from_str(manifest).into_iter::<Object>() {
             collect(object.map_err(|error| error.to_string())?, namespace, &mut found);

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::wording;
 use crate::facts::{Facts, RecordChange, Target};
 use crate::policy::Policy;
-use crate::release::manifest::WorkloadKind;
+use crate::release::manifest::WorkloadRef;
 use crate::release::{Entry, History};
 use crate::world::{Answer, Evidence, Knowledge, Query, Workload};
 
@@ -57,17 +57,11 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// A workload; `None` when there is no such one.
-    pub(super) fn workload(
-        &self,
-        kind: WorkloadKind,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<&'a Workload>, Need> {
-        let query = Query::Workload { kind, namespace: namespace.to_owned(), name: name.to_owned() };
-        match self.known(query)? {
-            Some(Knowledge::Workload(workload)) => Ok(Some(workload)),
-            _ => Ok(None),
+    /// Workloads, in the order in which they are named; `None` for one that does not exist.
+    pub(super) fn workloads(&self, named: &[WorkloadRef]) -> Result<&'a [Option<Workload>], Need> {
+        match self.known(Query::Workloads(named.to_vec()))? {
+            Some(Knowledge::Workloads(workloads)) => Ok(workloads),
+            _ => Err(Need::Unavailable("the workloads of the release were not answered".to_owned())),
         }
     }
 

@@ -55,11 +55,12 @@ pub(super) fn failed_checks(case: &Case<'_>, side: &Side<'_>, history: &History)
     })?;
     match workloads {
         Err(error) => failed.push(format!("its manifest does not read ({error}), so its workloads are unknown")),
-        Ok(workloads) => {
-            for workload in &workloads {
-                failed.extend(unhealthy(case, workload)?);
-            }
+        Ok(named) if !named.is_empty() => {
+            let found = case.workloads(&named)?;
+            failed
+                .extend(named.iter().zip(found).filter_map(|(reference, found)| unhealthy(reference, found.as_ref())));
         }
+        Ok(_) => {}
     }
     Ok(failed)
 }
@@ -84,12 +85,10 @@ fn with_record<T>(
     }
 }
 
-fn unhealthy(case: &Case<'_>, reference: &WorkloadRef) -> Result<Option<String>, Need> {
+fn unhealthy(reference: &WorkloadRef, found: Option<&Workload>) -> Option<String> {
     let WorkloadRef { kind, namespace, name } = reference;
-    let Some(workload) = case.workload(*kind, namespace, name)? else {
-        return Ok(Some(format!("{} {namespace}/{name} does not exist", kind.as_str())));
-    };
-    Ok(ailment(workload).map(|ailment| format!("{} {namespace}/{name} {ailment}", kind.as_str())))
+    let ailment = found.map_or_else(|| Some("does not exist".to_owned()), ailment)?;
+    Some(format!("{} {namespace}/{name} {ailment}", kind.as_str()))
 }
 
 fn ailment(workload: &Workload) -> Option<String> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::{StreamExt, TryStreamExt, stream};
 use http::Request;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
@@ -13,9 +14,9 @@ use serde::de::DeserializeOwned;
 
 use super::body::{self, Opened};
 use super::read::{Rollout, entry};
-use super::{Answer, Answering, Knowledge, Query, World};
+use super::{Answer, Answering, Knowledge, Query, Workload, World};
 use crate::budget::Budget;
-use crate::release::manifest::WorkloadKind;
+use crate::release::manifest::{WorkloadKind, WorkloadRef};
 use crate::release::record::{DecodeError, Payload};
 use crate::release::{History, Storage};
 
@@ -27,6 +28,9 @@ pub struct Cluster {
     client: Client,
     decodes: Arc<Budget>,
 }
+
+/// Workloads read at a time, so that the hundreds of a large release fit into the time of a review.
+const WORKLOAD_READS: usize = 16;
 
 /// Why a query got no answer.
 type Failed = String;
@@ -46,13 +50,10 @@ impl Cluster {
             Query::Body { storage, namespace, object } => {
                 Ok(self.body(*storage, namespace, object).await?.map(Knowledge::Body))
             }
-            Query::Workload { kind, namespace, name } => {
-                let rollout = match kind {
-                    WorkloadKind::Deployment => self.get::<Deployment>(namespace, name).await?.map(|it| it.rollout()),
-                    WorkloadKind::StatefulSet => self.get::<StatefulSet>(namespace, name).await?.map(|it| it.rollout()),
-                    WorkloadKind::DaemonSet => self.get::<DaemonSet>(namespace, name).await?.map(|it| it.rollout()),
-                };
-                Ok(rollout.map(Knowledge::Workload))
+            Query::Workloads(named) => {
+                let reads: Vec<_> = named.iter().map(|reference| self.workload(reference)).collect();
+                let found: Vec<_> = stream::iter(reads).buffered(WORKLOAD_READS).try_collect().await?;
+                Ok(Some(Knowledge::Workloads(found)))
             }
             Query::Leases { namespace } => {
                 let leases = self.get::<ConfigMap>(namespace, super::LEASES).await?;
@@ -64,6 +65,15 @@ impl Cluster {
                 Ok(namespace.map(|it| Knowledge::Terminating(it.metadata.deletion_timestamp.is_some())))
             }
         }
+    }
+
+    async fn workload(&self, reference: &WorkloadRef) -> Result<Option<Workload>, Failed> {
+        let WorkloadRef { kind, namespace, name } = reference;
+        Ok(match kind {
+            WorkloadKind::Deployment => self.get::<Deployment>(namespace, name).await?.map(|it| it.rollout()),
+            WorkloadKind::StatefulSet => self.get::<StatefulSet>(namespace, name).await?.map(|it| it.rollout()),
+            WorkloadKind::DaemonSet => self.get::<DaemonSet>(namespace, name).await?.map(|it| it.rollout()),
+        })
     }
 
     /// One LIST by label, metadata only: no release data in our memory. Without a resourceVersion it is consistent.

@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 
 use super::body::{self, Opened};
 use super::read::{Rollout, entry};
-use super::{Answer, Answering, Knowledge, Query, World};
-use crate::release::manifest::WorkloadKind;
+use super::{Answer, Answering, Knowledge, Query, Workload, World};
+use crate::release::manifest::{WorkloadKind, WorkloadRef};
 use crate::release::record::{DecodeError, Payload};
 use crate::release::{History, Storage};
 
@@ -95,14 +95,8 @@ impl Memory {
                 Answer::Known(Knowledge::History(self.history(*storage, namespace, release)))
             }
             Query::Body { storage, namespace, object } => self.body(*storage, namespace, object),
-            Query::Workload { kind, namespace, name } => {
-                let key = Key::new("apps", kind.as_str(), namespace, name);
-                let workload = match kind {
-                    WorkloadKind::Deployment => self.read(&key).map(|object: Deployment| object.rollout()),
-                    WorkloadKind::StatefulSet => self.read(&key).map(|object: StatefulSet| object.rollout()),
-                    WorkloadKind::DaemonSet => self.read(&key).map(|object: DaemonSet| object.rollout()),
-                };
-                known(workload.map(Knowledge::Workload))
+            Query::Workloads(named) => {
+                Answer::Known(Knowledge::Workloads(named.iter().map(|reference| self.workload(reference)).collect()))
             }
             Query::Leases { namespace } => {
                 let leases: Option<ConfigMap> = self.read(&Key::new("", "ConfigMap", namespace, super::LEASES));
@@ -113,6 +107,15 @@ impl Memory {
                 let terminating = namespace.map(|namespace| namespace.metadata.deletion_timestamp.is_some());
                 known(terminating.map(Knowledge::Terminating))
             }
+        }
+    }
+
+    fn workload(&self, WorkloadRef { kind, namespace, name }: &WorkloadRef) -> Option<Workload> {
+        let key = Key::new("apps", kind.as_str(), namespace, name);
+        match kind {
+            WorkloadKind::Deployment => self.read(&key).map(|object: Deployment| object.rollout()),
+            WorkloadKind::StatefulSet => self.read(&key).map(|object: StatefulSet| object.rollout()),
+            WorkloadKind::DaemonSet => self.read(&key).map(|object: DaemonSet| object.rollout()),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::release::manifest::WorkloadKind;
+use crate::release::manifest::WorkloadRef;
 use crate::release::{History, Storage};
 
 /// Everything that a rule can ask.
@@ -27,15 +27,8 @@ pub enum Query {
         /// The object's name.
         object: String,
     },
-    /// The state of a workload.
-    Workload {
-        /// Which kind.
-        kind: WorkloadKind,
-        /// Its namespace.
-        namespace: String,
-        /// Its name.
-        name: String,
-    },
+    /// The state of some workloads, all at once: a release may have hundreds.
+    Workloads(Vec<WorkloadRef>),
     /// The ConfigMap in which nelm and werf keep their leases.
     Leases {
         /// The namespace of the release.
@@ -70,8 +63,8 @@ pub enum Knowledge {
     History(History),
     /// Of a record: the JSON of its body.
     Body(Vec<u8>),
-    /// Of a workload.
-    Workload(Workload),
+    /// Of workloads, in the order of the query; `None` where there is no such one.
+    Workloads(Vec<Option<Workload>>),
     /// Of a ConfigMap with leases: its annotations.
     Leases(BTreeMap<String, String>),
     /// Of a namespace: whether it is terminating.
