@@ -57,7 +57,7 @@ impl Judge {
         let policy = self.policy.load();
         let violations = match granted {
             Ok(_) => self.settle(&facts, &policy, now, deadline).await,
-            Err(_) => vec![overloaded()],
+            Err(_) => RuleId::ALL.map(overloaded).to_vec(),
         };
         let creates = matches!(&facts.record, Some((_, change)) if change.is_creation());
         let outcome = mode::apply(&policy, creates, violations);
@@ -104,10 +104,10 @@ impl Judge {
     }
 }
 
-/// Stands for every rule when the bodies could not be read in time.
-fn overloaded() -> Violation {
+/// What becomes of a rule when there was no memory for the bodies in time.
+fn overloaded(rule: RuleId) -> Violation {
     Violation {
-        rule: RuleId::RecordIntegrity,
+        rule,
         kind: Kind::Undecided,
         sentence: "The record could not be read in time: too many large records are being judged.".to_owned(),
         way_out: "Try again.".to_owned(),

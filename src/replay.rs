@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::budget::Budget;
 use crate::judge::Judge;
 use crate::policy::{Policy, PolicyError};
 use crate::release::record::INFLATE_LIMIT;
-use crate::review::{BadReview, Patch, Review};
+use crate::review::{BadReview, Operation, Patch, Review};
 use crate::world::memory::{Key, Memory};
 use line::Line;
 
@@ -108,7 +109,7 @@ impl Replay {
         let mut results = Vec::new();
         match Line::read(text).map_err(error)? {
             Line::Mark => {}
-            Line::Object(object) => self.memory.put_object(object).map_err(|why| error(why.to_string()))?,
+            Line::Object(object) => self.given(object).map_err(|why| error(why.to_string()))?,
             Line::Remove(object) => self.memory.remove_object(object).map_err(|why| error(why.to_string()))?,
             Line::Review { review, at } => {
                 results.push(self.review(number, review.get(), at).await.map_err(|why| error(why.to_string()))?);
@@ -121,6 +122,15 @@ impl Replay {
             }
         }
         Ok(results)
+    }
+
+    /// Puts an object in, with the stamps of the copy that was there: whoever gives it has never seen them.
+    fn given(&self, object: &RawValue) -> Result<(), serde_json::Error> {
+        let key = Key::of_object(object)?;
+        let known = self.memory.get(&key);
+        let stamped = known.and_then(|known| stamping::restored(object.get(), "", &known));
+        self.memory.put(key, stamped.unwrap_or_else(|| object.get().to_owned()));
+        Ok(())
     }
 
     async fn review(&mut self, line: usize, text: &str, at: Option<Timestamp>) -> Result<Replayed, BadReview> {
@@ -136,7 +146,10 @@ impl Replay {
         let stamped = patch.as_ref().and_then(|patch| stamping::patched(text, patch));
         let review = Review::parse(stamped.as_deref().unwrap_or(text).as_bytes())?;
         let verdict = self.judge.validate(&review.request, self.now, deadline).await?;
-        if verdict.outcome.allowed || self.as_recorded {
+        // What is refused and was recorded all the same did happen, unless the name was taken: then the API server itself
+        // answered that there is such an object.
+        let taken = review.request.operation == Operation::Create && known.is_some();
+        if verdict.outcome.allowed || (self.as_recorded && !taken) {
             self.memory.apply(&review.request);
         }
         let decision = verdict.decision;

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp, Unit};
 use serde_json::Value;
 
 use crate::facts::{Facts, RecordWrite, Side};
+use crate::release::record::shortened;
 use crate::release::stamps::{CHART, HOLDER, STARTED, TARGET_NAMESPACE};
 use crate::release::{Stamps, Status};
 use crate::review::{Patch, PatchOperation};
@@ -42,7 +43,7 @@ pub fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestamp) -> E
     stamps.set(STARTED, now.round(Unit::Second).unwrap_or(now).to_string());
     if let Some(record) = record {
         stamps.set(CHART, record.chart_id().display());
-        stamps.set(TARGET_NAMESPACE, record.namespace.to_string());
+        stamps.set(TARGET_NAMESPACE, shortened(&record.namespace));
     }
     Expected::Started(stamps)
 }

@@ -61,6 +61,14 @@ pub struct Recovery {
     pub roll_forward_only: bool,
 }
 
+impl Recovery {
+    /// Whether no rollback is ever admitted over an operation in flight.
+    #[must_use]
+    pub fn closes_rollback(&self) -> bool {
+        self.roll_forward_only || self.rollback == RollbackWay::Never
+    }
+}
+
 impl Default for Recovery {
     fn default() -> Self {
         Self {

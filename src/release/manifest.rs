@@ -1,5 +1,6 @@
 //! The workloads that a record's manifest names.
 
+use memchr::memmem;
 use serde::Deserialize;
 
 /// Kinds that report how their rollout stands.
@@ -47,8 +48,8 @@ pub struct WorkloadRef {
 #[serde(default)]
 struct Object {
     kind: String,
-    metadata: Metadata,
-    items: Vec<Object>,
+    metadata: Option<Metadata>,
+    items: Option<Vec<Object>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -71,32 +72,51 @@ pub fn workloads(manifest: &str, namespace: &str) -> Result<Vec<WorkloadRef>, St
     }
     if manifest.trim_start().starts_with('{') {
         for object in serde_json::Deserializer::from_str(manifest).into_iter::<Object>() {
-            collect(object.map_err(|error| error.to_string())?, namespace, &mut found);
+            let object = object.map_err(|error| format!("line {}, column {}", error.line(), error.column()))?;
+            collect(object, namespace, &mut found);
         }
         return Ok(found);
     }
-    let documents = manifest.split("\n---").filter(|document| mentions_workload(document));
+    let documents = manifest.split("\n---").filter(|document| may_be_workload(document));
     for document in documents {
         // The rest of a separator's line may hold a comment, and the first document starts with its own separator.
         let document = document.trim_start_matches("---");
-        let object: Option<Object> = serde_saphyr::from_str(document).map_err(|error| error.to_string())?;
-        collect(object.unwrap_or_default(), namespace, &mut found);
+        collect(read(document)?.unwrap_or_default(), namespace, &mut found);
     }
     Ok(found)
 }
 
-/// A document without the word is not worth parsing.
-fn mentions_workload(document: &str) -> bool {
-    WorkloadKind::ALL.iter().any(|kind| memchr::memmem::find(document.as_bytes(), kind.as_str().as_bytes()).is_some())
+/// Only a document whose own kind it is, or a list that may hold one, is worth parsing.
+fn may_be_workload(document: &str) -> bool {
+    let kind = document.lines().find_map(|line| line.strip_prefix("kind:"));
+    let kind = kind.map(|kind| kind.split('#').next().unwrap_or_default().trim().trim_matches(['"', '\'']));
+    // Written in one line, or in another way than by Helm's charts, it is looked at all the same.
+    kind.is_none_or(|kind| kind == "List" || WorkloadKind::ALL.iter().any(|known| known.as_str() == kind))
+        && WorkloadKind::ALL.iter().any(|kind| memmem::find(document.as_bytes(), kind.as_str().as_bytes()).is_some())
+}
+
+/// Reads a document as Helm does: of a repeated key the last one counts.
+///
+/// The error tells where, never what stands there: manifests hold Secrets.
+fn read(document: &str) -> Result<Option<Object>, String> {
+    let options = serde_saphyr::options! {
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
+        with_snippet: false,
+    };
+    serde_saphyr::from_str_with_options(document, options).map_err(|error| match error.location() {
+        Some(at) => format!("line {}, column {} of a document", at.line(), at.column()),
+        None => "a document is not YAML".to_owned(),
+    })
 }
 
 fn collect(object: Object, namespace: &str, found: &mut Vec<WorkloadRef>) {
     if let Some(kind) = WorkloadKind::ALL.into_iter().find(|kind| kind.as_str() == object.kind) {
-        let own = object.metadata.namespace.filter(|own| !own.is_empty());
+        let metadata = object.metadata.unwrap_or_default();
+        let own = metadata.namespace.filter(|own| !own.is_empty());
         let namespace = own.unwrap_or_else(|| namespace.to_owned());
-        found.push(WorkloadRef { kind, namespace, name: object.metadata.name });
+        found.push(WorkloadRef { kind, namespace, name: metadata.name });
     }
-    for item in object.items {
+    for item in object.items.into_iter().flatten() {
         collect(item, namespace, found);
     }
 }
@@ -128,6 +148,19 @@ mod tests {
     fn a_list_is_opened() {
         let manifest = "kind: List\nitems:\n- kind: Deployment\n  metadata: {name: a}\n";
         assert_eq!(names(manifest), ["Deployment shop/a"]);
+    }
+
+    #[test]
+    fn what_helm_reads_loosely_is_read_loosely() {
+        let manifest = "kind: Deployment\nmetadata:\n  name: a\n  labels: {x: y}\n  labels: {x: z}\n---\nkind: List\nitems: # Deployment\n---\nkind: Other\nmetadata:\nspec: [Deployment\n";
+        assert_eq!(names(manifest), ["Deployment shop/a"]);
+    }
+
+    #[test]
+    fn an_error_shows_nothing_of_the_manifest() {
+        let secret = "kind: List # Deployment\nitems:\n- kind: Secret\n  stringData: {password: hunter2\n";
+        let error = workloads(secret, "shop").unwrap_err();
+        assert!(!error.contains("hunter2") && error.contains("line"), "{error}");
     }
 
     #[test]

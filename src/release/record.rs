@@ -2,6 +2,8 @@
 
 mod chart_id;
 mod content;
+mod fingerprint;
+mod fold;
 mod payload;
 
 use std::borrow::Cow;
@@ -18,39 +20,41 @@ pub use payload::{DecodeError, INFLATE_LIMIT, Payload};
 /// The head of a record's body. Fields of later Helm versions are skipped.
 ///
 /// Chart, config and manifest stay raw JSON: a rule that compares them compares bytes first.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct Record<'b> {
     /// The release.
-    #[serde(borrow)]
     pub name: Cow<'b, str>,
     /// The revision.
     pub version: Revision,
     /// The namespace that the release's objects go to, which need not be the record's.
-    #[serde(borrow, default)]
     pub namespace: Cow<'b, str>,
     /// Status and times.
-    #[serde(borrow)]
     pub info: Info<'b>,
     /// The chart with its templates and default values.
-    #[serde(borrow, default)]
     chart: Option<&'b RawValue>,
     /// The values that the user gave.
-    #[serde(borrow, default)]
     config: Option<&'b RawValue>,
     /// The rendered objects, hooks left out, as one JSON string.
-    #[serde(borrow, default)]
     manifest: Option<&'b RawValue>,
 }
 
 /// `info` of a record.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct Info<'b> {
     /// The status; Helm orders and judges by this one, not by the label.
-    #[serde(borrow)]
     pub status: Cow<'b, str>,
     /// The client's clock when this revision was made; never changes afterwards.
-    #[serde(borrow, default)]
     pub last_deployed: Cow<'b, str>,
+}
+
+/// What comes from a body and goes into a message or an annotation: a line of it, never more.
+#[must_use]
+pub(crate) fn shortened(text: &str) -> String {
+    const LONGEST: usize = 120;
+    if text.chars().nth(LONGEST).is_none() {
+        return text.to_owned();
+    }
+    text.chars().take(LONGEST).chain(['…']).collect()
 }
 
 /// Name and version of a chart.
@@ -66,10 +70,10 @@ pub struct ChartId<'b> {
 }
 
 impl ChartId<'_> {
-    /// `name-version`, as `helm list` shows it.
+    /// `name-version`, as `helm list` shows it, cut where it is longer than any real one.
     #[must_use]
     pub fn display(&self) -> String {
-        format!("{}-{}", self.name, self.version)
+        shortened(&format!("{}-{}", self.name, self.version))
     }
 }
 
@@ -79,7 +83,7 @@ impl<'b> Record<'b> {
     /// # Errors
     /// When the body is not JSON, repeats a key, or lacks name, version or status.
     pub fn read(body: &'b [u8]) -> Result<Self, DecodeError> {
-        serde_json::from_slice(body).map_err(|error| DecodeError::Json(error.to_string()))
+        serde_json::from_slice(body).map_err(|error| DecodeError::Json(shortened(&error.to_string())))
     }
 
     /// The chart's name and version; empty where the record has no chart.
@@ -91,14 +95,11 @@ impl<'b> Record<'b> {
     /// The manifest as text; empty where there is none.
     #[must_use]
     pub fn manifest(&self) -> Cow<'b, str> {
-        let text = self.manifest.and_then(|manifest| serde_json::from_str::<Option<Text<'b>>>(manifest.get()).ok());
+        let text =
+            self.manifest.and_then(|manifest| serde_json::from_str::<Option<fold::Text<'b>>>(manifest.get()).ok());
         text.flatten().map(|text| text.0).unwrap_or_default()
     }
 }
-
-/// A JSON string, borrowed where it needs no unescaping.
-#[derive(Deserialize)]
-struct Text<'b>(#[serde(borrow)] Cow<'b, str>);
 
 #[cfg(test)]
 mod tests {

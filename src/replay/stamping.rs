@@ -11,11 +11,25 @@ use crate::review::{Patch, PatchOperation, Request};
 pub(super) fn restore(request: &Request<'_>, text: &str, known: Option<&str>) -> Option<String> {
     storing_kind(request)?;
     request.old_object?;
-    let known: Value = serde_json::from_str(known?).ok()?;
+    restored(text, "/request/oldObject", known?)
+}
+
+/// A document with the stamps of a known copy on the object at a pointer; `None` when that has some, the copy has none, or
+/// the two are of different lives.
+pub(super) fn restored(text: &str, at: &str, known: &str) -> Option<String> {
+    let known: Value = serde_json::from_str(known).ok()?;
     let stamps = known.pointer("/metadata/annotations")?.as_object()?;
-    let mut review: Value = serde_json::from_str(text).ok()?;
-    let metadata = review.pointer_mut("/request/oldObject/metadata")?.as_object_mut()?;
-    let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
+    let mut document: Value = serde_json::from_str(text).ok()?;
+    let metadata = document.pointer_mut(at)?.get_mut("metadata")?.as_object_mut()?;
+    let uid = |uid: Option<&Value>| uid.and_then(Value::as_str).map(str::to_owned);
+    let (ours, theirs) = (uid(known.pointer("/metadata/uid")), uid(metadata.get("uid")));
+    if ours.is_some() && theirs.is_some() && ours != theirs {
+        return None;
+    }
+    let annotations = metadata.entry("annotations").or_insert(Value::Null);
+    if annotations.is_null() {
+        *annotations = Value::Object(Map::new());
+    }
     let annotations = annotations.as_object_mut()?;
     if KEYS.iter().any(|key| annotations.contains_key(*key)) {
         return None;
@@ -25,7 +39,7 @@ pub(super) fn restore(request: &Request<'_>, text: &str, known: Option<&str>) ->
             annotations.insert(key.to_owned(), value.clone());
         }
     }
-    Some(review.to_string())
+    Some(document.to_string())
 }
 
 /// The review with a patch applied to its object.

@@ -8,7 +8,7 @@ use super::wording;
 use crate::facts::{Facts, RecordChange, Target};
 use crate::policy::Policy;
 use crate::release::manifest::WorkloadRef;
-use crate::release::{Entry, History};
+use crate::release::{Entry, History, Record, Status};
 use crate::world::{Answer, Evidence, Knowledge, Query, Workload};
 
 /// One request that writes or deletes a record.
@@ -77,6 +77,22 @@ impl<'a> Case<'a> {
     pub(super) fn terminating(&self) -> Result<bool, Need> {
         let terminating = self.known(Query::Namespace { name: self.target.namespace.clone() })?;
         Ok(matches!(terminating, Some(Knowledge::Terminating(true))))
+    }
+
+    /// The newest record, if an operation is in flight on it: by its label, and by its body too where that can be read.
+    /// Somebody may have edited the label alone while the webhook was away; Helm goes by the body, and so an edit must not
+    /// lock a release.
+    pub(super) fn in_flight(&self) -> Result<Option<&'a Entry>, Need> {
+        let Some(newest) = self.history()?.newest().filter(|newest| newest.status.is_in_flight()) else {
+            return Ok(None);
+        };
+        let body = match self.body(&newest.name) {
+            Err(Need::Unavailable(_)) => None,
+            body => body?,
+        };
+        let status = body.and_then(|json| Record::read(json).ok()).map(|record| record.info.status.parse::<Status>());
+        let at_rest = matches!(status, Some(Ok(status)) if !status.is_in_flight());
+        Ok((!at_rest).then_some(newest))
     }
 
     /// Whether an operation is older than the policy's `staleAfter`. What has no start is not: it cannot be shown to be.

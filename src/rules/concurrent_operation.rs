@@ -22,17 +22,16 @@ pub(super) fn check(case: &Case<'_>) -> Finding {
     if case.policy.tools.contains(case.facts.actor.name) {
         return Ok(None);
     }
-    let Some(newest) = case.history()?.newest().filter(|newest| newest.status.is_in_flight()) else {
-        return Ok(None);
-    };
+    let Some(newest) = case.in_flight()? else { return Ok(None) };
     if lease::is_held(case)? {
         return Ok(None);
     }
     let sentence = format!("Cannot start {status} of {}: it is {}.", case.subject(), case.state(newest));
     let way_out = if case.is_stale(newest.started()) {
         format!(
-            "That operation counts as stuck: roll back, or check the workloads and delete only the record {} with \
-             kubectl, then run this again.",
+            "That operation counts as stuck: {}check the workloads and delete only the record {} with kubectl, then run \
+             this again.",
+            if case.policy.recovery.closes_rollback() { "" } else { "roll back, or " },
             newest.name
         )
     } else {

@@ -42,9 +42,6 @@ fn rollback(case: &Case<'_>) -> Finding {
     if newest.status == Status::Failed && recovery.roll_forward_only && case.facts.actor.kind == ActorKind::Person {
         return refused(", and this cluster only rolls forward", FORWARD);
     }
-    if !newest.status.is_in_flight() {
-        return Ok(None);
-    }
     let stale = case.is_stale(newest.started());
     let way = if recovery.roll_forward_only { RollbackWay::Never } else { recovery.rollback };
     let open = match way {
@@ -52,7 +49,7 @@ fn rollback(case: &Case<'_>) -> Finding {
         RollbackWay::WhenStale => stale,
         RollbackWay::Never => false,
     };
-    if open || lease::is_held(case)? {
+    if !newest.status.is_in_flight() || open || case.in_flight()?.is_none() || lease::is_held(case)? {
         return Ok(None);
     }
     match way {

@@ -10,6 +10,7 @@
 use super::case::Case;
 use super::{Finding, Refusal};
 use crate::facts::{Body, RecordChange, Side};
+use crate::release::record::shortened;
 use crate::release::storage::HELM_SECRET_TYPE;
 use crate::release::{DecodeError, RecordName, Revision, Storage};
 
@@ -93,13 +94,13 @@ fn disagreements(case: &Case<'_>, side: &Side<'_>) -> Vec<Disagreement> {
     match &side.body {
         Body::Read(record) => {
             if name.as_ref().is_some_and(|name| record.name != name.release.as_str()) {
-                note(About::BodyName, "/data", format!("its body is of release {:?}", record.name));
+                note(About::BodyName, "/data", format!("its body is of release {:?}", shortened(&record.name)));
             }
             if name.as_ref().is_some_and(|name| record.version != name.revision) {
                 note(About::BodyVersion, "/data", format!("its body is of revision {}", record.version));
             }
             if label("status") != record.info.status {
-                let (label, body) = (label("status"), &record.info.status);
+                let (label, body) = (label("status"), shortened(&record.info.status));
                 note(
                     About::StatusLabel,
                     "/metadata/labels/status",
@@ -107,7 +108,7 @@ fn disagreements(case: &Case<'_>, side: &Side<'_>) -> Vec<Disagreement> {
                 );
             }
             if side.status().is_none() {
-                note(About::BodyStatus, "/data", format!("{:?} is not a status", record.info.status));
+                note(About::BodyStatus, "/data", format!("{:?} is not a status", shortened(&record.info.status)));
             }
         }
         // A record that OLM keeps in several Secrets is whole only after the last of them is written.

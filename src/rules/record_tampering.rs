@@ -10,6 +10,7 @@ use super::case::Case;
 use super::{Finding, Refusal};
 use crate::facts::RecordChange;
 use crate::release::record::{Difference, differences};
+use crate::release::status::{Guard, transition};
 
 /// The labels that Helm derives from the body.
 const DERIVED_LABELS: [&str; 4] = ["name", "owner", "status", "version"];
@@ -20,10 +21,17 @@ pub(super) fn check(case: &Case<'_>) -> Finding {
     };
     if *same_payload {
         let (old, new) = (&before.stored.metadata, &after.stored.metadata);
-        let body_status = after.record().map(|record| record.info.status.as_ref());
+        // A label may move alone only to what the body says, which mends it.
+        let said = |label: &str| match (label, after.record()) {
+            ("owner", _) => Some(case.target.storage.owner().to_owned()),
+            ("name", Some(record)) => Some(record.name.to_string()),
+            ("version", Some(record)) => Some(record.version.to_string()),
+            ("status", Some(record)) => Some(record.info.status.to_string()),
+            _ => None,
+        };
         let moved = DERIVED_LABELS.into_iter().filter(|label| old.label(label) != new.label(label));
-        // Only the status may legitimately move alone: back to what the body says.
-        let moved: Vec<_> = moved.filter(|label| !(*label == "status" && new.label(label) == body_status)).collect();
+        let moved: Vec<_> =
+            moved.filter(|label| said(label).is_none_or(|said| new.label(label) != Some(&said))).collect();
         if moved.is_empty() {
             return Ok(None);
         }
@@ -34,7 +42,11 @@ pub(super) fn check(case: &Case<'_>) -> Finding {
     let (Some(old), Some(new)) = (before.record(), after.record()) else {
         return Ok(None);
     };
-    let changed = differences(old, new);
+    let mut changed = differences(old, new);
+    if transition(before.status(), after.status()) == Guard::Unlock {
+        // Tools that unlock date the record anew; who may unlock is another rule's matter.
+        changed.retain(|difference| *difference != Difference::LastDeployed);
+    }
     if changed.is_empty() {
         return Ok(None);
     }

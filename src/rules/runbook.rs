@@ -6,6 +6,7 @@
 
 use crate::facts::{Body, Side};
 use crate::release::manifest::{WorkloadRef, workloads};
+use crate::release::record::shortened;
 use crate::release::{DecodeError, History, Record, Status};
 use crate::world::Workload;
 
@@ -39,13 +40,19 @@ pub(super) fn failed_checks(case: &Case<'_>, side: &Side<'_>, history: &History)
     let revision = case.target.revision;
     let earlier = revision.and_then(|revision| history.below(revision).find(|entry| entry.status == Status::Deployed));
     if earlier.is_none() {
-        failed.push("no earlier revision is deployed, so nothing would be left to upgrade from".to_owned());
+        failed.push(
+            "no earlier revision is deployed, so nothing would be left to upgrade from: uninstall, or roll back".into(),
+        );
+    }
+    // One reason is enough, and what is read from here on may fail to be read: that must not undo it.
+    if !failed.is_empty() {
+        return Ok(failed);
     }
     with_record(case, side, |record| match record {
         Err(error) => failed.push(format!("its body does not decode ({error}), so its workloads are unknown")),
         Ok(record) => {
             if !record.info.status.parse::<Status>().is_ok_and(Status::is_pending) {
-                failed.push(format!("its body says {:?}, which is not pending", record.info.status));
+                failed.push(format!("its body says {:?}, which is not pending", shortened(&record.info.status)));
             }
         }
     })?;

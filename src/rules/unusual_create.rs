@@ -48,7 +48,7 @@ fn unlike_a_mapping(case: &Case<'_>, side: &Side<'_>) -> Result<Option<String>, 
     if newest.status != Status::Superseded {
         return Ok(Some(format!("the newest record is {}", case.state(newest))));
     }
-    if case.target.revision != Some(Revision(newest.revision.0 + 1)) {
+    if case.target.revision != newest.revision.0.checked_add(1).map(Revision) {
         return Ok(Some(format!("it does not follow revision {}", newest.revision)));
     }
     let (Some(json), Some(new)) = (case.body(&newest.name)?, side.record()) else {

@@ -69,6 +69,10 @@ impl Cluster {
 
     async fn workload(&self, reference: &WorkloadRef) -> Result<Option<Workload>, Failed> {
         let WorkloadRef { kind, namespace, name } = reference;
+        if checked(namespace).is_err() || checked(name).is_err() {
+            // No object can have such a name.
+            return Ok(None);
+        }
         Ok(match kind {
             WorkloadKind::Deployment => self.get::<Deployment>(namespace, name).await?.map(|it| it.rollout()),
             WorkloadKind::StatefulSet => self.get::<StatefulSet>(namespace, name).await?.map(|it| it.rollout()),

@@ -45,20 +45,15 @@ impl Memory {
             return;
         };
         match (request.operation, object) {
-            (Operation::Delete, _) if key.kind == "Namespace" && key.group.is_empty() => self.terminate(key),
+            (Operation::Delete, Some(object)) if key.kind == "Namespace" && key.group.is_empty() => {
+                self.terminate(key, object);
+            }
             (Operation::Delete, _) => self.remove(&key),
+            // The last finalizer is taken off: no DELETE follows.
+            (Operation::Update, Some(object)) if is_gone(object) => self.remove(&key),
             (_, Some(object)) => self.put(key, object.get().to_owned()),
             (_, None) => {}
         }
-    }
-
-    /// Puts an object in, whatever it is.
-    ///
-    /// # Errors
-    /// When it does not say which object it is.
-    pub fn put_object(&self, object: &RawValue) -> Result<(), serde_json::Error> {
-        self.put(Key::of_object(object)?, object.get().to_owned());
-        Ok(())
     }
 
     /// Takes an object out, named by its apiVersion, kind, namespace and name.
@@ -71,10 +66,8 @@ impl Memory {
     }
 
     /// A deleted namespace stays, terminating, until its contents are gone.
-    fn terminate(&self, key: Key) {
-        let Some(mut namespace) = self.get(&key).and_then(|text| serde_json::from_str::<Value>(&text).ok()) else {
-            return;
-        };
+    fn terminate(&self, key: Key, namespace: &RawValue) {
+        let Ok(mut namespace) = serde_json::from_str::<Value>(namespace.get()) else { return };
         if let Some(metadata) = namespace.get_mut("metadata").and_then(Value::as_object_mut) {
             let since = metadata.get("creationTimestamp").cloned().unwrap_or_else(|| "1970-01-01T00:00:00Z".into());
             metadata.insert("deletionTimestamp".to_owned(), since);
@@ -99,6 +92,23 @@ impl Key {
     pub fn of_request(request: &Request<'_>) -> Option<Self> {
         key_of(request, request.object.or(request.old_object)?)
     }
+}
+
+/// Whether an object is being deleted and nothing holds it any more.
+fn is_gone(object: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Dying {
+        metadata: Death,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Death {
+        deletion_timestamp: Option<String>,
+        #[serde(default)]
+        finalizers: Vec<String>,
+    }
+    let dying = serde_json::from_str::<Dying>(object.get());
+    dying.is_ok_and(|dying| dying.metadata.deletion_timestamp.is_some() && dying.metadata.finalizers.is_empty())
 }
 
 fn key_of(request: &Request<'_>, object: &RawValue) -> Option<Key> {

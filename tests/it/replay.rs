@@ -156,6 +156,37 @@ async fn audit_events_are_judged_with_the_world_as_their_old_objects() {
 }
 
 #[tokio::test]
+async fn a_given_object_and_a_taken_name_keep_their_holder() {
+    let record = |status: &str| {
+        crate::fixtures::secret(status, &crate::fixtures::gzip(crate::fixtures::body(status).as_bytes()))
+    };
+    let by = |user: &str, operation: &str, old: Option<&str>, new: &str| {
+        let old = old.map(record);
+        let mut review = crate::fixtures::review(operation, old.as_ref(), Some(&record(new)));
+        review["request"]["userInfo"]["username"] = user.into();
+        json!({"t": 1_795_255_260, "review": review})
+    };
+    let unlock = by("bob", "UPDATE", Some("pending-install"), "failed");
+    let results = lines(
+        true,
+        &[
+            by("alice", "CREATE", None, "pending-install"),
+            unlock.clone(),
+            // The refused write is taken back by somebody who does not know of stamps.
+            json!({"object": record("pending-install")}),
+            unlock.clone(),
+            json!({"object": record("pending-install")}),
+            // The API server would answer that there is one.
+            by("bob", "CREATE", None, "pending-install"),
+            by("alice", "UPDATE", Some("pending-install"), "failed"),
+        ],
+    )
+    .await;
+    let verdicts: Vec<_> = results.iter().map(|result| (result.line, result.allowed)).collect();
+    assert_eq!(verdicts, [(1, true), (2, false), (4, false), (6, false), (7, true)]);
+}
+
+#[tokio::test]
 async fn an_unknown_line_is_an_error_with_its_number() {
     let mut replay = Replay::new(None, false).unwrap();
     for text in

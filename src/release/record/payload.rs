@@ -6,11 +6,15 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::bufread::GzDecoder;
 
+use super::shortened;
 use crate::release::storage::{Data, Storage};
 
 /// The longest JSON of a record that is read, in bytes. A record's gzip is at most about 768 KiB (a Secret holds 1 MiB),
 /// commonly 5 to 10 times that when inflated, and without bound from a hostile writer.
 pub const INFLATE_LIMIT: usize = 64 * 1024 * 1024;
+
+/// The most further parts of a record; OLM writes at most 11.
+const MOST_CHUNKS: usize = 16;
 
 /// The first bytes of gzip with deflate, the test that Helm itself makes.
 const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
@@ -124,7 +128,9 @@ pub(crate) fn extra_chunks(data: &Data<'_>) -> Result<Vec<String>, DecodeError> 
     let Some(text) = data.extra_chunks.as_deref() else {
         return Ok(Vec::new());
     };
-    serde_json::from_slice(&unbase64(text.as_bytes())?).map_err(|error| DecodeError::Json(error.to_string()))
+    let names: Vec<String> = serde_json::from_slice(&unbase64(text.as_bytes())?)
+        .map_err(|error| DecodeError::Json(shortened(&error.to_string())))?;
+    if names.len() > MOST_CHUNKS { Err(DecodeError::TooLarge) } else { Ok(names) }
 }
 
 fn unbase64(text: &[u8]) -> Result<Vec<u8>, DecodeError> {

@@ -73,7 +73,7 @@ fn unlocking_is_for_the_holder_for_managers_among_themselves_and_for_the_stale()
     let mut managed = Cluster::new();
     assert_eq!(managed.create(FLUX, &rec(6, "pending-upgrade")), Ok(()));
     managed.later(1);
-    let other = "system:serviceaccount:flux-east:helm-controller";
+    let other = "system:serviceaccount:flux-system:kustomize-controller";
     assert_eq!(managed.update("alice", &pending, &failed), Err(vec![PendingRecovery]));
     assert_eq!(managed.update(other, &pending, &failed), Ok(()));
 }

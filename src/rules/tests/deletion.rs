@@ -62,6 +62,16 @@ fn each_check_alone_keeps_it_and_is_named() {
 }
 
 #[test]
+fn a_fresh_record_stays_whatever_else_cannot_be_read() {
+    let mut cluster = stuck();
+    cluster.later(-STALE + 4);
+    let odd = Rec { manifest: "kind: Deployment\nmetadata: {name: \"../x\"}\n", ..rec(6, "pending-upgrade") };
+    assert_eq!(cluster.delete("alice", &odd), Err(vec![PendingRecovery]));
+    let chunked = Rec { payload: Some("%".into()), ..rec(6, "pending-upgrade") };
+    assert_eq!(cluster.delete("alice", &chunked), Err(vec![PendingRecovery]));
+}
+
+#[test]
 fn the_record_of_a_dead_operation_is_pruned_from_the_middle() {
     let mut cluster = stuck();
     cluster.later(-STALE + 5);

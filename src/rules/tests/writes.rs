@@ -40,6 +40,15 @@ fn releases_and_storages_are_apart() {
 }
 
 #[test]
+fn a_label_that_was_edited_while_nobody_looked_does_not_lock_the_release() {
+    let edited = Rec { label: "pending-upgrade", ..rec(5, "deployed") };
+    let mut cluster = with(std::slice::from_ref(&edited));
+    assert_eq!(cluster.create("alice", &rec(6, "pending-upgrade")), Ok(()));
+    let mut cluster = with(std::slice::from_ref(&edited));
+    assert_eq!(cluster.create("alice", &rec(6, "pending-rollback")), Ok(()));
+}
+
+#[test]
 fn configmaps_are_records_too() {
     let running = Rec { kind: "ConfigMap", ..rec(5, "pending-upgrade") };
     let mut cluster = with(std::slice::from_ref(&running));
@@ -141,6 +150,18 @@ fn labels_cannot_be_taken_off_or_moved_to_another_release() {
     labelled["metadata"]["labels"]["team"] = "blue".into();
     labelled["metadata"]["labels"]["modifiedAt"] = "1".into();
     assert_eq!(with(std::slice::from_ref(&record)).update_objects("alice", record.object(), labelled), Ok(()));
+}
+
+#[test]
+fn a_wrong_label_is_mended_by_what_the_body_says() {
+    let record = rec(4, "deployed");
+    for label in ["name", "version", "owner", "status"] {
+        let mut wrong = record.object();
+        wrong["metadata"]["labels"][label] = "x".into();
+        let mut cluster = Cluster::new();
+        cluster.given(wrong.clone());
+        assert_eq!(cluster.update_objects("alice", wrong, record.object()), Ok(()), "{label}");
+    }
 }
 
 #[test]
