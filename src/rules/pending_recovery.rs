@@ -105,7 +105,7 @@ fn delete(case: &Case<'_>, side: &Side<'_>) -> Finding {
     let status = side.label_status().map_or("pending", Status::as_str);
     let sentence =
         format!("Cannot delete the {status} record of {}: these checks fail: {}.", case.subject(), failed.join("; "));
-    let way_out = "Wait until the operation ends or the checks hold; then delete only this record and run the upgrade \
-                   again. Rolling back may be open too.";
+    let way_out =
+        "Wait until the operation ends or the checks hold; then delete only this record and run the upgrade again.";
     Ok(Some(Refusal::new(sentence, way_out)))
 }

@@ -18,6 +18,20 @@ const TOLERANCE_PERCENT: i64 = 10;
 
 /// The checks that do not hold, each with its numbers.
 pub(super) fn failed_checks(case: &Case<'_>, side: &Side<'_>, history: &History) -> Result<Vec<String>, Need> {
+    let mut failed = told_by_metadata(case, side, history);
+    match told_by_the_cluster(case, side) {
+        Ok(more) => failed.extend(more),
+        // What failed already is reason enough, and what cannot be read must not undo it.
+        Err(Need::Unavailable(why)) if !failed.is_empty() => {
+            failed.push(format!("the other checks could not be made ({why})"));
+        }
+        Err(need) => return Err(need),
+    }
+    Ok(failed)
+}
+
+/// Alone, stale, and over a deployed revision.
+fn told_by_metadata(case: &Case<'_>, side: &Side<'_>, history: &History) -> Vec<String> {
     let mut failed = Vec::new();
     if case.facts.collection {
         failed.push("it is deleted together with others, name it alone".to_owned());
@@ -27,45 +41,38 @@ pub(super) fn failed_checks(case: &Case<'_>, side: &Side<'_>, history: &History)
         let age = created.map_or("of unknown age".to_owned(), |created| {
             format!("{} old", wording::span(case.now.duration_since(created)))
         });
-        let holder = side.stamps();
-        let holder = holder.holder().unwrap_or("an unknown user");
-        let stale_after = wording::span(case.policy.recovery.stale_after);
-        failed.push(format!(
-            "the operation of {holder} may be alive, it is {age} and counts as stuck after {stale_after}"
-        ));
+        let stamps = side.stamps();
+        let holder = stamps.holder().unwrap_or("an unknown user");
+        let stale = wording::span(case.policy.recovery.stale_after);
+        failed.push(format!("the operation of {holder} may be alive, it is {age} and counts as stuck after {stale}"));
     }
+    let deployed = |revision| history.below(revision).any(|entry| entry.status == Status::Deployed);
+    if !case.target.revision.is_some_and(deployed) {
+        let why = "no earlier revision is deployed, so nothing would be left to upgrade from: uninstall, or roll back";
+        failed.push(why.to_owned());
+    }
+    failed
+}
+
+/// Not leased, pending in its body too, and over healthy workloads.
+fn told_by_the_cluster(case: &Case<'_>, side: &Side<'_>) -> Result<Vec<String>, Need> {
+    let mut failed = Vec::new();
     if lease::is_held(case)? {
         failed.push("nelm or werf holds a live lease of the release".to_owned());
     }
-    let revision = case.target.revision;
-    let earlier = revision.and_then(|revision| history.below(revision).find(|entry| entry.status == Status::Deployed));
-    if earlier.is_none() {
-        failed.push(
-            "no earlier revision is deployed, so nothing would be left to upgrade from: uninstall, or roll back".into(),
-        );
-    }
-    // One reason is enough, and what is read from here on may fail to be read: that must not undo it.
-    if !failed.is_empty() {
-        return Ok(failed);
-    }
-    with_record(case, side, |record| match record {
-        Err(error) => failed.push(format!("its body does not decode ({error}), so its workloads are unknown")),
-        Ok(record) => {
-            if !record.info.status.parse::<Status>().is_ok_and(Status::is_pending) {
-                failed.push(format!("its body says {:?}, which is not pending", shortened(&record.info.status)));
-            }
+    let named = with_record(case, side, |record| match record {
+        Err(error) => Err(format!("its body does not decode ({error}), so its workloads are unknown")),
+        Ok(record) if !record.info.status.parse::<Status>().is_ok_and(Status::is_pending) => {
+            Err(format!("its body says {:?}, which is not pending", shortened(&record.info.status)))
         }
+        Ok(record) => workloads(&record.manifest(), &record.namespace)
+            .map_err(|error| format!("its manifest does not read ({error}), so its workloads are unknown")),
     })?;
-    let workloads = with_record(case, side, |record| match record {
-        Ok(record) => workloads(&record.manifest(), &record.namespace),
-        Err(_) => Ok(Vec::new()),
-    })?;
-    match workloads {
-        Err(error) => failed.push(format!("its manifest does not read ({error}), so its workloads are unknown")),
+    match named {
+        Err(why) => failed.push(why),
         Ok(named) if !named.is_empty() => {
-            let found = case.workloads(&named)?;
-            failed
-                .extend(named.iter().zip(found).filter_map(|(reference, found)| unhealthy(reference, found.as_ref())));
+            let found = case.workloads(&named)?.iter().map(Option::as_ref);
+            failed.extend(named.iter().zip(found).filter_map(|(reference, found)| unhealthy(reference, found)));
         }
         Ok(_) => {}
     }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use release_interlock::budget::Budget;
+use release_interlock::release::History;
 use release_interlock::world::cluster::Cluster;
-use release_interlock::world::{Answer, Answering, Query, World};
+use release_interlock::world::{Answer, Answering, Knowledge, Query, World};
 
 use crate::fixtures::{body, creation, gzip, review, secret};
 use crate::reviews::Desk;
@@ -23,6 +24,28 @@ impl World for Refusing {
     fn answer<'w>(&'w self, _: &'w Query) -> Answering<'w> {
         Box::pin(std::future::ready(Answer::Unavailable("the API server answered 403: no".to_owned())))
     }
+}
+
+/// Knows that the record of these reviews is the only one, and nothing else.
+struct HalfBlind;
+
+impl World for HalfBlind {
+    fn answer<'w>(&'w self, query: &'w Query) -> Answering<'w> {
+        let answer = match query {
+            Query::History { .. } => Answer::Known(Knowledge::History(History::default())),
+            _ => Answer::Unavailable("the API server answered 403: no".to_owned()),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_stands_whatever_else_cannot_be_read() {
+    let desk = Desk::new(Arc::new(HalfBlind));
+    let mut pending = secret("pending-upgrade", &gzip(body("pending-upgrade").as_bytes()));
+    pending["metadata"]["creationTimestamp"] = jiff::Timestamp::now().to_string().into();
+    let (allowed, message) = desk.judge(&review("DELETE", Some(&pending), None)).await;
+    assert!(!allowed && message.contains("may be alive") && message.contains("could not be made"), "{message}");
 }
 
 /// The CREATE of a record is refused with the reason; what only might be unsafe is admitted with a warning.
