@@ -104,12 +104,12 @@ fn build_controlplane(dir: &Path) -> Result<PathBuf, String> {
     );
     let stamp = stamp_of(&sources, &flags)?;
     built(dir, "controlplane", &stamp, || {
+        let mut build = go("the control plane")?;
         progress(&format!(
             "building the control plane: etcd, kube-apiserver, kube-controller-manager, kubectl {major}.{minor}.{patch} \
              (5 to 10 minutes on two cores the first time)"
         ));
         let out = dir.join("controlplane.new");
-        let mut build = go("the control plane")?;
         build.current_dir(&sources).args(["build", "-trimpath", "-ldflags", &flags, "-o"]).arg(&out).arg(".");
         Ok((build, out))
     })
@@ -131,10 +131,10 @@ fn helm(dir: &Path, source: &HelmSource) -> Result<PathBuf, String> {
     }
     let flags = format!("-s -w -X {version_variable}={version}");
     built(dir, program, &format!("{package}@{version} {flags}"), || {
+        let mut build = go("helm")?;
         progress(&format!("building helm {version} (2 minutes on two cores the first time)"));
         // `go install` names the program after its package, so each helm gets a directory.
         let bin = dir.join(format!("{program}.new.d"));
-        let mut build = go("helm")?;
         build.env("GOBIN", &bin).env_remove("GOFLAGS");
         build.args(["install", "-trimpath", "-ldflags", &flags]).arg(format!("{package}@{version}"));
         Ok((build, bin.join("helm")))
@@ -175,7 +175,7 @@ fn go(what: &str) -> Result<Command, String> {
     let found = Command::new("go").arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if !found.is_ok_and(|status| status.success()) {
         return Err(format!(
-            "the e2e tests need {what}, and there is no Go to build it: install Go 1.26 or newer (https://go.dev/dl), \
+            "there is no Go to build {what}: install Go 1.26 or newer (https://go.dev/dl), \
              or put the programs controlplane, helm3 and helm4 with their .stamp files from another machine's \
              target/controlplane/ into {}",
             target_dir().join("controlplane").display()
