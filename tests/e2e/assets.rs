@@ -46,13 +46,24 @@ const HELMS: [HelmSource; 2] = [
     },
 ];
 
-/// The programs, built if need be. A failure is told to every test that asks, without trying again.
+/// The programs, built if need be. A failure is told to everybody who asks, without trying again.
+pub(crate) fn prepared() -> Result<&'static Assets, String> {
+    static ASSETS: OnceLock<Result<Assets, String>> = OnceLock::new();
+    ASSETS.get_or_init(prepare).as_ref().map_err(String::clone)
+}
+
+/// The same, for a test.
 #[track_caller]
 pub(crate) fn assets() -> &'static Assets {
-    static ASSETS: OnceLock<Result<Assets, String>> = OnceLock::new();
-    match ASSETS.get_or_init(prepare) {
-        Ok(assets) => assets,
-        Err(error) => panic!("{error}"),
+    prepared().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The `interlock` under test. Cargo tells tests where it is; an example is not told, and is its own, see
+/// `examples/playground.rs`.
+pub(crate) fn interlock() -> Result<PathBuf, String> {
+    match option_env!("CARGO_BIN_EXE_interlock") {
+        Some(program) => Ok(program.into()),
+        None => std::env::current_exe().map_err(|e| format!("cannot tell which program this is: {e}")),
     }
 }
 
@@ -61,10 +72,17 @@ pub(crate) fn progress(line: &str) {
     let _ = writeln!(std::io::stderr(), "e2e: {line}");
 }
 
-/// `target/`, wherever it is.
+/// `target/`, wherever it is: told to tests, and found by an example above itself.
 pub(crate) fn target_dir() -> &'static Path {
-    let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    tmp.parent().unwrap_or(tmp)
+    static DIR: OnceLock<PathBuf> = OnceLock::new();
+    DIR.get_or_init(|| {
+        let told = option_env!("CARGO_TARGET_TMPDIR").and_then(|tmp| Path::new(tmp).parent()).map(Path::to_owned);
+        let found = || {
+            let program = std::env::current_exe().ok()?;
+            program.ancestors().find(|dir| dir.join("CACHEDIR.TAG").is_file()).map(Path::to_owned)
+        };
+        told.or_else(found).unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"))
+    })
 }
 
 fn prepare() -> Result<Assets, String> {

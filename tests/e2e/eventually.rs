@@ -7,13 +7,22 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Calls `look` until it gives a value, and fails at the deadline with what was expected and the last thing seen.
 #[track_caller]
-pub(crate) fn eventually<T>(deadline: Duration, expected: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
+pub(crate) fn eventually<T>(deadline: Duration, expected: &str, look: impl FnMut() -> Result<T, String>) -> T {
+    within(deadline, expected, look).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The same with the failure as a value.
+pub(crate) fn within<T>(
+    deadline: Duration,
+    expected: &str,
+    mut look: impl FnMut() -> Result<T, String>,
+) -> Result<T, String> {
     let start = Instant::now();
     loop {
         match look() {
-            Ok(value) => return value,
+            Ok(value) => return Ok(value),
             Err(seen) if start.elapsed() >= deadline => {
-                panic!("expected within {deadline:?}: {expected}\nlast seen: {seen}")
+                return Err(format!("expected within {deadline:?}: {expected}\nlast seen: {seen}"));
             }
             Err(_) => std::thread::sleep(PAUSE),
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -11,7 +12,7 @@ use std::time::Instant;
 
 use serde::Deserialize;
 
-use crate::assets::{assets, progress, target_dir};
+use crate::assets::{prepared, progress, target_dir};
 use crate::clients::{Identity, Kubectl};
 use crate::webhook::Webhook;
 
@@ -30,11 +31,11 @@ struct Ready {
 /// A running control plane. It ends when this value is dropped, or with the test process: its standard input closes.
 pub(crate) struct Plane {
     ready: Ready,
-    /// Files of the clients and the webhook; the control plane has its own beside them.
-    dir: PathBuf,
     webhook: Option<Webhook>,
-    /// Last, so that the webhook goes before the API server.
+    /// After the webhook, so that that goes before the API server.
     _supervisor: Supervisor,
+    /// Files of the clients and the webhook; the control plane has its own beside them. Last, when nobody writes there.
+    dir: Dir,
 }
 
 struct Supervisor(Child);
@@ -46,15 +47,29 @@ impl Drop for Supervisor {
     }
 }
 
+/// A plane's directory. It goes with the plane, unless it is to be kept or a test failed; a later run removes it then.
+struct Dir(PathBuf);
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        if !keep() && !std::thread::panicking() {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+}
+
 impl Plane {
     /// The plane of most tests: the webhook registered, with the policies that ship in `policies/`.
     #[track_caller]
     pub(crate) fn shared() -> &'static Self {
         static PLANE: OnceLock<Result<Plane, String>> = OnceLock::new();
-        Self::once(&PLANE, || {
-            let policies = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
-            Self::boot("shared", |plane| Webhook::start(plane, &policies).map(Some))
-        })
+        Self::once(&PLANE, || Self::shipped("shared"))
+    }
+
+    /// The same for one owner, and with a failure as a value.
+    pub(crate) fn shipped(name: &str) -> Result<Self, String> {
+        let policies = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
+        Self::boot(name, |plane| Webhook::start(plane, &policies).map(Some))
     }
 
     /// A plane without the webhook, to see what clients do alone.
@@ -74,7 +89,7 @@ impl Plane {
     #[track_caller]
     pub(crate) fn start(policy: &str) -> Self {
         let plane = Self::boot("own", |plane| {
-            let policies = plane.dir.join("policies");
+            let policies = plane.dir().join("policies");
             fs::create_dir_all(&policies)
                 .and_then(|()| fs::write(policies.join("cluster.yaml"), policy))
                 .map_err(|e| format!("cannot write {}: {e}", policies.display()))?;
@@ -92,8 +107,8 @@ impl Plane {
     }
 
     fn boot(name: &str, webhook: impl FnOnce(&Self) -> Result<Option<Webhook>, String>) -> Result<Self, String> {
-        let dir = plane_dir(name)?;
-        let assets = assets();
+        let assets = prepared()?;
+        let dir = Dir(plane_dir(name)?);
         let start = Instant::now();
         let mut up = Command::new(&assets.controlplane);
         up.arg("up");
@@ -103,7 +118,9 @@ impl Plane {
         if let Some(apiserver) = &assets.kube_apiserver {
             up.arg("--kube-apiserver").arg(apiserver);
         }
-        up.arg(dir.join("controlplane")).stdin(Stdio::piped()).stdout(Stdio::piped());
+        // Ctrl-C on a terminal reaches this process alone; the control plane ends in order when its input closes.
+        up.process_group(0);
+        up.arg(dir.0.join("controlplane")).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = up.spawn().map_err(|e| format!("cannot start {}: {e}", assets.controlplane.display()))?;
         let stdout = child.stdout.take().ok_or("the control plane has no standard output")?;
         let supervisor = Supervisor(child);
@@ -112,7 +129,7 @@ impl Plane {
         let ready = serde_json::from_str(&line).map_err(|e| {
             format!("the control plane did not start ({e}; it printed {line:?}); its reason is on standard error above")
         })?;
-        let mut plane = Self { ready, dir, webhook: None, _supervisor: supervisor };
+        let mut plane = Self { ready, webhook: None, _supervisor: supervisor, dir };
         plane.let_people_in()?;
         plane.webhook = webhook(&plane)?;
         progress(&format!("control plane `{name}` ready in {:.1?}", start.elapsed()));
@@ -157,7 +174,7 @@ impl Plane {
         assert!(bound.success() || bound.stderr.contains("AlreadyExists"), "expected a role binding\n{bound}");
         let token = admin.ok(&["create", "token", name, "-n", namespace, "--duration=6h"]).stdout;
         let user = format!("system:serviceaccount:{namespace}:{name}");
-        let kubeconfig = self.dir.join(format!("{namespace}.{name}.kubeconfig"));
+        let kubeconfig = self.dir().join(format!("{namespace}.{name}.kubeconfig"));
         let content = serde_json::json!({
             "apiVersion": "v1",
             "kind": "Config",
@@ -171,7 +188,7 @@ impl Plane {
     }
 
     pub(crate) fn kubectl(&self, who: &Identity) -> Kubectl {
-        Kubectl::new(who, None, &self.dir)
+        Kubectl::new(who, None, self.dir())
     }
 
     /// The webhook in front of this plane.
@@ -182,7 +199,7 @@ impl Plane {
 
     /// Where the clients of this plane and its webhook keep their files.
     pub(crate) fn dir(&self) -> &Path {
-        &self.dir
+        &self.dir.0
     }
 
     pub(crate) fn server(&self) -> &str {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -159,7 +160,8 @@ pub(crate) fn signal(name: &str, pid: u32) {
 /// own standard input closes: what is kept in a static of the test process is never dropped, but its pipes close.
 pub(crate) fn leash() -> Command {
     let mut command = Command::new("sh");
-    command.arg("-c").arg(
+    // Ctrl-C on a terminal reaches the process at the other end of the pipe alone.
+    command.process_group(0).arg("-c").arg(
         r#"exec 3<&0
         sh -c 'echo $$; exec "$@"' leashed "$@" 3<&- </dev/null & pid=$!
         { cat <&3 >/dev/null; kill -s TERM "$pid"; } 2>/dev/null >&2 & watch=$!

@@ -13,8 +13,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::assets::interlock;
 use crate::clients::Driver;
-use crate::eventually::eventually;
+use crate::eventually::{eventually, within};
 use crate::plane::Plane;
 use crate::process::{leash, signal};
 use crate::records::encode;
@@ -78,7 +79,7 @@ impl Webhook {
             process: Mutex::new(Some(process)),
         };
         register(plane, &format!("https://{}", webhook.addresses.listen), &webhook.addresses.ca)?;
-        wait_until_called(plane, || webhook.log());
+        wait_until_called(plane, || webhook.log())?;
         Ok(webhook)
     }
 
@@ -89,6 +90,11 @@ impl Webhook {
     /// The directory with its certificate authority.
     pub(crate) fn certs(&self) -> &Path {
         &self.certs
+    }
+
+    /// The file of its log.
+    pub(crate) fn log_file(&self) -> &Path {
+        &self.log
     }
 
     /// Everything it has logged so far.
@@ -150,6 +156,16 @@ impl Webhook {
     }
 }
 
+/// Nobody waits for an answer any more when a plane is dropped.
+impl Drop for Webhook {
+    fn drop(&mut self) {
+        if let Some(mut process) = self.process().take() {
+            signal("KILL", process.pid);
+            let _ = process.leash.wait();
+        }
+    }
+}
+
 /// Applies the manifests with nothing but clientConfig replaced.
 pub(crate) fn register(plane: &Plane, url: &str, ca: &Path) -> Result<(), String> {
     let ca = fs::read(ca).map_err(|e| format!("cannot read {}: {e}", ca.display()))?;
@@ -167,7 +183,7 @@ pub(crate) fn register(plane: &Plane, url: &str, ca: &Path) -> Result<(), String
 
 /// The API server reads its configurations from a watch, so a registration works some moments after it is accepted.
 /// Whether it does is read from the server's own count of calls, which depends on no policy.
-fn wait_until_called(plane: &Plane, log: impl Fn() -> String) {
+fn wait_until_called(plane: &Plane, log: impl Fn() -> String) -> Result<(), String> {
     let body = json!({"name": "probe", "version": 1, "namespace": "default", "info": {"status": "pending-install"}});
     let record = json!({
         "apiVersion": "v1",
@@ -181,7 +197,7 @@ fn wait_until_called(plane: &Plane, log: impl Fn() -> String) {
         "data": {"release": encode(&body, Driver::Secret)},
     });
     let kubectl = plane.kubectl(&plane.admin());
-    eventually(READY, "the API server calls every entry of the webhook", || {
+    within(READY, "the API server calls every entry of the webhook", || {
         let probe = kubectl.with_file("create", &record, &["--dry-run=server"]);
         let metrics = kubectl.run(&["get", "--raw", "/metrics"]).into_result()?.stdout;
         let called = |entry: &str| {
@@ -195,7 +211,7 @@ fn wait_until_called(plane: &Plane, log: impl Fn() -> String) {
         } else {
             Err(format!("{probe}\nthe webhook's log:\n{}", log()))
         }
-    });
+    })
 }
 
 /// A file of `manifests/base` with one document in it.
@@ -215,7 +231,7 @@ fn launch(
     let stderr = File::options().create(true).append(true).open(log);
     let stderr = stderr.map_err(|e| format!("cannot open {}: {e}", log.display()))?;
     let mut command = leash();
-    command.arg(env!("CARGO_BIN_EXE_interlock")).arg("serve");
+    command.arg(interlock()?).arg("serve");
     command.arg("--kubeconfig").arg(kubeconfig);
     command.args(["--listen", listen, "--admin-listen", admin]);
     command.arg("--certs").arg(certs).arg("--policies").arg(policies);
