@@ -27,6 +27,7 @@ mod deletion;
 mod kill;
 mod life;
 mod outage;
+mod playground;
 mod races;
 mod recovery;
 mod smoke;

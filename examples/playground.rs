@@ -1,0 +1,175 @@
+//! A control plane to try Interlock on: a real API server with the webhook registered, until Ctrl-C.
+//!
+//! `cargo run --release --example playground` needs Go for the first build of the control plane and of helm, and nothing
+//! else. It is the harness of the e2e tests with people in place of tests, who read on the terminal what they may do.
+//! Cargo does not build `interlock` for an example, so this program is `interlock serve` too.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    dead_code,
+    missing_docs,
+    reason = "the harness is written for tests, and most of it is used by them alone"
+)]
+
+#[path = "../tests/e2e/assets.rs"]
+mod assets;
+#[path = "../tests/e2e/chart.rs"]
+mod chart;
+#[path = "../tests/e2e/clients.rs"]
+mod clients;
+#[path = "../tests/e2e/eventually.rs"]
+mod eventually;
+#[path = "../tests/e2e/plane.rs"]
+mod plane;
+#[path = "../tests/e2e/process.rs"]
+mod process;
+#[path = "../tests/e2e/records.rs"]
+mod records;
+#[path = "../tests/e2e/webhook.rs"]
+mod webhook;
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+
+use assets::Assets;
+use chart::Chart;
+use plane::Plane;
+
+fn main() -> ExitCode {
+    match std::env::args_os().nth(1) {
+        Some(command) if command == "serve" => return release_interlock::cli::main(),
+        Some(_) => {
+            eprintln!("playground: it takes no arguments");
+            return ExitCode::from(2);
+        }
+        None => {}
+    }
+    match play() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("playground: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn play() -> Result<(), String> {
+    let assets = assets::prepared()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
+    // Before there is anything to end. A first build, above, may be cut off at any point.
+    let end = {
+        let _inside = runtime.enter();
+        End::listen().map_err(|e| format!("cannot listen for signals: {e}"))?
+    };
+    let plane = Plane::shipped("playground")?;
+    let chart = Chart::new("demo");
+    let programs = link_programs(assets, plane.dir())?;
+    io::stdout()
+        .write_all(instructions(&plane, assets, &programs, chart.path()).as_bytes())
+        .map_err(|e| format!("cannot print: {e}"))?;
+    runtime.block_on(end.reached());
+    eprintln!("playground: ending");
+    Ok(())
+}
+
+/// What ends the playground: Ctrl-C, or its standard input where that is a program's.
+struct End {
+    signals: [Signal; 3],
+    input: oneshot::Receiver<()>,
+}
+
+impl End {
+    fn listen() -> io::Result<Self> {
+        let signals =
+            [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?];
+        let (closed, input) = oneshot::channel();
+        std::thread::spawn(move || {
+            if io::stdin().is_terminal() {
+                // Whoever has a terminal types into it; the sender is kept from being dropped.
+                std::mem::forget(closed);
+            } else {
+                let _ = io::copy(&mut io::stdin(), &mut io::sink());
+            }
+        });
+        Ok(Self { signals, input })
+    }
+
+    async fn reached(self) {
+        let Self { signals: [mut interrupt, mut terminate, mut hangup], input } = self;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+            _ = input => {}
+        }
+    }
+}
+
+/// A directory with `helm3`, `helm4` and `kubectl` in it, wherever they come from.
+fn link_programs(assets: &Assets, dir: &Path) -> Result<PathBuf, String> {
+    let bin = dir.join("bin");
+    let link = || {
+        fs::create_dir(&bin)?;
+        symlink(&assets.helm3, bin.join("helm3"))?;
+        symlink(&assets.helm4, bin.join("helm4"))?;
+        symlink(&assets.kubectl, bin.join("kubectl"))
+    };
+    link().map_err(|e| format!("cannot make {}: {e}", bin.display()))?;
+    Ok(bin)
+}
+
+/// What is printed. The e2e tests run the indented lines.
+fn instructions(plane: &Plane, assets: &Assets, programs: &Path, chart: &str) -> String {
+    let kubeconfig = |name| plane.person(name).kubeconfig().display().to_string();
+    let (alice, bob, admin) = (kubeconfig("alice"), kubeconfig("bob"), kubeconfig("admin"));
+    let (dir, log, programs) = (plane.dir().display(), plane.webhook().log_file().display(), programs.display());
+    let Assets { kubectl, helm3, helm4, .. } = assets;
+    let (kubectl, helm3, helm4) = (kubectl.display(), helm3.display(), helm4.display());
+    format!(
+        r#"
+A Kubernetes control plane is running with Interlock in front of it, judging by policies/cluster.yaml.
+There is no kubelet: pods become ready by themselves.
+
+Be alice in another terminal:
+
+    export KUBECONFIG="{alice}"
+    export KUBECACHEDIR="{dir}/cache"
+    export PATH="{programs}:$PATH"
+
+To become bob:    export KUBECONFIG="{bob}"
+To become admin:  export KUBECONFIG="{admin}"
+
+helm3 is {helm3}
+helm4 is {helm4}
+kubectl is {kubectl}
+Interlock logs its decisions to {log}
+
+1. Install a release, and see its record with alice's name on it:
+
+    helm4 install demo {chart} --wait
+    kubectl get secret sh.helm.release.v1.demo.v1 -o yaml | grep interlock.dev/holder
+
+2. Start an upgrade whose pods hang, and roll back during it as bob, which is refused; let the upgrade finish:
+
+    kubectl label namespace default controlplane/pods=hang
+    helm4 upgrade demo {chart} --set note=two --wait &
+    until helm4 history demo | grep pending-upgrade; do sleep 1; done
+    KUBECONFIG="{bob}" helm4 rollback demo 1
+    kubectl label namespace default controlplane/pods-
+    wait
+
+3. Change a record by hand, which is refused (helm3 would believe the label):
+
+    kubectl label secret sh.helm.release.v1.demo.v2 status=failed --overwrite
+
+Ctrl-C ends everything and leaves nothing behind.
+"#
+    )
+}
