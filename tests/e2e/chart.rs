@@ -96,14 +96,6 @@ impl Chart {
         self
     }
 
-    /// Adds or replaces a file, as `templates/more.yaml`.
-    #[must_use]
-    #[track_caller]
-    pub(crate) fn file(self, path: &str, content: &str) -> Self {
-        self.write(path, content);
-        self
-    }
-
     /// Gives the chart another version, in place.
     #[track_caller]
     pub(crate) fn set_version(&self, version: &str) {
@@ -121,11 +113,6 @@ impl Chart {
         fs::create_dir_all(file.parent().unwrap_or(Path::new("/"))).expect("a temporary directory is writable");
         fs::write(file, content).expect("a temporary directory is writable");
     }
-}
-
-/// The name of a release's objects: a Service's may not have dots.
-pub(crate) fn object_name(release: &str) -> String {
-    release.replace('.', "-")
 }
 
 fn chart_yaml(name: &str, version: &str) -> String {

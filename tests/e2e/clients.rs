@@ -100,11 +100,6 @@ impl Helm {
         Self { who: who.clone(), ..self.clone() }
     }
 
-    /// The other helm, or the same, as the same person.
-    pub(crate) fn with_version(&self, version: HelmVersion) -> Self {
-        Self { version, ..self.clone() }
-    }
-
     /// Runs `helm ARGS -n NAMESPACE` to its end, whatever that is.
     #[track_caller]
     pub(crate) fn run(&self, args: &[&str]) -> Output {
@@ -161,11 +156,6 @@ impl Kubectl {
         Self { who: who.clone(), namespace: namespace.map(str::to_owned), home: home.join("kubectl") }
     }
 
-    /// The same kubectl as somebody else.
-    pub(crate) fn by(&self, who: &Identity) -> Self {
-        Self { who: who.clone(), ..self.clone() }
-    }
-
     #[track_caller]
     pub(crate) fn run(&self, args: &[&str]) -> Output {
         run(self.command(args), DEADLINE)
@@ -179,11 +169,6 @@ impl Kubectl {
     #[track_caller]
     pub(crate) fn fails(&self, args: &[&str], texts: &[&str]) -> Output {
         self.run(args).expect_failure(texts)
-    }
-
-    #[track_caller]
-    pub(crate) fn spawn(&self, args: &[&str]) -> Running {
-        Running::spawn(self.command(args))
     }
 
     /// `kubectl get ARGS -o json`.

@@ -101,10 +101,13 @@ fn compare(life: impl Fn(&'static Plane) -> (String, String) + Sync) {
 fn chart() -> Chart {
     Chart::new("demo")
         .hook(When::PreInstall, HookKind::ConfigMap)
+        .hook(When::PostInstall, HookKind::ConfigMap)
         .hook(When::PreUpgrade, HookKind::Job)
         .hook(When::PostUpgrade, HookKind::ConfigMap)
         .hook(When::PreRollback, HookKind::ConfigMap)
+        .hook(When::PostRollback, HookKind::ConfigMap)
         .hook(When::PreDelete, HookKind::ConfigMap)
+        .hook(When::PostDelete, HookKind::ConfigMap)
         .hook(When::Test, HookKind::Pod)
 }
 

@@ -9,7 +9,6 @@
     missing_docs,
     reason = "a test fails by a panic, helpers included, and has no public interface"
 )]
-#![allow(dead_code, reason = "the harness is wider than the tests that there are yet")]
 
 mod assets;
 mod chart;

@@ -202,10 +202,6 @@ impl Plane {
         &self.dir.0
     }
 
-    pub(crate) fn server(&self) -> &str {
-        &self.ready.server
-    }
-
     pub(crate) fn ca(&self) -> &Path {
         &self.ready.ca
     }

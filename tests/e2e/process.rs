@@ -100,11 +100,6 @@ impl Running {
         self.collect_output(false)
     }
 
-    /// SIGTERM, as a cancelled CI job sends it.
-    pub(crate) fn terminate(&self) {
-        signal("TERM", self.child.id());
-    }
-
     pub(crate) fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }

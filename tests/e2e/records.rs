@@ -19,13 +19,9 @@ pub(crate) struct Record {
     pub(crate) revision: u32,
     pub(crate) label_status: String,
     pub(crate) body_status: String,
-    pub(crate) description: String,
     /// `name-version` of its chart.
     pub(crate) chart: String,
     pub(crate) annotations: BTreeMap<String, String>,
-    /// `metadata.creationTimestamp`.
-    pub(crate) created: String,
-    pub(crate) resource_version: String,
     /// The whole body.
     pub(crate) body: Value,
 }
@@ -98,11 +94,8 @@ fn record(object: &Value, driver: Driver) -> Record {
         revision: body["version"].as_u64().and_then(|version| version.try_into().ok()).unwrap_or_default(),
         label_status: text(&metadata["labels"]["status"]),
         body_status: text(&body["info"]["status"]),
-        description: text(&body["info"]["description"]),
         chart: format!("{}-{}", text(&chart["name"]), text(&chart["version"])),
         annotations: annotations.map(|(key, value)| (key.clone(), text(value))).collect(),
-        created: text(&metadata["creationTimestamp"]),
-        resource_version: text(&metadata["resourceVersion"]),
         body,
     }
 }

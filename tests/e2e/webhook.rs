@@ -83,16 +83,8 @@ impl Webhook {
         Ok(webhook)
     }
 
-    pub(crate) fn addresses(&self) -> &Addresses {
-        &self.addresses
-    }
-
-    /// The directory with its certificate authority.
-    pub(crate) fn certs(&self) -> &Path {
-        &self.certs
-    }
-
     /// The file of its log.
+    #[allow(dead_code, reason = "the playground tells people where it is")]
     pub(crate) fn log_file(&self) -> &Path {
         &self.log
     }
