@@ -132,6 +132,17 @@ mod tests {
     }
 
     #[test]
+    fn the_order_of_members_does_not_count_that_of_items_does() {
+        let config = |value: &str| body(HELM3, value);
+        assert_eq!(
+            compare(&config(r#"{"a":{"x":1,"y":[1,2]},"b":2}"#), &config(r#"{"b":2,"a":{"y":[1,2],"x":1}}"#)),
+            []
+        );
+        let swapped = compare(&config(r#"{"a":[1,2]}"#), &config(r#"{"a":[2,1]}"#));
+        assert_eq!(swapped, [Difference::Config]);
+    }
+
+    #[test]
     fn what_nests_too_deep_to_be_compared_is_different() {
         let deep = |leaf: &str| body(HELM3, &format!(r#"{{"a":{}{leaf}{}}}"#, "[".repeat(200), "]".repeat(200)));
         assert_eq!(compare(&deep("1"), &deep("1")), []);

@@ -6,7 +6,8 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use sha3::{Digest, Sha3_256};
 
-/// The fingerprint of a JSON text; `None` for what is no JSON or nests deeper than 128 levels.
+/// The fingerprint of a JSON text; `None` for what is no JSON, nests deeper than 128 levels, or has an object of more than
+/// 20,000 members.
 ///
 /// Numbers count as the floats that Helm reads them as. At the top, a member that is null or empty counts as absent,
 /// and so does the whole. `skip` names the members that do not count, by depth and key.
@@ -92,34 +93,42 @@ impl<'de> Visitor<'de> for Node<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
         let Node { print, depth } = self;
-        if depth > 0 {
-            print.feed(b'{', &[]);
-        }
+        let mut digests = Vec::new();
         while let Some(key) = members.next_key::<Cow<'de, str>>()? {
             if (print.skip)(depth + 1, &key) {
                 members.next_value::<IgnoredAny>()?;
                 continue;
             }
-            if depth > 0 {
-                print.feed(b'k', key.as_bytes());
-                members.next_value_seed(Node { print: &mut *print, depth: depth + 1 })?;
+            let mut value = Print { hash: Sha3_256::new(), skip: print.skip };
+            members.next_value_seed(Node { print: &mut value, depth: depth + 1 })?;
+            let value = value.hash.finalize();
+            if depth == 0 && EMPTY.iter().any(|tokens| Sha3_256::digest(tokens) == value) {
                 continue;
             }
-            // At the top a member counts only where it says something: its own fingerprint tells.
-            let mut own = Print { hash: Sha3_256::new(), skip: print.skip };
-            members.next_value_seed(Node { print: &mut own, depth: 1 })?;
-            let own = own.hash.finalize();
-            if !EMPTY.iter().any(|tokens| Sha3_256::digest(tokens) == own) {
-                print.feed(b'k', key.as_bytes());
-                print.feed(b'v', &own);
+            let mut member = Print { hash: Sha3_256::new(), skip: print.skip };
+            member.feed(b'k', key.as_bytes());
+            member.feed(b'v', &value);
+            digests.push(member.hash.finalize());
+            if digests.len() > MOST_MEMBERS {
+                return Err(A::Error::custom("too many members"));
             }
         }
-        if depth > 0 {
-            print.feed(b'}', &[]);
+        if digests.is_empty() && depth == 0 {
+            return Ok(());
         }
+        // Members have no order: whoever writes a record again may sort them.
+        digests.sort_unstable();
+        print.feed(b'{', &[]);
+        for digest in digests {
+            print.hash.update(digest);
+        }
+        print.feed(b'}', &[]);
         Ok(())
     }
 }
+
+/// The most members of one object, which bounds the memory of a comparison; real values have a few hundred.
+const MOST_MEMBERS: usize = 20_000;
 
 /// The tokens of `null`, `[]` and `{}`.
 const EMPTY: [&[u8]; 3] = [
