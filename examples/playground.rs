@@ -165,7 +165,7 @@ Interlock logs its decisions to {log}
     kubectl label namespace default controlplane/pods-
     wait
 
-3. Change a record by hand, which is refused (helm3 would believe the label):
+3. Change a record by hand, which is refused (helm finds the deployed record by this label):
 
     kubectl label secret sh.helm.release.v1.demo.v2 status=failed --overwrite
 
