@@ -11,6 +11,8 @@ pub struct Entry {
     pub name: String,
     /// The object's uid, empty where unknown: two lives of a release may use one name.
     pub uid: String,
+    /// Names this state of the object; empty where unknown.
+    pub resource_version: String,
     /// From the label `version`.
     pub revision: Revision,
     /// From the label `status`.

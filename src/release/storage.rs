@@ -1,14 +1,12 @@
 //! The object that a record is stored in: Helm's Secret and ConfigMap, OLM's index Secret.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
-use jiff::Timestamp;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::RecordName;
-use crate::review::Request;
+use crate::review::{Metadata, Request, null_is_default};
 
 /// The type of Helm's record Secrets.
 pub const HELM_SECRET_TYPE: &str = "helm.sh/release.v1";
@@ -67,42 +65,6 @@ pub struct Stored<'a> {
     pub data: Data<'a>,
 }
 
-/// Object metadata, as far as records need it.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Metadata<'a> {
-    /// The object's name.
-    #[serde(borrow)]
-    pub name: Cow<'a, str>,
-    /// The object's uid.
-    #[serde(borrow)]
-    pub uid: Cow<'a, str>,
-    /// The server's clock at creation; absent in the mutating review of a CREATE.
-    pub creation_timestamp: Option<Timestamp>,
-    /// Set while the object is being deleted.
-    pub deletion_timestamp: Option<Timestamp>,
-    /// Labels.
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    pub labels: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
-    /// Annotations.
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    pub annotations: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
-}
-
-impl Metadata<'_> {
-    /// A label, where there is one.
-    #[must_use]
-    pub fn label(&self, key: &str) -> Option<&str> {
-        self.labels.get(key).map(AsRef::as_ref)
-    }
-
-    /// An annotation, where there is one.
-    #[must_use]
-    pub fn annotation(&self, key: &str) -> Option<&str> {
-        self.annotations.get(key).map(AsRef::as_ref)
-    }
-}
-
 /// The keys of `data` that hold a record. Other keys are not read.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -152,8 +114,4 @@ pub fn storing_kind<'r>(request: &'r Request<'_>) -> Option<&'r str> {
     let core = request.kind.group.is_empty() && request.sub_resource().is_none();
     let kind = request.kind.kind.as_ref();
     (core && matches!(kind, "Secret" | "ConfigMap")).then_some(kind)
-}
-
-fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
-    Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
 }
