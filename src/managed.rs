@@ -1,0 +1,20 @@
+//! Objects that somebody manages: who, what they declare of them, and whether a write touches that.
+
+mod cursor;
+mod declared;
+mod delta;
+mod document;
+mod fields;
+mod ownership;
+mod path;
+mod semantics;
+
+pub use declared::{Declared, Key, touched};
+pub use delta::{Delta, Differing, delta};
+pub use document::{Part, declared_by, is_custom};
+pub use fields::Fields;
+pub use ownership::{Marks, Owner, may_be_marked};
+pub use path::{Path, Segment};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! `metadata.managedFields`: which fields somebody wrote last, as the API server keeps account.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, de};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{Declared, Key};
+
+/// The entries of an object's `managedFields`.
+#[derive(Debug, Default)]
+pub struct Fields<'a>(Vec<Entry<'a>>);
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry<'a> {
+    #[serde(borrow, default)]
+    manager: Cow<'a, str>,
+    #[serde(borrow, default)]
+    api_version: Cow<'a, str>,
+    #[serde(borrow, default)]
+    subresource: Option<Cow<'a, str>>,
+    #[serde(borrow, default, rename = "fieldsV1")]
+    fields: Option<&'a RawValue>,
+}
+
+impl<'a> Fields<'a> {
+    /// Reads them. What does not read counts as not there: ownership is then unknown.
+    #[must_use]
+    pub fn read(managed_fields: Option<&'a RawValue>) -> Self {
+        managed_fields.and_then(|fields| serde_json::from_str(fields.get()).ok()).map(Self).unwrap_or_default()
+    }
+
+    /// What some managers wrote, by the entries of one version of the API and of no subresource: an entry of another
+    /// version need not line up with the object that is shown.
+    #[must_use]
+    pub fn of(&self, api_version: &str, manager: impl Fn(&str) -> bool) -> Declared<'static> {
+        let theirs = self.0.iter().filter(|entry| {
+            let whole = entry.subresource.as_deref().is_none_or(str::is_empty);
+            whole && entry.api_version == api_version && manager(&entry.manager)
+        });
+        let sets = theirs.filter_map(|entry| serde_json::from_str::<FieldSet>(entry.fields?.get()).ok());
+        sets.fold(Declared::nothing(), |all, set| joined(all, set.0))
+    }
+}
+
+/// What either of two sets holds.
+fn joined(ours: Declared<'static>, theirs: Declared<'static>) -> Declared<'static> {
+    match (ours, theirs) {
+        (Declared::Fields(mut ours), Declared::Fields(theirs)) => {
+            for (name, theirs) in theirs {
+                let merged = match ours.remove(&name) {
+                    Some(ours) => joined(ours, theirs),
+                    None => theirs,
+                };
+                ours.insert(name, merged);
+            }
+            Declared::Fields(ours)
+        }
+        (Declared::Items(mut ours), Declared::Items(theirs)) => {
+            for (key, theirs) in theirs {
+                match ours.iter().position(|(known, _)| *known == key) {
+                    Some(at) => {
+                        let (key, mine) = ours.swap_remove(at);
+                        ours.push((key, joined(mine, theirs)));
+                    }
+                    None => ours.push((key, theirs)),
+                }
+            }
+            Declared::Items(ours)
+        }
+        // One owns the whole, the other a part of it. Nothing is less than something.
+        (Declared::Fields(nothing), other) | (other, Declared::Fields(nothing)) if nothing.is_empty() => other,
+        (leaf @ Declared::Leaf(_), _) | (_, leaf @ Declared::Leaf(_)) => leaf,
+        (ours, _) => ours,
+    }
+}
+
+/// A set of fields in the API's own notation: `f:NAME` a member, `k:{...}` an item by its keys, `v:...` an item by its
+/// value, `i:N` an item by its place, `.` the container itself; unknown prefixes are skipped.
+struct FieldSet(Declared<'static>);
+
+impl<'de> Deserialize<'de> for FieldSet {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Set;
+        impl<'de> Visitor<'de> for Set {
+            type Value = FieldSet;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a set of fields")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<FieldSet, A::Error> {
+                let (mut fields, mut items, mut presence) = (BTreeMap::new(), Vec::new(), false);
+                while let Some(step) = map.next_key::<Cow<'de, str>>()? {
+                    match step.split_once(':') {
+                        Some(("f", name)) => {
+                            fields.insert(Cow::Owned(name.to_owned()), map.next_value::<FieldSet>()?.0);
+                        }
+                        Some((kind @ ("k" | "v" | "i"), text)) => {
+                            let key = key(kind, text).map_err(de::Error::custom)?;
+                            items.push((key, map.next_value::<FieldSet>()?.0));
+                        }
+                        _ => {
+                            presence |= step == ".";
+                            map.next_value::<IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(FieldSet(match (fields.is_empty(), items.is_empty()) {
+                    // `{}` is the value itself; `{".": {}}` the container and nothing in it.
+                    (true, true) if !presence => Declared::Leaf(None),
+                    (_, true) => Declared::Fields(fields),
+                    (_, false) => Declared::Items(items),
+                }))
+            }
+        }
+        deserializer.deserialize_map(Set)
+    }
+}
+
+fn key(kind: &str, text: &str) -> Result<Key, serde_json::Error> {
+    Ok(match kind {
+        "k" => Key::Members(serde_json::from_str::<BTreeMap<String, Value>>(text)?.into_iter().collect()),
+        "v" => Key::Value(serde_json::from_str(text)?),
+        _ => Key::Index(serde_json::from_str(text)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn raw(value: &Value) -> Box<RawValue> {
+        serde_json::value::to_raw_value(value).unwrap()
+    }
+
+    #[test]
+    fn the_entries_of_a_release_are_joined() {
+        let fields = raw(&json!([
+            {"manager": "helm", "operation": "Update", "apiVersion": "apps/v1", "fieldsV1": {"f:spec": {"f:a": {}}}},
+            {"manager": "helm", "operation": "Apply", "apiVersion": "apps/v1", "fieldsV1": {"f:spec": {"f:b": {
+                "k:{\"name\":\"web\"}": {".": {}, "f:image": {}}, "v:\"x\"": {}, "i:0": {}}}}},
+            {"manager": "helm", "apiVersion": "apps/v1", "subresource": "scale", "fieldsV1": {"f:spec": {"f:c": {}}}},
+            {"manager": "helm", "apiVersion": "apps/v2", "fieldsV1": {"f:spec": {"f:d": {}}}},
+            {"manager": "bob", "apiVersion": "apps/v1", "fieldsV1": {"f:spec": {"f:e": {}}}},
+            {"manager": "helm", "apiVersion": "apps/v1", "fieldsV1": {"f:x": 7}},
+        ]));
+        let fields = Fields::read(Some(&fields));
+        let declared = fields.of("apps/v1", |manager| manager == "helm");
+        let web = Key::Members(vec![("name".to_owned(), json!("web"))]);
+        let image = Declared::Fields(BTreeMap::from([("image".into(), Declared::Leaf(None))]));
+        let leaf = || Declared::Leaf(None);
+        let items = vec![(Key::Index(0), leaf()), (web, image), (Key::Value(json!("x")), leaf())];
+        let spec = BTreeMap::from([("a".into(), leaf()), ("b".into(), Declared::Items(items))]);
+        assert_eq!(declared, Declared::Fields(BTreeMap::from([("spec".into(), Declared::Fields(spec))])));
+    }
+}

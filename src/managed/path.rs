@@ -1,0 +1,95 @@
+//! Where a field is: for people by the names of list items, for machines as a JSON pointer.
+
+use std::fmt;
+
+use jsonptr::{PointerBuf, Token};
+
+/// The place of a field in an object.
+#[derive(Debug, Clone, PartialEq, Eq, Default, PartialOrd, Ord)]
+pub struct Path(Vec<Segment>);
+
+/// One step of a path.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Segment {
+    /// A member of an object.
+    Field(String),
+    /// An item of a list.
+    Item {
+        /// Where it stands.
+        index: usize,
+        /// What it is known by, `web` or `80/TCP`, in lists whose order does not matter.
+        key: Option<String>,
+    },
+}
+
+impl Path {
+    /// A path of members only.
+    #[must_use]
+    pub fn of<'f>(fields: impl IntoIterator<Item = &'f str>) -> Self {
+        Self(fields.into_iter().map(|field| Segment::Field(field.to_owned())).collect())
+    }
+
+    /// A step further.
+    #[must_use]
+    pub fn then(&self, segment: Segment) -> Self {
+        Self(self.0.iter().cloned().chain([segment]).collect())
+    }
+
+    /// A member further.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Self {
+        self.then(Segment::Field(name.to_owned()))
+    }
+
+    /// The last member on the way, list items left out.
+    #[must_use]
+    pub fn fields(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.0.iter().filter_map(|segment| match segment {
+            Segment::Field(name) => Some(name.as_str()),
+            Segment::Item { .. } => None,
+        })
+    }
+
+    /// As a JSON pointer.
+    #[must_use]
+    pub fn pointer(&self) -> PointerBuf {
+        PointerBuf::from_tokens(self.0.iter().map(|segment| match segment {
+            Segment::Field(name) => Token::new(name.as_str()),
+            Segment::Item { index, .. } => Token::from(*index),
+        }))
+    }
+}
+
+/// `spec.template.spec.containers[web].image`, `metadata.annotations[example.com/team]`.
+impl fmt::Display for Path {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, segment) in self.0.iter().enumerate() {
+            match segment {
+                Segment::Field(name) if name.contains(['.', '/', '[', ' ']) => write!(out, "[{name}]")?,
+                Segment::Field(name) if position == 0 => out.write_str(name)?,
+                Segment::Field(name) => write!(out, ".{name}")?,
+                Segment::Item { key: Some(key), .. } => write!(out, "[{key}]")?,
+                Segment::Item { index, key: None } => write!(out, "[{index}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_read_names_and_machines_indices() {
+        let item = Segment::Item { index: 2, key: Some("web".into()) };
+        let path = Path::of(["spec", "containers"]).then(item).field("image");
+        assert_eq!(path.to_string(), "spec.containers[web].image");
+        assert_eq!(path.pointer().as_str(), "/spec/containers/2/image");
+        let path = Path::of(["metadata", "annotations", "example.com/a~b"]);
+        assert_eq!(path.to_string(), "metadata.annotations[example.com/a~b]");
+        assert_eq!(path.pointer().as_str(), "/metadata/annotations/example.com~1a~0b");
+        let path = Path::of(["spec", "args"]).then(Segment::Item { index: 1, key: None });
+        assert_eq!(path.to_string(), "spec.args[1]");
+    }
+}

@@ -1,0 +1,280 @@
+//! Writes against declarations, as the API server shows them.
+
+use proptest::prelude::*;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::{Declared, Delta, Fields, declared_by, delta, touched};
+
+fn raw(value: &Value) -> Box<RawValue> {
+    serde_json::value::to_raw_value(value).unwrap()
+}
+
+fn text(value: &Value) -> String {
+    value.to_string()
+}
+
+/// The declared fields that a write changes, as people read them.
+fn changed(declared: Declared<'_>, old: &Value, new: &Value) -> Vec<String> {
+    let (old, new) = (old.to_string(), new.to_string());
+    let touched = delta(&old, &new).map(|delta| touched(&[declared], &delta));
+    touched.unwrap_or_default().iter().map(ToString::to_string).collect()
+}
+
+/// The fields of a document that a write changes.
+fn changed_of(document: &Value, old: &Value, new: &Value) -> Vec<String> {
+    changed(declared_by(document, &Declared::nothing()), old, new)
+}
+
+fn document() -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web", "labels": {"app": "web"}, "creationTimestamp": null},
+        "spec": {"replicas": 2, "template": {"spec": {
+            "containers": [{
+                "name": "web", "image": "nginx:1", "args": ["-a", "-b"], "resources": {"limits": {"cpu": "1000m"}},
+                "env": [{"name": "A", "value": "1"}], "ports": [{"containerPort": 80}], "securityContext": {},
+            }],
+            "tolerations": [],
+        }}},
+    })
+}
+
+/// The object that the API server makes of it, with defaults, a sidecar in front, and a bookkeeping.
+fn live() -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web", "labels": {"app": "web"}, "annotations": {"deployment.kubernetes.io/revision": "1"}},
+        "spec": {"replicas": 2, "progressDeadlineSeconds": 600, "template": {"spec": {
+            "containers": [
+                {"name": "sidecar", "image": "proxy:1"},
+                {
+                    "name": "web", "image": "nginx:1", "args": ["-a", "-b"], "resources": {"limits": {"cpu": "1"}},
+                    "env": [{"name": "A", "value": "1"}], "ports": [{"containerPort": 80, "protocol": "TCP"}],
+                    "securityContext": {}, "terminationMessagePath": "/dev/termination-log",
+                },
+            ],
+        }}},
+    })
+}
+
+fn edited(pointer: &str, value: Value) -> Value {
+    let mut live = live();
+    let (parent, name) = pointer.rsplit_once('/').unwrap();
+    let parent = live.pointer_mut(parent).unwrap();
+    match parent {
+        Value::Array(items) if name == "-" => items.push(value),
+        Value::Array(items) => items[name.parse::<usize>().unwrap()] = value,
+        Value::Object(members) => {
+            if value.is_null() {
+                members.remove(name);
+            } else {
+                members.insert(name.to_owned(), value);
+            }
+        }
+        _ => panic!("{pointer}"),
+    }
+    live
+}
+
+const WEB: &str = "/spec/template/spec/containers/1";
+
+#[test]
+fn a_change_of_a_declared_field_is_named() {
+    let document = document();
+    let web = "spec.template.spec.containers[web]";
+    for (pointer, value, wanted) in [
+        ("/spec/replicas", json!(3), "spec.replicas".to_owned()),
+        ("/metadata/labels/app", json!("x"), "metadata.labels.app".to_owned()),
+        ("/metadata/labels", json!(null), "metadata.labels".to_owned()),
+        (&format!("{WEB}/image"), json!("evil:1"), format!("{web}.image")),
+        (&format!("{WEB}/args"), json!(["-a"]), format!("{web}.args")),
+        (&format!("{WEB}/resources/limits/cpu"), json!("2"), format!("{web}.resources.limits.cpu")),
+        (&format!("{WEB}/resources"), json!(null), format!("{web}.resources")),
+        (&format!("{WEB}/env/0/value"), json!("2"), format!("{web}.env[A].value")),
+        (&format!("{WEB}/env"), json!([]), format!("{web}.env[A]")),
+        (&format!("{WEB}/ports/0/containerPort"), json!(81), format!("{web}.ports[80/TCP]")),
+        ("/spec/template/spec/containers", json!([{"name": "sidecar", "image": "proxy:1"}]), web.to_owned()),
+    ] {
+        assert_eq!(changed_of(&document, &live(), &edited(pointer, value)), [wanted], "{pointer}");
+    }
+}
+
+#[test]
+fn what_is_not_declared_is_free() {
+    let document = document();
+    let mut reordered = live();
+    reordered.pointer_mut("/spec/template/spec/containers").unwrap().as_array_mut().unwrap().reverse();
+    for new in [
+        edited("/metadata/labels/team", json!("blue")),
+        edited("/metadata/annotations", json!(null)),
+        edited("/spec/progressDeadlineSeconds", json!(60)),
+        edited("/spec/template/spec/containers/0/image", json!("proxy:2")),
+        edited("/spec/template/spec/containers/-", json!({"name": "other"})),
+        edited("/spec/template/spec/tolerations", json!([{"key": "a"}])),
+        edited(&format!("{WEB}/env/-"), json!({"name": "B", "value": "1"})),
+        edited(&format!("{WEB}/securityContext/runAsUser"), json!(1)),
+        edited(&format!("{WEB}/resources/requests"), json!({"cpu": "1"})),
+        edited(&format!("{WEB}/terminationMessagePath"), json!("/x")),
+        reordered,
+    ] {
+        assert_eq!(changed_of(&document, &live(), &new), [""; 0], "{new}");
+    }
+}
+
+#[test]
+fn undoing_a_drift_is_no_change() {
+    let document = document();
+    for (pointer, drift, repaired) in [
+        (format!("{WEB}/image"), json!("evil:1"), json!("nginx:1")),
+        (format!("{WEB}/resources/limits/cpu"), json!("7"), json!("1")),
+        (format!("{WEB}/env"), json!([]), json!([{"name": "A", "value": "1"}])),
+        ("/metadata/labels".to_owned(), json!(null), json!({"app": "web"})),
+    ] {
+        let drifted = edited(&pointer, drift);
+        assert_eq!(changed_of(&document, &drifted, &edited(&pointer, repaired)), [""; 0], "{pointer}");
+    }
+    let drifted = edited(&format!("{WEB}/image"), json!("evil:1"));
+    let other = edited(&format!("{WEB}/image"), json!("evil:2"));
+    assert_eq!(changed_of(&document, &drifted, &other), ["spec.template.spec.containers[web].image"]);
+}
+
+#[test]
+fn string_data_is_kept_as_data() {
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "eA=="}, "stringData": {"b": "hi"}});
+    let live = json!({"data": {"a": "eA==", "b": "aGk="}});
+    assert_eq!(changed_of(&secret, &live, &json!({"data": {"a": "eA==", "b": "eQ=="}})), ["data.b"]);
+    assert_eq!(changed_of(&secret, &live, &json!({"data": {"a": "eA==", "b": "aGk=", "c": "eQ=="}})), [""; 0]);
+    assert_eq!(changed_of(&secret, &json!({"data": {"a": "eA=="}}), &live), [""; 0]);
+}
+
+#[test]
+fn lists_of_custom_resources_are_known_by_their_own_account() {
+    let document = json!({"apiVersion": "example.com/v1", "kind": "Widget", "spec": {
+        "parts": [{"id": 1, "size": "s"}], "containers": [{"name": "a"}], "tags": ["x"],
+    }});
+    let account = raw(&json!([{"manager": "helm", "apiVersion": "example.com/v1", "fieldsV1": {"f:spec": {
+        "f:parts": {"k:{\"id\":1}": {".": {}, "f:id": {}, "f:size": {}}}, "f:tags": {"v:\"x\"": {}},
+    }}}]));
+    let fields = Fields::read(Some(&account));
+    let written = fields.of("example.com/v1", |_| true);
+    let live = json!({"spec": {"parts": [{"id": 1, "size": "s"}], "containers": [{"name": "a"}], "tags": ["x"]}});
+    let more = json!({"spec": {
+        "parts": [{"id": 2}, {"id": 1, "size": "m"}], "containers": [{"name": "a"}, {"name": "b"}], "tags": ["y", "x"],
+    }});
+    assert_eq!(changed(declared_by(&document, &written), &live, &more), ["spec.containers", "spec.parts[1].size"]);
+}
+
+#[test]
+fn the_account_alone_tells_what_was_owned() {
+    let account = raw(&json!([{"manager": "helm", "apiVersion": "apps/v1", "fieldsV1": {"f:spec": {
+        "f:replicas": {}, "f:paused": {}, "f:template": {"f:spec": {"f:containers": {
+            "k:{\"name\":\"web\"}": {".": {}, "f:image": {}}}}},
+    }}}]));
+    let declared = || Fields::read(Some(&account)).of("apps/v1", |_| true);
+    assert_eq!(
+        changed(declared(), &live(), &edited(&format!("{WEB}/image"), json!("x"))),
+        ["spec.template.spec.containers[web].image"]
+    );
+    assert_eq!(changed(declared(), &live(), &edited(&format!("{WEB}/args"), json!([]))), [""; 0]);
+    // Owned, but it was not there: nothing that the owner wrote is changed.
+    assert_eq!(changed(declared(), &live(), &edited("/spec/paused", json!(true))), [""; 0]);
+}
+
+#[test]
+fn bookkeeping_is_cut_out_of_a_difference() {
+    let old = text(&json!({"metadata": {"generation": 1, "labels": {"a": "b"}}, "status": {"x": 1}}));
+    let new = text(&json!({"metadata": {"generation": 2, "labels": {"a": "b"}}, "status": {"x": 2}}));
+    let cut: [&[&str]; 2] = [&["metadata", "generation"], &["status"]];
+    assert!(delta(&old, &new).unwrap().without(&cut).is_none());
+    let new = text(&json!({"metadata": {"generation": 2, "labels": {"a": "c"}}, "status": {"x": 2}}));
+    let left = delta(&old, &new).unwrap().without(&cut).unwrap();
+    assert_eq!(left.leaves().iter().map(|leaf| leaf.path.to_string()).collect::<Vec<_>>(), ["metadata.labels.a"]);
+}
+
+#[test]
+fn the_differences_told_apart_are_bounded() {
+    let wide = |value: u64| {
+        let members = (0..20_000).map(|n| (format!("k{n}"), Value::from(value)));
+        text(&Value::Object(members.collect::<Map<_, _>>()))
+    };
+    let (old, new) = (wide(1), wide(2));
+    let delta = delta(&old, &new).unwrap();
+    assert!(delta.leaves().len() <= 20_000);
+    let deep = |leaf: u64| {
+        let members = (0..2_000).map(|n| (format!("k{n}"), json!({"a": leaf, "b": leaf})));
+        text(&Value::Object(members.collect::<Map<_, _>>()))
+    };
+    let (old, new) = (deep(1), deep(2));
+    assert!(super::delta(&old, &new).unwrap().leaves().len() <= 2_000 + super::delta::MOST);
+}
+
+#[test]
+fn white_space_is_no_difference() {
+    let value = json!({"a": [1, {"b": "x"}, []], "c": {"d": 1.5, "e": {}}, "f": null});
+    let pretty = serde_json::to_string_pretty(&value).unwrap();
+    assert_eq!(delta(&pretty, &text(&value)), None);
+    assert_eq!(delta(&text(&value), &pretty), None);
+    let other = pretty.replace("1.5", "1.55");
+    for (old, new) in [(&pretty, &other), (&other, &pretty), (&text(&value), &other)] {
+        let leaves = delta(old, new).unwrap().leaves();
+        assert_eq!(leaves.iter().map(|leaf| leaf.path.to_string()).collect::<Vec<_>>(), ["c.d"]);
+    }
+}
+
+/// Any JSON without lists of objects that matter: objects, lists and scalars, a few levels deep.
+fn json_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (0_u8..4).prop_map(Value::from),
+        "[a-c/~\"]{0,2}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 40, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[a-d/~]{1,2}", inner, 0..4)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn nothing_differs_from_itself(value in json_value()) {
+        prop_assert!(delta(&text(&value), &text(&value)).is_none());
+    }
+
+    #[test]
+    fn the_pointers_explain_every_difference(old in json_value(), new in json_value()) {
+        let (before, after) = (text(&old), text(&new));
+        let mut rebuilt = old.clone();
+        for leaf in delta(&before, &after).iter().flat_map(Delta::leaves) {
+            apply(&mut rebuilt, leaf.path.pointer().as_str(), leaf.new.map(|new| serde_json::from_str(new).unwrap()));
+        }
+        prop_assert_eq!(rebuilt, new);
+    }
+
+    #[test]
+    fn whatever_is_declared_nothing_panics(document in json_value(), old in json_value(), new in json_value()) {
+        changed_of(&document, &old, &new);
+    }
+}
+
+fn apply(root: &mut Value, pointer: &str, new: Option<Value>) {
+    let Some((parent, name)) = pointer.rsplit_once('/') else {
+        *root = new.unwrap_or_default();
+        return;
+    };
+    let name = name.replace("~1", "/").replace("~0", "~");
+    match (root.pointer_mut(parent).unwrap(), new) {
+        (Value::Array(items), new) => items[name.parse::<usize>().unwrap()] = new.unwrap(),
+        (Value::Object(members), Some(new)) => {
+            members.insert(name, new);
+        }
+        (Value::Object(members), None) => {
+            members.remove(&name);
+        }
+        (other, _) => panic!("{other}"),
+    }
+}
