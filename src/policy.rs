@@ -1,13 +1,21 @@
 //! The checked policy: which rules are enforced, and how.
 
 mod file;
-mod select;
+mod globs;
+mod ignore;
+mod scalable;
+mod scope;
 mod settings;
 
 use std::path::Path;
 
+use jiff::SignedDuration;
+
 pub use file::PolicyError;
-pub use select::UserGlobs;
+pub use globs::Globs;
+pub use ignore::Ignored;
+pub use scalable::Scalable;
+pub use scope::{Scope, When};
 pub use settings::{Mode, OnUndecided, Recovery, RollbackWay, RuleSettings};
 
 use crate::rules::RuleId;
@@ -19,9 +27,17 @@ pub struct Policy {
     /// The ways out of a stuck operation.
     pub recovery: Recovery,
     /// Users that drive releases for others and may change over one another's work: Flux, Sveltos, OLM, Fleet.
-    pub managers: UserGlobs,
+    pub managers: Globs,
     /// Users that restore records from a backup.
-    pub tools: UserGlobs,
+    pub tools: Globs,
+    /// Users that complete the objects of releases for others, beside the controllers of Kubernetes itself.
+    pub controllers: Globs,
+    /// Fields that anybody may change.
+    pub ignore: Vec<Ignored>,
+    /// Resources with a scale subresource.
+    pub scalable: Vec<Scalable>,
+    /// How long the former holder of a failed operation may go on writing the objects of its release.
+    pub grace_after_failure: SignedDuration,
 }
 
 impl Policy {
@@ -49,9 +65,17 @@ impl Policy {
         file::parse(include_str!("../policies/cluster.yaml"), Path::new("policies/cluster.yaml"))
     }
 
-    /// The settings of a rule.
+    /// How a rule is applied to a request: by the first of its cases that holds.
     #[must_use]
-    pub fn rule(&self, rule: RuleId) -> RuleSettings {
-        self.rules[rule as usize]
+    pub fn mode(&self, rule: RuleId, scope: &Scope<'_>) -> Mode {
+        let settings = &self.rules[rule as usize];
+        let case = settings.cases.iter().find(|(when, _)| when.holds(scope));
+        case.map_or(settings.mode, |(_, mode)| *mode)
+    }
+
+    /// What a rule does when it could not learn what it needs; `None` where the policy does not say.
+    #[must_use]
+    pub fn on_undecided(&self, rule: RuleId) -> Option<OnUndecided> {
+        self.rules[rule as usize].on_undecided
     }
 }

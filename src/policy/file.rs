@@ -5,13 +5,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::SignedDuration;
+use jsonptr::PointerBuf;
 use serde::Deserialize;
 
-use super::{Mode, OnUndecided, Policy, Recovery, RollbackWay, RuleSettings, UserGlobs};
+use super::{Globs, Ignored, Mode, OnUndecided, Policy, Recovery, RollbackWay, RuleSettings, Scalable, When};
 use crate::rules::RuleId;
 
 const API_VERSION: &str = "interlock.dev/v1alpha1";
 const KIND: &str = "ClusterPolicy";
+
+/// A cancelled upgrade goes on applying what it has begun, and clean-up deletes after the record says `failed`.
+const GRACE_AFTER_FAILURE: SignedDuration = SignedDuration::from_secs(60);
 
 /// Why a policy cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -45,17 +49,69 @@ struct File {
     managers: Vec<String>,
     #[serde(default)]
     tools: Vec<String>,
+    #[serde(default)]
+    controllers: Vec<String>,
+    #[serde(default)]
+    ignore: Vec<IgnoredFile>,
 }
 
-/// The settings of any rule. The ones of `pending-recovery` stand beside those that every rule has.
+/// The settings of any rule. Those of one rule alone stand beside those that every rule has.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct RuleFile {
     mode: Mode,
     on_undecided: Option<OnUndecided>,
+    cases: Vec<CaseFile>,
     stale_after: Option<String>,
     rollback: Option<RollbackWay>,
     roll_forward_only: Option<bool>,
+    grace_after_failure: Option<String>,
+    resources: Option<Vec<ScalableFile>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CaseFile {
+    when: WhenFile,
+    mode: Mode,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct WhenFile {
+    users: Option<Vec<String>>,
+    groups: Option<Vec<String>>,
+    service_accounts: Option<Vec<String>>,
+    namespaces: Option<Vec<String>>,
+    releases: Option<Vec<String>>,
+    kinds: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct IgnoredFile {
+    paths: Vec<String>,
+    #[serde(default)]
+    target: TargetFile,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct TargetFile {
+    kind: Option<String>,
+    name: Option<String>,
+    namespace: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ScalableFile {
+    #[serde(default)]
+    group: String,
+    resource: String,
+    kind: String,
+    #[serde(default)]
+    replicas: Option<String>,
 }
 
 pub(super) fn load(path: &Path) -> Result<Policy, PolicyError> {
@@ -70,45 +126,142 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Policy, PolicyError> {
         let (kind, version) = (&file.kind, &file.api_version);
         return Err(invalid(format!("expected kind {KIND} of {API_VERSION}, got {kind} of {version}")));
     }
-    let mut rules = [RuleSettings::default(); RuleId::ALL.len()];
-    let mut recovery = Recovery::default();
-    for (rule, settings) in &file.rules {
-        rules[*rule as usize] = RuleSettings { mode: settings.mode, on_undecided: settings.on_undecided };
-        if *rule == RuleId::PendingRecovery {
-            recovery = recovery_of(settings).map_err(&invalid)?;
-        } else if settings.stale_after.is_some() || settings.rollback.is_some() || settings.roll_forward_only.is_some()
-        {
-            let settings = "staleAfter, rollback and rollForwardOnly";
-            return Err(invalid(format!("rules.{rule}: {settings} are settings of rules.pending-recovery")));
-        }
-    }
-    let globs = |list: &[String], key: &str| {
-        let set = UserGlobs::new(list.iter().map(String::as_str));
-        set.map_err(|error| invalid(format!("{key}: {error}")))
-    };
-    Ok(Policy { rules, recovery, managers: globs(&file.managers, "managers")?, tools: globs(&file.tools, "tools")? })
+    file.checked().map_err(invalid)
 }
 
-fn recovery_of(settings: &RuleFile) -> Result<Recovery, String> {
+impl File {
+    fn checked(self) -> Result<Policy, String> {
+        let mut rules = std::array::from_fn(|_| RuleSettings::default());
+        for (rule, settings) in &self.rules {
+            settings.belongs_to(*rule)?;
+            rules[*rule as usize] = settings.checked().map_err(|error| format!("rules.{rule}.{error}"))?;
+        }
+        let of = |rule: RuleId| self.rules.get(&rule);
+        let recovery = of(RuleId::PendingRecovery).map_or_else(|| Ok(Recovery::default()), recovery)?;
+        let grace = of(RuleId::ManualEdit).and_then(|settings| settings.grace_after_failure.as_deref());
+        let grace = grace.map(|text| duration(text, "rules.manual-edit.graceAfterFailure")).transpose()?;
+        let listed = of(RuleId::ManualScale).and_then(|settings| settings.resources.as_deref());
+        let listed = listed.unwrap_or_default().iter().map(ScalableFile::checked);
+        Ok(Policy {
+            rules,
+            recovery,
+            managers: globs(&self.managers, "managers")?,
+            tools: globs(&self.tools, "tools")?,
+            controllers: globs(&self.controllers, "controllers")?,
+            ignore: self.ignore.iter().map(IgnoredFile::checked).collect::<Result<_, _>>()?,
+            scalable: Scalable::built_in().into_iter().map(Ok).chain(listed).collect::<Result<_, _>>()?,
+            grace_after_failure: grace.unwrap_or(GRACE_AFTER_FAILURE),
+        })
+    }
+}
+
+impl RuleFile {
+    /// Refuses settings of another rule.
+    fn belongs_to(&self, rule: RuleId) -> Result<(), String> {
+        let settings = [
+            ("staleAfter", self.stale_after.is_some(), RuleId::PendingRecovery),
+            ("rollback", self.rollback.is_some(), RuleId::PendingRecovery),
+            ("rollForwardOnly", self.roll_forward_only.is_some(), RuleId::PendingRecovery),
+            ("graceAfterFailure", self.grace_after_failure.is_some(), RuleId::ManualEdit),
+            ("resources", self.resources.is_some(), RuleId::ManualScale),
+        ];
+        match settings.into_iter().find(|(_, given, owner)| *given && *owner != rule) {
+            Some((name, _, owner)) => Err(format!("rules.{rule}: {name} is a setting of rules.{owner}")),
+            None => Ok(()),
+        }
+    }
+
+    fn checked(&self) -> Result<RuleSettings, String> {
+        let cases = self.cases.iter().enumerate().map(|(index, case)| {
+            let when = case.when.checked().map_err(|error| format!("cases[{index}].when.{error}"))?;
+            Ok((when, case.mode))
+        });
+        let cases = cases.collect::<Result<_, String>>()?;
+        Ok(RuleSettings { mode: self.mode, cases, on_undecided: self.on_undecided })
+    }
+}
+
+impl WhenFile {
+    fn checked(&self) -> Result<When, String> {
+        let list = |list: &Option<Vec<String>>, key: &str| list.as_deref().map(|list| globs(list, key)).transpose();
+        Ok(When {
+            users: list(&self.users, "users")?,
+            groups: list(&self.groups, "groups")?,
+            service_accounts: list(&self.service_accounts, "serviceAccounts")?,
+            namespaces: list(&self.namespaces, "namespaces")?,
+            releases: list(&self.releases, "releases")?,
+            kinds: list(&self.kinds, "kinds")?,
+        })
+    }
+}
+
+impl IgnoredFile {
+    fn checked(&self) -> Result<Ignored, String> {
+        let one = |glob: &Option<String>, key: &str| {
+            glob.as_ref().map(|glob| globs(std::slice::from_ref(glob), &format!("ignore: target.{key}"))).transpose()
+        };
+        Ok(Ignored {
+            paths: self.paths.iter().map(|path| pointer(path, "ignore: paths")).collect::<Result<_, _>>()?,
+            kinds: one(&self.target.kind, "kind")?,
+            names: one(&self.target.name, "name")?,
+            namespaces: one(&self.target.namespace, "namespace")?,
+        })
+    }
+}
+
+impl ScalableFile {
+    fn checked(&self) -> Result<Scalable, String> {
+        let replicas = self.replicas.as_deref().unwrap_or("/spec/replicas");
+        Ok(Scalable {
+            group: self.group.clone(),
+            resource: self.resource.clone(),
+            kind: self.kind.clone(),
+            replicas: pointer(replicas, "rules.manual-scale.resources: replicas")?,
+        })
+    }
+}
+
+fn recovery(settings: &RuleFile) -> Result<Recovery, String> {
     let shipped = Recovery::default();
-    let stale_after = match &settings.stale_after {
-        None => shipped.stale_after,
-        Some(text) => text.parse::<SignedDuration>().ok().filter(SignedDuration::is_positive).ok_or_else(|| {
-            format!("rules.pending-recovery.staleAfter: {text:?} is not a duration like 15m or 1h30m")
-        })?,
-    };
+    let stale_after = settings.stale_after.as_deref();
+    let stale_after = stale_after.map(|text| duration(text, "rules.pending-recovery.staleAfter")).transpose()?;
     Ok(Recovery {
-        stale_after,
+        stale_after: stale_after.unwrap_or(shipped.stale_after),
         rollback: settings.rollback.unwrap_or(shipped.rollback),
         roll_forward_only: settings.roll_forward_only.unwrap_or(shipped.roll_forward_only),
     })
 }
 
+fn duration(text: &str, key: &str) -> Result<SignedDuration, String> {
+    let duration = text.parse::<SignedDuration>().ok().filter(SignedDuration::is_positive);
+    duration.ok_or_else(|| format!("{key}: {text:?} is not a duration like 15m or 1h30m"))
+}
+
+fn globs(list: &[String], key: &str) -> Result<Globs, String> {
+    Globs::new(list.iter().map(String::as_str)).map_err(|error| format!("{key}: {error}"))
+}
+
+fn pointer(text: &str, key: &str) -> Result<PointerBuf, String> {
+    let pointer = PointerBuf::parse(text.to_owned());
+    pointer.map_err(|_| format!("{key}: {text:?} is not a JSON pointer like /spec/replicas"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::{Actor, ActorKind};
+    use crate::policy::Scope;
 
     const HEAD: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
+
+    fn scope(name: &str) -> Scope<'_> {
+        let actor = Actor { name, kind: ActorKind::Person, groups: &[] };
+        Scope { actor, namespace: "shop", release: Some("web"), kind: "Deployment", creates_record: false }
+    }
+
+    fn mode(policy: &Policy, rule: RuleId, user: &str) -> Mode {
+        policy.mode(rule, &scope(user))
+    }
 
     fn read(rest: &str) -> Result<Policy, String> {
         parse(&format!("{HEAD}{rest}"), Path::new("p/cluster.yaml")).map_err(|error| error.to_string())
@@ -118,8 +271,11 @@ mod tests {
     fn the_shipped_policy_enforces_every_rule() {
         let policy = Policy::shipped().unwrap();
         for rule in RuleId::ALL {
-            assert_eq!(policy.rule(rule).mode, Mode::Enforce, "{rule}");
+            assert_eq!(mode(&policy, rule, "alice"), Mode::Enforce, "{rule}");
         }
+        let robot = "system:serviceaccount:ci:deployer";
+        assert_eq!(mode(&policy, RuleId::ManualEdit, robot), Mode::Audit);
+        assert_eq!(mode(&policy, RuleId::ConcurrentOperation, robot), Mode::Enforce);
         assert_eq!(policy.recovery, Recovery::default());
         assert!(policy.managers.contains("system:serviceaccount:flux-system:helm-controller"));
         assert!(!policy.managers.contains("alice"));
@@ -135,11 +291,40 @@ mod tests {
         assert_eq!(policy.recovery.stale_after, SignedDuration::from_mins(90));
         assert_eq!(policy.recovery.rollback, RollbackWay::Never);
         assert!(policy.recovery.roll_forward_only);
-        assert_eq!(policy.rule(RuleId::PendingRecovery).mode, Mode::Warn);
-        let order = policy.rule(RuleId::RevisionOrder);
-        assert_eq!((order.mode, order.on_undecided), (Mode::Off, Some(OnUndecided::Allow)));
-        assert_eq!(policy.rule(RuleId::RecordDeletion).mode, Mode::Enforce);
+        assert_eq!(mode(&policy, RuleId::PendingRecovery, "alice"), Mode::Warn);
+        assert_eq!(mode(&policy, RuleId::RevisionOrder, "alice"), Mode::Off);
+        assert_eq!(policy.on_undecided(RuleId::RevisionOrder), Some(OnUndecided::Allow));
+        assert_eq!(mode(&policy, RuleId::RecordDeletion, "alice"), Mode::Enforce);
         assert!(policy.tools.contains("system:serviceaccount:velero:velero"));
+    }
+
+    #[test]
+    fn the_first_case_that_holds_gives_the_mode() {
+        let policy = read(
+            "rules:\n  manual-edit:\n    mode: warn\n    cases:\n    - when: {users: ['ci-*'], namespaces: [prod]}\n      \
+             mode: off\n    - {when: {users: ['ci-*'], releases: [web], kinds: [Deploy*]}, mode: audit}\n    \
+             - {when: {groups: [ops]}, mode: enforce}\n",
+        )
+        .unwrap();
+        assert_eq!(mode(&policy, RuleId::ManualEdit, "ci-bot"), Mode::Audit);
+        assert_eq!(mode(&policy, RuleId::ManualEdit, "alice"), Mode::Warn);
+        let prod = Scope { namespace: "prod", ..scope("ci-bot") };
+        assert_eq!(policy.mode(RuleId::ManualEdit, &prod), Mode::Off);
+        let groups = ["devs".into(), "ops".into()];
+        let ops = Scope { actor: Actor { groups: &groups, ..scope("alice").actor }, ..scope("alice") };
+        assert_eq!(policy.mode(RuleId::ManualEdit, &ops), Mode::Enforce);
+    }
+
+    #[test]
+    fn ignored_fields_cover_what_lies_below_them() {
+        let policy =
+            read("ignore:\n- paths: [/spec/replicas, /data]\n  target: {kind: Dep*, namespace: shop}\n").unwrap();
+        let covers = |kind: &str, namespace: &str, field: &str| {
+            policy.ignore[0].covers(kind, namespace, "web", jsonptr::Pointer::parse(field).unwrap())
+        };
+        assert!(covers("Deployment", "shop", "/spec/replicas") && covers("Deployment", "shop", "/data/x"));
+        assert!(!covers("Deployment", "shop", "/spec") && !covers("Deployment", "shop", "/spec/replicas2"));
+        assert!(!covers("ConfigMap", "shop", "/data/x") && !covers("Deployment", "bar", "/data/x"));
     }
 
     #[test]
@@ -151,6 +336,11 @@ mod tests {
             ("rules:\n  revision-order: {staleAfter: 5m}\n", "rules.revision-order"),
             ("rules:\n  pending-recovery: {staleAfter: soon}\n", "staleAfter"),
             ("rules:\n  pending-recovery: {staleAfter: -5m}\n", "staleAfter"),
+            ("rules:\n  manual-edit: {resources: []}\n", "rules.manual-scale"),
+            ("rules:\n  manual-edit: {cases: [{when: {users: ['[']}, mode: off}]}\n", "cases[0].when.users"),
+            ("rules:\n  manual-edit: {cases: [{when: {user: [a]}, mode: off}]}\n", "user"),
+            ("rules:\n  manual-edit: {graceAfterFailure: never}\n", "graceAfterFailure"),
+            ("ignore: [{paths: [spec]}]\n", "\"spec\" is not a JSON pointer"),
             ("tools: ['[']\n", "tools"),
             ("kind: Again\n", "kind"),
         ] {

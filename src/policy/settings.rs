@@ -3,6 +3,8 @@
 use jiff::SignedDuration;
 use serde::Deserialize;
 
+use super::When;
+
 /// How a rule is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -42,10 +44,12 @@ pub enum OnUndecided {
 }
 
 /// The settings that every rule has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct RuleSettings {
-    /// How it is applied.
+    /// How it is applied where no case holds.
     pub mode: Mode,
+    /// How it is applied to some requests; the first condition that holds counts.
+    pub cases: Vec<(When, Mode)>,
     /// `None`: refuse the CREATE of a record, admit everything else.
     pub on_undecided: Option<OnUndecided>,
 }

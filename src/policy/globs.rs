@@ -1,12 +1,12 @@
-//! Users named by globs.
+//! Names by globs.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// A set of globs over user names, for example `system:serviceaccount:*:helm-controller`.
+/// A set of globs over names, for example `system:serviceaccount:*:helm-controller`.
 #[derive(Debug, Clone, Default)]
-pub struct UserGlobs(GlobSet);
+pub struct Globs(GlobSet);
 
-impl UserGlobs {
+impl Globs {
     /// Compiles globs. A `*` matches any characters, the colons between namespace and name included.
     ///
     /// # Errors
@@ -19,9 +19,9 @@ impl UserGlobs {
         Ok(Self(set.build()?))
     }
 
-    /// Whether a user is named.
+    /// Whether a name is among them.
     #[must_use]
-    pub fn contains(&self, user: &str) -> bool {
-        self.0.is_match(user)
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.is_match(name)
     }
 }

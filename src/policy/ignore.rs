@@ -1,0 +1,30 @@
+//! Fields that anybody may change.
+
+use jsonptr::{Pointer, PointerBuf};
+
+use super::Globs;
+
+/// Fields of some objects that no object rule looks at.
+#[derive(Debug, Clone)]
+pub struct Ignored {
+    /// JSON pointers; what lies below one is ignored too.
+    pub paths: Vec<PointerBuf>,
+    /// The kinds of the objects; every one where not given.
+    pub kinds: Option<Globs>,
+    /// Their names.
+    pub names: Option<Globs>,
+    /// Their namespaces.
+    pub namespaces: Option<Globs>,
+}
+
+impl Ignored {
+    /// Whether a field of an object is among them.
+    #[must_use]
+    pub fn covers(&self, kind: &str, namespace: &str, name: &str, field: &Pointer) -> bool {
+        let named = |globs: &Option<Globs>, value: &str| globs.as_ref().is_none_or(|globs| globs.contains(value));
+        named(&self.kinds, kind)
+            && named(&self.namespaces, namespace)
+            && named(&self.names, name)
+            && self.paths.iter().any(|path| field.starts_with(path))
+    }
+}

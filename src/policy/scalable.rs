@@ -1,0 +1,36 @@
+//! Which field holds the number of replicas that a scale subresource sets.
+
+use jsonptr::PointerBuf;
+
+/// A resource with a scale subresource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scalable {
+    /// The API group, empty for the core group.
+    pub group: String,
+    /// The resource, for example `deployments`.
+    pub resource: String,
+    /// The kind, for example `Deployment`.
+    pub kind: String,
+    /// The field that the subresource sets.
+    pub replicas: PointerBuf,
+}
+
+impl Scalable {
+    /// Those of Kubernetes itself.
+    #[must_use]
+    pub fn built_in() -> Vec<Self> {
+        let kinds = [
+            ("apps", "deployments", "Deployment"),
+            ("apps", "replicasets", "ReplicaSet"),
+            ("apps", "statefulsets", "StatefulSet"),
+            ("", "replicationcontrollers", "ReplicationController"),
+        ];
+        let scalable = kinds.map(|(group, resource, kind)| Self {
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+            kind: kind.to_owned(),
+            replicas: PointerBuf::from_tokens(["spec", "replicas"]),
+        });
+        scalable.into()
+    }
+}

@@ -1,0 +1,87 @@
+//! Whom and what a mode applies to.
+
+use super::{Globs, Policy};
+use crate::facts::{Actor, Facts, ObjectChange, Subject};
+use crate::managed::Owner;
+
+/// What a policy can tell requests apart by.
+#[derive(Debug, Clone, Copy)]
+pub struct Scope<'s> {
+    /// Who asks.
+    pub actor: Actor<'s>,
+    /// The namespace of the object; empty for cluster-scoped ones.
+    pub namespace: &'s str,
+    /// The release concerned, where the request tells.
+    pub release: Option<&'s str>,
+    /// The kind of the object.
+    pub kind: &'s str,
+    /// Whether a record comes to be.
+    pub creates_record: bool,
+}
+
+impl<'s> Scope<'s> {
+    /// The scope of a request.
+    #[must_use]
+    pub fn of(facts: &'s Facts<'s>, policy: &'s Policy) -> Self {
+        let other = Self { actor: facts.actor, namespace: "", release: None, kind: "", creates_record: false };
+        match &facts.subject {
+            Subject::Record(target, change) => Self {
+                namespace: &target.namespace,
+                release: Some(&target.release),
+                kind: target.storage.kind(),
+                creates_record: change.is_creation(),
+                ..other
+            },
+            Subject::Managed(write) => {
+                let (kind, marks) = match &write.change {
+                    ObjectChange::Edited { marks, .. } | ObjectChange::Deleted { marks } => (write.kind, Some(marks)),
+                    ObjectChange::Scaled { resource, .. } => {
+                        let same = |group: &str, known: &str| group == write.group() && known == *resource;
+                        let scaled = policy.scalable.iter().find(|known| same(&known.group, &known.resource));
+                        (scaled.map_or(write.kind, |known| known.kind.as_str()), None)
+                    }
+                };
+                let release = marks.and_then(|marks| match &marks.owner {
+                    Owner::Release { name, .. } => Some(name.as_str()),
+                    Owner::Profile { .. } => None,
+                });
+                Self { namespace: &write.namespace, release, kind, ..other }
+            }
+            Subject::Other => other,
+        }
+    }
+}
+
+/// A condition on requests. Every list that is given must name the request; within a list one entry is enough.
+#[derive(Debug, Clone, Default)]
+pub struct When {
+    /// User names.
+    pub users: Option<Globs>,
+    /// Groups, of which the user has one.
+    pub groups: Option<Globs>,
+    /// Service accounts as `NAMESPACE:NAME`.
+    pub service_accounts: Option<Globs>,
+    /// Namespaces of objects.
+    pub namespaces: Option<Globs>,
+    /// Names of releases.
+    pub releases: Option<Globs>,
+    /// Kinds of objects.
+    pub kinds: Option<Globs>,
+}
+
+impl When {
+    /// Whether the condition holds.
+    #[must_use]
+    pub fn holds(&self, scope: &Scope<'_>) -> bool {
+        let actor = scope.actor;
+        let one = |globs: &Option<Globs>, value: Option<&str>| {
+            globs.as_ref().is_none_or(|globs| value.is_some_and(|value| globs.contains(value)))
+        };
+        one(&self.users, Some(actor.name))
+            && one(&self.service_accounts, actor.service_account())
+            && one(&self.namespaces, Some(scope.namespace))
+            && one(&self.releases, scope.release)
+            && one(&self.kinds, Some(scope.kind))
+            && self.groups.as_ref().is_none_or(|globs| actor.groups.iter().any(|group| globs.contains(group)))
+    }
+}
