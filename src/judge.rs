@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::budget::Budget;
 use crate::facts::{Facts, Objects};
 use crate::mode::{self, Outcome};
-use crate::policy::Policy;
+use crate::policy::{Policy, Scope};
 use crate::report::Decision;
 use crate::review::{BadReview, Patch, Request};
 use crate::rules::{Kind, RuleId, Step, Violation, decide};
@@ -57,10 +57,10 @@ impl Judge {
         let policy = self.policy.load();
         let violations = match granted {
             Ok(_) => self.settle(&facts, &policy, now, deadline).await,
-            Err(_) => RuleId::ALL.map(overloaded).to_vec(),
+            // Only the bodies of records are waited for.
+            Err(_) => RuleId::over_records().map(overloaded).collect(),
         };
-        let creates = matches!(&facts.record, Some((_, change)) if change.is_creation());
-        let outcome = mode::apply(&policy, creates, violations);
+        let outcome = mode::apply(&policy, &Scope::of(&facts, &policy), violations);
         let decision = Decision::of(request, &facts, &outcome, started.elapsed());
         Ok(Verdict { outcome, decision })
     }
@@ -112,5 +112,6 @@ fn overloaded(rule: RuleId) -> Violation {
         sentence: "The record could not be read in time: too many large records are being judged.".to_owned(),
         way_out: "Try again.".to_owned(),
         pointers: Vec::new(),
+        release: None,
     }
 }

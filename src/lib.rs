@@ -11,9 +11,11 @@
 //! ```
 //!
 //! - [`review`]: the AdmissionReview, borrowed from the body; objects stay text until a rule needs them.
-//! - [`facts`]: what the request says by itself: actor, release, operation, what happens to a record.
+//! - [`facts`]: what the request says by itself: actor, operation, what happens to a record or to a managed object.
 //! - [`release`]: Helm's model: names, revisions, statuses and their [transitions](release::status::TRANSITIONS), records
 //!   (base64, gzip, JSON) and how they are stored, histories.
+//! - [`managed`]: objects of releases: [marks](managed::Marks) of ownership, the [difference](managed::Delta) that a write
+//!   makes, what is [declared](managed::Declared), by a document of the manifest or by `managedFields`.
 //! - [`rules`]: `decide(facts, policy, evidence, now) -> Step`, pure. A rule that needs to know something of the cluster
 //!   asks; the same arguments always give the same step.
 //! - [`world`]: who answers: [`world::memory`] for standalone, replay and tests, [`world::cluster`] for Kubernetes. What
@@ -23,7 +25,7 @@
 //! - [`judge`]: takes one review through all of these; [`webhook`] does so for the [`server`], [`replay`] for recordings.
 //! - [`report`]: one [`Decision`](report::Decision) a review, for the log and the metrics.
 //!
-//! The pure core (`facts mode policy release review rules stamp`, and `world::query`) has no async, clock, environment,
+//! The pure core (`facts managed mode policy release review rules stamp`, and `world::query`) has no async, clock, environment,
 //! logging, HTTP or Kubernetes client; a test reads its source for them. The shell moves bytes and holds no opinion:
 //! [`budget`] (memory), [`cli`], [`judge`], [`pki`] (certificates), [`replay`], [`report`], [`server`], [`webhook`], and who
 //! answers in [`world`].
@@ -35,12 +37,15 @@
 //! - *Operation*: an install, upgrade, rollback or uninstall; *in flight* while its record is `pending-*` or
 //!   `uninstalling`; *stale*, or stuck, once it is older than the policy's `staleAfter` by the API server's clock.
 //! - *Holder*: the user who started the operation in flight, as stamped.
+//! - *Managed object*: one whose marks lead to a release (or to another owner); *declared*: what the manifest of the release's
+//!   newest deployed record, or of the one in flight, says of it.
 //! - *Transition*: the way of a release from one deployed revision to the next, or of a record from one status to another.
 
 pub mod budget;
 pub mod cli;
 pub mod facts;
 pub mod judge;
+pub mod managed;
 pub mod mode;
 pub mod pki;
 pub mod policy;

@@ -1,10 +1,13 @@
 //! From violations and modes to the outcome of a review.
 
-use crate::policy::{Mode, OnUndecided, Policy};
+use crate::policy::{Mode, OnUndecided, Policy, Scope};
 use crate::rules::{Kind, Violation};
 
 /// The longest warning that the API server hands on whole, in characters.
 const WARNING_LENGTH: usize = 120;
+
+/// The JSON pointers in an audit annotation, at most.
+const POINTERS: usize = 20;
 
 /// A violation with what the policy makes of it.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,18 +44,20 @@ impl Outcome {
     }
 }
 
-/// Applies the modes of a policy. `creates_record` decides what becomes of an undecided rule without a setting: a record's
-/// CREATE is the one clean gate, every other write is admitted.
+/// Applies the modes of a policy to a request of some scope. Where the policy does not say what becomes of an undecided
+/// rule, it refuses the CREATE of a record, which is the one clean gate, and admits every other write.
 #[must_use]
-pub fn apply(policy: &Policy, creates_record: bool, violations: Vec<Violation>) -> Outcome {
-    let default = if creates_record { OnUndecided::Deny } else { OnUndecided::Allow };
+pub fn apply(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> Outcome {
+    let default = if scope.creates_record { OnUndecided::Deny } else { OnUndecided::Allow };
     let judged: Vec<Judged> = violations
         .into_iter()
         .map(|violation| {
-            let settings = policy.rule(violation.rule);
-            let decided = violation.kind == Kind::Refused;
-            let denies = decided || settings.on_undecided.unwrap_or(default) == OnUndecided::Deny;
-            Judged { mode: settings.mode, refuses: settings.mode == Mode::Enforce && denies, violation }
+            // Of a scaled object only the rule has learnt which release it belongs to.
+            let scope = Scope { release: violation.release.as_deref().or(scope.release), ..*scope };
+            let mode = policy.mode(violation.rule, &scope);
+            let on_undecided = policy.on_undecided(violation.rule).unwrap_or(default);
+            let denies = violation.kind == Kind::Refused || on_undecided == OnUndecided::Deny;
+            Judged { mode, refuses: mode == Mode::Enforce && denies, violation }
         })
         .filter(|judged| judged.mode != Mode::Off)
         .collect();
@@ -61,13 +66,15 @@ pub fn apply(policy: &Policy, creates_record: bool, violations: Vec<Violation>) 
     let warned = judged.iter().filter(|judged| !judged.refuses && judged.mode != Mode::Audit);
     let warnings = warned.flat_map(|judged| wrapped(&judged.violation.message())).collect();
     let allowed = message.is_empty();
-    let audit = judged.first().map(|_| ("violations", summary(&judged)));
+    let violations = judged.first().map(|_| ("violations", summary(&judged)));
+    let pointers: Vec<_> = judged.iter().flat_map(|judged| &judged.violation.pointers).map(String::as_str).collect();
+    let pointers = pointers.first().map(|_| ("pointers", pointers[..pointers.len().min(POINTERS)].join(",")));
     Outcome {
         allowed,
         code: if allowed { 200 } else { 403 },
         message,
         warnings,
-        audit: audit.into_iter().collect(),
+        audit: violations.into_iter().chain(pointers).collect(),
         judged,
     }
 }
@@ -105,6 +112,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::facts::{Actor, ActorKind};
     use crate::rules::RuleId;
 
     fn policy(mode: &str, on_undecided: &str) -> Policy {
@@ -121,7 +129,13 @@ mod tests {
             sentence: "It is so.".into(),
             way_out: "Do this.".into(),
             pointers: Vec::new(),
+            release: None,
         }
+    }
+
+    fn scope(creates_record: bool) -> Scope<'static> {
+        let actor = Actor { name: "alice", kind: ActorKind::Person, groups: &[] };
+        Scope { actor, namespace: "shop", release: None, kind: "Secret", creates_record }
     }
 
     #[test]
@@ -142,7 +156,7 @@ mod tests {
             ("audit", deny, Kind::Undecided, true, (true, false, 1)),
             ("'off'", deny, Kind::Undecided, true, (true, false, 0)),
         ] {
-            let outcome = apply(&policy(mode, setting), creates, vec![violation(kind)]);
+            let outcome = apply(&policy(mode, setting), &scope(creates), vec![violation(kind)]);
             let got = (outcome.allowed, !outcome.warnings.is_empty(), outcome.judged.len());
             assert_eq!(got, wanted, "{mode}{setting} {kind:?} creates={creates}");
             assert_eq!(outcome.code, if outcome.allowed { 200 } else { 403 });
@@ -152,7 +166,7 @@ mod tests {
 
     #[test]
     fn no_violation_is_an_admission_without_a_word() {
-        let outcome = apply(&policy("enforce", ""), true, Vec::new());
+        let outcome = apply(&policy("enforce", ""), &scope(true), Vec::new());
         assert!(outcome.allowed && outcome.warnings.is_empty() && outcome.audit.is_empty());
     }
 

@@ -2,15 +2,23 @@
 
 mod case;
 mod concurrent_operation;
+mod foreign_edit_in_transition;
 mod forged_stamp;
 mod illegal_transition;
 mod lease;
+mod lost;
+mod manual_delete;
+mod manual_edit;
+mod manual_scale;
+mod need;
+mod object;
 mod pending_recovery;
 mod record_deletion;
 mod record_integrity;
 mod record_tampering;
 mod revision_order;
 mod runbook;
+mod standing;
 mod unusual_create;
 mod wording;
 
@@ -19,10 +27,13 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::facts::{ActorKind, Facts, RecordChange};
-use crate::policy::{Mode, Policy};
+use crate::facts::{ActorKind, Facts, ObjectChange, Subject};
+use crate::policy::{Mode, Policy, Scope};
+use crate::review::Operation;
 use crate::world::{Evidence, Query};
-use case::{Case, Need};
+use case::Case;
+use need::{Need, terminating};
+use object::{Disturbance, ObjectCase};
 
 /// The public name of a rule: policies, metrics and messages use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
@@ -47,11 +58,19 @@ pub enum RuleId {
     RecordDeletion,
     /// The holder stamps are those that the mutating half wrote.
     ForgedStamp,
+    /// While an operation is in flight, only its holder changes what the release declares.
+    ForeignEditInTransition,
+    /// A field that a release declares changes through the release.
+    ManualEdit,
+    /// An object that a release declares goes through the release.
+    ManualDelete,
+    /// A number of replicas that a release declares changes through the release.
+    ManualScale,
 }
 
 impl RuleId {
-    /// Every rule, in the order in which they are evaluated and reported.
-    pub const ALL: [Self; 9] = [
+    /// Every rule, in the order in which they are evaluated and reported: those over records, then those over objects.
+    pub const ALL: [Self; 13] = [
         Self::ConcurrentOperation,
         Self::PendingRecovery,
         Self::RevisionOrder,
@@ -61,7 +80,16 @@ impl RuleId {
         Self::RecordTampering,
         Self::RecordDeletion,
         Self::ForgedStamp,
+        Self::ForeignEditInTransition,
+        Self::ManualEdit,
+        Self::ManualDelete,
+        Self::ManualScale,
     ];
+
+    /// The rules over records.
+    pub fn over_records() -> impl Iterator<Item = Self> {
+        RECORD_RULES.into_iter().map(|(rule, _)| rule)
+    }
 
     /// As policies and messages spell it.
     #[must_use]
@@ -76,23 +104,29 @@ impl RuleId {
             Self::RecordTampering => "record-tampering",
             Self::RecordDeletion => "record-deletion",
             Self::ForgedStamp => "forged-stamp",
-        }
-    }
-
-    fn check(self, case: &Case<'_>) -> Finding {
-        match self {
-            Self::ConcurrentOperation => concurrent_operation::check(case),
-            Self::PendingRecovery => pending_recovery::check(case),
-            Self::RevisionOrder => revision_order::check(case),
-            Self::UnusualCreate => unusual_create::check(case),
-            Self::IllegalTransition => illegal_transition::check(case),
-            Self::RecordIntegrity => record_integrity::check(case),
-            Self::RecordTampering => record_tampering::check(case),
-            Self::RecordDeletion => record_deletion::check(case),
-            Self::ForgedStamp => forged_stamp::check(case),
+            Self::ForeignEditInTransition => "foreign-edit-in-transition",
+            Self::ManualEdit => "manual-edit",
+            Self::ManualDelete => "manual-delete",
+            Self::ManualScale => "manual-scale",
         }
     }
 }
+
+/// A rule over records.
+type RecordRule = (RuleId, fn(&Case<'_>) -> Finding);
+
+/// The rules over records, in the order of [`RuleId::ALL`].
+const RECORD_RULES: [RecordRule; 9] = [
+    (RuleId::ConcurrentOperation, concurrent_operation::check),
+    (RuleId::PendingRecovery, pending_recovery::check),
+    (RuleId::RevisionOrder, revision_order::check),
+    (RuleId::UnusualCreate, unusual_create::check),
+    (RuleId::IllegalTransition, illegal_transition::check),
+    (RuleId::RecordIntegrity, record_integrity::check),
+    (RuleId::RecordTampering, record_tampering::check),
+    (RuleId::RecordDeletion, record_deletion::check),
+    (RuleId::ForgedStamp, forged_stamp::check),
+];
 
 impl fmt::Display for RuleId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -120,6 +154,11 @@ impl Refusal {
         self.pointers.push(pointer.into());
         self
     }
+
+    fn at_all(mut self, lost: &Disturbance) -> Self {
+        self.pointers.extend(lost.fields.iter().map(|field| field.pointer().to_string()));
+        self
+    }
 }
 
 /// A rule that a request breaks, or that could not be decided.
@@ -135,9 +174,27 @@ pub struct Violation {
     pub way_out: String,
     /// The places in the object that are concerned.
     pub pointers: Vec<String>,
+    /// The release concerned, where one is known.
+    pub release: Option<String>,
 }
 
 impl Violation {
+    fn refused(rule: RuleId, release: Option<String>, refusal: Refusal) -> Self {
+        let Refusal { sentence, way_out, pointers } = refusal;
+        Self { rule, kind: Kind::Refused, sentence, way_out, pointers, release }
+    }
+
+    fn undecided(rule: RuleId, release: Option<String>, subject: &str, why: &str) -> Self {
+        Self {
+            rule,
+            kind: Kind::Undecided,
+            sentence: format!("{subject} could not be judged: {why}."),
+            way_out: "Try again once the API server answers.".to_owned(),
+            pointers: Vec::new(),
+            release,
+        }
+    }
+
     /// The sentence for the user, with the way out and the rule's name.
     #[must_use]
     pub fn message(&self) -> String {
@@ -166,46 +223,77 @@ pub enum Step {
 /// Judges a request. Pure: the same arguments give the same step.
 #[must_use]
 pub fn decide(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Timestamp) -> Step {
-    let Some((target, change)) = &facts.record else {
-        return Step::Done(Vec::new());
+    let judged = match &facts.subject {
+        Subject::Other => Ok(Vec::new()),
+        Subject::Record(..) if facts.actor.kind == ActorKind::ControlPlane => Ok(Vec::new()),
+        Subject::Record(target, change) => judge_record(&Case { facts, target, change, policy, evidence, now }),
+        Subject::Managed(write) => judge_object(&ObjectCase { facts, write, policy, evidence, now }),
     };
-    if facts.actor.kind == ActorKind::ControlPlane {
-        return Step::Done(Vec::new());
-    }
-    let case = Case { facts, target, change, policy, evidence, now };
+    let judged = judged.and_then(|violations| {
+        // A namespace on its way out takes everything in it along; nothing that is asked of it then is ours to refuse.
+        let namespace = facts.namespace().filter(|_| facts.operation == Operation::Delete && !violations.is_empty());
+        let gone = namespace.map(|namespace| terminating(evidence, namespace)).transpose();
+        match gone {
+            Err(Need::Ask(query)) => Err(query),
+            Ok(Some(true)) => Ok(Vec::new()),
+            Ok(_) | Err(Need::Unavailable(_)) => Ok(violations),
+        }
+    });
+    judged.map_or_else(Step::Ask, Step::Done)
+}
+
+fn judge_record(case: &Case<'_>) -> Result<Vec<Violation>, Query> {
+    let scope = Scope::of(case.facts, case.policy);
+    let release = || Some(case.target.release.clone());
     let mut violations = Vec::new();
-    for rule in RuleId::ALL {
-        if policy.rule(rule).mode == Mode::Off {
+    for (rule, check) in RECORD_RULES {
+        if case.policy.mode(rule, &scope) == Mode::Off {
             continue;
         }
-        match rule.check(&case) {
+        match check(case) {
             Ok(None) => {}
-            Ok(Some(refusal)) => violations.push(Violation {
-                rule,
-                kind: Kind::Refused,
-                sentence: refusal.sentence,
-                way_out: refusal.way_out,
-                pointers: refusal.pointers,
-            }),
-            Err(Need::Ask(query)) => return Step::Ask(query),
-            Err(Need::Unavailable(why)) => violations.push(Violation {
-                rule,
-                kind: Kind::Undecided,
-                sentence: format!("{} could not be judged: {why}.", case.subject()),
-                way_out: "Try again once the API server answers.".to_owned(),
-                pointers: Vec::new(),
-            }),
+            Ok(Some(refusal)) => violations.push(Violation::refused(rule, release(), refusal)),
+            Err(Need::Ask(query)) => return Err(query),
+            Err(Need::Unavailable(why)) => {
+                violations.push(Violation::undecided(rule, release(), &case.subject(), &why));
+            }
         }
     }
-    if !violations.is_empty() && matches!(change, RecordChange::Deleted(_)) {
-        // A namespace on its way out takes its records along; nothing that is asked of it then is ours to refuse.
-        match case.terminating() {
-            Ok(true) => violations.clear(),
-            Ok(false) | Err(Need::Unavailable(_)) => {}
-            Err(Need::Ask(query)) => return Step::Ask(query),
-        }
+    Ok(violations)
+}
+
+/// At most one rule speaks of an object: during another's operation that one, otherwise the one for what is done.
+fn judge_object(case: &ObjectCase<'_>) -> Result<Vec<Violation>, Query> {
+    let manual = match case.write.change {
+        ObjectChange::Edited { .. } => RuleId::ManualEdit,
+        ObjectChange::Deleted { .. } => RuleId::ManualDelete,
+        ObjectChange::Scaled { .. } => RuleId::ManualScale,
+    };
+    let scope = Scope::of(case.facts, case.policy);
+    let is_on = |rule| case.policy.mode(rule, &scope) != Mode::Off;
+    if !is_on(manual) && !is_on(RuleId::ForeignEditInTransition) {
+        return Ok(Vec::new());
     }
-    Step::Done(violations)
+    let violation = match case.disturbance() {
+        Ok(None) => None,
+        Ok(Some(lost)) if lost.in_flight && is_on(RuleId::ForeignEditInTransition) => {
+            let refusal = foreign_edit_in_transition::refusal(case, &lost);
+            Some(Violation::refused(RuleId::ForeignEditInTransition, lost.release, refusal))
+        }
+        Ok(Some(lost)) => {
+            let refusal = match manual {
+                RuleId::ManualDelete => manual_delete::refusal(case, &lost),
+                RuleId::ManualScale => manual_scale::refusal(case, &lost),
+                _ => manual_edit::refusal(case, &lost),
+            };
+            Some(Violation::refused(manual, lost.release, refusal))
+        }
+        Err(Need::Ask(query)) => return Err(query),
+        Err(Need::Unavailable(why)) => {
+            Some(Violation::undecided(manual, scope.release.map(str::to_owned), &case.subject(), &why))
+        }
+    };
+    Ok(violation.filter(|violation| is_on(violation.rule)).into_iter().collect())
 }
 
 #[cfg(test)]

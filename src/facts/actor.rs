@@ -1,5 +1,7 @@
 //! Who made a request, from `userInfo` alone: field manager and user agent are chosen by the client.
 
+use std::borrow::Cow;
+
 use crate::review::UserInfo;
 
 /// The controllers of kube-controller-manager that write or delete objects which others made, by the service account that
@@ -35,6 +37,8 @@ const CONTROLLERS: &[&str] = &[
     "ttl-controller",
 ];
 
+const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+
 /// The user behind a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Actor<'r> {
@@ -42,6 +46,8 @@ pub struct Actor<'r> {
     pub name: &'r str,
     /// What kind of user that is.
     pub kind: ActorKind,
+    /// `userInfo.groups`.
+    pub groups: &'r [Cow<'r, str>],
 }
 
 /// The four kinds of actors.
@@ -58,11 +64,17 @@ pub enum ActorKind {
 }
 
 impl<'r> Actor<'r> {
+    /// `NAMESPACE:NAME` of a service account.
+    #[must_use]
+    pub fn service_account(&self) -> Option<&'r str> {
+        self.name.strip_prefix(SERVICE_ACCOUNT)
+    }
+
     /// Reads the actor off `userInfo`.
     #[must_use]
-    pub fn of(user: &'r UserInfo<'_>) -> Self {
+    pub fn of(user: &'r UserInfo<'r>) -> Self {
         let name = user.username.as_ref();
-        Self { name, kind: ActorKind::of(name) }
+        Self { name, kind: ActorKind::of(name), groups: &user.groups }
     }
 }
 
@@ -74,7 +86,7 @@ impl ActorKind {
             }
             _ => {}
         }
-        if let Some(account) = name.strip_prefix("system:serviceaccount:") {
+        if let Some(account) = name.strip_prefix(SERVICE_ACCOUNT) {
             let controller = account.strip_prefix("kube-system:").is_some_and(|name| CONTROLLERS.contains(&name));
             return if controller { Self::ControlPlane } else { Self::ServiceAccount };
         }

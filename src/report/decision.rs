@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::facts::Facts;
+use crate::facts::{Facts, Subject};
 use crate::mode::Outcome;
 use crate::policy::Mode;
 use crate::review::{Operation, Request};
@@ -23,7 +23,7 @@ pub struct Decision {
     pub name: String,
     /// `userInfo.username`.
     pub user: String,
-    /// The release, where a record is concerned.
+    /// The release: with its namespace where a record is concerned, by name where an object of it would be disturbed.
     pub release: Option<String>,
     /// Whether the API server may go on.
     pub allowed: bool,
@@ -52,8 +52,14 @@ impl Decision {
     /// The account of a judged request.
     #[must_use]
     pub fn of(request: &Request<'_>, facts: &Facts<'_>, outcome: &Outcome, took: Duration) -> Self {
-        let target = facts.record.as_ref().map(|(target, _)| target);
-        let name = request.name().or(target.map(|target| target.object.as_str())).unwrap_or_default();
+        let target = facts.record().map(|(target, _)| target);
+        let known = match &facts.subject {
+            Subject::Record(target, _) => Some(target.object.as_str()),
+            Subject::Managed(write) => Some(write.name.as_str()),
+            Subject::Other => None,
+        };
+        let name = request.name().or(known).unwrap_or_default();
+        let disturbed = outcome.judged.iter().find_map(|judged| judged.violation.release.clone());
         let findings = outcome.judged.iter().map(|judged| DecisionFinding {
             rule: judged.violation.rule,
             mode: judged.mode,
@@ -67,7 +73,7 @@ impl Decision {
             namespace: request.namespace().to_owned(),
             name: name.to_owned(),
             user: facts.actor.name.to_owned(),
-            release: target.map(|target| format!("{}/{}", target.namespace, target.release)),
+            release: target.map(|target| format!("{}/{}", target.namespace, target.release)).or(disturbed),
             allowed: outcome.allowed,
             dry_run: request.dry_run.unwrap_or_default(),
             findings: findings.collect(),

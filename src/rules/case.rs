@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use super::need::{Need, known};
 use super::wording;
 use crate::facts::{Facts, RecordChange, Target};
 use crate::policy::Policy;
 use crate::release::manifest::WorkloadRef;
 use crate::release::{Entry, History, Record, Status};
-use crate::world::{Answer, Evidence, Knowledge, Query, Workload};
+use crate::world::{Evidence, Knowledge, Query, Workload};
 
 /// One request that writes or deletes a record.
 pub(super) struct Case<'a> {
@@ -19,15 +20,6 @@ pub(super) struct Case<'a> {
     pub(super) policy: &'a Policy,
     pub(super) evidence: &'a Evidence,
     pub(super) now: Timestamp,
-}
-
-/// Why a rule cannot speak yet, or at all.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Need {
-    /// It must know this first.
-    Ask(Query),
-    /// It asked, and there was no answer.
-    Unavailable(String),
 }
 
 impl<'a> Case<'a> {
@@ -73,12 +65,6 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Whether the namespace of the record is on its way out.
-    pub(super) fn terminating(&self) -> Result<bool, Need> {
-        let terminating = self.known(Query::Namespace { name: self.target.namespace.clone() })?;
-        Ok(matches!(terminating, Some(Knowledge::Terminating(true))))
-    }
-
     /// The newest record, if an operation is in flight on it: by its label, and by its body too where that can be read.
     /// Somebody may have edited the label alone while the webhook was away; Helm goes by the body, and so an edit must not
     /// lock a release.
@@ -112,11 +98,6 @@ impl<'a> Case<'a> {
     }
 
     fn known(&self, query: Query) -> Result<Option<&'a Knowledge>, Need> {
-        match self.evidence.get(&query) {
-            None => Err(Need::Ask(query)),
-            Some(Answer::Known(knowledge)) => Ok(Some(knowledge)),
-            Some(Answer::Absent) => Ok(None),
-            Some(Answer::Unavailable(why)) => Err(Need::Unavailable(why.clone())),
-        }
+        known(self.evidence, query)
     }
 }

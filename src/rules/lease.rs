@@ -6,7 +6,8 @@
 use serde::Deserialize;
 use sha3::{Digest, Sha3_224};
 
-use super::case::{Case, Need};
+use super::case::Case;
+use super::need::Need;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]

@@ -10,7 +10,8 @@ use crate::release::record::shortened;
 use crate::release::{DecodeError, History, Record, Status};
 use crate::world::Workload;
 
-use super::case::{Case, Need};
+use super::case::Case;
+use super::need::Need;
 use super::{lease, wording};
 
 /// How far updated and available replicas may lie apart, in percent of the wanted ones: an autoscaler moves meanwhile.

@@ -3,6 +3,7 @@
 mod ages;
 mod deletion;
 mod model;
+mod objects;
 mod scenario;
 mod table;
 mod writes;

@@ -6,7 +6,8 @@
 //! Allowed: CREATE of `deployed` revision 8 from the chart and values of revision 7, just superseded, with nothing else
 //! deployed. Denied: the same while revision 6 is deployed, or with another chart.
 
-use super::case::{Case, Need};
+use super::case::Case;
+use super::need::Need;
 use super::{Finding, Refusal};
 use crate::facts::{RecordChange, Side};
 use crate::release::record::same_source;

@@ -2,7 +2,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::managed::Path;
+use crate::release::record::shortened;
 use crate::release::{Revision, Status};
+
+/// How many fields a message names.
+pub(super) const ENUMERATED: usize = 5;
 
 /// `pending-upgrade, revision 6, held by alice for 12 s`; `held` only while an operation is in flight.
 pub(super) fn state(
@@ -21,6 +26,18 @@ pub(super) fn state(
     text
 }
 
+/// `a, b and 3 more`.
+pub(super) fn fields(fields: &[Path], most: usize) -> String {
+    let mut names: Vec<_> = fields.iter().take(most).map(|field| shortened(&field.to_string())).collect();
+    if fields.len() > most {
+        names.push(format!("{} more", fields.len() - most));
+    }
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
+}
+
 /// A duration in its largest whole unit below a hundred: `12 s`, `14 min`, `3 h`, `5 d`.
 pub(super) fn span(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().max(0);
@@ -35,6 +52,15 @@ pub(super) fn span(duration: SignedDuration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn five_fields_are_named() {
+        let paths: Vec<_> = ["a", "b", "c", "d", "e", "f", "g"].iter().map(|name| Path::of([*name])).collect();
+        assert_eq!(fields(&paths[..1], 5), "a");
+        assert_eq!(fields(&paths[..2], 5), "a and b");
+        assert_eq!(fields(&paths[..5], 5), "a, b, c, d and e");
+        assert_eq!(fields(&paths, 5), "a, b, c, d, e and 2 more");
+    }
 
     #[test]
     fn spans_are_short() {

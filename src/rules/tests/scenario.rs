@@ -197,7 +197,12 @@ impl Cluster {
         new: Option<Value>,
         name: Option<&str>,
     ) -> Verdict {
-        let replayed = self.send(&self.review(operation, user, old, new, name));
+        let line = self.review(operation, user, old, new, name);
+        self.verdict(&line)
+    }
+
+    fn verdict(&mut self, line: &Value) -> Verdict {
+        let replayed = self.send(line);
         let replayed = &replayed[0];
         if replayed.allowed {
             return Ok(());
@@ -207,20 +212,46 @@ impl Cluster {
     }
 
     fn review(&self, operation: &str, user: &str, old: Option<Value>, new: Option<Value>, name: Option<&str>) -> Value {
-        let kind = new.as_ref().or(old.as_ref()).unwrap()["kind"].as_str().unwrap().to_owned();
-        let resource = if kind == "Secret" { "secrets" } else { "configmaps" };
+        let object = new.as_ref().or(old.as_ref()).unwrap();
+        let text = |key: &str| object[key].as_str().unwrap().to_owned();
+        let (kind, api_version) = (text("kind"), text("apiVersion"));
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", &api_version));
         json!({
             "t": self.now.as_second(),
             "review": {
                 "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
                 "request": {
                     "uid": "u", "operation": operation, "name": name, "namespace": "shop",
-                    "kind": {"group": "", "version": "v1", "kind": kind},
-                    "resource": {"group": "", "version": "v1", "resource": resource},
+                    "kind": {"group": group, "version": version, "kind": kind},
+                    "resource": {"group": group, "version": version, "resource": format!("{}s", kind.to_lowercase())},
                     "userInfo": {"username": user}, "object": new, "oldObject": old,
                 },
             },
         })
+    }
+
+    /// `kubectl scale` of an object that is there.
+    pub(super) fn scale(&mut self, user: &str, object: &Value, from: u64, to: u64) -> Verdict {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let mut line = self.review("UPDATE", user, Some(object.clone()), Some(object.clone()), Some(name));
+        let request = &mut line["review"]["request"];
+        request["subResource"] = "scale".into();
+        request["kind"] = json!({"group": "autoscaling", "version": "v1", "kind": "Scale"});
+        request["oldObject"] = json!({"kind": "Scale", "spec": {"replicas": from}});
+        request["object"] = json!({"kind": "Scale", "spec": {"replicas": to}});
+        self.verdict(&line)
+    }
+
+    pub(super) fn delete_object(&mut self, user: &str, object: Value) -> Verdict {
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        self.judge("DELETE", user, Some(object), None, Some(&name))
+    }
+
+    /// What the user reads of an edit, refusal or warning.
+    pub(super) fn told(&mut self, user: &str, old: Value, new: Value) -> String {
+        let name = old["metadata"]["name"].as_str().unwrap().to_owned();
+        let replayed = self.send(&self.review("UPDATE", user, Some(old), Some(new), Some(&name)));
+        replayed.iter().flat_map(|replayed| &replayed.violations).map(|violation| violation.message.clone()).collect()
     }
 
     fn send(&mut self, line: &Value) -> Vec<crate::replay::Replayed> {

@@ -1,0 +1,28 @@
+//! What a rule still has to know.
+
+use crate::world::{Answer, Evidence, Knowledge, Query};
+
+/// Why a rule cannot speak yet, or at all.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// It must know this first.
+    Ask(Query),
+    /// It asked, and there was no answer.
+    Unavailable(String),
+}
+
+/// The answer to a query; `None` when there is no such object.
+pub(super) fn known(evidence: &Evidence, query: Query) -> Result<Option<&Knowledge>, Need> {
+    match evidence.get(&query) {
+        None => Err(Need::Ask(query)),
+        Some(Answer::Known(knowledge)) => Ok(Some(knowledge)),
+        Some(Answer::Absent) => Ok(None),
+        Some(Answer::Unavailable(why)) => Err(Need::Unavailable(why.clone())),
+    }
+}
+
+/// Whether a namespace is on its way out.
+pub(super) fn terminating(evidence: &Evidence, namespace: &str) -> Result<bool, Need> {
+    let terminating = known(evidence, Query::Namespace { name: namespace.to_owned() })?;
+    Ok(matches!(terminating, Some(Knowledge::Terminating(true))))
+}

@@ -1,0 +1,238 @@
+//! One request that writes, deletes or scales an object, and what it disturbs.
+
+use super::need::{Need, known};
+use super::standing::{Standing, declaring, standing};
+use super::wording;
+use crate::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
+use crate::managed::{Marks, Owner, Path};
+use crate::policy::{Policy, Scalable};
+use crate::release::Entry;
+use crate::world::{Evidence, Freshness, Knowledge, Located, Query, RecordRef, ScaledRef};
+use jiff::Timestamp;
+
+/// One request about an object.
+pub(super) struct ObjectCase<'a> {
+    pub(super) facts: &'a Facts<'a>,
+    pub(super) write: &'a ManagedWrite<'a>,
+    pub(super) policy: &'a Policy,
+    pub(super) evidence: &'a Evidence,
+    pub(super) now: Timestamp,
+}
+
+/// What a request would disturb.
+#[derive(Debug)]
+pub(super) struct Disturbance {
+    /// `release shop/web (revision 7, deployed)`.
+    pub(super) owner: String,
+    /// Who declares the fields: the chart, or the profile.
+    pub(super) declarer: &'static str,
+    /// The release's name, where it is one.
+    pub(super) release: Option<String>,
+    /// The declared fields that would change; none where the whole object goes.
+    pub(super) fields: Vec<Path>,
+    /// Whether another's operation is in flight.
+    pub(super) in_flight: bool,
+}
+
+impl<'a> ObjectCase<'a> {
+    /// What the request disturbs; `None` when it may go on.
+    ///
+    /// Asked twice, of what lags behind and of the API server itself: the first may say that all is well, and only the
+    /// second that it is not.
+    pub(super) fn disturbance(&self) -> Result<Option<Disturbance>, Need> {
+        if self.is_exempt() || self.write.dying || self.changes_nothing() {
+            return Ok(None);
+        }
+        // What has been asked of the API server was not fine by the caches.
+        if !self.evidence.is_live() {
+            match self.look(Freshness::Cached) {
+                Ok(None) => return Ok(None),
+                Err(Need::Ask(query)) => return Err(Need::Ask(query)),
+                Ok(Some(_)) | Err(Need::Unavailable(_)) => {}
+            }
+        }
+        self.look(Freshness::Live)
+    }
+
+    /// `Deployment shop/web`.
+    pub(super) fn subject(&self) -> String {
+        let ManagedWrite { namespace, name, .. } = self.write;
+        let kind = self.kind();
+        let scope = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+        format!("{kind} {scope}{name}")
+    }
+
+    /// The kind of the object; of the one behind a Scale.
+    pub(super) fn kind(&self) -> &'a str {
+        self.scalable().map_or(self.write.kind, |scalable| &scalable.kind)
+    }
+
+    /// Those who write the objects of others because it is what they are for.
+    fn is_exempt(&self) -> bool {
+        let actor = self.facts.actor;
+        matches!(actor.kind, ActorKind::ControlPlane | ActorKind::Node)
+            || self.policy.managers.contains(actor.name)
+            || self.policy.controllers.contains(actor.name)
+    }
+
+    fn changes_nothing(&self) -> bool {
+        match &self.write.change {
+            ObjectChange::Edited { sides, .. } => sides.delta.is_none() && !sides.clears_fields(),
+            ObjectChange::Deleted { .. } => false,
+            ObjectChange::Scaled { old, new, .. } => old == new,
+        }
+    }
+
+    fn look(&self, freshness: Freshness) -> Result<Option<Disturbance>, Need> {
+        let Some(marks) = self.marks(freshness)? else {
+            return Ok(None);
+        };
+        match &marks.owner {
+            Owner::Release { name, target_namespace, origin } => {
+                let query = |freshness| Query::Release {
+                    name: name.clone(),
+                    target_namespace: target_namespace.clone(),
+                    origin: origin.clone(),
+                    freshness,
+                };
+                self.of_release(marks, query(freshness))
+            }
+            Owner::Profile { kind, name } => {
+                trusted(marks)?;
+                Ok(self.lost_by_account(marks).map(|fields| Disturbance {
+                    owner: format!("the Sveltos {kind} {name}"),
+                    declarer: "the profile",
+                    release: None,
+                    fields,
+                    in_flight: false,
+                }))
+            }
+        }
+    }
+
+    /// What an object of a release loses by the request.
+    fn of_release(&self, marks: &Marks, query: Query) -> Result<Option<Disturbance>, Need> {
+        let Some(Located { storage, namespace, history }) = self.located(query.clone())? else {
+            return Ok(None);
+        };
+        let standing = standing(history, self.facts.actor.name, self.policy, self.now);
+        let (entry, in_flight) = match standing {
+            Standing::Gone | Standing::Holder => return Ok(None),
+            Standing::Foreign(entry) => (entry, true),
+            Standing::AtRest(entry) => (entry, false),
+            Standing::Unknown(entry) => (entry, true),
+        };
+        let unknown = matches!(standing, Standing::Unknown(_));
+        if self.is_taken_over(&query)? {
+            return Ok(None);
+        }
+        trusted(marks)?;
+        let Some(declaring) = declaring(history) else {
+            return Ok(None);
+        };
+        let record = RecordRef {
+            storage: *storage,
+            namespace: namespace.clone(),
+            name: declaring.name.clone(),
+            uid: declaring.uid.clone(),
+            resource_version: declaring.resource_version.clone(),
+        };
+        let Query::Release { name, target_namespace, .. } = query else {
+            return Ok(None);
+        };
+        let Some(fields) = self.lost(marks, record, target_namespace)? else {
+            return Ok(None);
+        };
+        if unknown {
+            let status = entry.status;
+            return Err(Need::Unavailable(format!("its release is {status}, and who holds it is not known")));
+        }
+        Ok(Some(Disturbance {
+            owner: format!("release {namespace}/{name} ({})", self.state(entry)),
+            declarer: "the chart",
+            release: Some(name),
+            fields,
+            in_flight,
+        }))
+    }
+
+    /// Whether the request hands the object over to another release, in the course of that one's own operation:
+    /// `helm --take-ownership`.
+    fn is_taken_over(&self, asked: &Query) -> Result<bool, Need> {
+        let ObjectChange::Edited { marks, marks_after: Some(after), .. } = &self.write.change else {
+            return Ok(false);
+        };
+        let (Owner::Release { name, target_namespace, origin }, Query::Release { freshness, .. }) =
+            (&after.owner, asked)
+        else {
+            return Ok(false);
+        };
+        if after.owner == marks.owner || after.contradiction.is_some() {
+            return Ok(false);
+        }
+        let located = self.located(Query::Release {
+            name: name.clone(),
+            target_namespace: target_namespace.clone(),
+            origin: origin.clone(),
+            freshness: *freshness,
+        })?;
+        Ok(located.is_some_and(|located| {
+            standing(&located.history, self.facts.actor.name, self.policy, self.now) == Standing::Holder
+        }))
+    }
+
+    fn marks(&self, freshness: Freshness) -> Result<Option<&Marks>, Need> {
+        match &self.write.change {
+            ObjectChange::Edited { marks, .. } | ObjectChange::Deleted { marks } => Ok(Some(marks)),
+            ObjectChange::Scaled { resource, .. } => {
+                let Some(scalable) = self.scalable() else {
+                    return Ok(None);
+                };
+                let version = self.write.api_version.rsplit('/').next().unwrap_or_default();
+                let object = ScaledRef {
+                    group: self.write.group().to_owned(),
+                    version: version.to_owned(),
+                    resource: (*resource).to_owned(),
+                    kind: scalable.kind.clone(),
+                    namespace: self.write.namespace.clone(),
+                    name: self.write.name.clone(),
+                };
+                match known(self.evidence, Query::Parent { object, freshness })? {
+                    Some(Knowledge::Parent(marks)) => Ok(Some(marks)),
+                    _ => Ok(None),
+                }
+            }
+        }
+    }
+
+    pub(super) fn scalable(&self) -> Option<&'a Scalable> {
+        let ObjectChange::Scaled { resource, .. } = &self.write.change else {
+            return None;
+        };
+        let group = self.write.group();
+        self.policy.scalable.iter().find(|known| known.group == group && known.resource == *resource)
+    }
+
+    fn located(&self, query: Query) -> Result<Option<&'a Located>, Need> {
+        match known(self.evidence, query)? {
+            Some(Knowledge::Release(located)) => Ok(Some(located)),
+            _ => Ok(None),
+        }
+    }
+
+    /// `revision 7, deployed`, or who holds it for how long.
+    fn state(&self, entry: &Entry) -> String {
+        if entry.status.is_in_flight() {
+            return wording::state(entry.status, entry.revision, entry.stamps.holder(), entry.started(), self.now);
+        }
+        format!("revision {}, {}", entry.revision, entry.status)
+    }
+}
+
+/// Contradictory marks lead nowhere for certain.
+fn trusted(marks: &Marks) -> Result<(), Need> {
+    match marks.contradiction {
+        None => Ok(()),
+        Some(mark) => Err(Need::Unavailable(format!("its {mark} is missing or says otherwise than its other marks"))),
+    }
+}

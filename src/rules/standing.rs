@@ -1,0 +1,113 @@
+//! How somebody stands to a release: whether the release is at rest, or in flight in their hands or in another's.
+
+use jiff::Timestamp;
+
+use crate::policy::Policy;
+use crate::release::{Entry, History, Status};
+
+/// How an actor stands to a release.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Standing<'h> {
+    /// There is no such release, or it is uninstalled: what bears its marks was kept, and belongs to nobody.
+    Gone,
+    /// The actor's own operation is in flight, or has just failed: a cancelled one ends what it has begun.
+    Holder,
+    /// Another's operation is in flight on this record.
+    Foreign(&'h Entry),
+    /// An operation is in flight on this record, and its stamp was lost.
+    Unknown(&'h Entry),
+    /// No operation is in flight, or one is stuck; this is the newest record.
+    AtRest(&'h Entry),
+}
+
+/// How an actor stands to the release with these records.
+pub(super) fn standing<'h>(history: &'h History, actor: &str, policy: &Policy, now: Timestamp) -> Standing<'h> {
+    let Some(newest) = history.newest().filter(|newest| newest.status != Status::Uninstalled) else {
+        return Standing::Gone;
+    };
+    let holds = newest.stamps.holder() == Some(actor);
+    if newest.status.is_in_flight() {
+        let started = newest.started();
+        let stale = started.is_some_and(|started| now.duration_since(started) >= policy.recovery.stale_after);
+        return match newest.stamps.holder() {
+            _ if holds => Standing::Holder,
+            _ if stale => Standing::AtRest(newest),
+            Some(_) => Standing::Foreign(newest),
+            None => Standing::Unknown(newest),
+        };
+    }
+    let recent = |failed: Timestamp| now.duration_since(failed) <= policy.grace_after_failure;
+    if holds && newest.status == Status::Failed && newest.written.or(newest.created).is_some_and(recent) {
+        return Standing::Holder;
+    }
+    Standing::AtRest(newest)
+}
+
+/// The record whose manifest says what the release declares: the one in flight, the deployed one, or the newest there is.
+pub(super) fn declaring(history: &History) -> Option<&Entry> {
+    let newest = history.newest();
+    newest.filter(|newest| newest.status.is_in_flight()).or(history.newest_deployed()).or(newest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::release::stamps::HOLDER;
+    use crate::release::{Revision, Stamps};
+
+    const NOW: &str = "2026-11-21T10:00:00Z";
+
+    fn entry(revision: u64, status: Status, holder: &str, seconds_ago: i64) -> Entry {
+        let now: Timestamp = NOW.parse().unwrap();
+        let mut stamps = Stamps::default();
+        if !holder.is_empty() {
+            stamps.set(HOLDER, holder.to_owned());
+        }
+        let at = now.checked_sub(jiff::SignedDuration::from_secs(seconds_ago)).unwrap();
+        Entry {
+            name: format!("sh.helm.release.v1.web.v{revision}"),
+            uid: String::new(),
+            resource_version: String::new(),
+            revision: Revision(revision),
+            status,
+            created: Some(at),
+            written: Some(at),
+            stamps,
+        }
+    }
+
+    fn told(entries: &[Entry]) -> (&'static str, Option<u64>) {
+        let history = History::new(entries.to_vec());
+        let standing = match standing(&history, "alice", &Policy::shipped().unwrap(), NOW.parse().unwrap()) {
+            Standing::Gone => "gone",
+            Standing::Holder => "holder",
+            Standing::Foreign(_) => "foreign",
+            Standing::Unknown(_) => "unknown",
+            Standing::AtRest(_) => "at rest",
+        };
+        (standing, declaring(&history).map(|entry| entry.revision.0))
+    }
+
+    #[test]
+    fn who_may_write_and_which_record_declares() {
+        use Status::{Deployed, Failed, PendingUpgrade, Superseded, Uninstalled, Uninstalling};
+        let deployed = || entry(1, Deployed, "alice", 9_000);
+        for (entries, wanted) in [
+            (vec![], ("gone", None)),
+            (vec![entry(2, Uninstalled, "alice", 5)], ("gone", Some(2))),
+            (vec![deployed()], ("at rest", Some(1))),
+            (vec![deployed(), entry(2, PendingUpgrade, "alice", 5)], ("holder", Some(2))),
+            (vec![deployed(), entry(2, PendingUpgrade, "alice", 5_000)], ("holder", Some(2))),
+            (vec![deployed(), entry(2, PendingUpgrade, "bob", 5)], ("foreign", Some(2))),
+            (vec![deployed(), entry(2, PendingUpgrade, "bob", 5_000)], ("at rest", Some(2))),
+            (vec![deployed(), entry(2, PendingUpgrade, "", 5)], ("unknown", Some(2))),
+            (vec![entry(1, Uninstalling, "bob", 5)], ("foreign", Some(1))),
+            (vec![deployed(), entry(2, Failed, "alice", 59)], ("holder", Some(1))),
+            (vec![deployed(), entry(2, Failed, "alice", 61)], ("at rest", Some(1))),
+            (vec![deployed(), entry(2, Failed, "bob", 5)], ("at rest", Some(1))),
+            (vec![entry(1, Superseded, "alice", 5), entry(2, Failed, "", 5)], ("at rest", Some(2))),
+        ] {
+            assert_eq!(told(&entries), wanted, "{entries:?}");
+        }
+    }
+}
