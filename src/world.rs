@@ -1,15 +1,23 @@
 //! What the cluster knows: the questions that rules ask, and who answers them.
 
 mod body;
+mod caches;
 pub mod cluster;
+mod documents;
+mod index;
 mod learn;
+mod locate;
+mod manifests;
 pub mod memory;
+mod parents;
 mod query;
 mod read;
+mod watch;
 
 use std::pin::Pin;
 
-pub use query::{Answer, Evidence, Knowledge, Query, Workload};
+pub use caches::Watches;
+pub use query::{Answer, Evidence, Freshness, Knowledge, Located, Query, RecordRef, ScaledRef, Workload};
 
 /// The ConfigMap in which nelm and werf keep their leases.
 const LEASES: &str = "werf-synchronization";

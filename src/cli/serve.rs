@@ -34,6 +34,10 @@ const MEMORY_BYTES: usize = 64 << 20;
 /// Longer than a review may take, so that the review's own deadline is what ends a read.
 const API_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// An API server tells a quiet watch once a minute how far it is, so one that says nothing for longer has lost its
+/// connection, and what it keeps grows old.
+const WATCH_SILENCE: Duration = Duration::from_secs(150);
+
 const ADMISSION_PORT: u16 = 8443;
 const ADMIN_PORT: u16 = 8081;
 
@@ -74,17 +78,20 @@ async fn serve(arguments: &Arguments, policy: Policy) -> anyhow::Result<Finding>
     let decodes = Arc::new(Budget::new(DECODE_BYTES));
     let metrics = Arc::new(Metrics::new());
     let reporter = Reporter::new(metrics.clone());
+    let readiness = Readiness::new();
     let cluster = config(arguments.kubeconfig.as_deref()).await?;
     let standalone = cluster.is_none();
-    let webhook = match cluster {
+    // The watches end when this function does.
+    let (webhook, _watches) = match cluster {
         Some(config) => {
-            let client = Client::try_from(config).context("failed to make a client for the cluster")?;
-            let world = Arc::new(Cluster::new(client, decodes.clone()));
-            Webhook::new(Judge::new(policy, world, decodes), reporter)
+            let client = |config| Client::try_from(config).context("failed to make a client for the cluster");
+            let world = Arc::new(Cluster::new(client(for_reviews(config.clone()))?, decodes.clone()));
+            let watches = world.watch(&client(for_watches(config))?, &readiness);
+            (Webhook::new(Judge::new(policy, world, decodes), reporter), Some(watches))
         }
         None => {
             let memory = Arc::new(Memory::new(MEMORY_BYTES));
-            Webhook::standalone(Judge::new(policy, memory.clone(), decodes), reporter, memory)
+            (Webhook::standalone(Judge::new(policy, memory.clone(), decodes), reporter, memory), None)
         }
     };
     let made = dev::ensure(&arguments.certs, Timestamp::now())?;
@@ -102,7 +109,7 @@ async fn serve(arguments: &Arguments, policy: Policy) -> anyhow::Result<Finding>
     if let Some(seconds) = arguments.drain_delay.or(standalone.then_some(0)) {
         limits.drain_delay = Duration::from_secs(seconds);
     }
-    let setup = Setup { certificates: Certificates::new(key), metrics, readiness: Readiness::new(), limits };
+    let setup = Setup { certificates: Certificates::new(key), metrics, readiness, limits };
     announce(&bound, &made.ca_path, standalone)?;
     match server::run(bound, Arc::new(webhook), setup, signals).await {
         Stopped::Drained => tracing::info!("stopped"),
@@ -140,7 +147,7 @@ fn policy(directory: Option<&Path>) -> anyhow::Result<Policy> {
 
 /// How to reach the cluster; `None` when there is none.
 async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<Option<Config>> {
-    let mut config = match kubeconfig {
+    let config = match kubeconfig {
         Some(path) => {
             let read = Kubeconfig::read_from(path);
             let kubeconfig = read.with_context(|| format!("failed to read the kubeconfig {}", path.display()))?;
@@ -152,9 +159,22 @@ async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<Option<Config>> {
         }
         None => return Ok(None),
     };
-    // A retry would outlive the review that it is for; undecided in time is better than decided too late.
-    config.default_retry = false;
-    config.read_timeout = Some(API_TIMEOUT);
-    config.reset_reader_on_write = true;
     Ok(Some(config))
+}
+
+/// A retry would outlive the review that it is for; undecided in time is better than decided too late.
+fn for_reviews(config: Config) -> Config {
+    without_retries(config, API_TIMEOUT)
+}
+
+/// A failed watch starts again as a whole, when it decides to.
+fn for_watches(config: Config) -> Config {
+    without_retries(config, WATCH_SILENCE)
+}
+
+fn without_retries(mut config: Config, read_timeout: Duration) -> Config {
+    config.default_retry = false;
+    config.read_timeout = Some(read_timeout);
+    config.reset_reader_on_write = true;
+    config
 }

@@ -28,6 +28,11 @@ pub(super) fn part(text: &str) -> Result<String, DecodeError> {
     read(text)?.data.chunk.map(std::borrow::Cow::into_owned).ok_or(DecodeError::Missing)
 }
 
+/// What to say of a record that cannot be read.
+pub(super) fn broken(namespace: &str, object: &str, error: &DecodeError) -> String {
+    format!("the record {namespace}/{object} does not decode: {error}")
+}
+
 fn read(text: &str) -> Result<Stored<'_>, DecodeError> {
     serde_json::from_str(text).map_err(|error| DecodeError::Json(error.to_string()))
 }

@@ -1,4 +1,5 @@
-//! The world as a Kubernetes API server tells it: live reads, each bounded by the review's deadline.
+//! The world as a Kubernetes API server tells it: copies that watches keep where those will do, otherwise live reads, each
+//! bounded by the review's deadline.
 
 use std::sync::Arc;
 
@@ -7,18 +8,25 @@ use http::Request;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{Api, ListParams, PartialObjectMeta};
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, PartialObjectMeta};
 use kube::core::{NamespaceResourceScope, ObjectList};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::body::{self, Opened};
-use super::read::{Rollout, entry};
-use super::{Answer, Answering, Knowledge, Query, Workload, World};
+use super::caches::{Caches, Watches};
+use super::documents::{self, Documents};
+use super::locate::{Place, Sought};
+use super::manifests::{self, Manifests, Missing, State};
+use super::read::{self, Rollout, entry};
+use super::{Answer, Answering, Freshness, Knowledge, Located, Query, RecordRef, ScaledRef, Workload, World};
 use crate::budget::Budget;
-use crate::release::manifest::{WorkloadKind, WorkloadRef};
+use crate::managed::Marks;
+use crate::release::manifest::{ObjectRef, WorkloadKind, WorkloadRef};
 use crate::release::record::{DecodeError, Payload};
 use crate::release::{History, Storage};
+use crate::server::Readiness;
 
 /// Reads from an API server.
 ///
@@ -27,6 +35,9 @@ use crate::release::{History, Storage};
 pub struct Cluster {
     client: Client,
     decodes: Arc<Budget>,
+    caches: Caches,
+    manifests: Manifests,
+    documents: Documents,
 }
 
 /// Workloads read at a time, so that the hundreds of a large release fit into the time of a review.
@@ -36,10 +47,20 @@ const WORKLOAD_READS: usize = 16;
 type Failed = String;
 
 impl Cluster {
-    /// A world behind a client; `decodes` bounds the memory of the record bodies that it reads.
+    /// A world behind a client; `decodes` bounds the memory of the record bodies that it reads. Every answer is a live one
+    /// until [`Self::watch`] is called.
     #[must_use]
     pub fn new(client: Client, decodes: Arc<Budget>) -> Self {
-        Self { client, decodes }
+        Self { client, decodes, caches: Caches::new(), manifests: Manifests::new(), documents: Documents::new() }
+    }
+
+    /// Keeps copies of what is asked most, in tasks that end when the watches are dropped. Each adds a gate to `readiness`
+    /// and opens it once it has a whole list.
+    ///
+    /// Watches need a client of their own with a longer read timeout than reviews have: a quiet one hears from the API
+    /// server once a minute.
+    pub fn watch(&self, client: &Client, readiness: &Readiness) -> Watches {
+        self.caches.watch(client, readiness)
     }
 
     async fn look_up(&self, query: &Query) -> Result<Option<Knowledge>, Failed> {
@@ -50,6 +71,16 @@ impl Cluster {
             Query::Body { storage, namespace, object } => {
                 Ok(self.body(*storage, namespace, object).await?.map(Knowledge::Body))
             }
+            Query::Release { name, target_namespace, origin, freshness } => {
+                let sought = Sought { name, target_namespace, origin: origin.as_deref() };
+                Ok(self.release(sought, *freshness).await?.map(Knowledge::Release))
+            }
+            Query::Document { record, object } => match self.document(record, object).await {
+                Ok(found) => Ok(Some(Knowledge::Document(found))),
+                Err(Missing::Absent) => Ok(None),
+                Err(Missing::Failed(why)) => Err(why),
+            },
+            Query::Parent { object, freshness } => Ok(self.parent(object, *freshness).await?.map(Knowledge::Parent)),
             Query::Workloads(named) => {
                 let reads: Vec<_> = named.iter().map(|reference| self.workload(reference)).collect();
                 let found: Vec<_> = stream::iter(reads).buffered(WORKLOAD_READS).try_collect().await?;
@@ -90,13 +121,126 @@ impl Cluster {
         Ok(History::new(metadata.iter().filter_map(entry).collect()))
     }
 
+    /// The records of a release that an object names.
+    async fn release(&self, sought: Sought<'_>, freshness: Freshness) -> Result<Option<Located>, Failed> {
+        let (known, complete) = self.caches.locate(sought);
+        if complete && freshness == Freshness::Cached {
+            return Ok(known);
+        }
+        if let Some(Located { storage, namespace, .. }) = known {
+            let places = self.places(storage.kind(), &namespace, sought.name).await?;
+            let place = places.into_iter().filter(|place| place.storage == storage);
+            if let Some(located) = sought.choose(place) {
+                return Ok(Some(located));
+            }
+            // The copy lags: the release has moved, or is gone.
+        }
+        for kind in [Storage::Secret.kind(), Storage::ConfigMap.kind()] {
+            let mut places = Vec::new();
+            for namespace in sought.namespaces() {
+                places.extend(self.places(kind, namespace, sought.name).await?);
+            }
+            if let Some(located) = sought.choose(places) {
+                return Ok(Some(located));
+            }
+        }
+        if complete {
+            return Ok(None);
+        }
+        // A stamp may lead to any namespace, and only the index finds it.
+        Err(format!("whether another namespace has records of release {} is not known at the moment", sought.name))
+    }
+
+    /// The records of a name in the objects of a kind in one namespace, by storage: one LIST, metadata only.
+    async fn places(&self, kind: &str, namespace: &str, release: &str) -> Result<Vec<Place>, Failed> {
+        let selector = format!("{},name={}", read::RECORDS, checked(release)?);
+        let selector = ListParams::default().labels(&selector);
+        let metadata = match kind {
+            "ConfigMap" => self.list::<ConfigMap>(namespace, &selector).await?,
+            _ => self.list::<Secret>(namespace, &selector).await?,
+        };
+        let mut places: Vec<Place> = Vec::new();
+        for (storage, _, entry) in metadata.iter().filter_map(|metadata| read::record(kind, metadata)) {
+            match places.iter_mut().find(|place| place.storage == storage) {
+                Some(place) => place.entries.push(entry),
+                None => places.push(Place { storage, namespace: namespace.to_owned(), entries: vec![entry] }),
+            }
+        }
+        Ok(places)
+    }
+
+    /// The marks of a scaled object.
+    async fn parent(&self, object: &ScaledRef, freshness: Freshness) -> Result<Option<Marks>, Failed> {
+        if freshness == Freshness::Cached
+            && let Some(marks) = self.caches.marks(object)
+        {
+            return Ok(marks);
+        }
+        let ScaledRef { group, version, resource, kind, namespace, name } = object;
+        let group = if group.is_empty() { "" } else { checked(group)? };
+        let kind = GroupVersionKind::gvk(group, checked(version)?, kind);
+        let resource = ApiResource::from_gvk_with_plural(&kind, checked(resource)?);
+        let client = self.client.clone();
+        let api: Api<DynamicObject> = match namespace.as_str() {
+            "" => Api::all_with(client, &resource),
+            namespace => Api::namespaced_with(client, checked(namespace)?, &resource),
+        };
+        let found = api.get_metadata_opt(checked(name)?).await.map_err(failed)?;
+        Ok(found.and_then(|object| read::marks(&object.metadata)))
+    }
+
+    /// The document of an object in the manifest of one state of a record, or, where the state is unknown, of the record
+    /// as it is now.
+    async fn document(&self, record: &RecordRef, object: &ObjectRef) -> Result<Option<Arc<Value>>, Missing> {
+        let state = State::new(&record.uid, &record.resource_version);
+        if let Some(found) = state.as_ref().and_then(|state| self.documents.get(state, object)) {
+            return Ok(found);
+        }
+        let load = self.load_manifest(record.storage, &record.namespace, &record.name, state.as_ref());
+        let manifest = match &state {
+            Some(state) => self.manifests.get_or_load(state, load).await?,
+            None => load.await?,
+        };
+        let found = documents::read(&manifest, object).map_err(Missing::Failed)?;
+        if let Some(state) = state {
+            self.documents.keep(state, object, found.clone());
+        }
+        Ok(found)
+    }
+
+    async fn load_manifest(
+        &self,
+        storage: Storage,
+        namespace: &str,
+        object: &str,
+        state: Option<&State>,
+    ) -> Result<Arc<str>, Missing> {
+        let text = self.text(storage, namespace, object).await.map_err(Missing::Failed)?.ok_or(Missing::Absent)?;
+        if state.is_some_and(|state| !state.is_that_of(&text)) {
+            return Err(Missing::Failed(manifests::changed(namespace, object)));
+        }
+        let payload = self.payload(storage, namespace, object, &text).await.map_err(Missing::Failed)?;
+        drop(text);
+        let granted = self.decodes.grant(payload.inflated_size()).await;
+        let manifest = payload.inflate().and_then(|body| manifests::manifest(&body));
+        drop(granted);
+        manifest.map_err(|error| Missing::Failed(body::broken(namespace, object, &error)))
+    }
+
     async fn body(&self, storage: Storage, namespace: &str, object: &str) -> Result<Option<Vec<u8>>, Failed> {
         let Some(text) = self.text(storage, namespace, object).await? else {
             return Ok(None);
         };
-        let broken = |error: DecodeError| format!("the record {namespace}/{object} does not decode: {error}");
-        let payload = match body::open(storage, &text).map_err(broken)? {
-            Opened::Whole(payload) => payload,
+        let payload = self.payload(storage, namespace, object, &text).await?;
+        let _granted = self.decodes.grant(payload.inflated_size()).await;
+        payload.inflate().map(Some).map_err(|error| body::broken(namespace, object, &error))
+    }
+
+    /// The payload in the JSON text of the object of a record, with the further parts that OLM may have cut it into.
+    async fn payload(&self, storage: Storage, namespace: &str, object: &str, text: &str) -> Result<Payload, Failed> {
+        let broken = |error: DecodeError| body::broken(namespace, object, &error);
+        match body::open(storage, text).map_err(broken)? {
+            Opened::Whole(payload) => Ok(payload),
             Opened::Parts { first, others } => {
                 let mut parts = vec![first];
                 for other in &others {
@@ -104,11 +248,9 @@ impl Cluster {
                     let text = text.ok_or_else(|| format!("the part {namespace}/{other} of a record is missing"))?;
                     parts.push(body::part(&text).map_err(broken)?);
                 }
-                Payload::join(parts.iter().map(String::as_str)).map_err(broken)?
+                Payload::join(parts.iter().map(String::as_str)).map_err(broken)
             }
-        };
-        let _granted = self.decodes.grant(payload.inflated_size()).await;
-        payload.inflate().map(Some).map_err(broken)
+        }
     }
 
     /// The JSON text of the object of a record; `None` when there is no such object.
@@ -174,14 +316,4 @@ fn failed(error: kube::Error) -> Failed {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::checked;
-
-    #[test]
-    fn a_name_cannot_leave_its_path_or_selector() {
-        assert!(checked("sh.helm.release.v1.a.v1").is_ok());
-        for bad in ["", "..%2f", "a/b", "a,owner=x", "a?b", "A", &"a".repeat(254)] {
-            assert!(checked(bad).is_err(), "{bad}");
-        }
-    }
-}
+mod tests;

@@ -6,13 +6,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use memchr::memmem;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::body::{self, Opened};
-use super::read::{Rollout, entry};
-use super::{Answer, Answering, Knowledge, Query, Workload, World};
-use crate::release::manifest::{WorkloadKind, WorkloadRef};
+use super::documents;
+use super::locate::{Place, Sought};
+use super::manifests::{self, State};
+use super::read::{self, Rollout, entry};
+use super::{Answer, Answering, Knowledge, Located, Query, RecordRef, ScaledRef, Workload, World};
+use crate::managed::Marks;
+use crate::release::manifest::{ObjectRef, WorkloadKind, WorkloadRef};
 use crate::release::record::{DecodeError, Payload};
 use crate::release::{History, Storage};
 
@@ -95,6 +100,12 @@ impl Memory {
                 Answer::Known(Knowledge::History(self.history(*storage, namespace, release)))
             }
             Query::Body { storage, namespace, object } => self.body(*storage, namespace, object),
+            Query::Release { name, target_namespace, origin, .. } => {
+                let sought = Sought { name, target_namespace, origin: origin.as_deref() };
+                known(self.release(sought).map(Knowledge::Release))
+            }
+            Query::Document { record, object } => self.document(record, object),
+            Query::Parent { object, .. } => known(self.parent(object).map(Knowledge::Parent)),
             Query::Workloads(named) => {
                 Answer::Known(Knowledge::Workloads(named.iter().map(|reference| self.workload(reference)).collect()))
             }
@@ -134,6 +145,50 @@ impl Memory {
         History::new(entries.collect())
     }
 
+    fn release(&self, sought: Sought<'_>) -> Option<Located> {
+        let objects = self.lock();
+        // Most objects have nothing to do with the release, and a search costs a fraction of parsing.
+        let name = memmem::Finder::new(sought.name);
+        let kinds = [Storage::Secret.kind(), Storage::ConfigMap.kind()];
+        let may_be_records = objects.by_key.iter().filter(|(key, text)| {
+            key.group.is_empty() && kinds.contains(&key.kind.as_str()) && name.find(text.as_bytes()).is_some()
+        });
+        let mut places: HashMap<(Storage, &str), Place> = HashMap::new();
+        for (key, text) in may_be_records {
+            let Ok(MetadataOnly { metadata }) = serde_json::from_str(text) else { continue };
+            let Some((storage, release, entry)) = read::record(&key.kind, &metadata) else { continue };
+            if release == sought.name {
+                let namespace = key.namespace.as_str();
+                let place = places.entry((storage, namespace));
+                let place =
+                    place.or_insert_with(|| Place { storage, namespace: namespace.to_owned(), entries: Vec::new() });
+                place.entries.push(entry);
+            }
+        }
+        sought.choose(places.into_values())
+    }
+
+    fn document(&self, record: &RecordRef, object: &ObjectRef) -> Answer {
+        let RecordRef { storage, namespace, name, uid, resource_version } = record;
+        let text = self.get(&Key::new("", storage.kind(), namespace, name));
+        let state = State::new(uid, resource_version);
+        if state.is_some_and(|state| text.is_some_and(|text| !state.is_that_of(&text))) {
+            return Answer::Unavailable(manifests::changed(namespace, name));
+        }
+        let body = match self.body(*storage, namespace, name) {
+            Answer::Known(Knowledge::Body(body)) => body,
+            answer => return answer,
+        };
+        let manifest = manifests::manifest(&body).map_err(|error| body::broken(namespace, name, &error));
+        let found = manifest.and_then(|manifest| documents::read(&manifest, object));
+        found.map_or_else(Answer::Unavailable, |found| Answer::Known(Knowledge::Document(found)))
+    }
+
+    fn parent(&self, object: &ScaledRef) -> Option<Marks> {
+        let found: MetadataOnly = self.read(&Key::new(&object.group, &object.kind, &object.namespace, &object.name))?;
+        read::marks(&found.metadata)
+    }
+
     fn body(&self, storage: Storage, namespace: &str, object: &str) -> Answer {
         let secret = |name: &str| self.get(&Key::new("", storage.kind(), namespace, name));
         let Some(text) = secret(object) else {
@@ -149,7 +204,7 @@ impl Memory {
         });
         match payload.and_then(Payload::inflate) {
             Ok(json) => Answer::Known(Knowledge::Body(json)),
-            Err(error) => Answer::Unavailable(format!("the record {namespace}/{object} does not decode: {error}")),
+            Err(error) => Answer::Unavailable(body::broken(namespace, object, &error)),
         }
     }
 
@@ -179,4 +234,125 @@ impl World for Memory {
 
 fn known(knowledge: Option<Knowledge>) -> Answer {
     knowledge.map_or(Answer::Absent, Answer::Known)
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    use serde_json::json;
+
+    use super::*;
+    use crate::managed::Owner;
+    use crate::world::Freshness;
+
+    /// Puts a record in: of Helm in Secrets, or of OLM.
+    fn put_record(memory: &Memory, storage: Storage, namespace: &str, revision: u64, target_namespace: Option<&str>) {
+        let body = json!({
+            "name": "web", "version": revision, "namespace": "shop", "info": {"status": "deployed"},
+            "manifest": format!("apiVersion: v1\nkind: A\nmetadata:\n  name: a\nrevision: {revision}\n"),
+        });
+        let encoded = STANDARD.encode(body.to_string());
+        let data = match storage {
+            Storage::Secret => json!({"release": STANDARD.encode(encoded)}),
+            Storage::ConfigMap => json!({"release": encoded}),
+            Storage::OlmIndex => json!({"chunk": encoded}),
+        };
+        let name = format!("sh.helm.release.v1.web.v{revision}");
+        let object = json!({
+            "metadata": {
+                "name": name, "namespace": namespace, "uid": "u", "resourceVersion": "7",
+                "labels": {
+                    "owner": storage.owner(), "type": "index", "name": "web", "version": revision.to_string(),
+                    "status": "deployed",
+                },
+                "annotations": target_namespace.map(|target| json!({"interlock.dev/target-namespace": target})),
+            },
+            "data": data,
+        });
+        memory.put(Key::new("", storage.kind(), namespace, &name), object.to_string());
+    }
+
+    fn located(memory: &Memory, origin: Option<&str>) -> Option<(Storage, String, u64)> {
+        let query = Query::Release {
+            name: "web".to_owned(),
+            target_namespace: "shop".to_owned(),
+            origin: origin.map(str::to_owned),
+            freshness: Freshness::Live,
+        };
+        match memory.look_up(&query) {
+            Answer::Known(Knowledge::Release(Located { storage, namespace, history })) => {
+                Some((storage, namespace, history.newest()?.revision.0))
+            }
+            answer => {
+                assert_eq!(answer, Answer::Absent);
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn a_release_is_located_in_every_storage_by_the_same_order_of_trust() {
+        let memory = Memory::new(1 << 20);
+        assert_eq!(located(&memory, None), None);
+        put_record(&memory, Storage::ConfigMap, "shop", 1, None);
+        assert_eq!(located(&memory, Some("flux")), Some((Storage::ConfigMap, "shop".to_owned(), 1)));
+        put_record(&memory, Storage::Secret, "flux", 2, None);
+        assert_eq!(located(&memory, Some("flux")), Some((Storage::Secret, "flux".to_owned(), 2)));
+        assert_eq!(located(&memory, None), Some((Storage::ConfigMap, "shop".to_owned(), 1)));
+        put_record(&memory, Storage::OlmIndex, "olm", 3, Some("shop"));
+        assert_eq!(located(&memory, Some("flux")), Some((Storage::OlmIndex, "olm".to_owned(), 3)));
+    }
+
+    #[test]
+    fn the_document_is_that_of_the_state_that_was_asked_for() {
+        let memory = Memory::new(1 << 20);
+        put_record(&memory, Storage::Secret, "shop", 3, None);
+        let ask = |name: &str, resource_version: &str| {
+            let [kind, group, namespace] = ["A", "", "shop"].map(str::to_owned);
+            let object = ObjectRef {
+                kind,
+                group,
+                name: "a".to_owned(),
+                namespace: namespace.clone(),
+                default_namespace: namespace.clone(),
+            };
+            let record = RecordRef {
+                storage: Storage::Secret,
+                namespace,
+                name: name.to_owned(),
+                uid: "u".to_owned(),
+                resource_version: resource_version.to_owned(),
+            };
+            memory.look_up(&Query::Document { record, object })
+        };
+        let document = json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}, "revision": 3});
+        let known = Answer::Known(Knowledge::Document(Some(document.into())));
+        assert_eq!(ask("sh.helm.release.v1.web.v3", "7"), known);
+        assert_eq!(ask("sh.helm.release.v1.web.v3", ""), known);
+        assert_eq!(ask("sh.helm.release.v1.web.v4", "7"), Answer::Absent);
+        assert!(matches!(ask("sh.helm.release.v1.web.v3", "8"), Answer::Unavailable(_)));
+    }
+
+    #[test]
+    fn the_marks_of_a_scaled_object_are_those_of_the_stored_one() {
+        let memory = Memory::new(1 << 20);
+        let object = ScaledRef {
+            group: "apps".to_owned(),
+            version: "v1".to_owned(),
+            resource: "deployments".to_owned(),
+            kind: "Deployment".to_owned(),
+            namespace: "shop".to_owned(),
+            name: "web".to_owned(),
+        };
+        let query = Query::Parent { object, freshness: Freshness::Cached };
+        assert_eq!(memory.look_up(&query), Answer::Absent);
+        let deployment = json!({"metadata": {
+            "name": "web", "labels": {"app.kubernetes.io/managed-by": "Helm"},
+            "annotations": {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"},
+        }});
+        memory.put(Key::new("apps", "Deployment", "shop", "web"), deployment.to_string());
+        let Answer::Known(Knowledge::Parent(marks)) = memory.look_up(&query) else { panic!("expected marks") };
+        assert!(matches!(marks.owner, Owner::Release { name, .. } if name == "web"));
+    }
 }

@@ -2,9 +2,22 @@
 //! never on who answers.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::release::manifest::WorkloadRef;
+use serde_json::Value;
+
+use crate::managed::Marks;
+use crate::release::manifest::{ObjectRef, WorkloadRef};
 use crate::release::{History, Storage};
+
+/// How old an answer may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Freshness {
+    /// A copy that lags behind will do: it may say that a request is fine, never that it is not.
+    Cached,
+    /// As the API server has it now.
+    Live,
+}
 
 /// Everything that a rule can ask.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -27,6 +40,31 @@ pub enum Query {
         /// The object's name.
         object: String,
     },
+    /// The release that an object names as its own: where its records are, and what they say by their metadata.
+    Release {
+        /// The name of the release.
+        name: String,
+        /// The namespace that its objects go to, which need not be that of its records.
+        target_namespace: String,
+        /// The namespace of the HelmRelease that the object's labels name, where Flux put some.
+        origin: Option<String>,
+        /// How old the answer may be.
+        freshness: Freshness,
+    },
+    /// What the manifest of one state of a record says of an object. Neither ever changes.
+    Document {
+        /// The record.
+        record: RecordRef,
+        /// The object.
+        object: ObjectRef,
+    },
+    /// The marks of an object that is scaled, which its Scale does not carry.
+    Parent {
+        /// The object.
+        object: ScaledRef,
+        /// How old the answer may be.
+        freshness: Freshness,
+    },
     /// The state of some workloads, all at once: a release may have hundreds.
     Workloads(Vec<WorkloadRef>),
     /// The ConfigMap in which nelm and werf keep their leases.
@@ -39,6 +77,49 @@ pub enum Query {
         /// Its name.
         name: String,
     },
+}
+
+/// One state of a record.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RecordRef {
+    /// How it is stored.
+    pub storage: Storage,
+    /// The namespace of the record.
+    pub namespace: String,
+    /// The object's name.
+    pub name: String,
+    /// The object's uid.
+    pub uid: String,
+    /// The object's resourceVersion.
+    pub resource_version: String,
+}
+
+/// An object with a scale subresource, as a request on that names it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ScaledRef {
+    /// Empty for the core group.
+    pub group: String,
+    /// For example `v1`.
+    pub version: String,
+    /// For example `deployments`.
+    pub resource: String,
+    /// For example `Deployment`.
+    pub kind: String,
+    /// The object's namespace.
+    pub namespace: String,
+    /// The object's name.
+    pub name: String,
+}
+
+/// The records of a release, found from one of its objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Located {
+    /// How they are stored.
+    pub storage: Storage,
+    /// The namespace of the records.
+    pub namespace: String,
+    /// What they say by their metadata. A cached answer leaves out superseded ones.
+    pub history: History,
 }
 
 /// How the rollout of a workload stands.
@@ -63,6 +144,12 @@ pub enum Knowledge {
     History(History),
     /// Of a record: the JSON of its body.
     Body(Vec<u8>),
+    /// Of a release that an object names.
+    Release(Located),
+    /// Of a manifest: the document of an object, `None` where it has none.
+    Document(Option<Arc<Value>>),
+    /// Of a scaled object: its marks, if it has any.
+    Parent(Marks),
     /// Of workloads, in the order of the query; `None` where there is no such one.
     Workloads(Vec<Option<Workload>>),
     /// Of a ConfigMap with leases: its annotations.
@@ -96,6 +183,16 @@ impl Evidence {
     #[must_use]
     pub fn get(&self, query: &Query) -> Option<&Answer> {
         self.0.iter().find(|(asked, _)| asked == query).map(|(_, answer)| answer)
+    }
+
+    /// Whether the API server itself was asked for what a cache may know.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        let live = |query: &Query| match query {
+            Query::Release { freshness, .. } | Query::Parent { freshness, .. } => *freshness == Freshness::Live,
+            _ => false,
+        };
+        self.0.iter().any(|(query, _)| live(query))
     }
 
     /// How many questions were asked.

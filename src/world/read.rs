@@ -6,7 +6,32 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::Workload;
-use crate::release::{Entry, Stamps};
+use crate::managed::Marks;
+use crate::release::{Entry, Stamps, Storage};
+
+/// The labels by which clients list records, of every release and storage.
+pub(super) const RECORDS: &str = "owner in (helm,operator-controller)";
+
+/// A record by the metadata of its object, a `Secret` or `ConfigMap`: how it is stored, of which release, and what it
+/// says. `None` for what a client of that storage would not list as a record.
+pub(super) fn record<'m>(kind: &str, metadata: &'m ObjectMeta) -> Option<(Storage, &'m str, Entry)> {
+    let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
+    let storage = match (kind, label("owner")?) {
+        ("Secret", "helm") => Storage::Secret,
+        ("ConfigMap", "helm") => Storage::ConfigMap,
+        // The Secrets with the further parts of a record are of another type.
+        ("Secret", "operator-controller") if label("type") == Some("index") => Storage::OlmIndex,
+        _ => return None,
+    };
+    Some((storage, label("name")?, entry(metadata)?))
+}
+
+/// What the labels and annotations of an object say of who manages it.
+pub(super) fn marks(metadata: &ObjectMeta) -> Option<Marks> {
+    let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
+    let annotation = |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).map(String::as_str);
+    Marks::of(label, annotation)
+}
 
 /// A record by its metadata; `None` where the labels are not those of a record, which Helm would not list either.
 pub(super) fn entry(metadata: &ObjectMeta) -> Option<Entry> {
@@ -16,6 +41,7 @@ pub(super) fn entry(metadata: &ObjectMeta) -> Option<Entry> {
     Some(Entry {
         name: metadata.name.clone()?,
         uid: metadata.uid.clone().unwrap_or_default(),
+        resource_version: metadata.resource_version.clone().unwrap_or_default(),
         revision: label("version")?.parse().ok()?,
         status: label("status")?.parse().ok()?,
         created: metadata.creation_timestamp.as_ref().map(|time| time.0),

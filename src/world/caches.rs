@@ -1,0 +1,138 @@
+//! What is watched: release records, and whatever can be scaled and is managed.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::core::v1::{ConfigMap, ReplicationController, Secret};
+use kube::api::{Api, PartialObjectMeta};
+use kube::{Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio::task::JoinSet;
+
+use super::index::Index;
+use super::locate::Sought;
+use super::parents::Parents;
+use super::watch::{Feed, Mirror, follow};
+use super::{Located, ScaledRef, read};
+use crate::managed::Marks;
+use crate::server::Readiness;
+
+/// The labels of objects that a Helm release manages.
+const OF_RELEASES: &str = "app.kubernetes.io/managed-by=Helm";
+/// The label of objects that a Sveltos profile manages, whatever its value.
+const OF_PROFILES: &str = "projectsveltos.io/reason";
+
+/// Copies of the cluster's state, metadata only. Empty and of no use until they are watched.
+#[derive(Debug)]
+pub(super) struct Caches {
+    secrets: Arc<Mirror<Index>>,
+    config_maps: Arc<Mirror<Index>>,
+    deployments: Scaled,
+    stateful_sets: Scaled,
+    replica_sets: Scaled,
+    replication_controllers: Scaled,
+}
+
+/// The objects of one kind. One selector cannot say "or", so there are two watches of it.
+#[derive(Debug, Default)]
+struct Scaled {
+    of_releases: Arc<Mirror<Parents>>,
+    of_profiles: Arc<Mirror<Parents>>,
+}
+
+/// The tasks that keep the copies; they end when this is dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct Watches {
+    _tasks: JoinSet<()>,
+}
+
+impl Caches {
+    /// Copies that nobody keeps yet.
+    pub(super) fn new() -> Self {
+        Self {
+            secrets: Arc::new(Mirror::new(Index::new("Secret"))),
+            config_maps: Arc::new(Mirror::new(Index::new("ConfigMap"))),
+            deployments: Scaled::default(),
+            stateful_sets: Scaled::default(),
+            replica_sets: Scaled::default(),
+            replication_controllers: Scaled::default(),
+        }
+    }
+
+    /// Starts to keep the copies. Each watch opens a gate of its own when it has its first whole list.
+    ///
+    /// Needs a client of its own with a longer read timeout than reviews have: a quiet watch hears from the API server once
+    /// a minute.
+    pub(super) fn watch(&self, client: &Client, readiness: &Readiness) -> Watches {
+        let mut tasks = Tasks { client, readiness, running: JoinSet::new() };
+        tasks.start::<Secret, _>(read::RECORDS, &self.secrets, "the records in Secrets");
+        tasks.start::<ConfigMap, _>(read::RECORDS, &self.config_maps, "the records in ConfigMaps");
+        let gates = ["the Deployments of releases", "the Deployments of profiles"];
+        tasks.start_scaled::<Deployment>(&self.deployments, gates);
+        let gates = ["the StatefulSets of releases", "the StatefulSets of profiles"];
+        tasks.start_scaled::<StatefulSet>(&self.stateful_sets, gates);
+        let gates = ["the ReplicaSets of releases", "the ReplicaSets of profiles"];
+        tasks.start_scaled::<ReplicaSet>(&self.replica_sets, gates);
+        let gates = ["the ReplicationControllers of releases", "the ReplicationControllers of profiles"];
+        tasks.start_scaled::<ReplicationController>(&self.replication_controllers, gates);
+        Watches { _tasks: tasks.running }
+    }
+
+    /// The records of a release, as far as is known. The second value is whether all that there is was known.
+    pub(super) fn locate(&self, sought: Sought<'_>) -> (Option<Located>, bool) {
+        let (mut places, secrets) = self.secrets.read(|index| index.places(sought));
+        let (more, config_maps) = self.config_maps.read(|index| index.places(sought));
+        places.extend(more);
+        (sought.choose(places), secrets && config_maps)
+    }
+
+    /// The marks of a scaled object, `Some(None)` where it is known to have none.
+    pub(super) fn marks(&self, object: &ScaledRef) -> Option<Option<Marks>> {
+        let scaled = match (object.group.as_str(), object.resource.as_str()) {
+            ("apps", "deployments") => &self.deployments,
+            ("apps", "statefulsets") => &self.stateful_sets,
+            ("apps", "replicasets") => &self.replica_sets,
+            ("", "replicationcontrollers") => &self.replication_controllers,
+            _ => return None,
+        };
+        let read = |parents: &Parents| parents.marks(&object.namespace, &object.name);
+        let (of_release, in_sync) = scaled.of_releases.read(read);
+        let (of_profile, also_in_sync) = scaled.of_profiles.read(read);
+        // Both are made from all the marks of the object.
+        (in_sync && also_in_sync).then_some(of_release.or(of_profile))
+    }
+}
+
+impl Default for Mirror<Parents> {
+    fn default() -> Self {
+        Self::new(Parents::default())
+    }
+}
+
+/// Watches on their way.
+struct Tasks<'t> {
+    client: &'t Client,
+    readiness: &'t Readiness,
+    running: JoinSet<()>,
+}
+
+impl Tasks<'_> {
+    fn start<K, T>(&mut self, labels: &'static str, mirror: &Arc<Mirror<T>>, gate: &'static str)
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+        T: Feed,
+    {
+        let api: Api<PartialObjectMeta<K>> = Api::all(self.client.clone());
+        self.running.spawn(follow(api, labels, Arc::clone(mirror), self.readiness.gate(gate)));
+    }
+
+    fn start_scaled<K>(&mut self, scaled: &Scaled, [of_releases, of_profiles]: [&'static str; 2])
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    {
+        self.start::<K, _>(OF_RELEASES, &scaled.of_releases, of_releases);
+        self.start::<K, _>(OF_PROFILES, &scaled.of_profiles, of_profiles);
+    }
+}

@@ -1,0 +1,148 @@
+//! Which records are those of the release that an object names: one order of trust, for every world.
+
+use super::Located;
+use crate::release::stamps::TARGET_NAMESPACE;
+use crate::release::{Entry, History, Storage};
+
+/// The release that an object names.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sought<'q> {
+    /// Its name.
+    pub(super) name: &'q str,
+    /// The namespace that its objects go to.
+    pub(super) target_namespace: &'q str,
+    /// The namespace of the HelmRelease behind it, which is that of the records unless Flux was told otherwise.
+    pub(super) origin: Option<&'q str>,
+}
+
+/// The records of one name in one namespace and storage.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// How they are stored.
+    pub(super) storage: Storage,
+    /// The namespace of the records.
+    pub(super) namespace: String,
+    /// The records, in no order.
+    pub(super) entries: Vec<Entry>,
+}
+
+/// Why records are taken for those of a release, the best reason last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Trust {
+    /// They lie in the namespace of its objects, as those of a person's `helm` do.
+    Target,
+    /// They lie where its HelmRelease does.
+    Origin,
+    /// One of them says so, in a stamp that only we write.
+    Stamp,
+}
+
+impl<'q> Sought<'q> {
+    /// The namespaces in which records may lie that no stamp leads to.
+    pub(super) fn namespaces(self) -> impl Iterator<Item = &'q str> {
+        let origin = self.origin.filter(|origin| *origin != self.target_namespace);
+        origin.into_iter().chain([self.target_namespace])
+    }
+
+    /// The best place among those that have records of the sought name. Of equally trusted ones it is the one whose newest
+    /// record was created last: the others are left over from an earlier life of the release.
+    pub(super) fn choose(self, places: impl IntoIterator<Item = Place>) -> Option<Located> {
+        let candidates = places.into_iter().filter_map(|place| {
+            let trust = self.trust(&place)?;
+            let Place { storage, namespace, mut entries } = place;
+            // Records without a stamp are older than Interlock, or lost theirs.
+            entries.retain(|entry| target(entry).is_none_or(|target| target == self.target_namespace));
+            let history = History::new(entries);
+            let created = history.newest()?.created;
+            // The last two only so that the same places always give the same answer.
+            let rank = (trust, created, (storage.kind(), storage.owner()), namespace.clone());
+            Some((rank, Located { storage, namespace, history }))
+        });
+        candidates.max_by(|(one, _), (other, _)| one.cmp(other)).map(|(_, located)| located)
+    }
+
+    fn trust(self, place: &Place) -> Option<Trust> {
+        let stamped = place.entries.iter().any(|entry| target(entry) == Some(self.target_namespace));
+        match place.namespace.as_str() {
+            _ if stamped => Some(Trust::Stamp),
+            namespace if self.origin == Some(namespace) => Some(Trust::Origin),
+            namespace if namespace == self.target_namespace => Some(Trust::Target),
+            _ => None,
+        }
+    }
+}
+
+/// The namespace that a record's release puts its objects into, where the record has that stamp.
+fn target(entry: &Entry) -> Option<&str> {
+    entry.stamps.get(TARGET_NAMESPACE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::release::{Revision, Stamps, Status};
+
+    const SOUGHT: Sought<'static> = Sought { name: "web", target_namespace: "shop", origin: Some("flux") };
+
+    fn record(revision: u64, stamp: Option<&str>, created: i64) -> Entry {
+        Entry {
+            name: format!("sh.helm.release.v1.web.v{revision}"),
+            uid: String::new(),
+            resource_version: String::new(),
+            revision: Revision(revision),
+            status: Status::Deployed,
+            created: jiff::Timestamp::from_second(created).ok(),
+            written: None,
+            stamps: Stamps::of(|key| (key == TARGET_NAMESPACE).then(|| stamp.map(str::to_owned)).flatten()),
+        }
+    }
+
+    fn place(storage: Storage, namespace: &str, entries: Vec<Entry>) -> Place {
+        Place { storage, namespace: namespace.to_owned(), entries }
+    }
+
+    fn chosen(places: Vec<Place>) -> Option<(Storage, String)> {
+        SOUGHT.choose(places).map(|located| (located.storage, located.namespace))
+    }
+
+    #[test]
+    fn a_stamp_is_trusted_more_than_the_origin_and_that_more_than_the_target() {
+        let target = || place(Storage::Secret, "shop", vec![record(9, None, 900)]);
+        let origin = || place(Storage::Secret, "flux", vec![record(8, None, 800)]);
+        let stamped = || place(Storage::OlmIndex, "olm", vec![record(7, Some("shop"), 700)]);
+        let named = |storage, namespace: &str| Some((storage, namespace.to_owned()));
+        assert_eq!(chosen(vec![target()]), named(Storage::Secret, "shop"));
+        assert_eq!(chosen(vec![target(), origin()]), named(Storage::Secret, "flux"));
+        assert_eq!(chosen(vec![stamped(), target(), origin()]), named(Storage::OlmIndex, "olm"));
+    }
+
+    #[test]
+    fn records_of_the_name_that_belong_elsewhere_do_not_count() {
+        assert_eq!(chosen(vec![place(Storage::Secret, "other", vec![record(1, None, 1)])]), None);
+        assert_eq!(chosen(vec![place(Storage::Secret, "shop", vec![record(1, Some("elsewhere"), 1)])]), None);
+        assert_eq!(chosen(vec![place(Storage::Secret, "flux", Vec::new())]), None);
+    }
+
+    #[test]
+    fn records_without_a_stamp_belong_to_the_stamped_ones_beside_them() {
+        let entries = vec![record(1, None, 1), record(2, Some("shop"), 2), record(3, Some("elsewhere"), 3)];
+        let located = SOUGHT.choose([place(Storage::Secret, "flux", entries)]).unwrap();
+        assert_eq!(located.history.newest().unwrap().revision, Revision(2));
+        assert_eq!(located.history.below(Revision(2)).count(), 1);
+    }
+
+    #[test]
+    fn of_equal_places_the_one_in_use_is_taken() {
+        let old = || place(Storage::Secret, "shop", vec![record(40, None, 100)]);
+        let new = || place(Storage::ConfigMap, "shop", vec![record(1, None, 200)]);
+        assert_eq!(chosen(vec![old(), new()]), Some((Storage::ConfigMap, "shop".to_owned())));
+        assert_eq!(chosen(vec![new(), old()]), Some((Storage::ConfigMap, "shop".to_owned())));
+    }
+
+    #[test]
+    fn a_namespace_is_asked_once() {
+        assert_eq!(SOUGHT.namespaces().collect::<Vec<_>>(), ["flux", "shop"]);
+        let same = Sought { origin: Some("shop"), ..SOUGHT };
+        assert_eq!(same.namespaces().collect::<Vec<_>>(), ["shop"]);
+    }
+}

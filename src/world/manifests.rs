@@ -1,0 +1,182 @@
+//! Manifests of records, decoded once for each state of a record and kept in bounded memory.
+
+use std::sync::Arc;
+
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use serde::Deserialize;
+
+use crate::release::{DecodeError, Record};
+
+/// What the kept manifests may take together, in bytes. An ordinary one has some 50 KiB, so these are more releases than
+/// people and controllers edit at a time.
+const LIMIT: u64 = 64 << 20;
+
+/// The number of manifests for which room is set aside. The cache cuts itself into shards of at least 32, and a shard
+/// keeps nothing larger than its share of the limit: at most four are made of 128, of 16 MiB each, and the largest
+/// legitimate manifest has about 5.
+const EXPECTED: usize = 128;
+
+/// What a kept manifest takes besides its text, in bytes: its key and its place in the maps.
+const OVERHEAD: usize = 256;
+
+/// One state of one record, which never changes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct State {
+    /// The object's uid.
+    pub(super) uid: String,
+    /// The object's resourceVersion.
+    pub(super) resource_version: String,
+}
+
+/// Why there is no manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// There is no such object.
+    Absent,
+    /// It could not be learnt, for this reason.
+    Failed(String),
+}
+
+/// The kept manifests, by the state of their record.
+#[derive(Debug)]
+pub(super) struct Manifests(Cache<State, Arc<str>, TextSize>);
+
+#[derive(Debug, Clone)]
+struct TextSize;
+
+impl Weighter<State, Arc<str>> for TextSize {
+    fn weight(&self, _: &State, manifest: &Arc<str>) -> u64 {
+        (manifest.len() + OVERHEAD) as u64
+    }
+}
+
+impl Manifests {
+    /// Room for 64 MiB.
+    pub(super) fn new() -> Self {
+        Self(Cache::with_weighter(EXPECTED, LIMIT, TextSize))
+    }
+
+    /// The manifest of one state of a record, loaded where it is not kept. Whoever asks for a state that is being loaded
+    /// waits for that; where the load is given up, the next one in line takes over. Failures are not kept.
+    ///
+    /// # Errors
+    /// Whatever loading came to.
+    pub(super) async fn get_or_load(
+        &self,
+        state: &State,
+        load: impl Future<Output = Result<Arc<str>, Missing>>,
+    ) -> Result<Arc<str>, Missing> {
+        self.0.get_or_insert_async(state, load).await
+    }
+}
+
+impl State {
+    /// The state by uid and resourceVersion; `None` where either is unknown and nothing can be compared.
+    pub(super) fn new(uid: &str, resource_version: &str) -> Option<Self> {
+        let known = !uid.is_empty() && !resource_version.is_empty();
+        known.then(|| Self { uid: uid.to_owned(), resource_version: resource_version.to_owned() })
+    }
+
+    /// Whether the JSON text of an object is this state of it.
+    pub(super) fn is_that_of(&self, object: &str) -> bool {
+        #[derive(Deserialize)]
+        struct Object {
+            metadata: Version,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Version {
+            uid: String,
+            resource_version: String,
+        }
+        let read = serde_json::from_str::<Object>(object).map(|object| object.metadata);
+        read.is_ok_and(|version| version.uid == self.uid && version.resource_version == self.resource_version)
+    }
+}
+
+/// The manifest in the JSON of a record's body.
+///
+/// # Errors
+/// When the body does not read.
+pub(super) fn manifest(body: &[u8]) -> Result<Arc<str>, DecodeError> {
+    Record::read(body).map(|record| record.manifest().into())
+}
+
+/// What to answer to a question about a state that is no longer that of the record.
+pub(super) fn changed(namespace: &str, object: &str) -> String {
+    format!("the record {namespace}/{object} changed while it was being judged")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn state(version: usize) -> State {
+        State { uid: "u".to_owned(), resource_version: version.to_string() }
+    }
+
+    #[tokio::test]
+    async fn one_load_serves_all_who_ask_at_once_and_later() {
+        let manifests = Manifests::new();
+        let loads = AtomicUsize::new(0);
+        let state = state(1);
+        let ask = || {
+            manifests.get_or_load(&state, async {
+                loads.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+                Ok("kind: A".into())
+            })
+        };
+        let (one, two) = tokio::join!(ask(), ask());
+        assert_eq!((one.as_deref(), two.as_deref()), (Ok("kind: A"), Ok("kind: A")));
+        assert_eq!(ask().await.as_deref(), Ok("kind: A"));
+        assert_eq!(loads.into_inner(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_not_kept_and_an_abandoned_load_is_taken_over() {
+        let manifests = Manifests::new();
+        let state = state(1);
+        let failed = || Missing::Failed("no".to_owned());
+        assert_eq!(manifests.get_or_load(&state, async { Err(failed()) }).await, Err(failed()));
+        let mut abandoned = Box::pin(manifests.get_or_load(&state, std::future::pending()));
+        assert!((&mut abandoned).now_or_never().is_none());
+        let mut next = Box::pin(manifests.get_or_load(&state, async { Ok("kind: A".into()) }));
+        assert!((&mut next).now_or_never().is_none());
+        drop(abandoned);
+        assert_eq!(next.await.as_deref(), Ok("kind: A"));
+    }
+
+    #[tokio::test]
+    async fn the_largest_manifests_fit_and_memory_is_bounded() {
+        let manifests = Manifests::new();
+        assert!(manifests.0.shard_capacity() >= 16 << 20);
+        let manifest: Arc<str> = "x".repeat(5 << 20).into();
+        for version in 0..40 {
+            let load = async { Ok(Arc::clone(&manifest)) };
+            assert!(manifests.get_or_load(&state(version), load).await.is_ok());
+            assert!(manifests.0.weight() <= LIMIT);
+        }
+        // A full cache keeps what is asked for a second time, which is what makes room then.
+        let wanted = state(39);
+        assert!(manifests.get_or_load(&wanted, async { Ok(Arc::clone(&manifest)) }).await.is_ok());
+        assert!(manifests.get_or_load(&wanted, async { Err(Missing::Absent) }).await.is_ok());
+        assert!(manifests.0.weight() <= LIMIT);
+    }
+
+    #[test]
+    fn a_state_is_told_by_uid_and_resource_version() {
+        let object = r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"7"},"data":{}}"#;
+        assert!(state(7).is_that_of(object));
+        assert!(!state(8).is_that_of(object));
+        assert!(!state(7).is_that_of(&object.replace(r#""u""#, r#""other""#)));
+        assert!(!state(7).is_that_of("{}"));
+        assert_eq!(State::new("u", "7"), Some(state(7)));
+        assert_eq!((State::new("", "7"), State::new("u", "")), (None, None));
+    }
+}
