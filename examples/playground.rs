@@ -169,6 +169,11 @@ Interlock logs its decisions to {log}
 
     kubectl label secret sh.helm.release.v1.demo.v2 status=failed --overwrite
 
+4. Scale the release's Deployment by hand, which is refused, since its chart says how many, and restart it, which is not:
+
+    kubectl scale deployment demo --replicas=7
+    kubectl rollout restart deployment demo
+
 Ctrl-C ends everything and leaves nothing behind.
 "#
     )

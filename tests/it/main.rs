@@ -6,6 +6,7 @@ mod fixtures;
 mod hostile;
 mod http;
 mod layering;
+mod manifests;
 mod replay;
 mod reviews;
 mod server;

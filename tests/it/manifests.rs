@@ -1,0 +1,77 @@
+//! The registration: what must be true of every entry, and of those for objects.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+/// The entries of the judging half, anchors resolved.
+fn entries() -> Vec<Value> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base/validating-webhooks.yaml");
+    let configuration: Value = serde_saphyr::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    configuration["webhooks"].as_array().unwrap().clone()
+}
+
+fn entry(name: &str) -> Value {
+    entries().into_iter().find(|entry| entry["name"] == name).unwrap_or_else(|| panic!("there is no entry {name}"))
+}
+
+fn strings(value: &Value) -> Vec<&str> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+#[test]
+fn every_entry_is_narrow_patient_for_three_seconds_and_without_side_effects() {
+    let entries = entries();
+    let elsewhere = &entries[0]["namespaceSelector"];
+    assert!(elsewhere.to_string().contains("kube-node-lease"), "{elsewhere}");
+    for entry in &entries {
+        let name = entry["name"].as_str().unwrap();
+        assert_eq!(entry["timeoutSeconds"], 3, "{name}");
+        assert_eq!(entry["sideEffects"], "NoneOnDryRun", "{name}");
+        assert_eq!(entry["matchPolicy"], "Equivalent", "{name}");
+        assert_eq!(&entry["namespaceSelector"], elsewhere, "{name}");
+        assert_eq!(entry["clientConfig"]["service"]["path"], "/validate", "{name}");
+        assert!(!entry["matchConditions"].as_array().unwrap().is_empty(), "{name}");
+        let fails = entry["failurePolicy"] == "Fail";
+        assert_eq!(fails, name == "create-delete.records.interlock.dev", "{name}");
+        for rule in entry["rules"].as_array().unwrap() {
+            let all =
+                [strings(&rule["apiGroups"]), strings(&rule["apiVersions"]), strings(&rule["resources"])].concat();
+            let never = ["*", "*/*", "leases", "nodes", "events", "events.k8s.io", "coordination.k8s.io"];
+            assert!(!all.iter().any(|item| never.contains(item) || item.ends_with("/status")), "{name}: {all:?}");
+        }
+    }
+    let mut names: Vec<_> = entries.iter().map(|entry| entry["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), entries.len());
+}
+
+#[test]
+fn objects_are_chosen_by_the_marks_of_their_owner() {
+    let (releases, profiles) = (entry("objects.interlock.dev"), entry("sveltos-objects.interlock.dev"));
+    assert_eq!(releases["rules"], profiles["rules"]);
+    for rule in releases["rules"].as_array().unwrap() {
+        assert_eq!(rule["operations"], json!(["UPDATE", "DELETE"]));
+        assert!(strings(&rule["resources"]).iter().all(|resource| !resource.contains('/')), "{rule}");
+    }
+    assert_eq!(releases["objectSelector"], json!({"matchLabels": {"app.kubernetes.io/managed-by": "Helm"}}));
+    for (entry, annotation) in [(&releases, "meta.helm.sh/release-name"), (&profiles, "projectsveltos.io/owner-name")] {
+        let conditions = entry["matchConditions"].as_array().unwrap();
+        assert!(conditions[0]["expression"].as_str().unwrap().contains(annotation));
+        assert_eq!(conditions[1]["name"], "not-cascading-deletion");
+    }
+}
+
+#[test]
+fn scaling_is_chosen_by_nothing_but_who_asks() {
+    let scale = entry("scale.interlock.dev");
+    assert_eq!(scale.get("objectSelector"), None);
+    let resources: Vec<_> =
+        scale["rules"].as_array().unwrap().iter().flat_map(|rule| strings(&rule["resources"])).collect();
+    assert_eq!(
+        resources,
+        ["deployments/scale", "statefulsets/scale", "replicasets/scale", "replicationcontrollers/scale"]
+    );
+}
