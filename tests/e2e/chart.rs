@@ -96,6 +96,14 @@ impl Chart {
         self
     }
 
+    /// Adds a template.
+    #[must_use]
+    #[track_caller]
+    pub(crate) fn template(self, name: &str, content: &str) -> Self {
+        self.write(&format!("templates/{name}.yaml"), content);
+        self
+    }
+
     /// Gives the chart another version, in place.
     #[track_caller]
     pub(crate) fn set_version(&self, version: &str) {
@@ -169,6 +177,8 @@ spec:
 kind: Deployment
 metadata:
   name: {{ .Release.Name | replace "." "-" }}
+  labels:
+    tier: web
 spec:
   replicas: {{ .Values.replicas }}
   selector:

@@ -10,24 +10,36 @@
     reason = "a test fails by a panic, helpers included, and has no public interface"
 )]
 
+mod acts;
 mod assets;
 mod chart;
 mod clients;
+mod decisions;
 mod eventually;
 mod forging;
 mod gate;
 mod namespace;
+mod origins;
 mod plane;
 mod process;
 mod records;
 mod webhook;
 
+mod adoption;
+mod bystanders;
 mod deletion;
+mod drift;
+mod in_transition;
 mod kill;
+mod large_chart;
+mod leftovers;
 mod life;
+mod manual_deletes;
+mod manual_edits;
 mod outage;
 mod playground;
 mod races;
 mod recovery;
+mod scaling;
 mod smoke;
 mod tampering;

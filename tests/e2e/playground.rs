@@ -18,8 +18,8 @@ fn the_playground_can_be_played_with_and_ends_with_its_input() {
     cargo.args(["run", "--quiet", "--example", "playground"]).current_dir(env!("CARGO_MANIFEST_DIR"));
     let mut playground = Playground(cargo.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
     let printed = playground.instructions();
-    let [exports, install, rollback, label] =
-        ["\nBe ", "\n1. ", "\n2. ", "\n3. "].map(|start| commands(&printed, start));
+    let [exports, install, rollback, label, scale] =
+        ["\nBe ", "\n1. ", "\n2. ", "\n3. ", "\n4. "].map(|start| commands(&printed, start));
     let shell = |commands: &str| {
         let mut sh = Command::new("sh");
         sh.arg("-c").arg(format!("{exports}{commands}"));
@@ -30,6 +30,9 @@ fn the_playground_can_be_played_with_and_ends_with_its_input() {
     assert!(output.stdout.contains("interlock.dev/holder: alice"), "expected alice's name\n{output}");
     expect_refusal(&shell(&rollback), "pending-recovery");
     expect_refusal(&shell(&label), "record-tampering");
+    let scaled = shell(&scale);
+    expect_refusal(&scaled, "manual-scale");
+    assert!(scaled.stdout.contains("restarted"), "{scaled}");
     let history = shell("helm4 history demo -o json\n").expect_success().json();
     let statuses: Vec<_> = history.as_array().unwrap().iter().map(|record| &record["status"]).collect();
     assert_eq!(statuses, ["superseded", "deployed"]);

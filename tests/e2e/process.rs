@@ -100,6 +100,11 @@ impl Running {
         self.collect_output(false)
     }
 
+    /// SIGINT, as by Ctrl-C on a terminal: the client cleans up as it does then. Returns at once.
+    pub(crate) fn interrupt(&self) {
+        signal("INT", self.child.id());
+    }
+
     pub(crate) fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }

@@ -20,7 +20,7 @@ fn everywhere(test: impl Fn(HelmVersion, Driver)) {
 }
 
 /// Alice's upgrade to revision 2 hangs in its wait; bob does something to the release; the pods become ready.
-fn during_an_upgrade(
+pub(crate) fn during_an_upgrade(
     test: &str,
     version: HelmVersion,
     driver: Driver,

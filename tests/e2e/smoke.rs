@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::chart::{Chart, HookKind, When};
 use crate::clients::{Driver, HelmVersion};
+use crate::eventually::eventually;
 use crate::namespace::Namespace;
 use crate::plane::Plane;
 use crate::records;
@@ -107,7 +108,10 @@ fn the_webhook_judges_stamps_stops_and_comes_back() {
     helm.ok(&["install", "demo", chart.path(), "--wait", "--timeout=60s"]);
     let records = namespace.records(Driver::Secret, "demo");
     assert_eq!(records[0].annotations.get("interlock.dev/holder").map(String::as_str), Some("alice"));
-    assert_eq!(plane.webhook().admin("/readyz").0, 200);
+    eventually(Duration::from_secs(20), "the webhook is ready", || match plane.webhook().admin("/readyz") {
+        (200, _) => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
     plane.webhook().stop();
     helm.fails(&["upgrade", "demo", chart.path()], &["failed calling webhook"]);
     plane.webhook().restart();

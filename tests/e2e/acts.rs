@@ -1,0 +1,97 @@
+//! Acts by hand on the objects of a release, and what must become of each.
+
+use std::time::Duration;
+
+use crate::clients::Kubectl;
+use crate::namespace::Namespace;
+use crate::process::{Output, run};
+
+const EDITOR: Duration = Duration::from_secs(60);
+
+/// What must become of an act.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Verdict {
+    Passes,
+    /// `manual-edit` refuses it because of this field, or of these: `a and b`.
+    Edits(&'static str),
+    /// `manual-delete` refuses it.
+    Deletes,
+    /// `manual-scale` refuses it.
+    Scales,
+}
+
+/// What it is called, the arguments of kubectl with `NAMESPACE` in place of the namespace, and what must become of it.
+pub(crate) type Act = (&'static str, &'static [&'static str], Verdict);
+
+/// A release whose objects are to be touched, and its state as messages tell it.
+pub(crate) struct Target<'n> {
+    pub(crate) namespace: &'n Namespace<'n>,
+    pub(crate) release: &'n str,
+    /// For example `revision 1, deployed`.
+    pub(crate) state: String,
+}
+
+impl<'n> Target<'n> {
+    /// A release at rest.
+    pub(crate) fn deployed(namespace: &'n Namespace<'n>, release: &'n str, revision: u32) -> Self {
+        Self { namespace, release, state: format!("revision {revision}, deployed") }
+    }
+
+    /// Does all of these, and tells of every one that did not end as it must.
+    #[track_caller]
+    pub(crate) fn expect_all(&self, kubectl: &Kubectl, acts: &[Act]) {
+        let wrong = acts.iter().filter_map(|(what, args, verdict)| {
+            let args: Vec<_> = args.iter().map(|arg| arg.replace("NAMESPACE", self.namespace.name())).collect();
+            let args: Vec<_> = args.iter().map(String::as_str).collect();
+            self.judge(&kubectl.run(&args), *verdict).err().map(|why| format!("{what}: {why}"))
+        });
+        let wrong: Vec<_> = wrong.collect();
+        assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    }
+
+    /// The act ended as it must.
+    #[track_caller]
+    pub(crate) fn expect(&self, output: &Output, verdict: Verdict) {
+        self.judge(output, verdict).unwrap_or_else(|why| panic!("{why}"));
+    }
+
+    fn judge(&self, output: &Output, verdict: Verdict) -> Result<(), String> {
+        let Some(refusal) = self.refusal(verdict) else {
+            return if output.success() { Ok(()) } else { Err(format!("expected it to pass\n{output}")) };
+        };
+        let refused = !output.success() && !output.timed_out && output.stderr.contains("denied the request");
+        if refused && output.stderr.contains(&refusal) {
+            Ok(())
+        } else {
+            Err(format!("expected a refusal with {refusal:?}\n{output}"))
+        }
+    }
+
+    /// The message from the release on.
+    fn refusal(&self, verdict: Verdict) -> Option<String> {
+        let Self { namespace, release, state } = self;
+        let owner = format!("is managed by release {}/{release} ({state})", namespace.name());
+        let declared = |fields: &str, rule: &str| {
+            let verb = if fields.contains(" and ") { "are" } else { "is" };
+            let way_out = "Change it through the release, or ask for a ReleaseOverride.";
+            format!("{owner}: {fields} {verb} declared by the chart. {way_out} [{rule}]")
+        };
+        match verdict {
+            Verdict::Passes => None,
+            Verdict::Edits(fields) => Some(declared(fields, "manual-edit")),
+            Verdict::Scales => Some(declared("spec.replicas", "manual-scale")),
+            Verdict::Deletes => Some(format!(
+                "{owner}, and declared by the chart. Remove it through the release, or ask for a ReleaseOverride. \
+                 [manual-delete]"
+            )),
+        }
+    }
+}
+
+/// `kubectl edit` with a script of sed in place of an editor.
+#[track_caller]
+pub(crate) fn edit(kubectl: &Kubectl, object: &str, script: &str) -> Output {
+    let mut edit = kubectl.command(&["edit", object]);
+    edit.env("KUBE_EDITOR", format!("sed -i '{script}'"));
+    run(edit, EDITOR)
+}

@@ -1,0 +1,86 @@
+//! Objects with the marks of a release that no release declares any more.
+
+use crate::acts::{Act, Target, Verdict};
+use crate::chart::Chart;
+use crate::clients::{Driver, HelmVersion};
+use crate::namespace::Namespace;
+use crate::plane::Plane;
+
+use Verdict::{Deletes, Edits, Passes};
+
+/// A ConfigMap that helm does not delete.
+pub(crate) const KEPT: &str = r#"apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: kept
+  annotations:
+    helm.sh/resource-policy: keep
+data:
+  note: {{ .Values.note | quote }}
+"#;
+
+/// A ConfigMap that comes with a value.
+pub(crate) const EXTRA: &str = r#"{{- if .Values.extra }}
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: extra
+data:
+  note: {{ .Values.note | quote }}
+{{- end }}
+"#;
+
+const EDIT: &[&str] = &["patch", "configmap", "kept", "--type=merge", "-p", r#"{"data":{"note":"bob"}}"#];
+const DELETE: &[&str] = &["delete", "configmap", "kept"];
+
+const LIVE: &[Act] = &[("an edit", EDIT, Edits("data.note")), ("the end", DELETE, Deletes)];
+const FREE: &[Act] = &[("an edit", EDIT, Passes), ("the end", DELETE, Passes)];
+
+#[test]
+fn what_an_uninstall_keeps_belongs_to_nobody() {
+    for version in HelmVersion::ALL {
+        let namespace = Namespace::new(Plane::shared(), "kept");
+        let alice = namespace.helm(version, Driver::Secret, "alice");
+        let kubectl = namespace.kubectl("bob");
+        let chart = Chart::new("demo").template("kept", KEPT);
+        for how in ["--keep-history", "--ignore-not-found"] {
+            // Over what the uninstall before has kept in its history.
+            alice.ok(&["install", "demo", chart.path(), "--replace"]);
+            let revision = namespace.records(Driver::Secret, "demo").last().unwrap().revision;
+            let target = Target::deployed(&namespace, "demo", revision);
+            target.expect_all(&kubectl, LIVE);
+            alice.ok(&["uninstall", "demo", how]);
+            target.expect_all(&kubectl, FREE);
+        }
+    }
+}
+
+#[test]
+fn what_an_upgrade_drops_but_keeps_belongs_to_nobody() {
+    let namespace = Namespace::new(Plane::shared(), "dropped");
+    let alice = namespace.helm(HelmVersion::V4, Driver::Secret, "alice");
+    alice.ok(&["install", "demo", Chart::new("demo").template("kept", KEPT).path()]);
+    alice.ok(&["upgrade", "demo", Chart::new("demo").path()]);
+    let target = Target::deployed(&namespace, "demo", 2);
+    target.expect_all(&namespace.kubectl("bob"), FREE);
+    target.expect_all(&namespace.kubectl("bob"), &[("the rest", &["delete", "configmap", "demo"], Deletes)]);
+}
+
+#[test]
+fn what_a_failed_upgrade_left_behind_may_be_deleted() {
+    for version in HelmVersion::ALL {
+        let namespace = Namespace::new(Plane::shared(), "left-behind");
+        let alice = namespace.helm(version, Driver::Secret, "alice");
+        let chart = Chart::new("demo").template("extra", EXTRA);
+        alice.ok(&["install", "demo", chart.path()]);
+        alice.fails(&["upgrade", "demo", chart.path(), "--set=extra=true,breakApply=true"], &["selector"]);
+        let target = Target { namespace: &namespace, release: "demo", state: "revision 2, failed".to_owned() };
+        target.expect_all(
+            &namespace.kubectl("bob"),
+            &[
+                ("what the deployed revision does not have", &["delete", "configmap", "extra"], Passes),
+                ("what it has", &["delete", "configmap", "demo"], Deletes),
+            ],
+        );
+    }
+}

@@ -1,0 +1,97 @@
+//! The number of replicas, set by people and by an autoscaler.
+
+use std::time::Duration;
+
+use crate::acts::{Target, Verdict};
+use crate::chart::Chart;
+use crate::clients::{Driver, HelmVersion};
+use crate::decisions::expect_findings_only_of;
+use crate::eventually::eventually;
+use crate::namespace::Namespace;
+use crate::origins::Origin;
+use crate::plane::Plane;
+
+use Verdict::{Passes, Scales};
+
+/// The autoscaler looks every 15 seconds.
+const AUTOSCALER: Duration = Duration::from_secs(90);
+
+#[test]
+fn declared_replicas_are_not_scaled_by_hand_whichever_helm_wrote_them() {
+    Origin::everywhere(|origin| {
+        let (namespace, revision) = origin.release("scale");
+        let kubectl = namespace.kubectl("bob");
+        Target::deployed(&namespace, "demo", revision).expect_all(
+            &kubectl,
+            &[
+                ("more", &["scale", "deployment/demo", "--replicas=5"], Scales),
+                ("none", &["scale", "deployment/demo", "--replicas=0"], Scales),
+                ("a dry run", &["scale", "deployment/demo", "--replicas=5", "--dry-run=server"], Scales),
+                (
+                    "the subresource patched",
+                    &[
+                        "patch",
+                        "deployment/demo",
+                        "--subresource=scale",
+                        "--type=merge",
+                        "-p",
+                        r#"{"spec":{"replicas":5}}"#,
+                    ],
+                    Scales,
+                ),
+                ("as many as are declared", &["scale", "deployment/demo", "--replicas=1"], Passes),
+            ],
+        );
+        assert_eq!(kubectl.get(&["deployment/demo"])["spec"]["replicas"], 1, "{origin:?}");
+    });
+}
+
+#[test]
+fn replicas_that_the_chart_leaves_to_others_are_scaled_by_anybody() {
+    for version in HelmVersion::ALL {
+        let namespace = Namespace::new(Plane::shared(), "scale-free");
+        namespace.helm(version, Driver::Secret, "alice").ok(&[
+            "install",
+            "demo",
+            Chart::new("demo").path(),
+            "--set=replicas=null",
+        ]);
+        let kubectl = namespace.kubectl("bob");
+        kubectl.ok(&["scale", "deployment/demo", "--replicas=3"]);
+        kubectl.ok(&["patch", "deployment/demo", "--type=merge", "-p", r#"{"spec":{"replicas":2}}"#]);
+        // Nobody's Deployment.
+        kubectl.ok(&["create", "deployment", "unmanaged", "--image=registry.invalid/app:1"]);
+        kubectl.ok(&["scale", "deployment/unmanaged", "--replicas=3"]);
+        // The neighbour: what it declares is still declared.
+        Target::deployed(&namespace, "demo", 1).expect_all(
+            &kubectl,
+            &[(
+                "an image",
+                &["set", "image", "deployment/demo", "app=bob:1"],
+                Verdict::Edits("spec.template.spec.containers[app].image"),
+            )],
+        );
+        expect_findings_only_of(&namespace, &["bob"]);
+    }
+}
+
+#[test]
+fn an_autoscaler_scales_declared_replicas() {
+    let (namespace, revision) = Origin::Helm3.release("scale-auto");
+    let kubectl = namespace.kubectl("bob");
+    // Without metrics an autoscaler still keeps to its least.
+    kubectl.ok(&["autoscale", "deployment", "demo", "--min=3", "--max=5"]);
+    eventually(AUTOSCALER, "the autoscaler raises the replicas to its least", || {
+        match &kubectl.get(&["deployment/demo"])["spec"]["replicas"] {
+            replicas if *replicas == 3 => Ok(()),
+            replicas => Err(replicas.to_string()),
+        }
+    });
+    // The neighbour, at the same moment.
+    Target::deployed(&namespace, "demo", revision)
+        .expect_all(&kubectl, &[("by hand", &["scale", "deployment/demo", "--replicas=4"], Scales)]);
+    // helm puts its number back, as it does without us.
+    let chart = Chart::new("demo");
+    namespace.helm(HelmVersion::V3, Driver::Secret, "alice").ok(&["upgrade", "demo", chart.path(), "--set=note=two"]);
+    expect_findings_only_of(&namespace, &["bob"]);
+}
