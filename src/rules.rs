@@ -184,15 +184,16 @@ impl Violation {
         Self { rule, kind: Kind::Refused, sentence, way_out, pointers, release }
     }
 
-    fn undecided(rule: RuleId, release: Option<String>, subject: &str, why: &str) -> Self {
-        Self {
+    fn undecided(rule: RuleId, release: Option<String>, subject: &str, need: Need) -> Result<Self, Query> {
+        let (why, way_out) = need.told()?;
+        Ok(Self {
             rule,
             kind: Kind::Undecided,
             sentence: format!("{subject} could not be judged: {why}."),
-            way_out: "Try again once the API server answers.".to_owned(),
+            way_out: way_out.to_owned(),
             pointers: Vec::new(),
             release,
-        }
+        })
     }
 
     /// The sentence for the user, with the way out and the rule's name.
@@ -236,7 +237,7 @@ pub fn decide(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Time
         match gone {
             Err(Need::Ask(query)) => Err(query),
             Ok(Some(true)) => Ok(Vec::new()),
-            Ok(_) | Err(Need::Unavailable(_)) => Ok(violations),
+            Ok(_) | Err(_) => Ok(violations),
         }
     });
     judged.map_or_else(Step::Ask, Step::Done)
@@ -253,10 +254,7 @@ fn judge_record(case: &Case<'_>) -> Result<Vec<Violation>, Query> {
         match check(case) {
             Ok(None) => {}
             Ok(Some(refusal)) => violations.push(Violation::refused(rule, release(), refusal)),
-            Err(Need::Ask(query)) => return Err(query),
-            Err(Need::Unavailable(why)) => {
-                violations.push(Violation::undecided(rule, release(), &case.subject(), &why));
-            }
+            Err(need) => violations.push(Violation::undecided(rule, release(), &case.subject(), need)?),
         }
     }
     Ok(violations)
@@ -288,10 +286,7 @@ fn judge_object(case: &ObjectCase<'_>) -> Result<Vec<Violation>, Query> {
             };
             Some(Violation::refused(manual, lost.release, refusal))
         }
-        Err(Need::Ask(query)) => return Err(query),
-        Err(Need::Unavailable(why)) => {
-            Some(Violation::undecided(manual, scope.release.map(str::to_owned), &case.subject(), &why))
-        }
+        Err(need) => Some(Violation::undecided(manual, scope.release.map(str::to_owned), &case.subject(), need)?),
     };
     Ok(violation.filter(|violation| is_on(violation.rule)).into_iter().collect())
 }

@@ -73,7 +73,7 @@ impl<'a> Case<'a> {
             return Ok(None);
         };
         let body = match self.body(&newest.name) {
-            Err(Need::Unavailable(_)) => None,
+            Err(Need::Unavailable(_) | Need::Unclear { .. }) => None,
             body => body?,
         };
         let status = body.and_then(|json| Record::read(json).ok()).map(|record| record.info.status.parse::<Status>());

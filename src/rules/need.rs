@@ -9,6 +9,24 @@ pub(super) enum Need {
     Ask(Query),
     /// It asked, and there was no answer.
     Unavailable(String),
+    /// It was answered, and the answer decides nothing.
+    Unclear {
+        /// Why not.
+        why: String,
+        /// What makes it clear.
+        way_out: &'static str,
+    },
+}
+
+impl Need {
+    /// Why nothing can be said, and what to do about it; what is to be asked where that is all that is missing.
+    pub(super) fn told(self) -> Result<(String, &'static str), Query> {
+        match self {
+            Self::Ask(query) => Err(query),
+            Self::Unavailable(why) => Ok((why, "Try again once the API server answers.")),
+            Self::Unclear { why, way_out } => Ok((why, way_out)),
+        }
+    }
 }
 
 /// The answer to a query; `None` when there is no such object.

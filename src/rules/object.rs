@@ -48,7 +48,7 @@ impl<'a> ObjectCase<'a> {
             match self.look(Freshness::Cached) {
                 Ok(None) => return Ok(None),
                 Err(Need::Ask(query)) => return Err(Need::Ask(query)),
-                Ok(Some(_)) | Err(Need::Unavailable(_)) => {}
+                Ok(Some(_)) | Err(_) => {}
             }
         }
         self.look(Freshness::Live)
@@ -145,7 +145,10 @@ impl<'a> ObjectCase<'a> {
         };
         if unknown {
             let status = entry.status;
-            return Err(Need::Unavailable(format!("its release is {status}, and who holds it is not known")));
+            return Err(Need::Unclear {
+                why: format!("its release is {status}, and who holds it is not known"),
+                way_out: "Wait until the operation ends.",
+            });
         }
         Ok(Some(Disturbance {
             owner: format!("release {namespace}/{name} ({})", self.state(entry)),
@@ -233,6 +236,9 @@ impl<'a> ObjectCase<'a> {
 fn trusted(marks: &Marks) -> Result<(), Need> {
     match marks.contradiction {
         None => Ok(()),
-        Some(mark) => Err(Need::Unavailable(format!("its {mark} is missing or says otherwise than its other marks"))),
+        Some(mark) => Err(Need::Unclear {
+            why: format!("its {mark} is missing or says otherwise than its other marks"),
+            way_out: "Put it right, or take the other marks off too.",
+        }),
     }
 }

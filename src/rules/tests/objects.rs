@@ -166,7 +166,9 @@ fn during_an_operation_only_its_holder_writes() {
 fn a_lost_stamp_is_no_reason_to_refuse() {
     let mut cluster = release("pending-upgrade", "");
     assert_eq!(edit(&mut cluster, "alice", image("2")), Ok(()));
-    assert!(cluster.told("alice", web(), image("2")).contains("who holds it is not known"));
+    let told = cluster.told("alice", web(), image("2"));
+    assert!(told.contains("who holds it is not known. Wait until the operation ends."), "{told}");
+    assert_eq!(cluster.told("alice", web(), with("/metadata/labels/team", json!("x"))), "");
 }
 
 #[test]
@@ -228,6 +230,23 @@ fn a_scale_is_judged_by_its_parent() {
 }
 
 #[test]
+fn a_custom_resource_is_scaled_by_the_field_that_the_policy_names() {
+    let listed = "rules:\n  manual-scale:\n    resources:\n    - {group: example.com, resource: widgets, kind: Widget, \
+                  replicas: /spec/size}\n";
+    let manifest = "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: web\nspec:\n  size: 2\n";
+    let mut widget = web();
+    widget["apiVersion"] = "example.com/v1".into();
+    widget["kind"] = "Widget".into();
+    for (policy, verdict) in [(listed, refused(ManualScale)), ("", Ok(()))] {
+        let mut cluster = Cluster::with_policy(policy);
+        cluster.given(widget.clone());
+        cluster.given_record(&Rec { manifest, ..record(1, "deployed", "alice") });
+        assert_eq!(cluster.scale("bob", &widget, 2, 7), verdict, "{policy}");
+        assert_eq!(cluster.scale("bob", &widget, 7, 2), Ok(()));
+    }
+}
+
+#[test]
 fn another_release_takes_an_object_over_in_its_own_operation() {
     let mut cluster = release("deployed", "alice");
     let theirs = with("/metadata/annotations/meta.helm.sh~1release-name", json!("other"));
@@ -244,6 +263,7 @@ fn contradictory_marks_decide_nothing() {
     assert_eq!(cluster.update_objects("bob", stripped.clone(), image("2")), Ok(()));
     let told = cluster.told("bob", stripped, image("2"));
     assert!(told.contains("app.kubernetes.io/managed-by is missing or says otherwise"), "{told}");
+    assert!(told.contains("Put it right"), "{told}");
     let argo = with("/metadata/annotations", json!(null));
     assert_eq!(cluster.told("bob", argo, image("2")), "");
 }
