@@ -38,6 +38,7 @@ mod manual_deletes;
 mod manual_edits;
 mod outage;
 mod playground;
+mod profiles;
 mod races;
 mod recovery;
 mod scaling;
