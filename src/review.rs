@@ -6,7 +6,7 @@ mod request;
 mod response;
 
 pub use metadata::Metadata;
-pub(crate) use metadata::null_is_default;
+pub(crate) use metadata::{null_is_default, up_to_metadata};
 pub use patch::{Patch, PatchOperation};
-pub use request::{BadReview, Gvk, Gvr, Operation, Request, Review, UserInfo, uid_of};
+pub use request::{BadReview, Gvk, Gvr, Operation, Request, Review, UserInfo, group_of, uid_of};
 pub use response::{allow_with_patch, answer, bad_request, undecided};

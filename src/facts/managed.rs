@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::managed::{Delta, Fields, Marks, delta, may_be_marked};
-use crate::review::{BadReview, Metadata, Operation, Request};
+use crate::review::{BadReview, Metadata, Operation, Request, group_of};
 
 /// What the API server keeps by itself, and what says nothing of the object's content.
 const BOOKKEEPING: [&[&str]; 4] =
@@ -158,7 +158,7 @@ impl<'r> ManagedWrite<'r> {
     /// The API group, empty for the core group.
     #[must_use]
     pub fn group(&self) -> &str {
-        self.api_version.rsplit_once('/').map_or("", |(group, _)| group)
+        group_of(&self.api_version)
     }
 }
 

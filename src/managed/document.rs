@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::{Declared, Key, semantics};
+use crate::review::group_of;
 
 /// The lists of Kubernetes' own kinds whose order does not matter, and what their items are known by: a field name, and
 /// the keys of its items. A `ports` is a container's or a Service's.
@@ -159,8 +160,7 @@ impl<'d> Part<'d> {
 }
 
 fn group(document: &Value) -> &str {
-    let version = document.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-    version.rsplit_once('/').map_or("", |(group, _)| group)
+    document.get("apiVersion").and_then(Value::as_str).map(group_of).unwrap_or_default()
 }
 
 /// What an account says of a member. An account holds no parts of documents.

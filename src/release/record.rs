@@ -1,6 +1,5 @@
 //! A record's payload: base64, gzip, JSON; read without copying what no rule needs.
 
-mod chart_id;
 mod content;
 mod fingerprint;
 mod fold;
@@ -12,6 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Revision;
+use crate::review::up_to_metadata;
 
 pub use content::{Difference, differences, same_source};
 pub(crate) use payload::extra_chunks;
@@ -86,10 +86,10 @@ impl<'b> Record<'b> {
         serde_json::from_slice(body).map_err(|error| DecodeError::Json(shortened(&error.to_string())))
     }
 
-    /// The chart's name and version; empty where the record has no chart.
+    /// The chart's name and version, read without the megabytes of templates behind them; empty where the record has no chart.
     #[must_use]
     pub fn chart_id(&self) -> ChartId<'b> {
-        self.chart.map(chart_id::read).unwrap_or_default()
+        self.chart.and_then(|chart| up_to_metadata(chart).ok()?).unwrap_or_default()
     }
 
     /// The manifest as text; empty where there is none.

@@ -41,17 +41,26 @@ impl<'a> Metadata<'a> {
     /// # Errors
     /// When the object is none, or its metadata have the wrong shape.
     pub fn of(object: &'a RawValue) -> Result<Self, serde_json::Error> {
-        let mut found = None;
-        let mut json = serde_json::Deserializer::from_str(object.get());
-        let read = json.deserialize_map(UpToMetadata(&mut found));
-        // Stopping early is an error to serde; what was found by then is what counts.
-        found.map_or_else(|| read.map(|()| Self::default()), Ok)
+        up_to_metadata(object).map(Option::unwrap_or_default)
     }
 }
 
-struct UpToMetadata<'f, 'a>(&'f mut Option<Metadata<'a>>);
+/// Reads an object up to its `metadata`, which Go writes before the content, and stops there; `None` where it has none.
+///
+/// # Errors
+/// When the text is no object, or its metadata have the wrong shape.
+pub(crate) fn up_to_metadata<'a, M: Deserialize<'a>>(object: &'a RawValue) -> Result<Option<M>, serde_json::Error> {
+    let mut found = None;
+    let mut json = serde_json::Deserializer::from_str(object.get());
+    let read = json.deserialize_map(UpToMetadata(&mut found));
+    // Stopping early is an error to serde; what was found by then is what counts.
+    found.map_or_else(|| read.map(|()| None), Ok)
+}
 
-impl<'a> Visitor<'a> for UpToMetadata<'_, 'a> {
+/// Holds what was found: nothing yet, or metadata that may be null.
+struct UpToMetadata<'f, M>(&'f mut Option<Option<M>>);
+
+impl<'a, M: Deserialize<'a>> Visitor<'a> for UpToMetadata<'_, M> {
     type Value = ();
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -61,7 +70,7 @@ impl<'a> Visitor<'a> for UpToMetadata<'_, 'a> {
     fn visit_map<A: MapAccess<'a>>(self, mut object: A) -> Result<(), A::Error> {
         while let Some(key) = object.next_key::<Cow<'a, str>>()? {
             if key == "metadata" {
-                *self.0 = Some(object.next_value::<Option<Metadata<'a>>>()?.unwrap_or_default());
+                *self.0 = Some(object.next_value()?);
                 return Err(A::Error::custom("found"));
             }
             object.next_value::<IgnoredAny>()?;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::memory::{Key, Memory};
-use crate::review::{Operation, Request};
+use crate::review::{Operation, Request, group_of};
 
 /// Group, kind and name of an object given as JSON.
 #[derive(Deserialize)]
@@ -83,7 +83,7 @@ impl Key {
     /// When it lacks apiVersion, kind or metadata.
     pub fn of_object(object: &RawValue) -> Result<Self, serde_json::Error> {
         let identity: Identity = serde_json::from_str(object.get())?;
-        let group = identity.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        let group = group_of(&identity.api_version);
         Ok(Self::new(group, &identity.kind, &identity.metadata.namespace, &identity.metadata.name))
     }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{LONGEST, documents, is_json, plain, read};
+use crate::review::group_of;
 
 /// An object, as a request names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -79,15 +80,7 @@ fn json_document(manifest: &str, wanted: &ObjectRef) -> Result<Option<Value>, St
 
 /// The object itself, or the one among the items of a list.
 fn within(value: Value, wanted: &ObjectRef) -> Option<Value> {
-    let heading: Heading = serde_json::from_value(Value::Object(
-        value
-            .as_object()?
-            .iter()
-            .filter(|(key, _)| *key != "items")
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect(),
-    ))
-    .ok()?;
+    let heading = Heading::deserialize(&value).ok()?;
     if heading.names(wanted) {
         return Some(value);
     }
@@ -143,12 +136,11 @@ fn scalar(text: &str) -> Option<String> {
 
 impl Heading {
     fn names(&self, wanted: &ObjectRef) -> bool {
-        let group = self.api_version.rsplit_once('/').map_or("", |(group, _)| group);
         let Some(names) = &self.metadata else {
             return false;
         };
         let namespace = names.namespace.as_deref().filter(|namespace| !namespace.is_empty());
-        group == wanted.group
+        group_of(&self.api_version) == wanted.group
             && self.kind == wanted.kind
             && names.name.as_deref() == Some(wanted.name.as_str())
             // Cluster-scoped objects are in no namespace, whatever their document says.
