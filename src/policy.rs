@@ -35,7 +35,7 @@ pub struct Policy {
     /// Fields that anybody may change.
     pub ignore: Vec<Ignored>,
     /// Resources with a scale subresource.
-    pub scalable: Vec<Scalable>,
+    scalable: Vec<Scalable>,
     /// How long the former holder of a failed operation may go on writing the objects of its release.
     pub grace_after_failure: SignedDuration,
 }
@@ -63,6 +63,12 @@ impl Policy {
     /// Never in a build whose tests passed: one of them reads it.
     pub fn shipped() -> Result<Self, PolicyError> {
         file::parse(include_str!("../policies/cluster.yaml"), Path::new("policies/cluster.yaml"))
+    }
+
+    /// What is known of a resource with a scale subresource.
+    #[must_use]
+    pub fn scalable(&self, group: &str, resource: &str) -> Option<&Scalable> {
+        self.scalable.iter().find(|known| known.group == group && known.resource == resource)
     }
 
     /// How a rule is applied to a request: by the first of its cases that holds.

@@ -3,6 +3,7 @@
 use jsonptr::{Pointer, PointerBuf};
 
 use super::Globs;
+use super::globs::named;
 
 /// Fields of some objects that no object rule looks at.
 #[derive(Debug, Clone)]
@@ -21,10 +22,9 @@ impl Ignored {
     /// Whether a field of an object is among them.
     #[must_use]
     pub fn covers(&self, kind: &str, namespace: &str, name: &str, field: &Pointer) -> bool {
-        let named = |globs: &Option<Globs>, value: &str| globs.as_ref().is_none_or(|globs| globs.contains(value));
-        named(&self.kinds, kind)
-            && named(&self.namespaces, namespace)
-            && named(&self.names, name)
+        named(self.kinds.as_ref(), Some(kind))
+            && named(self.namespaces.as_ref(), Some(namespace))
+            && named(self.names.as_ref(), Some(name))
             && self.paths.iter().any(|path| field.starts_with(path))
     }
 }

@@ -1,5 +1,6 @@
 //! Whom and what a mode applies to.
 
+use super::globs::named;
 use super::{Globs, Policy};
 use crate::facts::{Actor, Facts, ObjectChange, Subject};
 use crate::managed::Owner;
@@ -36,8 +37,7 @@ impl<'s> Scope<'s> {
                 let (kind, marks) = match &write.change {
                     ObjectChange::Edited { marks, .. } | ObjectChange::Deleted { marks } => (write.kind, Some(marks)),
                     ObjectChange::Scaled { resource, .. } => {
-                        let same = |group: &str, known: &str| group == write.group() && known == *resource;
-                        let scaled = policy.scalable.iter().find(|known| same(&known.group, &known.resource));
+                        let scaled = policy.scalable(write.group(), resource);
                         (scaled.map_or(write.kind, |known| known.kind.as_str()), None)
                     }
                 };
@@ -74,14 +74,11 @@ impl When {
     #[must_use]
     pub fn holds(&self, scope: &Scope<'_>) -> bool {
         let actor = scope.actor;
-        let one = |globs: &Option<Globs>, value: Option<&str>| {
-            globs.as_ref().is_none_or(|globs| value.is_some_and(|value| globs.contains(value)))
-        };
-        one(&self.users, Some(actor.name))
-            && one(&self.service_accounts, actor.service_account())
-            && one(&self.namespaces, Some(scope.namespace))
-            && one(&self.releases, scope.release)
-            && one(&self.kinds, Some(scope.kind))
+        named(self.users.as_ref(), Some(actor.name))
+            && named(self.service_accounts.as_ref(), actor.service_account())
+            && named(self.namespaces.as_ref(), Some(scope.namespace))
+            && named(self.releases.as_ref(), scope.release)
+            && named(self.kinds.as_ref(), Some(scope.kind))
             && self.groups.as_ref().is_none_or(|globs| actor.groups.iter().any(|group| globs.contains(group)))
     }
 }

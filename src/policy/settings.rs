@@ -1,6 +1,6 @@
 //! What a policy says of a rule.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
 use super::When;
@@ -66,6 +66,12 @@ pub struct Recovery {
 }
 
 impl Recovery {
+    /// Whether an operation that started then is stale. What has no start is not: it cannot be shown to be.
+    #[must_use]
+    pub fn is_stale(&self, started: Option<Timestamp>, now: Timestamp) -> bool {
+        started.is_some_and(|started| now.duration_since(started) >= self.stale_after)
+    }
+
     /// Whether no rollback is ever admitted over an operation in flight.
     #[must_use]
     pub fn closes_rollback(&self) -> bool {

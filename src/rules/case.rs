@@ -83,7 +83,7 @@ impl<'a> Case<'a> {
 
     /// Whether an operation is older than the policy's `staleAfter`. What has no start is not: it cannot be shown to be.
     pub(super) fn is_stale(&self, started: Option<Timestamp>) -> bool {
-        started.is_some_and(|started| self.now.duration_since(started) >= self.policy.recovery.stale_after)
+        self.policy.recovery.is_stale(started, self.now)
     }
 
     /// `release shop/web`, and the revision where it is known.

@@ -1,5 +1,7 @@
 //! One request that writes, deletes or scales an object, and what it disturbs.
 
+use jiff::Timestamp;
+
 use super::need::{Need, known};
 use super::standing::{Standing, declaring, standing};
 use super::wording;
@@ -8,7 +10,6 @@ use crate::managed::{Marks, Owner, Path};
 use crate::policy::{Policy, Scalable};
 use crate::release::Entry;
 use crate::world::{Evidence, Freshness, Knowledge, Located, Query, RecordRef, ScaledRef};
-use jiff::Timestamp;
 
 /// One request about an object.
 pub(super) struct ObjectCase<'a> {
@@ -88,15 +89,7 @@ impl<'a> ObjectCase<'a> {
             return Ok(None);
         };
         match &marks.owner {
-            Owner::Release { name, target_namespace, origin } => {
-                let query = |freshness| Query::Release {
-                    name: name.clone(),
-                    target_namespace: target_namespace.clone(),
-                    origin: origin.clone(),
-                    freshness,
-                };
-                self.of_release(marks, query(freshness))
-            }
+            Owner::Release { name, target_namespace, .. } => self.of_release(marks, name, target_namespace, freshness),
             Owner::Profile { kind, name } => {
                 trusted(marks)?;
                 Ok(self.lost_by_account(marks).map(|fields| Disturbance {
@@ -111,19 +104,22 @@ impl<'a> ObjectCase<'a> {
     }
 
     /// What an object of a release loses by the request.
-    fn of_release(&self, marks: &Marks, query: Query) -> Result<Option<Disturbance>, Need> {
-        let Some(Located { storage, namespace, history }) = self.located(query.clone())? else {
+    fn of_release(
+        &self,
+        marks: &Marks,
+        name: &str,
+        target_namespace: &str,
+        freshness: Freshness,
+    ) -> Result<Option<Disturbance>, Need> {
+        let Some(Located { storage, namespace, history }) = self.located(&marks.owner, freshness)? else {
             return Ok(None);
         };
         let standing = standing(history, self.facts.actor.name, self.policy, self.now);
-        let (entry, in_flight) = match standing {
+        let entry = match standing {
             Standing::Gone | Standing::Holder => return Ok(None),
-            Standing::Foreign(entry) => (entry, true),
-            Standing::AtRest(entry) => (entry, false),
-            Standing::Unknown(entry) => (entry, true),
+            Standing::Foreign(entry) | Standing::AtRest(entry) | Standing::Unknown(entry) => entry,
         };
-        let unknown = matches!(standing, Standing::Unknown(_));
-        if self.is_taken_over(&query)? {
+        if self.is_taken_over(freshness)? {
             return Ok(None);
         }
         trusted(marks)?;
@@ -137,13 +133,10 @@ impl<'a> ObjectCase<'a> {
             uid: declaring.uid.clone(),
             resource_version: declaring.resource_version.clone(),
         };
-        let Query::Release { name, target_namespace, .. } = query else {
+        let Some(fields) = self.lost(marks, record, target_namespace.to_owned())? else {
             return Ok(None);
         };
-        let Some(fields) = self.lost(marks, record, target_namespace)? else {
-            return Ok(None);
-        };
-        if unknown {
+        if matches!(standing, Standing::Unknown(_)) {
             let status = entry.status;
             return Err(Need::Unclear {
                 why: format!("its release is {status}, and who holds it is not known"),
@@ -153,32 +146,22 @@ impl<'a> ObjectCase<'a> {
         Ok(Some(Disturbance {
             owner: format!("release {namespace}/{name} ({})", self.state(entry)),
             declarer: "the chart",
-            release: Some(name),
+            release: Some(name.to_owned()),
             fields,
-            in_flight,
+            in_flight: matches!(standing, Standing::Foreign(_)),
         }))
     }
 
     /// Whether the request hands the object over to another release, in the course of that one's own operation:
     /// `helm --take-ownership`.
-    fn is_taken_over(&self, asked: &Query) -> Result<bool, Need> {
+    fn is_taken_over(&self, freshness: Freshness) -> Result<bool, Need> {
         let ObjectChange::Edited { marks, marks_after: Some(after), .. } = &self.write.change else {
-            return Ok(false);
-        };
-        let (Owner::Release { name, target_namespace, origin }, Query::Release { freshness, .. }) =
-            (&after.owner, asked)
-        else {
             return Ok(false);
         };
         if after.owner == marks.owner || after.contradiction.is_some() {
             return Ok(false);
         }
-        let located = self.located(Query::Release {
-            name: name.clone(),
-            target_namespace: target_namespace.clone(),
-            origin: origin.clone(),
-            freshness: *freshness,
-        })?;
+        let located = self.located(&after.owner, freshness)?;
         Ok(located.is_some_and(|located| {
             standing(&located.history, self.facts.actor.name, self.policy, self.now) == Standing::Holder
         }))
@@ -212,11 +195,20 @@ impl<'a> ObjectCase<'a> {
         let ObjectChange::Scaled { resource, .. } = &self.write.change else {
             return None;
         };
-        let group = self.write.group();
-        self.policy.scalable.iter().find(|known| known.group == group && known.resource == *resource)
+        self.policy.scalable(self.write.group(), resource)
     }
 
-    fn located(&self, query: Query) -> Result<Option<&'a Located>, Need> {
+    /// The records of an owner; `None` where there are none, and for a profile, which keeps none.
+    fn located(&self, owner: &Owner, freshness: Freshness) -> Result<Option<&'a Located>, Need> {
+        let Owner::Release { name, target_namespace, origin } = owner else {
+            return Ok(None);
+        };
+        let query = Query::Release {
+            name: name.clone(),
+            target_namespace: target_namespace.clone(),
+            origin: origin.clone(),
+            freshness,
+        };
         match known(self.evidence, query)? {
             Some(Knowledge::Release(located)) => Ok(Some(located)),
             _ => Ok(None),

@@ -27,8 +27,7 @@ pub(super) fn standing<'h>(history: &'h History, actor: &str, policy: &Policy, n
     };
     let holds = newest.stamps.holder() == Some(actor);
     if newest.status.is_in_flight() {
-        let started = newest.started();
-        let stale = started.is_some_and(|started| now.duration_since(started) >= policy.recovery.stale_after);
+        let stale = policy.recovery.is_stale(newest.started(), now);
         return match newest.stamps.holder() {
             _ if holds => Standing::Holder,
             _ if stale => Standing::AtRest(newest),
