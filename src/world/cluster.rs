@@ -219,21 +219,30 @@ impl Cluster {
         if state.is_some_and(|state| !state.is_that_of(&text)) {
             return Err(Missing::Failed(manifests::changed(namespace, object)));
         }
-        let payload = self.payload(storage, namespace, object, &text).await.map_err(Missing::Failed)?;
-        drop(text);
-        let granted = self.decodes.grant(payload.inflated_size()).await;
-        let manifest = payload.inflate().and_then(|body| manifests::manifest(&body));
-        drop(granted);
-        manifest.map_err(|error| Missing::Failed(body::broken(namespace, object, &error)))
+        let manifest = self.decoded(storage, namespace, object, text, |body| manifests::manifest(&body)).await;
+        manifest.map_err(Missing::Failed)
     }
 
     async fn body(&self, storage: Storage, namespace: &str, object: &str) -> Result<Option<Vec<u8>>, Failed> {
         let Some(text) = self.text(storage, namespace, object).await? else {
             return Ok(None);
         };
+        self.decoded(storage, namespace, object, text, Ok).await.map(Some)
+    }
+
+    /// What is read of the body in the JSON text of the object of a record, in memory that was granted.
+    async fn decoded<T>(
+        &self,
+        storage: Storage,
+        namespace: &str,
+        object: &str,
+        text: String,
+        read: impl FnOnce(Vec<u8>) -> Result<T, DecodeError>,
+    ) -> Result<T, Failed> {
         let payload = self.payload(storage, namespace, object, &text).await?;
+        drop(text);
         let _granted = self.decodes.grant(payload.inflated_size()).await;
-        payload.inflate().map(Some).map_err(|error| body::broken(namespace, object, &error))
+        payload.inflate().and_then(read).map_err(|error| body::broken(namespace, object, &error))
     }
 
     /// The payload in the JSON text of the object of a record, with the further parts that OLM may have cut it into.

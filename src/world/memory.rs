@@ -170,16 +170,15 @@ impl Memory {
 
     fn document(&self, record: &RecordRef, object: &ObjectRef) -> Answer {
         let RecordRef { storage, namespace, name, uid, resource_version } = record;
-        let text = self.get(&Key::new("", storage.kind(), namespace, name));
-        let state = State::new(uid, resource_version);
-        if state.is_some_and(|state| text.is_some_and(|text| !state.is_that_of(&text))) {
+        let Some(text) = self.get(&Key::new("", storage.kind(), namespace, name)) else {
+            return Answer::Absent;
+        };
+        if State::new(uid, resource_version).is_some_and(|state| !state.is_that_of(&text)) {
             return Answer::Unavailable(manifests::changed(namespace, name));
         }
-        let body = match self.body(*storage, namespace, name) {
-            Answer::Known(Knowledge::Body(body)) => body,
-            answer => return answer,
-        };
-        let manifest = manifests::manifest(&body).map_err(|error| body::broken(namespace, name, &error));
+        let body = self.decoded(*storage, namespace, &text);
+        let manifest = body.and_then(|body| manifests::manifest(&body));
+        let manifest = manifest.map_err(|error| body::broken(namespace, name, &error));
         let found = manifest.and_then(|manifest| documents::read(&manifest, object));
         found.map_or_else(Answer::Unavailable, |found| Answer::Known(Knowledge::Document(found)))
     }
@@ -190,22 +189,27 @@ impl Memory {
     }
 
     fn body(&self, storage: Storage, namespace: &str, object: &str) -> Answer {
-        let secret = |name: &str| self.get(&Key::new("", storage.kind(), namespace, name));
-        let Some(text) = secret(object) else {
+        let Some(text) = self.get(&Key::new("", storage.kind(), namespace, object)) else {
             return Answer::Absent;
         };
-        let payload = body::open(storage, &text).and_then(|opened| match opened {
-            Opened::Whole(payload) => Ok(payload),
-            Opened::Parts { first, others } => {
-                let other = |name: &String| body::part(&secret(name).ok_or(DecodeError::Missing)?);
-                let others: Vec<_> = others.iter().map(other).collect::<Result<_, _>>()?;
-                Payload::join(std::iter::once(&first).chain(&others).map(String::as_str))
-            }
-        });
-        match payload.and_then(Payload::inflate) {
+        match self.decoded(storage, namespace, &text) {
             Ok(json) => Answer::Known(Knowledge::Body(json)),
             Err(error) => Answer::Unavailable(body::broken(namespace, object, &error)),
         }
+    }
+
+    /// The body in the JSON text of the object of a record, with the further parts that OLM may have cut it into.
+    fn decoded(&self, storage: Storage, namespace: &str, text: &str) -> Result<Vec<u8>, DecodeError> {
+        let payload = match body::open(storage, text)? {
+            Opened::Whole(payload) => payload,
+            Opened::Parts { first, others } => {
+                let part = |name: &String| self.get(&Key::new("", storage.kind(), namespace, name));
+                let other = |name: &String| body::part(&part(name).ok_or(DecodeError::Missing)?);
+                let others: Vec<_> = others.iter().map(other).collect::<Result<_, _>>()?;
+                Payload::join(std::iter::once(&first).chain(&others).map(String::as_str))?
+            }
+        };
+        payload.inflate()
     }
 
     fn read<T: DeserializeOwned>(&self, key: &Key) -> Option<T> {
