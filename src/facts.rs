@@ -2,12 +2,14 @@
 
 mod actor;
 mod change;
+mod declaration;
 mod managed;
 mod objects;
 mod target;
 
 pub use actor::{Actor, ActorKind};
 pub use change::{Body, RecordChange, RecordWrite, Side};
+pub use declaration::{Declaration, Written};
 pub use managed::{ManagedWrite, ObjectChange, Sides};
 pub use objects::{Bodies, Objects, Sealed};
 pub use target::Target;
@@ -25,6 +27,8 @@ pub struct Facts<'r> {
     pub collection: bool,
     /// What it is done to.
     pub subject: Subject<'r>,
+    /// Whom the object says to belong to, and what it loses.
+    pub managed: Option<&'r ManagedWrite<'r>>,
 }
 
 /// What a request is about.
@@ -32,9 +36,9 @@ pub struct Facts<'r> {
 pub enum Subject<'r> {
     /// A record: which release it belongs to, and what happens to it.
     Record(Target, Box<RecordChange<'r>>),
-    /// An object that says to be managed by somebody, or one that is scaled.
-    Managed(&'r ManagedWrite<'r>),
-    /// None of our business.
+    /// An object in which somebody declares what is to be released.
+    Declaration(&'r Declaration<'r>),
+    /// Any other object.
     Other,
 }
 
@@ -46,12 +50,13 @@ impl<'r> Facts<'r> {
             let change = RecordChange::of(request.operation, objects, bodies)?;
             Some(Subject::Record(Target::of(storage, request, change.latest()), Box::new(change)))
         });
-        let subject = record.or(objects.managed.as_ref().map(Subject::Managed)).unwrap_or(Subject::Other);
+        let declaration = objects.declaration.as_ref().map(Subject::Declaration);
         Self {
             operation: request.operation,
             actor: Actor::of(&request.user_info),
             collection: request.operation == Operation::Delete && request.name().is_none(),
-            subject,
+            subject: record.or(declaration).unwrap_or(Subject::Other),
+            managed: objects.managed.as_ref(),
         }
     }
 
@@ -60,17 +65,18 @@ impl<'r> Facts<'r> {
     pub fn record(&self) -> Option<(&Target, &RecordChange<'r>)> {
         match &self.subject {
             Subject::Record(target, change) => Some((target, change.as_ref())),
-            Subject::Managed(_) | Subject::Other => None,
+            Subject::Declaration(_) | Subject::Other => None,
         }
     }
 
     /// The namespace of what the request is about; `None` where that is in none, or none of our business.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
-        let namespace = match &self.subject {
-            Subject::Record(target, _) => target.namespace.as_str(),
-            Subject::Managed(write) => write.namespace.as_str(),
-            Subject::Other => "",
+        let namespace = match (&self.subject, self.managed) {
+            (Subject::Record(target, _), _) => target.namespace.as_str(),
+            (_, Some(write)) => write.namespace.as_str(),
+            (Subject::Declaration(declaration), None) => declaration.namespace(),
+            (Subject::Other, None) => "",
         };
         Some(namespace).filter(|namespace| !namespace.is_empty())
     }

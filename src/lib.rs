@@ -47,6 +47,7 @@ pub mod facts;
 pub mod judge;
 pub mod managed;
 pub mod mode;
+pub mod olm;
 pub mod pki;
 pub mod policy;
 pub mod release;

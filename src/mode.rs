@@ -25,7 +25,7 @@ pub struct Judged {
 pub struct Outcome {
     /// Whether it is admitted.
     pub allowed: bool,
-    /// 200, or 403.
+    /// 200, or that of the rule that refuses.
     pub code: u16,
     /// Why it is refused; empty otherwise.
     pub message: String,
@@ -66,12 +66,13 @@ pub fn apply(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> 
     let warned = judged.iter().filter(|judged| !judged.refuses && judged.mode != Mode::Audit);
     let warnings = warned.flat_map(|judged| wrapped(&judged.violation.message())).collect();
     let allowed = message.is_empty();
+    let code = judged.iter().filter(|judged| judged.refuses).map(|judged| judged.violation.rule.status_code()).max();
     let violations = judged.first().map(|_| ("violations", summary(&judged)));
     let pointers: Vec<_> = judged.iter().flat_map(|judged| &judged.violation.pointers).map(String::as_str).collect();
     let pointers = pointers.first().map(|_| ("pointers", pointers[..pointers.len().min(POINTERS)].join(",")));
     Outcome {
         allowed,
-        code: if allowed { 200 } else { 403 },
+        code: code.unwrap_or(200),
         message,
         warnings,
         audit: violations.into_iter().chain(pointers).collect(),

@@ -18,7 +18,8 @@ use crate::judge::Judge;
 use crate::policy::{Policy, PolicyError};
 use crate::release::record::INFLATE_LIMIT;
 use crate::review::{BadReview, Operation, Patch, Review};
-use crate::world::memory::{Key, Memory};
+use crate::world::ObjectKey;
+use crate::world::memory::Memory;
 use line::Line;
 
 /// How long a review may take; nothing is waited for here but memory of our own.
@@ -126,7 +127,7 @@ impl Replay {
 
     /// Puts an object in, with the stamps of the copy that was there: whoever gives it has never seen them.
     fn given(&self, object: &RawValue) -> Result<(), serde_json::Error> {
-        let key = Key::of_object(object)?;
+        let key = ObjectKey::of_object(object)?;
         let known = self.memory.get(&key);
         let stamped = known.and_then(|known| stamping::restored(object.get(), "", &known));
         self.memory.put(key, stamped.unwrap_or_else(|| object.get().to_owned()));
@@ -135,7 +136,7 @@ impl Replay {
 
     async fn review(&mut self, line: usize, text: &str, at: Option<Timestamp>) -> Result<Replayed, BadReview> {
         let recorded = Review::parse(text.as_bytes())?;
-        let known = Key::of_request(&recorded.request).and_then(|key| self.memory.get(&key));
+        let known = ObjectKey::of_request(&recorded.request).and_then(|key| self.memory.get(&key));
         let restored = stamping::restore(&recorded.request, text, known.as_deref());
         let text = restored.as_deref().unwrap_or(text);
         let recorded = Review::parse(text.as_bytes())?;

@@ -2,6 +2,8 @@
 
 mod case;
 mod concurrent_operation;
+mod declaration;
+mod extension_safety;
 mod foreign_edit_in_transition;
 mod forged_stamp;
 mod illegal_transition;
@@ -32,6 +34,7 @@ use crate::policy::{Mode, Policy, Scope};
 use crate::review::Operation;
 use crate::world::{Evidence, Query};
 use case::Case;
+use declaration::DeclarationCase;
 use need::{Need, terminating};
 use object::{Disturbance, ObjectCase};
 
@@ -66,11 +69,13 @@ pub enum RuleId {
     ManualDelete,
     /// A number of replicas that a release declares changes through the release.
     ManualScale,
+    /// A ClusterExtension keeps to what loses no data, and its revisions are left to OLM.
+    ExtensionSafety,
 }
 
 impl RuleId {
-    /// Every rule, in the order in which they are evaluated and reported: those over records, then those over objects.
-    pub const ALL: [Self; 13] = [
+    /// Every rule, in the order in which they are evaluated and reported: those over records, over objects, and over declarations.
+    pub const ALL: [Self; 14] = [
         Self::ConcurrentOperation,
         Self::PendingRecovery,
         Self::RevisionOrder,
@@ -84,11 +89,19 @@ impl RuleId {
         Self::ManualEdit,
         Self::ManualDelete,
         Self::ManualScale,
+        Self::ExtensionSafety,
     ];
 
     /// The rules over records.
     pub fn over_records() -> impl Iterator<Item = Self> {
         RECORD_RULES.into_iter().map(|(rule, _)| rule)
+    }
+
+    /// The HTTP status of a refusal: 403, because 409 would make retry-on-conflict loops spin, and 429 would make the
+    /// client wait with a plan computed from what is stale by then.
+    #[must_use]
+    pub fn status_code(self) -> u16 {
+        403
     }
 
     /// As policies and messages spell it.
@@ -108,6 +121,7 @@ impl RuleId {
             Self::ManualEdit => "manual-edit",
             Self::ManualDelete => "manual-delete",
             Self::ManualScale => "manual-scale",
+            Self::ExtensionSafety => "extension-safety",
         }
     }
 }
@@ -128,6 +142,12 @@ const RECORD_RULES: [RecordRule; 9] = [
     (RuleId::ForgedStamp, forged_stamp::check),
 ];
 
+/// A rule over declarations: what a write of one announces can be wrong in several ways.
+type DeclarationRule = (RuleId, fn(&DeclarationCase<'_>) -> Findings);
+
+/// The rules over declarations, in the order of [`RuleId::ALL`].
+const DECLARATION_RULES: [DeclarationRule; 1] = [(RuleId::ExtensionSafety, extension_safety::check)];
+
 impl fmt::Display for RuleId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.as_str())
@@ -136,6 +156,9 @@ impl fmt::Display for RuleId {
 
 /// What a rule says of a request: nothing, what is wrong, or what it still needs.
 type Finding = Result<Option<Refusal>, Need>;
+
+/// The same of a rule that may find several things wrong.
+type Findings = Result<Vec<Refusal>, Need>;
 
 /// What is wrong, before the rule's name is put to it.
 #[derive(Debug, PartialEq, Eq)]
@@ -226,10 +249,19 @@ pub enum Step {
 pub fn decide(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Timestamp) -> Step {
     let judged = match &facts.subject {
         Subject::Other => Ok(Vec::new()),
-        Subject::Record(..) if facts.actor.kind == ActorKind::ControlPlane => Ok(Vec::new()),
+        _ if facts.actor.kind == ActorKind::ControlPlane => Ok(Vec::new()),
         Subject::Record(target, change) => judge_record(&Case { facts, target, change, policy, evidence, now }),
-        Subject::Managed(write) => judge_object(&ObjectCase { facts, write, policy, evidence, now }),
+        Subject::Declaration(declaration) => {
+            judge_declaration(&DeclarationCase { facts, declaration, policy, evidence, now })
+        }
     };
+    // What declares releases may itself be an object of one.
+    let judged = judged.and_then(|mut violations| {
+        if let Some(write) = facts.managed {
+            violations.extend(judge_object(&ObjectCase { facts, write, policy, evidence, now })?);
+        }
+        Ok(violations)
+    });
     let judged = judged.and_then(|violations| {
         // A namespace on its way out takes everything in it along; nothing that is asked of it then is ours to refuse.
         let namespace = facts.namespace().filter(|_| facts.operation == Operation::Delete && !violations.is_empty());
@@ -254,6 +286,24 @@ fn judge_record(case: &Case<'_>) -> Result<Vec<Violation>, Query> {
         match check(case) {
             Ok(None) => {}
             Ok(Some(refusal)) => violations.push(Violation::refused(rule, release(), refusal)),
+            Err(need) => violations.push(Violation::undecided(rule, release(), &case.subject(), need)?),
+        }
+    }
+    Ok(violations)
+}
+
+fn judge_declaration(case: &DeclarationCase<'_>) -> Result<Vec<Violation>, Query> {
+    let scope = Scope::of(case.facts, case.policy);
+    let release = || scope.release.map(str::to_owned);
+    let mut violations = Vec::new();
+    for (rule, check) in DECLARATION_RULES {
+        if case.policy.mode(rule, &scope) == Mode::Off {
+            continue;
+        }
+        match check(case) {
+            Ok(refusals) => {
+                violations.extend(refusals.into_iter().map(|refusal| Violation::refused(rule, release(), refusal)));
+            }
             Err(need) => violations.push(Violation::undecided(rule, release(), &case.subject(), need)?),
         }
     }

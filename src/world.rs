@@ -5,6 +5,7 @@ mod caches;
 pub mod cluster;
 mod documents;
 mod index;
+mod kinds;
 mod learn;
 mod locate;
 mod manifests;
@@ -17,7 +18,7 @@ mod watch;
 use std::pin::Pin;
 
 pub use caches::Watches;
-pub use query::{Answer, Evidence, Freshness, Knowledge, Located, Query, RecordRef, ScaledRef, Workload};
+pub use query::{Answer, Evidence, Freshness, Knowledge, Located, ObjectKey, Query, RecordRef, ScaledRef, Workload};
 
 /// The ConfigMap in which nelm and werf keep their leases.
 const LEASES: &str = "werf-synchronization";

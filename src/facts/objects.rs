@@ -1,13 +1,13 @@
 //! From the objects of a request to the bodies of its records, in steps that each cost more than the one before: read
 //! the metadata, take the base64 off, inflate.
 
-use super::ManagedWrite;
+use super::{Declaration, ManagedWrite};
 use crate::release::record::Payload;
 use crate::release::storage::storing_kind;
 use crate::release::{DecodeError, Status, Storage, Stored};
 use crate::review::{BadReview, Operation, Request};
 
-/// The objects of a request, read only where they can be records or say to be managed by somebody.
+/// The objects of a request, read only where they can be records, say to be managed by somebody, or declare releases.
 #[derive(Debug, Default)]
 pub struct Objects<'a> {
     /// `None` when neither object is a record.
@@ -20,10 +20,12 @@ pub struct Objects<'a> {
     pub new: Option<Stored<'a>>,
     /// What happens to an object that is no record and that somebody may manage.
     pub managed: Option<ManagedWrite<'a>>,
+    /// What happens to an object that declares releases.
+    pub declaration: Option<Declaration<'a>>,
 }
 
 impl<'a> Objects<'a> {
-    /// Reads the metadata of what may be a record, and of what bears marks of a manager.
+    /// Reads the metadata of what may be a record, and of what bears marks of a manager; and what declares releases.
     ///
     /// # Errors
     /// When an object of the review has the wrong shape.
@@ -32,7 +34,8 @@ impl<'a> Objects<'a> {
         if objects.storage.is_some() {
             return Ok(objects);
         }
-        Ok(Self { managed: ManagedWrite::read(request)?, ..objects })
+        let (managed, declaration) = (ManagedWrite::read(request)?, Declaration::read(request));
+        Ok(Self { managed, declaration, ..objects })
     }
 
     fn read_record(request: &'a Request<'a>) -> Result<Self, BadReview> {
@@ -46,7 +49,7 @@ impl<'a> Objects<'a> {
         let (old, new) = (read(request.old_object)?, read(request.object)?);
         let storage_of = |stored: &Option<Stored<'_>>| stored.as_ref().and_then(|stored| stored.storage(kind));
         let (before, after) = (storage_of(&old), storage_of(&new));
-        Ok(Self { storage: before.or(after), was_record: before.is_some(), old, new, managed: None })
+        Ok(Self { storage: before.or(after), was_record: before.is_some(), old, new, managed: None, declaration: None })
     }
 
     /// Takes the base64 off the bodies that rules will read.

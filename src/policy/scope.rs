@@ -25,15 +25,21 @@ impl<'s> Scope<'s> {
     #[must_use]
     pub fn of(facts: &'s Facts<'s>, policy: &'s Policy) -> Self {
         let other = Self { actor: facts.actor, namespace: "", release: None, kind: "", creates_record: false };
-        match &facts.subject {
-            Subject::Record(target, change) => Self {
+        match (&facts.subject, facts.managed) {
+            (Subject::Record(target, change), _) => Self {
                 namespace: &target.namespace,
                 release: Some(&target.release),
                 kind: target.storage.kind(),
                 creates_record: change.is_creation(),
                 ..other
             },
-            Subject::Managed(write) => {
+            (Subject::Declaration(declaration), _) => Self {
+                namespace: declaration.namespace(),
+                release: declaration.release(),
+                kind: declaration.kind(),
+                ..other
+            },
+            (Subject::Other, Some(write)) => {
                 let (kind, marks) = match &write.change {
                     ObjectChange::Edited { marks, .. } | ObjectChange::Deleted { marks } => (write.kind, Some(marks)),
                     ObjectChange::Scaled { resource, .. } => {
@@ -47,7 +53,7 @@ impl<'s> Scope<'s> {
                 });
                 Self { namespace: &write.namespace, release, kind, ..other }
             }
-            Subject::Other => other,
+            (Subject::Other, None) => other,
         }
     }
 }

@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::world::memory::{Key, Memory};
+use crate::world::ObjectKey;
+use crate::world::memory::Memory;
 
 /// `audit.k8s.io/v1` Event, as far as a review can be made of it.
 #[derive(Deserialize)]
@@ -91,7 +92,7 @@ pub(super) fn reviews(event: &Event<'_>, memory: &Memory) -> Result<Vec<String>,
     let name = object.as_ref().and_then(|object| object.pointer("/metadata/name")).and_then(Value::as_str);
     let name = name.unwrap_or(&reference.name);
     let namespace = if kind == "Namespace" { "" } else { reference.namespace.as_ref() };
-    let known = memory.get(&Key::new(&reference.api_group, &kind, namespace, name));
+    let known = memory.get(&ObjectKey::new(&reference.api_group, &kind, namespace, name));
     let known = known.and_then(|text| serde_json::from_str::<Value>(&text).ok());
     let (operation, new, old) = match event.verb.as_ref() {
         "delete" => ("DELETE", None, known.or(object)),

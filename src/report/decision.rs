@@ -53,10 +53,10 @@ impl Decision {
     #[must_use]
     pub fn of(request: &Request<'_>, facts: &Facts<'_>, outcome: &Outcome, took: Duration) -> Self {
         let target = facts.record().map(|(target, _)| target);
-        let known = match &facts.subject {
-            Subject::Record(target, _) => Some(target.object.as_str()),
-            Subject::Managed(write) => Some(write.name.as_str()),
-            Subject::Other => None,
+        let known = match (&facts.subject, facts.managed) {
+            (Subject::Record(target, _), _) => Some(target.object.as_str()),
+            (_, Some(write)) => Some(write.name.as_str()),
+            (Subject::Declaration(_) | Subject::Other, None) => None,
         };
         let name = request.name().or(known).unwrap_or_default();
         let disturbed = outcome.judged.iter().find_map(|judged| judged.violation.release.clone());

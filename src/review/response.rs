@@ -58,14 +58,13 @@ struct Cause<'a> {
 
 /// The body of a reply to `/validate`.
 ///
-/// A refusal is 403 `Forbidden`: 409 would make retry-on-conflict loops spin, 429 would make the client wait with a
-/// plan computed from what is stale by then, and no code at all is shown as 400.
+/// A refusal without a code would be shown as 400.
 #[must_use]
 pub fn answer(uid: &str, outcome: &Outcome) -> Vec<u8> {
     let status = (!outcome.allowed).then(|| Status {
         status: "Failure",
         code: outcome.code,
-        reason: "Forbidden",
+        reason: if outcome.code == 422 { "Invalid" } else { "Forbidden" },
         message: &outcome.message,
         details: Some(Details {
             causes: outcome

@@ -9,7 +9,7 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, PartialObjectMeta};
-use kube::core::{NamespaceResourceScope, ObjectList};
+use kube::core::{NamespaceResourceScope, ObjectList, Status};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -17,10 +17,13 @@ use serde_json::Value;
 use super::body::{self, Opened};
 use super::caches::{Caches, Watches};
 use super::documents::{self, Documents};
+use super::kinds::Kinds;
 use super::locate::{Place, Sought};
 use super::manifests::{self, Manifests, Missing, State};
 use super::read::{self, Rollout, entry};
-use super::{Answer, Answering, Freshness, Knowledge, Located, Query, RecordRef, ScaledRef, Workload, World};
+use super::{
+    Answer, Answering, Freshness, Knowledge, Located, ObjectKey, Query, RecordRef, ScaledRef, Workload, World,
+};
 use crate::budget::Budget;
 use crate::managed::Marks;
 use crate::release::manifest::{ObjectRef, WorkloadKind, WorkloadRef};
@@ -38,6 +41,7 @@ pub struct Cluster {
     caches: Caches,
     manifests: Manifests,
     documents: Documents,
+    kinds: Kinds,
 }
 
 /// Workloads read at a time, so that the hundreds of a large release fit into the time of a review.
@@ -51,7 +55,14 @@ impl Cluster {
     /// until [`Self::watch`] is called.
     #[must_use]
     pub fn new(client: Client, decodes: Arc<Budget>) -> Self {
-        Self { client, decodes, caches: Caches::new(), manifests: Manifests::new(), documents: Documents::new() }
+        Self {
+            client,
+            decodes,
+            caches: Caches::new(),
+            manifests: Manifests::new(),
+            documents: Documents::new(),
+            kinds: Kinds::default(),
+        }
     }
 
     /// Keeps copies of what is asked most, in tasks that end when the watches are dropped. Each adds a gate to `readiness`
@@ -90,6 +101,7 @@ impl Cluster {
                 let leases = self.get::<ConfigMap>(namespace, super::LEASES).await?;
                 Ok(leases.map(|leases| Knowledge::Leases(leases.metadata.annotations.unwrap_or_default())))
             }
+            Query::Object(key) => Ok(self.object(key).await?.map(Knowledge::Object)),
             Query::Namespace { name } => {
                 let api: Api<Namespace> = Api::all(self.client.clone());
                 let namespace = api.get_metadata_opt(checked(name)?).await.map_err(failed)?;
@@ -269,12 +281,36 @@ impl Cluster {
             Storage::ConfigMap => "configmaps",
         };
         let path = format!("/api/v1/namespaces/{}/{resource}/{}", checked(namespace)?, checked(object)?);
-        let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
-        match self.client.request_text(request).await {
+        match self.read(path).await {
             Ok(text) => Ok(Some(text)),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
             Err(error) => Err(failed(error)),
         }
+    }
+
+    /// The JSON text of an object of any kind; `None` when there is no such object, or no such kind.
+    async fn object(&self, key: &ObjectKey) -> Result<Option<String>, Failed> {
+        let ObjectKey { group, kind, namespace, name } = key;
+        // A definition may have moved on to another version since it was looked up.
+        for _ in 0..2 {
+            let Some(resource) = self.kinds.resolve(&self.client, group, kind).await.map_err(failed)? else {
+                return Ok(None);
+            };
+            let namespace = (!namespace.is_empty()).then(|| checked(namespace)).transpose()?;
+            let collection = DynamicObject::url_path(&resource, namespace);
+            match self.read(format!("{collection}/{}", checked(name)?)).await {
+                Ok(text) => return Ok(Some(text)),
+                Err(kube::Error::Api(status)) if status.code == 404 && names_object(&status) => return Ok(None),
+                Err(kube::Error::Api(status)) if status.code == 404 => self.kinds.forget(group, kind),
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn read(&self, path: String) -> kube::Result<String> {
+        let request = Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
+        self.client.request_text(request).await
     }
 
     async fn get<K>(&self, namespace: &str, name: &str) -> Result<Option<K>, Failed>
@@ -315,6 +351,11 @@ fn checked(name: &str) -> Result<&str, Failed> {
         return Ok(name);
     }
     Err(format!("{:?} is not the name of an object", name.chars().take(80).collect::<String>()))
+}
+
+/// Whether a 404 is that of an object, and not that of a path which the API server does not serve.
+fn names_object(status: &Status) -> bool {
+    status.details.as_ref().is_some_and(|details| !details.name.is_empty())
 }
 
 fn failed(error: kube::Error) -> Failed {

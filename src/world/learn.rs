@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::memory::{Key, Memory};
+use super::ObjectKey;
+use super::memory::Memory;
 use crate::review::{Operation, Request, group_of};
 
 /// Group, kind and name of an object given as JSON.
@@ -61,12 +62,12 @@ impl Memory {
     /// # Errors
     /// When these do not read.
     pub fn remove_object(&self, object: &RawValue) -> Result<(), serde_json::Error> {
-        self.remove(&Key::of_object(object)?);
+        self.remove(&ObjectKey::of_object(object)?);
         Ok(())
     }
 
     /// A deleted namespace stays, terminating, until its contents are gone.
-    fn terminate(&self, key: Key, namespace: &RawValue) {
+    fn terminate(&self, key: ObjectKey, namespace: &RawValue) {
         let Ok(mut namespace) = serde_json::from_str::<Value>(namespace.get()) else { return };
         if let Some(metadata) = namespace.get_mut("metadata").and_then(Value::as_object_mut) {
             let since = metadata.get("creationTimestamp").cloned().unwrap_or_else(|| "1970-01-01T00:00:00Z".into());
@@ -76,7 +77,7 @@ impl Memory {
     }
 }
 
-impl Key {
+impl ObjectKey {
     /// The key of an object given as JSON.
     ///
     /// # Errors
@@ -111,7 +112,7 @@ fn is_gone(object: &RawValue) -> bool {
     dying.is_ok_and(|dying| dying.metadata.deletion_timestamp.is_some() && dying.metadata.finalizers.is_empty())
 }
 
-fn key_of(request: &Request<'_>, object: &RawValue) -> Option<Key> {
+fn key_of(request: &Request<'_>, object: &RawValue) -> Option<ObjectKey> {
     let name = match request.name() {
         Some(name) => name.to_owned(),
         None => serde_json::from_str::<Named>(object.get()).ok()?.metadata.name,
@@ -119,5 +120,5 @@ fn key_of(request: &Request<'_>, object: &RawValue) -> Option<Key> {
     // A Namespace carries its own name as the namespace of the request.
     let scoped = !(request.kind.group.is_empty() && request.kind.kind == "Namespace");
     let namespace = if scoped { request.namespace() } else { "" };
-    Some(Key::new(&request.kind.group, &request.kind.kind, namespace, &name))
+    Some(ObjectKey::new(&request.kind.group, &request.kind.kind, namespace, &name))
 }

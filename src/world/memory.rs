@@ -15,24 +15,11 @@ use super::documents;
 use super::locate::{Place, Sought};
 use super::manifests::{self, State};
 use super::read::{self, Rollout, entry};
-use super::{Answer, Answering, Knowledge, Located, Query, RecordRef, ScaledRef, Workload, World};
+use super::{Answer, Answering, Knowledge, Located, ObjectKey, Query, RecordRef, ScaledRef, Workload, World};
 use crate::managed::Marks;
 use crate::release::manifest::{ObjectRef, WorkloadKind, WorkloadRef};
 use crate::release::record::{DecodeError, Payload};
 use crate::release::{History, Storage};
-
-/// How an object is known: group, kind, namespace, name.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Key {
-    /// Empty for the core group.
-    pub group: String,
-    /// For example `Secret`.
-    pub kind: String,
-    /// Empty for cluster-scoped kinds.
-    pub namespace: String,
-    /// The object's name.
-    pub name: String,
-}
 
 /// Objects as JSON text, the oldest forgotten first when they grow over a limit.
 #[derive(Debug)]
@@ -43,9 +30,9 @@ pub struct Memory {
 
 #[derive(Debug, Default)]
 struct Objects {
-    by_key: HashMap<Key, String>,
+    by_key: HashMap<ObjectKey, String>,
     /// In the order in which they were first seen.
-    order: VecDeque<Key>,
+    order: VecDeque<ObjectKey>,
     bytes: usize,
 }
 
@@ -62,7 +49,7 @@ impl Memory {
     }
 
     /// Puts an object in, as JSON text, in place of the one of the same key.
-    pub fn put(&self, key: Key, object: String) {
+    pub fn put(&self, key: ObjectKey, object: String) {
         let mut objects = self.lock();
         objects.bytes += object.len();
         match objects.by_key.insert(key.clone(), object) {
@@ -80,7 +67,7 @@ impl Memory {
     }
 
     /// Takes an object out.
-    pub fn remove(&self, key: &Key) {
+    pub fn remove(&self, key: &ObjectKey) {
         let mut objects = self.lock();
         if let Some(gone) = objects.by_key.remove(key) {
             objects.bytes -= gone.len();
@@ -90,7 +77,7 @@ impl Memory {
 
     /// The JSON text of an object.
     #[must_use]
-    pub fn get(&self, key: &Key) -> Option<String> {
+    pub fn get(&self, key: &ObjectKey) -> Option<String> {
         self.lock().by_key.get(key).cloned()
     }
 
@@ -110,11 +97,12 @@ impl Memory {
                 Answer::Known(Knowledge::Workloads(named.iter().map(|reference| self.workload(reference)).collect()))
             }
             Query::Leases { namespace } => {
-                let leases: Option<ConfigMap> = self.read(&Key::new("", "ConfigMap", namespace, super::LEASES));
+                let leases: Option<ConfigMap> = self.read(&ObjectKey::new("", "ConfigMap", namespace, super::LEASES));
                 known(leases.map(|leases| Knowledge::Leases(leases.metadata.annotations.unwrap_or_default())))
             }
+            Query::Object(key) => known(self.get(key).map(Knowledge::Object)),
             Query::Namespace { name } => {
-                let namespace: Option<Namespace> = self.read(&Key::new("", "Namespace", "", name));
+                let namespace: Option<Namespace> = self.read(&ObjectKey::new("", "Namespace", "", name));
                 let terminating = namespace.map(|namespace| namespace.metadata.deletion_timestamp.is_some());
                 known(terminating.map(Knowledge::Terminating))
             }
@@ -122,7 +110,7 @@ impl Memory {
     }
 
     fn workload(&self, WorkloadRef { kind, namespace, name }: &WorkloadRef) -> Option<Workload> {
-        let key = Key::new("apps", kind.as_str(), namespace, name);
+        let key = ObjectKey::new("apps", kind.as_str(), namespace, name);
         match kind {
             WorkloadKind::Deployment => self.read(&key).map(|object: Deployment| object.rollout()),
             WorkloadKind::StatefulSet => self.read(&key).map(|object: StatefulSet| object.rollout()),
@@ -170,7 +158,7 @@ impl Memory {
 
     fn document(&self, record: &RecordRef, object: &ObjectRef) -> Answer {
         let RecordRef { storage, namespace, name, uid, resource_version } = record;
-        let Some(text) = self.get(&Key::new("", storage.kind(), namespace, name)) else {
+        let Some(text) = self.get(&ObjectKey::new("", storage.kind(), namespace, name)) else {
             return Answer::Absent;
         };
         if State::new(uid, resource_version).is_some_and(|state| !state.is_that_of(&text)) {
@@ -184,12 +172,13 @@ impl Memory {
     }
 
     fn parent(&self, object: &ScaledRef) -> Option<Marks> {
-        let found: MetadataOnly = self.read(&Key::new(&object.group, &object.kind, &object.namespace, &object.name))?;
+        let found: MetadataOnly =
+            self.read(&ObjectKey::new(&object.group, &object.kind, &object.namespace, &object.name))?;
         read::marks(&found.metadata)
     }
 
     fn body(&self, storage: Storage, namespace: &str, object: &str) -> Answer {
-        let Some(text) = self.get(&Key::new("", storage.kind(), namespace, object)) else {
+        let Some(text) = self.get(&ObjectKey::new("", storage.kind(), namespace, object)) else {
             return Answer::Absent;
         };
         match self.decoded(storage, namespace, &text) {
@@ -203,7 +192,7 @@ impl Memory {
         let payload = match body::open(storage, text)? {
             Opened::Whole(payload) => payload,
             Opened::Parts { first, others } => {
-                let part = |name: &String| self.get(&Key::new("", storage.kind(), namespace, name));
+                let part = |name: &String| self.get(&ObjectKey::new("", storage.kind(), namespace, name));
                 let other = |name: &String| body::part(&part(name).ok_or(DecodeError::Missing)?);
                 let others: Vec<_> = others.iter().map(other).collect::<Result<_, _>>()?;
                 Payload::join(std::iter::once(&first).chain(&others).map(String::as_str))?
@@ -212,21 +201,13 @@ impl Memory {
         payload.inflate()
     }
 
-    fn read<T: DeserializeOwned>(&self, key: &Key) -> Option<T> {
+    fn read<T: DeserializeOwned>(&self, key: &ObjectKey) -> Option<T> {
         serde_json::from_str(&self.get(key)?).ok()
     }
 
     fn lock(&self) -> MutexGuard<'_, Objects> {
         // A panic elsewhere cannot leave the map half-changed in a way that matters here.
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Key {
-    /// A key from its parts.
-    #[must_use]
-    pub fn new(group: &str, kind: &str, namespace: &str, name: &str) -> Self {
-        Self { group: group.into(), kind: kind.into(), namespace: namespace.into(), name: name.into() }
     }
 }
 
@@ -274,7 +255,7 @@ mod tests {
             },
             "data": data,
         });
-        memory.put(Key::new("", storage.kind(), namespace, &name), object.to_string());
+        memory.put(ObjectKey::new("", storage.kind(), namespace, &name), object.to_string());
     }
 
     fn located(memory: &Memory, origin: Option<&str>) -> Option<(Storage, String, u64)> {
@@ -355,7 +336,7 @@ mod tests {
             "name": "web", "labels": {"app.kubernetes.io/managed-by": "Helm"},
             "annotations": {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"},
         }});
-        memory.put(Key::new("apps", "Deployment", "shop", "web"), deployment.to_string());
+        memory.put(ObjectKey::new("apps", "Deployment", "shop", "web"), deployment.to_string());
         let Answer::Known(Knowledge::Parent(marks)) = memory.look_up(&query) else { panic!("expected marks") };
         assert!(matches!(marks.owner, Owner::Release { name, .. } if name == "web"));
     }

@@ -72,11 +72,34 @@ pub enum Query {
         /// The namespace of the release.
         namespace: String,
     },
+    /// An object, as the API server has it now, in whatever version it serves.
+    Object(ObjectKey),
     /// A namespace.
     Namespace {
         /// Its name.
         name: String,
     },
+}
+
+/// How an object is known: group, kind, namespace, name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ObjectKey {
+    /// Empty for the core group.
+    pub group: String,
+    /// For example `Secret`.
+    pub kind: String,
+    /// Empty for cluster-scoped kinds.
+    pub namespace: String,
+    /// The object's name.
+    pub name: String,
+}
+
+impl ObjectKey {
+    /// A key from its parts.
+    #[must_use]
+    pub fn new(group: &str, kind: &str, namespace: &str, name: &str) -> Self {
+        Self { group: group.into(), kind: kind.into(), namespace: namespace.into(), name: name.into() }
+    }
 }
 
 /// One state of a record.
@@ -154,6 +177,8 @@ pub enum Knowledge {
     Workloads(Vec<Option<Workload>>),
     /// Of a ConfigMap with leases: its annotations.
     Leases(BTreeMap<String, String>),
+    /// Of an object: its JSON text.
+    Object(String),
     /// Of a namespace: whether it is terminating.
     Terminating(bool),
 }

@@ -1,0 +1,147 @@
+//! The objects in which people and controllers declare what is to be released, and what happens to one.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::olm::{self, Extension, ObjectSet};
+use crate::review::Request;
+
+/// A write of an object that declares releases.
+#[derive(Debug)]
+pub enum Declaration<'r> {
+    /// OLM's ClusterExtension.
+    Extension(Written<'r, Extension<'r>>),
+    /// OLM's ClusterObjectSet, one revision of an extension.
+    ObjectSet(Written<'r, ObjectSet<'r>>),
+    /// One of these that does not read: a later version may have another shape.
+    Unread {
+        /// For example `ClusterExtension`.
+        kind: &'r str,
+        /// Empty for cluster-scoped objects.
+        namespace: &'r str,
+        /// The object's name.
+        name: &'r str,
+        /// What does not read.
+        why: String,
+    },
+}
+
+/// An object before and after a request.
+#[derive(Debug)]
+pub struct Written<'r, T> {
+    /// For example `ClusterExtension`.
+    pub kind: &'r str,
+    /// Empty for cluster-scoped objects.
+    pub namespace: &'r str,
+    /// The object's name.
+    pub name: String,
+    /// `None` on CREATE.
+    pub before: Option<T>,
+    /// `None` on DELETE.
+    pub after: Option<T>,
+    /// Whether `spec` is the same on both sides, byte by byte: the API server writes what is equal in one way.
+    pub same_spec: bool,
+}
+
+impl<'r> Declaration<'r> {
+    /// Reads the object of a request; `None` where it declares nothing.
+    pub(super) fn read(request: &'r Request<'r>) -> Option<Self> {
+        if request.sub_resource().is_some() {
+            return None;
+        }
+        let read = match (request.kind.group.as_ref(), request.kind.kind.as_ref()) {
+            (olm::GROUP, olm::EXTENSION) => written(request).map(Self::Extension),
+            (olm::GROUP, kind) if olm::OBJECT_SETS.contains(&kind) => written(request).map(Self::ObjectSet),
+            _ => return None,
+        };
+        let unread = |error: serde_json::Error| Self::Unread {
+            kind: &request.kind.kind,
+            namespace: request.namespace(),
+            name: request.name().unwrap_or_default(),
+            why: error.to_string(),
+        };
+        Some(read.unwrap_or_else(unread))
+    }
+}
+
+impl Declaration<'_> {
+    /// The kind of the object.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        match self {
+            Self::Extension(written) => written.kind,
+            Self::ObjectSet(written) => written.kind,
+            Self::Unread { kind, .. } => kind,
+        }
+    }
+
+    /// The object's namespace, empty for cluster-scoped ones.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        match self {
+            Self::Extension(written) => written.namespace,
+            Self::ObjectSet(written) => written.namespace,
+            Self::Unread { namespace, .. } => namespace,
+        }
+    }
+
+    /// The object's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Extension(written) => &written.name,
+            Self::ObjectSet(written) => &written.name,
+            Self::Unread { name, .. } => name,
+        }
+    }
+
+    /// The release that the object stands for, where the rules know of one.
+    #[must_use]
+    pub fn release(&self) -> Option<&str> {
+        match self {
+            Self::Extension(written) => Some(&written.name),
+            Self::ObjectSet(_) | Self::Unread { .. } => None,
+        }
+    }
+}
+
+/// `spec` as it stands in the text.
+#[derive(Deserialize)]
+struct Spec<'a> {
+    #[serde(borrow)]
+    spec: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    #[serde(default)]
+    metadata: Name,
+}
+
+#[derive(Default, Deserialize)]
+struct Name {
+    #[serde(default)]
+    name: String,
+}
+
+fn written<'r, T: Deserialize<'r>>(request: &'r Request<'r>) -> Result<Written<'r, T>, serde_json::Error> {
+    let spec = |object: &'r RawValue| serde_json::from_str::<Spec<'r>>(object.get()).map(|object| object.spec);
+    let (old, new) = (request.old_object, request.object);
+    let same_spec = match (old, new) {
+        (Some(old), Some(new)) => spec(old)?.map(RawValue::get) == spec(new)?.map(RawValue::get),
+        _ => false,
+    };
+    let read = |object: &'r RawValue| serde_json::from_str::<T>(object.get());
+    let name = match (request.name(), new.or(old)) {
+        (None, Some(object)) => serde_json::from_str::<Named>(object.get())?.metadata.name,
+        (name, _) => name.unwrap_or_default().to_owned(),
+    };
+    Ok(Written {
+        kind: &request.kind.kind,
+        namespace: request.namespace(),
+        name,
+        before: old.map(read).transpose()?,
+        after: new.map(read).transpose()?,
+        same_spec,
+    })
+}

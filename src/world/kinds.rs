@@ -1,0 +1,48 @@
+//! The kinds of the cluster, by group and name alone: in which version and under which resource it serves them.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use kube::api::ApiResource;
+use kube::error::DiscoveryError;
+use kube::{Client, discovery};
+
+/// What the API server said it serves, remembered until it says that there is no such path.
+#[derive(Debug, Default)]
+pub(super) struct Kinds(Mutex<HashMap<(String, String), ApiResource>>);
+
+impl Kinds {
+    /// How a kind is served in its most stable version; `None` where its definition is not installed. An installed one
+    /// costs the API server two small reads, once.
+    ///
+    /// # Errors
+    /// When the API server does not answer.
+    pub(super) async fn resolve(
+        &self,
+        client: &Client,
+        group: &str,
+        kind: &str,
+    ) -> Result<Option<ApiResource>, kube::Error> {
+        let key = (group.to_owned(), kind.to_owned());
+        if let Some(known) = self.lock().get(&key) {
+            return Ok(Some(known.clone()));
+        }
+        let served = match discovery::group(client, group).await {
+            Ok(served) => served,
+            Err(kube::Error::Discovery(DiscoveryError::MissingApiGroup(_))) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let found = served.resources_by_stability().into_iter().find(|(resource, _)| resource.kind == kind);
+        Ok(found.map(|(resource, _)| self.lock().entry(key).or_insert(resource).clone()))
+    }
+
+    /// Forgets a kind: the path that it had is gone.
+    pub(super) fn forget(&self, group: &str, kind: &str) {
+        self.lock().remove(&(group.to_owned(), kind.to_owned()));
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), ApiResource>> {
+        // Nothing can panic while it is held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
