@@ -1,13 +1,13 @@
 //! Takes one review through the core: the only place where the pure steps and the world meet.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
 use crate::budget::Budget;
-use crate::facts::{Facts, Objects};
+use crate::facts::{Bodies, Facts, Objects};
 use crate::mode::{self, Outcome};
 use crate::policy::{Policy, Scope};
 use crate::report::Decision;
@@ -21,6 +21,7 @@ pub struct Judge {
     policy: ArcSwap<Policy>,
     world: Arc<dyn World>,
     decodes: Arc<Budget>,
+    ourselves: Arc<OnceLock<String>>,
 }
 
 /// What came of a review.
@@ -35,7 +36,14 @@ impl Judge {
     /// A judge; `decodes` bounds the memory of record bodies that are inflated at once.
     #[must_use]
     pub fn new(policy: Policy, world: Arc<dyn World>, decodes: Arc<Budget>) -> Self {
-        Self { policy: ArcSwap::from_pointee(policy), world, decodes }
+        Self { policy: ArcSwap::from_pointee(policy), world, decodes, ourselves: Arc::default() }
+    }
+
+    /// The same judge, which knows its own writes: by the name of the user that Interlock is to the API server, once that is
+    /// set.
+    #[must_use]
+    pub fn knowing(self, ourselves: Arc<OnceLock<String>>) -> Self {
+        Self { ourselves, ..self }
     }
 
     /// Judges a request at a moment, answering by a deadline.
@@ -53,7 +61,7 @@ impl Judge {
         let sealed = objects.seal(request.operation);
         let granted = timeout_at(deadline, self.decodes.grant(sealed.inflated_size())).await;
         let bodies = if granted.is_ok() { sealed.open() } else { sealed.unread() };
-        let facts = Facts::of(request, &objects, &bodies);
+        let facts = self.facts(request, &objects, &bodies);
         let policy = self.policy.load();
         let violations = match granted {
             Ok(_) => self.settle(&facts, &policy, now, deadline).await,
@@ -80,7 +88,13 @@ impl Judge {
         let granted = timeout_at(deadline, self.decodes.grant(sealed.inflated_size())).await;
         // Without its body a record is still stamped with holder and start.
         let bodies = if granted.is_ok() { sealed.open() } else { sealed.unread() };
-        Ok(stamp::stamp(&Facts::of(request, &objects, &bodies), now))
+        Ok(stamp::stamp(&self.facts(request, &objects, &bodies), now))
+    }
+
+    fn facts<'r>(&self, request: &'r Request<'r>, objects: &'r Objects<'r>, bodies: &'r Bodies) -> Facts<'r> {
+        let facts = Facts::of(request, objects, bodies);
+        let ourselves = self.ourselves.get().map(String::as_str);
+        Facts { actor: facts.actor.unless_ourselves(ourselves), ..facts }
     }
 
     /// Asks the rules, and the world for what they ask, until they have spoken.

@@ -136,7 +136,7 @@ mod tests {
 
     fn scope(creates_record: bool) -> Scope<'static> {
         let actor = Actor { name: "alice", kind: ActorKind::Person, groups: &[] };
-        Scope { actor, namespace: "shop", release: None, kind: "Secret", creates_record }
+        Scope { actor, namespace: "shop", release: None, kind: "Secret", owner: None, creates_record }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Helm's model of a release: names, revisions, statuses and their transitions, records and how they are stored.
 
 pub mod history;
+pub mod interrupted;
 pub mod manifest;
 pub mod name;
 pub mod record;
@@ -9,6 +10,7 @@ pub mod status;
 pub mod storage;
 
 pub use history::{Entry, History};
+pub use interrupted::Interrupted;
 pub use name::{RecordName, ReleaseName, Revision};
 pub use record::{DecodeError, Record};
 pub use stamps::Stamps;

@@ -4,9 +4,11 @@ mod metadata;
 mod patch;
 mod request;
 mod response;
+mod seek;
 
 pub use metadata::Metadata;
-pub(crate) use metadata::{null_is_default, up_to_metadata};
+pub(crate) use metadata::null_is_default;
 pub use patch::{Patch, PatchOperation};
 pub use request::{BadReview, Gvk, Gvr, Operation, Request, Review, UserInfo, group_of, uid_of};
+pub(crate) use seek::first_at;
 pub use response::{allow_with_patch, answer, bad_request, undecided};

@@ -18,6 +18,7 @@ mod pending_recovery;
 mod record_deletion;
 mod record_integrity;
 mod record_tampering;
+mod resume_interrupted;
 mod revision_order;
 mod runbook;
 mod standing;
@@ -47,6 +48,8 @@ pub enum RuleId {
     ConcurrentOperation,
     /// Which way out of an operation in flight is open.
     PendingRecovery,
+    /// An operation that was interrupted is finished before the next version is tried.
+    ResumeInterrupted,
     /// A new record has a higher revision than every other one.
     RevisionOrder,
     /// A record comes to be in a pending status.
@@ -75,9 +78,10 @@ pub enum RuleId {
 
 impl RuleId {
     /// Every rule, in the order in which they are evaluated and reported: those over records, over objects, and over declarations.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::ConcurrentOperation,
         Self::PendingRecovery,
+        Self::ResumeInterrupted,
         Self::RevisionOrder,
         Self::UnusualCreate,
         Self::IllegalTransition,
@@ -110,6 +114,7 @@ impl RuleId {
         match self {
             Self::ConcurrentOperation => "concurrent-operation",
             Self::PendingRecovery => "pending-recovery",
+            Self::ResumeInterrupted => "resume-interrupted",
             Self::RevisionOrder => "revision-order",
             Self::UnusualCreate => "unusual-create",
             Self::IllegalTransition => "illegal-transition",
@@ -130,9 +135,10 @@ impl RuleId {
 type RecordRule = (RuleId, fn(&Case<'_>) -> Finding);
 
 /// The rules over records, in the order of [`RuleId::ALL`].
-const RECORD_RULES: [RecordRule; 9] = [
+const RECORD_RULES: [RecordRule; 10] = [
     (RuleId::ConcurrentOperation, concurrent_operation::check),
     (RuleId::PendingRecovery, pending_recovery::check),
+    (RuleId::ResumeInterrupted, resume_interrupted::check),
     (RuleId::RevisionOrder, revision_order::check),
     (RuleId::UnusualCreate, unusual_create::check),
     (RuleId::IllegalTransition, illegal_transition::check),

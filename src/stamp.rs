@@ -7,10 +7,10 @@
 use jiff::{SignedDuration, Timestamp, Unit};
 use serde_json::Value;
 
-use crate::facts::{Facts, RecordWrite, Side};
+use crate::facts::{ActorKind, Facts, RecordWrite, Side};
 use crate::release::record::shortened;
-use crate::release::stamps::{CHART, HOLDER, STARTED, TARGET_NAMESPACE};
-use crate::release::{Stamps, Status};
+use crate::release::stamps::{CHART, HOLDER, INTERRUPTED, STARTED, TARGET_NAMESPACE};
+use crate::release::{Interrupted, Revision, Stamps, Status};
 use crate::review::{Patch, PatchOperation};
 
 /// How far the start that one replica stamped may lie from the clock of the one that checks it: a mutating request is cut
@@ -35,24 +35,62 @@ pub fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestamp) -> E
         Some(before) => after == Some(Status::Uninstalling) && before.status() != after,
     };
     if !starts {
-        return Expected::Kept(write.before.map(Side::stamps).unwrap_or_default());
+        let mut kept = write.before.map(Side::stamps).unwrap_or_default();
+        kept.put(INTERRUPTED, interrupted(facts, write));
+        return Expected::Kept(kept);
     }
-    let record = write.after.record();
     let mut stamps = Stamps::default();
     stamps.set(HOLDER, facts.actor.name.to_owned());
     stamps.set(STARTED, now.round(Unit::Second).unwrap_or(now).to_string());
-    if let Some(record) = record {
-        stamps.set(CHART, record.chart_id().display());
-        stamps.set(TARGET_NAMESPACE, shortened(&record.namespace));
-    }
+    stamps.put(CHART, write.after.chart());
+    stamps.put(TARGET_NAMESPACE, write.after.record().map(|record| shortened(&record.namespace)));
     Expected::Started(stamps)
+}
+
+/// What a written record must remember of an operation that was interrupted: its own, where somebody else ends it; otherwise
+/// what it remembered, as long as its status stays. A promotion makes the next record the deployed one, and so lets it go.
+fn interrupted(facts: &Facts<'_>, write: &RecordWrite<'_>) -> Option<String> {
+    let before = write.before?;
+    if facts.actor.kind == ActorKind::Interlock {
+        return write.after.stamps().get(INTERRUPTED).map(str::to_owned);
+    }
+    if before.status() == write.after.status() {
+        return before.stamps().get(INTERRUPTED).map(str::to_owned);
+    }
+    if !is_unlocked(facts, write) {
+        return None;
+    }
+    let chart = before.stamps().chart().map(str::to_owned).or_else(|| before.chart())?;
+    let revision: Revision = before.stored.metadata.label("version")?.parse().ok()?;
+    Some(Interrupted { chart, revision }.to_string())
+}
+
+/// Whether a pending record is failed by somebody who is not its operation. Flux does so under the account that the operation
+/// had, and says so.
+fn is_unlocked(facts: &Facts<'_>, write: &RecordWrite<'_>) -> bool {
+    const BY_FLUX: &str = "Release unlocked from stale ";
+    let ends = write.before.and_then(Side::status).is_some_and(Status::is_pending);
+    if !ends || write.after.status() != Some(Status::Failed) {
+        return false;
+    }
+    let stamps = write.before.map(Side::stamps).unwrap_or_default();
+    let foreign = stamps.holder().is_some_and(|holder| holder != facts.actor.name);
+    foreign || write.after.record().is_some_and(|record| record.info.description.starts_with(BY_FLUX))
 }
 
 /// The first stamp that the client sent and that is not what it must be, with the value it must have.
 #[must_use]
-pub fn forged(expected: &Expected, sent: &Stamps, now: Timestamp) -> Option<(&'static str, Option<String>)> {
+pub fn forged(
+    expected: &Expected,
+    before: &Stamps,
+    sent: &Stamps,
+    now: Timestamp,
+) -> Option<(&'static str, Option<String>)> {
     let wrong = |(key, value): &(&'static str, &str)| match expected {
+        // A memory that has had its time is old, not forged.
+        _ if *key == INTERRUPTED && before.get(key) == Some(value) => false,
         Expected::Kept(kept) => kept.get(key) != Some(value),
+        Expected::Started(_) if *key == INTERRUPTED => true,
         Expected::Started(_) if *key == STARTED => {
             value.parse::<Timestamp>().map_or(true, |started| now.duration_since(started).abs() > CLOCK_TOLERANCE)
         }

@@ -50,7 +50,7 @@ pub struct Actor<'r> {
     pub groups: &'r [Cow<'r, str>],
 }
 
-/// The four kinds of actors.
+/// The kinds of actors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActorKind {
     /// `system:serviceaccount:NS:NAME`.
@@ -59,6 +59,8 @@ pub enum ActorKind {
     ControlPlane,
     /// `system:node:NAME`.
     Node,
+    /// Interlock itself: the account that it uses at the API server.
+    Interlock,
     /// Everybody else, `system:masters` included: break-glass is an override, not a group.
     Person,
 }
@@ -75,6 +77,12 @@ impl<'r> Actor<'r> {
     pub fn of(user: &'r UserInfo<'r>) -> Self {
         let name = user.username.as_ref();
         Self { name, kind: ActorKind::of(name), groups: &user.groups }
+    }
+
+    /// The same actor, known for Interlock itself where it has this name.
+    #[must_use]
+    pub fn unless_ourselves(self, ourselves: Option<&str>) -> Self {
+        if ourselves == Some(self.name) { Self { kind: ActorKind::Interlock, ..self } } else { self }
     }
 }
 

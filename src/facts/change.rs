@@ -1,6 +1,7 @@
 //! What happens to a record.
 
 use super::objects::{Bodies, Objects};
+use crate::release::record::chart_at_beginning;
 use crate::release::{DecodeError, Record, Stamps, Status, Stored};
 use crate::review::Operation;
 
@@ -54,6 +55,16 @@ impl Side<'_> {
     #[must_use]
     pub fn status(&self) -> Option<Status> {
         self.record().map_or_else(|| self.label_status(), |record| record.info.status.parse().ok())
+    }
+
+    /// `name-version` of the chart, where the body decodes; of a record in several Secrets its beginning is enough.
+    #[must_use]
+    pub fn chart(&self) -> Option<String> {
+        match &self.body {
+            Body::Read(record) => Some(record.chart_id().display()),
+            Body::Broken(DecodeError::Chunked) => chart_at_beginning(&self.stored.data),
+            Body::Broken(_) | Body::Unread => None,
+        }
     }
 
     /// The stamps on the object.

@@ -85,6 +85,7 @@ struct WhenFile {
     namespaces: Option<Vec<String>>,
     releases: Option<Vec<String>>,
     kinds: Option<Vec<String>>,
+    owners: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -191,6 +192,7 @@ impl WhenFile {
             namespaces: list(&self.namespaces, "namespaces")?,
             releases: list(&self.releases, "releases")?,
             kinds: list(&self.kinds, "kinds")?,
+            owners: list(&self.owners, "owners")?,
         })
     }
 }
@@ -256,7 +258,7 @@ mod tests {
 
     fn scope(name: &str) -> Scope<'_> {
         let actor = Actor { name, kind: ActorKind::Person, groups: &[] };
-        Scope { actor, namespace: "shop", release: Some("web"), kind: "Deployment", creates_record: false }
+        Scope { actor, namespace: "shop", release: Some("web"), kind: "Deployment", owner: None, creates_record: false }
     }
 
     fn mode(policy: &Policy, rule: RuleId, user: &str) -> Mode {
@@ -269,7 +271,7 @@ mod tests {
 
     #[test]
     fn the_shipped_policy_enforces_every_rule_but_those_that_advise() {
-        const ADVICE: &[RuleId] = &[RuleId::ExtensionSafety];
+        const ADVICE: &[RuleId] = &[RuleId::ResumeInterrupted, RuleId::ExtensionSafety];
         let policy = Policy::shipped().unwrap();
         for rule in RuleId::ALL {
             let wanted = if ADVICE.contains(&rule) { Mode::Warn } else { Mode::Enforce };

@@ -16,6 +16,8 @@ pub struct Scope<'s> {
     pub release: Option<&'s str>,
     /// The kind of the object.
     pub kind: &'s str,
+    /// The label `owner` of the record concerned, which tells who keeps it: `helm` or `operator-controller`.
+    pub owner: Option<&'s str>,
     /// Whether a record comes to be.
     pub creates_record: bool,
 }
@@ -24,12 +26,13 @@ impl<'s> Scope<'s> {
     /// The scope of a request.
     #[must_use]
     pub fn of(facts: &'s Facts<'s>, policy: &'s Policy) -> Self {
-        let other = Self { actor: facts.actor, namespace: "", release: None, kind: "", creates_record: false };
+        let other = Self { actor: facts.actor, namespace: "", release: None, kind: "", owner: None, creates_record: false };
         match (&facts.subject, facts.managed) {
             (Subject::Record(target, change), _) => Self {
                 namespace: &target.namespace,
                 release: Some(&target.release),
                 kind: target.storage.kind(),
+                owner: Some(target.storage.owner()),
                 creates_record: change.is_creation(),
                 ..other
             },
@@ -73,6 +76,8 @@ pub struct When {
     pub releases: Option<Globs>,
     /// Kinds of objects.
     pub kinds: Option<Globs>,
+    /// The label `owner` of records.
+    pub owners: Option<Globs>,
 }
 
 impl When {
@@ -85,6 +90,7 @@ impl When {
             && named(self.namespaces.as_ref(), Some(scope.namespace))
             && named(self.releases.as_ref(), scope.release)
             && named(self.kinds.as_ref(), Some(scope.kind))
+            && named(self.owners.as_ref(), scope.owner)
             && self.groups.as_ref().is_none_or(|globs| actor.groups.iter().any(|group| globs.contains(group)))
     }
 }

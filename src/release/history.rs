@@ -51,6 +51,11 @@ impl History {
         Self(entries)
     }
 
+    /// The records, newest first.
+    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.0.iter()
+    }
+
     /// The record with the highest revision.
     #[must_use]
     pub fn newest(&self) -> Option<&Entry> {

@@ -1,5 +1,6 @@
 //! A record's payload: base64, gzip, JSON; read without copying what no rule needs.
 
+mod beginning;
 mod content;
 mod fingerprint;
 mod fold;
@@ -11,8 +12,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Revision;
-use crate::review::up_to_metadata;
+use crate::review::first_at;
 
+pub use beginning::chart_at_beginning;
 pub use content::{Difference, differences, same_source};
 pub(crate) use payload::extra_chunks;
 pub use payload::{DecodeError, INFLATE_LIMIT, Payload};
@@ -45,6 +47,8 @@ pub struct Info<'b> {
     pub status: Cow<'b, str>,
     /// The client's clock when this revision was made; never changes afterwards.
     pub last_deployed: Cow<'b, str>,
+    /// What the client says of it.
+    pub description: Cow<'b, str>,
 }
 
 /// What comes from a body and goes into a message or an annotation: a line of it, never more.
@@ -89,7 +93,8 @@ impl<'b> Record<'b> {
     /// The chart's name and version, read without the megabytes of templates behind them; empty where the record has no chart.
     #[must_use]
     pub fn chart_id(&self) -> ChartId<'b> {
-        self.chart.and_then(|chart| up_to_metadata(chart).ok()?).unwrap_or_default()
+        let metadata = |chart: &'b RawValue| first_at(chart.get().as_bytes(), &["metadata"]).ok()?;
+        self.chart.and_then(metadata).flatten().unwrap_or_default()
     }
 
     /// The manifest as text; empty where there is none.

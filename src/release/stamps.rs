@@ -13,8 +13,12 @@ pub const CHART: &str = "interlock.dev/chart";
 /// The namespace that the release's objects go to.
 pub const TARGET_NAMESPACE: &str = "interlock.dev/target-namespace";
 
+/// `name-version@revision` of an operation that was interrupted and is not finished yet: on the record that was unlocked,
+/// or on the deployed one where the record of the operation was deleted.
+pub const INTERRUPTED: &str = "interlock.dev/interrupted";
+
 /// Every annotation that is a stamp.
-pub const KEYS: [&str; 4] = [HOLDER, STARTED, CHART, TARGET_NAMESPACE];
+pub const KEYS: [&str; 5] = [HOLDER, STARTED, CHART, TARGET_NAMESPACE, INTERRUPTED];
 
 /// The stamps on a record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -32,6 +36,14 @@ impl Stamps {
         self.0.insert(key, value);
     }
 
+    /// Sets a stamp, or takes it off.
+    pub fn put(&mut self, key: &'static str, value: Option<String>) {
+        match value {
+            Some(value) => self.set(key, value),
+            None => _ = self.0.remove(key),
+        }
+    }
+
     /// The value of a stamp.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
@@ -42,6 +54,12 @@ impl Stamps {
     #[must_use]
     pub fn holder(&self) -> Option<&str> {
         self.get(HOLDER)
+    }
+
+    /// `name-version` of the chart that the transition brings in.
+    #[must_use]
+    pub fn chart(&self) -> Option<&str> {
+        self.get(CHART)
     }
 
     /// When it started.

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 
 use jiff::Timestamp;
-use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+
+use super::first_at;
 
 /// Object metadata, as far as rules need it.
 #[derive(Debug, Default, Deserialize)]
@@ -41,41 +41,8 @@ impl<'a> Metadata<'a> {
     /// # Errors
     /// When the object is none, or its metadata have the wrong shape.
     pub fn of(object: &'a RawValue) -> Result<Self, serde_json::Error> {
-        up_to_metadata(object).map(Option::unwrap_or_default)
-    }
-}
-
-/// Reads an object up to its `metadata`, which Go writes before the content, and stops there; `None` where it has none.
-///
-/// # Errors
-/// When the text is no object, or its metadata have the wrong shape.
-pub(crate) fn up_to_metadata<'a, M: Deserialize<'a>>(object: &'a RawValue) -> Result<Option<M>, serde_json::Error> {
-    let mut found = None;
-    let mut json = serde_json::Deserializer::from_str(object.get());
-    let read = json.deserialize_map(UpToMetadata(&mut found));
-    // Stopping early is an error to serde; what was found by then is what counts.
-    found.map_or_else(|| read.map(|()| None), Ok)
-}
-
-/// Holds what was found: nothing yet, or metadata that may be null.
-struct UpToMetadata<'f, M>(&'f mut Option<Option<M>>);
-
-impl<'a, M: Deserialize<'a>> Visitor<'a> for UpToMetadata<'_, M> {
-    type Value = ();
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'a>>(self, mut object: A) -> Result<(), A::Error> {
-        while let Some(key) = object.next_key::<Cow<'a, str>>()? {
-            if key == "metadata" {
-                *self.0 = Some(object.next_value()?);
-                return Err(A::Error::custom("found"));
-            }
-            object.next_value::<IgnoredAny>()?;
-        }
-        Ok(())
+        let found: Option<Option<Self>> = first_at(object.get().as_bytes(), &["metadata"])?;
+        Ok(found.flatten().unwrap_or_default())
     }
 }
 

@@ -7,6 +7,7 @@
 
 use super::case::Case;
 use super::{Finding, Refusal};
+use crate::facts::Side;
 use crate::stamp;
 
 pub(super) fn check(case: &Case<'_>) -> Finding {
@@ -21,7 +22,8 @@ pub(super) fn check(case: &Case<'_>) -> Finding {
         return Ok(None);
     }
     let expected = stamp::expected(case.facts, &write, case.now);
-    let Some((key, must)) = stamp::forged(&expected, &sent, case.now) else {
+    let before = write.before.map(Side::stamps).unwrap_or_default();
+    let Some((key, must)) = stamp::forged(&expected, &before, &sent, case.now) else {
         return Ok(None);
     };
     let must = must.map_or("be absent".to_owned(), |value| format!("be {value:?}"));

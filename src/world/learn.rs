@@ -4,8 +4,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::ObjectKey;
-use super::memory::Memory;
+use super::memory::{Memory, MetadataOnly};
+use super::{ObjectKey, read};
+use crate::release::Interrupted;
+use crate::release::stamps::INTERRUPTED;
 use crate::review::{Operation, Request, group_of};
 
 /// Group, kind and name of an object given as JSON.
@@ -49,7 +51,10 @@ impl Memory {
             (Operation::Delete, Some(object)) if key.kind == "Namespace" && key.group.is_empty() => {
                 self.terminate(key, object);
             }
-            (Operation::Delete, _) => self.remove(&key),
+            (Operation::Delete, Some(object)) => {
+                self.remove(&key);
+                self.remember(&key, object);
+            }
             // The last finalizer is taken off: no DELETE follows.
             (Operation::Update, Some(object)) if is_gone(object) => self.remove(&key),
             (_, Some(object)) => self.put(key, object.get().to_owned()),
@@ -64,6 +69,19 @@ impl Memory {
     pub fn remove_object(&self, object: &RawValue) -> Result<(), serde_json::Error> {
         self.remove(&ObjectKey::of_object(object)?);
         Ok(())
+    }
+
+    /// Notes on the deployed record that the operation of a deleted one was interrupted, as the leader does in a cluster.
+    fn remember(&self, key: &ObjectKey, object: &RawValue) {
+        let Ok(MetadataOnly { metadata }) = serde_json::from_str(object.get()) else { return };
+        let Some((storage, release, lost)) = read::record(&key.kind, &metadata) else { return };
+        let Some(interrupted) = Interrupted::with(&lost) else { return };
+        let history = self.history(storage, &key.namespace, release);
+        let Some(heir) = history.heir(&lost) else { return };
+        let heir = ObjectKey::new("", &key.kind, &key.namespace, &heir.name);
+        let Some(mut record) = self.get(&heir).and_then(|text| serde_json::from_str::<Value>(&text).ok()) else { return };
+        record["metadata"]["annotations"][INTERRUPTED] = interrupted.to_string().into();
+        self.put(heir, record.to_string());
     }
 
     /// A deleted namespace stays, terminating, until its contents are gone.

@@ -37,8 +37,8 @@ struct Objects {
 }
 
 #[derive(Deserialize)]
-struct MetadataOnly {
-    metadata: ObjectMeta,
+pub(super) struct MetadataOnly {
+    pub(super) metadata: ObjectMeta,
 }
 
 impl Memory {
@@ -118,7 +118,7 @@ impl Memory {
         }
     }
 
-    fn history(&self, storage: Storage, namespace: &str, release: &str) -> History {
+    pub(super) fn history(&self, storage: Storage, namespace: &str, release: &str) -> History {
         let objects = self.lock();
         let in_namespace = objects
             .by_key

@@ -15,7 +15,7 @@ use super::{Info, Record};
 const BODY: [&str; 9] =
     ["name", "info", "chart", "config", "manifest", "hooks", "version", "namespace", "apply_method"];
 /// The members of `info` that this crate reads.
-const INFO: [&str; 2] = ["status", "last_deployed"];
+const INFO: [&str; 3] = ["status", "last_deployed", "description"];
 
 /// Fails on a key that Go takes for one of the known ones and serde does not.
 fn unambiguous<E: Error>(key: &str, known: &[&str]) -> Result<(), E> {
@@ -93,13 +93,14 @@ impl<'de: 'b, 'b> Deserialize<'de> for Info<'b> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Info<'de>, A::Error> {
-                let (mut status, mut last_deployed) = (None, None);
+                let (mut status, mut last_deployed, mut description) = (None, None, None);
                 while let Some(key) = members.next_key::<Cow<'de, str>>()? {
                     match key.as_ref() {
                         "status" => once(&mut status, "status", members.next_value::<Text<'de>>()?.0)?,
                         "last_deployed" => {
                             once(&mut last_deployed, "last_deployed", members.next_value::<Text<'de>>()?.0)?;
                         }
+                        "description" => once(&mut description, "description", members.next_value::<Text<'de>>()?.0)?,
                         other => {
                             unambiguous(other, &INFO)?;
                             members.next_value::<IgnoredAny>()?;
@@ -109,6 +110,7 @@ impl<'de: 'b, 'b> Deserialize<'de> for Info<'b> {
                 Ok(Info {
                     status: status.ok_or_else(|| A::Error::missing_field("status"))?,
                     last_deployed: last_deployed.unwrap_or_default(),
+                    description: description.unwrap_or_default(),
                 })
             }
         }

@@ -7,7 +7,7 @@ use crate::rules::RuleId::{PendingRecovery, RecordDeletion};
 
 const STALE: i64 = 15 * 60;
 
-fn deployment(updated: i64, available: i64, progressing: &str) -> Value {
+pub(super) fn deployment(updated: i64, available: i64, progressing: &str) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "web", "namespace": "shop", "generation": 3},

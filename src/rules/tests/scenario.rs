@@ -30,6 +30,7 @@ pub(super) struct Rec {
     pub(super) config: Value,
     pub(super) hooks_run: u64,
     pub(super) lived: &'static str,
+    pub(super) description: String,
     pub(super) annotations: BTreeMap<String, String>,
     /// The payload in place of the encoded body.
     pub(super) payload: Option<String>,
@@ -48,6 +49,7 @@ pub(super) fn rec(revision: u64, status: &'static str) -> Rec {
         config: json!({"replicas": 1}),
         hooks_run: 0,
         lived: "2026-11-21T09:00:00Z",
+        description: "x".to_owned(),
         annotations: BTreeMap::new(),
         payload: None,
         created: start(),
@@ -74,7 +76,7 @@ impl Rec {
             "name": self.release, "version": self.revision, "namespace": "shop", "manifest": self.manifest,
             "config": self.config, "hooks": [{"last_run": self.hooks_run}],
             "chart": {"metadata": {"name": "shop", "version": self.chart_version}},
-            "info": {"status": self.status, "last_deployed": self.lived, "description": "x"},
+            "info": {"status": self.status, "last_deployed": self.lived, "description": self.description},
         })
     }
 
