@@ -5,6 +5,7 @@ mod change;
 mod declaration;
 mod managed;
 mod objects;
+mod part;
 mod target;
 
 pub use actor::{Actor, ActorKind};
@@ -12,6 +13,7 @@ pub use change::{Body, RecordChange, RecordWrite, Side};
 pub use declaration::{Declaration, Written};
 pub use managed::{ManagedWrite, ObjectChange, Sides};
 pub use objects::{Bodies, Objects, Sealed};
+pub use part::Part;
 pub use target::Target;
 
 use crate::review::{Operation, Request};
@@ -36,6 +38,8 @@ pub struct Facts<'r> {
 pub enum Subject<'r> {
     /// A record: which release it belongs to, and what happens to it.
     Record(Target, Box<RecordChange<'r>>),
+    /// A further part of a record, which goes.
+    Part(&'r Part<'r>),
     /// An object in which somebody declares what is to be released.
     Declaration(&'r Declaration<'r>),
     /// Any other object.
@@ -50,12 +54,13 @@ impl<'r> Facts<'r> {
             let change = RecordChange::of(request.operation, objects, bodies)?;
             Some(Subject::Record(Target::of(storage, request, change.latest()), Box::new(change)))
         });
+        let part = objects.part.as_ref().map(Subject::Part);
         let declaration = objects.declaration.as_ref().map(Subject::Declaration);
         Self {
             operation: request.operation,
             actor: Actor::of(&request.user_info),
             collection: request.operation == Operation::Delete && request.name().is_none(),
-            subject: record.or(declaration).unwrap_or(Subject::Other),
+            subject: record.or(part).or(declaration).unwrap_or(Subject::Other),
             managed: objects.managed.as_ref(),
         }
     }
@@ -65,7 +70,7 @@ impl<'r> Facts<'r> {
     pub fn record(&self) -> Option<(&Target, &RecordChange<'r>)> {
         match &self.subject {
             Subject::Record(target, change) => Some((target, change.as_ref())),
-            Subject::Declaration(_) | Subject::Other => None,
+            Subject::Part(_) | Subject::Declaration(_) | Subject::Other => None,
         }
     }
 
@@ -74,6 +79,7 @@ impl<'r> Facts<'r> {
     pub fn namespace(&self) -> Option<&str> {
         let namespace = match (&self.subject, self.managed) {
             (Subject::Record(target, _), _) => target.namespace.as_str(),
+            (Subject::Part(part), _) => part.namespace,
             (_, Some(write)) => write.namespace.as_str(),
             (Subject::Declaration(declaration), None) => declaration.namespace(),
             (Subject::Other, None) => "",

@@ -10,5 +10,5 @@ pub use metadata::Metadata;
 pub(crate) use metadata::null_is_default;
 pub use patch::{Patch, PatchOperation};
 pub use request::{BadReview, Gvk, Gvr, Operation, Request, Review, UserInfo, group_of, uid_of};
-pub(crate) use seek::first_at;
 pub use response::{allow_with_patch, answer, bad_request, undecided};
+pub(crate) use seek::first_at;

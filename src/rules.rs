@@ -3,6 +3,7 @@
 mod case;
 mod concurrent_operation;
 mod declaration;
+mod extension_change_while_pending;
 mod extension_safety;
 mod foreign_edit_in_transition;
 mod forged_stamp;
@@ -14,6 +15,7 @@ mod manual_edit;
 mod manual_scale;
 mod need;
 mod object;
+mod part;
 mod pending_recovery;
 mod record_deletion;
 mod record_integrity;
@@ -30,13 +32,14 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::facts::{ActorKind, Facts, ObjectChange, Subject};
+use crate::facts::{ActorKind, Facts, ObjectChange, Part, Subject};
 use crate::policy::{Mode, Policy, Scope};
+use crate::release::Storage;
 use crate::review::Operation;
 use crate::world::{Evidence, Query};
 use case::Case;
 use declaration::DeclarationCase;
-use need::{Need, terminating};
+use need::{Need, migrated, terminating};
 use object::{Disturbance, ObjectCase};
 
 /// The public name of a rule: policies, metrics and messages use it.
@@ -72,13 +75,15 @@ pub enum RuleId {
     ManualDelete,
     /// A number of replicas that a release declares changes through the release.
     ManualScale,
+    /// A ClusterExtension keeps its version while an operation on it is in flight.
+    ExtensionChangeWhilePending,
     /// A ClusterExtension keeps to what loses no data, and its revisions are left to OLM.
     ExtensionSafety,
 }
 
 impl RuleId {
     /// Every rule, in the order in which they are evaluated and reported: those over records, over objects, and over declarations.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::ConcurrentOperation,
         Self::PendingRecovery,
         Self::ResumeInterrupted,
@@ -93,6 +98,7 @@ impl RuleId {
         Self::ManualEdit,
         Self::ManualDelete,
         Self::ManualScale,
+        Self::ExtensionChangeWhilePending,
         Self::ExtensionSafety,
     ];
 
@@ -126,6 +132,7 @@ impl RuleId {
             Self::ManualEdit => "manual-edit",
             Self::ManualDelete => "manual-delete",
             Self::ManualScale => "manual-scale",
+            Self::ExtensionChangeWhilePending => "extension-change-while-pending",
             Self::ExtensionSafety => "extension-safety",
         }
     }
@@ -152,7 +159,10 @@ const RECORD_RULES: [RecordRule; 10] = [
 type DeclarationRule = (RuleId, fn(&DeclarationCase<'_>) -> Findings);
 
 /// The rules over declarations, in the order of [`RuleId::ALL`].
-const DECLARATION_RULES: [DeclarationRule; 1] = [(RuleId::ExtensionSafety, extension_safety::check)];
+const DECLARATION_RULES: [DeclarationRule; 2] = [
+    (RuleId::ExtensionChangeWhilePending, extension_change_while_pending::check),
+    (RuleId::ExtensionSafety, extension_safety::check),
+];
 
 impl fmt::Display for RuleId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -257,6 +267,7 @@ pub fn decide(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Time
         Subject::Other => Ok(Vec::new()),
         _ if facts.actor.kind == ActorKind::ControlPlane => Ok(Vec::new()),
         Subject::Record(target, change) => judge_record(&Case { facts, target, change, policy, evidence, now }),
+        Subject::Part(part) => judge_part(facts, part, policy, evidence),
         Subject::Declaration(declaration) => {
             judge_declaration(&DeclarationCase { facts, declaration, policy, evidence, now })
         }
@@ -295,7 +306,33 @@ fn judge_record(case: &Case<'_>) -> Result<Vec<Violation>, Query> {
             Err(need) => violations.push(Violation::undecided(rule, release(), &case.subject(), need)?),
         }
     }
+    // The Helm records of an extension that has moved on describe nothing any more.
+    if case.target.storage == Storage::OlmIndex && !violations.is_empty() {
+        match migrated(case.evidence, &case.target.release) {
+            Err(Need::Ask(query)) => return Err(query),
+            Ok(true) => violations.clear(),
+            Ok(false) | Err(_) => {}
+        }
+    }
     Ok(violations)
+}
+
+/// To take a part of a record away is to delete it.
+fn judge_part(
+    facts: &Facts<'_>,
+    part: &Part<'_>,
+    policy: &Policy,
+    evidence: &Evidence,
+) -> Result<Vec<Violation>, Query> {
+    let rule = RuleId::RecordDeletion;
+    if policy.mode(rule, &Scope::of(facts, policy)) == Mode::Off {
+        return Ok(Vec::new());
+    }
+    let violation = match part::check(facts, part, policy, evidence) {
+        Ok(refusal) => refusal.map(|refusal| Violation::refused(rule, None, refusal)),
+        Err(need) => Some(Violation::undecided(rule, None, &format!("The part {} of a record", part.name), need)?),
+    };
+    Ok(violation.into_iter().collect())
 }
 
 fn judge_declaration(case: &DeclarationCase<'_>) -> Result<Vec<Violation>, Query> {

@@ -1,7 +1,7 @@
 //! From the objects of a request to the bodies of its records, in steps that each cost more than the one before: read
 //! the metadata, take the base64 off, inflate.
 
-use super::{Declaration, ManagedWrite};
+use super::{Declaration, ManagedWrite, Part};
 use crate::release::record::Payload;
 use crate::release::storage::storing_kind;
 use crate::release::{DecodeError, Status, Storage, Stored};
@@ -20,6 +20,8 @@ pub struct Objects<'a> {
     pub new: Option<Stored<'a>>,
     /// What happens to an object that is no record and that somebody may manage.
     pub managed: Option<ManagedWrite<'a>>,
+    /// A further part of a record that is deleted.
+    pub part: Option<Part<'a>>,
     /// What happens to an object that declares releases.
     pub declaration: Option<Declaration<'a>>,
 }
@@ -35,7 +37,8 @@ impl<'a> Objects<'a> {
             return Ok(objects);
         }
         let (managed, declaration) = (ManagedWrite::read(request)?, Declaration::read(request));
-        Ok(Self { managed, declaration, ..objects })
+        let part = Part::read(request, objects.old.as_ref());
+        Ok(Self { managed, part, declaration, ..objects })
     }
 
     fn read_record(request: &'a Request<'a>) -> Result<Self, BadReview> {
@@ -49,7 +52,15 @@ impl<'a> Objects<'a> {
         let (old, new) = (read(request.old_object)?, read(request.object)?);
         let storage_of = |stored: &Option<Stored<'_>>| stored.as_ref().and_then(|stored| stored.storage(kind));
         let (before, after) = (storage_of(&old), storage_of(&new));
-        Ok(Self { storage: before.or(after), was_record: before.is_some(), old, new, managed: None, declaration: None })
+        Ok(Self {
+            storage: before.or(after),
+            was_record: before.is_some(),
+            old,
+            new,
+            managed: None,
+            part: None,
+            declaration: None,
+        })
     }
 
     /// Takes the base64 off the bodies that rules will read.

@@ -4,6 +4,7 @@ use super::globs::named;
 use super::{Globs, Policy};
 use crate::facts::{Actor, Facts, ObjectChange, Subject};
 use crate::managed::Owner;
+use crate::release::Storage;
 
 /// What a policy can tell requests apart by.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +27,8 @@ impl<'s> Scope<'s> {
     /// The scope of a request.
     #[must_use]
     pub fn of(facts: &'s Facts<'s>, policy: &'s Policy) -> Self {
-        let other = Self { actor: facts.actor, namespace: "", release: None, kind: "", owner: None, creates_record: false };
+        let other =
+            Self { actor: facts.actor, namespace: "", release: None, kind: "", owner: None, creates_record: false };
         match (&facts.subject, facts.managed) {
             (Subject::Record(target, change), _) => Self {
                 namespace: &target.namespace,
@@ -36,6 +38,7 @@ impl<'s> Scope<'s> {
                 creates_record: change.is_creation(),
                 ..other
             },
+            (Subject::Part(part), _) => Self { namespace: part.namespace, kind: Storage::OlmIndex.kind(), ..other },
             (Subject::Declaration(declaration), _) => Self {
                 namespace: declaration.namespace(),
                 release: declaration.release(),

@@ -13,6 +13,9 @@ pub const HELM_SECRET_TYPE: &str = "helm.sh/release.v1";
 /// The type of the Secret that OLM's operator-controller keeps a record, or the first part of one, in.
 pub const OLM_INDEX_TYPE: &str = "operatorframework.io/index.v1";
 
+/// The type of the Secrets with the further parts of such a record.
+pub const OLM_CHUNK_TYPE: &str = "operatorframework.io/chunk.v1";
+
 /// Where and how a record is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Storage {

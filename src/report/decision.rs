@@ -55,6 +55,7 @@ impl Decision {
         let target = facts.record().map(|(target, _)| target);
         let known = match (&facts.subject, facts.managed) {
             (Subject::Record(target, _), _) => Some(target.object.as_str()),
+            (Subject::Part(part), _) => Some(part.name.as_str()),
             (_, Some(write)) => Some(write.name.as_str()),
             (Subject::Declaration(_) | Subject::Other, None) => None,
         };

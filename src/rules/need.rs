@@ -1,5 +1,6 @@
 //! What a rule still has to know.
 
+use crate::olm;
 use crate::world::{Answer, Evidence, Knowledge, Query};
 
 /// Why a rule cannot speak yet, or at all.
@@ -37,6 +38,17 @@ pub(super) fn known(evidence: &Evidence, query: Query) -> Result<Option<&Knowled
         Some(Answer::Absent) => Ok(None),
         Some(Answer::Unavailable(why)) => Err(Need::Unavailable(why.clone())),
     }
+}
+
+/// Whether a ClusterExtension has moved to revisions of its own, which leave its Helm records behind as they were.
+pub(super) fn migrated(evidence: &Evidence, extension: &str) -> Result<bool, Need> {
+    for kind in olm::OBJECT_SETS {
+        let query = Query::Exists { group: olm::GROUP, kind, label: olm::OWNER_NAME, value: extension.to_owned() };
+        if matches!(known(evidence, query)?, Some(Knowledge::Exists(true))) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether a namespace is on its way out.

@@ -2,13 +2,13 @@
 
 use jiff::Timestamp;
 
-use super::need::{Need, known};
+use super::need::{Need, known, migrated};
 use super::standing::{Standing, declaring, standing};
 use super::wording;
 use crate::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
 use crate::managed::{Marks, Owner, Path};
 use crate::policy::{Policy, Scalable};
-use crate::release::Entry;
+use crate::release::{Entry, Storage};
 use crate::world::{Evidence, Freshness, Knowledge, Located, Query, RecordRef, ScaledRef};
 
 /// One request about an object.
@@ -136,6 +136,10 @@ impl<'a> ObjectCase<'a> {
         let Some(fields) = self.lost(marks, record, target_namespace.to_owned())? else {
             return Ok(None);
         };
+        // The Helm records of an extension that has moved on describe nothing any more.
+        if *storage == Storage::OlmIndex && migrated(self.evidence, name)? {
+            return Ok(None);
+        }
         if matches!(standing, Standing::Unknown(_)) {
             let status = entry.status;
             return Err(Need::Unclear {

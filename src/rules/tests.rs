@@ -5,6 +5,7 @@ mod deletion;
 mod interrupted;
 mod model;
 mod objects;
+mod olm;
 mod scenario;
 mod table;
 mod writes;

@@ -11,11 +11,12 @@ use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
 use super::index::Index;
-use super::locate::Sought;
+use super::locate::{self, Sought};
 use super::parents::Parents;
 use super::watch::{Feed, Mirror, follow};
 use super::{Located, ScaledRef, read};
 use crate::managed::Marks;
+use crate::release::Storage;
 use crate::server::Readiness;
 
 /// The labels of objects that a Helm release manages.
@@ -86,6 +87,12 @@ impl Caches {
         let (more, config_maps) = self.config_maps.read(|index| index.places(sought));
         places.extend(more);
         (sought.choose(places), secrets && config_maps)
+    }
+
+    /// The records of a ClusterExtension, `Some(None)` where it is known to have none.
+    pub(super) fn extension(&self, name: &str) -> Option<Option<Located>> {
+        let (places, in_sync) = self.secrets.read(|index| index.places_of(Storage::OlmIndex, name));
+        in_sync.then(|| locate::of_extension(places))
     }
 
     /// The marks of a scaled object, `Some(None)` where it is known to have none.

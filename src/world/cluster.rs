@@ -18,7 +18,7 @@ use super::body::{self, Opened};
 use super::caches::{Caches, Watches};
 use super::documents::{self, Documents};
 use super::kinds::Kinds;
-use super::locate::{Place, Sought};
+use super::locate::{self, Place, Sought};
 use super::manifests::{self, Manifests, Missing, State};
 use super::read::{self, Rollout, entry};
 use super::{
@@ -85,6 +85,10 @@ impl Cluster {
             Query::Release { name, target_namespace, origin, freshness } => {
                 let sought = Sought { name, target_namespace, origin: origin.as_deref() };
                 Ok(self.release(sought, *freshness).await?.map(Knowledge::Release))
+            }
+            Query::Extension { name, freshness } => Ok(self.extension(name, *freshness).await?.map(Knowledge::Release)),
+            Query::Exists { group, kind, label, value } => {
+                self.exists(group, kind, label, value).await.map(Knowledge::Exists).map(Some)
             }
             Query::Document { record, object } => match self.document(record, object).await {
                 Ok(found) => Ok(Some(Knowledge::Document(found))),
@@ -161,6 +165,46 @@ impl Cluster {
         }
         // A stamp may lead to any namespace, and only the index finds it.
         Err(format!("whether another namespace has records of release {} is not known at the moment", sought.name))
+    }
+
+    /// The records of a ClusterExtension: one LIST over all namespaces, by label, metadata only.
+    async fn extension(&self, name: &str, freshness: Freshness) -> Result<Option<Located>, Failed> {
+        if freshness == Freshness::Cached
+            && let Some(known) = self.caches.extension(name)
+        {
+            return Ok(known);
+        }
+        let selector = ListParams::default().labels(&Storage::OlmIndex.selector(checked(name)?));
+        let api: Api<Secret> = Api::all(self.client.clone());
+        let found = api.list_metadata(&selector).await.map_err(failed)?;
+        let mut places: Vec<Place> = Vec::new();
+        for metadata in found.items.into_iter().map(|item| item.metadata) {
+            let Some((storage, _, entry)) = read::record("Secret", &metadata) else { continue };
+            let namespace = metadata.namespace.clone().unwrap_or_default();
+            match places.iter_mut().find(|place| place.namespace == namespace) {
+                Some(place) => place.entries.push(entry),
+                None => places.push(Place { storage, namespace, entries: vec![entry] }),
+            }
+        }
+        Ok(locate::of_extension(places))
+    }
+
+    /// Whether there is an object with a label: a LIST of one, metadata only.
+    async fn exists(&self, group: &str, kind: &str, label: &str, value: &str) -> Result<bool, Failed> {
+        let Some(resource) = self.kinds.resolve(&self.client, group, kind).await.map_err(failed)? else {
+            return Ok(false);
+        };
+        let selector = ListParams::default().labels(&format!("{label}={}", checked(value)?)).limit(1);
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        match api.list_metadata(&selector).await {
+            Ok(found) => Ok(!found.items.is_empty()),
+            // Its definition went since it was looked up.
+            Err(kube::Error::Api(status)) if status.code == 404 => {
+                self.kinds.forget(group, kind);
+                Ok(false)
+            }
+            Err(error) => Err(failed(error)),
+        }
     }
 
     /// The records of a name in the objects of a kind in one namespace, by storage: one LIST, metadata only.

@@ -79,12 +79,14 @@ impl Index {
         });
         // A place may be both; its records are the same each time.
         let found = stamped.chain(near).filter_map(|place| Some((self.releases.get(&place)?, place)));
-        let read = |(records, place): (&Vec<Kept>, Arc<Place>)| locate::Place {
-            storage: place.storage,
-            namespace: place.namespace.to_string(),
-            entries: records.iter().map(Kept::entry).collect(),
-        };
-        found.map(read).collect()
+        found.map(|(records, place)| place.with(records)).collect()
+    }
+
+    /// The records of every release of a name in one storage.
+    pub(super) fn places_of(&self, storage: Storage, release: &str) -> Vec<locate::Place> {
+        let named = |place: &Place| place.storage == storage && *place.release == *release;
+        let found = self.releases.iter().filter(|(place, _)| named(place));
+        found.map(|(place, records)| place.with(records)).collect()
     }
 
     fn insert(&mut self, metadata: &ObjectMeta) {
@@ -128,6 +130,16 @@ impl Index {
             if places.is_empty() {
                 self.abroad.remove(&target);
             }
+        }
+    }
+}
+
+impl Place {
+    fn with(&self, records: &[Kept]) -> locate::Place {
+        locate::Place {
+            storage: self.storage,
+            namespace: self.namespace.to_string(),
+            entries: records.iter().map(Kept::entry).collect(),
         }
     }
 }

@@ -79,7 +79,9 @@ impl Memory {
         let history = self.history(storage, &key.namespace, release);
         let Some(heir) = history.heir(&lost) else { return };
         let heir = ObjectKey::new("", &key.kind, &key.namespace, &heir.name);
-        let Some(mut record) = self.get(&heir).and_then(|text| serde_json::from_str::<Value>(&text).ok()) else { return };
+        let Some(mut record) = self.get(&heir).and_then(|text| serde_json::from_str::<Value>(&text).ok()) else {
+            return;
+        };
         record["metadata"]["annotations"][INTERRUPTED] = interrupted.to_string().into();
         self.put(heir, record.to_string());
     }

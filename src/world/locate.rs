@@ -72,6 +72,17 @@ impl<'q> Sought<'q> {
     }
 }
 
+/// The records of a ClusterExtension among those of its name: OLM's, and where they lie in several namespaces, those of the
+/// operator-controller that is in use.
+pub(super) fn of_extension(places: impl IntoIterator<Item = Place>) -> Option<Located> {
+    let ours = places.into_iter().filter(|place| place.storage == Storage::OlmIndex);
+    let located = ours.map(|Place { storage, namespace, entries }| {
+        let history = History::new(entries);
+        (history.newest().and_then(|newest| newest.created), Located { storage, namespace, history })
+    });
+    located.max_by_key(|(created, _)| *created).map(|(_, located)| located)
+}
+
 /// The namespace that a record's release puts its objects into, where the record has that stamp.
 fn target(entry: &Entry) -> Option<&str> {
     entry.stamps.get(TARGET_NAMESPACE)

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::body::{self, Opened};
 use super::documents;
-use super::locate::{Place, Sought};
+use super::locate::{self, Place, Sought};
 use super::manifests::{self, State};
 use super::read::{self, Rollout, entry};
 use super::{Answer, Answering, Knowledge, Located, ObjectKey, Query, RecordRef, ScaledRef, Workload, World};
@@ -91,6 +91,10 @@ impl Memory {
                 let sought = Sought { name, target_namespace, origin: origin.as_deref() };
                 known(self.release(sought).map(Knowledge::Release))
             }
+            Query::Extension { name, .. } => known(self.extension(name).map(Knowledge::Release)),
+            Query::Exists { group, kind, label, value } => {
+                Answer::Known(Knowledge::Exists(self.exists(group, kind, label, value)))
+            }
             Query::Document { record, object } => self.document(record, object),
             Query::Parent { object, .. } => known(self.parent(object).map(Knowledge::Parent)),
             Query::Workloads(named) => {
@@ -134,9 +138,18 @@ impl Memory {
     }
 
     fn release(&self, sought: Sought<'_>) -> Option<Located> {
+        sought.choose(self.places(sought.name))
+    }
+
+    fn extension(&self, name: &str) -> Option<Located> {
+        locate::of_extension(self.places(name))
+    }
+
+    /// The records of a name, wherever they lie.
+    fn places(&self, release: &str) -> Vec<Place> {
         let objects = self.lock();
         // Most objects have nothing to do with the release, and a search costs a fraction of parsing.
-        let name = memmem::Finder::new(sought.name);
+        let name = memmem::Finder::new(release);
         let kinds = [Storage::Secret.kind(), Storage::ConfigMap.kind()];
         let may_be_records = objects.by_key.iter().filter(|(key, text)| {
             key.group.is_empty() && kinds.contains(&key.kind.as_str()) && name.find(text.as_bytes()).is_some()
@@ -144,8 +157,8 @@ impl Memory {
         let mut places: HashMap<(Storage, &str), Place> = HashMap::new();
         for (key, text) in may_be_records {
             let Ok(MetadataOnly { metadata }) = serde_json::from_str(text) else { continue };
-            let Some((storage, release, entry)) = read::record(&key.kind, &metadata) else { continue };
-            if release == sought.name {
+            let Some((storage, named, entry)) = read::record(&key.kind, &metadata) else { continue };
+            if named == release {
                 let namespace = key.namespace.as_str();
                 let place = places.entry((storage, namespace));
                 let place =
@@ -153,7 +166,17 @@ impl Memory {
                 place.entries.push(entry);
             }
         }
-        sought.choose(places.into_values())
+        places.into_values().collect()
+    }
+
+    fn exists(&self, group: &str, kind: &str, label: &str, value: &str) -> bool {
+        let objects = self.lock();
+        let mut alike = objects.by_key.iter().filter(|(key, _)| key.group == group && key.kind == kind);
+        alike.any(|(_, text)| {
+            let object = serde_json::from_str::<MetadataOnly>(text);
+            let labels = object.ok().and_then(|object| object.metadata.labels);
+            labels.is_some_and(|labels| labels.get(label).is_some_and(|found| found == value))
+        })
     }
 
     fn document(&self, record: &RecordRef, object: &ObjectRef) -> Answer {

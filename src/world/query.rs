@@ -51,6 +51,24 @@ pub enum Query {
         /// How old the answer may be.
         freshness: Freshness,
     },
+    /// The records of a ClusterExtension, wherever OLM keeps them: its name is the release's, and there is no other of it.
+    Extension {
+        /// Its name.
+        name: String,
+        /// How old the answer may be.
+        freshness: Freshness,
+    },
+    /// Whether there is any object of a kind with a label.
+    Exists {
+        /// The API group.
+        group: &'static str,
+        /// The kind, in whatever version the cluster serves it.
+        kind: &'static str,
+        /// The label.
+        label: &'static str,
+        /// Its value.
+        value: String,
+    },
     /// What the manifest of one state of a record says of an object. Neither ever changes.
     Document {
         /// The record.
@@ -167,7 +185,7 @@ pub enum Knowledge {
     History(History),
     /// Of a record: the JSON of its body.
     Body(Vec<u8>),
-    /// Of a release that an object names.
+    /// Of a release that an object names, or of a ClusterExtension.
     Release(Located),
     /// Of a manifest: the document of an object, `None` where it has none.
     Document(Option<Arc<Value>>),
@@ -177,6 +195,8 @@ pub enum Knowledge {
     Workloads(Vec<Option<Workload>>),
     /// Of a ConfigMap with leases: its annotations.
     Leases(BTreeMap<String, String>),
+    /// Whether there is such an object.
+    Exists(bool),
     /// Of an object: its JSON text.
     Object(String),
     /// Of a namespace: whether it is terminating.
@@ -214,7 +234,9 @@ impl Evidence {
     #[must_use]
     pub fn is_live(&self) -> bool {
         let live = |query: &Query| match query {
-            Query::Release { freshness, .. } | Query::Parent { freshness, .. } => *freshness == Freshness::Live,
+            Query::Release { freshness, .. } | Query::Extension { freshness, .. } | Query::Parent { freshness, .. } => {
+                *freshness == Freshness::Live
+            }
             _ => false,
         };
         self.0.iter().any(|(query, _)| live(query))

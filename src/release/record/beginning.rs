@@ -45,7 +45,8 @@ mod tests {
 
     #[test]
     fn the_chart_is_told_by_the_first_part() {
-        let head = r#"{"name":"web","info":{"chart":{}},"chart":{"metadata":{"name":"shop","version":"2.0.0"},"templates":""#;
+        let head =
+            r#"{"name":"web","info":{"chart":{}},"chart":{"metadata":{"name":"shop","version":"2.0.0"},"templates":""#;
         let json = format!("{head}{}", "x".repeat(9_000));
         assert_eq!(chart_at_beginning(&part(&json, 5_000)).as_deref(), Some("shop-2.0.0"));
         assert_eq!(chart_at_beginning(&part(&json, 40)), None);

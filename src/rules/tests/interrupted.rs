@@ -117,7 +117,8 @@ fn the_shipped_policy_warns_helm_and_refuses_olm() {
         object["metadata"]["labels"]["owner"] = "operator-controller".into();
         object["metadata"]["labels"]["type"] = "index".into();
         let data = object["data"].take();
-        let inner = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, data["release"].as_str().unwrap());
+        let inner =
+            base64::Engine::decode(&base64::engine::general_purpose::STANDARD, data["release"].as_str().unwrap());
         object["data"] = json!({"chunk": String::from_utf8(inner.unwrap()).unwrap()});
         object
     };

@@ -252,7 +252,10 @@ fn a_stamp_that_only_the_validating_half_sees_is_compared_with_what_it_must_be()
     let holder = forged(&must, &Stamps::default(), &stamps("bob", "2026-11-21T10:00:00Z"), now);
     assert_eq!(holder, Some((HOLDER, Some("alice".to_owned()))));
     for started in ["2026-11-21T09:00:00Z", "2026-11-21T11:00:00Z", "yesterday"] {
-        assert!(forged(&must, &Stamps::default(), &stamps("alice", started), now).is_some_and(|(key, _)| key == STARTED), "{started}");
+        assert!(
+            forged(&must, &Stamps::default(), &stamps("alice", started), now).is_some_and(|(key, _)| key == STARTED),
+            "{started}"
+        );
     }
     let kept = Expected::Kept(stamps("alice", "2026-11-21T08:00:00Z"));
     assert_eq!(forged(&kept, &Stamps::default(), &stamps("alice", "2026-11-21T08:00:00Z"), now), None);

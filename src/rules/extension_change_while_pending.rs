@@ -1,0 +1,78 @@
+//! `extension-change-while-pending`: a ClusterExtension keeps its version while an operation on it is in flight.
+//!
+//! OLM resolves the next bundle from the last deployed one. A step that died half-way must be finished before another is
+//! tried, and whoever recovers from it first pins the version to the one that was interrupted.
+//!
+//! Allowed: a change of version or channels while the newest record is `deployed` or `failed`; pinning the version that is
+//! pending. Denied: `version: 3.0.0` while the upgrade to 2.0.0 is `pending-upgrade`.
+
+use super::declaration::DeclarationCase;
+use super::need::{Need, known, migrated};
+use super::{Findings, Refusal, wording};
+use crate::olm::Catalog;
+use crate::release::Entry;
+use crate::world::{Freshness, Knowledge, Located, Query};
+
+pub(super) fn check(case: &DeclarationCase<'_>) -> Findings {
+    let Some(written) = case.extension()?.filter(|written| !written.same_spec) else {
+        return Ok(Vec::new());
+    };
+    let (Some(before), Some(after)) = (&written.before, &written.after) else {
+        return Ok(Vec::new());
+    };
+    let (from, to) = (&before.spec.source.catalog, &after.spec.source.catalog);
+    if after.metadata.deletion_timestamp.is_some() || asks_for_the_same(from, to) {
+        return Ok(Vec::new());
+    }
+    // A copy that lags behind may say that all is well; that it is not, only the API server itself can say.
+    for freshness in [Freshness::Cached, Freshness::Live] {
+        let Some((located, newest)) = pending(case, &written.name, freshness)? else {
+            return Ok(Vec::new());
+        };
+        if pins(to, newest) {
+            return Ok(Vec::new());
+        }
+        if freshness == Freshness::Live && !migrated(case.evidence, &written.name)? {
+            return Ok(vec![refusal(case, &written.name, located, newest)]);
+        }
+    }
+    Ok(Vec::new())
+}
+
+fn asks_for_the_same(from: &Catalog<'_>, to: &Catalog<'_>) -> bool {
+    (&from.package_name, &from.version, &from.channels) == (&to.package_name, &to.version, &to.channels)
+}
+
+/// The newest record of an extension, while it is pending.
+fn pending<'a>(
+    case: &DeclarationCase<'a>,
+    extension: &str,
+    freshness: Freshness,
+) -> Result<Option<(&'a Located, &'a Entry)>, Need> {
+    let located = match known(case.evidence, Query::Extension { name: extension.to_owned(), freshness })? {
+        Some(Knowledge::Release(located)) => located,
+        _ => return Ok(None),
+    };
+    Ok(located.history.newest().filter(|newest| newest.status.is_pending()).map(|newest| (located, newest)))
+}
+
+/// Whether the extension is pinned to the version that is pending: so the next step finishes that one.
+fn pins(to: &Catalog<'_>, newest: &Entry) -> bool {
+    let version = to.version.trim_start_matches(['=', ' ', 'v']);
+    let pending = newest.stamps.chart().unwrap_or_default();
+    !version.is_empty() && pending.strip_suffix(version).is_some_and(|name| name.ends_with(['-', 'v']))
+}
+
+fn refusal(case: &DeclarationCase<'_>, extension: &str, located: &Located, newest: &Entry) -> Refusal {
+    let state = wording::state(newest.status, newest.revision, newest.stamps.holder(), newest.started(), case.now);
+    let chart = newest.stamps.chart().map(|chart| format!(" to {chart}")).unwrap_or_default();
+    let sentence = format!(
+        "Cannot change the version or channels of ClusterExtension {extension}: its operation{chart} is {state}."
+    );
+    let way_out = format!(
+        "Wait until it ends. If it is stuck, pin the version that is pending, check the workloads, and delete only the record \
+         {}/{}: so the next step finishes it.",
+        located.namespace, newest.name
+    );
+    Refusal::new(sentence, way_out).at("/spec/source/catalog")
+}
