@@ -8,6 +8,7 @@ mod index;
 mod kinds;
 mod learn;
 mod locate;
+mod losses;
 mod manifests;
 pub mod memory;
 mod parents;
@@ -18,6 +19,7 @@ mod watch;
 use std::pin::Pin;
 
 pub use caches::Watches;
+pub use losses::{Loss, Losses};
 pub use query::{Answer, Evidence, Freshness, Knowledge, Located, ObjectKey, Query, RecordRef, ScaledRef, Workload};
 
 /// The ConfigMap in which nelm and werf keep their leases.

@@ -15,6 +15,8 @@ use serde_json::json;
 use super::{Finding, Policies, telemetry};
 use crate::budget::Budget;
 use crate::judge::Judge;
+use crate::leader::Candidate;
+use crate::ourselves;
 use crate::pki::dev;
 use crate::policy::Policy;
 use crate::report::Reporter;
@@ -50,6 +52,9 @@ pub(super) struct Arguments {
     /// Kubeconfig of the cluster to ask; inside a cluster the pod's own account is used
     #[arg(long, value_name = "FILE", env = "INTERLOCK_KUBECONFIG")]
     kubeconfig: Option<PathBuf>,
+    /// Interlock's own namespace, where the replicas agree on a leader
+    #[arg(long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = "interlock-system")]
+    namespace: String,
     /// Address for reviews [default: port 8443, on 127.0.0.1 when standalone, otherwise on every address]
     #[arg(long, value_name = "ADDRESS", env = "INTERLOCK_LISTEN")]
     listen: Option<SocketAddr>,
@@ -82,16 +87,28 @@ async fn serve(arguments: &Arguments, policy: Policy) -> anyhow::Result<Finding>
     let cluster = config(arguments.kubeconfig.as_deref()).await?;
     let standalone = cluster.is_none();
     // The watches end when this function does.
-    let (webhook, _watches) = match cluster {
+    let (webhook, _watches, candidacy) = match cluster {
         Some(config) => {
             let client = |config| Client::try_from(config).context("failed to make a client for the cluster");
-            let world = Arc::new(Cluster::new(client(for_reviews(config.clone()))?, decodes.clone()));
+            let for_reviews = client(for_reviews(config.clone()))?;
+            let world = Arc::new(Cluster::new(for_reviews.clone(), decodes.clone()));
             let watches = world.watch(&client(for_watches(config))?, &readiness);
-            (Webhook::new(Judge::new(policy, world, decodes), reporter), Some(watches))
+            let ourselves = Arc::default();
+            let known = readiness.gate("the API server to tell who we are");
+            tokio::spawn(ourselves::learn(for_reviews.clone(), Arc::clone(&ourselves), known));
+            let candidate = Candidate {
+                client: for_reviews,
+                namespace: arguments.namespace.clone(),
+                identity: identity(),
+                world: world.clone(),
+                losses: world.losses(),
+            };
+            let judge = Judge::new(policy, world, decodes).knowing(ourselves);
+            (Webhook::new(judge, reporter), Some(watches), Some(candidate.stand()))
         }
         None => {
             let memory = Arc::new(Memory::new(MEMORY_BYTES));
-            (Webhook::standalone(Judge::new(policy, memory.clone(), decodes), reporter, memory), None)
+            (Webhook::standalone(Judge::new(policy, memory.clone(), decodes), reporter, memory), None, None)
         }
     };
     let made = dev::ensure(&arguments.certs, Timestamp::now())?;
@@ -111,7 +128,11 @@ async fn serve(arguments: &Arguments, policy: Policy) -> anyhow::Result<Finding>
     }
     let setup = Setup { certificates: Certificates::new(key), metrics, readiness, limits };
     announce(&bound, &made.ca_path, standalone)?;
-    match server::run(bound, Arc::new(webhook), setup, signals).await {
+    let stopped = server::run(bound, Arc::new(webhook), setup, signals).await;
+    if let Some(candidacy) = candidacy {
+        candidacy.resign().await;
+    }
+    match stopped {
         Stopped::Drained => tracing::info!("stopped"),
         stopped => tracing::warn!(?stopped, "stopped before every request was answered"),
     }
@@ -143,6 +164,12 @@ fn policy(directory: Option<&Path>) -> anyhow::Result<Policy> {
             Ok(Policy::shipped()?)
         }
     }
+}
+
+/// Tells this replica from the others: a pod's name is its own, and beside it for processes on one machine.
+fn identity() -> String {
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "interlock".to_owned());
+    format!("{host}-{}", std::process::id())
 }
 
 /// How to reach the cluster; `None` when there is none.

@@ -14,7 +14,7 @@ use super::index::Index;
 use super::locate::{self, Sought};
 use super::parents::Parents;
 use super::watch::{Feed, Mirror, follow};
-use super::{Located, ScaledRef, read};
+use super::{Located, Losses, ScaledRef, read};
 use crate::managed::Marks;
 use crate::release::Storage;
 use crate::server::Readiness;
@@ -50,11 +50,12 @@ pub struct Watches {
 }
 
 impl Caches {
-    /// Copies that nobody keeps yet.
-    pub(super) fn new() -> Self {
+    /// Copies that nobody keeps yet, and where they tell of pending records that are deleted.
+    pub(super) fn new(losses: &Arc<Losses>) -> Self {
+        let index = |kind| Arc::new(Mirror::new(Index::new(kind, Arc::clone(losses))));
         Self {
-            secrets: Arc::new(Mirror::new(Index::new("Secret"))),
-            config_maps: Arc::new(Mirror::new(Index::new("ConfigMap"))),
+            secrets: index("Secret"),
+            config_maps: index("ConfigMap"),
             deployments: Scaled::default(),
             stateful_sets: Scaled::default(),
             replica_sets: Scaled::default(),

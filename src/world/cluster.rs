@@ -22,7 +22,7 @@ use super::locate::{self, Place, Sought};
 use super::manifests::{self, Manifests, Missing, State};
 use super::read::{self, Rollout, entry};
 use super::{
-    Answer, Answering, Freshness, Knowledge, Located, ObjectKey, Query, RecordRef, ScaledRef, Workload, World,
+    Answer, Answering, Freshness, Knowledge, Located, Losses, ObjectKey, Query, RecordRef, ScaledRef, Workload, World,
 };
 use crate::budget::Budget;
 use crate::managed::Marks;
@@ -39,6 +39,7 @@ pub struct Cluster {
     client: Client,
     decodes: Arc<Budget>,
     caches: Caches,
+    losses: Arc<Losses>,
     manifests: Manifests,
     documents: Documents,
     kinds: Kinds,
@@ -55,10 +56,12 @@ impl Cluster {
     /// until [`Self::watch`] is called.
     #[must_use]
     pub fn new(client: Client, decodes: Arc<Budget>) -> Self {
+        let losses = Arc::default();
         Self {
             client,
             decodes,
-            caches: Caches::new(),
+            caches: Caches::new(&losses),
+            losses,
             manifests: Manifests::new(),
             documents: Documents::new(),
             kinds: Kinds::default(),
@@ -72,6 +75,12 @@ impl Cluster {
     /// server once a minute.
     pub fn watch(&self, client: &Client, readiness: &Readiness) -> Watches {
         self.caches.watch(client, readiness)
+    }
+
+    /// The pending records that the watches saw vanish.
+    #[must_use]
+    pub fn losses(&self) -> Arc<Losses> {
+        Arc::clone(&self.losses)
     }
 
     async fn look_up(&self, query: &Query) -> Result<Option<Knowledge>, Failed> {

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::locate::{self, Sought};
+use super::losses::{Loss, Losses};
 use super::read;
 use super::watch::Feed;
 use crate::release::stamps::{KEYS, TARGET_NAMESPACE};
@@ -26,6 +27,7 @@ pub(super) struct Index {
     objects: HashMap<Object, Arc<Place>>,
     /// Where the records lie whose stamp names another namespace than their own.
     abroad: HashMap<Target, Vec<Arc<Place>>>,
+    losses: Arc<Losses>,
 }
 
 /// The records of one name in one namespace and storage.
@@ -64,9 +66,10 @@ struct Kept {
 }
 
 impl Index {
-    /// An empty index of the records in objects of a kind: `Secret` or `ConfigMap`.
-    pub(super) fn new(kind: &'static str) -> Self {
-        Self { kind, releases: HashMap::new(), objects: HashMap::new(), abroad: HashMap::new() }
+    /// An empty index of the records in objects of a kind, `Secret` or `ConfigMap`, which tells of pending records that are
+    /// deleted.
+    pub(super) fn new(kind: &'static str, losses: Arc<Losses>) -> Self {
+        Self { kind, releases: HashMap::new(), objects: HashMap::new(), abroad: HashMap::new(), losses }
     }
 
     /// The places in which the records of a release may lie, with what lies there.
@@ -113,8 +116,7 @@ impl Index {
     }
 
     fn remove(&mut self, metadata: &ObjectMeta) {
-        let part = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
-        let object = Object { namespace: part(&metadata.namespace), name: part(&metadata.name) };
+        let object = Object::of(metadata);
         let Some(place) = self.objects.remove(&object) else { return };
         let Some(records) = self.releases.get_mut(&place) else { return };
         let Some(position) = records.iter().position(|kept| kept.name == object.name) else { return };
@@ -134,6 +136,29 @@ impl Index {
     }
 }
 
+impl Index {
+    /// Tells of an object that is gone, if its record was the newest of its release and pending.
+    fn tell_if_lost(&self, place: &Arc<Place>, object: &Object) {
+        let records = self.releases.get(place).into_iter().flatten();
+        let Some(newest) = records.max_by_key(|kept| kept.revision) else { return };
+        if newest.name == object.name && newest.status.is_pending() {
+            self.losses.add(Loss {
+                storage: place.storage,
+                namespace: place.namespace.to_string(),
+                release: place.release.to_string(),
+                record: newest.entry(),
+            });
+        }
+    }
+}
+
+impl Object {
+    fn of(metadata: &ObjectMeta) -> Self {
+        let part = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
+        Self { namespace: part(&metadata.namespace), name: part(&metadata.name) }
+    }
+}
+
 impl Place {
     fn with(&self, records: &[Kept]) -> locate::Place {
         locate::Place {
@@ -146,7 +171,7 @@ impl Place {
 
 impl Feed for Index {
     fn fresh(&self) -> Self {
-        Self::new(self.kind)
+        Self::new(self.kind, Arc::clone(&self.losses))
     }
 
     fn apply(&mut self, metadata: &ObjectMeta) {
@@ -155,7 +180,17 @@ impl Feed for Index {
     }
 
     fn delete(&mut self, metadata: &ObjectMeta) {
+        let object = Object::of(metadata);
+        if let Some(place) = self.objects.get(&object) {
+            self.tell_if_lost(place, &object);
+        }
         self.remove(metadata);
+    }
+
+    /// What was deleted while nobody watched is missing in the list.
+    fn follow(&self, old: &Self) {
+        let gone = old.objects.iter().filter(|(object, _)| !self.objects.contains_key(object));
+        gone.for_each(|(object, place)| old.tell_if_lost(place, object));
     }
 }
 

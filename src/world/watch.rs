@@ -29,6 +29,8 @@ pub(super) trait Feed: Send + Sync + 'static {
     fn apply(&mut self, metadata: &ObjectMeta);
     /// An object is gone.
     fn delete(&mut self, metadata: &ObjectMeta);
+    /// A whole list takes the place of an older copy.
+    fn follow(&self, _old: &Self) {}
 }
 
 /// A copy that one watch keeps and every review reads.
@@ -55,6 +57,7 @@ impl<T: Feed> Mirror<T> {
     }
 
     fn replace(&self, copy: T) {
+        copy.follow(&self.state().copy);
         let old = std::mem::replace(&mut *self.state_mut(), State { copy, in_sync: true });
         // After the lock: freeing many small parts takes a while.
         drop(old);

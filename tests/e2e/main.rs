@@ -30,6 +30,7 @@ mod bystanders;
 mod deletion;
 mod drift;
 mod in_transition;
+mod interrupted;
 mod kill;
 mod large_chart;
 mod leftovers;

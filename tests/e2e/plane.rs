@@ -166,13 +166,21 @@ impl Plane {
     #[track_caller]
     pub(crate) fn service_account(&self, namespace: &str, name: &str) -> Identity {
         let admin = self.kubectl(&self.admin());
-        let made = admin.run(&["create", "serviceaccount", name, "-n", namespace]);
-        assert!(made.success() || made.stderr.contains("AlreadyExists"), "expected a service account\n{made}");
         let role = format!("{namespace}-{name}");
         let account = format!("--serviceaccount={namespace}:{name}");
         let bound = admin.run(&["create", "clusterrolebinding", &role, "--clusterrole=cluster-admin", &account]);
-        assert!(bound.success() || bound.stderr.contains("AlreadyExists"), "expected a role binding\n{bound}");
-        let token = admin.ok(&["create", "token", name, "-n", namespace, "--duration=6h"]).stdout;
+        assert!(bound.success() || bound.stderr.contains("already exists"), "expected a role binding\n{bound}");
+        self.account(namespace, name).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// A service account with a real token and no rights but those that it has been given. Made if it is not there.
+    pub(crate) fn account(&self, namespace: &str, name: &str) -> Result<Identity, String> {
+        let admin = self.kubectl(&self.admin());
+        let made = admin.run(&["create", "serviceaccount", name, "-n", namespace]);
+        if !made.success() && !made.stderr.contains("already exists") {
+            return Err(format!("expected a service account\n{made}"));
+        }
+        let token = admin.run(&["create", "token", name, "-n", namespace, "--duration=6h"]).into_result()?.stdout;
         let user = format!("system:serviceaccount:{namespace}:{name}");
         let kubeconfig = self.dir().join(format!("{namespace}.{name}.kubeconfig"));
         let content = serde_json::json!({
@@ -183,8 +191,9 @@ impl Plane {
             "contexts": [{"name": user, "context": {"cluster": "controlplane", "user": user}}],
             "current-context": user,
         });
-        fs::write(&kubeconfig, content.to_string()).expect("the plane's directory is writable");
-        Identity::new(&user, &kubeconfig)
+        fs::write(&kubeconfig, content.to_string())
+            .map_err(|e| format!("cannot write {}: {e}", kubeconfig.display()))?;
+        Ok(Identity::new(&user, &kubeconfig))
     }
 
     pub(crate) fn kubectl(&self, who: &Identity) -> Kubectl {

@@ -15,7 +15,7 @@ use crate::records;
 const V2: &str = "sh.helm.release.v1.demo.v2";
 
 /// A plane on which an operation counts as stuck after three seconds.
-fn impatient() -> &'static Plane {
+pub(crate) fn impatient() -> &'static Plane {
     static PLANE: OnceLock<Plane> = OnceLock::new();
     PLANE.get_or_init(|| Plane::start(&policy("staleAfter: 3s")))
 }
@@ -37,12 +37,25 @@ fn killed(
     driver: Driver,
     healthy: bool,
 ) -> Namespace<'static> {
+    killed_on_the_way_to("1.0.0", plane, test, version, driver, healthy)
+}
+
+/// The same, where the upgrade brings in this version of the chart.
+pub(crate) fn killed_on_the_way_to(
+    chart_version: &str,
+    plane: &'static Plane,
+    test: &str,
+    version: HelmVersion,
+    driver: Driver,
+    healthy: bool,
+) -> Namespace<'static> {
     let namespace = Namespace::new(plane, test);
     let helm = namespace.helm(version, driver, "alice");
     let chart = Chart::new("demo");
     // With several replicas a rollout that hangs shows in the numbers: of one, the old pod stays available.
     helm.ok(&["install", "demo", chart.path(), "--set=replicas=4", "--wait", "--timeout=60s"]);
     namespace.hang_pods();
+    chart.set_version(chart_version);
     let upgrade = helm.spawn(&["upgrade", "demo", chart.path(), "--set=replicas=4,image=two", "--wait"]);
     namespace.await_status(driver, "demo", 2, "pending-upgrade");
     // The record is there before the objects are: let it get to its wait.
@@ -60,7 +73,7 @@ fn killed(
 }
 
 /// Tries until an act that waits for staleness passes; every refusal before that must be of `pending-recovery`.
-fn once_stale(what: &str, mut act: impl FnMut() -> Output) {
+pub(crate) fn once_stale(what: &str, mut act: impl FnMut() -> Output) {
     eventually(Duration::from_secs(60), what, || {
         let output = act();
         if !output.success() {
@@ -92,7 +105,7 @@ fn a_fresh_operation_is_neither_rolled_back_over_nor_deleted_nor_unlocked() {
 }
 
 /// Writes `failed` over the pending record, as Flux and scripts do.
-fn unlock(namespace: &Namespace<'_>, driver: Driver, person: &str) -> Output {
+pub(crate) fn unlock(namespace: &Namespace<'_>, driver: Driver, person: &str) -> Output {
     let kubectl = namespace.kubectl(person);
     let mut record = kubectl.get(&[driver.resource(), V2]);
     forging::edit(&mut record, driver, |body| {

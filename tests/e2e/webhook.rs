@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::assets::interlock;
-use crate::clients::Driver;
+use crate::clients::{Driver, Identity};
 use crate::eventually::{eventually, within};
 use crate::plane::Plane;
 use crate::process::{leash, signal};
@@ -64,23 +64,33 @@ struct Process {
 impl Webhook {
     /// Starts the server with the policies of a directory and registers it.
     pub(crate) fn start(plane: &Plane, policies: &Path) -> Result<Self, String> {
-        let dir = plane.dir().join("interlock");
+        let webhook = Self::replica(plane, policies, "interlock")?;
+        register(plane, &format!("https://{}", webhook.addresses.listen), &webhook.addresses.ca)?;
+        wait_until_called(plane, || webhook.log())?;
+        Ok(webhook)
+    }
+
+    /// Starts a server that no review is sent to.
+    pub(crate) fn replica(plane: &Plane, policies: &Path, name: &str) -> Result<Self, String> {
+        let dir = plane.dir().join(name);
         let certs = dir.join("certs");
         fs::create_dir_all(&certs).map_err(|e| format!("cannot make {}: {e}", certs.display()))?;
-        let kubeconfig = plane.admin().kubeconfig().to_owned();
+        let kubeconfig = rights(plane)?.kubeconfig().to_owned();
         let log = dir.join("log");
         let (process, addresses) = launch(&kubeconfig, &certs, policies, &log, ["127.0.0.1:0", "127.0.0.1:0"])?;
-        let webhook = Self {
+        Ok(Self {
             kubeconfig,
             certs,
             policies: policies.to_owned(),
             log,
             addresses,
             process: Mutex::new(Some(process)),
-        };
-        register(plane, &format!("https://{}", webhook.addresses.listen), &webhook.addresses.ca)?;
-        wait_until_called(plane, || webhook.log())?;
-        Ok(webhook)
+        })
+    }
+
+    /// The policies that it reads.
+    pub(crate) fn policies(&self) -> &Path {
+        &self.policies
     }
 
     /// The file of its log.
@@ -211,6 +221,16 @@ pub(crate) fn manifest(name: &str) -> Result<Value, String> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base").join(name);
     let text = fs::read_to_string(&file).map_err(|e| format!("cannot read {}: {e}", file.display()))?;
     serde_saphyr::from_str(&text).map_err(|e| format!("{} is not YAML: {e}", file.display()))
+}
+
+/// Interlock's own account with the rights that `manifests/` give it, and no more: what it lacks, every test would notice.
+fn rights(plane: &Plane) -> Result<Identity, String> {
+    let admin = plane.kubectl(&plane.admin());
+    for file in ["namespace.yaml", "rbac.yaml"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base").join(file);
+        admin.run(&["apply", "-f", &path.to_string_lossy()]).into_result()?;
+    }
+    plane.account("interlock-system", "interlock")
 }
 
 fn launch(

@@ -41,7 +41,7 @@ fn metadata(record: &Value) -> ObjectMeta {
 }
 
 fn index(records: &[Value]) -> Index {
-    let mut index = Index::new("Secret");
+    let mut index = Index::new("Secret", Arc::default());
     for record in records {
         index.apply(&metadata(record));
     }
@@ -81,7 +81,7 @@ fn a_release_is_found_in_its_namespace_its_origin_and_wherever_its_stamp_leads()
 #[test]
 fn what_an_entry_says_survives_the_index() {
     let record = metadata(&stamped(record("flux", "web", 3, "failed"), "shop"));
-    let mut index = Index::new("Secret");
+    let mut index = Index::new("Secret", Arc::default());
     index.apply(&record);
     let located = locate(&index, "web", "shop", None).unwrap();
     assert_eq!(located.history.newest(), read::entry(&record).as_ref());
@@ -135,7 +135,7 @@ fn only_records_are_taken_in() {
     assert_empty(&index(&[chunk]));
     let index = index(&[first]);
     assert_eq!(locate(&index, "ext", "olm", None).unwrap().storage, Storage::OlmIndex);
-    let mut config_maps = Index::new("ConfigMap");
+    let mut config_maps = Index::new("ConfigMap", Arc::default());
     config_maps.apply(&metadata(&record("shop", "web", 1, "deployed")));
     assert_eq!(locate(&config_maps, "web", "shop", None).unwrap().storage, Storage::ConfigMap);
     let mut nameless = record("shop", "web", 1, "deployed");
@@ -154,7 +154,7 @@ const BYTES_PER_RELEASE: usize = 1400;
 #[test]
 fn ten_thousand_releases_take_little_memory() {
     const RELEASES: usize = 10_000;
-    let mut index = Index::new("Secret");
+    let mut index = Index::new("Secret", Arc::default());
     for number in 0..RELEASES {
         // Every fourth is Flux's, with its records in another namespace than its objects.
         let target = format!("team-{:04}-production", number / 3);
@@ -194,4 +194,56 @@ fn owned_bytes(index: &Index) -> usize {
         + table(&index.abroad)
         + index.releases.iter().map(release).sum::<usize>()
         + index.abroad.iter().map(abroad).sum::<usize>()
+}
+
+/// The revisions of the pending records that were lost, in order.
+fn lost(losses: &Losses) -> Vec<u64> {
+    use futures_util::FutureExt;
+    let next = || {
+        let loss = losses.next().now_or_never()?;
+        losses.done(&loss);
+        Some(loss.record.revision.0)
+    };
+    std::iter::from_fn(next).collect()
+}
+
+#[test]
+fn a_newest_pending_record_that_is_deleted_is_told_of_once() {
+    let losses = Arc::default();
+    let mut index = Index::new("Secret", Arc::clone(&losses));
+    let records = [record("shop", "web", 1, "deployed"), record("shop", "web", 2, "pending-upgrade")];
+    records.iter().for_each(|record| index.apply(&metadata(record)));
+    // A change of it is none.
+    index.apply(&metadata(&records[1]));
+    assert_eq!(lost(&losses), [0; 0]);
+    index.delete(&metadata(&records[1]));
+    index.delete(&metadata(&records[1]));
+    assert_eq!(lost(&losses), [2]);
+    index.delete(&metadata(&records[0]));
+    assert_eq!(lost(&losses), [0; 0]);
+
+    // Pruned out of the middle, or marked first by an uninstall.
+    index.apply(&metadata(&record("shop", "web", 3, "pending-upgrade")));
+    index.apply(&metadata(&record("shop", "web", 4, "failed")));
+    index.delete(&metadata(&record("shop", "web", 3, "pending-upgrade")));
+    index.apply(&metadata(&record("shop", "web", 4, "uninstalling")));
+    index.delete(&metadata(&record("shop", "web", 4, "uninstalling")));
+    assert_eq!(lost(&losses), [0; 0]);
+}
+
+#[test]
+fn what_was_deleted_while_nobody_watched_is_told_with_the_next_list() {
+    let losses = Arc::default();
+    let mut old = Index::new("Secret", Arc::clone(&losses));
+    let all = [
+        record("shop", "web", 1, "deployed"),
+        record("shop", "web", 2, "pending-upgrade"),
+        record("shop", "api", 5, "pending-upgrade"),
+        record("shop", "api", 4, "pending-upgrade"),
+    ];
+    all.iter().for_each(|record| old.apply(&metadata(record)));
+    let mut new = old.fresh();
+    [&all[0], &all[2]].into_iter().for_each(|record| new.apply(&metadata(record)));
+    new.follow(&old);
+    assert_eq!(lost(&losses), [2]);
 }

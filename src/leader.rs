@@ -1,0 +1,124 @@
+//! What one replica does for all: a Lease says which. Whatever it does is safe under two of them.
+
+mod notes;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use kube_lease_manager::{LeaseManager, LeaseManagerBuilder};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use crate::world::{Losses, World};
+
+/// The Lease, in Interlock's own namespace.
+const LEASE: &str = "interlock-leader";
+
+/// How long a leader may be silent before another takes over, in seconds, and how long before the end it renews.
+const DURATION: u64 = 15;
+const GRACE: u64 = 5;
+
+/// Between two attempts to reach a Lease that cannot be had.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// How long the end of the process waits for the Lease to be given back, so that the next leader need not wait.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// One replica's candidacy.
+pub struct Candidate {
+    /// Of the API server.
+    pub client: Client,
+    /// Interlock's own namespace.
+    pub namespace: String,
+    /// Tells the replicas apart.
+    pub identity: String,
+    /// Answers what is to be known before something is written.
+    pub world: Arc<dyn World>,
+    /// What there is to do.
+    pub losses: Arc<Losses>,
+}
+
+/// A candidacy on its way. It ends when this is dropped; [`Self::resign`] gives the Lease back too.
+#[must_use]
+pub struct Candidacy {
+    task: JoinHandle<()>,
+    leaving: watch::Sender<bool>,
+}
+
+impl Candidate {
+    /// Stands as long as the process runs, and leads whenever the Lease is held.
+    pub fn stand(self) -> Candidacy {
+        let (leaving, mut left) = watch::channel(false);
+        let task = tokio::spawn(async move {
+            let leave = async move { _ = left.wait_for(|left| *left).await };
+            self.run(leave).await;
+        });
+        Candidacy { task, leaving }
+    }
+
+    async fn run(&self, leave: impl Future<Output = ()>) {
+        let mut leave = std::pin::pin!(leave);
+        let manager = tokio::select! {
+            () = &mut leave => return,
+            manager = self.manager() => manager,
+        };
+        let (mut leads, renewals) = manager.watch().await;
+        tokio::select! {
+            () = &mut leave => {}
+            () = self.serve(&mut leads) => {}
+        }
+        // The Lease is given back when nobody listens any more.
+        drop(leads);
+        _ = renewals.await;
+    }
+
+    /// A manager of the Lease, which is made where there is none: needs an API server that answers.
+    async fn manager(&self) -> LeaseManager {
+        let mut told = false;
+        loop {
+            let builder = LeaseManagerBuilder::new(self.client.clone(), LEASE)
+                .with_namespace(&self.namespace)
+                .with_identity(&self.identity)
+                .with_field_manager("interlock")
+                .with_duration(DURATION)
+                .with_grace(GRACE);
+            match builder.build().await {
+                Ok(manager) => return manager,
+                Err(error) if !told => {
+                    told = true;
+                    let namespace = &self.namespace;
+                    tracing::warn!(%namespace, lease = LEASE, %error, "no Lease, so this replica cannot lead for now");
+                }
+                Err(_) => {}
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Works whenever this replica leads; ends when the renewals do.
+    async fn serve(&self, leads: &mut watch::Receiver<bool>) {
+        while leads.wait_for(|leads| *leads).await.is_ok() {
+            tracing::info!(identity = %self.identity, "leading");
+            tokio::select! {
+                _ = leads.wait_for(|leads| !leads) => tracing::info!(identity = %self.identity, "leading no more"),
+                () = notes::write_all(&self.client, self.world.as_ref(), &self.losses) => {}
+            }
+        }
+    }
+}
+
+impl Candidacy {
+    /// Ends it, and gives the Lease back if the API server answers in time.
+    pub async fn resign(mut self) {
+        _ = self.leaving.send(true);
+        _ = timeout(FAREWELL, &mut self.task).await;
+    }
+}
+
+impl Drop for Candidacy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
