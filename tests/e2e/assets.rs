@@ -18,6 +18,8 @@ pub(crate) struct Assets {
     pub(crate) kubectl: PathBuf,
     pub(crate) helm3: PathBuf,
     pub(crate) helm4: PathBuf,
+    /// Stands in for Flux's and OLM's controllers, see `tests/controllers`.
+    pub(crate) controllers: PathBuf,
     /// An API server from `KUBEBUILDER_ASSETS`, in place of the built one.
     pub(crate) kube_apiserver: Option<PathBuf>,
 }
@@ -98,6 +100,7 @@ fn prepare() -> Result<Assets, String> {
         Err(TryLockError::Error(e)) => return Err(format!("cannot lock {}: {e}", dir.display())),
     }
     let controlplane = build_controlplane(&dir)?;
+    let controllers = build_controllers(&dir)?;
     let [helm3, helm4] = HELMS.map(|source| helm(&dir, &source));
     let kubectl = dir.join("kubectl");
     if fs::symlink_metadata(&kubectl).is_err() {
@@ -109,6 +112,7 @@ fn prepare() -> Result<Assets, String> {
         kubectl: kubebuilder("kubectl", &["version", "--client"]).unwrap_or(kubectl),
         helm3: helm3?,
         helm4: helm4?,
+        controllers,
         kube_apiserver: kubebuilder("kube-apiserver", &["--version"]),
     })
 }
@@ -129,6 +133,18 @@ fn build_controlplane(dir: &Path) -> Result<PathBuf, String> {
         ));
         let out = dir.join("controlplane.new");
         build.current_dir(&sources).args(["build", "-trimpath", "-ldflags", &flags, "-o"]).arg(&out).arg(".");
+        Ok((build, out))
+    })
+}
+
+fn build_controllers(dir: &Path) -> Result<PathBuf, String> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controllers");
+    let flags = "-s -w";
+    built(dir, "controllers", &stamp_of(&sources, flags)?, || {
+        let mut build = go("the controllers of Flux and OLM")?;
+        progress("building the controllers of Flux and OLM (4 minutes on two cores the first time)");
+        let out = dir.join("controllers.new");
+        build.current_dir(&sources).args(["build", "-trimpath", "-ldflags", flags, "-o"]).arg(&out).arg(".");
         Ok((build, out))
     })
 }
@@ -194,7 +210,7 @@ fn go(what: &str) -> Result<Command, String> {
     if !found.is_ok_and(|status| status.success()) {
         return Err(format!(
             "there is no Go to build {what}: install Go 1.26 or newer (https://go.dev/dl), \
-             or put the programs controlplane, helm3 and helm4 with their .stamp files from another machine's \
+             or put the programs controlplane, controllers, helm3 and helm4 with their .stamp files from another machine's \
              target/controlplane/ into {}",
             target_dir().join("controlplane").display()
         ));
