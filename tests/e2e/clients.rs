@@ -217,7 +217,7 @@ impl Kubectl {
 }
 
 /// Nothing of the developer's own configuration reaches a client.
-fn client_environment(command: &mut Command, who: &Identity, home: &Path) {
+pub(crate) fn client_environment(command: &mut Command, who: &Identity, home: &Path) {
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("HELM_") || text.starts_with("KUBE") {

@@ -1,0 +1,231 @@
+//! Flux's helm-controller and OLM's operator-controller, one reconcile at a time.
+//!
+//! What they are told is a chart's directory and values; which version that is stands in its `Chart.yaml`.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::assets::assets;
+use crate::chart::Chart;
+use crate::clients::{Identity, client_environment};
+use crate::namespace::Namespace;
+use crate::plane::Plane;
+use crate::process::{Output, Running, run};
+
+/// A reconcile that takes longer hangs.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// The exit code of a reconcile that acted and did not reach what is described.
+const FAILED: i32 = 1;
+
+/// What a reconcile did.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Report {
+    pub(crate) actions: Vec<Action>,
+    #[serde(skip)]
+    shown: String,
+}
+
+/// One thing that it did, or was about to do when it could not.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Action {
+    action: String,
+    /// Of the newest record afterwards.
+    #[serde(default)]
+    revision: u32,
+    #[serde(default)]
+    status: String,
+    /// Those that were put right, as `Kind/name`.
+    #[serde(default)]
+    pub(crate) objects: Vec<String>,
+    #[serde(default)]
+    error: String,
+}
+
+impl Report {
+    /// `unlock 2 failed, upgrade 3 deployed`: every action with the newest record after it.
+    pub(crate) fn summary(&self) -> String {
+        let one = |action: &Action| {
+            let Action { action, revision, status, .. } = action;
+            format!("{action} {revision} {status}").replace(" 0 ", "").trim().to_owned()
+        };
+        self.actions.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The errors of its actions.
+    pub(crate) fn errors(&self) -> String {
+        self.actions.iter().map(|action| action.error.as_str()).filter(|error| !error.is_empty()).collect()
+    }
+}
+
+/// A reconcile that reached what is described, by these actions.
+#[track_caller]
+pub(crate) fn reached(output: Output, actions: &str) -> Report {
+    let report = report(output.expect_success());
+    assert_eq!(report.summary(), actions, "{}", report.shown);
+    report
+}
+
+/// A reconcile that failed, by these actions and with all of these texts among its errors.
+#[track_caller]
+pub(crate) fn failed(output: Output, actions: &str, texts: &[&str]) -> Report {
+    assert_eq!(output.status.code(), Some(FAILED), "expected a failed action\n{output}");
+    let report = report(output);
+    assert_eq!(report.summary(), actions, "{}", report.shown);
+    for text in texts {
+        assert!(report.errors().contains(text), "expected {text:?} in the errors\n{}", report.shown);
+    }
+    report
+}
+
+#[track_caller]
+fn report(output: Output) -> Report {
+    let report: Report =
+        serde_json::from_value(output.json()).unwrap_or_else(|e| panic!("expected a report: {e}\n{output}"));
+    Report { shown: output.to_string(), ..report }
+}
+
+/// The account that Flux's helm-controller ships with, a manager in the shipped policy.
+#[track_caller]
+pub(crate) fn helm_controller(plane: &Plane) -> Identity {
+    account(plane, "flux-system", "helm-controller")
+}
+
+#[track_caller]
+fn account(plane: &Plane, namespace: &str, name: &str) -> Identity {
+    let made = plane.kubectl(&plane.admin()).run(&["create", "namespace", namespace]);
+    assert!(made.success() || made.stderr.contains("already exists"), "expected a namespace\n{made}");
+    plane.service_account(namespace, name)
+}
+
+/// Makes sure, once a plane, that it knows HelmReleases, ClusterExtensions and ClusterObjectSets.
+#[track_caller]
+pub(crate) fn establish_kinds(plane: &Plane) {
+    static DONE: Mutex<Option<HashSet<PathBuf>>> = Mutex::new(None);
+    // Held over the whole: whoever comes second needs the kinds as well.
+    let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let done = done.get_or_insert_default();
+    if done.contains(plane.dir()) {
+        return;
+    }
+    let admin = plane.kubectl(&plane.admin());
+    let kinds = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/crds");
+    let kinds = kinds.to_str().expect("the sources have a plain path");
+    admin.ok(&["apply", "--server-side", "-f", kinds]);
+    admin.ok(&["wait", "--for=condition=Established", "--timeout=60s", "-f", kinds]);
+    done.insert(plane.dir().to_owned());
+}
+
+/// helm-controller and one HelmRelease, by default with `RetryOnFailure` and without waiting for objects.
+#[derive(Debug, Clone)]
+pub(crate) struct Flux {
+    controller: Controller,
+    flags: Vec<String>,
+}
+
+impl Flux {
+    /// Drives a release as this account, records and objects in one namespace.
+    pub(crate) fn new(who: &Identity, namespace: &Namespace<'_>, release: &str) -> Self {
+        let flux = Self { controller: Controller::new("flux", who, namespace.plane()), flags: Vec::new() };
+        flux.flag("release", release).flag("storage-namespace", namespace.name()).flag("strategy", "RetryOnFailure")
+    }
+
+    /// Keeps the objects in another namespace than the records.
+    #[must_use]
+    pub(crate) fn target(self, namespace: &Namespace<'_>) -> Self {
+        self.flag("target-namespace", namespace.name())
+    }
+
+    /// Writes records and objects as somebody else, as with `spec.serviceAccountName`.
+    #[must_use]
+    pub(crate) fn impersonating(self, tenant: &Identity) -> Self {
+        self.flag("as", tenant.user())
+    }
+
+    /// Labels the objects with the HelmRelease that they come from.
+    #[must_use]
+    pub(crate) fn origin(self, namespace: &Namespace<'_>, name: &str) -> Self {
+        self.flag("origin", &format!("{}/{name}", namespace.name()))
+    }
+
+    /// Rolls a failed upgrade back and uninstalls a failed install, in place of trying again.
+    #[must_use]
+    pub(crate) fn remediating(self) -> Self {
+        self.flag("strategy", "RemediateOnFailure")
+    }
+
+    /// Waits until the objects are ready, for so long.
+    #[must_use]
+    pub(crate) fn waiting(self, timeout: Duration) -> Self {
+        self.flag("timeout", &format!("{}s", timeout.as_secs())).flag("wait", "true")
+    }
+
+    /// Puts objects right that differ from the release.
+    #[must_use]
+    pub(crate) fn correcting_drift(self) -> Self {
+        self.flag("correct-drift", "true")
+    }
+
+    /// One reconcile to its end.
+    #[track_caller]
+    pub(crate) fn reconcile(&self, chart: &Chart, values: &Value) -> Output {
+        run(self.controller.reconcile(&self.flags, chart, values), DEADLINE)
+    }
+
+    /// Starts one and returns at once.
+    #[track_caller]
+    pub(crate) fn spawn(&self, chart: &Chart, values: &Value) -> Running {
+        Running::spawn(self.controller.reconcile(&self.flags, chart, values))
+    }
+
+    /// The reconcile of a HelmRelease that is being deleted.
+    #[track_caller]
+    pub(crate) fn uninstall(&self) -> Output {
+        run(self.controller.uninstall(&self.flags), DEADLINE)
+    }
+
+    fn flag(mut self, name: &str, value: &str) -> Self {
+        // A later one of the same name wins.
+        self.flags.push(format!("--{name}={value}"));
+        self
+    }
+}
+
+/// The program in one of its roles, as somebody.
+#[derive(Debug, Clone)]
+struct Controller {
+    role: &'static str,
+    who: Identity,
+    home: PathBuf,
+}
+
+impl Controller {
+    fn new(role: &'static str, who: &Identity, plane: &Plane) -> Self {
+        Self { role, who: who.clone(), home: plane.dir().join(role) }
+    }
+
+    fn reconcile(&self, flags: &[String], chart: &Chart, values: &Value) -> Command {
+        let mut command = self.command(flags);
+        command.args(["--chart", chart.path()]).arg(format!("--values={values}"));
+        command
+    }
+
+    fn uninstall(&self, flags: &[String]) -> Command {
+        let mut command = self.command(flags);
+        command.arg("--uninstall");
+        command
+    }
+
+    fn command(&self, flags: &[String]) -> Command {
+        let mut command = Command::new(&assets().controllers);
+        command.arg(self.role).args(flags);
+        client_environment(&mut command, &self.who, &self.home);
+        command
+    }
+}
