@@ -97,6 +97,12 @@ pub(crate) fn helm_controller(plane: &Plane) -> Identity {
     account(plane, "flux-system", "helm-controller")
 }
 
+/// The account that OLM's operator-controller ships with, a manager in the shipped policy.
+#[track_caller]
+pub(crate) fn operator_controller(plane: &Plane) -> Identity {
+    account(plane, "olmv1-system", "operator-controller-controller-manager")
+}
+
 #[track_caller]
 fn account(plane: &Plane, namespace: &str, name: &str) -> Identity {
     let made = plane.kubectl(&plane.admin()).run(&["create", "namespace", namespace]);
@@ -192,6 +198,56 @@ impl Flux {
 
     fn flag(mut self, name: &str, value: &str) -> Self {
         // A later one of the same name wins.
+        self.flags.push(format!("--{name}={value}"));
+        self
+    }
+}
+
+/// operator-controller and one ClusterExtension.
+#[derive(Debug, Clone)]
+pub(crate) struct Olm {
+    controller: Controller,
+    flags: Vec<String>,
+}
+
+impl Olm {
+    /// Drives an extension as this account: records in the system's namespace, objects in the other.
+    pub(crate) fn new(who: &Identity, system: &Namespace<'_>, namespace: &Namespace<'_>, extension: &str) -> Self {
+        let olm = Self { controller: Controller::new("olm", who, system.plane()), flags: Vec::new() };
+        olm.flag("extension", extension).flag("system-namespace", system.name()).flag("namespace", namespace.name())
+    }
+
+    /// Cuts records into Secrets of this many bytes.
+    #[must_use]
+    pub(crate) fn chunk_size(self, bytes: usize) -> Self {
+        self.flag("chunk-size", &bytes.to_string())
+    }
+
+    /// Makes the ClusterExtension with this uid the owner of records and objects.
+    #[must_use]
+    pub(crate) fn owned_by(self, uid: &str) -> Self {
+        self.flag("uid", uid)
+    }
+
+    /// One reconcile to its end. It upgrades only if the rendered objects differ, whatever the chart's version.
+    #[track_caller]
+    pub(crate) fn reconcile(&self, chart: &Chart, values: &Value) -> Output {
+        run(self.controller.reconcile(&self.flags, chart, values), DEADLINE)
+    }
+
+    /// Starts one and returns at once.
+    #[track_caller]
+    pub(crate) fn spawn(&self, chart: &Chart, values: &Value) -> Running {
+        Running::spawn(self.controller.reconcile(&self.flags, chart, values))
+    }
+
+    /// Helm's uninstall on OLM's records, which OLM itself leaves to the garbage collector.
+    #[track_caller]
+    pub(crate) fn uninstall(&self) -> Output {
+        run(self.controller.uninstall(&self.flags), DEADLINE)
+    }
+
+    fn flag(mut self, name: &str, value: &str) -> Self {
         self.flags.push(format!("--{name}={value}"));
         self
     }

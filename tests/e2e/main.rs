@@ -39,6 +39,7 @@ mod leftovers;
 mod life;
 mod manual_deletes;
 mod manual_edits;
+mod olm;
 mod outage;
 mod playground;
 mod profiles;

@@ -31,7 +31,34 @@ pub(crate) struct Record {
 pub(crate) fn read(kubectl: &Kubectl, driver: Driver, release: &str) -> Vec<Record> {
     let list = kubectl.get(&[driver.resource(), "-l", &format!("owner=helm,name={release}")]);
     let objects = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut records: Vec<Record> = objects.iter().map(|object| record(object, driver)).collect();
+    let mut records: Vec<Record> = objects.iter().map(|object| record(object, decode(object, driver))).collect();
+    records.sort_by_key(|record| record.revision);
+    records
+}
+
+/// The records of a ClusterExtension as OLM keeps them in a namespace, by revision: an index Secret with the first bytes
+/// of the body, and Secrets with the others.
+#[track_caller]
+pub(crate) fn read_chunked(kubectl: &Kubectl, extension: &str) -> Vec<Record> {
+    let list = kubectl.get(&["secret", "-l", "owner=operator-controller"]);
+    let parts = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let bytes = |part: &Value, key: &str| {
+        STANDARD.decode(part["data"][key].as_str().unwrap_or_default()).expect("a Secret's data is base64")
+    };
+    let index = |part: &&Value| {
+        let labels = &part["metadata"]["labels"];
+        labels["type"] == "index" && labels["name"] == extension
+    };
+    let put_together = |index: &Value| {
+        let names: Vec<String> = serde_json::from_slice(&bytes(index, "extraChunks")).expect("a list of names");
+        let named = |name: &String| {
+            let found = parts.iter().find(|part| part["metadata"]["name"] == **name);
+            bytes(found.unwrap_or_else(|| panic!("{name} is listed and not there")), "chunk")
+        };
+        let packed: Vec<u8> = bytes(index, "chunk").into_iter().chain(names.iter().flat_map(named)).collect();
+        record(index, inflate(&packed))
+    };
+    let mut records: Vec<Record> = parts.iter().filter(index).map(put_together).collect();
     records.sort_by_key(|record| record.revision);
     records
 }
@@ -66,10 +93,7 @@ pub(crate) fn decode(object: &Value, driver: Driver) -> Value {
         Driver::Secret => STANDARD.decode(stored).expect("a Secret's data is base64"),
         Driver::ConfigMap => stored,
     };
-    let packed = STANDARD.decode(inner).expect("helm stores base64");
-    let mut json = Vec::new();
-    GzDecoder::new(packed.as_slice()).read_to_end(&mut json).expect("helm stores gzip");
-    serde_json::from_slice(&json).expect("helm stores JSON")
+    inflate(&STANDARD.decode(inner).expect("helm stores base64"))
 }
 
 /// The body as a value of `data.release`, for a test that writes a record by itself.
@@ -84,9 +108,14 @@ pub(crate) fn encode(body: &Value, driver: Driver) -> String {
     }
 }
 
-fn record(object: &Value, driver: Driver) -> Record {
+fn inflate(packed: &[u8]) -> Value {
+    let mut json = Vec::new();
+    GzDecoder::new(packed).read_to_end(&mut json).expect("a body is stored as gzip");
+    serde_json::from_slice(&json).expect("a body is stored as JSON")
+}
+
+fn record(object: &Value, body: Value) -> Record {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let body = decode(object, driver);
     let (metadata, chart) = (&object["metadata"], &body["chart"]["metadata"]);
     let annotations = metadata["annotations"].as_object().into_iter().flatten();
     Record {

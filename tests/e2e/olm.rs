@@ -1,0 +1,234 @@
+//! OLM's operator-controller in front of the webhook: its own transitions pass without a finding, also when a record takes
+//! several Secrets.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::chart::{Chart, HookKind, When};
+use crate::controllers::{Olm, establish_kinds, failed, operator_controller, reached};
+use crate::decisions::{decisions, expect_findings_only_of};
+use crate::eventually::eventually;
+use crate::namespace::Namespace;
+use crate::plane::Plane;
+use crate::records::{self, Record};
+
+/// How long the garbage collector may take to hear of a new kind, and to collect.
+const COLLECTOR: Duration = Duration::from_secs(120);
+const IN_PROGRESS: &str = "another operation (install/upgrade/rollback) is in progress";
+
+/// The system's namespace and the extension's.
+struct Extension {
+    system: Namespace<'static>,
+    objects: Namespace<'static>,
+    name: String,
+    olm: Olm,
+}
+
+impl Extension {
+    /// Nothing is installed yet. Records of a large chart need about five Secrets of this size.
+    #[track_caller]
+    fn new(test: &str) -> Self {
+        let plane = Plane::shared();
+        establish_kinds(plane);
+        let (system, objects) =
+            (Namespace::new(plane, &format!("{test}-system")), Namespace::new(plane, &format!("{test}-app")));
+        // Cluster-scoped, so that it must be nobody else's.
+        let name = objects.name().to_owned();
+        let olm = Olm::new(&operator_controller(plane), &system, &objects, &name);
+        Self { system, objects, name, olm }
+    }
+
+    fn records(&self) -> Vec<Record> {
+        records::read_chunked(&self.system.kubectl("admin"), &self.name)
+    }
+
+    #[track_caller]
+    fn expect_records(&self, summary: &str) {
+        assert_eq!(records::summary(&self.records()), summary);
+    }
+
+    /// The Secrets in the system's namespace that hold records, with what changes at every write.
+    fn secrets(&self) -> BTreeMap<String, String> {
+        let list = self.system.kubectl("admin").get(&["secret", "-l", "owner=operator-controller"]);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let secret = |secret: &Value| (text(&secret["metadata"]["name"]), text(&secret["metadata"]["resourceVersion"]));
+        list["items"].as_array().unwrap().iter().map(secret).collect()
+    }
+
+    /// How many Secrets each record takes.
+    fn parts(&self) -> Vec<usize> {
+        let secrets = self.secrets();
+        let part_of = |record: &Record| secrets.keys().filter(|name| name.starts_with(&record.object)).count();
+        self.records().iter().map(part_of).collect()
+    }
+
+    /// Kills an upgrade while it waits for its hook. The record can be read: it is rewritten before the hook starts.
+    #[track_caller]
+    fn kill_in_hook(&self, chart: &Chart, values: &Value, revision: u32) {
+        self.objects.hang_pods();
+        let upgrade = self.olm.spawn(chart, values);
+        eventually(Duration::from_secs(60), "the hook's Job waits", || {
+            let jobs = self.objects.kubectl("admin").get(&["job"]);
+            // One of an earlier upgrade stays until this one's is made.
+            let waits = |job: &Value| job["status"]["completionTime"].is_null();
+            if jobs["items"].as_array().unwrap().iter().any(waits) { Ok(()) } else { Err("none".to_owned()) }
+        });
+        upgrade.kill();
+        let newest = self.records().pop().map(|record| (record.revision, record.body_status));
+        assert_eq!(newest, Some((revision, "pending-upgrade".to_owned())));
+    }
+
+    #[track_caller]
+    fn expect_findings_only_of(&self, culprits: &[&str]) {
+        expect_findings_only_of(&self.system, culprits);
+        expect_findings_only_of(&self.objects, culprits);
+    }
+}
+
+fn chart() -> Chart {
+    Chart::new("demo").hook(When::PreUpgrade, HookKind::Job)
+}
+
+#[test]
+fn olm_lives_a_whole_life() {
+    let extension = Extension::new("olm-life");
+    let Extension { objects, name, olm, .. } = &extension;
+    let chart = Chart::new("demo");
+    reached(olm.reconcile(&chart, &json!({})), "install 1 deployed");
+    let before = extension.secrets();
+    assert_eq!(before.len(), 1, "{before:?}");
+    reached(olm.reconcile(&chart, &json!({})), "");
+
+    let bot = objects.service_account("bot");
+    let drift = objects.kubectl_as(&bot);
+    drift.ok(&["set", "image", "deployment", name, "app=drifted:1"]);
+    drift.ok(&["delete", "service", name]);
+    objects.kubectl("bob").fails(&["set", "image", "deployment", name, "app=bob:1"], &["[manual-edit]"]);
+    let corrected = reached(olm.reconcile(&chart, &json!({})), "correct-drift 1 deployed");
+    assert_eq!(corrected.actions[0].objects, [format!("Service/{name}"), format!("Deployment/{name}")]);
+    assert_eq!(extension.secrets(), before, "a release in sync has no writes");
+
+    chart.set_version("1.1.0");
+    let two = json!({"note": "two"});
+    reached(olm.reconcile(&chart, &two), "upgrade 2 deployed");
+    failed(olm.reconcile(&chart, &json!({"note": "three", "breakApply": true})), "upgrade 3 failed", &["selector"]);
+    extension.expect_records("1 superseded, 2 deployed, 3 failed");
+    // Neither rolled back nor uninstalled: the same again, until it works.
+    reached(olm.reconcile(&chart, &two), "upgrade 4 deployed");
+    extension.expect_records("1 superseded, 2 superseded, 3 failed, 4 deployed");
+    let newest = extension.records().pop().unwrap();
+    assert_eq!(newest.chart, "demo-1.1.0");
+    assert_eq!(newest.annotations["interlock.dev/target-namespace"], objects.name());
+    assert_eq!(newest.body["labels"]["olm.operatorframework.io/bundle-version"], "1.1.0");
+
+    reached(olm.uninstall(), "uninstall");
+    assert_eq!(extension.secrets(), BTreeMap::new());
+    extension.expect_findings_only_of(&[bot.user(), "bob"]);
+}
+
+#[test]
+fn olm_writes_nothing_over_an_interrupted_upgrade() {
+    let extension = Extension::new("olm-killed");
+    let chart = chart();
+    reached(extension.olm.reconcile(&chart, &json!({})), "install 1 deployed");
+    chart.set_version("2.0.0");
+    extension.kill_in_hook(&chart, &json!({"note": "two"}), 2);
+    let (secrets, writes) = (extension.secrets(), writes(&extension));
+    for note in ["two", "three"] {
+        let values = json!({"note": note});
+        failed(extension.olm.reconcile(&chart, &values), "upgrade 2 pending-upgrade", &[IN_PROGRESS]);
+    }
+    assert_eq!(extension.secrets(), secrets);
+    assert_eq!(self::writes(&extension), writes);
+    // The hook comes before the objects, so there was nothing to ask about in their namespace.
+    expect_findings_only_of(&extension.system, &[]);
+}
+
+/// How many writes of OLM the webhook has seen.
+fn writes(extension: &Extension) -> usize {
+    let user = operator_controller(extension.system.plane());
+    let ours = |namespace| decisions(namespace).iter().filter(|decision| decision.user == user.user()).count();
+    ours(&extension.system) + ours(&extension.objects)
+}
+
+#[test]
+fn olm_keeps_a_record_in_five_secrets() {
+    let extension = Extension::new("olm-chunks");
+    let olm = extension.olm.clone().chunk_size(CHUNK);
+    let chart = chart();
+    let large = |note: &str| json!({"note": format!("{note} {}", noise())});
+    reached(olm.reconcile(&chart, &large("one")), "install 1 deployed");
+    assert_eq!(extension.parts(), [5]);
+    let first = extension.secrets();
+    reached(olm.reconcile(&chart, &large("two")), "upgrade 2 deployed");
+    assert_eq!(extension.parts(), [5, 5]);
+    // To say that revision 1 is superseded, all of its parts but the first were deleted and written under other names.
+    let second = extension.secrets();
+    let kept: Vec<_> = first.keys().filter(|name| second.contains_key(*name)).collect();
+    assert_eq!(kept, [&extension.records()[0].object]);
+    let mut broken = large("three");
+    broken["breakApply"] = true.into();
+    failed(olm.reconcile(&chart, &broken), "upgrade 3 failed", &["selector"]);
+    reached(olm.reconcile(&chart, &large("four")), "upgrade 4 deployed");
+    extension.expect_records("1 superseded, 2 superseded, 3 failed, 4 deployed");
+    assert_eq!(extension.parts(), [5, 5, 5, 5]);
+
+    let interrupted = Extension { olm, ..extension };
+    interrupted.kill_in_hook(&chart, &large("five"), 5);
+    let before = interrupted.secrets();
+    failed(interrupted.olm.reconcile(&chart, &large("five")), "upgrade 5 pending-upgrade", &[IN_PROGRESS]);
+    assert_eq!(interrupted.secrets(), before);
+    interrupted.expect_findings_only_of(&[]);
+
+    reached(interrupted.olm.uninstall(), "uninstall");
+    eventually(COLLECTOR, "no part of a record is left", || {
+        let left = interrupted.secrets();
+        if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+    });
+    interrupted.expect_findings_only_of(&[]);
+}
+
+#[test]
+fn what_a_deleted_cluster_extension_leaves_behind_is_collected() {
+    let extension = Extension::new("olm-collected");
+    let Extension { system, objects, name, olm } = &extension;
+    let bob = system.kubectl("bob");
+    let description = json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "metadata": {"name": name},
+        "spec": {
+            "namespace": objects.name(),
+            "source": {"sourceType": "Catalog", "catalog": {"packageName": "demo", "version": "1.0.0"}},
+        },
+    });
+    bob.apply(&description, &[]).expect_success();
+    let made = bob.get(&["clusterextension", name]);
+    let uid = made["metadata"]["uid"].as_str().unwrap();
+    let olm = olm.clone().owned_by(uid).chunk_size(CHUNK);
+    let chart = Chart::new("demo");
+    reached(olm.reconcile(&chart, &json!({"note": noise()})), "install 1 deployed");
+    reached(olm.reconcile(&chart, &json!({"note": format!("two {}", noise())})), "upgrade 2 deployed");
+    assert_eq!(extension.parts(), [5, 5]);
+    bob.ok(&["delete", "clusterextension", name]);
+    eventually(COLLECTOR, "records and objects are collected", || {
+        let (records, objects) = (extension.secrets(), objects.kubectl("admin").get(&["deployment,service"]));
+        let objects = objects["items"].as_array().unwrap().len();
+        if records.is_empty() && objects == 0 { Ok(()) } else { Err(format!("{objects} objects, {records:?}")) }
+    });
+    extension.expect_findings_only_of(&[]);
+}
+
+/// A record with [`noise`] in it takes five Secrets of this size.
+const CHUNK: usize = 4096;
+
+/// Text that does not compress, or not much, and is the same every time.
+fn noise() -> String {
+    let mut state: u32 = 1;
+    let next = |_| {
+        // A linear congruential generator; its upper bits are the better ones.
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-."[(state >> 26) as usize])
+    };
+    (0..20_000).map(next).collect()
+}
