@@ -126,30 +126,24 @@ func (f *flux) reconcile(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		next, err := f.next(history, taken)
+		next := stepNone
+		drift, err := f.drift(ctx, history)
+		if err == nil {
+			next, err = f.next(history, drift, taken)
+		}
 		if err != nil {
 			// helm-controller's StateError: only a change from outside helps.
 			f.report.add(f.newest(stepNone), err)
 			return false, nil
 		}
-		if next == stepNone {
-			return true, nil
-		}
-		if taken[next] {
-			return false, nil
+		if next == stepNone || taken[next] {
+			return next == stepNone, nil
 		}
 		taken[next] = true
-		if next == stepCorrectDrift {
-			objects, err := f.putRight(ctx, history[len(history)-1])
-			if err != nil || len(objects) > 0 {
-				done := f.newest(next)
-				done.Objects = objects
-				f.report.add(done, err)
-			}
-			return err == nil, nil
-		}
-		err = f.take(ctx, next, history)
-		f.report.add(f.newest(next), err)
+		objects, err := f.take(ctx, next, history, drift)
+		done := f.newest(next)
+		done.Objects = objects
+		f.report.add(done, err)
 		if next == stepUnlock && err != nil {
 			// Somebody else's lock that may not be broken: wait for the next reconcile.
 			return false, nil
@@ -157,8 +151,8 @@ func (f *flux) reconcile(ctx context.Context) (bool, error) {
 	}
 }
 
-// next is what is due for a release with these records, after the steps taken in this reconcile.
-func (f *flux) next(history []*release.Release, taken map[step]bool) (step, error) {
+// next is what is due for a release with these records and objects, after the steps taken in this reconcile.
+func (f *flux) next(history []*release.Release, drift []drifted, taken map[step]bool) (step, error) {
 	if len(history) == 0 {
 		return stepInstall, nil
 	}
@@ -181,7 +175,7 @@ func (f *flux) next(history []*release.Release, taken map[step]bool) (step, erro
 		}
 	case status == common.StatusDeployed && !f.inSync(latest):
 		return stepUpgrade, nil
-	case status == common.StatusDeployed && f.correctDrift:
+	case status == common.StatusDeployed && len(drift) > 0:
 		return stepCorrectDrift, nil
 	case status == common.StatusDeployed:
 		return stepNone, nil

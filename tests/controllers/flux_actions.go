@@ -16,21 +16,23 @@ import (
 // maxHistory is the default of a HelmRelease.
 const maxHistory = 5
 
-// take does what the step says about a release with these records.
-func (f *flux) take(ctx context.Context, next step, history []*release.Release) error {
+// take does what the step says about a release with these records and objects, and returns the objects it put right.
+func (f *flux) take(ctx context.Context, next step, history []*release.Release, drift []drifted) ([]string, error) {
 	switch next {
 	case stepUnlock:
-		return f.unlock(history[len(history)-1])
+		return nil, f.unlock(history[len(history)-1])
 	case stepInstall:
-		return f.install(ctx)
+		return nil, f.install(ctx)
 	case stepUpgrade:
-		return f.upgrade(ctx)
+		return nil, f.upgrade(ctx)
 	case stepRollback:
-		return f.rollback(previous(history))
+		return nil, f.rollback(previous(history))
 	case stepUninstall:
-		return f.uninstall()
+		return nil, f.uninstall()
+	case stepCorrectDrift:
+		return correct(drift)
 	default:
-		return fmt.Errorf("no step %q", next)
+		return nil, fmt.Errorf("no step %q", next)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"helm.sh/helm/v4/pkg/kube"
+	"helm.sh/helm/v4/pkg/release/common"
 	release "helm.sh/helm/v4/pkg/release/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,56 +17,83 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// putRight brings objects back that are gone and patches those that differ from what the release declares, and returns
-// what they were. No record is written: the release stays deployed.
-func (f *flux) putRight(ctx context.Context, r *release.Release) ([]string, error) {
+// drifted is an object that differs from what the release declares.
+type drifted struct {
+	info     *resource.Info
+	declared *unstructured.Unstructured
+	// Nil: it is gone.
+	patch []byte
+}
+
+// drift finds out by a dry run of every object what the release's apply would change. It looks only where it is asked
+// to and nothing else is due.
+func (f *flux) drift(ctx context.Context, history []*release.Release) ([]drifted, error) {
+	if !f.correctDrift || len(history) == 0 {
+		return nil, nil
+	}
+	r := history[len(history)-1]
+	if r.Info.Status != common.StatusDeployed || !f.inSync(r) {
+		return nil, nil
+	}
 	declared, err := f.helm.KubeClient.Build(bytes.NewBufferString(r.Manifest), false)
 	if err != nil {
 		return nil, err
 	}
-	var corrected []string
-	var failed []error
+	var found []drifted
 	for _, info := range declared {
-		if ctx.Err() != nil {
-			break
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
-		drifted, err := correct(info, r)
-		name := info.Mapping.GroupVersionKind.Kind + "/" + info.Name
+		object, ok := info.Object.(*unstructured.Unstructured)
+		if !ok {
+			return nil, fmt.Errorf("%s is %T, no unstructured object", info.Name, info.Object)
+		}
+		mark(object, r)
+		live, err := resource.NewHelper(info.Client, info.Mapping).Get(info.Namespace, info.Name)
+		gone := apierrors.IsNotFound(err)
+		if err != nil && !gone {
+			return nil, err
+		}
+		wanted, err := dryRun(info, object)
 		if err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", name, err))
-		} else if drifted {
-			corrected = append(corrected, name)
+			return nil, err
+		}
+		if gone {
+			found = append(found, drifted{info: info, declared: object})
+			continue
+		}
+		patch, err := difference(live.(*unstructured.Unstructured), wanted)
+		if err != nil {
+			return nil, err
+		}
+		if patch != nil {
+			found = append(found, drifted{info: info, declared: object, patch: patch})
 		}
 	}
-	return corrected, errors.Join(append(failed, ctx.Err())...)
+	return found, nil
 }
 
-// correct says whether the object differed.
-func correct(info *resource.Info, r *release.Release) (bool, error) {
-	declared, ok := info.Object.(*unstructured.Unstructured)
-	if !ok {
-		return false, fmt.Errorf("%T is no unstructured object", info.Object)
+// correct creates or patches every one of these, and returns what they are. No record is written: the release stays
+// deployed.
+func correct(found []drifted) ([]string, error) {
+	var corrected []string
+	var failed []error
+	for _, d := range found {
+		helper := resource.NewHelper(d.info.Client, d.info.Mapping).WithFieldManager(helmController)
+		name := d.info.Mapping.GroupVersionKind.Kind + "/" + d.info.Name
+		var err error
+		if d.patch == nil {
+			_, err = helper.Create(d.info.Namespace, false, d.declared)
+		} else {
+			_, err = helper.Patch(d.info.Namespace, d.info.Name, types.MergePatchType, d.patch, nil)
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", name, err))
+			continue
+		}
+		corrected = append(corrected, name)
 	}
-	mark(declared, r)
-	helper := resource.NewHelper(info.Client, info.Mapping).WithFieldManager(helmController)
-	live, err := helper.Get(info.Namespace, info.Name)
-	if apierrors.IsNotFound(err) {
-		_, err := helper.Create(info.Namespace, false, declared)
-		return err == nil, err
-	}
-	if err != nil {
-		return false, err
-	}
-	wanted, err := dryRun(info, declared)
-	if err != nil {
-		return false, err
-	}
-	patch, err := difference(live.(*unstructured.Unstructured), wanted)
-	if err != nil || patch == nil {
-		return false, err
-	}
-	_, err = helper.Patch(info.Namespace, info.Name, types.MergePatchType, patch, nil)
-	return err == nil, err
+	return corrected, errors.Join(failed...)
 }
 
 // dryRun asks the API server what the object would be after the release's apply.
@@ -76,7 +103,7 @@ func dryRun(info *resource.Info, declared *unstructured.Unstructured) (*unstruct
 		return nil, err
 	}
 	force := true
-	helper := resource.NewHelper(info.Client, info.Mapping).WithFieldManager(kube.ManagedFieldsManager).DryRun(true)
+	helper := resource.NewHelper(info.Client, info.Mapping).WithFieldManager(helmController).DryRun(true)
 	object, err := helper.Patch(info.Namespace, info.Name, types.ApplyPatchType, body, &metav1.PatchOptions{Force: &force})
 	if err != nil {
 		return nil, err

@@ -42,11 +42,24 @@ fn versions(namespace: &Namespace<'_>) -> Vec<Value> {
     list["items"].as_array().unwrap().iter().map(|record| record["metadata"]["resourceVersion"].clone()).collect()
 }
 
+/// What `Flux` does, as a person writes it: tried again for ever when an install or an upgrade fails.
+fn helm_release() -> Value {
+    json!({
+        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "demo"},
+        "spec": {
+            "interval": "1m", "timeout": "1m", "chartRef": {"kind": "OCIRepository", "name": "demo"},
+            "install": {"strategy": {"name": "RetryOnFailure"}}, "upgrade": {"strategy": {"name": "RetryOnFailure"}},
+            "driftDetection": {"mode": "enabled"},
+        },
+    })
+}
+
 #[test]
 fn flux_lives_a_whole_life_with_retry_on_failure() {
     let namespace = Namespace::new(Plane::shared(), "flux-life");
     establish_kinds(namespace.plane());
     let controller = helm_controller(namespace.plane());
+    namespace.kubectl("bob").apply(&helm_release(), &[]).expect_success();
     let flux = Flux::new(&controller, &namespace, "demo").origin(&namespace, "demo");
     let waiting = flux.clone().waiting(ROLLOUT);
     let chart = Chart::new("demo");
@@ -131,10 +144,26 @@ fn flux_as_a_tenant_keeps_records_and_objects_apart() {
     let managed = storage.kubectl("admin").get(&["secret", &records[3].object, "--show-managed-fields"]);
     assert_eq!(managed["metadata"]["managedFields"][0]["manager"], "helm-controller");
     target.kubectl("bob").fails(&["set", "image", "deployment/demo", "app=bob:1"], &["[manual-edit]"]);
+    expect_findings_only_of(&target, &["bob"]);
+
+    // Another account takes over between two operations.
+    let heir = storage.service_account("heir");
+    let flux = flux.impersonating(&heir);
+    reached(flux.reconcile(&chart, &json!({"note": "three"})), "upgrade 5 deployed");
+    expect_findings_only_of(&target, &["bob"]);
+
+    // Outside of operations a tenant's account is nobody that the shipped policy knows: what it corrects passes, and is
+    // noted like any other service account's edit.
+    target.kubectl_as(&tenant).ok(&["delete", "service/demo"]);
+    target.kubectl_as(&tenant).ok(&["set", "image", "deployment/demo", "app=drifted:1"]);
+    reached(flux.clone().correcting_drift().reconcile(&chart, &json!({"note": "three"})), "correct-drift 5 deployed");
+
     reached(flux.uninstall(), "uninstall");
     expect_records(&storage, "demo", "");
     expect_findings_only_of(&storage, &[]);
-    expect_findings_only_of(&target, &["bob"]);
+    let denied = decisions(&target).into_iter().filter(|decision| decision.verdict != "allowed");
+    let denied: Vec<_> = denied.map(|decision| (decision.user, decision.rules)).collect();
+    assert_eq!(denied, [("bob".to_owned(), "manual-edit=enforce".to_owned())]);
 }
 
 #[test]
