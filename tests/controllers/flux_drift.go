@@ -49,20 +49,15 @@ func (f *flux) drift(ctx context.Context, history []*release.Release) ([]drifted
 			return nil, fmt.Errorf("%s is %T, no unstructured object", info.Name, info.Object)
 		}
 		mark(object, r)
-		live, err := resource.NewHelper(info.Client, info.Mapping).Get(info.Namespace, info.Name)
-		gone := apierrors.IsNotFound(err)
-		if err != nil && !gone {
-			return nil, err
-		}
-		wanted, err := dryRun(info, object)
+		live, wanted, err := compare(ctx, info, object)
 		if err != nil {
 			return nil, err
 		}
-		if gone {
+		if live == nil {
 			found = append(found, drifted{info: info, declared: object})
 			continue
 		}
-		patch, err := difference(live.(*unstructured.Unstructured), wanted)
+		patch, err := difference(live, wanted)
 		if err != nil {
 			return nil, err
 		}
@@ -94,6 +89,27 @@ func correct(found []drifted) ([]string, error) {
 		corrected = append(corrected, name)
 	}
 	return corrected, errors.Join(failed...)
+}
+
+// compare returns an object as it is, nil if it is gone, and as the release's apply would leave it.
+func compare(ctx context.Context, info *resource.Info, declared *unstructured.Unstructured) (live, wanted *unstructured.Unstructured, err error) {
+	for ctx.Err() == nil {
+		object, err := resource.NewHelper(info.Client, info.Mapping).Get(info.Namespace, info.Name)
+		gone := apierrors.IsNotFound(err)
+		if err != nil && !gone {
+			return nil, nil, err
+		}
+		wanted, err := dryRun(info, declared)
+		if err != nil || gone {
+			return nil, wanted, err
+		}
+		live := object.(*unstructured.Unstructured)
+		// Otherwise a controller wrote in between, and its change would look like drift.
+		if live.GetResourceVersion() == wanted.GetResourceVersion() {
+			return live, wanted, nil
+		}
+	}
+	return nil, nil, ctx.Err()
 }
 
 // dryRun asks the API server what the object would be after the release's apply.
