@@ -49,11 +49,10 @@ pub(crate) struct Action {
 }
 
 impl Report {
-    /// `unlock 2 failed, upgrade 3 deployed`: every action with the newest record after it.
+    /// `unlock 2 failed, upgrade 3 deployed`: every action with the newest record after it, if there is one.
     pub(crate) fn summary(&self) -> String {
-        let one = |action: &Action| {
-            let Action { action, revision, status, .. } = action;
-            format!("{action} {revision} {status}").replace(" 0 ", "").trim().to_owned()
+        let one = |Action { action, revision, status, .. }: &Action| {
+            if *revision == 0 { action.clone() } else { format!("{action} {revision} {status}") }
         };
         self.actions.iter().map(one).collect::<Vec<_>>().join(", ")
     }

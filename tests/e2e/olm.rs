@@ -18,19 +18,19 @@ use crate::records::{self, Record};
 const COLLECTOR: Duration = Duration::from_secs(120);
 const IN_PROGRESS: &str = "another operation (install/upgrade/rollback) is in progress";
 
-/// The system's namespace and the extension's.
-struct Extension {
-    system: Namespace<'static>,
-    objects: Namespace<'static>,
-    name: String,
-    olm: Olm,
+/// An extension with two namespaces of its own: one for the records, which OLM's system namespace is elsewhere, and one
+/// for the objects.
+pub(crate) struct Extension {
+    pub(crate) system: Namespace<'static>,
+    pub(crate) objects: Namespace<'static>,
+    pub(crate) name: String,
+    pub(crate) olm: Olm,
 }
 
 impl Extension {
-    /// Nothing is installed yet. Records of a large chart need about five Secrets of this size.
+    /// One on a plane, with nothing installed yet.
     #[track_caller]
-    fn new(test: &str) -> Self {
-        let plane = Plane::shared();
+    pub(crate) fn new(plane: &'static Plane, test: &str) -> Self {
         establish_kinds(plane);
         let (system, objects) =
             (Namespace::new(plane, &format!("{test}-system")), Namespace::new(plane, &format!("{test}-app")));
@@ -40,17 +40,18 @@ impl Extension {
         Self { system, objects, name, olm }
     }
 
-    fn records(&self) -> Vec<Record> {
+    /// By revision.
+    pub(crate) fn records(&self) -> Vec<Record> {
         records::read_chunked(&self.system.kubectl("admin"), &self.name)
     }
 
     #[track_caller]
-    fn expect_records(&self, summary: &str) {
+    pub(crate) fn expect_records(&self, summary: &str) {
         assert_eq!(records::summary(&self.records()), summary);
     }
 
     /// The Secrets in the system's namespace that hold records, with what changes at every write.
-    fn secrets(&self) -> BTreeMap<String, String> {
+    pub(crate) fn secrets(&self) -> BTreeMap<String, String> {
         let list = self.system.kubectl("admin").get(&["secret", "-l", "owner=operator-controller"]);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let secret = |secret: &Value| (text(&secret["metadata"]["name"]), text(&secret["metadata"]["resourceVersion"]));
@@ -64,9 +65,9 @@ impl Extension {
         self.records().iter().map(part_of).collect()
     }
 
-    /// Kills an upgrade while it waits for its hook. The record can be read: it is rewritten before the hook starts.
+    /// Kills an upgrade of [`hooked`] while it waits for its hook; pods hang from then on. The record can be read: it is rewritten before the hook starts.
     #[track_caller]
-    fn kill_in_hook(&self, chart: &Chart, values: &Value, revision: u32) {
+    pub(crate) fn kill_in_hook(&self, chart: &Chart, values: &Value, revision: u32) {
         self.objects.hang_pods();
         let upgrade = self.olm.spawn(chart, values);
         eventually(Duration::from_secs(60), "the hook's Job waits", || {
@@ -80,20 +81,22 @@ impl Extension {
         assert_eq!(newest, Some((revision, "pending-upgrade".to_owned())));
     }
 
+    /// The webhook was asked about both namespaces, and had nothing to say of anybody but these.
     #[track_caller]
-    fn expect_findings_only_of(&self, culprits: &[&str]) {
+    pub(crate) fn expect_findings_only_of(&self, culprits: &[&str]) {
         expect_findings_only_of(&self.system, culprits);
         expect_findings_only_of(&self.objects, culprits);
     }
 }
 
-fn chart() -> Chart {
+/// A chart whose upgrades can be killed in a hook.
+pub(crate) fn hooked() -> Chart {
     Chart::new("demo").hook(When::PreUpgrade, HookKind::Job)
 }
 
 #[test]
 fn olm_lives_a_whole_life() {
-    let extension = Extension::new("olm-life");
+    let extension = Extension::new(Plane::shared(), "olm-life");
     let Extension { objects, name, olm, .. } = &extension;
     let chart = Chart::new("demo");
     reached(olm.reconcile(&chart, &json!({})), "install 1 deployed");
@@ -130,8 +133,8 @@ fn olm_lives_a_whole_life() {
 
 #[test]
 fn olm_writes_nothing_over_an_interrupted_upgrade() {
-    let extension = Extension::new("olm-killed");
-    let chart = chart();
+    let extension = Extension::new(Plane::shared(), "olm-killed");
+    let chart = hooked();
     reached(extension.olm.reconcile(&chart, &json!({})), "install 1 deployed");
     chart.set_version("2.0.0");
     extension.kill_in_hook(&chart, &json!({"note": "two"}), 2);
@@ -155,9 +158,9 @@ fn writes(extension: &Extension) -> usize {
 
 #[test]
 fn olm_keeps_a_record_in_five_secrets() {
-    let extension = Extension::new("olm-chunks");
+    let extension = Extension::new(Plane::shared(), "olm-chunks");
     let olm = extension.olm.clone().chunk_size(CHUNK);
-    let chart = chart();
+    let chart = hooked();
     let large = |note: &str| json!({"note": format!("{note} {}", noise())});
     reached(olm.reconcile(&chart, &large("one")), "install 1 deployed");
     assert_eq!(extension.parts(), [5]);
@@ -192,7 +195,7 @@ fn olm_keeps_a_record_in_five_secrets() {
 
 #[test]
 fn what_a_deleted_cluster_extension_leaves_behind_is_collected() {
-    let extension = Extension::new("olm-collected");
+    let extension = Extension::new(Plane::shared(), "olm-collected");
     let Extension { system, objects, name, olm } = &extension;
     let bob = system.kubectl("bob");
     let description = json!({
