@@ -31,6 +31,7 @@ mod bystanders;
 mod deletion;
 mod drift;
 mod flux;
+mod helm_releases;
 mod in_transition;
 mod interrupted;
 mod kill;

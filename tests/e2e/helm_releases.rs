@@ -1,0 +1,173 @@
+//! Flux's HelmReleases: which of them may drive a release, and what an edit of one does to it. No Flux runs here: people
+//! write the objects, and the tests write their status in its place.
+
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::clients::Kubectl;
+use crate::eventually::eventually;
+use crate::namespace::Namespace;
+use crate::plane::Plane;
+
+/// How long a definition may take to be served, and to reach the webhook's watches.
+const SERVED: Duration = Duration::from_secs(60);
+
+const DEFINITION: &str = "customresourcedefinition/helmreleases.helm.toolkit.fluxcd.io";
+
+/// Defines HelmReleases on a plane, and waits until the webhook knows them.
+#[track_caller]
+fn define(plane: &Plane) {
+    let admin = plane.kubectl(&plane.admin());
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/crds/helmreleases.yaml");
+    admin.ok(&["apply", "-f", file.to_str().expect("the checkout has a plain name")]);
+    admin.ok(&["wait", DEFINITION, "--for=condition=Established", "--timeout=60s"]);
+    let probe = helm_release("default", "probe", json!({}));
+    eventually(SERVED, "the webhook knows the HelmReleases", || {
+        let output = admin.with_file("create", &probe, &["--dry-run=server"]);
+        if output.stderr.contains("could not be judged") { Err(output.to_string()) } else { output.into_result() }
+    });
+}
+
+/// The plane of all tests, with HelmReleases defined long after its webhook started.
+fn shared() -> &'static Plane {
+    static DEFINED: OnceLock<()> = OnceLock::new();
+    DEFINED.get_or_init(|| define(Plane::shared()));
+    Plane::shared()
+}
+
+fn helm_release(namespace: &str, name: &str, spec: Value) -> Value {
+    let mut whole = json!({"interval": "10m", "chartRef": {"kind": "OCIRepository", "name": "shop"}});
+    for (key, value) in spec.as_object().into_iter().flatten() {
+        whole[key] = value.clone();
+    }
+    json!({
+        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+        "metadata": {"name": name, "namespace": namespace}, "spec": whole,
+    })
+}
+
+/// Tries until the webhook has seen what it is to refuse this for.
+#[track_caller]
+fn refused(kubectl: &Kubectl, object: &Value, texts: &[&str]) {
+    let output = eventually(SERVED, &format!("a refusal with {texts:?}"), || {
+        let output = kubectl.with_file("create", object, &["--dry-run=server"]);
+        if output.success() { Err(output.to_string()) } else { Ok(output) }
+    });
+    output.expect_failure(texts);
+    kubectl.with_file("create", object, &[]).expect_failure(texts);
+}
+
+#[test]
+fn a_second_helm_release_on_a_release_is_refused_with_the_name_of_the_first() {
+    let namespace = Namespace::new(shared(), "duplicate");
+    let here = namespace.name();
+    let alice = namespace.kubectl("alice");
+    let create = |name: &str, spec: Value| alice.with_file("create", &helm_release(here, name, spec), &[]);
+    create("one", json!({"releaseName": "web"})).expect_success();
+    let second = helm_release(here, "two", json!({"releaseName": "web"}));
+    let first = format!("HelmRelease {here}/one");
+    refused(&alice, &second, &["[duplicate-release]", &first, &format!("release {here}/web"), "suspend"]);
+    // A long name is shortened before records are looked up: these two differ in what is cut off, and in their digests.
+    let long = |end: &str| format!("{}{end}", "long-".repeat(11));
+    create("long-one", json!({"releaseName": long("a")})).expect_success();
+    create("long-two", json!({"releaseName": long("b")})).expect_success();
+    refused(&alice, &helm_release(here, "long-three", json!({"releaseName": long("a")})), &["HelmRelease", "long-one"]);
+
+    // The neighbours: records elsewhere, another cluster, and one that does nothing.
+    let elsewhere = format!("{here}-records");
+    create("records", json!({"releaseName": "web", "storageNamespace": elsewhere})).expect_success();
+    create("remote", json!({"releaseName": "web", "kubeConfig": {"secretRef": {"name": "prod"}}})).expect_success();
+    create("idle", json!({"releaseName": "web", "suspend": true})).expect_success();
+    let resume = ["patch", "helmrelease/idle", "--type=merge", "-p", r#"{"spec":{"suspend":false}}"#];
+    alice.fails(&resume, &["[duplicate-release]", &first]);
+    // The official way to move a release: suspend the old one, resume the new one.
+    alice.ok(&["patch", "helmrelease/one", "--type=merge", "-p", r#"{"spec":{"suspend":true}}"#]);
+    eventually(SERVED, "the first is suspended, so the second may go on", || alice.run(&resume).into_result());
+    alice.ok(&["delete", "helmrelease/idle"]);
+    create("two", json!({"releaseName": "web"})).expect_success();
+    // Labels of a HelmRelease have nothing to do with any of this.
+    alice.ok(&["label", "helmrelease/two", "team=blue"]);
+}
+
+/// An installed HelmRelease, as Flux leaves it.
+#[track_caller]
+fn installed(namespace: &Namespace<'_>, name: &str) -> Value {
+    let here = namespace.name();
+    let object = helm_release(here, name, json!({}));
+    namespace.kubectl("alice").with_file("create", &object, &[]).expect_success();
+    let status = json!({"status": {
+        "storageNamespace": here,
+        "history": [{"name": name, "namespace": here, "version": 1, "status": "deployed", "chartName": "shop"}],
+    }});
+    let patch = status.to_string();
+    let target = format!("helmrelease/{name}");
+    namespace.kubectl("admin").ok(&["patch", &target, "--subresource=status", "--type=merge", "-p", &patch]);
+    object
+}
+
+#[test]
+fn an_edit_that_makes_flux_uninstall_a_release_is_acknowledged_or_refused() {
+    let namespace = Namespace::new(shared(), "retarget");
+    let here = namespace.name();
+    let alice = namespace.kubectl("alice");
+    let edit = |name: &str, patch: &Value| {
+        alice.run(&["patch", &format!("helmrelease/{name}"), "--type=merge", "-p", &patch.to_string()])
+    };
+    installed(&namespace, "web");
+    let renamed = json!({"spec": {"releaseName": "shop"}});
+    let acknowledgement = format!("interlock.dev/allow-retarget: {here}/shop");
+    edit("web", &renamed).expect_failure(&["[retarget]", &format!("release {here}/web"), &acknowledgement]);
+    edit("web", &json!({"spec": {"targetNamespace": "elsewhere"}})).expect_failure(&["[retarget]"]);
+    edit("web", &json!({"spec": {"storageNamespace": "elsewhere"}})).expect_failure(&["[retarget]"]);
+    edit("web", &json!({"spec": {"values": {"image": "nginx:2"}}})).expect_success();
+
+    let wrong = json!({"metadata": {"annotations": {"interlock.dev/allow-retarget": format!("{here}/other")}}});
+    edit("web", &wrong).expect_success();
+    edit("web", &renamed).expect_failure(&["[retarget]"]);
+    let annotations = json!({"interlock.dev/allow-retarget": format!("{here}/shop")});
+    let acknowledged = json!({"metadata": {"annotations": annotations}, "spec": {"releaseName": "shop"}});
+    edit("web", &acknowledged).expect_success();
+
+    // What is not installed yet can go anywhere.
+    alice.with_file("create", &helm_release(here, "new", json!({})), &[]).expect_success();
+    edit("new", &json!({"spec": {"releaseName": "other"}})).expect_success();
+}
+
+#[test]
+fn risky_strategies_are_shown_as_warnings() {
+    let namespace = Namespace::new(shared(), "strategy");
+    let alice = namespace.kubectl("alice");
+    let spec = json!({"install": {"strategy": {"name": "RetryOnFailure"}}, "upgrade": {"force": true}});
+    let made = alice.with_file("create", &helm_release(namespace.name(), "web", spec), &[]).expect_success();
+    assert_eq!(made.stderr.matches("[retry-strategy]").count(), 2, "{made}");
+    let edited = alice.ok(&["patch", "helmrelease/web", "--type=merge", "-p", r#"{"spec":{"interval":"5m"}}"#]);
+    assert!(!edited.stderr.contains("interlock"), "what was there before has been told\n{edited}");
+    alice.ok(&["patch", "helmrelease/web", "--type=merge", "-p", r#"{"spec":{"suspend":true}}"#]);
+    let deleted = alice.ok(&["delete", "helmrelease/web"]);
+    assert!(deleted.stderr.contains("suspended") && deleted.stderr.contains("[retry-strategy]"), "{deleted}");
+}
+
+#[test]
+fn definitions_come_and_go_without_a_restart_or_a_loop_of_errors() {
+    let plane = Plane::start(include_str!("../../policies/cluster.yaml"));
+    assert_eq!(plane.webhook().admin("/readyz").0, 200, "without Flux nothing is waited for");
+    let admin = plane.kubectl(&plane.admin());
+    for life in ["first", "second"] {
+        define(&plane);
+        let namespace = Namespace::new(&plane, life);
+        let object = |name: &str| helm_release(namespace.name(), name, json!({"releaseName": "web"}));
+        namespace.kubectl("alice").with_file("create", &object("one"), &[]).expect_success();
+        refused(&namespace.kubectl("alice"), &object("two"), &["[duplicate-release]", "/one"]);
+        admin.ok(&["delete", DEFINITION, "--timeout=60s"]);
+    }
+    // Retries start within a second and pause for half a minute at most, so a loop would show by the end of this.
+    let namespace = Namespace::new(&plane, "after");
+    let helm = namespace.helm(crate::clients::HelmVersion::V4, crate::clients::Driver::Secret, "alice");
+    helm.ok(&["install", "demo", crate::chart::Chart::new("demo").path()]);
+    let log = plane.webhook().log();
+    let failures: Vec<_> = log.lines().filter(|line| line.contains("\"WARN\"") || line.contains("\"ERROR\"")).collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
