@@ -14,6 +14,7 @@
 //! - [`facts`]: what the request says by itself: actor, operation, what happens to a record or to a managed object.
 //! - [`release`]: Helm's model: names, revisions, statuses and their [transitions](release::status::TRANSITIONS), records
 //!   (base64, gzip, JSON) and how they are stored, histories.
+//! - [`flux`], [`olm`]: typed views of the objects in which these systems declare releases.
 //! - [`managed`]: objects of releases: [marks](managed::Marks) of ownership, the [difference](managed::Delta) that a write
 //!   makes, what is [declared](managed::Declared), by a document of the manifest or by `managedFields`.
 //! - [`rules`]: `decide(facts, policy, evidence, now) -> Step`, pure. A rule that needs to know something of the cluster
@@ -25,7 +26,7 @@
 //! - [`judge`]: takes one review through all of these; [`webhook`] does so for the [`server`], [`replay`] for recordings.
 //! - [`report`]: one [`Decision`](report::Decision) a review, for the log and the metrics.
 //!
-//! The pure core (`facts managed mode policy release review rules stamp`, and `world::query`) has no async, clock, environment,
+//! The pure core (`facts flux managed mode olm policy release review rules stamp`, and `world::query`) has no async, clock, environment,
 //! logging, HTTP or Kubernetes client; a test reads its source for them. The shell moves bytes and holds no opinion:
 //! [`budget`] (memory), [`cli`], [`judge`], [`pki`] (certificates), [`replay`], [`report`], [`server`], [`webhook`], and who
 //! answers in [`world`].
@@ -44,6 +45,7 @@
 pub mod budget;
 pub mod cli;
 pub mod facts;
+pub mod flux;
 pub mod judge;
 pub mod leader;
 pub mod managed;

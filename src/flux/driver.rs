@@ -1,0 +1,141 @@
+//! What is remembered of every HelmRelease: which release it drives, and how.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::{HelmRelease, ReleaseRef};
+
+/// A HelmRelease, as far as others need to know it. Some 400 bytes, so that all of a cluster's fit into memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Driver {
+    /// The HelmRelease's namespace.
+    pub namespace: String,
+    /// The HelmRelease's name.
+    pub name: String,
+    /// The server's clock at its creation.
+    pub created: Option<Timestamp>,
+    /// Whether it is being deleted: Flux uninstalls the release meanwhile.
+    pub dying: bool,
+    /// Whether Flux does nothing for it.
+    pub suspended: bool,
+    /// The cluster that the release is on, as it is written; `None` for this one.
+    pub kube_config: Option<Value>,
+    /// The longest time for which Flux may wait without writing a record.
+    pub longest_timeout: SignedDuration,
+    account: Option<String>,
+    wanted: ReleaseRef,
+    installed: Option<ReleaseRef>,
+    /// Where Flux says that the records are; empty until it has looked.
+    storage_namespace: String,
+}
+
+impl From<&HelmRelease> for Driver {
+    fn from(read: &HelmRelease) -> Self {
+        let installed = read.installed().map(|installed| ReleaseRef {
+            namespace: installed.storage_namespace.to_owned(),
+            name: installed.snapshot.name.clone(),
+        });
+        Self {
+            namespace: read.metadata.namespace.clone(),
+            name: read.metadata.name.clone(),
+            created: read.metadata.creation_timestamp,
+            dying: read.metadata.deletion_timestamp.is_some(),
+            suspended: read.spec.suspend,
+            kube_config: read.spec.kube_config.clone(),
+            longest_timeout: read.longest_timeout(),
+            account: read.account(),
+            wanted: read.release(),
+            installed,
+            storage_namespace: read.status.storage_namespace.clone(),
+        }
+    }
+}
+
+impl Driver {
+    /// Whether Flux writes the records of a release for it, or will: the one that it asks for, and the one that it has
+    /// installed, which differ until the old one is uninstalled.
+    #[must_use]
+    pub fn drives(&self, namespace: &str, release: &str) -> bool {
+        let is = |target: &ReleaseRef| target.namespace == namespace && target.name == release;
+        is(&self.wanted) || self.installed.as_ref().is_some_and(is)
+    }
+
+    /// Whether it asks for a release, and not only has that still installed.
+    #[must_use]
+    pub fn wants(&self, release: &ReleaseRef) -> bool {
+        self.wanted == *release
+    }
+
+    /// The namespace of the records of a release of this name, where it drives one.
+    #[must_use]
+    pub fn records_of(&self, release: &str) -> Option<&str> {
+        let installed = self.installed.as_ref().filter(|installed| installed.name == release);
+        let wanted = (self.wanted.name == release).then(|| match self.storage_namespace.as_str() {
+            "" => self.wanted.namespace.as_str(),
+            namespace => namespace,
+        });
+        installed.map(|installed| installed.namespace.as_str()).or(wanted)
+    }
+
+    /// Whether its release is on the same cluster as that of another HelmRelease: both here, or both where the same
+    /// configuration of one namespace leads.
+    #[must_use]
+    pub fn shares_cluster(&self, other: &HelmRelease) -> bool {
+        let here = self.kube_config.is_none();
+        self.kube_config == other.spec.kube_config && (here || self.namespace == other.metadata.namespace)
+    }
+
+    /// Whether Flux acts under this user for it.
+    #[must_use]
+    pub fn is_account(&self, user: &str) -> bool {
+        self.account.as_deref() == Some(user)
+    }
+
+    /// Whether Flux may have acted under this user for it: impersonated accounts are of its own namespace.
+    #[must_use]
+    pub fn may_have_been_account(&self, user: &str) -> bool {
+        let account = user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
+        account.is_some_and(|(namespace, _)| namespace == self.namespace)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn driver(spec: Value, status: Value) -> Driver {
+        let metadata = json!({"name": "web", "namespace": "shop"});
+        let read = serde_json::from_value(json!({"metadata": metadata, "spec": spec, "status": status}));
+        Driver::from(&read.unwrap())
+    }
+
+    #[test]
+    fn a_release_is_driven_until_it_is_uninstalled() {
+        let status = json!({"storageNamespace": "shop", "history": [{"name": "web", "status": "deployed"}]});
+        let moved = driver(json!({"releaseName": "site", "storageNamespace": "records"}), status);
+        assert!(moved.drives("shop", "web") && moved.drives("records", "site"));
+        assert!(!moved.drives("shop", "site") && !moved.drives("records", "web"));
+        assert_eq!((moved.records_of("web"), moved.records_of("other")), (Some("shop"), None));
+    }
+
+    #[test]
+    fn records_are_where_flux_says_and_otherwise_where_it_was_told_to() {
+        let spec = json!({"storageNamespace": "records"});
+        assert_eq!(driver(spec.clone(), json!({})).records_of("web"), Some("records"));
+        assert_eq!(driver(spec, json!({"storageNamespace": "old"})).records_of("web"), Some("old"));
+    }
+
+    #[test]
+    fn accounts_are_of_the_namespace_of_the_helm_release() {
+        let own = driver(json!({}), json!({}));
+        let tenant = driver(json!({"serviceAccountName": "deployer"}), json!({}));
+        let user = "system:serviceaccount:shop:deployer";
+        assert!(tenant.is_account(user) && !own.is_account(user) && !own.is_account(""));
+        assert!(own.may_have_been_account(user));
+        for other in ["system:serviceaccount:bar:deployer", "system:serviceaccount:shop", "shop:deployer", ""] {
+            assert!(!tenant.is_account(other) && !tenant.may_have_been_account(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The names that Flux gives to releases.
+
+use sha2::{Digest, Sha256};
+
+/// The longest name of a release, in bytes, that Helm admits.
+pub const RELEASE_NAME: usize = 53;
+
+/// How many hexadecimal digits of the digest stand at the end of a shortened name.
+const DIGITS: usize = 12;
+
+/// A release's name as Flux gives it to Helm: what is longer than 53 bytes keeps its first 40, followed by `-` and the
+/// first 12 hexadecimal digits of the SHA-256 of the whole name.
+#[must_use]
+pub fn shortened(name: &str) -> String {
+    if name.len() <= RELEASE_NAME {
+        return name.to_owned();
+    }
+    // Names are ASCII wherever the API server has checked them; the API server is not the only one that can reach us.
+    let head = name.floor_char_boundary(RELEASE_NAME - DIGITS - 1);
+    let digest = Sha256::digest(name);
+    let digits = digest.iter().take(DIGITS / 2).fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"));
+    format!("{}-{digits}", &name[..head])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_helm_admits_stay() {
+        for name in ["", "web", &"a".repeat(RELEASE_NAME)] {
+            assert_eq!(shortened(name), name);
+        }
+    }
+
+    #[test]
+    fn longer_names_end_in_their_digest() {
+        // Computed with `printf NAME | sha256sum`.
+        for (name, wanted) in [
+            ("release-name-that-is-longer-than-the-53-characters-of-helm", "release-name-that-is-longer-than-the-53--223cdd98dd69"),
+            ("shop-front-end-of-the-production-cluster-in-the-north-1", "shop-front-end-of-the-production-cluster-782afb945350"),
+            ("shop-front-end-of-the-production-cluster-in-the-north-2", "shop-front-end-of-the-production-cluster-b0a43745e25c"),
+        ] {
+            assert_eq!(shortened(name), wanted);
+            assert_eq!(wanted.len(), RELEASE_NAME);
+        }
+        assert!(shortened(&"ü".repeat(40)).len() <= RELEASE_NAME);
+    }
+}
