@@ -13,7 +13,7 @@ pub use declared::{Declared, Key, touched};
 pub use delta::{Delta, Differing, delta};
 pub use document::{Part, declared_by, is_custom};
 pub use fields::Fields;
-pub use ownership::{Marks, Owner, may_be_marked};
+pub use ownership::{Marks, Origin, Owner, may_be_marked};
 pub use path::{Path, Segment};
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 mod body;
 mod caches;
 pub mod cluster;
+mod definition;
 mod documents;
+mod helm_releases;
 mod index;
 mod kinds;
 mod learn;

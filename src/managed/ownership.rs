@@ -24,8 +24,8 @@ pub enum Owner {
         name: String,
         /// The namespace that its objects go to, which need not be that of its records.
         target_namespace: String,
-        /// The namespace of the HelmRelease behind it, where Flux put its labels.
-        origin: Option<String>,
+        /// The HelmRelease behind it, where Flux put its labels.
+        origin: Option<Origin>,
     },
     /// A Sveltos profile, which keeps no record in this cluster.
     Profile {
@@ -34,6 +34,15 @@ pub enum Owner {
         /// Its name.
         name: String,
     },
+}
+
+/// The HelmRelease that an object is from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Origin {
+    /// The HelmRelease's namespace.
+    pub namespace: String,
+    /// The HelmRelease's name.
+    pub name: String,
 }
 
 /// One kind of owner.
@@ -64,7 +73,9 @@ const ROWS: [Row; 2] = [
         lead: |name, scope, label| Owner::Release {
             name: name.to_owned(),
             target_namespace: scope.to_owned(),
-            origin: label("helm.toolkit.fluxcd.io/namespace"),
+            origin: label("helm.toolkit.fluxcd.io/namespace")
+                .zip(label("helm.toolkit.fluxcd.io/name"))
+                .map(|(namespace, name)| Origin { namespace, name }),
         },
     },
     // Sveltos' agent, for the objects of a profile in a managed cluster.

@@ -1,4 +1,4 @@
-//! What is watched: release records, and whatever can be scaled and is managed.
+//! What is watched: release records, whatever can be scaled and is managed, and Flux's HelmReleases.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
+use super::helm_releases::HelmReleases;
 use super::index::Index;
 use super::locate::{self, Sought};
 use super::parents::Parents;
@@ -33,6 +34,7 @@ pub(super) struct Caches {
     stateful_sets: Scaled,
     replica_sets: Scaled,
     replication_controllers: Scaled,
+    helm_releases: Arc<HelmReleases>,
 }
 
 /// The objects of one kind. One selector cannot say "or", so there are two watches of it.
@@ -60,6 +62,7 @@ impl Caches {
             stateful_sets: Scaled::default(),
             replica_sets: Scaled::default(),
             replication_controllers: Scaled::default(),
+            helm_releases: Arc::new(HelmReleases::new()),
         }
     }
 
@@ -79,6 +82,9 @@ impl Caches {
         tasks.start_scaled::<ReplicaSet>(&self.replica_sets, gates);
         let gates = ["the ReplicationControllers of releases", "the ReplicationControllers of profiles"];
         tasks.start_scaled::<ReplicationController>(&self.replication_controllers, gates);
+        let gate = readiness.gate("the HelmReleases");
+        tasks.running.spawn(Arc::clone(&self.helm_releases).follow_definition(client.clone()));
+        tasks.running.spawn(Arc::clone(&self.helm_releases).follow(client.clone(), gate));
         Watches { _tasks: tasks.running }
     }
 
@@ -94,6 +100,11 @@ impl Caches {
     pub(super) fn extension(&self, name: &str) -> Option<Option<Located>> {
         let (places, in_sync) = self.secrets.read(|index| index.places_of(Storage::OlmIndex, name));
         in_sync.then(|| locate::of_extension(places))
+    }
+
+    /// What is known of Flux's HelmReleases.
+    pub(super) fn helm_releases(&self) -> &HelmReleases {
+        &self.helm_releases
     }
 
     /// The marks of a scaled object, `Some(None)` where it is known to have none.

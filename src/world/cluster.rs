@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::body::{self, Opened};
 use super::caches::{Caches, Watches};
 use super::documents::{self, Documents};
+use super::helm_releases;
 use super::kinds::Kinds;
 use super::locate::{self, Place, Sought};
 use super::manifests::{self, Manifests, Missing, State};
@@ -25,7 +26,8 @@ use super::{
     Answer, Answering, Freshness, Knowledge, Located, Losses, ObjectKey, Query, RecordRef, ScaledRef, Workload, World,
 };
 use crate::budget::Budget;
-use crate::managed::Marks;
+use crate::flux::{self, Driver, HelmRelease};
+use crate::managed::{Marks, Origin};
 use crate::release::manifest::{ObjectRef, WorkloadKind, WorkloadRef};
 use crate::release::record::{DecodeError, Payload};
 use crate::release::{History, Storage};
@@ -92,8 +94,7 @@ impl Cluster {
                 Ok(self.body(*storage, namespace, object).await?.map(Knowledge::Body))
             }
             Query::Release { name, target_namespace, origin, freshness } => {
-                let sought = Sought { name, target_namespace, origin: origin.as_deref() };
-                Ok(self.release(sought, *freshness).await?.map(Knowledge::Release))
+                Ok(self.release(name, target_namespace, origin.as_ref(), *freshness).await?.map(Knowledge::Release))
             }
             Query::Extension { name, freshness } => Ok(self.extension(name, *freshness).await?.map(Knowledge::Release)),
             Query::Exists { group, kind, label, value } => {
@@ -105,6 +106,9 @@ impl Cluster {
                 Err(Missing::Failed(why)) => Err(why),
             },
             Query::Parent { object, freshness } => Ok(self.parent(object, *freshness).await?.map(Knowledge::Parent)),
+            Query::HelmReleases { namespace, release } => {
+                self.helm_releases(namespace, release).await.map(Knowledge::HelmReleases).map(Some)
+            }
             Query::Workloads(named) => {
                 let reads: Vec<_> = named.iter().map(|reference| self.workload(reference)).collect();
                 let found: Vec<_> = stream::iter(reads).buffered(WORKLOAD_READS).try_collect().await?;
@@ -147,8 +151,18 @@ impl Cluster {
     }
 
     /// The records of a release that an object names.
-    async fn release(&self, sought: Sought<'_>, freshness: Freshness) -> Result<Option<Located>, Failed> {
+    async fn release(
+        &self,
+        name: &str,
+        target_namespace: &str,
+        origin: Option<&Origin>,
+        freshness: Freshness,
+    ) -> Result<Option<Located>, Failed> {
+        let told = origin.map_or(Some(None), |origin| self.caches.helm_releases().told(origin, name));
+        let origin = origin.map(|origin| origin.namespace.as_str());
+        let sought = Sought { name, target_namespace, origin, told: told.as_ref().and_then(Option::as_deref) };
         let (known, complete) = self.caches.locate(sought);
+        let complete = complete && told.is_some();
         if complete && freshness == Freshness::Cached {
             return Ok(known);
         }
@@ -214,6 +228,23 @@ impl Cluster {
             }
             Err(error) => Err(failed(error)),
         }
+    }
+
+    /// The HelmReleases that drive a release: which it may be is told by a copy, what they say by the API server.
+    async fn helm_releases(&self, namespace: &str, release: &str) -> Result<Vec<Driver>, Failed> {
+        let named = self.caches.helm_releases().driving(namespace, release);
+        let named = named.ok_or("which HelmReleases there are is not known at the moment")?;
+        let mut confirmed = Vec::new();
+        for (namespace, name) in named {
+            let key = ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, &namespace, &name);
+            if let Some(text) = self.object(&key).await? {
+                let read = serde_json::from_str::<HelmRelease>(&text);
+                let read = read.map_err(|error| format!("HelmRelease {namespace}/{name} does not read: {error}"))?;
+                confirmed.push(Driver::from(&read));
+            }
+        }
+        confirmed.retain(|driver| driver.drives(namespace, release));
+        Ok(helm_releases::oldest_first(confirmed))
     }
 
     /// The records of a name in the objects of a kind in one namespace, by storage: one LIST, metadata only.

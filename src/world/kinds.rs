@@ -30,6 +30,8 @@ impl Kinds {
         let served = match discovery::group(client, group).await {
             Ok(served) => served,
             Err(kube::Error::Discovery(DiscoveryError::MissingApiGroup(_))) => return Ok(None),
+            // A group that comes or goes is listed a moment before or after its versions can be read.
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
             Err(error) => return Err(error),
         };
         let found = served.resources_by_stability().into_iter().find(|(resource, _)| resource.kind == kind);

@@ -13,6 +13,8 @@ pub(super) struct Sought<'q> {
     pub(super) target_namespace: &'q str,
     /// The namespace of the HelmRelease behind it, which is that of the records unless Flux was told otherwise.
     pub(super) origin: Option<&'q str>,
+    /// The namespace of the records, where that HelmRelease is known and tells.
+    pub(super) told: Option<&'q str>,
 }
 
 /// The records of one name in one namespace and storage.
@@ -33,6 +35,8 @@ enum Trust {
     Target,
     /// They lie where its HelmRelease does.
     Origin,
+    /// They lie where its HelmRelease says.
+    Told,
     /// One of them says so, in a stamp that only we write.
     Stamp,
 }
@@ -41,7 +45,9 @@ impl<'q> Sought<'q> {
     /// The namespaces in which records may lie that no stamp leads to.
     pub(super) fn namespaces(self) -> impl Iterator<Item = &'q str> {
         let origin = self.origin.filter(|origin| *origin != self.target_namespace);
-        origin.into_iter().chain([self.target_namespace])
+        let near = [self.origin, Some(self.target_namespace)];
+        let told = self.told.filter(|_| !near.contains(&self.told));
+        told.into_iter().chain(origin).chain([self.target_namespace])
     }
 
     /// The best place among those that have records of the sought name. Of equally trusted ones it is the one whose newest
@@ -65,6 +71,7 @@ impl<'q> Sought<'q> {
         let stamped = place.entries.iter().any(|entry| target(entry) == Some(self.target_namespace));
         match place.namespace.as_str() {
             _ if stamped => Some(Trust::Stamp),
+            namespace if self.told == Some(namespace) => Some(Trust::Told),
             namespace if self.origin == Some(namespace) => Some(Trust::Origin),
             namespace if namespace == self.target_namespace => Some(Trust::Target),
             _ => None,
@@ -93,7 +100,7 @@ mod tests {
     use super::*;
     use crate::release::{Revision, Stamps, Status};
 
-    const SOUGHT: Sought<'static> = Sought { name: "web", target_namespace: "shop", origin: Some("flux") };
+    const SOUGHT: Sought<'static> = Sought { name: "web", target_namespace: "shop", origin: Some("flux"), told: None };
 
     fn record(revision: u64, stamp: Option<&str>, created: i64) -> Entry {
         Entry {
@@ -125,6 +132,23 @@ mod tests {
         assert_eq!(chosen(vec![target()]), named(Storage::Secret, "shop"));
         assert_eq!(chosen(vec![target(), origin()]), named(Storage::Secret, "flux"));
         assert_eq!(chosen(vec![stamped(), target(), origin()]), named(Storage::OlmIndex, "olm"));
+    }
+
+    #[test]
+    fn what_its_helm_release_says_is_trusted_more_than_where_that_lies_and_less_than_a_stamp() {
+        let sought = Sought { told: Some("records"), ..SOUGHT };
+        let places = |stamp| {
+            [
+                place(Storage::Secret, "flux", vec![record(9, stamp, 900)]),
+                place(Storage::Secret, "records", vec![record(8, None, 800)]),
+            ]
+        };
+        let chosen = |stamp| sought.choose(places(stamp)).map(|located| located.namespace);
+        assert_eq!(chosen(None).as_deref(), Some("records"));
+        assert_eq!(chosen(Some("shop")).as_deref(), Some("flux"));
+        assert_eq!(sought.namespaces().collect::<Vec<_>>(), ["records", "flux", "shop"]);
+        let near = Sought { told: Some("flux"), ..SOUGHT };
+        assert_eq!(near.namespaces().collect::<Vec<_>>(), ["flux", "shop"]);
     }
 
     #[test]

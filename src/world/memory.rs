@@ -12,11 +12,13 @@ use serde::de::DeserializeOwned;
 
 use super::body::{self, Opened};
 use super::documents;
+use super::helm_releases;
 use super::locate::{self, Place, Sought};
 use super::manifests::{self, State};
 use super::read::{self, Rollout, entry};
 use super::{Answer, Answering, Knowledge, Located, ObjectKey, Query, RecordRef, ScaledRef, Workload, World};
-use crate::managed::Marks;
+use crate::flux::{self, Driver, HelmRelease};
+use crate::managed::{Marks, Origin};
 use crate::release::manifest::{ObjectRef, WorkloadKind, WorkloadRef};
 use crate::release::record::{DecodeError, Payload};
 use crate::release::{History, Storage};
@@ -88,7 +90,9 @@ impl Memory {
             }
             Query::Body { storage, namespace, object } => self.body(*storage, namespace, object),
             Query::Release { name, target_namespace, origin, .. } => {
-                let sought = Sought { name, target_namespace, origin: origin.as_deref() };
+                let told = origin.as_ref().and_then(|origin| self.told(origin, name));
+                let origin = origin.as_ref().map(|origin| origin.namespace.as_str());
+                let sought = Sought { name, target_namespace, origin, told: told.as_deref() };
                 known(self.release(sought).map(Knowledge::Release))
             }
             Query::Extension { name, .. } => known(self.extension(name).map(Knowledge::Release)),
@@ -97,6 +101,9 @@ impl Memory {
             }
             Query::Document { record, object } => self.document(record, object),
             Query::Parent { object, .. } => known(self.parent(object).map(Knowledge::Parent)),
+            Query::HelmReleases { namespace, release } => {
+                Answer::Known(Knowledge::HelmReleases(self.helm_releases(namespace, release)))
+            }
             Query::Workloads(named) => {
                 Answer::Known(Knowledge::Workloads(named.iter().map(|reference| self.workload(reference)).collect()))
             }
@@ -177,6 +184,21 @@ impl Memory {
             let labels = object.ok().and_then(|object| object.metadata.labels);
             labels.is_some_and(|labels| labels.get(label).is_some_and(|found| found == value))
         })
+    }
+
+    fn helm_releases(&self, namespace: &str, release: &str) -> Vec<Driver> {
+        let objects = self.lock();
+        let of_flux =
+            objects.by_key.iter().filter(|(key, _)| key.group == flux::GROUP && key.kind == flux::HELM_RELEASE);
+        let read = of_flux.filter_map(|(_, text)| serde_json::from_str::<HelmRelease>(text).ok());
+        helm_releases::oldest_first(read.map(|read| Driver::from(&read)).filter(|it| it.drives(namespace, release)))
+    }
+
+    /// Where a HelmRelease says that the records of its release are.
+    fn told(&self, origin: &Origin, release: &str) -> Option<String> {
+        let key = ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, &origin.namespace, &origin.name);
+        let read = self.read::<HelmRelease>(&key)?;
+        Driver::from(&read).records_of(release).map(str::to_owned)
     }
 
     fn document(&self, record: &RecordRef, object: &ObjectRef) -> Answer {
@@ -285,7 +307,7 @@ mod tests {
         let query = Query::Release {
             name: "web".to_owned(),
             target_namespace: "shop".to_owned(),
-            origin: origin.map(str::to_owned),
+            origin: origin.map(|namespace| Origin { namespace: namespace.to_owned(), name: "web".to_owned() }),
             freshness: Freshness::Live,
         };
         match memory.look_up(&query) {

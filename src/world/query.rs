@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::managed::Marks;
+use crate::flux::Driver;
+use crate::managed::{Marks, Origin};
 use crate::release::manifest::{ObjectRef, WorkloadRef};
 use crate::release::{History, Storage};
 
@@ -46,8 +47,8 @@ pub enum Query {
         name: String,
         /// The namespace that its objects go to, which need not be that of its records.
         target_namespace: String,
-        /// The namespace of the HelmRelease that the object's labels name, where Flux put some.
-        origin: Option<String>,
+        /// The HelmRelease that the object's labels name, where Flux put some.
+        origin: Option<Origin>,
         /// How old the answer may be.
         freshness: Freshness,
     },
@@ -82,6 +83,14 @@ pub enum Query {
         object: ScaledRef,
         /// How old the answer may be.
         freshness: Freshness,
+    },
+    /// The HelmReleases that drive a release by its records, those whose release is on another cluster included. Which may
+    /// be among them is told by a copy that lags behind, and each is read from the API server itself.
+    HelmReleases {
+        /// The namespace of the records.
+        namespace: String,
+        /// The release, its name as Flux shortens it.
+        release: String,
     },
     /// The state of some workloads, all at once: a release may have hundreds.
     Workloads(Vec<WorkloadRef>),
@@ -191,6 +200,8 @@ pub enum Knowledge {
     Document(Option<Arc<Value>>),
     /// Of a scaled object: its marks, if it has any.
     Parent(Marks),
+    /// Of a release: the HelmReleases that drive it, the oldest first.
+    HelmReleases(Vec<Driver>),
     /// Of workloads, in the order of the query; `None` where there is no such one.
     Workloads(Vec<Option<Workload>>),
     /// Of a ConfigMap with leases: its annotations.

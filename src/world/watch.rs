@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt::Debug;
-use std::mem::discriminant;
+use std::mem::{Discriminant, discriminant};
 use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
@@ -21,14 +21,15 @@ use crate::server::readiness::Gate;
 /// anew after as long.
 const STEADY: Duration = Duration::from_secs(120);
 
-/// What a watch fills. All that it knows of the watch are these three, so tests feed it values.
-pub(super) trait Feed: Send + Sync + 'static {
+/// What a watch fills, with what is read of each object. All that it knows of the watch are these three, so tests feed it
+/// values.
+pub(super) trait Feed<O = ObjectMeta>: Send + Sync + 'static {
     /// An empty one of the same sort.
     fn fresh(&self) -> Self;
     /// An object is there, new or changed.
-    fn apply(&mut self, metadata: &ObjectMeta);
+    fn apply(&mut self, object: &O);
     /// An object is gone.
-    fn delete(&mut self, metadata: &ObjectMeta);
+    fn delete(&mut self, object: &O);
     /// A whole list takes the place of an older copy.
     fn follow(&self, _old: &Self) {}
 }
@@ -44,7 +45,7 @@ struct State<T> {
     in_sync: bool,
 }
 
-impl<T: Feed> Mirror<T> {
+impl<T> Mirror<T> {
     /// An empty copy, not in sync.
     pub(super) fn new(copy: T) -> Self {
         Self(RwLock::new(State { copy, in_sync: false }))
@@ -56,13 +57,20 @@ impl<T: Feed> Mirror<T> {
         (read(&state.copy), state.in_sync)
     }
 
-    fn replace(&self, copy: T) {
-        copy.follow(&self.state().copy);
+    /// Puts a whole copy in the place of the one before, which is in sync from now on.
+    pub(super) fn replace(&self, copy: T) {
         let old = std::mem::replace(&mut *self.state_mut(), State { copy, in_sync: true });
         // After the lock: freeing many small parts takes a while.
         drop(old);
     }
 
+    /// Forgets the copy: nothing is known until a whole one is there.
+    pub(super) fn clear(&self, empty: T) {
+        let old = std::mem::replace(&mut *self.state_mut(), State { copy: empty, in_sync: false });
+        drop(old);
+    }
+
+    /// From now on the copy may be old.
     fn lose_sync(&self) {
         self.state_mut().in_sync = false;
     }
@@ -78,9 +86,9 @@ impl<T: Feed> Mirror<T> {
 }
 
 /// Loses the sync of a mirror when its watch ends, in whatever way.
-struct Session<'m, T: Feed>(&'m Mirror<T>);
+pub(super) struct Session<'m, T>(pub(super) &'m Mirror<T>);
 
-impl<T: Feed> Drop for Session<'_, T> {
+impl<T> Drop for Session<'_, T> {
     fn drop(&mut self) {
         self.0.lose_sync();
     }
@@ -100,30 +108,61 @@ pub(super) async fn follow<K, T>(
     T: Feed,
 {
     let resource = K::plural(&());
-    let mut pauses = DefaultBackoff::default();
-    let mut told = HashSet::new();
+    let mut attempts = Attempts::default();
     loop {
-        let started = Instant::now();
+        attempts.start();
         // Whoever panics or drops this task in the middle leaves no mirror behind that claims to be in sync.
         let session = Session(&mirror);
-        let failure = feed(watcher(api.clone(), Config::default().labels(labels)), &mirror, &gate).await;
+        let events = watcher(api.clone(), Config::default().labels(labels));
+        let failure = feed(events, |object| &object.metadata, &mirror, &gate).await;
         drop(session);
-        if started.elapsed() >= STEADY {
-            told.clear();
-        }
         if let Some(error) = failure
-            && told.insert(discriminant(&error))
+            && attempts.is_news(&error)
         {
             tracing::warn!(%resource, labels, %error, "a watch failed; what it knows is read from the API server meanwhile");
         }
+        attempts.pause().await;
+    }
+}
+
+/// The attempts of one watch: how long to wait before the next, and what has been told of those before.
+pub(super) struct Attempts {
+    started: Instant,
+    pauses: DefaultBackoff,
+    told: HashSet<Discriminant<watcher::Error>>,
+}
+
+impl Default for Attempts {
+    fn default() -> Self {
+        Self { started: Instant::now(), pauses: DefaultBackoff::default(), told: HashSet::new() }
+    }
+}
+
+impl Attempts {
+    /// The next one starts.
+    pub(super) fn start(&mut self) {
+        self.started = Instant::now();
+    }
+
+    /// Whether the failure that ended it has not been told yet, or not since the watch had recovered.
+    pub(super) fn is_news(&mut self, failure: &watcher::Error) -> bool {
+        if self.started.elapsed() >= STEADY {
+            self.told.clear();
+        }
+        self.told.insert(discriminant(failure))
+    }
+
+    /// Waits, longer each time that fails.
+    pub(super) async fn pause(&mut self) {
         // The sequence of pauses does not end; if it did, this would be its last one.
-        sleep(pauses.next().unwrap_or(STEADY)).await;
+        sleep(self.pauses.next().unwrap_or(STEADY)).await;
     }
 }
 
 /// Puts events into a mirror until the first failure, `None` for the end of the stream.
-async fn feed<K, T: Feed>(
-    events: impl Stream<Item = watcher::Result<Event<PartialObjectMeta<K>>>>,
+pub(super) async fn feed<K, O, T: Feed<O>>(
+    events: impl Stream<Item = watcher::Result<Event<K>>>,
+    read: impl Fn(&K) -> &O,
     mirror: &Mirror<T>,
     gate: &Gate,
 ) -> Option<watcher::Error> {
@@ -135,17 +174,18 @@ async fn feed<K, T: Feed>(
             Ok(Event::Init) => list = Some(mirror.read(T::fresh).0),
             Ok(Event::InitApply(object)) => {
                 if let Some(list) = &mut list {
-                    list.apply(&object.metadata);
+                    list.apply(read(&object));
                 }
             }
             Ok(Event::InitDone) => {
                 if let Some(list) = list.take() {
+                    mirror.read(|old| list.follow(old));
                     mirror.replace(list);
                     gate.open();
                 }
             }
-            Ok(Event::Apply(object)) => mirror.state_mut().copy.apply(&object.metadata),
-            Ok(Event::Delete(object)) => mirror.state_mut().copy.delete(&object.metadata),
+            Ok(Event::Apply(object)) => mirror.state_mut().copy.apply(read(&object)),
+            Ok(Event::Delete(object)) => mirror.state_mut().copy.delete(read(&object)),
             Err(error) => return Some(error),
         }
     }
@@ -196,7 +236,7 @@ mod tests {
         let (mirror, gate) = (Mirror::new(Names::default()), readiness.gate("names"));
         for events in watches {
             let _session = Session(&mirror);
-            feed(stream::iter(events), &mirror, &gate).await;
+            feed(stream::iter(events), |object| &object.metadata, &mirror, &gate).await;
         }
         let (names, in_sync) = mirror.read(|names| names.0.clone());
         (names, in_sync, readiness)
@@ -207,7 +247,7 @@ mod tests {
         let readiness = Readiness::new();
         let (mirror, gate) = (Mirror::new(Names::default()), readiness.gate("names"));
         let events = stream::iter(events).chain(stream::pending());
-        let fed = feed(events, &mirror, &gate);
+        let fed = feed(events, |object| &object.metadata, &mirror, &gate);
         assert!(fed.now_or_never().is_none());
         let (names, in_sync) = mirror.read(|names| names.0.clone());
         (names, in_sync, readiness)

@@ -18,7 +18,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::managed::Owner;
+use crate::managed::{Origin, Owner};
 
 /// Objects by path; a path with a list of objects is a collection.
 #[derive(Clone, Default)]
@@ -121,7 +121,7 @@ fn release(freshness: Freshness) -> Query {
     Query::Release {
         name: "web".to_owned(),
         target_namespace: "shop".to_owned(),
-        origin: Some("flux".to_owned()),
+        origin: Some(Origin { namespace: "flux".to_owned(), name: "web".to_owned() }),
         freshness,
     }
 }
@@ -217,7 +217,7 @@ async fn a_watch_that_ends_leaves_no_copy_that_is_relied_on() {
     assert_eq!(cluster.answer(&release(Freshness::Cached)).await, Answer::Absent);
     drop(watches);
     // The tasks are dropped by the runtime, not by the abort itself.
-    while cluster.caches.locate(Sought { name: "web", target_namespace: "shop", origin: None }).1 {
+    while cluster.caches.locate(Sought { name: "web", target_namespace: "shop", origin: None, told: None }).1 {
         tokio::task::yield_now().await;
     }
     assert_eq!(place(&cluster.answer(&release(Freshness::Cached)).await), (Storage::Secret, "shop", Some(3)));

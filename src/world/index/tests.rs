@@ -49,7 +49,7 @@ fn index(records: &[Value]) -> Index {
 }
 
 fn locate(index: &Index, name: &str, target_namespace: &str, origin: Option<&str>) -> Option<Located> {
-    let sought = Sought { name, target_namespace, origin };
+    let sought = Sought { name, target_namespace, origin, told: None };
     sought.choose(index.places(sought))
 }
 

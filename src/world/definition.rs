@@ -1,0 +1,151 @@
+//! Whether the definition of a custom resource is installed: what is not there is not watched, and what comes later is
+//! noticed.
+
+use std::pin::pin;
+
+use futures_util::StreamExt;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, PartialObjectMeta};
+use kube::runtime::watcher::{Config, Event, watcher};
+use tokio::sync::watch::Sender;
+
+use super::watch::Attempts;
+
+/// What is known of a definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Definition {
+    /// Nothing, or nothing that is sure to be so still.
+    Unknown,
+    /// It is not installed, so there is no object of its kind.
+    Absent,
+    /// It is installed; that it is served already is not said.
+    Installed {
+        /// Tells it from one of the same name that was there before.
+        uid: String,
+    },
+}
+
+type Seen = PartialObjectMeta<CustomResourceDefinition>;
+
+/// What one watch of one definition has said.
+#[derive(Debug, Default)]
+struct Account {
+    /// What a list has shown that has not ended yet.
+    listed: Option<Definition>,
+}
+
+impl Account {
+    /// What is known after an event; `None` where it says nothing new.
+    fn after(&mut self, event: Event<Seen>) -> Option<Definition> {
+        match event {
+            Event::Init => {
+                self.listed = Some(Definition::Absent);
+                None
+            }
+            Event::InitApply(object) => {
+                self.listed = Some(installed(&object));
+                None
+            }
+            Event::InitDone => self.listed.take(),
+            Event::Apply(object) => Some(installed(&object)),
+            Event::Delete(_) => Some(Definition::Absent),
+        }
+    }
+}
+
+fn installed(object: &Seen) -> Definition {
+    Definition::Installed { uid: object.metadata.uid.clone().unwrap_or_default() }
+}
+
+/// Takes back what is known when the watch ends, in whatever way.
+struct Session<'d>(&'d Sender<Definition>);
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        // What was installed has watches of its own, which fail if it goes. What was absent may come unseen.
+        self.0.send_if_modified(|known| {
+            let was_absent = *known == Definition::Absent;
+            if was_absent {
+                *known = Definition::Unknown;
+            }
+            was_absent
+        });
+    }
+}
+
+/// Follows the definition of a name, for ever: its metadata alone. Receivers are told of every change of it, also of those
+/// that leave it installed: a version may be served only now.
+pub(super) async fn follow(api: Api<Seen>, name: &'static str, known: &Sender<Definition>) {
+    let only = Config::default().fields(&format!("metadata.name={name}"));
+    let mut attempts = Attempts::default();
+    loop {
+        attempts.start();
+        let session = Session(known);
+        let mut account = Account::default();
+        let mut events = pin!(watcher(api.clone(), only.clone()));
+        let failure = loop {
+            match events.next().await {
+                Some(Ok(event)) => {
+                    if let Some(now) = account.after(event) {
+                        known.send_replace(now);
+                    }
+                }
+                Some(Err(error)) => break Some(error),
+                None => break None,
+            }
+        };
+        drop(session);
+        if let Some(error) = failure
+            && attempts.is_news(&error)
+        {
+            tracing::warn!(definition = name, %error, "a watch failed; whether this definition is installed is not known meanwhile");
+        }
+        attempts.pause().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::ObjectMeta;
+    use tokio::sync::watch;
+
+    use super::*;
+
+    fn definition(uid: &str) -> Seen {
+        let metadata = ObjectMeta { uid: Some(uid.to_owned()), ..ObjectMeta::default() };
+        PartialObjectMeta { types: None, metadata, _phantom: std::marker::PhantomData }
+    }
+
+    fn uid(uid: &str) -> Definition {
+        Definition::Installed { uid: uid.to_owned() }
+    }
+
+    #[test]
+    fn a_definition_comes_and_goes_and_only_a_whole_list_says_that_there_is_none() {
+        use Event::{Apply, Delete, Init, InitApply, InitDone};
+        let mut account = Account::default();
+        let mut after = |event| account.after(event);
+        assert_eq!(after(Init), None);
+        assert_eq!(after(InitDone), Some(Definition::Absent));
+        assert_eq!(after(Apply(definition("a"))), Some(uid("a")));
+        assert_eq!(after(Apply(definition("a"))), Some(uid("a")), "told again: it may be served only now");
+        assert_eq!(after(Delete(definition("a"))), Some(Definition::Absent));
+        assert_eq!(after(Apply(definition("b"))), Some(uid("b")));
+        // A list after an interruption: it went and came back meanwhile.
+        assert_eq!((after(Init), after(InitApply(definition("c")))), (None, None));
+        assert_eq!(after(InitDone), Some(uid("c")));
+    }
+
+    #[test]
+    fn the_end_of_a_watch_takes_back_that_there_is_none() {
+        for (known, left) in [
+            (Definition::Absent, Definition::Unknown),
+            (Definition::Unknown, Definition::Unknown),
+            (uid("a"), uid("a")),
+        ] {
+            let (sender, receiver) = watch::channel(known);
+            drop(Session(&sender));
+            assert_eq!(*receiver.borrow(), left);
+        }
+    }
+}
