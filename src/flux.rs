@@ -13,9 +13,7 @@ use serde::Deserialize;
 
 pub use driver::Driver;
 pub use name::{RELEASE_NAME, shortened};
-pub use spec::{
-    Chart, ChartSpec, Install, Remediation, Rollback, SourceRef, Spec, Strategy, Test, Uninstall, Upgrade,
-};
+pub use spec::{Chart, ChartSpec, Install, Remediation, Rollback, SourceRef, Spec, Strategy, Test, Uninstall, Upgrade};
 
 use crate::review::null_is_default;
 

@@ -3,6 +3,8 @@
 mod case;
 mod concurrent_operation;
 mod declaration;
+mod drivers;
+mod duplicate_release;
 mod extension_change_while_pending;
 mod extension_safety;
 mod foreign_edit_in_transition;
@@ -21,6 +23,8 @@ mod record_deletion;
 mod record_integrity;
 mod record_tampering;
 mod resume_interrupted;
+mod retarget;
+mod retry_strategy;
 mod revision_order;
 mod runbook;
 mod standing;
@@ -75,6 +79,12 @@ pub enum RuleId {
     ManualDelete,
     /// A number of replicas that a release declares changes through the release.
     ManualScale,
+    /// One HelmRelease drives a release.
+    DuplicateRelease,
+    /// An edit of a HelmRelease does not uninstall what it has installed.
+    Retarget,
+    /// A HelmRelease does not stall or destroy when something fails.
+    RetryStrategy,
     /// A ClusterExtension keeps its version while an operation on it is in flight.
     ExtensionChangeWhilePending,
     /// A ClusterExtension keeps to what loses no data, and its revisions are left to OLM.
@@ -83,7 +93,7 @@ pub enum RuleId {
 
 impl RuleId {
     /// Every rule, in the order in which they are evaluated and reported: those over records, over objects, and over declarations.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 19] = [
         Self::ConcurrentOperation,
         Self::PendingRecovery,
         Self::ResumeInterrupted,
@@ -98,6 +108,9 @@ impl RuleId {
         Self::ManualEdit,
         Self::ManualDelete,
         Self::ManualScale,
+        Self::DuplicateRelease,
+        Self::Retarget,
+        Self::RetryStrategy,
         Self::ExtensionChangeWhilePending,
         Self::ExtensionSafety,
     ];
@@ -132,6 +145,9 @@ impl RuleId {
             Self::ManualEdit => "manual-edit",
             Self::ManualDelete => "manual-delete",
             Self::ManualScale => "manual-scale",
+            Self::DuplicateRelease => "duplicate-release",
+            Self::Retarget => "retarget",
+            Self::RetryStrategy => "retry-strategy",
             Self::ExtensionChangeWhilePending => "extension-change-while-pending",
             Self::ExtensionSafety => "extension-safety",
         }
@@ -159,7 +175,10 @@ const RECORD_RULES: [RecordRule; 10] = [
 type DeclarationRule = (RuleId, fn(&DeclarationCase<'_>) -> Findings);
 
 /// The rules over declarations, in the order of [`RuleId::ALL`].
-const DECLARATION_RULES: [DeclarationRule; 2] = [
+const DECLARATION_RULES: [DeclarationRule; 5] = [
+    (RuleId::DuplicateRelease, duplicate_release::check),
+    (RuleId::Retarget, retarget::check),
+    (RuleId::RetryStrategy, retry_strategy::check),
     (RuleId::ExtensionChangeWhilePending, extension_change_while_pending::check),
     (RuleId::ExtensionSafety, extension_safety::check),
 ];

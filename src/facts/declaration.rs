@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::flux::{self, HelmRelease};
 use crate::olm::{self, Extension, ObjectSet};
 use crate::review::Request;
 
@@ -13,6 +14,8 @@ pub enum Declaration<'r> {
     Extension(Written<'r, Extension<'r>>),
     /// OLM's ClusterObjectSet, one revision of an extension.
     ObjectSet(Written<'r, ObjectSet<'r>>),
+    /// Flux's HelmRelease, and the name that its release has on both sides, or on the new one where they differ.
+    HelmRelease(Box<Written<'r, HelmRelease>>, String),
     /// One of these that does not read: a later version may have another shape.
     Unread {
         /// For example `ClusterExtension`.
@@ -52,6 +55,7 @@ impl<'r> Declaration<'r> {
         let read = match (request.kind.group.as_ref(), request.kind.kind.as_ref()) {
             (olm::GROUP, olm::EXTENSION) => written(request).map(Self::Extension),
             (olm::GROUP, kind) if olm::OBJECT_SETS.contains(&kind) => written(request).map(Self::ObjectSet),
+            (flux::GROUP, flux::HELM_RELEASE) => written(request).map(Self::helm_release),
             _ => return None,
         };
         let unread = |error: serde_json::Error| Self::Unread {
@@ -62,6 +66,11 @@ impl<'r> Declaration<'r> {
         };
         Some(read.unwrap_or_else(unread))
     }
+
+    fn helm_release(written: Written<'r, HelmRelease>) -> Self {
+        let release = written.after.as_ref().or(written.before.as_ref()).map(|side| side.release().name);
+        Self::HelmRelease(Box::new(written), release.unwrap_or_default())
+    }
 }
 
 impl Declaration<'_> {
@@ -71,6 +80,7 @@ impl Declaration<'_> {
         match self {
             Self::Extension(written) => written.kind,
             Self::ObjectSet(written) => written.kind,
+            Self::HelmRelease(written, _) => written.kind,
             Self::Unread { kind, .. } => kind,
         }
     }
@@ -81,6 +91,7 @@ impl Declaration<'_> {
         match self {
             Self::Extension(written) => written.namespace,
             Self::ObjectSet(written) => written.namespace,
+            Self::HelmRelease(written, _) => written.namespace,
             Self::Unread { namespace, .. } => namespace,
         }
     }
@@ -91,6 +102,7 @@ impl Declaration<'_> {
         match self {
             Self::Extension(written) => &written.name,
             Self::ObjectSet(written) => &written.name,
+            Self::HelmRelease(written, _) => &written.name,
             Self::Unread { name, .. } => name,
         }
     }
@@ -100,6 +112,7 @@ impl Declaration<'_> {
     pub fn release(&self) -> Option<&str> {
         match self {
             Self::Extension(written) => Some(&written.name),
+            Self::HelmRelease(_, release) => Some(release),
             Self::ObjectSet(_) | Self::Unread { .. } => None,
         }
     }

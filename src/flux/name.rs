@@ -37,9 +37,18 @@ mod tests {
     fn longer_names_end_in_their_digest() {
         // Computed with `printf NAME | sha256sum`.
         for (name, wanted) in [
-            ("release-name-that-is-longer-than-the-53-characters-of-helm", "release-name-that-is-longer-than-the-53--223cdd98dd69"),
-            ("shop-front-end-of-the-production-cluster-in-the-north-1", "shop-front-end-of-the-production-cluster-782afb945350"),
-            ("shop-front-end-of-the-production-cluster-in-the-north-2", "shop-front-end-of-the-production-cluster-b0a43745e25c"),
+            (
+                "release-name-that-is-longer-than-the-53-characters-of-helm",
+                "release-name-that-is-longer-than-the-53--223cdd98dd69",
+            ),
+            (
+                "shop-front-end-of-the-production-cluster-in-the-north-1",
+                "shop-front-end-of-the-production-cluster-782afb945350",
+            ),
+            (
+                "shop-front-end-of-the-production-cluster-in-the-north-2",
+                "shop-front-end-of-the-production-cluster-b0a43745e25c",
+            ),
         ] {
             assert_eq!(shortened(name), wanted);
             assert_eq!(wanted.len(), RELEASE_NAME);

@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn the_shipped_policy_enforces_every_rule_but_those_that_advise() {
-        const ADVICE: &[RuleId] = &[RuleId::ResumeInterrupted, RuleId::ExtensionSafety];
+        const ADVICE: &[RuleId] = &[RuleId::ResumeInterrupted, RuleId::RetryStrategy, RuleId::ExtensionSafety];
         let policy = Policy::shipped().unwrap();
         for rule in RuleId::ALL {
             let wanted = if ADVICE.contains(&rule) { Mode::Warn } else { Mode::Enforce };

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
+use super::drivers::Driven;
 use super::need::{Need, known};
 use super::wording;
 use crate::facts::{Facts, RecordChange, Target};
@@ -81,9 +82,20 @@ impl<'a> Case<'a> {
         Ok((!at_rest).then_some(newest))
     }
 
-    /// Whether an operation is older than the policy's `staleAfter`. What has no start is not: it cannot be shown to be.
-    pub(super) fn is_stale(&self, started: Option<Timestamp>) -> bool {
-        self.policy.recovery.is_stale(started, self.now)
+    /// Whether an operation is old enough to count as stuck. What has no start is not: it cannot be shown to be.
+    pub(super) fn is_stale(&self, started: Option<Timestamp>) -> Result<bool, Need> {
+        self.driven().is_stale(self.evidence, self.policy, started, self.now)
+    }
+
+    /// How old that is, as far as is known: a HelmRelease may make it more, and is asked once it matters.
+    pub(super) fn stale_after(&self, started: Option<Timestamp>) -> Result<SignedDuration, Need> {
+        self.driven().stale_after(self.evidence, self.policy, started, self.now)
+    }
+
+    /// The release, for the questions about its HelmReleases.
+    pub(super) fn driven(&self) -> Driven<'a> {
+        let target = self.target;
+        Driven { storage: target.storage, namespace: &target.namespace, release: &target.release }
     }
 
     /// `release shop/web`, and the revision where it is known.

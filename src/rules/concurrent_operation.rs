@@ -8,6 +8,7 @@
 //! unexpired lease of the release: they ignore pending records on purpose and rely on that lock.
 
 use super::case::Case;
+use super::need::Need;
 use super::{Finding, Refusal, lease};
 use crate::facts::RecordChange;
 use crate::release::Status;
@@ -27,7 +28,12 @@ pub(super) fn check(case: &Case<'_>) -> Finding {
         return Ok(None);
     }
     let sentence = format!("Cannot start {status} of {}: it is {}.", case.subject(), case.state(newest));
-    let way_out = if case.is_stale(newest.started()) {
+    let stale = match case.is_stale(newest.started()) {
+        // Only the advice depends on it.
+        Err(Need::Unavailable(_) | Need::Unclear { .. }) => false,
+        stale => stale?,
+    };
+    let way_out = if stale {
         format!(
             "That operation counts as stuck: {}check the workloads and delete only the record {} with kubectl, then run \
              this again.",

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use super::need::{Need, known};
 use crate::facts::{Declaration, Facts, Written};
+use crate::flux::{self, HelmRelease};
 use crate::olm::{self, Extension, ObjectSet};
 use crate::policy::Policy;
 use crate::world::{Evidence, Knowledge, ObjectKey, Query};
@@ -31,6 +32,14 @@ impl<'a> DeclarationCase<'a> {
         match self.declaration {
             Declaration::ObjectSet(written) => Ok(Some(written)),
             other => unless_unread(other, &olm::OBJECT_SETS),
+        }
+    }
+
+    /// The write of a HelmRelease.
+    pub(super) fn helm_release(&self) -> Result<Option<&'a Written<'a, HelmRelease>>, Need> {
+        match self.declaration {
+            Declaration::HelmRelease(written, _) => Ok(Some(written)),
+            other => unless_unread(other, &[flux::HELM_RELEASE]),
         }
     }
 

@@ -1,7 +1,8 @@
 //! `pending-recovery`: which way out of an operation in flight is open.
 //!
 //! *Unlock* (`pending-*` to `failed` by somebody else) is open to the operation's holder, to a manager over a manager's
-//! record, and to anyone once the operation is stale. Flux unlocks the record of a live helm run within seconds; refused,
+//! record, to the account that a HelmRelease names over what Flux began for that under another, and to anyone once the
+//! operation is stale. Flux unlocks the record of a live helm run within seconds; refused,
 //! it waits. *Delete* of the newest pending record is open when the runbook's checks hold. *Rollback* is open as the policy
 //! says.
 //!
@@ -19,7 +20,7 @@ pub(super) fn check(case: &Case<'_>) -> Finding {
     match case.change {
         RecordChange::Created(side) if side.status() == Some(Status::PendingRollback) => rollback(case),
         RecordChange::Updated { before, after, .. } if transition(before.status(), after.status()) == Guard::Unlock => {
-            Ok(unlock(case, before))
+            unlock(case, before)
         }
         RecordChange::Deleted(side) if side.label_status().is_some_and(Status::is_pending) => delete(case, side),
         _ => Ok(None),
@@ -42,11 +43,11 @@ fn rollback(case: &Case<'_>) -> Finding {
     if newest.status == Status::Failed && recovery.roll_forward_only && case.facts.actor.kind == ActorKind::Person {
         return refused(", and this cluster only rolls forward", FORWARD);
     }
-    let stale = case.is_stale(newest.started());
+    let started = newest.started();
     let way = if recovery.roll_forward_only { RollbackWay::Never } else { recovery.rollback };
     let open = match way {
         RollbackWay::Always => true,
-        RollbackWay::WhenStale => stale,
+        RollbackWay::WhenStale => !newest.status.is_in_flight() || case.is_stale(started)?,
         RollbackWay::Never => false,
     };
     if !newest.status.is_in_flight() || open || case.in_flight()?.is_none() || lease::is_held(case)? {
@@ -61,7 +62,7 @@ fn rollback(case: &Case<'_>) -> Finding {
             refused(", and this cluster does not roll back over an operation in flight", &delete)
         }
         RollbackWay::WhenStale | RollbackWay::Always => {
-            let stale_after = wording::span(recovery.stale_after);
+            let stale_after = wording::span(case.stale_after(started)?);
             let wait =
                 format!("Wait until it ends; if it does not, a rollback is admitted {stale_after} after its start.");
             refused("", &wait)
@@ -69,24 +70,32 @@ fn rollback(case: &Case<'_>) -> Finding {
     }
 }
 
-fn unlock(case: &Case<'_>, before: &Side<'_>) -> Option<Refusal> {
+fn unlock(case: &Case<'_>, before: &Side<'_>) -> Finding {
     let stamps = before.stamps();
-    let holder = stamps.holder()?;
+    let Some(holder) = stamps.holder() else {
+        return Ok(None);
+    };
     let actor = case.facts.actor.name;
     let managers = &case.policy.managers;
     let created = before.stored.metadata.creation_timestamp;
-    if holder == actor || (managers.contains(holder) && managers.contains(actor)) || case.is_stale(created) {
-        return None;
+    if holder == actor
+        || (managers.contains(holder) && managers.contains(actor))
+        || case.is_stale(created)?
+        || case.driven().is_handed_over(case.evidence, case.policy, holder, case.facts.actor)?
+    {
+        return Ok(None);
     }
-    let (status, revision) = (before.status()?, case.target.revision?);
+    let (Some(status), Some(revision)) = (before.status(), case.target.revision) else {
+        return Ok(None);
+    };
     let state = wording::state(status, revision, Some(holder), created, case.now);
     let sentence = format!(
         "Cannot unlock release {}/{}: it is {state}, and that operation may be alive.",
         case.target.namespace, case.target.release
     );
-    let stale_after = wording::span(case.policy.recovery.stale_after);
+    let stale_after = wording::span(case.stale_after(created)?);
     let way_out = format!("Wait until it ends; if it does not, {stale_after} after its start anyone may unlock it.");
-    Some(Refusal::new(sentence, way_out))
+    Ok(Some(Refusal::new(sentence, way_out)))
 }
 
 fn delete(case: &Case<'_>, side: &Side<'_>) -> Finding {

@@ -19,8 +19,12 @@ const TOLERANCE_PERCENT: i64 = 10;
 
 /// The checks that do not hold, each with its numbers.
 pub(super) fn failed_checks(case: &Case<'_>, side: &Side<'_>, history: &History) -> Result<Vec<String>, Need> {
-    let mut failed = told_by_metadata(case, side, history);
-    match told_by_the_cluster(case, side) {
+    let mut failed = told_by_metadata(case, history);
+    let told = told_by_age(case, side).and_then(|young| {
+        failed.extend(young);
+        told_by_the_cluster(case, side)
+    });
+    match told {
         Ok(more) => failed.extend(more),
         // What failed already is reason enough, and what cannot be read must not undo it.
         Err(Need::Unavailable(why)) if !failed.is_empty() => {
@@ -31,21 +35,11 @@ pub(super) fn failed_checks(case: &Case<'_>, side: &Side<'_>, history: &History)
     Ok(failed)
 }
 
-/// Alone, stale, and over a deployed revision.
-fn told_by_metadata(case: &Case<'_>, side: &Side<'_>, history: &History) -> Vec<String> {
+/// Alone, and over a deployed revision.
+fn told_by_metadata(case: &Case<'_>, history: &History) -> Vec<String> {
     let mut failed = Vec::new();
     if case.facts.collection {
         failed.push("it is deleted together with others, name it alone".to_owned());
-    }
-    let created = side.stored.metadata.creation_timestamp;
-    if !case.is_stale(created) {
-        let age = created.map_or("of unknown age".to_owned(), |created| {
-            format!("{} old", wording::span(case.now.duration_since(created)))
-        });
-        let stamps = side.stamps();
-        let holder = stamps.holder().unwrap_or("an unknown user");
-        let stale = wording::span(case.policy.recovery.stale_after);
-        failed.push(format!("the operation of {holder} may be alive, it is {age} and counts as stuck after {stale}"));
     }
     let deployed = |revision| history.below(revision).any(|entry| entry.status == Status::Deployed);
     if !case.target.revision.is_some_and(deployed) {
@@ -53,6 +47,21 @@ fn told_by_metadata(case: &Case<'_>, side: &Side<'_>, history: &History) -> Vec<
         failed.push(why.to_owned());
     }
     failed
+}
+
+/// Stale.
+fn told_by_age(case: &Case<'_>, side: &Side<'_>) -> Result<Option<String>, Need> {
+    let created = side.stored.metadata.creation_timestamp;
+    if case.is_stale(created)? {
+        return Ok(None);
+    }
+    let age = created.map_or("of unknown age".to_owned(), |created| {
+        format!("{} old", wording::span(case.now.duration_since(created)))
+    });
+    let stamps = side.stamps();
+    let holder = stamps.holder().unwrap_or("an unknown user");
+    let stale = wording::span(case.stale_after(created)?);
+    Ok(Some(format!("the operation of {holder} may be alive, it is {age} and counts as stuck after {stale}")))
 }
 
 /// Not leased, pending in its body too, and over healthy workloads.

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::need::Need;
 use crate::policy::Policy;
 use crate::release::{Entry, History, Status};
 
@@ -20,26 +21,32 @@ pub(super) enum Standing<'h> {
     AtRest(&'h Entry),
 }
 
-/// How an actor stands to the release with these records.
-pub(super) fn standing<'h>(history: &'h History, actor: &str, policy: &Policy, now: Timestamp) -> Standing<'h> {
+/// How an actor stands to the release with these records. Whether an operation that started then is stuck is asked of
+/// `is_stale`, where it matters.
+pub(super) fn standing<'h>(
+    history: &'h History,
+    actor: &str,
+    policy: &Policy,
+    now: Timestamp,
+    is_stale: impl FnOnce(Option<Timestamp>) -> Result<bool, Need>,
+) -> Result<Standing<'h>, Need> {
     let Some(newest) = history.newest().filter(|newest| newest.status != Status::Uninstalled) else {
-        return Standing::Gone;
+        return Ok(Standing::Gone);
     };
     let holds = newest.stamps.holder() == Some(actor);
     if newest.status.is_in_flight() {
-        let stale = policy.recovery.is_stale(newest.started(), now);
-        return match newest.stamps.holder() {
+        return Ok(match newest.stamps.holder() {
             _ if holds => Standing::Holder,
-            _ if stale => Standing::AtRest(newest),
+            _ if is_stale(newest.started())? => Standing::AtRest(newest),
             Some(_) => Standing::Foreign(newest),
             None => Standing::Unknown(newest),
-        };
+        });
     }
     let recent = |failed: Timestamp| now.duration_since(failed) <= policy.grace_after_failure;
     if holds && newest.status == Status::Failed && newest.written.or(newest.created).is_some_and(recent) {
-        return Standing::Holder;
+        return Ok(Standing::Holder);
     }
-    Standing::AtRest(newest)
+    Ok(Standing::AtRest(newest))
 }
 
 /// The record whose manifest says what the release declares: the one in flight, the deployed one, or the newest there is.
@@ -77,7 +84,9 @@ mod tests {
 
     fn told(entries: &[Entry]) -> (&'static str, Option<u64>) {
         let history = History::new(entries.to_vec());
-        let standing = match standing(&history, "alice", &Policy::shipped().unwrap(), NOW.parse().unwrap()) {
+        let (policy, now) = (Policy::shipped().unwrap(), NOW.parse().unwrap());
+        let stale = |started| Ok(policy.recovery.is_stale(started, now));
+        let standing = match standing(&history, "alice", &policy, now, stale).unwrap() {
             Standing::Gone => "gone",
             Standing::Holder => "holder",
             Standing::Foreign(_) => "foreign",

@@ -2,6 +2,7 @@
 
 mod ages;
 mod deletion;
+mod flux;
 mod interrupted;
 mod model;
 mod objects;

@@ -30,12 +30,12 @@ fn release(status: &'static str, holder: &str) -> Cluster {
     cluster
 }
 
-fn record(revision: u64, status: &'static str, holder: &str) -> Rec {
+pub(super) fn record(revision: u64, status: &'static str, holder: &str) -> Rec {
     let record = Rec { manifest: MANIFEST, ..rec(revision, status) };
     if holder.is_empty() { record } else { record.annotated(HOLDER, holder) }
 }
 
-fn web() -> Value {
+pub(super) fn web() -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {
@@ -65,7 +65,7 @@ fn with(pointer: &str, value: Value) -> Value {
     object
 }
 
-fn image(tag: &str) -> Value {
+pub(super) fn image(tag: &str) -> Value {
     with("/spec/template/spec/containers", json!([{"name": "web", "image": format!("nginx:{tag}")}]))
 }
 

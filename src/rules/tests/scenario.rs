@@ -249,6 +249,18 @@ impl Cluster {
         self.judge("DELETE", user, Some(object), None, Some(&name))
     }
 
+    /// What is found in a write of an object, one sentence for each finding, whatever becomes of it.
+    pub(super) fn findings(&mut self, user: &str, old: Option<Value>, new: Option<Value>) -> Vec<String> {
+        let operation = match (&old, &new) {
+            (None, _) => "CREATE",
+            (_, None) => "DELETE",
+            _ => "UPDATE",
+        };
+        let name = new.as_ref().or(old.as_ref()).unwrap()["metadata"]["name"].as_str().unwrap().to_owned();
+        let replayed = self.send(&self.review(operation, user, old, new, Some(&name)));
+        replayed.iter().flat_map(|replayed| &replayed.violations).map(|violation| violation.message.clone()).collect()
+    }
+
     /// What the user reads of an edit, refusal or warning.
     pub(super) fn told(&mut self, user: &str, old: Value, new: Value) -> String {
         let name = old["metadata"]["name"].as_str().unwrap().to_owned();
