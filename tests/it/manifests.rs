@@ -75,3 +75,19 @@ fn scaling_is_chosen_by_nothing_but_who_asks() {
         ["deployments/scale", "statefulsets/scale", "replicasets/scale", "replicationcontrollers/scale"]
     );
 }
+
+#[test]
+fn helm_releases_are_sent_when_their_spec_changes() {
+    let entry = entry("helmreleases.interlock.dev");
+    assert_eq!(entry.get("objectSelector"), None);
+    assert_eq!(
+        entry["rules"],
+        json!([{
+            "operations": ["CREATE", "UPDATE", "DELETE"], "apiGroups": ["helm.toolkit.fluxcd.io"], "apiVersions": ["v2"],
+            "resources": ["helmreleases"], "scope": "Namespaced",
+        }])
+    );
+    let conditions = entry["matchConditions"].as_array().unwrap();
+    assert!(conditions[0]["expression"].as_str().unwrap().contains("object.spec != oldObject.spec"));
+    assert_eq!(conditions[1]["name"], "not-cascading-deletion");
+}
