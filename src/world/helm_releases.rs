@@ -20,6 +20,9 @@ use crate::flux::{self, Driver, HelmRelease, Metadata, Spec, Status};
 use crate::managed::Origin;
 use crate::server::readiness::Gate;
 
+/// How often in a row, over some ten seconds, a watch may fail in a way that passes before that is told.
+const PATIENCE: u32 = 5;
+
 /// What is known of the HelmReleases of a cluster. Nothing, until it is followed.
 #[derive(Debug)]
 pub(super) struct HelmReleases {
@@ -94,7 +97,7 @@ impl HelmReleases {
     /// change.
     async fn follow_installed(&self, client: &Client, gate: &Gate, mut definition: Receiver<Definition>) {
         let mut attempts = Attempts::default();
-        let mut told = false;
+        let (mut told, mut in_a_row) = (false, 0);
         loop {
             attempts.start();
             definition.mark_unchanged();
@@ -105,8 +108,9 @@ impl HelmReleases {
                     let session = Session(&self.drivers);
                     let api: Api<Watched> = Api::all_with(client.clone(), &resource);
                     let failure = feed(watcher(api, Config::default()), |object| object, &self.drivers, gate).await;
+                    in_a_row = if self.drivers.read(|_| ()).1 { 0 } else { in_a_row + 1 };
                     drop(session);
-                    if let Some(error) = failure.filter(|error| !is_gone(error))
+                    if let Some(error) = failure.filter(|error| in_a_row >= PATIENCE || !passes(error))
                         && attempts.is_news(&error)
                     {
                         tracing::warn!(%error, "the watch of HelmReleases failed; which of them drive a release is not known meanwhile");
@@ -128,11 +132,11 @@ impl HelmReleases {
     }
 }
 
-/// Whether a watch failed because its resource is not served, or not any more.
-fn is_gone(error: &watcher::Error) -> bool {
+/// Whether a failure is one of those with which an API server answers while a definition comes or goes.
+fn passes(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code == 404,
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => matches!(status.code, 404 | 429),
         _ => false,
     }
 }
