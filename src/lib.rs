@@ -14,9 +14,9 @@
 //! - [`facts`]: what the request says by itself: actor, operation, what happens to a record or to a managed object.
 //! - [`release`]: Helm's model: names, revisions, statuses and their [transitions](release::status::TRANSITIONS), records
 //!   (base64, gzip, JSON) and how they are stored, histories.
-//! - [`flux`], [`olm`]: typed views of the objects in which these systems declare releases.
 //! - [`managed`]: objects of releases: [marks](managed::Marks) of ownership, the [difference](managed::Delta) that a write
 //!   makes, what is [declared](managed::Declared), by a document of the manifest or by `managedFields`.
+//! - [`sveltos`], [`flux`], [`olm`]: what declares releases: views of ConfigurationGroups, HelmReleases, ClusterExtensions.
 //! - [`rules`]: `decide(facts, policy, evidence, now) -> Step`, pure. A rule that needs to know something of the cluster
 //!   asks; the same arguments always give the same step.
 //! - [`world`]: who answers: [`world::memory`] for standalone, replay and tests, [`world::cluster`] for Kubernetes. What
@@ -26,10 +26,11 @@
 //! - [`judge`]: takes one review through all of these; [`webhook`] does so for the [`server`], [`replay`] for recordings.
 //! - [`report`]: one [`Decision`](report::Decision) a review, for the log and the metrics.
 //!
-//! The pure core (`facts flux managed mode olm policy release review rules stamp`, and `world::query`) has no async, clock, environment,
-//! logging, HTTP or Kubernetes client; a test reads its source for them. The shell moves bytes and holds no opinion:
-//! [`budget`] (memory), [`cli`], [`judge`], [`pki`] (certificates), [`replay`], [`report`], [`server`], [`webhook`], and who
-//! answers in [`world`].
+//! The pure core (`facts flux managed mode olm policy release review rules stamp sveltos`, and `world::query`) has no async,
+//! clock, environment, logging, HTTP or Kubernetes client; a test reads its source for them. The shell moves bytes and holds
+//! no opinion:
+//! [`budget`] (memory), [`cli`], [`judge`], [`leader`] (what one replica does for all), [`ourselves`] (whom the API server
+//! takes us for), [`pki`] (certificates), [`replay`], [`report`], [`server`], [`webhook`], and who answers in [`world`].
 //!
 //! # Words
 //!
@@ -38,6 +39,8 @@
 //! - *Operation*: an install, upgrade, rollback or uninstall; *in flight* while its record is `pending-*` or
 //!   `uninstalling`; *stale*, or stuck, once it is older than the policy's `staleAfter` by the API server's clock.
 //! - *Holder*: the user who started the operation in flight, as stamped.
+//! - *Declaration*: an object that says what is to be released, before any record does.
+//! - *Interrupted*: an operation whose record was deleted or unlocked by somebody else before it ended.
 //! - *Managed object*: one whose marks lead to a release (or to another owner); *declared*: what the manifest of the release's
 //!   newest deployed record, or of the one in flight, says of it.
 //! - *Transition*: the way of a release from one deployed revision to the next, or of a record from one status to another.

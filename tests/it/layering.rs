@@ -9,7 +9,7 @@ const PURE: [&str; 11] =
     ["facts", "flux", "managed", "mode", "olm", "policy", "release", "review", "rules", "stamp", "sveltos"];
 
 /// What none of them may name.
-const FORBIDDEN: [&str; 20] = [
+const FORBIDDEN: [&str; 22] = [
     "tokio",
     "axum",
     "hyper",
@@ -29,6 +29,8 @@ const FORBIDDEN: [&str; 20] = [
     "crate::cli",
     "crate::server",
     "crate::judge",
+    "crate::leader",
+    "crate::ourselves",
     "crate::report",
 ];
 
