@@ -1,4 +1,4 @@
-//! A second webhook, of the test itself: it counts the writes of one person in a namespace and holds the n-th, so that a
+//! A second webhook, of the test itself: it counts the writes of one user in a namespace and holds the n-th, so that a
 //! client can be killed at exactly that step.
 
 use std::collections::HashMap;
@@ -20,6 +20,7 @@ use release_interlock::server::{
 use serde_json::json;
 use tokio::time::Instant;
 
+use crate::clients::Identity;
 use crate::eventually::eventually;
 use crate::namespace::Namespace;
 
@@ -111,6 +112,11 @@ pub(crate) struct Gate {
 impl Gate {
     /// Stands in the way of every write of a person in a namespace.
     pub(crate) fn new(namespace: &Namespace<'_>, person: &str) -> Self {
+        Self::before(namespace, &namespace.plane().person(person))
+    }
+
+    /// The same for anybody.
+    pub(crate) fn before(namespace: &Namespace<'_>, who: &Identity) -> Self {
         let gates = gates();
         let name = namespace.name().to_owned();
         gates.counts.lock().unwrap().insert(name.clone(), Count { seen: 0, hold: None });
@@ -122,7 +128,7 @@ impl Gate {
                 "admissionReviewVersions": ["v1"], "timeoutSeconds": 30,
                 "clientConfig": {"url": gates.url, "caBundle": STANDARD.encode(&gates.ca)},
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}},
-                "matchConditions": [{"name": "person", "expression": format!("request.userInfo.username == '{person}'")}],
+                "matchConditions": [{"name": "person", "expression": format!("request.userInfo.username == '{}'", who.user())}],
                 "rules": [{
                     "operations": ["CREATE", "UPDATE", "DELETE"], "apiGroups": ["", "apps", "batch"],
                     "apiVersions": ["v1"], "resources": ["secrets", "configmaps", "services", "deployments", "jobs"],
@@ -131,7 +137,7 @@ impl Gate {
         });
         let gate = Self { namespace: name };
         namespace.kubectl("admin").with_file("create", &registration, &[]).expect_success();
-        let kubectl = namespace.kubectl(person);
+        let kubectl = namespace.kubectl_as(who);
         eventually(Duration::from_secs(30), "the API server asks the gate", || {
             kubectl.run(&["create", "configmap", "probe", "--dry-run=server"]).into_result()?;
             if gate.seen() > 0 { Ok(()) } else { Err("nothing has come yet".to_owned()) }

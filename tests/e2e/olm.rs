@@ -10,6 +10,7 @@ use crate::chart::{Chart, HookKind, When};
 use crate::controllers::{Olm, establish_kinds, failed, operator_controller, reached};
 use crate::decisions::{decisions, expect_findings_only_of};
 use crate::eventually::eventually;
+use crate::gate::Gate;
 use crate::namespace::Namespace;
 use crate::plane::Plane;
 use crate::records::{self, Record};
@@ -191,6 +192,66 @@ fn olm_keeps_a_record_in_five_secrets() {
         if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
     });
     interrupted.expect_findings_only_of(&[]);
+}
+
+#[test]
+fn olm_is_let_alone_wherever_its_upgrade_was_killed() {
+    // Its writes in order: the index and the chunk of revision 2; then of revision 1, to supersede it, and of revision 2,
+    // to say that it is deployed, the deletion of the chunk, the index, and the chunk again.
+    let rewritten = ["pending", "unreadable", "unreadable"];
+    let expected = [&["not begun", "unreadable"], &rewritten[..], &rewritten, &["ended"]].concat();
+    // Side by side: most of the time they wait.
+    let endings: Vec<_> = std::thread::scope(|scope| {
+        let cases: Vec<_> = (1..=expected.len()).map(|step| scope.spawn(move || killed_at(step))).collect();
+        cases.into_iter().map(|case| case.join().unwrap()).collect()
+    });
+    assert_eq!(endings, expected);
+}
+
+/// Kills an upgrade before its n-th write of records, and tells how the next reconcile finds it, or that it ended before
+/// there was such a write.
+fn killed_at(step: usize) -> &'static str {
+    let extension = Extension::new(Plane::shared(), &format!("olm-killed-{step}"));
+    let olm = extension.olm.clone().chunk_size(CHUNK * 3);
+    let chart = Chart::new("demo");
+    reached(olm.reconcile(&chart, &json!({"note": noise()})), "install 1 deployed");
+    assert_eq!(extension.parts(), [2]);
+    let values = json!({"note": format!("two {}", noise())});
+    let gate = Gate::before(&extension.system, &operator_controller(extension.system.plane()));
+    let reached_gate = gate.hold(step);
+    let mut upgrade = olm.spawn(&chart, &values);
+    let held = loop {
+        if reached_gate.recv_timeout(Duration::from_millis(50)).is_ok() {
+            break true;
+        }
+        if !upgrade.is_running() {
+            break false;
+        }
+    };
+    if !held {
+        reached(upgrade.wait(Duration::from_secs(60)), "upgrade 2 deployed");
+        return "ended";
+    }
+    upgrade.kill();
+    gate.open();
+    let before = extension.secrets();
+    let next = olm.reconcile(&chart, &values);
+    let ending = if next.success() {
+        reached(next, "upgrade 2 deployed");
+        "not begun"
+    } else {
+        assert_eq!(extension.secrets(), before);
+        if next.stdout.contains("upgrade") {
+            failed(next, "upgrade 2 pending-upgrade", &[IN_PROGRESS]);
+            "pending"
+        } else {
+            // One part of one revision is enough, and OLM finds no way out by itself.
+            failed(next, "", &["not found"]);
+            "unreadable"
+        }
+    };
+    expect_findings_only_of(&extension.system, &[]);
+    ending
 }
 
 #[test]
