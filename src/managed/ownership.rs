@@ -4,6 +4,7 @@ use memchr::memmem;
 use serde_json::Value;
 
 use super::Declared;
+use crate::olm;
 
 /// What an object's labels and annotations say of who manages it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub enum Owner {
         target_namespace: String,
         /// The HelmRelease behind it, where Flux put its labels.
         origin: Option<Origin>,
+        /// Whether OLM's labels say that it is that of the ClusterExtension of this name.
+        of_extension: bool,
     },
     /// A Sveltos profile, which keeps no record in this cluster.
     Profile {
@@ -76,6 +79,7 @@ const ROWS: [Row; 2] = [
             origin: label("helm.toolkit.fluxcd.io/namespace")
                 .zip(label("helm.toolkit.fluxcd.io/name"))
                 .map(|(namespace, name)| Origin { namespace, name }),
+            of_extension: label(olm::OWNER_NAME).is_some_and(|extension| extension == name),
         },
     },
     // Sveltos' agent, for the objects of a profile in a managed cluster.

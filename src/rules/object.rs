@@ -217,9 +217,15 @@ impl<'a> ObjectCase<'a> {
 
     /// The records of an owner; `None` where there are none, and for a profile, which keeps none.
     fn located(&self, owner: &Owner, freshness: Freshness) -> Result<Option<&'a Located>, Need> {
-        let Owner::Release { name, target_namespace, origin } = owner else {
+        let Owner::Release { name, target_namespace, origin, of_extension } = owner else {
             return Ok(None);
         };
+        if *of_extension {
+            let query = Query::Extension { name: name.clone(), freshness };
+            if let Some(Knowledge::Release(located)) = known(self.evidence, query)? {
+                return Ok(Some(located));
+            }
+        }
         let query = Query::Release {
             name: name.clone(),
             target_namespace: target_namespace.clone(),

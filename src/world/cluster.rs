@@ -2,6 +2,7 @@
 //! bounded by the review's deadline.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use http::Request;
@@ -13,6 +14,7 @@ use kube::core::{NamespaceResourceScope, ObjectList, Status};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::time::sleep;
 
 use super::body::{self, Opened};
 use super::caches::{Caches, Watches};
@@ -219,7 +221,7 @@ impl Cluster {
         };
         let selector = ListParams::default().labels(&format!("{label}={}", checked(value)?)).limit(1);
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-        match api.list_metadata(&selector).await {
+        match once_served(|| api.list_metadata(&selector)).await {
             Ok(found) => Ok(!found.items.is_empty()),
             // Its definition went since it was looked up.
             Err(kube::Error::Api(status)) if status.code == 404 => {
@@ -382,7 +384,8 @@ impl Cluster {
             };
             let namespace = (!namespace.is_empty()).then(|| checked(namespace)).transpose()?;
             let collection = DynamicObject::url_path(&resource, namespace);
-            match self.read(format!("{collection}/{}", checked(name)?)).await {
+            let path = format!("{collection}/{}", checked(name)?);
+            match once_served(|| self.read(path.clone())).await {
                 Ok(text) => return Ok(Some(text)),
                 Err(kube::Error::Api(status)) if status.code == 404 && names_object(&status) => return Ok(None),
                 Err(kube::Error::Api(status)) if status.code == 404 => self.kinds.forget(group, kind),
@@ -435,6 +438,18 @@ fn checked(name: &str) -> Result<&str, Failed> {
         return Ok(name);
     }
     Err(format!("{:?} is not the name of an object", name.chars().take(80).collect::<String>()))
+}
+
+/// Reads what a definition serves. The API server answers 429 for the second or two that it takes to begin with a new one; the
+/// review's deadline is what ends the patience with it.
+async fn once_served<T, F: Future<Output = kube::Result<T>>>(read: impl Fn() -> F) -> kube::Result<T> {
+    const PAUSE: Duration = Duration::from_millis(200);
+    loop {
+        match read().await {
+            Err(kube::Error::Api(status)) if status.code == 429 => sleep(PAUSE).await,
+            answered => return answered,
+        }
+    }
 }
 
 /// Whether a 404 is that of an object, and not that of a path which the API server does not serve.

@@ -41,6 +41,7 @@ mod life;
 mod manual_deletes;
 mod manual_edits;
 mod olm;
+mod olm_resume;
 mod outage;
 mod playground;
 mod profiles;

@@ -16,7 +16,7 @@ use crate::plane::Plane;
 use crate::records::{self, Record};
 
 /// How long the garbage collector may take to hear of a new kind, and to collect.
-const COLLECTOR: Duration = Duration::from_secs(120);
+pub(crate) const COLLECTOR: Duration = Duration::from_secs(120);
 const IN_PROGRESS: &str = "another operation (install/upgrade/rollback) is in progress";
 
 /// An extension with two namespaces of its own: one for the records, which OLM's system namespace is elsewhere, and one
@@ -284,10 +284,10 @@ fn what_a_deleted_cluster_extension_leaves_behind_is_collected() {
 }
 
 /// A record with [`noise`] in it takes five Secrets of this size.
-const CHUNK: usize = 4096;
+pub(crate) const CHUNK: usize = 4096;
 
 /// Text that does not compress, or not much, and is the same every time.
-fn noise() -> String {
+pub(crate) fn noise() -> String {
     let mut state: u32 = 1;
     let next = |_| {
         // A linear congruential generator; its upper bits are the better ones.

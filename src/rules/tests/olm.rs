@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::objects::{image, record, web};
 use super::scenario::{Cluster, Rec, rec};
 use crate::olm::{OBJECT_SETS, OWNER_NAME};
 use crate::rules::RuleId::{ExtensionChangeWhilePending, RecordDeletion};
@@ -179,4 +180,21 @@ fn an_extension_that_does_not_read_is_undecided() {
     assert_eq!(cluster.update_objects("alice", extension("1.0.0", &[]), odd.clone()), Ok(()));
     let told = cluster.told("alice", extension("1.0.0", &[]), odd);
     assert!(told.contains("ClusterExtension shop/web could not be judged: it does not read"), "{told}");
+}
+
+#[test]
+fn the_labels_of_olm_lead_to_records_in_another_namespace() {
+    let mut stored = index(&record(6, "deployed", OPERATOR), &[]);
+    stored["metadata"]["namespace"] = "olmv1-system".into();
+    let mut cluster = Cluster::new();
+    cluster.given(stored);
+    let labelled = |mut object: Value, extension: &str| {
+        object["metadata"]["labels"][OWNER_NAME] = extension.into();
+        object
+    };
+    assert_eq!(cluster.told("bob", web(), image("2")), "", "nothing leads there");
+    assert_eq!(cluster.told("bob", labelled(web(), "other"), labelled(image("2"), "other")), "");
+    let told = cluster.told("bob", labelled(web(), "web"), labelled(image("2"), "web"));
+    assert!(told.contains("is managed by release olmv1-system/web (revision 6, deployed)"), "{told}");
+    assert_eq!(cluster.told(OPERATOR, labelled(web(), "web"), labelled(image("2"), "web")), "");
 }
