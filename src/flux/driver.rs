@@ -56,8 +56,14 @@ impl Driver {
     /// installed, which differ until the old one is uninstalled.
     #[must_use]
     pub fn drives(&self, namespace: &str, release: &str) -> bool {
-        let is = |target: &ReleaseRef| target.namespace == namespace && target.name == release;
-        is(&self.wanted) || self.installed.as_ref().is_some_and(is)
+        let wanted = self.wanted.namespace == namespace && self.wanted.name == release;
+        wanted || self.has_installed(namespace, release)
+    }
+
+    /// Whether Flux says that it has installed a release for it, which nobody can make it say by asking for one.
+    #[must_use]
+    pub fn has_installed(&self, namespace: &str, release: &str) -> bool {
+        self.installed.as_ref().is_some_and(|installed| installed.namespace == namespace && installed.name == release)
     }
 
     /// Whether it asks for a release, and not only has that still installed.

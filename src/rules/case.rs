@@ -83,19 +83,22 @@ impl<'a> Case<'a> {
     }
 
     /// Whether an operation is old enough to count as stuck. What has no start is not: it cannot be shown to be.
-    pub(super) fn is_stale(&self, started: Option<Timestamp>) -> Result<bool, Need> {
-        self.driven().is_stale(self.evidence, self.policy, started, self.now)
+    pub(super) fn is_stale(&self, started: Option<Timestamp>, holder: Option<&str>) -> Result<bool, Need> {
+        self.driven(holder).is_stale(self.evidence, self.policy, started, self.now)
     }
 
     /// How old that is, as far as is known: a HelmRelease may make it more, and is asked once it matters.
-    pub(super) fn stale_after(&self, started: Option<Timestamp>) -> Result<SignedDuration, Need> {
-        self.driven().stale_after(self.evidence, self.policy, started, self.now)
+    pub(super) fn stale_after(&self, started: Option<Timestamp>, holder: Option<&str>) -> Result<SignedDuration, Need> {
+        self.driven(holder).stale_after(self.evidence, self.policy, started, self.now)
     }
 
     /// The release, for the questions about its HelmReleases.
-    pub(super) fn driven(&self) -> Driven<'a> {
+    pub(super) fn driven<'h>(&self, holder: Option<&'h str>) -> Driven<'h>
+    where
+        'a: 'h,
+    {
         let target = self.target;
-        Driven { storage: target.storage, namespace: &target.namespace, release: &target.release }
+        Driven { storage: target.storage, namespace: &target.namespace, release: &target.release, holder }
     }
 
     /// `release shop/web`, and the revision where it is known.

@@ -28,7 +28,7 @@ pub(super) fn check(case: &Case<'_>) -> Finding {
         return Ok(None);
     }
     let sentence = format!("Cannot start {status} of {}: it is {}.", case.subject(), case.state(newest));
-    let stale = match case.is_stale(newest.started()) {
+    let stale = match case.is_stale(newest.started(), newest.stamps.holder()) {
         // Only the advice depends on it.
         Err(Need::Unavailable(_) | Need::Unclear { .. }) => false,
         stale => stale?,

@@ -15,6 +15,8 @@ pub(super) struct Driven<'a> {
     pub(super) storage: Storage,
     pub(super) namespace: &'a str,
     pub(super) release: &'a str,
+    /// Who holds the operation in question, or held the last one; `None` where that is not known.
+    pub(super) holder: Option<&'a str>,
 }
 
 /// The HelmReleases with these records, the oldest first, those of other clusters included.
@@ -27,45 +29,44 @@ pub(super) fn helm_releases<'e>(evidence: &'e Evidence, namespace: &str, release
 }
 
 impl Driven<'_> {
-    /// The HelmReleases that drive it. Flux keeps records in Secrets of the cluster that the release is on.
-    fn drivers<'e>(self, evidence: &'e Evidence) -> Result<impl Iterator<Item = &'e Driver>, Need> {
+    /// The HelmReleases for which Flux acts on it. Flux keeps records in Secrets of the cluster that the release is on.
+    ///
+    /// Whoever may write a HelmRelease can ask for records in any namespace, and must not win anything over a release there
+    /// that is another's: it counts where Flux has installed the release, or is who holds it.
+    fn drivers<'e>(self, evidence: &'e Evidence, policy: &Policy) -> Result<impl Iterator<Item = &'e Driver>, Need> {
         let drivers = match self.storage {
             Storage::Secret => helm_releases(evidence, self.namespace, self.release)?,
             Storage::ConfigMap | Storage::OlmIndex => &[],
         };
-        Ok(drivers.iter().filter(|driver| driver.kube_config.is_none()))
+        let stands_behind = move |driver: &&Driver| {
+            let held = self.holder.is_none_or(|holder| is_flux(driver, policy, holder));
+            driver.kube_config.is_none() && (held || driver.has_installed(self.namespace, self.release))
+        };
+        Ok(drivers.iter().filter(stands_behind))
     }
 
     /// Whether Flux acts for one of them under the name of this actor.
-    pub(super) fn is_driven_by(self, evidence: &Evidence, actor: Actor<'_>) -> Result<bool, Need> {
+    pub(super) fn is_driven_by(self, evidence: &Evidence, policy: &Policy, actor: Actor<'_>) -> Result<bool, Need> {
         // Flux impersonates nobody else, so people cost no question.
         if actor.kind != ActorKind::ServiceAccount {
             return Ok(false);
         }
-        Ok(self.drivers(evidence)?.any(|driver| driver.is_account(actor.name)))
+        Ok(self.drivers(evidence, policy)?.any(|driver| driver.is_account(actor.name)))
     }
 
-    /// Whether an actor may go on with what this holder began, because both are, or may have been, Flux at work for the same
+    /// Whether an actor may go on with what its holder began, because both are, or may have been, Flux at work for the same
     /// HelmRelease: the account that one names changes in mid-life, to and from the controller's own.
-    pub(super) fn is_handed_over(
-        self,
-        evidence: &Evidence,
-        policy: &Policy,
-        holder: &str,
-        actor: Actor<'_>,
-    ) -> Result<bool, Need> {
-        if actor.kind != ActorKind::ServiceAccount {
+    pub(super) fn is_handed_over(self, evidence: &Evidence, policy: &Policy, actor: Actor<'_>) -> Result<bool, Need> {
+        let Some(holder) = self.holder.filter(|_| actor.kind == ActorKind::ServiceAccount) else {
             return Ok(false);
-        }
-        let is_manager = |user: &str| policy.managers.contains(user);
-        Ok(self.drivers(evidence)?.any(|driver| {
-            (is_manager(actor.name) || driver.is_account(actor.name))
-                && (is_manager(holder) || driver.may_have_been_account(holder))
+        };
+        Ok(self.drivers(evidence, policy)?.any(|driver| {
+            (policy.managers.contains(actor.name) || driver.is_account(actor.name)) && is_flux(driver, policy, holder)
         }))
     }
 
     /// How old an operation that started then must be to count as stuck: the policy's `staleAfter`, or the longest timeout
-    /// of a HelmRelease that drives the release, where that is longer. Flux may be silent for so long.
+    /// of a HelmRelease behind it, where that is longer. Flux may be silent for so long.
     ///
     /// Asks only what makes a difference: nothing while the operation is not even as old as the policy says.
     pub(super) fn stale_after(
@@ -79,7 +80,7 @@ impl Driven<'_> {
         if !policy.recovery.is_stale(started, now) {
             return Ok(stale_after);
         }
-        Ok(self.drivers(evidence)?.map(|driver| driver.longest_timeout).fold(stale_after, SignedDuration::max))
+        Ok(self.drivers(evidence, policy)?.map(|driver| driver.longest_timeout).fold(stale_after, SignedDuration::max))
     }
 
     /// Whether an operation that started then counts as stuck.
@@ -93,4 +94,9 @@ impl Driven<'_> {
         let stale_after = self.stale_after(evidence, policy, started, now)?;
         Ok(started.is_some_and(|started| now.duration_since(started) >= stale_after))
     }
+}
+
+/// Whether a user is, or may have been, Flux at work for a HelmRelease.
+fn is_flux(driver: &Driver, policy: &Policy, user: &str) -> bool {
+    policy.managers.contains(user) || driver.may_have_been_account(user)
 }

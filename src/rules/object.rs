@@ -115,8 +115,9 @@ impl<'a> ObjectCase<'a> {
         let Some(Located { storage, namespace, history }) = self.located(&marks.owner, freshness)? else {
             return Ok(None);
         };
-        let driven = Driven { storage: *storage, namespace, release: name };
-        let is_stale = |started| driven.is_stale(self.evidence, self.policy, started, self.now);
+        let holder = history.newest().and_then(|newest| newest.stamps.holder());
+        let driven = Driven { storage: *storage, namespace, release: name, holder };
+        let is_stale = |entry: &Entry| driven.is_stale(self.evidence, self.policy, entry.started(), self.now);
         let standing = standing(history, self.facts.actor.name, self.policy, self.now, is_stale)?;
         let entry = match standing {
             Standing::Gone | Standing::Holder => return Ok(None),
@@ -139,7 +140,7 @@ impl<'a> ObjectCase<'a> {
         // Flux's work for a tenant outside of any operation: it corrects drift, runs tests, applies definitions. Asked last, so
         // that what may go on anyway costs nothing.
         let may_go_on = matches!(lost, Ok(None) | Err(Need::Ask(_)));
-        if !may_go_on && driven.is_driven_by(self.evidence, self.facts.actor)? {
+        if !may_go_on && driven.is_driven_by(self.evidence, self.policy, self.facts.actor)? {
             return Ok(None);
         }
         let Some(fields) = lost? else {
@@ -179,7 +180,7 @@ impl<'a> ObjectCase<'a> {
             return Ok(false);
         };
         // How old that operation is makes no difference to its holder.
-        let is_stale = |_| Ok(false);
+        let is_stale = |_: &Entry| Ok(false);
         let standing = standing(history, self.facts.actor.name, self.policy, self.now, is_stale)?;
         Ok(standing == Standing::Holder)
     }

@@ -43,11 +43,11 @@ fn rollback(case: &Case<'_>) -> Finding {
     if newest.status == Status::Failed && recovery.roll_forward_only && case.facts.actor.kind == ActorKind::Person {
         return refused(", and this cluster only rolls forward", FORWARD);
     }
-    let started = newest.started();
+    let (started, holder) = (newest.started(), newest.stamps.holder());
     let way = if recovery.roll_forward_only { RollbackWay::Never } else { recovery.rollback };
     let open = match way {
         RollbackWay::Always => true,
-        RollbackWay::WhenStale => !newest.status.is_in_flight() || case.is_stale(started)?,
+        RollbackWay::WhenStale => !newest.status.is_in_flight() || case.is_stale(started, holder)?,
         RollbackWay::Never => false,
     };
     if !newest.status.is_in_flight() || open || case.in_flight()?.is_none() || lease::is_held(case)? {
@@ -62,7 +62,7 @@ fn rollback(case: &Case<'_>) -> Finding {
             refused(", and this cluster does not roll back over an operation in flight", &delete)
         }
         RollbackWay::WhenStale | RollbackWay::Always => {
-            let stale_after = wording::span(case.stale_after(started)?);
+            let stale_after = wording::span(case.stale_after(started, holder)?);
             let wait =
                 format!("Wait until it ends; if it does not, a rollback is admitted {stale_after} after its start.");
             refused("", &wait)
@@ -80,8 +80,8 @@ fn unlock(case: &Case<'_>, before: &Side<'_>) -> Finding {
     let created = before.stored.metadata.creation_timestamp;
     if holder == actor
         || (managers.contains(holder) && managers.contains(actor))
-        || case.is_stale(created)?
-        || case.driven().is_handed_over(case.evidence, case.policy, holder, case.facts.actor)?
+        || case.is_stale(created, Some(holder))?
+        || case.driven(Some(holder)).is_handed_over(case.evidence, case.policy, case.facts.actor)?
     {
         return Ok(None);
     }
@@ -93,7 +93,7 @@ fn unlock(case: &Case<'_>, before: &Side<'_>) -> Finding {
         "Cannot unlock release {}/{}: it is {state}, and that operation may be alive.",
         case.target.namespace, case.target.release
     );
-    let stale_after = wording::span(case.stale_after(created)?);
+    let stale_after = wording::span(case.stale_after(created, Some(holder))?);
     let way_out = format!("Wait until it ends; if it does not, {stale_after} after its start anyone may unlock it.");
     Ok(Some(Refusal::new(sentence, way_out)))
 }

@@ -51,16 +51,15 @@ fn told_by_metadata(case: &Case<'_>, history: &History) -> Vec<String> {
 
 /// Stale.
 fn told_by_age(case: &Case<'_>, side: &Side<'_>) -> Result<Option<String>, Need> {
-    let created = side.stored.metadata.creation_timestamp;
-    if case.is_stale(created)? {
+    let (created, stamps) = (side.stored.metadata.creation_timestamp, side.stamps());
+    if case.is_stale(created, stamps.holder())? {
         return Ok(None);
     }
     let age = created.map_or("of unknown age".to_owned(), |created| {
         format!("{} old", wording::span(case.now.duration_since(created)))
     });
-    let stamps = side.stamps();
+    let stale = wording::span(case.stale_after(created, stamps.holder())?);
     let holder = stamps.holder().unwrap_or("an unknown user");
-    let stale = wording::span(case.stale_after(created)?);
     Ok(Some(format!("the operation of {holder} may be alive, it is {age} and counts as stuck after {stale}")))
 }
 

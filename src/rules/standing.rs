@@ -21,14 +21,14 @@ pub(super) enum Standing<'h> {
     AtRest(&'h Entry),
 }
 
-/// How an actor stands to the release with these records. Whether an operation that started then is stuck is asked of
-/// `is_stale`, where it matters.
+/// How an actor stands to the release with these records. Whether the operation of a record is stuck is asked of `is_stale`,
+/// where it matters.
 pub(super) fn standing<'h>(
     history: &'h History,
     actor: &str,
     policy: &Policy,
     now: Timestamp,
-    is_stale: impl FnOnce(Option<Timestamp>) -> Result<bool, Need>,
+    is_stale: impl FnOnce(&Entry) -> Result<bool, Need>,
 ) -> Result<Standing<'h>, Need> {
     let Some(newest) = history.newest().filter(|newest| newest.status != Status::Uninstalled) else {
         return Ok(Standing::Gone);
@@ -37,7 +37,7 @@ pub(super) fn standing<'h>(
     if newest.status.is_in_flight() {
         return Ok(match newest.stamps.holder() {
             _ if holds => Standing::Holder,
-            _ if is_stale(newest.started())? => Standing::AtRest(newest),
+            _ if is_stale(newest)? => Standing::AtRest(newest),
             Some(_) => Standing::Foreign(newest),
             None => Standing::Unknown(newest),
         });
@@ -85,7 +85,7 @@ mod tests {
     fn told(entries: &[Entry]) -> (&'static str, Option<u64>) {
         let history = History::new(entries.to_vec());
         let (policy, now) = (Policy::shipped().unwrap(), NOW.parse().unwrap());
-        let stale = |started| Ok(policy.recovery.is_stale(started, now));
+        let stale = |entry: &Entry| Ok(policy.recovery.is_stale(entry.started(), now));
         let standing = match standing(&history, "alice", &policy, now, stale).unwrap() {
             Standing::Gone => "gone",
             Standing::Holder => "holder",

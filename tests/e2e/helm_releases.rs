@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::clients::Kubectl;
+use crate::acts::{Target, Verdict};
+use crate::chart::Chart;
+use crate::clients::{Driver, HelmVersion, Kubectl};
+use crate::decisions::{decisions, expect_findings_only_of};
 use crate::eventually::eventually;
 use crate::namespace::Namespace;
 use crate::plane::Plane;
@@ -90,6 +93,8 @@ fn a_second_helm_release_on_a_release_is_refused_with_the_name_of_the_first() {
     create("two", json!({"releaseName": "web"})).expect_success();
     // Labels of a HelmRelease have nothing to do with any of this.
     alice.ok(&["label", "helmrelease/two", "team=blue"]);
+    let asked = decisions(&namespace).into_iter().filter(|decision| decision.name == "two" && !decision.dry_run);
+    assert_eq!(asked.map(|decision| decision.operation).collect::<Vec<_>>(), ["CREATE", "CREATE"]);
 }
 
 /// An installed HelmRelease, as Flux leaves it.
@@ -151,6 +156,37 @@ fn risky_strategies_are_shown_as_warnings() {
 }
 
 #[test]
+fn the_account_that_a_helm_release_names_is_a_manager_of_its_release_alone() {
+    let namespace = Namespace::new(shared(), "tenant");
+    let (tenant, other) = (namespace.service_account("deployer"), namespace.service_account("other"));
+    let alice = namespace.kubectl("alice");
+    let create = |name: &str, account: &str| {
+        let object = helm_release(namespace.name(), name, json!({"serviceAccountName": account}));
+        alice.with_file("create", &object, &[]).expect_success();
+    };
+    create("demo", "deployer");
+    create("elsewhere", "other");
+    for taken in ["demo", "elsewhere"] {
+        let second = helm_release(namespace.name(), "second", json!({"releaseName": taken}));
+        refused(&alice, &second, &["[duplicate-release]", taken]);
+    }
+    namespace.helm_as(HelmVersion::V4, Driver::Secret, &tenant).ok(&["install", "demo", Chart::new("demo").path()]);
+    // Drift, and its correction, outside of any operation.
+    let set =
+        |image: &str| ["set".to_owned(), "image".to_owned(), "deployment/demo".to_owned(), format!("app={image}")];
+    let edit = |kubectl: &Kubectl, image: &str| kubectl.run(&set(image).each_ref().map(String::as_str));
+    edit(&namespace.kubectl_as(&other), "other:1").expect_success();
+    edit(&namespace.kubectl_as(&tenant), "tenant:1").expect_success();
+    namespace.kubectl_as(&tenant).ok(&["delete", "service/demo"]);
+    let image = "spec.template.spec.containers[app].image";
+    Target::deployed(&namespace, "demo", 1).expect(&edit(&alice, "alice:1"), Verdict::Edits(image));
+    expect_findings_only_of(&namespace, &["alice", other.user()]);
+    let audited =
+        decisions(&namespace).into_iter().any(|it| it.user == other.user() && it.rules.contains("manual-edit"));
+    assert!(audited, "the account of another HelmRelease is one like any other");
+}
+
+#[test]
 fn definitions_come_and_go_without_a_restart_or_a_loop_of_errors() {
     let plane = Plane::start(include_str!("../../policies/cluster.yaml"));
     assert_eq!(plane.webhook().admin("/readyz").0, 200, "without Flux nothing is waited for");
@@ -165,8 +201,7 @@ fn definitions_come_and_go_without_a_restart_or_a_loop_of_errors() {
     }
     // Retries start within a second and pause for half a minute at most, so a loop would show by the end of this.
     let namespace = Namespace::new(&plane, "after");
-    let helm = namespace.helm(crate::clients::HelmVersion::V4, crate::clients::Driver::Secret, "alice");
-    helm.ok(&["install", "demo", crate::chart::Chart::new("demo").path()]);
+    namespace.helm(HelmVersion::V4, Driver::Secret, "alice").ok(&["install", "demo", Chart::new("demo").path()]);
     let log = plane.webhook().log();
     let failures: Vec<_> = log.lines().filter(|line| line.contains("\"WARN\"") || line.contains("\"ERROR\"")).collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));

@@ -409,7 +409,7 @@ fn the_account_of_a_helm_release_writes_the_objects_of_its_release_at_any_time()
     // Somebody else's operation, and one whose holder is not known.
     for holder in ["alice", ""] {
         let mut cluster = Cluster::new();
-        cluster.given(helm_release("web", json!({"serviceAccountName": "deployer"})));
+        cluster.given(installed(helm_release("web", json!({"serviceAccountName": "deployer"}))));
         cluster.given_record(&record(6, "pending-upgrade", holder));
         assert_eq!(cluster.told(TENANT, web(), image("2")), "", "{holder}");
         assert_ne!(cluster.told(FOREIGNER, web(), image("2")), "", "{holder}");
@@ -436,4 +436,34 @@ fn the_origin_labels_lead_to_records_in_another_namespace() {
     let status = json!({"storageNamespace": "records", "history": [{"name": "web", "namespace": "shop"}]});
     cluster.given(with(helm_release("web", json!({})), "/status", status));
     assert_ne!(cluster.told("bob", flux_s(web()), flux_s(image("2"))), "");
+}
+
+#[test]
+fn asking_for_the_release_of_another_wins_nothing_over_it() {
+    // Of Helm alone, in shop; a HelmRelease of bar asks for its records, and Flux has not installed it for that.
+    let spec = json!({
+        "releaseName": "web", "storageNamespace": "shop", "serviceAccountName": "deployer", "timeout": "1000h",
+    });
+    let intruder = |status: Value| {
+        with(with(helm_release("x", spec.clone()), "/metadata/namespace", json!("bar")), "/status", status)
+    };
+    let (pending, failed) = (rec(6, "pending-upgrade"), rec(6, "failed"));
+    let mut cluster = Cluster::new();
+    cluster.given(intruder(json!({})));
+    cluster.given_record(&record(5, "deployed", "alice"));
+    assert_ne!(cluster.told(FOREIGNER, web(), image("2")), "");
+    assert_eq!(cluster.create("alice", &pending), Ok(()));
+    assert_eq!(cluster.update(FOREIGNER, &pending, &failed), refused(PendingRecovery));
+    cluster.later(STALE);
+    assert_eq!(
+        cluster.create("bob", &rec(7, "pending-rollback")),
+        Ok(()),
+        "its timeout does not keep a stuck release locked"
+    );
+
+    let mut cluster = Cluster::new();
+    let history = json!([{"name": "web", "namespace": "shop", "status": "deployed"}]);
+    cluster.given(intruder(json!({"storageNamespace": "shop", "history": history})));
+    cluster.given_record(&record(5, "deployed", "alice"));
+    assert_eq!(cluster.told(FOREIGNER, web(), image("2")), "", "Flux says so");
 }

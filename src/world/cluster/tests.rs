@@ -77,7 +77,8 @@ impl tower_service::Service<Request<Body>> for Fake {
         }
         let found = self.objects.lock().unwrap().get(path).cloned();
         let (code, body) = match found {
-            Some(Value::Array(items)) => (200, list(items)),
+            Some(Value::Array(items)) if accept.contains("as=PartialObjectMetadataList") => (200, list(items)),
+            Some(Value::Array(items)) => (200, json!({"metadata": {"resourceVersion": "100"}, "items": items})),
             Some(object) if accept.contains("as=PartialObjectMetadata") => (200, partial(&object)),
             Some(object) => (200, object),
             None if accept.contains("as=PartialObjectMetadataList") => (200, list(Vec::new())),
@@ -327,4 +328,91 @@ async fn the_marks_of_watched_kinds_are_known_without_a_read() {
     fake.put("/apis/shop.example/v1/namespaces/shop/tills/web", managed());
     assert!(is_of_web(&cluster.answer(&parent("shop.example", "tills", Freshness::Cached)).await));
     assert_eq!(cluster.answer(&parent("apps", "deployments", Freshness::Live)).await, Answer::Absent);
+}
+
+const HELM_RELEASES: &str = "/apis/helm.toolkit.fluxcd.io/v2/helmreleases";
+const ONE: &str = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/shop/helmreleases/one";
+
+/// An API server that serves HelmReleases, with these.
+fn with_flux(helm_releases: &[Value]) -> Fake {
+    let fake = Fake::default();
+    let definition = json!({"metadata": {"name": "helmreleases.helm.toolkit.fluxcd.io", "uid": "d"}});
+    fake.put("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", json!([definition]));
+    let version = json!({"groupVersion": "helm.toolkit.fluxcd.io/v2", "version": "v2"});
+    let group = json!({"name": "helm.toolkit.fluxcd.io", "versions": [version], "preferredVersion": version});
+    fake.put("/apis", json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]}));
+    let resource = json!({
+        "name": "helmreleases", "singularName": "helmrelease", "namespaced": true, "kind": "HelmRelease",
+        "verbs": ["get", "list", "watch"],
+    });
+    let resources =
+        json!({"kind": "APIResourceList", "groupVersion": "helm.toolkit.fluxcd.io/v2", "resources": [resource]});
+    fake.put("/apis/helm.toolkit.fluxcd.io/v2", resources);
+    fake.put(HELM_RELEASES, helm_releases.to_vec().into());
+    fake
+}
+
+fn helm_release(name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "spec": spec,
+        "metadata": {"name": name, "namespace": "shop"},
+    })
+}
+
+fn driving(release: &str) -> Query {
+    Query::HelmReleases { namespace: "shop".to_owned(), release: release.to_owned() }
+}
+
+fn names(answer: &Answer) -> Vec<&str> {
+    match answer {
+        Answer::Known(Knowledge::HelmReleases(drivers)) => drivers.iter().map(|driver| driver.name.as_str()).collect(),
+        other => panic!("expected HelmReleases, not {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_without_flux_has_no_helm_releases_and_is_not_asked_for_any() {
+    let fake = Fake::default();
+    let unwatched = fake.cluster().answer(&driving("web")).await;
+    assert!(matches!(&unwatched, Answer::Unavailable(why) if why.contains("not known")), "{unwatched:?}");
+    let (cluster, _watches) = fake.watched().await;
+    assert!(names(&cluster.answer(&driving("web")).await).is_empty());
+    assert!(fake.asked().is_empty());
+}
+
+#[tokio::test]
+async fn what_the_copy_says_of_helm_releases_is_confirmed() {
+    let one = |spec: Value| helm_release("one", &spec);
+    let fake =
+        with_flux(&[one(json!({"releaseName": "web"})), helm_release("two", &json!({"values": {"large": true}}))]);
+    let (cluster, _watches) = fake.watched().await;
+    assert!(names(&cluster.answer(&driving("other")).await).is_empty());
+    assert!(fake.asked().is_empty());
+    fake.put(ONE, one(json!({"releaseName": "web"})));
+    assert_eq!(names(&cluster.answer(&driving("web")).await), ["one"]);
+    assert_eq!(paths(&fake.asked()).last(), Some(&ONE));
+    fake.put(ONE, one(json!({"releaseName": "other by now"})));
+    assert!(names(&cluster.answer(&driving("web")).await).is_empty());
+    fake.put(ONE, json!({"spec": "of another shape"}));
+    let answer = cluster.answer(&driving("web")).await;
+    assert!(
+        matches!(&answer, Answer::Unavailable(why) if why.contains("HelmRelease shop/one does not read")),
+        "{answer:?}"
+    );
+    fake.objects.lock().unwrap().remove(ONE);
+    assert!(names(&cluster.answer(&driving("web")).await).is_empty(), "gone");
+}
+
+#[tokio::test]
+async fn the_origin_of_an_object_leads_to_where_its_helm_release_keeps_the_records() {
+    let mut flux_s = helm_release("web", &json!({"storageNamespace": "elsewhere"}));
+    flux_s["metadata"]["namespace"] = "flux".into();
+    let fake = with_flux(&[flux_s]);
+    fake.put("/api/v1/secrets", json!([record("elsewhere", 3, None)]));
+    fake.put("/api/v1/namespaces/elsewhere/secrets", json!([record("elsewhere", 3, None)]));
+    let (cluster, _watches) = fake.watched().await;
+    for freshness in [Freshness::Cached, Freshness::Live] {
+        assert_eq!(place(&cluster.answer(&release(freshness)).await), (Storage::Secret, "elsewhere", Some(3)));
+    }
+    assert_eq!(paths(&fake.asked()), ["/api/v1/namespaces/elsewhere/secrets"]);
 }
