@@ -11,9 +11,9 @@ use crate::review::Request;
 #[derive(Debug)]
 pub enum Declaration<'r> {
     /// OLM's ClusterExtension.
-    Extension(Written<'r, Extension<'r>>),
+    Extension(Box<Written<'r, Extension<'r>>>),
     /// OLM's ClusterObjectSet, one revision of an extension.
-    ObjectSet(Written<'r, ObjectSet<'r>>),
+    ObjectSet(Box<Written<'r, ObjectSet<'r>>>),
     /// Flux's HelmRelease, and the name that its release has on both sides, or on the new one where they differ.
     HelmRelease(Box<Written<'r, HelmRelease>>, String),
     /// One of these that does not read: a later version may have another shape.
@@ -53,8 +53,10 @@ impl<'r> Declaration<'r> {
             return None;
         }
         let read = match (request.kind.group.as_ref(), request.kind.kind.as_ref()) {
-            (olm::GROUP, olm::EXTENSION) => written(request).map(Self::Extension),
-            (olm::GROUP, kind) if olm::OBJECT_SETS.contains(&kind) => written(request).map(Self::ObjectSet),
+            (olm::GROUP, olm::EXTENSION) => written(request).map(Box::new).map(Self::Extension),
+            (olm::GROUP, kind) if olm::OBJECT_SETS.contains(&kind) => {
+                written(request).map(Box::new).map(Self::ObjectSet)
+            }
             (flux::GROUP, flux::HELM_RELEASE) => written(request).map(Self::helm_release),
             _ => return None,
         };

@@ -35,7 +35,7 @@ pub enum ObjectChange<'r> {
         /// Whom the stored object says to belong to.
         marks: Marks,
         /// Whom the new one does.
-        marks_after: Option<Marks>,
+        marks_after: Option<Box<Marks>>,
         /// Before and after.
         sides: Sides<'r>,
     },
@@ -119,7 +119,7 @@ impl<'r> ManagedWrite<'r> {
                     new_fields: after.managed_fields,
                     delta: delta(old.get(), new.get()).and_then(|delta| delta.without(&BOOKKEEPING)),
                 };
-                ObjectChange::Edited { marks, marks_after: self::marks(&after), sides }
+                ObjectChange::Edited { marks, marks_after: self::marks(&after).map(Box::new), sides }
             }
             _ => ObjectChange::Deleted { marks },
         };

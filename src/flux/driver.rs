@@ -76,7 +76,7 @@ impl Driver {
     #[must_use]
     pub fn records_of(&self, release: &str) -> Option<&str> {
         let installed = self.installed.as_ref().filter(|installed| installed.name == release);
-        let wanted = (self.wanted.name == release).then(|| match self.storage_namespace.as_str() {
+        let wanted = (self.wanted.name == release).then_some(match self.storage_namespace.as_str() {
             "" => self.wanted.namespace.as_str(),
             namespace => namespace,
         });

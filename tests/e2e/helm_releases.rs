@@ -187,6 +187,24 @@ fn the_account_that_a_helm_release_names_is_a_manager_of_its_release_alone() {
 }
 
 #[test]
+fn the_shipped_role_reads_helm_releases_and_their_definition_alone() {
+    let admin = shared().kubectl(&shared().admin());
+    let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base");
+    for file in ["namespace.yaml", "rbac.yaml"] {
+        admin.ok(&["apply", "-f", base.join(file).to_str().expect("the checkout has a plain name")]);
+    }
+    let webhook = "--as=system:serviceaccount:interlock-system:interlock";
+    // The same request as the watch's first: by field, which a permission for one name covers.
+    let only = "--field-selector=metadata.name=helmreleases.helm.toolkit.fluxcd.io";
+    eventually(SERVED, "the role is in force", || {
+        admin.run(&["get", "customresourcedefinitions", only, webhook]).into_result()
+    });
+    admin.ok(&["get", "helmreleases", "-A", webhook]);
+    admin.fails(&["get", "customresourcedefinitions", webhook], &["Forbidden"]);
+    admin.fails(&["delete", "helmreleases", "--all", "-A", webhook], &["Forbidden"]);
+}
+
+#[test]
 fn definitions_come_and_go_without_a_restart_or_a_loop_of_errors() {
     let plane = Plane::start(include_str!("../../policies/cluster.yaml"));
     assert_eq!(plane.webhook().admin("/readyz").0, 200, "without Flux nothing is waited for");
