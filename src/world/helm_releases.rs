@@ -46,7 +46,7 @@ impl HelmReleases {
     /// moment.
     pub(super) fn told(&self, origin: &Origin, release: &str) -> Option<Option<String>> {
         self.read(|drivers| {
-            let driver = drivers.0.get(&Object::new(&origin.namespace, &origin.name))?;
+            let driver = drivers.0.get(&Object::new(&origin.namespace, &origin.name))?.as_ref()?;
             driver.records_of(release).map(str::to_owned)
         })
     }
@@ -226,9 +226,9 @@ impl Resource for Watched {
     }
 }
 
-/// What is known of every HelmRelease.
+/// What is known of every HelmRelease; `None` of one that does not read.
 #[derive(Debug, Default)]
-struct Drivers(HashMap<Object, Driver>);
+struct Drivers(HashMap<Object, Option<Driver>>);
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Object {
@@ -249,7 +249,7 @@ impl Object {
 impl Drivers {
     /// Looks at each of them: it is only asked on the way to a refusal, and there are thousands at most.
     fn driving(&self, namespace: &str, release: &str) -> Vec<(String, String)> {
-        let driving = self.0.values().filter(|driver| driver.drives(namespace, release));
+        let driving = self.0.values().flatten().filter(|driver| driver.drives(namespace, release));
         driving.map(|driver| (driver.namespace.clone(), driver.name.clone())).collect()
     }
 }
@@ -260,16 +260,13 @@ impl Feed<Watched> for Drivers {
     }
 
     fn apply(&mut self, object: &Watched) {
-        let key = Object::of(&object.metadata);
-        match object.driver() {
-            Some(driver) => {
-                self.0.insert(key, driver);
-            }
-            None => {
-                let Object { namespace, name } = &key;
-                tracing::warn!(%namespace, %name, "a HelmRelease does not read, so it is taken to drive nothing");
-                self.0.remove(&key);
-            }
+        let driver = object.driver();
+        let reads = driver.is_some();
+        let before = self.0.insert(Object::of(&object.metadata), driver);
+        // Flux writes its status again and again; one line is enough.
+        if !reads && !matches!(before, Some(None)) {
+            let Object { namespace, name } = Object::of(&object.metadata);
+            tracing::warn!(%namespace, %name, "a HelmRelease does not read, so it is taken to drive nothing");
         }
     }
 
@@ -331,6 +328,7 @@ mod tests {
         assert_eq!(drivers.driving("shop", "web"), [("shop".to_owned(), "one".to_owned())]);
         drivers.apply(&watched("one", json!("of another shape")));
         assert!(drivers.driving("shop", "web").is_empty());
+        drivers.delete(&watched("one", json!({})));
         drivers.delete(&watched("two", json!({})));
         assert!(drivers.0.is_empty());
     }
