@@ -64,5 +64,6 @@ pub mod review;
 pub mod rules;
 pub mod server;
 pub mod stamp;
+pub mod sveltos;
 pub mod webhook;
 pub mod world;

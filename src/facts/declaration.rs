@@ -5,7 +5,8 @@ use serde_json::value::RawValue;
 
 use crate::flux::{self, HelmRelease};
 use crate::olm::{self, Extension, ObjectSet};
-use crate::review::Request;
+use crate::review::{Operation, Request};
+use crate::sveltos::{self, Group};
 
 /// A write of an object that declares releases.
 #[derive(Debug)]
@@ -16,6 +17,9 @@ pub enum Declaration<'r> {
     ObjectSet(Box<Written<'r, ObjectSet<'r>>>),
     /// Flux's HelmRelease, and the name that its release has on both sides, or on the new one where they differ.
     HelmRelease(Box<Written<'r, HelmRelease>>, String),
+    /// Sveltos' ConfigurationGroup, a commit of bundles. Never its DELETE: Sveltos deletes it after each rollout, in
+    /// teardowns and to recover from a second one, and the agent removes nothing for it.
+    Group(Box<Written<'r, Group<'r>>>),
     /// One of these that does not read: a later version may have another shape.
     Unread {
         /// For example `ClusterExtension`.
@@ -58,6 +62,8 @@ impl<'r> Declaration<'r> {
                 written(request).map(Box::new).map(Self::ObjectSet)
             }
             (flux::GROUP, flux::HELM_RELEASE) => written(request).map(Self::helm_release),
+            (sveltos::LIB, sveltos::GROUP) if request.operation == Operation::Delete => return None,
+            (sveltos::LIB, sveltos::GROUP) => written(request).map(Box::new).map(Self::Group),
             _ => return None,
         };
         let unread = |error: serde_json::Error| Self::Unread {
@@ -83,6 +89,7 @@ impl Declaration<'_> {
             Self::Extension(written) => written.kind,
             Self::ObjectSet(written) => written.kind,
             Self::HelmRelease(written, _) => written.kind,
+            Self::Group(written) => written.kind,
             Self::Unread { kind, .. } => kind,
         }
     }
@@ -94,6 +101,7 @@ impl Declaration<'_> {
             Self::Extension(written) => written.namespace,
             Self::ObjectSet(written) => written.namespace,
             Self::HelmRelease(written, _) => written.namespace,
+            Self::Group(written) => written.namespace,
             Self::Unread { namespace, .. } => namespace,
         }
     }
@@ -105,6 +113,7 @@ impl Declaration<'_> {
             Self::Extension(written) => &written.name,
             Self::ObjectSet(written) => &written.name,
             Self::HelmRelease(written, _) => &written.name,
+            Self::Group(written) => &written.name,
             Self::Unread { name, .. } => name,
         }
     }
@@ -115,7 +124,7 @@ impl Declaration<'_> {
         match self {
             Self::Extension(written) => Some(&written.name),
             Self::HelmRelease(_, release) => Some(release),
-            Self::ObjectSet(_) | Self::Unread { .. } => None,
+            Self::ObjectSet(_) | Self::Group(_) | Self::Unread { .. } => None,
         }
     }
 }
