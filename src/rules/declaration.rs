@@ -1,12 +1,14 @@
 //! One request that writes an object which declares releases.
 
 use jiff::Timestamp;
+use serde::Deserialize;
 
 use super::need::{Need, known};
 use crate::facts::{Declaration, Facts, Written};
 use crate::flux::{self, HelmRelease};
 use crate::olm::{self, Extension, ObjectSet};
 use crate::policy::Policy;
+use crate::sveltos::{self, Bundle, BundleRef, Group};
 use crate::world::{Evidence, Knowledge, ObjectKey, Query};
 
 /// One request about a declaration.
@@ -43,6 +45,14 @@ impl<'a> DeclarationCase<'a> {
         }
     }
 
+    /// The write of a ConfigurationGroup.
+    pub(super) fn group(&self) -> Result<Option<&'a Written<'a, Group<'a>>>, Need> {
+        match self.declaration {
+            Declaration::Group(written) => Ok(Some(written)),
+            other => unless_unread(other, &[sveltos::GROUP]),
+        }
+    }
+
     /// `ClusterExtension argocd`.
     pub(super) fn subject(&self) -> String {
         let declaration = self.declaration;
@@ -57,15 +67,42 @@ impl<'a> DeclarationCase<'a> {
             _ => Ok(None),
         }
     }
+
+    /// What an object says; `None` where there is none.
+    pub(super) fn read<T: Deserialize<'a>>(&self, key: ObjectKey) -> Result<Option<T>, Need> {
+        let subject = format!("{} {}", key.kind, key.name);
+        let Some(text) = self.object(key)? else {
+            return Ok(None);
+        };
+        serde_json::from_str(text).map(Some).map_err(|error| unread(&format!("{subject} does not read ({error})")))
+    }
+
+    /// What bundles say of themselves, in the order in which they are named; `None` for one that does not exist.
+    pub(super) fn bundles(&self, named: &[BundleRef]) -> Result<&'a [Option<Bundle>], Need> {
+        if named.is_empty() {
+            return Ok(&[]);
+        }
+        match known(self.evidence, Query::Bundles(named.to_vec()))? {
+            Some(Knowledge::Bundles(bundles)) => Ok(bundles),
+            _ => Err(Need::Unavailable("the bundles of the group were not answered".to_owned())),
+        }
+    }
+}
+
+/// What to say of an object that has another shape than the one known.
+pub(super) fn unread(why: &str) -> Need {
+    Need::Unclear {
+        why: why.to_owned(),
+        way_out: "Its version may be newer than this Interlock: update Interlock, or switch the rule off.",
+    }
 }
 
 /// Nothing, unless the request is about one of these kinds and its object does not read.
 fn unless_unread<T>(declaration: &Declaration<'_>, kinds: &[&str]) -> Result<Option<T>, Need> {
     match declaration {
-        Declaration::Unread { kind, why, .. } if kinds.contains(kind) => Err(Need::Unclear {
-            why: format!("it does not read ({why})"),
-            way_out: "Its version may be newer than this Interlock: update Interlock, or switch the rule off.",
-        }),
+        Declaration::Unread { kind, why, .. } if kinds.contains(kind) => {
+            Err(unread(&format!("it does not read ({why})")))
+        }
         _ => Ok(None),
     }
 }

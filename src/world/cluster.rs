@@ -34,6 +34,7 @@ use crate::release::manifest::{ObjectRef, WorkloadKind, WorkloadRef};
 use crate::release::record::{DecodeError, Payload};
 use crate::release::{History, Storage};
 use crate::server::Readiness;
+use crate::sveltos::{Bundle, BundleRef};
 
 /// Reads from an API server.
 ///
@@ -51,6 +52,10 @@ pub struct Cluster {
 
 /// Workloads read at a time, so that the hundreds of a large release fit into the time of a review.
 const WORKLOAD_READS: usize = 16;
+
+/// Bundles read at a time. Fewer, because each may be as large as an object can be, 1.5 MiB in etcd by default, and is in
+/// memory until it is read through.
+const BUNDLE_READS: usize = 8;
 
 /// Why a query got no answer.
 type Failed = String;
@@ -121,6 +126,11 @@ impl Cluster {
                 Ok(leases.map(|leases| Knowledge::Leases(leases.metadata.annotations.unwrap_or_default())))
             }
             Query::Object(key) => Ok(self.object(key).await?.map(Knowledge::Object)),
+            Query::Bundles(named) => {
+                let reads: Vec<_> = named.iter().map(|reference| self.bundle(reference)).collect();
+                let found: Vec<_> = stream::iter(reads).buffered(BUNDLE_READS).try_collect().await?;
+                Ok(Some(Knowledge::Bundles(found)))
+            }
             Query::Namespace { name } => {
                 let api: Api<Namespace> = Api::all(self.client.clone());
                 let namespace = api.get_metadata_opt(checked(name)?).await.map_err(failed)?;
@@ -140,6 +150,15 @@ impl Cluster {
             WorkloadKind::StatefulSet => self.get::<StatefulSet>(namespace, name).await?.map(|it| it.rollout()),
             WorkloadKind::DaemonSet => self.get::<DaemonSet>(namespace, name).await?.map(|it| it.rollout()),
         })
+    }
+
+    async fn bundle(&self, reference: &BundleRef) -> Result<Option<Bundle>, Failed> {
+        if checked(&reference.namespace).is_err() || checked(&reference.name).is_err() {
+            // No object can have such a name.
+            return Ok(None);
+        }
+        let text = self.object(&ObjectKey::of_bundle(reference)).await?;
+        text.map(|text| read::bundle(reference, &text)).transpose()
     }
 
     /// One LIST by label, metadata only: no release data in our memory. Without a resourceVersion it is consistent.

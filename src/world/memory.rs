@@ -22,6 +22,7 @@ use crate::managed::{Marks, Origin};
 use crate::release::manifest::{ObjectRef, WorkloadKind, WorkloadRef};
 use crate::release::record::{DecodeError, Payload};
 use crate::release::{History, Storage};
+use crate::sveltos::{Bundle, BundleRef};
 
 /// Objects as JSON text, the oldest forgotten first when they grow over a limit.
 #[derive(Debug)]
@@ -112,6 +113,10 @@ impl Memory {
                 known(leases.map(|leases| Knowledge::Leases(leases.metadata.annotations.unwrap_or_default())))
             }
             Query::Object(key) => known(self.get(key).map(Knowledge::Object)),
+            Query::Bundles(named) => {
+                let found: Result<_, _> = named.iter().map(|reference| self.bundle(reference)).collect();
+                found.map_or_else(Answer::Unavailable, |found| Answer::Known(Knowledge::Bundles(found)))
+            }
             Query::Namespace { name } => {
                 let namespace: Option<Namespace> = self.read(&ObjectKey::new("", "Namespace", "", name));
                 let terminating = namespace.map(|namespace| namespace.metadata.deletion_timestamp.is_some());
@@ -127,6 +132,11 @@ impl Memory {
             WorkloadKind::StatefulSet => self.read(&key).map(|object: StatefulSet| object.rollout()),
             WorkloadKind::DaemonSet => self.read(&key).map(|object: DaemonSet| object.rollout()),
         }
+    }
+
+    fn bundle(&self, reference: &BundleRef) -> Result<Option<Bundle>, String> {
+        let text = self.get(&ObjectKey::of_bundle(reference));
+        text.map(|text| read::bundle(reference, &text)).transpose()
     }
 
     pub(super) fn history(&self, storage: Storage, namespace: &str, release: &str) -> History {

@@ -10,6 +10,7 @@ use crate::flux::Driver;
 use crate::managed::{Marks, Origin};
 use crate::release::manifest::{ObjectRef, WorkloadRef};
 use crate::release::{History, Storage};
+use crate::sveltos::{Bundle, BundleRef};
 
 /// How old an answer may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -101,6 +102,8 @@ pub enum Query {
     },
     /// An object, as the API server has it now, in whatever version it serves.
     Object(ObjectKey),
+    /// What ConfigurationBundles of Sveltos say of themselves, all at once: a commit may name hundreds.
+    Bundles(Vec<BundleRef>),
     /// A namespace.
     Namespace {
         /// Its name.
@@ -210,6 +213,8 @@ pub enum Knowledge {
     Exists(bool),
     /// Of an object: its JSON text.
     Object(String),
+    /// Of bundles, in the order of the query; `None` where there is no such one.
+    Bundles(Vec<Option<Bundle>>),
     /// Of a namespace: whether it is terminating.
     Terminating(bool),
 }

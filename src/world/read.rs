@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::Workload;
+use super::{ObjectKey, Workload};
 use crate::managed::Marks;
 use crate::release::{Entry, Stamps, Storage};
+use crate::sveltos::{self, Bundle, BundleRef};
 
 /// The labels by which clients list records, of every release and storage.
 pub(super) const RECORDS: &str = "owner in (helm,operator-controller)";
@@ -48,6 +49,18 @@ pub(super) fn entry(metadata: &ObjectMeta) -> Option<Entry> {
         written: writes.map(|time| time.0).max(),
         stamps: Stamps::of(annotation),
     })
+}
+
+impl ObjectKey {
+    /// The key of a ConfigurationBundle.
+    pub(super) fn of_bundle(BundleRef { namespace, name }: &BundleRef) -> Self {
+        Self::new(sveltos::LIB, sveltos::BUNDLE, namespace, name)
+    }
+}
+
+/// What the JSON text of a ConfigurationBundle says of it.
+pub(super) fn bundle(BundleRef { namespace, name }: &BundleRef, text: &str) -> Result<Bundle, String> {
+    Bundle::read(text).map_err(|error| format!("ConfigurationBundle {namespace}/{name} does not read ({error})"))
 }
 
 /// What rules know of a kind of workload.

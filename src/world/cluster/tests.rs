@@ -416,3 +416,59 @@ async fn the_origin_of_an_object_leads_to_where_its_helm_release_keeps_the_recor
     }
     assert_eq!(paths(&fake.asked()), ["/api/v1/namespaces/elsewhere/secrets"]);
 }
+
+/// What the API server says of the kinds of Sveltos.
+fn serves_bundles(fake: &Fake) {
+    let version = json!({"groupVersion": "lib.projectsveltos.io/v1beta1", "version": "v1beta1"});
+    let group = json!({"name": "lib.projectsveltos.io", "versions": [version], "preferredVersion": version});
+    fake.put("/apis", json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]}));
+    let kind = |kind: &str, name: &str| json!({"name": name, "singularName": "", "kind": kind, "namespaced": true, "verbs": ["get"]});
+    fake.put(
+        "/apis/lib.projectsveltos.io/v1beta1",
+        json!({
+            "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "lib.projectsveltos.io/v1beta1",
+            "resources": [kind("ConfigurationBundle", "configurationbundles")],
+        }),
+    );
+}
+
+#[tokio::test]
+async fn bundles_are_read_in_their_order_and_without_what_they_hold() {
+    let fake = Fake::default();
+    serves_bundles(&fake);
+    let path = |name: &str| format!("/apis/lib.projectsveltos.io/v1beta1/namespaces/civ/configurationbundles/{name}");
+    let named = |names: &[&str]| {
+        let reference = |name: &&str| BundleRef { namespace: "civ".to_owned(), name: (*name).to_owned() };
+        Query::Bundles(names.iter().map(reference).collect())
+    };
+    let names: Vec<_> = (0..20).map(|index| format!("config-{index}")).collect();
+    for name in &names {
+        let spec = json!({"helmReleaseNamespace": "shop", "helmReleaseName": name, "resources": ["kind: A\n"]});
+        fake.put(&path(name), json!({"metadata": {"name": name}, "spec": spec}));
+    }
+    let cluster = fake.cluster();
+    let asked: Vec<_> = names.iter().map(String::as_str).collect();
+    let Answer::Known(Knowledge::Bundles(found)) = cluster.answer(&named(&asked)).await else {
+        panic!("expected bundles")
+    };
+    let releases = found.iter().map(|bundle| bundle.as_ref()?.release.as_ref().map(|release| release.name.as_str()));
+    assert_eq!(releases.collect::<Option<Vec<_>>>(), Some(asked));
+    // Neither what is not there nor what cannot be is an error.
+    let absent = cluster.answer(&named(&["../secrets/a"])).await;
+    assert_eq!(absent, Answer::Known(Knowledge::Bundles(vec![None])));
+    fake.put(&path("odd"), json!({"spec": {"helmReleaseName": 7}}));
+    let odd = cluster.answer(&named(&["odd"])).await;
+    assert!(
+        matches!(&odd, Answer::Unavailable(why) if why.contains("ConfigurationBundle civ/odd does not read")),
+        "{odd:?}"
+    );
+}
+
+#[tokio::test]
+async fn kinds_that_are_not_installed_cost_one_read_and_are_absent() {
+    let fake = Fake::default();
+    fake.put("/apis", json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": []}));
+    let summary = ObjectKey::new("config.projectsveltos.io", "ClusterSummary", "civ", "shop");
+    assert_eq!(fake.cluster().answer(&Query::Object(summary)).await, Answer::Absent);
+    assert_eq!(paths(&fake.asked()), ["/apis"]);
+}
