@@ -16,7 +16,7 @@ pub use globs::Globs;
 pub use ignore::Ignored;
 pub use scalable::Scalable;
 pub use scope::{Scope, When};
-pub use settings::{Mode, OnUndecided, Recovery, RollbackWay, RuleSettings};
+pub use settings::{Consent, Mode, OnUndecided, Recovery, RollbackWay, Rollouts, RuleSettings, Unexplained};
 
 use crate::rules::RuleId;
 
@@ -26,6 +26,8 @@ pub struct Policy {
     rules: [RuleSettings; RuleId::ALL.len()],
     /// The ways out of a stuck operation.
     pub recovery: Recovery,
+    /// What becomes of commits of Sveltos that are not whole.
+    pub rollouts: Rollouts,
     /// Users that drive releases for others and may change over one another's work: Flux, Sveltos, OLM, Fleet.
     pub managers: Globs,
     /// Users that restore records from a backup.

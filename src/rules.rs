@@ -1,9 +1,12 @@
 //! The ordered table of rules, and the pure decision over it.
 
 mod case;
+mod commit;
 mod concurrent_operation;
+mod dangling_bundle;
 mod declaration;
 mod drivers;
+mod dropped_bundles;
 mod duplicate_release;
 mod extension_change_while_pending;
 mod extension_safety;
@@ -22,6 +25,7 @@ mod pending_recovery;
 mod record_deletion;
 mod record_integrity;
 mod record_tampering;
+mod remove_while_live;
 mod resume_interrupted;
 mod retarget;
 mod retry_strategy;
@@ -79,6 +83,12 @@ pub enum RuleId {
     ManualDelete,
     /// A number of replicas that a release declares changes through the release.
     ManualScale,
+    /// A commit of Sveltos leaves out nothing that was delivered and is still wanted.
+    DroppedBundles,
+    /// A commit of Sveltos names only bundles that exist.
+    DanglingBundle,
+    /// Sveltos' agent removes everything only once the ClusterSummary is being deleted.
+    RemoveWhileLive,
     /// One HelmRelease drives a release.
     DuplicateRelease,
     /// An edit of a HelmRelease does not uninstall what it has installed.
@@ -93,7 +103,7 @@ pub enum RuleId {
 
 impl RuleId {
     /// Every rule, in the order in which they are evaluated and reported: those over records, over objects, and over declarations.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 22] = [
         Self::ConcurrentOperation,
         Self::PendingRecovery,
         Self::ResumeInterrupted,
@@ -108,6 +118,9 @@ impl RuleId {
         Self::ManualEdit,
         Self::ManualDelete,
         Self::ManualScale,
+        Self::DroppedBundles,
+        Self::DanglingBundle,
+        Self::RemoveWhileLive,
         Self::DuplicateRelease,
         Self::Retarget,
         Self::RetryStrategy,
@@ -121,10 +134,14 @@ impl RuleId {
     }
 
     /// The HTTP status of a refusal: 403, because 409 would make retry-on-conflict loops spin, and 429 would make the
-    /// client wait with a plan computed from what is stale by then.
+    /// client wait with a plan computed from what is stale by then. Of a commit of Sveltos 422: up to 1.12 its controller
+    /// takes 403 in a teardown for a permission that it lacks and goes on, and 404 everywhere for nothing to do.
     #[must_use]
     pub fn status_code(self) -> u16 {
-        403
+        match self {
+            Self::DroppedBundles | Self::DanglingBundle | Self::RemoveWhileLive => 422,
+            _ => 403,
+        }
     }
 
     /// As policies and messages spell it.
@@ -145,6 +162,9 @@ impl RuleId {
             Self::ManualEdit => "manual-edit",
             Self::ManualDelete => "manual-delete",
             Self::ManualScale => "manual-scale",
+            Self::DroppedBundles => "dropped-bundles",
+            Self::DanglingBundle => "dangling-bundle",
+            Self::RemoveWhileLive => "remove-while-live",
             Self::DuplicateRelease => "duplicate-release",
             Self::Retarget => "retarget",
             Self::RetryStrategy => "retry-strategy",
@@ -175,7 +195,10 @@ const RECORD_RULES: [RecordRule; 10] = [
 type DeclarationRule = (RuleId, fn(&DeclarationCase<'_>) -> Findings);
 
 /// The rules over declarations, in the order of [`RuleId::ALL`].
-const DECLARATION_RULES: [DeclarationRule; 5] = [
+const DECLARATION_RULES: [DeclarationRule; 8] = [
+    (RuleId::DroppedBundles, dropped_bundles::check),
+    (RuleId::DanglingBundle, dangling_bundle::check),
+    (RuleId::RemoveWhileLive, remove_while_live::check),
     (RuleId::DuplicateRelease, duplicate_release::check),
     (RuleId::Retarget, retarget::check),
     (RuleId::RetryStrategy, retry_strategy::check),

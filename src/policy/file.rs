@@ -8,7 +8,10 @@ use jiff::SignedDuration;
 use jsonptr::PointerBuf;
 use serde::Deserialize;
 
-use super::{Globs, Ignored, Mode, OnUndecided, Policy, Recovery, RollbackWay, RuleSettings, Scalable, When};
+use super::{
+    Consent, Globs, Ignored, Mode, OnUndecided, Policy, Recovery, RollbackWay, Rollouts, RuleSettings, Scalable,
+    Unexplained, When,
+};
 use crate::rules::RuleId;
 
 const API_VERSION: &str = "interlock.dev/v1alpha1";
@@ -67,6 +70,8 @@ struct RuleFile {
     roll_forward_only: Option<bool>,
     grace_after_failure: Option<String>,
     resources: Option<Vec<ScalableFile>>,
+    unexplained: Option<Unexplained>,
+    first_install: Option<Consent>,
 }
 
 #[derive(Deserialize)]
@@ -146,6 +151,7 @@ impl File {
         Ok(Policy {
             rules,
             recovery,
+            rollouts: of(RuleId::DroppedBundles).map(rollouts).unwrap_or_default(),
             managers: globs(&self.managers, "managers")?,
             tools: globs(&self.tools, "tools")?,
             controllers: globs(&self.controllers, "controllers")?,
@@ -165,6 +171,8 @@ impl RuleFile {
             ("rollForwardOnly", self.roll_forward_only.is_some(), RuleId::PendingRecovery),
             ("graceAfterFailure", self.grace_after_failure.is_some(), RuleId::ManualEdit),
             ("resources", self.resources.is_some(), RuleId::ManualScale),
+            ("unexplained", self.unexplained.is_some(), RuleId::DroppedBundles),
+            ("firstInstall", self.first_install.is_some(), RuleId::DroppedBundles),
         ];
         match settings.into_iter().find(|(_, given, owner)| *given && *owner != rule) {
             Some((name, _, owner)) => Err(format!("rules.{rule}: {name} is a setting of rules.{owner}")),
@@ -234,6 +242,14 @@ fn recovery(settings: &RuleFile) -> Result<Recovery, String> {
     })
 }
 
+fn rollouts(settings: &RuleFile) -> Rollouts {
+    let shipped = Rollouts::default();
+    Rollouts {
+        unexplained: settings.unexplained.unwrap_or(shipped.unexplained),
+        first_install: settings.first_install.unwrap_or(shipped.first_install),
+    }
+}
+
 fn duration(text: &str, key: &str) -> Result<SignedDuration, String> {
     let duration = text.parse::<SignedDuration>().ok().filter(SignedDuration::is_positive);
     duration.ok_or_else(|| format!("{key}: {text:?} is not a duration like 15m or 1h30m"))
@@ -271,7 +287,8 @@ mod tests {
 
     #[test]
     fn the_shipped_policy_enforces_every_rule_but_those_that_advise() {
-        const ADVICE: &[RuleId] = &[RuleId::ResumeInterrupted, RuleId::RetryStrategy, RuleId::ExtensionSafety];
+        const ADVICE: &[RuleId] =
+            &[RuleId::ResumeInterrupted, RuleId::RemoveWhileLive, RuleId::RetryStrategy, RuleId::ExtensionSafety];
         let policy = Policy::shipped().unwrap();
         for rule in RuleId::ALL {
             let wanted = if ADVICE.contains(&rule) { Mode::Warn } else { Mode::Enforce };
@@ -281,6 +298,7 @@ mod tests {
         assert_eq!(mode(&policy, RuleId::ManualEdit, robot), Mode::Audit);
         assert_eq!(mode(&policy, RuleId::ConcurrentOperation, robot), Mode::Enforce);
         assert_eq!(policy.recovery, Recovery::default());
+        assert_eq!(policy.rollouts, Rollouts::default());
         assert!(policy.managers.contains("system:serviceaccount:flux-system:helm-controller"));
         assert!(!policy.managers.contains("alice"));
     }
@@ -300,6 +318,13 @@ mod tests {
         assert_eq!(policy.on_undecided(RuleId::RevisionOrder), Some(OnUndecided::Allow));
         assert_eq!(mode(&policy, RuleId::RecordDeletion, "alice"), Mode::Enforce);
         assert!(policy.tools.contains("system:serviceaccount:velero:velero"));
+    }
+
+    #[test]
+    fn what_becomes_of_rollouts_that_are_not_whole_is_read() {
+        let policy = read("rules:\n  dropped-bundles: {unexplained: warn, firstInstall: deny}\n").unwrap();
+        assert_eq!(policy.rollouts, Rollouts { unexplained: Unexplained::Warn, first_install: Consent::Deny });
+        assert_eq!(read("").unwrap().rollouts, Rollouts::default());
     }
 
     #[test]
@@ -344,6 +369,8 @@ mod tests {
             ("rules:\n  manual-edit: {cases: [{when: {users: ['[']}, mode: off}]}\n", "cases[0].when.users"),
             ("rules:\n  manual-edit: {cases: [{when: {user: [a]}, mode: off}]}\n", "user"),
             ("rules:\n  manual-edit: {graceAfterFailure: never}\n", "graceAfterFailure"),
+            ("rules:\n  dropped-bundles: {unexplained: allow}\n", "unexplained"),
+            ("rules:\n  dangling-bundle: {firstInstall: deny}\n", "rules.dropped-bundles"),
             ("ignore: [{paths: [spec]}]\n", "\"spec\" is not a JSON pointer"),
             ("tools: ['[']\n", "tools"),
             ("kind: Again\n", "kind"),

@@ -101,3 +101,38 @@ pub enum RollbackWay {
     /// At any time, as Helm does without us.
     Always,
 }
+
+/// The settings of `dropped-bundles`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rollouts {
+    /// A release is left out, and no chart is said to have failed.
+    pub unexplained: Unexplained,
+    /// What is left out was never delivered, so that nothing can be removed.
+    pub first_install: Consent,
+}
+
+impl Default for Rollouts {
+    fn default() -> Self {
+        Self { unexplained: Unexplained::Deny, first_install: Consent::Allow }
+    }
+}
+
+/// What becomes of a commit that leaves out a release where nothing tells why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unexplained {
+    /// It is refused.
+    Deny,
+    /// It is undecided: admitted with a warning, unless `onUndecided` says otherwise.
+    Warn,
+}
+
+/// Whether something is admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Consent {
+    /// It is.
+    Allow,
+    /// It is refused.
+    Deny,
+}

@@ -8,5 +8,6 @@ mod model;
 mod objects;
 mod olm;
 mod scenario;
+mod sveltos;
 mod table;
 mod writes;
