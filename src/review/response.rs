@@ -1,5 +1,7 @@
 //! The AdmissionReview that goes back.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use super::{BadReview, Patch};
@@ -51,7 +53,7 @@ struct Details<'a> {
 #[derive(Serialize)]
 struct Cause<'a> {
     reason: &'a str,
-    message: &'a str,
+    message: Cow<'a, str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     field: &'a str,
 }
@@ -61,17 +63,22 @@ struct Cause<'a> {
 /// A refusal without a code would be shown as 400.
 #[must_use]
 pub fn answer(uid: &str, outcome: &Outcome) -> Vec<u8> {
+    let invalid = outcome.code == 422;
+    // Of what is invalid kubectl shows the causes and nothing else, so they must say what to do.
     let status = (!outcome.allowed).then(|| Status {
         status: "Failure",
         code: outcome.code,
-        reason: if outcome.code == 422 { "Invalid" } else { "Forbidden" },
+        reason: if invalid { "Invalid" } else { "Forbidden" },
         message: &outcome.message,
         details: Some(Details {
             causes: outcome
                 .refusals()
                 .map(|judged| Cause {
                     reason: judged.violation.rule.as_str(),
-                    message: &judged.violation.sentence,
+                    message: match &judged.violation {
+                        violation if invalid => violation.message().into(),
+                        violation => violation.sentence.as_str().into(),
+                    },
                     field: judged.violation.pointers.first().map_or("", String::as_str),
                 })
                 .collect(),
@@ -141,4 +148,45 @@ fn encode(response: Response<'_>) -> Vec<u8> {
     let reply = Reply { api_version: "admission.k8s.io/v1", kind: "AdmissionReview", response };
     // Strings, bools and maps with string keys: serialization into a Vec has no way to fail.
     serde_json::to_vec(&reply).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::facts::{Actor, ActorKind};
+    use crate::mode::apply;
+    use crate::policy::{Policy, Scope};
+    use crate::rules::{Kind, RuleId, Violation};
+
+    fn status(rule: RuleId) -> Value {
+        let policy =
+            Policy::parse("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n", Path::new("test")).unwrap();
+        let actor = Actor { name: "alice", kind: ActorKind::Person, groups: &[] };
+        let scope = Scope { actor, namespace: "civ", release: None, kind: "Any", creates_record: false };
+        let violation = Violation {
+            rule,
+            kind: Kind::Refused,
+            sentence: "It is so.".into(),
+            way_out: "Do this.".into(),
+            pointers: vec!["/spec".into()],
+            release: None,
+        };
+        let reply: Value = serde_json::from_slice(&answer("u", &apply(&policy, &scope, vec![violation]))).unwrap();
+        reply["response"]["status"].clone()
+    }
+
+    #[test]
+    fn of_what_is_invalid_the_causes_say_what_to_do_because_kubectl_shows_nothing_else() {
+        let invalid = status(RuleId::DroppedBundles);
+        assert_eq!((&invalid["code"], &invalid["reason"]), (&422.into(), &"Invalid".into()));
+        let told = "It is so. Do this. [dropped-bundles]";
+        assert_eq!((&invalid["message"], &invalid["details"]["causes"][0]["message"]), (&told.into(), &told.into()));
+        let forbidden = status(RuleId::ManualEdit);
+        assert_eq!((&forbidden["code"], &forbidden["reason"]), (&403.into(), &"Forbidden".into()));
+        assert_eq!(forbidden["details"]["causes"][0]["message"], "It is so.");
+    }
 }
