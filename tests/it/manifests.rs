@@ -5,6 +5,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+/// The gates: what passes them unseen is lost, and what they hold back is tried again.
+const FAIL: [&str; 2] = ["create-delete.records.interlock.dev", "commits.sveltos.interlock.dev"];
+
 /// The entries of the judging half, anchors resolved.
 fn entries() -> Vec<Value> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base/validating-webhooks.yaml");
@@ -18,6 +21,15 @@ fn entry(name: &str) -> Value {
 
 fn strings(value: &Value) -> Vec<&str> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+fn conditions(entry: &Value) -> Vec<&str> {
+    entry["matchConditions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|condition| condition["name"].as_str())
+        .collect()
 }
 
 #[test]
@@ -34,7 +46,10 @@ fn every_entry_is_narrow_patient_for_three_seconds_and_without_side_effects() {
         assert_eq!(entry["clientConfig"]["service"]["path"], "/validate", "{name}");
         assert!(!entry["matchConditions"].as_array().unwrap().is_empty(), "{name}");
         let fails = entry["failurePolicy"] == "Fail";
-        assert_eq!(fails, name == "create-delete.records.interlock.dev", "{name}");
+        assert_eq!(fails, FAIL.contains(&name), "{name}");
+        if fails {
+            assert!(conditions(entry).contains(&"not-cascading-deletion"), "{name}");
+        }
         for rule in entry["rules"].as_array().unwrap() {
             let all =
                 [strings(&rule["apiGroups"]), strings(&rule["apiVersions"]), strings(&rule["resources"])].concat();
@@ -78,7 +93,7 @@ fn scaling_is_chosen_by_nothing_but_who_asks() {
 
 #[test]
 fn helm_releases_are_sent_when_their_spec_changes() {
-    let entry = entry("helmreleases.interlock.dev");
+    let entry = entry("helmreleases.flux.interlock.dev");
     assert_eq!(entry.get("objectSelector"), None);
     assert_eq!(
         entry["rules"],
@@ -90,4 +105,36 @@ fn helm_releases_are_sent_when_their_spec_changes() {
     let conditions = entry["matchConditions"].as_array().unwrap();
     assert!(conditions[0]["expression"].as_str().unwrap().contains("object.spec != oldObject.spec"));
     assert_eq!(conditions[1]["name"], "not-cascading-deletion");
+}
+
+#[test]
+fn commits_of_sveltos_are_sent_where_they_change_what_an_agent_does() {
+    let commits = entry("commits.sveltos.interlock.dev");
+    let rules = commits["rules"].as_array().unwrap();
+    assert_eq!(rules.len(), 1);
+    assert_eq!(rules[0]["operations"], json!(["CREATE", "UPDATE"]));
+    assert_eq!(rules[0]["resources"], json!(["configurationgroups"]));
+    let selector = commits["objectSelector"]["matchExpressions"].as_array().unwrap();
+    let chosen: Vec<_> = selector.iter().map(|it| (it["key"].as_str().unwrap(), strings(&it["values"]))).collect();
+    let label = "pullmode.projectsveltos.io/requestor";
+    assert_eq!(chosen[0], (format!("{label}kind").as_str(), vec!["ClusterSummary"]));
+    assert_eq!(chosen[1], (format!("{label}feature").as_str(), vec!["Helm", "Resources"]));
+    let names = conditions(&commits);
+    assert_eq!(names, ["not-cascading-deletion", "new-specification", "no-teardown-nor-dry-run", "not-preparing"]);
+}
+
+#[test]
+fn the_role_reads_what_commits_are_compared_with() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base/rbac.yaml");
+    let text = fs::read_to_string(file).unwrap();
+    let role = text.split("\n---\n").find(|document| document.contains("kind: ClusterRole\n")).unwrap();
+    let role: Value = serde_saphyr::from_str(role).unwrap();
+    let granted = |group: &str| {
+        let rules = role["rules"].as_array().unwrap().iter().filter(|rule| strings(&rule["apiGroups"]) == [group]);
+        rules.map(|rule| (strings(&rule["resources"]).join(" "), strings(&rule["verbs"]).join(" "))).collect::<Vec<_>>()
+    };
+    let get = |resources: &str| vec![(resources.to_owned(), "get".to_owned())];
+    assert_eq!(granted("lib.projectsveltos.io"), get("configurationbundles sveltosclusters"));
+    let profiles = "clustersummaries clusterconfigurations clusterprofiles profiles";
+    assert_eq!(granted("config.projectsveltos.io"), get(profiles));
 }
