@@ -11,6 +11,7 @@
 )]
 
 mod acts;
+mod addon_controller;
 mod assets;
 mod chart;
 mod clients;
@@ -49,4 +50,5 @@ mod races;
 mod recovery;
 mod scaling;
 mod smoke;
+mod sveltos;
 mod tampering;
