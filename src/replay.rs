@@ -52,7 +52,7 @@ pub struct Replayed {
     pub user: String,
     /// Whether it would have been admitted.
     pub allowed: bool,
-    /// 200, or 403.
+    /// 200, or that of the rule that refuses.
     pub code: u16,
     /// The rules that were broken or undecided, whatever their mode.
     pub violations: Vec<ReplayedViolation>,
