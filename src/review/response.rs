@@ -166,7 +166,7 @@ mod tests {
         let policy =
             Policy::parse("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n", Path::new("test")).unwrap();
         let actor = Actor { name: "alice", kind: ActorKind::Person, groups: &[] };
-        let scope = Scope { actor, namespace: "civ", release: None, kind: "Any", creates_record: false };
+        let scope = Scope { actor, namespace: "civ", release: None, kind: "Any", owner: None, creates_record: false };
         let violation = Violation {
             rule,
             kind: Kind::Refused,

@@ -1,32 +1,25 @@
 //! Sveltos' addon-controller in pull mode, played by kubectl under its name: the writes of one profile on one cluster, in
 //! the order in which the real one makes them.
 
-use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 
 use crate::clients::{Identity, Kubectl};
+use crate::controllers::{account, establish_kinds};
 use crate::namespace::Namespace;
 use crate::plane::Plane;
 use crate::process::Output;
 
 const LIB: &str = "lib.projectsveltos.io/v1beta1";
 const CONFIG: &str = "config.projectsveltos.io/v1beta1";
-const HOME: &str = "projectsveltos";
 
 /// The kinds of Sveltos on a plane, and the account of its controller.
 #[track_caller]
 pub(crate) fn install(plane: &Plane) -> Identity {
-    let admin = plane.kubectl(&plane.admin());
-    let definitions = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/crds/sveltos.yaml");
-    let file = definitions.to_string_lossy();
-    admin.ok(&["apply", "-f", &file]);
-    admin.ok(&["wait", "--for=condition=Established", "--timeout=60s", "-f", &file]);
-    let made = admin.run(&["create", "namespace", HOME]);
-    assert!(made.success() || made.stderr.contains("AlreadyExists"), "expected a namespace\n{made}");
-    plane.service_account(HOME, "addon-controller")
+    establish_kinds(plane);
+    account(plane, "projectsveltos", "addon-controller")
 }
 
 /// The same on the plane that tests share, once.

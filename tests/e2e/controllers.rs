@@ -102,14 +102,15 @@ pub(crate) fn operator_controller(plane: &Plane) -> Identity {
     account(plane, "olmv1-system", "operator-controller-controller-manager")
 }
 
+/// A controller's account, which may do everything, in its usual namespace.
 #[track_caller]
-fn account(plane: &Plane, namespace: &str, name: &str) -> Identity {
+pub(crate) fn account(plane: &Plane, namespace: &str, name: &str) -> Identity {
     let made = plane.kubectl(&plane.admin()).run(&["create", "namespace", namespace]);
     assert!(made.success() || made.stderr.contains("already exists"), "expected a namespace\n{made}");
     plane.service_account(namespace, name)
 }
 
-/// Makes sure, once a plane, that it knows HelmReleases, ClusterExtensions and ClusterObjectSets.
+/// Makes sure, once a plane, that it knows the kinds of Flux, OLM and Sveltos.
 #[track_caller]
 pub(crate) fn establish_kinds(plane: &Plane) {
     static DONE: Mutex<Option<HashSet<PathBuf>>> = Mutex::new(None);

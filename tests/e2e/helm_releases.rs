@@ -75,9 +75,11 @@ fn a_second_helm_release_on_a_release_is_refused_with_the_name_of_the_first() {
     refused(&alice, &second, &["[duplicate-release]", &first, &format!("release {here}/web"), "suspend"]);
     // A long name is shortened before records are looked up: these two differ in what is cut off, and in their digests.
     let long = |end: &str| format!("{}{end}", "long-".repeat(11));
-    create("long-one", json!({"releaseName": long("a")})).expect_success();
-    create("long-two", json!({"releaseName": long("b")})).expect_success();
-    refused(&alice, &helm_release(here, "long-three", json!({"releaseName": long("a")})), &["HelmRelease", "long-one"]);
+    create(&long("a"), json!({})).expect_success();
+    create(&long("b"), json!({})).expect_success();
+    // By default a release is called after its target namespace and its HelmRelease.
+    let same = helm_release(here, long("a").strip_prefix("long-").unwrap(), json!({"targetNamespace": "long"}));
+    refused(&alice, &same, &["[duplicate-release]", &format!("HelmRelease {here}/{}", long("a"))]);
 
     // The neighbours: records elsewhere, another cluster, and one that does nothing.
     let elsewhere = format!("{here}-records");
