@@ -2,7 +2,8 @@
 //!
 //! Helm records no holder, and drops annotations at every PUT. So the mutating half writes these annotations when a
 //! transition starts and puts them back at every later write; the validating half refuses values that are not what they
-//! must be. A stamp that is missing was lost in an outage and is never a reason to refuse.
+//! must be. A stamp that is missing was lost in an outage and is never a reason to refuse. A record that somebody else fails
+//! also gets a note of what was interrupted.
 
 use jiff::{SignedDuration, Timestamp, Unit};
 use serde_json::Value;

@@ -5,10 +5,8 @@
 
 use super::commit::Commit;
 use super::declaration::DeclarationCase;
+use super::wording::{ENUMERATED, enumerated};
 use super::{Findings, Refusal};
-
-/// How many bundles a message names.
-const NAMED: usize = 3;
 
 pub(super) fn check(case: &DeclarationCase<'_>) -> Findings {
     let Some(commit) = Commit::delivering(case)? else {
@@ -21,15 +19,12 @@ pub(super) fn check(case: &DeclarationCase<'_>) -> Findings {
     let named = commit.named()?;
     let found = commit.bundles()?;
     let missing: Vec<_> =
-        named.iter().zip(found).filter(|(_, bundle)| bundle.is_none()).map(|(name, _)| name).collect();
+        named.iter().zip(found).filter(|(_, bundle)| bundle.is_none()).map(|(name, _)| name.name.clone()).collect();
     if missing.is_empty() {
         return Ok(Vec::new());
     }
-    let mut names: Vec<_> = missing.iter().take(NAMED).map(|bundle| bundle.name.clone()).collect();
-    if missing.len() > NAMED {
-        names.push(format!("{} more", missing.len() - NAMED));
-    }
-    let sentence = format!("{} names bundles that do not exist: {}.", commit.subject(), names.join(", "));
+    let names = enumerated(missing.into_iter(), ENUMERATED);
+    let sentence = format!("{} names bundles that do not exist: {names}.", commit.subject());
     let way_out = "Write the bundles first; Sveltos does, and tries again with new ones within a minute.";
     Ok(vec![Refusal::new(sentence, way_out).at("/spec/configurationItem")])
 }

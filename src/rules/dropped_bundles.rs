@@ -21,13 +21,11 @@ mod sources;
 use super::commit::Commit;
 use super::declaration::DeclarationCase;
 use super::need::Need;
+use super::wording::{ENUMERATED, enumerated};
 use super::{Findings, Refusal};
 use crate::policy::Consent;
 use crate::sveltos::{self, Feature, ManagedCluster, ReleaseRef, Summary};
 use crate::world::ObjectKey;
-
-/// How many releases or sources a message names.
-const NAMED: usize = 5;
 
 /// A commit with the ClusterSummary that tells what it must hold.
 struct Rollout<'a> {
@@ -105,22 +103,9 @@ const AGAIN: &str = "Nothing was changed on the cluster. Sveltos tries again wit
 
 /// `release shop/web`, `releases shop/web, shop/cache and 3 more`.
 fn listed(releases: &[ReleaseRef]) -> String {
-    let names: Vec<_> = releases.iter().map(ToString::to_string).collect();
-    format!("{} {}", noun(releases), enumerated(&names))
+    format!("{} {}", noun(releases), enumerated(releases.iter().map(ToString::to_string), ENUMERATED))
 }
 
 fn noun(releases: &[ReleaseRef]) -> &'static str {
     if releases.len() == 1 { "release" } else { "releases" }
-}
-
-/// `a, b and 3 more`.
-fn enumerated(names: &[String]) -> String {
-    let mut shown = names.iter().take(NAMED).cloned().collect::<Vec<_>>();
-    if names.len() > NAMED {
-        shown.push(format!("{} more", names.len() - NAMED));
-    }
-    match shown.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        _ => shown.concat(),
-    }
 }

@@ -6,7 +6,7 @@ use crate::managed::Path;
 use crate::release::record::shortened;
 use crate::release::{Revision, Status};
 
-/// How many fields a message names.
+/// How many things of one sort a message names.
 pub(super) const ENUMERATED: usize = 5;
 
 /// `pending-upgrade, revision 6, held by alice for 12 s`; `held` only while an operation is in flight.
@@ -26,15 +26,21 @@ pub(super) fn state(
     text
 }
 
-/// `a, b and 3 more`.
+/// `a, b and 3 more`, for fields.
 pub(super) fn fields(fields: &[Path], most: usize) -> String {
-    let mut names: Vec<_> = fields.iter().take(most).map(|field| shortened(&field.to_string())).collect();
-    if fields.len() > most {
-        names.push(format!("{} more", fields.len() - most));
+    enumerated(fields.iter().map(|field| shortened(&field.to_string())), most)
+}
+
+/// `a, b and 3 more`.
+pub(super) fn enumerated(names: impl ExactSizeIterator<Item = String>, most: usize) -> String {
+    let more = names.len().saturating_sub(most);
+    let mut shown: Vec<_> = names.take(most).collect();
+    if more > 0 {
+        shown.push(format!("{more} more"));
     }
-    match names.split_last() {
+    match shown.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        _ => names.concat(),
+        _ => shown.concat(),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Commits of charts.
 
-use super::{AGAIN, Rollout, delivered, enumerated, explained, listed, noun, required};
+use super::{AGAIN, Rollout, delivered, explained, listed, noun, required};
 use crate::policy::Unexplained;
 use crate::rules::need::Need;
+use crate::rules::wording::{ENUMERATED, enumerated};
 use crate::rules::{Findings, Refusal};
 use crate::sveltos::{self, MAY_RENDER_NOTHING, Profile, ReleaseRef};
 use crate::world::ObjectKey;
@@ -35,7 +36,7 @@ pub(super) fn check(rollout: &Rollout<'_>) -> Findings {
             "{} leaves out {} {}: the agent would remove from cluster {} what was delivered.",
             rollout.commit.subject(),
             noun(missing),
-            enumerated(&missing.iter().map(name).collect::<Vec<_>>()),
+            enumerated(missing.iter().map(name), ENUMERATED),
             rollout.cluster()
         )
     };

@@ -1,7 +1,8 @@
 //! Commits of ConfigMaps, Secrets and Flux sources. Sveltos fails where one of the first two is missing and not optional,
 //! but skips a source that is gone, and so removes what came from it.
 
-use super::{AGAIN, Rollout, delivered, enumerated};
+use super::{AGAIN, Rollout, delivered};
+use crate::rules::wording::{ENUMERATED, enumerated};
 use crate::rules::{Findings, Refusal};
 use crate::sveltos::PolicyRef;
 
@@ -25,7 +26,7 @@ pub(super) fn check(rollout: &Rollout<'_>) -> Findings {
         return Ok(Vec::new());
     }
     rollout.expect_agent()?;
-    let names = enumerated(&missing.iter().map(|(kind, name)| format!("{kind} {name}")).collect::<Vec<_>>());
+    let names = enumerated(missing.iter().map(|(kind, name)| format!("{kind} {name}")), ENUMERATED);
     if !delivered::any_source(rollout, &missing)? {
         return rollout.first_install(&names);
     }
