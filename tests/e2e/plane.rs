@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -191,8 +191,13 @@ impl Plane {
             "contexts": [{"name": user, "context": {"cluster": "controlplane", "user": user}}],
             "current-context": user,
         });
-        fs::write(&kubeconfig, content.to_string())
-            .map_err(|e| format!("cannot write {}: {e}", kubeconfig.display()))?;
+        // Whole at any moment: other tests read the file of the same account meanwhile.
+        let whole = || {
+            let mut file = tempfile::NamedTempFile::new_in(self.dir())?;
+            file.write_all(content.to_string().as_bytes())?;
+            file.persist(&kubeconfig).map_err(|error| error.error)
+        };
+        whole().map_err(|e: std::io::Error| format!("cannot write {}: {e}", kubeconfig.display()))?;
         Ok(Identity::new(&user, &kubeconfig))
     }
 
