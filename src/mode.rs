@@ -1,5 +1,7 @@
 //! From violations and modes to the outcome of a review.
 
+use std::collections::HashSet;
+
 use crate::policy::{Mode, OnUndecided, Policy, Scope};
 use crate::rules::{Kind, Violation};
 
@@ -63,7 +65,10 @@ pub fn apply(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> 
         .collect();
     let message = judged.iter().filter(|judged| judged.refuses).map(|judged| judged.violation.message());
     let message = message.collect::<Vec<_>>().join(" ");
+    // What keeps several rules from deciding is told once.
+    let mut told = HashSet::new();
     let warned = judged.iter().filter(|judged| !judged.refuses && judged.mode != Mode::Audit);
+    let warned = warned.filter(|judged| told.insert(judged.violation.sentence.as_str()));
     let warnings = warned.flat_map(|judged| wrapped(&judged.violation.message())).collect();
     let allowed = message.is_empty();
     let code = judged.iter().filter(|judged| judged.refuses).map(|judged| judged.violation.rule.status_code()).max();
@@ -163,6 +168,13 @@ mod tests {
             assert_eq!(outcome.code, if outcome.allowed { 200 } else { 403 });
             assert_eq!(outcome.audit.len(), outcome.judged.len());
         }
+    }
+
+    #[test]
+    fn what_several_rules_could_not_learn_is_warned_of_once() {
+        let twice = vec![violation(Kind::Undecided), violation(Kind::Undecided)];
+        let outcome = apply(&policy("enforce", ""), &scope(false), twice);
+        assert_eq!((outcome.warnings.len(), outcome.judged.len()), (1, 2));
     }
 
     #[test]

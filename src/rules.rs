@@ -334,20 +334,33 @@ pub fn decide(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Time
     judged.map_or_else(Step::Ask, Step::Done)
 }
 
-fn judge_record(case: &Case<'_>) -> Result<Vec<Violation>, Query> {
-    let scope = Scope::of(case.facts, case.policy);
-    let release = || Some(case.target.release.clone());
+/// Asks rules that are switched on, one after the other.
+fn consult<Check: FnOnce() -> Findings>(
+    facts: &Facts<'_>,
+    policy: &Policy,
+    subject: &str,
+    rules: impl IntoIterator<Item = (RuleId, Check)>,
+) -> Result<Vec<Violation>, Query> {
+    let scope = Scope::of(facts, policy);
+    let release = || scope.release.map(str::to_owned);
     let mut violations = Vec::new();
-    for (rule, check) in RECORD_RULES {
-        if case.policy.mode(rule, &scope) == Mode::Off {
+    for (rule, check) in rules {
+        if policy.mode(rule, &scope) == Mode::Off {
             continue;
         }
-        match check(case) {
-            Ok(None) => {}
-            Ok(Some(refusal)) => violations.push(Violation::refused(rule, release(), refusal)),
-            Err(need) => violations.push(Violation::undecided(rule, release(), &case.subject(), need)?),
+        match check() {
+            Ok(refusals) => {
+                violations.extend(refusals.into_iter().map(|refusal| Violation::refused(rule, release(), refusal)));
+            }
+            Err(need) => violations.push(Violation::undecided(rule, release(), subject, need)?),
         }
     }
+    Ok(violations)
+}
+
+fn judge_record(case: &Case<'_>) -> Result<Vec<Violation>, Query> {
+    let rules = RECORD_RULES.map(|(rule, check)| (rule, move || check(case).map(Vec::from_iter)));
+    let mut violations = consult(case.facts, case.policy, &case.subject(), rules)?;
     // The Helm records of an extension that has moved on describe nothing any more.
     if case.target.storage == Storage::OlmIndex && !violations.is_empty() {
         match migrated(case.evidence, &case.target.release) {
@@ -366,33 +379,13 @@ fn judge_part(
     policy: &Policy,
     evidence: &Evidence,
 ) -> Result<Vec<Violation>, Query> {
-    let rule = RuleId::RecordDeletion;
-    if policy.mode(rule, &Scope::of(facts, policy)) == Mode::Off {
-        return Ok(Vec::new());
-    }
-    let violation = match part::check(facts, part, policy, evidence) {
-        Ok(refusal) => refusal.map(|refusal| Violation::refused(rule, None, refusal)),
-        Err(need) => Some(Violation::undecided(rule, None, &format!("The part {} of a record", part.name), need)?),
-    };
-    Ok(violation.into_iter().collect())
+    let check = || part::check(facts, part, policy, evidence).map(Vec::from_iter);
+    consult(facts, policy, &format!("The part {} of a record", part.name), [(RuleId::RecordDeletion, check)])
 }
 
 fn judge_declaration(case: &DeclarationCase<'_>) -> Result<Vec<Violation>, Query> {
-    let scope = Scope::of(case.facts, case.policy);
-    let release = || scope.release.map(str::to_owned);
-    let mut violations = Vec::new();
-    for (rule, check) in DECLARATION_RULES {
-        if case.policy.mode(rule, &scope) == Mode::Off {
-            continue;
-        }
-        match check(case) {
-            Ok(refusals) => {
-                violations.extend(refusals.into_iter().map(|refusal| Violation::refused(rule, release(), refusal)));
-            }
-            Err(need) => violations.push(Violation::undecided(rule, release(), &case.subject(), need)?),
-        }
-    }
-    Ok(violations)
+    let rules = DECLARATION_RULES.map(|(rule, check)| (rule, move || check(case)));
+    consult(case.facts, case.policy, &case.subject(), rules)
 }
 
 /// At most one rule speaks of an object: during another's operation that one, otherwise the one for what is done.

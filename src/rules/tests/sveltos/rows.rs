@@ -156,7 +156,8 @@ fn row_11_a_bundle_that_does_not_exist_is_refused() {
     refused
         .refused(&[DanglingBundle], &["names bundles that do not exist: config-cache-0.", "Write the bundles first"]);
     shop.remove(LIB, "ConfigurationBundle", "config-cache-1");
-    shop.create(&whole).refused(&[DroppedBundles, DanglingBundle], &["shop/cache", "config-cache-0 and config-cache-1"]);
+    shop.create(&whole)
+        .refused(&[DroppedBundles, DanglingBundle], &["shop/cache", "config-cache-0 and config-cache-1"]);
 }
 
 #[test]
