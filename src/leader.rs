@@ -102,7 +102,12 @@ impl Candidate {
         while leads.wait_for(|leads| *leads).await.is_ok() {
             tracing::info!(identity = %self.identity, "leading");
             tokio::select! {
-                _ = leads.wait_for(|leads| !leads) => tracing::info!(identity = %self.identity, "leading no more"),
+                lost = leads.wait_for(|leads| !leads) => {
+                    tracing::info!(identity = %self.identity, "leading no more");
+                    if lost.is_err() {
+                        return;
+                    }
+                }
                 () = notes::write_all(&self.client, self.world.as_ref(), &self.losses) => {}
             }
         }

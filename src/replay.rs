@@ -17,7 +17,7 @@ use crate::budget::Budget;
 use crate::judge::Judge;
 use crate::policy::{Policy, PolicyError};
 use crate::release::record::INFLATE_LIMIT;
-use crate::review::{BadReview, Operation, Patch, Review};
+use crate::review::{BadReview, Patch, Review};
 use crate::world::ObjectKey;
 use crate::world::memory::Memory;
 use line::Line;
@@ -147,10 +147,8 @@ impl Replay {
         let stamped = patch.as_ref().and_then(|patch| stamping::patched(text, patch));
         let review = Review::parse(stamped.as_deref().unwrap_or(text).as_bytes())?;
         let verdict = self.judge.validate(&review.request, self.now, deadline).await?;
-        // What is refused and was recorded all the same did happen, unless the name was taken: then the API server itself
-        // answered that there is such an object.
-        let taken = review.request.operation == Operation::Create && known.is_some();
-        if verdict.outcome.allowed || (self.as_recorded && !taken) {
+        // What is refused and was recorded all the same did happen.
+        if verdict.outcome.allowed || self.as_recorded {
             self.memory.apply(&review.request);
         }
         let decision = verdict.decision;

@@ -50,8 +50,8 @@ pub struct Cluster {
     kinds: Kinds,
 }
 
-/// Workloads read at a time, so that the hundreds of a large release fit into the time of a review.
-const WORKLOAD_READS: usize = 16;
+/// Objects read at a time, so that the hundreds of a large release fit into the time of a review.
+const READS: usize = 16;
 
 /// Bundles read at a time. Fewer, because each may be as large as an object can be, 1.5 MiB in etcd by default, and is in
 /// memory until it is read through.
@@ -118,7 +118,7 @@ impl Cluster {
             }
             Query::Workloads(named) => {
                 let reads: Vec<_> = named.iter().map(|reference| self.workload(reference)).collect();
-                let found: Vec<_> = stream::iter(reads).buffered(WORKLOAD_READS).try_collect().await?;
+                let found: Vec<_> = stream::iter(reads).buffered(READS).try_collect().await?;
                 Ok(Some(Knowledge::Workloads(found)))
             }
             Query::Leases { namespace } => {
@@ -251,19 +251,23 @@ impl Cluster {
         }
     }
 
+    async fn helm_release(&self, namespace: String, name: String) -> Result<Option<Driver>, Failed> {
+        let key = ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, &namespace, &name);
+        let Some(text) = self.object(&key).await? else {
+            return Ok(None);
+        };
+        let read = serde_json::from_str::<HelmRelease>(&text);
+        let read = read.map_err(|error| format!("HelmRelease {namespace}/{name} does not read: {error}"))?;
+        Ok(Some(Driver::from(&read)))
+    }
+
     /// The HelmReleases that drive a release: which it may be is told by a copy, what they say by the API server.
     async fn helm_releases(&self, namespace: &str, release: &str) -> Result<Vec<Driver>, Failed> {
         let named = self.caches.helm_releases().driving(namespace, release);
         let named = named.ok_or("which HelmReleases there are is not known at the moment")?;
-        let mut confirmed = Vec::new();
-        for (namespace, name) in named {
-            let key = ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, &namespace, &name);
-            if let Some(text) = self.object(&key).await? {
-                let read = serde_json::from_str::<HelmRelease>(&text);
-                let read = read.map_err(|error| format!("HelmRelease {namespace}/{name} does not read: {error}"))?;
-                confirmed.push(Driver::from(&read));
-            }
-        }
+        let reads: Vec<_> = named.into_iter().map(|(namespace, name)| self.helm_release(namespace, name)).collect();
+        let found: Vec<_> = stream::iter(reads).buffered(READS).try_collect().await?;
+        let mut confirmed: Vec<_> = found.into_iter().flatten().collect();
         confirmed.retain(|driver| driver.drives(namespace, release));
         Ok(helm_releases::oldest_first(confirmed))
     }

@@ -137,6 +137,10 @@ impl Index {
 }
 
 impl Index {
+    fn kept(&self, object: &Object) -> Option<&Kept> {
+        self.releases.get(self.objects.get(object)?)?.iter().find(|kept| kept.name == object.name)
+    }
+
     /// Tells of an object that is gone, if its record was the newest of its release and pending.
     fn tell_if_lost(&self, place: &Arc<Place>, object: &Object) {
         let records = self.releases.get(place).into_iter().flatten();
@@ -189,7 +193,10 @@ impl Feed for Index {
 
     /// What was deleted while nobody watched is missing in the list.
     fn follow(&self, old: &Self) {
-        let gone = old.objects.iter().filter(|(object, _)| !self.objects.contains_key(object));
+        let is_there = |index: &Self, object: &Object, uid: &str| index.kept(object).is_some_and(|kept| *kept.uid == *uid);
+        let gone = old.objects.iter().filter(|(object, _)| {
+            old.kept(object).is_none_or(|kept| !is_there(self, object, &kept.uid))
+        });
         gone.for_each(|(object, place)| old.tell_if_lost(place, object));
     }
 }

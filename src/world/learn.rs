@@ -48,9 +48,9 @@ impl Memory {
             return;
         };
         match (request.operation, object) {
-            (Operation::Delete, Some(object)) if key.kind == "Namespace" && key.group.is_empty() => {
-                self.terminate(key, object);
-            }
+            // Who creates an object that is there is answered that it is. One on its way out has gone by now.
+            (Operation::Create, _) if self.get(&key).is_some_and(|known| !is_dying(&known)) => {}
+            (Operation::Delete, Some(object)) if lingers(&key, object) => self.terminate(key, object),
             (Operation::Delete, Some(object)) => {
                 self.remove(&key);
                 self.remember(&key, object);
@@ -86,14 +86,14 @@ impl Memory {
         self.put(heir, record.to_string());
     }
 
-    /// A deleted namespace stays, terminating, until its contents are gone.
-    fn terminate(&self, key: ObjectKey, namespace: &RawValue) {
-        let Ok(mut namespace) = serde_json::from_str::<Value>(namespace.get()) else { return };
-        if let Some(metadata) = namespace.get_mut("metadata").and_then(Value::as_object_mut) {
+    /// Marks an object as being deleted.
+    fn terminate(&self, key: ObjectKey, object: &RawValue) {
+        let Ok(mut object) = serde_json::from_str::<Value>(object.get()) else { return };
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             let since = metadata.get("creationTimestamp").cloned().unwrap_or_else(|| "1970-01-01T00:00:00Z".into());
             metadata.insert("deletionTimestamp".to_owned(), since);
         }
-        self.put(key, namespace.to_string());
+        self.put(key, object.to_string());
     }
 }
 
@@ -115,21 +115,38 @@ impl ObjectKey {
     }
 }
 
+#[derive(Deserialize)]
+struct Mortal {
+    metadata: Death,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Death {
+    deletion_timestamp: Option<String>,
+    #[serde(default)]
+    finalizers: Vec<String>,
+}
+
+fn death(object: &str) -> Option<Death> {
+    serde_json::from_str::<Mortal>(object).ok().map(|mortal| mortal.metadata)
+}
+
+/// Whether an object is being deleted.
+fn is_dying(object: &str) -> bool {
+    death(object).is_some_and(|death| death.deletion_timestamp.is_some())
+}
+
 /// Whether an object is being deleted and nothing holds it any more.
 fn is_gone(object: &RawValue) -> bool {
-    #[derive(Deserialize)]
-    struct Dying {
-        metadata: Death,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Death {
-        deletion_timestamp: Option<String>,
-        #[serde(default)]
-        finalizers: Vec<String>,
-    }
-    let dying = serde_json::from_str::<Dying>(object.get());
-    dying.is_ok_and(|dying| dying.metadata.deletion_timestamp.is_some() && dying.metadata.finalizers.is_empty())
+    death(object.get()).is_some_and(|death| death.deletion_timestamp.is_some() && death.finalizers.is_empty())
+}
+
+/// Whether an object that is deleted stays for a while: a namespace until its contents are gone, others until somebody takes
+/// their last finalizer off.
+fn lingers(key: &ObjectKey, object: &RawValue) -> bool {
+    let is_namespace = key.kind == "Namespace" && key.group.is_empty();
+    is_namespace || death(object.get()).is_some_and(|death| !death.finalizers.is_empty())
 }
 
 fn key_of(request: &Request<'_>, object: &RawValue) -> Option<ObjectKey> {
