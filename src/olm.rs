@@ -15,6 +15,11 @@ pub const OBJECT_SETS: [&str; 2] = ["ClusterObjectSet", "ClusterExtensionRevisio
 /// The label of such a revision with the name of its extension.
 pub const OWNER_NAME: &str = "olm.operatorframework.io/owner-name";
 
+/// The label in the body of a record with the package that it installs.
+pub const PACKAGE_NAME: &str = "olm.operatorframework.io/package-name";
+/// The same with the version of the bundle.
+pub const BUNDLE_VERSION: &str = "olm.operatorframework.io/bundle-version";
+
 /// A ClusterExtension.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -57,11 +57,12 @@ impl Side<'_> {
         self.record().map_or_else(|| self.label_status(), |record| record.info.status.parse().ok())
     }
 
-    /// `name-version` of the chart, where the body decodes; of a record in several Secrets its beginning is enough.
+    /// `name-version` of what the record brings in, where the body decodes. Of a record in several Secrets its beginning is
+    /// enough where the chart has a name; what its bundle is called stands at its end.
     #[must_use]
     pub fn chart(&self) -> Option<String> {
         match &self.body {
-            Body::Read(record) => Some(record.chart_id().display()),
+            Body::Read(record) => record.source(),
             Body::Broken(DecodeError::Chunked) => chart_at_beginning(&self.stored.data),
             Body::Broken(_) | Body::Unread => None,
         }

@@ -7,11 +7,13 @@ mod fold;
 mod payload;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Revision;
+use crate::olm;
 use crate::review::first_at;
 
 pub use beginning::chart_at_beginning;
@@ -38,6 +40,8 @@ pub struct Record<'b> {
     config: Option<&'b RawValue>,
     /// The rendered objects, hooks left out, as one JSON string.
     manifest: Option<&'b RawValue>,
+    /// What OLM says of the bundle that the chart was made of.
+    labels: Option<&'b RawValue>,
 }
 
 /// `info` of a record.
@@ -74,10 +78,11 @@ pub struct ChartId<'b> {
 }
 
 impl ChartId<'_> {
-    /// `name-version`, as `helm list` shows it, cut where it is longer than any real one.
+    /// `name-version`, as `helm list` shows it, cut where it is longer than any real one; `None` where it has neither.
     #[must_use]
-    pub fn display(&self) -> String {
-        shortened(&format!("{}-{}", self.name, self.version))
+    pub fn display(&self) -> Option<String> {
+        let named = !self.name.is_empty() || !self.version.is_empty();
+        named.then(|| shortened(&format!("{}-{}", self.name, self.version)))
     }
 }
 
@@ -95,6 +100,18 @@ impl<'b> Record<'b> {
     pub fn chart_id(&self) -> ChartId<'b> {
         let metadata = |chart: &'b RawValue| first_at(chart.get().as_bytes(), &["metadata"]).ok()?;
         self.chart.and_then(metadata).flatten().unwrap_or_default()
+    }
+
+    /// `name-version` of what the record brings in: of its chart; of its bundle, where OLM made a chart without a name of
+    /// one. `None` where neither has a name.
+    #[must_use]
+    pub fn source(&self) -> Option<String> {
+        let bundle = || {
+            let labels: BTreeMap<Cow<'_, str>, Cow<'_, str>> = serde_json::from_str(self.labels?.get()).ok()?;
+            let label = |key: &str| labels.get(key).cloned().unwrap_or_default();
+            ChartId { name: label(olm::PACKAGE_NAME), version: label(olm::BUNDLE_VERSION) }.display()
+        };
+        self.chart_id().display().or_else(bundle)
     }
 
     /// The manifest as text; empty where there is none.
@@ -120,15 +137,28 @@ mod tests {
         assert!(matches!(record.name, Cow::Borrowed("web")));
         assert_eq!(record.version, Revision(3));
         assert_eq!(record.info.status, "deployed");
-        assert_eq!(record.chart_id().display(), "shop-1.2.3");
+        assert_eq!(record.source().as_deref(), Some("shop-1.2.3"));
         assert_eq!(record.manifest(), "---\nkind: A\n");
     }
 
     #[test]
     fn a_record_without_chart_or_manifest_reads_as_empty() {
         let record = Record::read(br#"{"name":"a","info":{"status":"failed"},"version":1,"chart":null}"#).unwrap();
-        assert_eq!(record.chart_id().display(), "-");
+        assert_eq!(record.source(), None);
         assert_eq!(record.manifest(), "");
+    }
+
+    #[test]
+    fn a_chart_that_olm_made_of_a_bundle_is_called_after_that() {
+        let record = |labels: &str| {
+            let chart = r#"{"metadata":{"annotations":{"createdAt":"x"}}}"#;
+            format!(r#"{{"name":"a","info":{{"status":"failed"}},"version":1,"chart":{chart},"labels":{labels}}}"#)
+        };
+        let bundle =
+            r#"{"olm.operatorframework.io/package-name":"web","olm.operatorframework.io/bundle-version":"2.0.0"}"#;
+        for (labels, source) in [(bundle, Some("web-2.0.0")), ("{}", None), ("null", None), ("7", None)] {
+            assert_eq!(Record::read(record(labels).as_bytes()).unwrap().source().as_deref(), source, "{labels}");
+        }
     }
 
     #[test]

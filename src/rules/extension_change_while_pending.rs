@@ -10,7 +10,7 @@ use super::declaration::DeclarationCase;
 use super::need::{Need, known, migrated};
 use super::{Findings, Refusal, wording};
 use crate::olm::Catalog;
-use crate::release::Entry;
+use crate::release::{Entry, Record};
 use crate::world::{Freshness, Knowledge, Located, Query};
 
 pub(super) fn check(case: &DeclarationCase<'_>) -> Findings {
@@ -29,11 +29,12 @@ pub(super) fn check(case: &DeclarationCase<'_>) -> Findings {
         let Some((located, newest)) = pending(case, &written.name, freshness)? else {
             return Ok(Vec::new());
         };
-        if pins(to, newest) {
+        let pending = brought_in(case, located, newest)?;
+        if pins(to, pending.as_deref()) {
             return Ok(Vec::new());
         }
         if freshness == Freshness::Live && !migrated(case.evidence, &written.name)? {
-            return Ok(vec![refusal(case, &written.name, located, newest)]);
+            return Ok(vec![refusal(case, &written.name, pending.as_deref(), located, newest)]);
         }
     }
     Ok(Vec::new())
@@ -56,16 +57,41 @@ fn pending<'a>(
     Ok(located.history.newest().filter(|newest| newest.status.is_pending()).map(|newest| (located, newest)))
 }
 
-/// Whether the extension is pinned to the version that is pending: so the next step finishes that one.
-fn pins(to: &Catalog<'_>, newest: &Entry) -> bool {
-    let version = to.version.trim_start_matches(['=', ' ', 'v']);
-    let pending = newest.stamps.chart().unwrap_or_default();
-    !version.is_empty() && pending.strip_suffix(version).is_some_and(|name| name.ends_with(['-', 'v']))
+/// What the pending operation brings in: as stamped, or, of a large record whose beginning does not tell, from its body.
+fn brought_in(case: &DeclarationCase<'_>, located: &Located, newest: &Entry) -> Result<Option<String>, Need> {
+    if let Some(stamped) = newest.stamps.chart() {
+        return Ok(Some(stamped.to_owned()));
+    }
+    let Located { storage, namespace, .. } = located;
+    let query = Query::Body { storage: *storage, namespace: namespace.clone(), object: newest.name.clone() };
+    Ok(match known(case.evidence, query)? {
+        Some(Knowledge::Body(json)) => Record::read(json).ok().and_then(|record| record.source()),
+        _ => None,
+    })
 }
 
-fn refusal(case: &DeclarationCase<'_>, extension: &str, located: &Located, newest: &Entry) -> Refusal {
+/// Whether the extension is pinned to the version that is pending: so the next step finishes that one. Where nobody knows
+/// which that is, any single version may be.
+fn pins(to: &Catalog<'_>, pending: Option<&str>) -> bool {
+    let version = to.version.trim_start_matches(['=', ' ', 'v']);
+    match pending {
+        _ if version.is_empty() => false,
+        Some(pending) => pending.strip_suffix(version).is_some_and(|name| name.ends_with(['-', 'v'])),
+        None => {
+            version.split('.').count() == 3 && !version.contains([' ', ',', '|', '*', '<', '>', '~', '^', 'x', 'X'])
+        }
+    }
+}
+
+fn refusal(
+    case: &DeclarationCase<'_>,
+    extension: &str,
+    pending: Option<&str>,
+    located: &Located,
+    newest: &Entry,
+) -> Refusal {
     let state = wording::state(newest.status, newest.revision, newest.stamps.holder(), newest.started(), case.now);
-    let chart = newest.stamps.chart().map(|chart| format!(" to {chart}")).unwrap_or_default();
+    let chart = pending.map(|pending| format!(" to {pending}")).unwrap_or_default();
     let sentence = format!(
         "Cannot change the version or channels of ClusterExtension {extension}: its operation{chart} is {state}."
     );

@@ -75,22 +75,37 @@ impl Configuration<'_> {
     #[must_use]
     pub fn lists(&self, release: &ReleaseRef) -> bool {
         let Status { cluster_profile_resources, profile_resources } = &self.status;
-        let features = cluster_profile_resources.iter().chain(profile_resources).flat_map(|it| &it.features);
-        let mut charts = features.flat_map(|feature| &feature.charts);
-        charts.any(|chart| chart.release_name == release.name && chart.namespace == release.namespace)
+        cluster_profile_resources.iter().chain(profile_resources).any(|delivered| delivered.lists(release))
+    }
+
+    /// Whether this profile has delivered a release.
+    #[must_use]
+    pub fn lists_of(&self, profile: &ProfileRef<'_>, release: &ReleaseRef) -> bool {
+        self.of(profile).any(|delivered| delivered.lists(release))
     }
 
     /// Whether a profile may have brought objects from a source: where the agent names no owner of an object, it may.
     #[must_use]
     pub fn may_list_source(&self, profile: &ProfileRef<'_>, kind: &str, name: &str) -> bool {
-        let of_kind = match profile.kind.as_ref() {
-            "Profile" => &self.status.profile_resources,
-            _ => &self.status.cluster_profile_resources,
-        };
-        let features = of_kind.iter().filter(|delivered| delivered.profile == profile.name).flat_map(|it| &it.features);
+        let features = self.of(profile).flat_map(|delivered| &delivered.features);
         let mut resources = features.filter(|feature| feature.id == "Resources").flat_map(|feature| &feature.resources);
         resources.any(|resource| {
             resource.owner.name.is_empty() || (resource.owner.kind == kind && resource.owner.name == name)
         })
+    }
+
+    fn of<'c>(&'c self, profile: &'c ProfileRef<'_>) -> impl Iterator<Item = &'c Delivered<'c>> {
+        let of_kind = match profile.kind.as_ref() {
+            "Profile" => &self.status.profile_resources,
+            _ => &self.status.cluster_profile_resources,
+        };
+        of_kind.iter().filter(|delivered| delivered.profile == profile.name)
+    }
+}
+
+impl Delivered<'_> {
+    fn lists(&self, release: &ReleaseRef) -> bool {
+        let mut charts = self.features.iter().flat_map(|feature| &feature.charts);
+        charts.any(|chart| chart.release_name == release.name && chart.namespace == release.namespace)
     }
 }

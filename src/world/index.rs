@@ -193,10 +193,12 @@ impl Feed for Index {
 
     /// What was deleted while nobody watched is missing in the list.
     fn follow(&self, old: &Self) {
-        let is_there = |index: &Self, object: &Object, uid: &str| index.kept(object).is_some_and(|kept| *kept.uid == *uid);
-        let gone = old.objects.iter().filter(|(object, _)| {
-            old.kept(object).is_none_or(|kept| !is_there(self, object, &kept.uid))
-        });
+        let is_there =
+            |index: &Self, object: &Object, uid: &str| index.kept(object).is_some_and(|kept| *kept.uid == *uid);
+        let gone = old
+            .objects
+            .iter()
+            .filter(|(object, _)| old.kept(object).is_none_or(|kept| !is_there(self, object, &kept.uid)));
         gone.for_each(|(object, place)| old.tell_if_lost(place, object));
     }
 }

@@ -24,7 +24,7 @@ pub fn chart_at_beginning(data: &Data<'_>) -> Option<String> {
     // The stream ends in the middle; what came before is whole.
     let _ = GzDecoder::new(part.as_slice()).take(BEGINNING).read_to_end(&mut json);
     let chart: Option<ChartId<'_>> = first_at(&json, &["chart", "metadata"]).ok()?;
-    chart.map(|chart| chart.display())
+    chart?.display()
 }
 
 #[cfg(test)]
@@ -51,6 +51,7 @@ mod tests {
         assert_eq!(chart_at_beginning(&part(&json, 5_000)).as_deref(), Some("shop-2.0.0"));
         assert_eq!(chart_at_beginning(&part(&json, 40)), None);
         assert_eq!(chart_at_beginning(&part(r#"{"chart":7}"#, 5_000)), None);
+        assert_eq!(chart_at_beginning(&part(r#"{"chart":{"metadata":{"annotations":{}}}}"#, 5_000)), None);
         assert_eq!(chart_at_beginning(&part("[]", 5_000)), None);
         assert_eq!(chart_at_beginning(&Data { chunk: Some("?".into()), ..Data::default() }), None);
         assert_eq!(chart_at_beginning(&Data::default()), None);

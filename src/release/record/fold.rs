@@ -12,8 +12,8 @@ use serde::{Deserialize, Deserializer};
 use super::{Info, Record};
 
 /// The members of a body that Helm knows.
-const BODY: [&str; 9] =
-    ["name", "info", "chart", "config", "manifest", "hooks", "version", "namespace", "apply_method"];
+const BODY: [&str; 10] =
+    ["name", "info", "chart", "config", "manifest", "hooks", "version", "namespace", "apply_method", "labels"];
 /// The members of `info` that this crate reads.
 const INFO: [&str; 3] = ["status", "last_deployed", "description"];
 
@@ -50,7 +50,7 @@ impl<'de: 'b, 'b> Deserialize<'de> for Record<'b> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Record<'de>, A::Error> {
                 let (mut name, mut version, mut info, mut namespace) = (None, None, None, None);
-                let (mut chart, mut config, mut manifest) = (None, None, None);
+                let (mut chart, mut config, mut manifest, mut labels) = (None, None, None, None);
                 while let Some(key) = members.next_key::<Cow<'de, str>>()? {
                     match key.as_ref() {
                         "name" => once(&mut name, "name", members.next_value::<Text<'de>>()?.0)?,
@@ -60,6 +60,7 @@ impl<'de: 'b, 'b> Deserialize<'de> for Record<'b> {
                         "chart" => once(&mut chart, "chart", members.next_value()?)?,
                         "config" => once(&mut config, "config", members.next_value()?)?,
                         "manifest" => once(&mut manifest, "manifest", members.next_value()?)?,
+                        "labels" => once(&mut labels, "labels", members.next_value()?)?,
                         "hooks" | "apply_method" => _ = members.next_value::<IgnoredAny>()?,
                         other => {
                             unambiguous(other, &BODY)?;
@@ -75,6 +76,7 @@ impl<'de: 'b, 'b> Deserialize<'de> for Record<'b> {
                     chart,
                     config,
                     manifest,
+                    labels,
                 })
             }
         }

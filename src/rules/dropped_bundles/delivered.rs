@@ -12,14 +12,19 @@ pub(super) fn any_release(rollout: &Rollout<'_>, releases: &[ReleaseRef]) -> Res
     if releases.is_empty() {
         return Ok(false);
     }
-    let hashed = |release: &ReleaseRef| {
-        rollout.summary.releases().iter().any(|entry| entry.is_of(release) && !entry.values_hash.is_empty())
-    };
+    let entries = rollout.summary.releases();
+    let hashed = |release: &ReleaseRef| entries.iter().any(|it| it.is_of(release) && !it.values_hash.is_empty());
     if releases.iter().any(hashed) {
         return Ok(true);
     }
-    let account = account(rollout)?;
-    if account.is_some_and(|account| releases.iter().any(|release| account.lists(release))) {
+    // What a release of another profile has delivered is not this one's to remove, unless it has changed hands.
+    let profile = &rollout.commit.group.spec.source_ref;
+    let managed = |release: &ReleaseRef| entries.iter().any(|entry| entry.is_of(release) && entry.is_managed());
+    let listed = |account: Configuration<'_>| {
+        let lists = |it: &ReleaseRef| if managed(it) { account.lists(it) } else { account.lists_of(profile, it) };
+        releases.iter().any(lists)
+    };
+    if account(rollout)?.is_some_and(listed) {
         return Ok(true);
     }
     let mut before = rollout.commit.bundles_before()?.iter().flatten();

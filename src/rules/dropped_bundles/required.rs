@@ -22,7 +22,7 @@ pub(super) fn releases(summary: &Summary<'_>) -> Vec<ReleaseRef> {
 }
 
 /// Whether the chart of an entry is to be removed: without hooks for that it has no bundle. By position, because its name
-/// may be a template; by name where the two lists do not match.
+/// may be a template; by name where the two lists do not match, and then only if no chart that is to stay can be its.
 fn is_uninstalled(
     charts: &[Chart<'_>],
     entries: &[ReleaseSummary<'_>],
@@ -33,6 +33,6 @@ fn is_uninstalled(
     if aligned {
         return charts.get(index).is_some_and(Chart::uninstalls);
     }
-    let mut removed = charts.iter().filter(|chart| chart.uninstalls()).filter_map(Chart::release);
-    removed.any(|release| entry.is_of(&release))
+    let (removed, kept): (Vec<_>, Vec<_>) = charts.iter().partition(|chart| chart.uninstalls());
+    removed.iter().any(|chart| chart.can_be(entry)) && !kept.iter().any(|chart| chart.can_be(entry))
 }

@@ -4,10 +4,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::deletion::deployment;
 use super::objects::{image, record, web};
 use super::scenario::{Cluster, Rec, rec};
-use crate::olm::{OBJECT_SETS, OWNER_NAME};
-use crate::rules::RuleId::{ExtensionChangeWhilePending, RecordDeletion};
+use crate::olm::{BUNDLE_VERSION, OBJECT_SETS, OWNER_NAME, PACKAGE_NAME};
+use crate::release::stamps::INTERRUPTED;
+use crate::rules::RuleId::{ExtensionChangeWhilePending, RecordDeletion, ResumeInterrupted};
 
 const OPERATOR: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
 const COLLECTOR: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
@@ -49,6 +51,11 @@ fn a_part_of_a_living_record_is_left_to_its_keeper() {
     assert_eq!(cluster.delete_object("alice", part("left-over", &record.name())), Ok(()));
     assert_eq!(cluster.delete_object("alice", part("listed", "sh.helm.release.v1.gone.v1")), Ok(()));
     assert_eq!(cluster.delete_object("alice", part("listed", "no-record")), Ok(()));
+    // Whose the record is was lost: an account may be its keeper's, a person is not.
+    let mut unstamped = Cluster::new();
+    unstamped.given(index(&rec(1, "deployed"), &["listed"]));
+    assert_eq!(unstamped.delete_object("system:serviceaccount:olm:operator", listed.clone()), Ok(()));
+    assert_eq!(unstamped.delete_object("alice", listed.clone()), Err(vec![RecordDeletion]));
     let mut dying = listed.clone();
     dying["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z".into();
     assert_eq!(cluster.delete_object("alice", dying), Ok(()));
@@ -105,6 +112,50 @@ fn an_extension_keeps_its_version_while_an_operation_is_pending() {
     annotated["spec"]["serviceAccount"]["name"] = "other".into();
     assert_eq!(cluster.update_objects("alice", old.clone(), annotated), Ok(()));
     assert_eq!(cluster.delete_object("alice", old), Ok(()));
+}
+
+#[test]
+fn what_is_pending_is_read_where_its_stamp_does_not_tell() {
+    let old = extension("1.x", &[]);
+    let pending = |labels: Value| {
+        let mut cluster = Cluster::new();
+        cluster.given(index(&rec(1, "deployed"), &[]));
+        let record = Rec { labels, chart_version: "", ..rec(2, "pending-upgrade") };
+        cluster.given(index(&record, &[]));
+        cluster
+    };
+    let bundle = json!({PACKAGE_NAME: "web", BUNDLE_VERSION: "2.0.0"});
+    let mut told = pending(bundle);
+    assert_eq!(told.update_objects("alice", old.clone(), extension("2.0.0", &[])), Ok(()));
+    let jump = told.update_objects("alice", old.clone(), extension("3.0.0", &[]));
+    assert_eq!(jump, Err(vec![ExtensionChangeWhilePending]));
+    // Nobody knows: a single version may be the one that is pending, a range is not.
+    assert_eq!(pending(json!({})).update_objects("alice", old.clone(), extension("2.0.0", &[])), Ok(()));
+    let range = pending(json!({})).update_objects("alice", old, extension(">=2.0.0", &[]));
+    assert_eq!(range, Err(vec![ExtensionChangeWhilePending]));
+}
+
+#[test]
+fn a_bundle_that_olm_made_a_chart_of_has_no_chart_s_name() {
+    let bundle = |revision: u64, status: &'static str, version: &str| {
+        let labels = json!({PACKAGE_NAME: "web", BUNDLE_VERSION: version});
+        Rec { labels, chart_version: "", ..rec(revision, status) }
+    };
+    let mut cluster = Cluster::new();
+    cluster.given(index(&bundle(1, "deployed", "1.0.0"), &[]));
+    let second = bundle(2, "pending-upgrade", "2.0.0");
+    assert_eq!(cluster.create_object(OPERATOR, index(&second, &[])), Ok(()));
+    cluster.given(deployment(10, 10, "True"));
+    cluster.later(16 * 60);
+    assert_eq!(cluster.delete_object("alice", index(&second, &[])), Ok(()));
+    let third = index(&bundle(2, "pending-upgrade", "3.0.0"), &[]);
+    assert_eq!(cluster.create_object(OPERATOR, third), Err(vec![ResumeInterrupted]));
+    assert_eq!(cluster.create_object(OPERATOR, index(&second, &[])), Ok(()));
+    // Without any name there is nothing to compare.
+    let nameless = Rec { labels: json!({}), ..bundle(2, "pending-upgrade", "") };
+    let mut cluster = Cluster::new();
+    cluster.given(index(&bundle(1, "deployed", "1.0.0").annotated(INTERRUPTED, "web-2.0.0@2"), &[]));
+    assert_eq!(cluster.create_object(OPERATOR, index(&nameless, &[])), Ok(()));
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub(super) struct Rec {
     pub(super) hooks_run: u64,
     pub(super) lived: &'static str,
     pub(super) description: String,
+    /// Of the body, where OLM keeps its own. A chart without a version has no name either, as OLM makes them.
+    pub(super) labels: Value,
     pub(super) annotations: BTreeMap<String, String>,
     /// The payload in place of the encoded body.
     pub(super) payload: Option<String>,
@@ -50,6 +52,7 @@ pub(super) fn rec(revision: u64, status: &'static str) -> Rec {
         hooks_run: 0,
         lived: "2026-11-21T09:00:00Z",
         description: "x".to_owned(),
+        labels: Value::Null,
         annotations: BTreeMap::new(),
         payload: None,
         created: start(),
@@ -72,12 +75,20 @@ impl Rec {
     }
 
     pub(super) fn body(&self) -> Value {
-        json!({
+        let chart = match self.chart_version {
+            "" => json!({"annotations": {"createdAt": "2026-01-01"}}),
+            version => json!({"name": "shop", "version": version}),
+        };
+        let mut body = json!({
             "name": self.release, "version": self.revision, "namespace": "shop", "manifest": self.manifest,
             "config": self.config, "hooks": [{"last_run": self.hooks_run}],
-            "chart": {"metadata": {"name": "shop", "version": self.chart_version}},
+            "chart": {"metadata": chart},
             "info": {"status": self.status, "last_deployed": self.lived, "description": self.description},
-        })
+        });
+        if !self.labels.is_null() {
+            body["labels"] = self.labels.clone();
+        }
+        body
     }
 
     fn payload(&self) -> String {

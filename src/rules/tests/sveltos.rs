@@ -142,10 +142,14 @@ impl Shop {
 
     /// What the agent says it has delivered.
     fn delivered(&self, features: Value) {
+        self.delivered_by(json!([{"clusterProfileName": "shop", "Features": features}]));
+    }
+
+    fn delivered_by(&self, profiles: Value) {
         self.put(&json!({
             "apiVersion": "config.projectsveltos.io/v1beta1", "kind": "ClusterConfiguration",
             "metadata": {"name": "sveltos--prod", "namespace": "civ"},
-            "status": {"clusterProfileResources": [{"clusterProfileName": "shop", "Features": features}]},
+            "status": {"clusterProfileResources": profiles},
         }));
     }
 

@@ -71,6 +71,21 @@ fn a_status_that_is_short_for_a_moment_does_not_make_a_release_superfluous() {
     shop.create(&short).refused(&[DroppedBundles], &["leaves out release shop/web:"]);
 }
 
+#[test]
+fn what_another_profile_has_delivered_is_not_missed_before_it_changes_hands() {
+    let mut shop = Shop::new();
+    shop.charts(json!([chart("web")]));
+    let delivered = json!([{"clusterProfileName": "rival", "Features": [
+        {"featureID": "Helm", "charts": [{"releaseName": "web", "namespace": "shop"}]},
+    ]}]);
+    shop.delivered_by(delivered);
+    // Its entry, which says Conflict, is missing for a moment.
+    shop.releases(json!([]));
+    shop.create(&group(&[])).admitted();
+    shop.releases(json!([never_staged("web")]));
+    shop.create(&group(&[])).refused(&[DroppedBundles], &["shop/web"]);
+}
+
 /// Names of releases that are templates.
 fn templated(release: &str, action: &str) -> Value {
     let name = format!("{{{{ .Cluster.metadata.labels.{release} }}}}");
@@ -92,10 +107,13 @@ fn a_chart_to_uninstall_with_a_template_for_a_name_is_found_by_its_position() {
     shop.charts(json!([chart("web"), templated("cache", "Uninstall"), chart("db")]));
     let rest = group(&[shop.stage("web", 1), shop.stage("db", 3)].concat());
     shop.create(&rest).admitted();
-    // The lists do not match: of another order, or of another length.
+    // The lists do not match, of another order or of another length: no chart that is to stay can be its.
     shop.releases(json!([managing("db"), managing("cache"), managing("web")]));
-    shop.create(&rest).refused(&[DroppedBundles], &["leaves out release shop/cache:"]);
+    shop.create(&rest).admitted();
     shop.releases(json!([managing("cache"), managing("db")]));
+    shop.create(&rest).admitted();
+    // But one with a template for a name can.
+    shop.charts(json!([templated("web", "Install"), templated("cache", "Uninstall"), chart("db")]));
     shop.create(&rest).refused(&[DroppedBundles], &["leaves out release shop/cache:"]);
     // By its name it is found all the same.
     shop.charts(json!([chart("web"), uninstall("cache"), chart("db")]));
