@@ -122,7 +122,7 @@ impl Judge {
 fn overloaded(rule: RuleId) -> Violation {
     Violation {
         rule,
-        kind: Kind::Undecided,
+        kind: Kind::Unavailable,
         sentence: "The record could not be read in time: too many large records are being judged.".to_owned(),
         way_out: "Try again.".to_owned(),
         pointers: Vec::new(),

@@ -47,18 +47,24 @@ impl Outcome {
 }
 
 /// Applies the modes of a policy to a request of some scope. Where the policy does not say what becomes of an undecided
-/// rule, it refuses the CREATE of a record, which is the one clean gate, and admits every other write.
+/// rule, it refuses the CREATE of a record, which is the one clean gate, and a commit of which nothing can be learnt; it
+/// admits every other write.
 #[must_use]
 pub fn apply(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> Outcome {
     let default = if scope.creates_record { OnUndecided::Deny } else { OnUndecided::Allow };
+    let denied =
+        |violation: &Violation, default| policy.on_undecided(violation.rule).unwrap_or(default) == OnUndecided::Deny;
     let judged: Vec<Judged> = violations
         .into_iter()
         .map(|violation| {
             // Of a scaled object only the rule has learnt which release it belongs to.
             let scope = Scope { release: violation.release.as_deref().or(scope.release), ..*scope };
             let mode = policy.mode(violation.rule, &scope);
-            let on_undecided = policy.on_undecided(violation.rule).unwrap_or(default);
-            let denies = violation.kind == Kind::Refused || on_undecided == OnUndecided::Deny;
+            let denies = match violation.kind {
+                Kind::Refused => true,
+                Kind::Unavailable if violation.rule.is_gate() => denied(&violation, OnUndecided::Deny),
+                Kind::Unavailable | Kind::Unclear => denied(&violation, default),
+            };
             Judged { mode, refuses: mode == Mode::Enforce && denies, violation }
         })
         .filter(|judged| judged.mode != Mode::Off)
@@ -88,7 +94,7 @@ pub fn apply(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> 
 /// `rule=mode` of every violation, for the audit annotation.
 fn summary(judged: &[Judged]) -> String {
     let item = |judged: &Judged| {
-        let undecided = if judged.violation.kind == Kind::Undecided { "(undecided)" } else { "" };
+        let undecided = if judged.violation.kind != Kind::Refused { "(undecided)" } else { "" };
         format!("{}={}{undecided}", judged.violation.rule, judged.mode.as_str())
     };
     judged.iter().map(item).collect::<Vec<_>>().join(",")
@@ -154,13 +160,13 @@ mod tests {
             ("warn", "", Kind::Refused, true, (true, true, 1)),
             ("audit", "", Kind::Refused, true, (true, false, 1)),
             ("'off'", "", Kind::Refused, true, (true, false, 0)),
-            ("enforce", "", Kind::Undecided, true, (false, false, 1)),
-            ("enforce", "", Kind::Undecided, false, (true, true, 1)),
-            ("enforce", deny, Kind::Undecided, false, (false, false, 1)),
-            ("enforce", allow, Kind::Undecided, true, (true, true, 1)),
-            ("warn", deny, Kind::Undecided, true, (true, true, 1)),
-            ("audit", deny, Kind::Undecided, true, (true, false, 1)),
-            ("'off'", deny, Kind::Undecided, true, (true, false, 0)),
+            ("enforce", "", Kind::Unavailable, true, (false, false, 1)),
+            ("enforce", "", Kind::Unavailable, false, (true, true, 1)),
+            ("enforce", deny, Kind::Unavailable, false, (false, false, 1)),
+            ("enforce", allow, Kind::Unavailable, true, (true, true, 1)),
+            ("warn", deny, Kind::Unavailable, true, (true, true, 1)),
+            ("audit", deny, Kind::Unavailable, true, (true, false, 1)),
+            ("'off'", deny, Kind::Unavailable, true, (true, false, 0)),
         ] {
             let outcome = apply(&policy(mode, setting), &scope(creates), vec![violation(kind)]);
             let got = (outcome.allowed, !outcome.warnings.is_empty(), outcome.judged.len());
@@ -171,8 +177,21 @@ mod tests {
     }
 
     #[test]
+    fn a_commit_of_which_nothing_can_be_learnt_is_refused_and_one_that_is_unclear_is_not() {
+        let commit = |kind| Violation { rule: RuleId::DroppedBundles, ..violation(kind) };
+        let allowed = |policy: &Policy, kind| apply(policy, &scope(false), vec![commit(kind)]).allowed;
+        let shipped = Policy::shipped().unwrap();
+        assert!(!allowed(&shipped, Kind::Unavailable) && allowed(&shipped, Kind::Unclear));
+        let head = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nrules:\n  dropped-bundles: ";
+        let open = Policy::parse(&format!("{head}{{onUndecided: allow}}\n"), Path::new("test")).unwrap();
+        assert!(allowed(&open, Kind::Unavailable));
+        let closed = Policy::parse(&format!("{head}{{onUndecided: deny}}\n"), Path::new("test")).unwrap();
+        assert!(!allowed(&closed, Kind::Unclear));
+    }
+
+    #[test]
     fn what_several_rules_could_not_learn_is_warned_of_once() {
-        let twice = vec![violation(Kind::Undecided), violation(Kind::Undecided)];
+        let twice = vec![violation(Kind::Unavailable), violation(Kind::Unavailable)];
         let outcome = apply(&policy("enforce", ""), &scope(false), twice);
         assert_eq!((outcome.warnings.len(), outcome.judged.len()), (1, 2));
     }

@@ -144,6 +144,13 @@ impl RuleId {
         }
     }
 
+    /// Whether what it judges is refused when nothing can be learnt, unless the policy says otherwise: whoever is refused a
+    /// commit tries again within a minute, and no later moment shows what it takes away.
+    #[must_use]
+    pub fn is_gate(self) -> bool {
+        matches!(self, Self::DroppedBundles | Self::DanglingBundle)
+    }
+
     /// As policies and messages spell it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -266,10 +273,10 @@ impl Violation {
     }
 
     fn undecided(rule: RuleId, release: Option<String>, subject: &str, need: Need) -> Result<Self, Query> {
-        let (why, way_out) = need.told()?;
+        let (kind, why, way_out) = need.told()?;
         Ok(Self {
             rule,
-            kind: Kind::Undecided,
+            kind,
             sentence: format!("{subject} could not be judged: {why}."),
             way_out: way_out.to_owned(),
             pointers: Vec::new(),
@@ -284,13 +291,15 @@ impl Violation {
     }
 }
 
-/// Whether a rule is broken or could not be decided.
+/// Whether a rule is broken, or why it could not be decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The rule is broken.
     Refused,
     /// The rule could not learn what it needs.
-    Undecided,
+    Unavailable,
+    /// The rule has learnt what it needs, and that decides nothing.
+    Unclear,
 }
 
 /// The next step of a decision.

@@ -56,7 +56,8 @@ fn interrupted(facts: &Facts<'_>, write: &RecordWrite<'_>) -> Option<String> {
         return write.after.stamps().get(INTERRUPTED).map(str::to_owned);
     }
     if before.status() == write.after.status() {
-        return before.stamps().get(INTERRUPTED).map(str::to_owned);
+        let kept = before.stamps();
+        return kept.get(INTERRUPTED).filter(|_| !is_taken_off(facts, &kept, &write.after.stamps())).map(str::to_owned);
     }
     if !is_unlocked(facts, write) {
         return None;
@@ -64,6 +65,16 @@ fn interrupted(facts: &Facts<'_>, write: &RecordWrite<'_>) -> Option<String> {
     let chart = before.stamps().chart().map(str::to_owned).or_else(|| before.chart())?;
     let revision: Revision = before.stored.metadata.label("version")?.parse().ok()?;
     Some(Interrupted { chart, revision }.to_string())
+}
+
+/// Whether a person takes the note off, and nothing but that: what was interrupted is not to be finished. Clients of Helm
+/// drop every annotation of a record at once, and mean nothing by it.
+fn is_taken_off(facts: &Facts<'_>, before: &Stamps, after: &Stamps) -> bool {
+    let others = |stamps: &Stamps| stamps.iter().filter(|(key, _)| *key != INTERRUPTED).count();
+    facts.actor.kind == ActorKind::Person
+        && after.get(INTERRUPTED).is_none()
+        && others(before) > 0
+        && others(after) == others(before)
 }
 
 /// Whether a pending record is failed by somebody who is not its operation. Flux does so under the account that the operation

@@ -12,6 +12,7 @@ use crate::release::storage::storing_kind;
 use crate::report::Reporter;
 use crate::review::{self, BadReview, Operation, Review, uid_of};
 use crate::server::{BoxFuture, Endpoint, Reply, Reviewer};
+use crate::sveltos;
 use crate::world::memory::Memory;
 
 /// Why the stand-in answers in place of the judge.
@@ -81,8 +82,12 @@ impl Reviewer for Webhook {
     }
 }
 
-/// Whether a review is of the one kind that is refused when it cannot be judged: the CREATE of what may be a record.
+/// Whether a review is of a kind that is refused when it cannot be judged: the CREATE of what may be a record, and commits of
+/// Sveltos.
 fn is_gate(body: &[u8]) -> bool {
-    Review::parse(body)
-        .is_ok_and(|review| review.request.operation == Operation::Create && storing_kind(&review.request).is_some())
+    Review::parse(body).is_ok_and(|review| {
+        let (request, kind) = (&review.request, &review.request.kind);
+        let is_commit = kind.group == sveltos::LIB && kind.kind == sveltos::GROUP;
+        is_commit || (request.operation == Operation::Create && storing_kind(request).is_some())
+    })
 }

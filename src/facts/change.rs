@@ -77,6 +77,7 @@ impl Side<'_> {
 
 /// What happens to a record.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one a review, and it is boxed as a whole")]
 pub enum RecordChange<'r> {
     /// It comes to be: by CREATE, or by an UPDATE that makes a record of an ordinary object.
     Created(Side<'r>),

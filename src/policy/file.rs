@@ -62,7 +62,7 @@ struct File {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct RuleFile {
-    mode: Mode,
+    mode: Option<Mode>,
     on_undecided: Option<OnUndecided>,
     cases: Vec<CaseFile>,
     stale_after: Option<String>,
@@ -137,10 +137,10 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Policy, PolicyError> {
 
 impl File {
     fn checked(self) -> Result<Policy, String> {
-        let mut rules = std::array::from_fn(|_| RuleSettings::default());
+        let mut rules = RuleId::ALL.map(RuleSettings::of);
         for (rule, settings) in &self.rules {
             settings.belongs_to(*rule)?;
-            rules[*rule as usize] = settings.checked().map_err(|error| format!("rules.{rule}.{error}"))?;
+            rules[*rule as usize] = settings.checked(*rule).map_err(|error| format!("rules.{rule}.{error}"))?;
         }
         let of = |rule: RuleId| self.rules.get(&rule);
         let recovery = of(RuleId::PendingRecovery).map_or_else(|| Ok(Recovery::default()), recovery)?;
@@ -180,13 +180,14 @@ impl RuleFile {
         }
     }
 
-    fn checked(&self) -> Result<RuleSettings, String> {
+    fn checked(&self, rule: RuleId) -> Result<RuleSettings, String> {
         let cases = self.cases.iter().enumerate().map(|(index, case)| {
             let when = case.when.checked().map_err(|error| format!("cases[{index}].when.{error}"))?;
             Ok((when, case.mode))
         });
         let cases = cases.collect::<Result<_, String>>()?;
-        Ok(RuleSettings { mode: self.mode, cases, on_undecided: self.on_undecided })
+        let mode = self.mode.unwrap_or(RuleSettings::of(rule).mode);
+        Ok(RuleSettings { mode, cases, on_undecided: self.on_undecided })
     }
 }
 
@@ -286,13 +287,14 @@ mod tests {
     }
 
     #[test]
-    fn the_shipped_policy_enforces_every_rule_but_those_that_advise() {
-        const ADVICE: &[RuleId] =
-            &[RuleId::ResumeInterrupted, RuleId::RemoveWhileLive, RuleId::RetryStrategy, RuleId::ExtensionSafety];
+    fn every_rule_is_enforced_but_those_that_advise_in_the_shipped_policy_and_in_an_empty_one() {
+        const ADVICE: [RuleId; 4] =
+            [RuleId::ResumeInterrupted, RuleId::RemoveWhileLive, RuleId::RetryStrategy, RuleId::ExtensionSafety];
         let policy = Policy::shipped().unwrap();
         for rule in RuleId::ALL {
             let wanted = if ADVICE.contains(&rule) { Mode::Warn } else { Mode::Enforce };
             assert_eq!(mode(&policy, rule, "alice"), wanted, "{rule}");
+            assert_eq!(mode(&read("").unwrap(), rule, "alice"), wanted, "{rule}");
         }
         let robot = "system:serviceaccount:ci:deployer";
         assert_eq!(mode(&policy, RuleId::ManualEdit, robot), Mode::Audit);

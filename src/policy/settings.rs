@@ -4,13 +4,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
 use super::When;
+use crate::rules::RuleId;
 
 /// How a rule is applied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Refuses.
-    #[default]
     Enforce,
     /// Admits with a warning that kubectl and helm show.
     Warn,
@@ -44,7 +44,7 @@ pub enum OnUndecided {
 }
 
 /// The settings that every rule has.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct RuleSettings {
     /// How it is applied where no case holds.
     pub mode: Mode,
@@ -52,6 +52,17 @@ pub struct RuleSettings {
     pub cases: Vec<(When, Mode)>,
     /// `None`: refuse the CREATE of a record, admit everything else.
     pub on_undecided: Option<OnUndecided>,
+}
+
+impl RuleSettings {
+    /// The settings of a rule that a policy does not mention: those that advise only warn.
+    #[must_use]
+    pub fn of(rule: RuleId) -> Self {
+        let advises =
+            [RuleId::ResumeInterrupted, RuleId::RemoveWhileLive, RuleId::RetryStrategy, RuleId::ExtensionSafety];
+        let mode = if advises.contains(&rule) { Mode::Warn } else { Mode::Enforce };
+        Self { mode, cases: Vec::new(), on_undecided: None }
+    }
 }
 
 /// The settings of `pending-recovery`.

@@ -62,13 +62,13 @@ impl History {
         (heir.created <= lost.created).then_some(heir)
     }
 
-    /// The newest operation that was interrupted since the newest deployed record came to be.
+    /// The newest operation that was interrupted since the newest deployed record came to be, and the record that says so.
     #[must_use]
-    pub fn interrupted(&self) -> Option<Interrupted> {
+    pub fn interrupted(&self) -> Option<(&Entry, Interrupted)> {
         let deployed = self.newest_deployed().map(|entry| entry.revision);
         let since = self.iter().take_while(|entry| deployed.is_none_or(|deployed| entry.revision >= deployed));
-        let noted = since.filter(|entry| matches!(entry.status, Status::Failed | Status::Deployed));
-        noted.filter_map(|entry| entry.stamps.get(INTERRUPTED)).find_map(|note| note.parse().ok())
+        let mut noted = since.filter(|entry| matches!(entry.status, Status::Failed | Status::Deployed));
+        noted.find_map(|entry| Some((entry, entry.stamps.get(INTERRUPTED)?.parse().ok()?)))
     }
 }
 
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_note_counts_until_something_newer_is_deployed() {
-        let interrupted = |records: Vec<Entry>| History::new(records).interrupted().map(|note| note.to_string());
+        let interrupted = |records: Vec<Entry>| History::new(records).interrupted().map(|(_, note)| note.to_string());
         let note = "shop-2.0.0@2";
         assert_eq!(interrupted(vec![entry(1, Status::Deployed, INTERRUPTED, note)]).as_deref(), Some(note));
         let unlocked = || entry(2, Status::Failed, INTERRUPTED, note);

@@ -64,7 +64,7 @@ impl Decision {
         let findings = outcome.judged.iter().map(|judged| DecisionFinding {
             rule: judged.violation.rule,
             mode: judged.mode,
-            undecided: judged.violation.kind == Kind::Undecided,
+            undecided: judged.violation.kind != Kind::Refused,
             message: judged.violation.message(),
         });
         Self {

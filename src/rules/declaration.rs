@@ -83,7 +83,8 @@ impl<'a> DeclarationCase<'a> {
             return Ok(&[]);
         }
         match known(self.evidence, Query::Bundles(named.to_vec()))? {
-            Some(Knowledge::Bundles(bundles)) => Ok(bundles),
+            Some(Knowledge::Bundles(Ok(bundles))) => Ok(bundles),
+            Some(Knowledge::Bundles(Err(why))) => Err(unread(why)),
             _ => Err(Need::Unavailable("the bundles of the group were not answered".to_owned())),
         }
     }

@@ -1,5 +1,6 @@
 //! What a rule still has to know.
 
+use super::Kind;
 use crate::olm;
 use crate::world::{Answer, Evidence, Knowledge, Query};
 
@@ -21,11 +22,11 @@ pub(super) enum Need {
 
 impl Need {
     /// Why nothing can be said, and what to do about it; what is to be asked where that is all that is missing.
-    pub(super) fn told(self) -> Result<(String, &'static str), Query> {
+    pub(super) fn told(self) -> Result<(Kind, String, &'static str), Query> {
         match self {
             Self::Ask(query) => Err(query),
-            Self::Unavailable(why) => Ok((why, "Try again once the API server answers.")),
-            Self::Unclear { why, way_out } => Ok((why, way_out)),
+            Self::Unavailable(why) => Ok((Kind::Unavailable, why, "Try again once the API server answers.")),
+            Self::Unclear { why, way_out } => Ok((Kind::Unclear, why, way_out)),
         }
     }
 }

@@ -5,13 +5,15 @@
 //! deployed version, over the head of the one that is half there. A note on the newest deployed record, or on the failed one
 //! that was unlocked, remembers; it goes with the next promotion.
 //!
-//! Allowed: the upgrade to the interrupted version again; a rollback; any upgrade after either succeeded.
+//! Allowed: the upgrade to the interrupted version again; a rollback; any upgrade after either succeeded, or after a person
+//! has taken the note off.
 //! Denied: CREATE of an upgrade to version 3 after the upgrade to version 2 was killed and its record deleted.
 
 use super::case::Case;
 use super::{Finding, Refusal};
 use crate::facts::RecordChange;
 use crate::release::Status;
+use crate::release::stamps::INTERRUPTED;
 
 pub(super) fn check(case: &Case<'_>) -> Finding {
     let RecordChange::Created(side) = case.change else {
@@ -20,7 +22,7 @@ pub(super) fn check(case: &Case<'_>) -> Finding {
     if side.status() != Some(Status::PendingUpgrade) || case.policy.tools.contains(case.facts.actor.name) {
         return Ok(None);
     }
-    let (Some(interrupted), Some(chart)) = (case.history()?.interrupted(), side.chart()) else {
+    let (Some((entry, interrupted)), Some(chart)) = (case.history()?.interrupted(), side.chart()) else {
         return Ok(None);
     };
     if interrupted.chart == chart {
@@ -33,6 +35,10 @@ pub(super) fn check(case: &Case<'_>) -> Finding {
         interrupted.revision
     );
     let rollback = if case.policy.recovery.roll_forward_only { "" } else { ", or roll back," };
-    let way_out = format!("Upgrade to {} again{rollback} and go on from there.", interrupted.chart);
+    let way_out = format!(
+        "Upgrade to {} again{rollback} and go on from there. If it is never to be finished, take the annotation {INTERRUPTED} \
+         off the record {}.",
+        interrupted.chart, entry.name
+    );
     Ok(Some(Refusal::new(sentence, way_out)))
 }

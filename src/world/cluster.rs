@@ -129,7 +129,7 @@ impl Cluster {
             Query::Bundles(named) => {
                 let reads: Vec<_> = named.iter().map(|reference| self.bundle(reference)).collect();
                 let found: Vec<_> = stream::iter(reads).buffered(BUNDLE_READS).try_collect().await?;
-                Ok(Some(Knowledge::Bundles(found)))
+                Ok(Some(Knowledge::Bundles(found.into_iter().map(Option::transpose).collect())))
             }
             Query::Namespace { name } => {
                 let api: Api<Namespace> = Api::all(self.client.clone());
@@ -152,13 +152,13 @@ impl Cluster {
         })
     }
 
-    async fn bundle(&self, reference: &BundleRef) -> Result<Option<Bundle>, Failed> {
+    async fn bundle(&self, reference: &BundleRef) -> Result<Option<Result<Bundle, String>>, Failed> {
         if checked(&reference.namespace).is_err() || checked(&reference.name).is_err() {
             // No object can have such a name.
             return Ok(None);
         }
         let text = self.object(&ObjectKey::of_bundle(reference)).await?;
-        text.map(|text| read::bundle(reference, &text)).transpose()
+        Ok(text.map(|text| read::bundle(reference, &text)))
     }
 
     /// One LIST by label, metadata only: no release data in our memory. Without a resourceVersion it is consistent.

@@ -114,8 +114,7 @@ impl Memory {
             }
             Query::Object(key) => known(self.get(key).map(Knowledge::Object)),
             Query::Bundles(named) => {
-                let found: Result<_, _> = named.iter().map(|reference| self.bundle(reference)).collect();
-                found.map_or_else(Answer::Unavailable, |found| Answer::Known(Knowledge::Bundles(found)))
+                Answer::Known(Knowledge::Bundles(named.iter().map(|reference| self.bundle(reference)).collect()))
             }
             Query::Namespace { name } => {
                 let namespace: Option<Namespace> = self.read(&ObjectKey::new("", "Namespace", "", name));

@@ -213,8 +213,8 @@ pub enum Knowledge {
     Exists(bool),
     /// Of an object: its JSON text.
     Object(String),
-    /// Of bundles, in the order of the query; `None` where there is no such one.
-    Bundles(Vec<Option<Bundle>>),
+    /// Of bundles, in the order of the query; `None` where there is no such one, and what is wrong where one does not read.
+    Bundles(Result<Vec<Option<Bundle>>, String>),
     /// Of a namespace: whether it is terminating.
     Terminating(bool),
 }

@@ -46,8 +46,9 @@ fn another_version_is_refused_until_the_interrupted_one_is_deployed() {
             "[resume-interrupted]",
             "to demo-3.0.0: its upgrade to demo-2.0.0 (revision 2) was interrupted and never finished",
         ]);
-        // The note is nobody else's.
-        kubectl.ok(&["annotate", driver.resource(), V1, "interlock.dev/interrupted-"]);
+        // What it says is nobody else's to say.
+        let other = "interlock.dev/interrupted=demo-3.0.0@2";
+        kubectl.ok(&["annotate", "--overwrite", driver.resource(), V1, other]);
         await_note(&namespace, driver);
         upgrade(&namespace, version, driver, "2.0.0").expect_success();
         upgrade(&namespace, version, driver, "3.0.0").expect_success();
@@ -62,6 +63,17 @@ fn an_unlocked_operation_is_interrupted_too_and_a_rollback_makes_it_good() {
     once_stale("bob unlocks", || unlock(&namespace, driver, "bob"));
     upgrade(&namespace, version, driver, "3.0.0").expect_failure(&["[resume-interrupted]", "demo-2.0.0 (revision 2)"]);
     namespace.helm(version, driver, "bob").ok(&["rollback", "demo", "1", "--wait", "--timeout=60s"]);
+    upgrade(&namespace, version, driver, "3.0.0").expect_success();
+}
+
+#[test]
+fn what_is_never_to_be_finished_is_forgotten_by_taking_its_note_off() {
+    let (version, driver) = (HelmVersion::V3, Driver::Secret);
+    let namespace = killed_on_the_way_to("2.0.0", impatient(), "forgotten", version, driver, true);
+    once_stale("bob unlocks", || unlock(&namespace, driver, "bob"));
+    let note = format!("take the annotation interlock.dev/interrupted off the record {V2}");
+    upgrade(&namespace, version, driver, "3.0.0").expect_failure(&["[resume-interrupted]", &note]);
+    namespace.kubectl("bob").ok(&["annotate", "secret", V2, "interlock.dev/interrupted-"]);
     upgrade(&namespace, version, driver, "3.0.0").expect_success();
 }
 

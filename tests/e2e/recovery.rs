@@ -20,12 +20,12 @@ pub(crate) fn impatient() -> &'static Plane {
     PLANE.get_or_init(|| Plane::start(&policy("staleAfter: 3s")))
 }
 
-/// The shipped policy with other settings of `pending-recovery`.
+/// The shipped policy with other settings of `pending-recovery`, and every rule over records enforced.
 pub(crate) fn policy(recovery: &str) -> String {
     let shipped = include_str!("../../policies/cluster.yaml");
     let (_, lists) = shipped.split_once("\nmanagers:").unwrap();
     format!(
-        "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nrules:\n  pending-recovery: {{{recovery}}}\nmanagers:{lists}"
+        "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nrules:\n  resume-interrupted: {{mode: enforce}}\n  pending-recovery: {{{recovery}}}\nmanagers:{lists}"
     )
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::deletion::deployment;
 use super::scenario::{Cluster, Rec, rec};
-use crate::release::stamps::INTERRUPTED;
+use crate::release::stamps::{HOLDER, INTERRUPTED};
 use crate::rules::RuleId::ResumeInterrupted;
 
 const ENFORCED: &str = "rules:\n  resume-interrupted: {mode: enforce}\n";
@@ -42,7 +42,12 @@ fn another_version_waits_until_the_interrupted_one_is_finished() {
     assert_eq!(cluster.create("alice", &third()), Err(vec![ResumeInterrupted]));
     let told = cluster.refusal("CREATE", "alice", &third());
     assert!(told.contains("its upgrade to shop-2.0.0 (revision 2) was interrupted and never finished"), "{told}");
-    assert!(told.contains("Upgrade to shop-2.0.0 again, or roll back, and go on from there."), "{told}");
+    assert!(
+        told.contains(
+            "Upgrade to shop-2.0.0 again, or roll back, and go on from there. If it is never to be finished, take"
+        ),
+        "{told}"
+    );
     let again = chart(rec(2, "pending-upgrade"), "2.0.0");
     assert_eq!(cluster.create("alice", &again), Ok(()));
     // It fails by itself: still not finished.
@@ -131,7 +136,7 @@ fn the_shipped_policy_warns_helm_and_refuses_olm() {
 }
 
 #[test]
-fn nobody_else_writes_the_note_and_nobody_takes_it_off() {
+fn nobody_else_writes_the_note() {
     let mut cluster = interrupted();
     let noted = |note: &str| rec(1, "deployed").annotated(INTERRUPTED, note).object();
     // The stamping half puts it back, whatever is sent.
@@ -139,4 +144,23 @@ fn nobody_else_writes_the_note_and_nobody_takes_it_off() {
     assert_eq!(cluster.create("alice", &third()), Err(vec![ResumeInterrupted]));
     assert_eq!(cluster.update_objects("alice", noted("shop-2.0.0@2"), noted("shop-3.0.0@2")), Ok(()));
     assert_eq!(cluster.create("alice", &third()), Err(vec![ResumeInterrupted]));
+}
+
+#[test]
+fn a_person_takes_the_note_off_and_helm_does_not() {
+    let noted = || rec(1, "deployed").annotated(INTERRUPTED, "shop-2.0.0@2").annotated(HOLDER, "alice");
+    let without = || rec(1, "deployed").annotated(HOLDER, "alice");
+    let after = |user: &str, write: Rec| {
+        let mut cluster = Cluster::with_policy(ENFORCED);
+        cluster.given_record(&noted());
+        assert_eq!(cluster.update_objects(user, noted().object(), write.object()), Ok(()));
+        cluster.create("alice", &third())
+    };
+    assert_eq!(after("alice", without()), Ok(()));
+    assert_eq!(
+        after("alice", rec(1, "deployed")),
+        Err(vec![ResumeInterrupted]),
+        "a PUT of helm drops every annotation"
+    );
+    assert_eq!(after(FLUX, without()), Err(vec![ResumeInterrupted]));
 }

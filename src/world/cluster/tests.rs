@@ -448,20 +448,18 @@ async fn bundles_are_read_in_their_order_and_without_what_they_hold() {
     }
     let cluster = fake.cluster();
     let asked: Vec<_> = names.iter().map(String::as_str).collect();
-    let Answer::Known(Knowledge::Bundles(found)) = cluster.answer(&named(&asked)).await else {
+    let Answer::Known(Knowledge::Bundles(Ok(found))) = cluster.answer(&named(&asked)).await else {
         panic!("expected bundles")
     };
     let releases = found.iter().map(|bundle| bundle.as_ref()?.release.as_ref().map(|release| release.name.as_str()));
     assert_eq!(releases.collect::<Option<Vec<_>>>(), Some(asked));
     // Neither what is not there nor what cannot be is an error.
     let absent = cluster.answer(&named(&["../secrets/a"])).await;
-    assert_eq!(absent, Answer::Known(Knowledge::Bundles(vec![None])));
+    assert_eq!(absent, Answer::Known(Knowledge::Bundles(Ok(vec![None]))));
     fake.put(&path("odd"), json!({"spec": {"helmReleaseName": 7}}));
     let odd = cluster.answer(&named(&["odd"])).await;
-    assert!(
-        matches!(&odd, Answer::Unavailable(why) if why.contains("ConfigurationBundle civ/odd does not read")),
-        "{odd:?}"
-    );
+    let Answer::Known(Knowledge::Bundles(Err(why))) = odd else { panic!("expected what is wrong: {odd:?}") };
+    assert!(why.contains("ConfigurationBundle civ/odd does not read"), "{why}");
 }
 
 #[tokio::test]
