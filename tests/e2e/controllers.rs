@@ -3,6 +3,7 @@
 //! What they are told is a chart's directory and values; which version that is stands in its `Chart.yaml`.
 
 use std::collections::HashSet;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
@@ -130,15 +131,12 @@ pub(crate) fn establish_kinds(plane: &Plane) {
 
 /// helm-controller and one HelmRelease, by default with `RetryOnFailure` and without waiting for objects.
 #[derive(Debug, Clone)]
-pub(crate) struct Flux {
-    controller: Controller,
-    flags: Vec<String>,
-}
+pub(crate) struct Flux(Controller);
 
 impl Flux {
     /// Drives a release as this account, records and objects in one namespace.
     pub(crate) fn new(who: &Identity, namespace: &Namespace<'_>, release: &str) -> Self {
-        let flux = Self { controller: Controller::new("flux", who, namespace.plane()), flags: Vec::new() };
+        let flux = Self(Controller::new("flux", who, namespace.plane()));
         flux.flag("release", release).flag("storage-namespace", namespace.name()).flag("strategy", "RetryOnFailure")
     }
 
@@ -178,42 +176,19 @@ impl Flux {
         self.flag("correct-drift", "true")
     }
 
-    /// One reconcile to its end.
-    #[track_caller]
-    pub(crate) fn reconcile(&self, chart: &Chart, values: &Value) -> Output {
-        run(self.controller.reconcile(&self.flags, chart, values), DEADLINE)
-    }
-
-    /// Starts one and returns at once.
-    #[track_caller]
-    pub(crate) fn spawn(&self, chart: &Chart, values: &Value) -> Running {
-        Running::spawn(self.controller.reconcile(&self.flags, chart, values))
-    }
-
-    /// The reconcile of a HelmRelease that is being deleted.
-    #[track_caller]
-    pub(crate) fn uninstall(&self) -> Output {
-        run(self.controller.uninstall(&self.flags), DEADLINE)
-    }
-
-    fn flag(mut self, name: &str, value: &str) -> Self {
-        // A later one of the same name wins.
-        self.flags.push(format!("--{name}={value}"));
-        self
+    fn flag(self, name: &str, value: &str) -> Self {
+        Self(self.0.flag(name, value))
     }
 }
 
 /// operator-controller and one ClusterExtension.
 #[derive(Debug, Clone)]
-pub(crate) struct Olm {
-    controller: Controller,
-    flags: Vec<String>,
-}
+pub(crate) struct Olm(Controller);
 
 impl Olm {
     /// Drives an extension as this account: records in the system's namespace, objects in the other.
     pub(crate) fn new(who: &Identity, system: &Namespace<'_>, namespace: &Namespace<'_>, extension: &str) -> Self {
-        let olm = Self { controller: Controller::new("olm", who, system.plane()), flags: Vec::new() };
+        let olm = Self(Controller::new("olm", who, system.plane()));
         olm.flag("extension", extension).flag("system-namespace", system.name()).flag("namespace", namespace.name())
     }
 
@@ -229,58 +204,77 @@ impl Olm {
         self.flag("uid", uid)
     }
 
-    /// One reconcile to its end. It upgrades only if the rendered objects differ, whatever the chart's version.
+    fn flag(self, name: &str, value: &str) -> Self {
+        Self(self.0.flag(name, value))
+    }
+}
+
+impl Deref for Flux {
+    type Target = Controller;
+
+    fn deref(&self) -> &Controller {
+        &self.0
+    }
+}
+
+impl Deref for Olm {
+    type Target = Controller;
+
+    fn deref(&self) -> &Controller {
+        &self.0
+    }
+}
+
+/// The program in one of its roles, as somebody, and what it drives.
+#[derive(Debug, Clone)]
+pub(crate) struct Controller {
+    role: &'static str,
+    who: Identity,
+    home: PathBuf,
+    flags: Vec<String>,
+}
+
+impl Controller {
+    fn new(role: &'static str, who: &Identity, plane: &Plane) -> Self {
+        Self { role, who: who.clone(), home: plane.dir().join(role), flags: Vec::new() }
+    }
+
+    fn flag(mut self, name: &str, value: &str) -> Self {
+        // A later one of the same name wins.
+        self.flags.push(format!("--{name}={value}"));
+        self
+    }
+
+    /// One reconcile to its end. OLM's upgrades only if the rendered objects differ, whatever the chart's version.
     #[track_caller]
     pub(crate) fn reconcile(&self, chart: &Chart, values: &Value) -> Output {
-        run(self.controller.reconcile(&self.flags, chart, values), DEADLINE)
+        run(self.toward(chart, values), DEADLINE)
     }
 
     /// Starts one and returns at once.
     #[track_caller]
     pub(crate) fn spawn(&self, chart: &Chart, values: &Value) -> Running {
-        Running::spawn(self.controller.reconcile(&self.flags, chart, values))
+        Running::spawn(self.toward(chart, values))
     }
 
-    /// Helm's uninstall on OLM's records, which OLM itself leaves to the garbage collector.
+    /// The reconcile of a HelmRelease that is being deleted; for OLM, Helm's uninstall on its records, which OLM itself leaves
+    /// to the garbage collector.
     #[track_caller]
     pub(crate) fn uninstall(&self) -> Output {
-        run(self.controller.uninstall(&self.flags), DEADLINE)
+        let mut command = self.command();
+        command.arg("--uninstall");
+        run(command, DEADLINE)
     }
 
-    fn flag(mut self, name: &str, value: &str) -> Self {
-        self.flags.push(format!("--{name}={value}"));
-        self
-    }
-}
-
-/// The program in one of its roles, as somebody.
-#[derive(Debug, Clone)]
-struct Controller {
-    role: &'static str,
-    who: Identity,
-    home: PathBuf,
-}
-
-impl Controller {
-    fn new(role: &'static str, who: &Identity, plane: &Plane) -> Self {
-        Self { role, who: who.clone(), home: plane.dir().join(role) }
-    }
-
-    fn reconcile(&self, flags: &[String], chart: &Chart, values: &Value) -> Command {
-        let mut command = self.command(flags);
+    fn toward(&self, chart: &Chart, values: &Value) -> Command {
+        let mut command = self.command();
         command.args(["--chart", chart.path()]).arg(format!("--values={values}"));
         command
     }
 
-    fn uninstall(&self, flags: &[String]) -> Command {
-        let mut command = self.command(flags);
-        command.arg("--uninstall");
-        command
-    }
-
-    fn command(&self, flags: &[String]) -> Command {
+    fn command(&self) -> Command {
         let mut command = Command::new(&assets().controllers);
-        command.arg(self.role).args(flags);
+        command.arg(self.role).args(&self.flags);
         client_environment(&mut command, &self.who, &self.home);
         command
     }
