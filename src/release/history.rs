@@ -78,3 +78,20 @@ impl History {
         self.0.iter().filter(move |entry| entry.revision < revision)
     }
 }
+
+#[cfg(test)]
+impl Entry {
+    /// A record of release web, for tests.
+    pub(crate) fn of_web(revision: u64, status: Status) -> Self {
+        Self {
+            name: format!("sh.helm.release.v1.web.v{revision}"),
+            uid: String::new(),
+            resource_version: String::new(),
+            revision: Revision(revision),
+            status,
+            created: None,
+            written: None,
+            stamps: Stamps::default(),
+        }
+    }
+}

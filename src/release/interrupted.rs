@@ -85,16 +85,8 @@ mod tests {
         if !stamp.is_empty() {
             stamps.set(key, stamp.to_owned());
         }
-        Entry {
-            name: format!("sh.helm.release.v1.web.v{revision}"),
-            uid: String::new(),
-            resource_version: String::new(),
-            revision: Revision(revision),
-            status,
-            created: Timestamp::from_second(1_000 + i64::try_from(revision).unwrap()).ok(),
-            written: None,
-            stamps,
-        }
+        let created = Timestamp::from_second(1_000 + i64::try_from(revision).unwrap()).ok();
+        Entry { created, stamps, ..Entry::of_web(revision, status) }
     }
 
     #[test]

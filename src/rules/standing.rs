@@ -58,8 +58,8 @@ pub(super) fn declaring(history: &History) -> Option<&Entry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::release::Stamps;
     use crate::release::stamps::HOLDER;
-    use crate::release::{Revision, Stamps};
 
     const NOW: &str = "2026-11-21T10:00:00Z";
 
@@ -70,16 +70,7 @@ mod tests {
             stamps.set(HOLDER, holder.to_owned());
         }
         let at = now.checked_sub(jiff::SignedDuration::from_secs(seconds_ago)).unwrap();
-        Entry {
-            name: format!("sh.helm.release.v1.web.v{revision}"),
-            uid: String::new(),
-            resource_version: String::new(),
-            revision: Revision(revision),
-            status,
-            created: Some(at),
-            written: Some(at),
-            stamps,
-        }
+        Entry { created: Some(at), written: Some(at), stamps, ..Entry::of_web(revision, status) }
     }
 
     fn told(entries: &[Entry]) -> (&'static str, Option<u64>) {

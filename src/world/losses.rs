@@ -73,19 +73,10 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
-    use crate::release::{Revision, Stamps, Status};
+    use crate::release::Status;
 
     fn loss(revision: u64) -> Loss {
-        let record = Entry {
-            name: String::new(),
-            uid: String::new(),
-            resource_version: String::new(),
-            revision: Revision(revision),
-            status: Status::PendingUpgrade,
-            created: None,
-            written: None,
-            stamps: Stamps::default(),
-        };
+        let record = Entry::of_web(revision, Status::PendingUpgrade);
         Loss { storage: Storage::Secret, namespace: "shop".to_owned(), release: "web".to_owned(), record }
     }
 

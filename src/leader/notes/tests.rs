@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::release::stamps::CHART;
-use crate::release::{History, Revision, Stamps, Status, Storage};
+use crate::release::{History, Stamps, Status, Storage};
 use crate::world::Answering;
 
 /// Answers patches with these codes, one after the other, and then with success; keeps what it received.
@@ -70,14 +70,10 @@ fn entry(revision: u64, status: Status, key: &'static str, stamp: Option<&str>, 
     let mut stamps = Stamps::default();
     stamps.put(key, stamp.map(str::to_owned));
     Entry {
-        name: format!("sh.helm.release.v1.web.v{revision}"),
         uid: "u".to_owned(),
         resource_version: resource_version.to_owned(),
-        revision: Revision(revision),
-        status,
-        created: None,
-        written: None,
         stamps,
+        ..Entry::of_web(revision, status)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::facts::{Bodies, Facts, Objects};
 use crate::policy::Policy;
 use crate::release::manifest::{ObjectRef, document};
 use crate::release::stamps::HOLDER;
-use crate::release::{Entry, History, Revision, Stamps, Status, Storage};
+use crate::release::{Entry, History, Stamps, Status, Storage};
 use crate::review::Review;
 use crate::rules::RuleId::{self, ForeignEditInTransition, ManualDelete, ManualEdit, ManualScale};
 use crate::rules::{Step, decide};
@@ -328,14 +328,12 @@ fn asked(status: Status, holder: &str, user: &str, new: &Value) -> Vec<&'static 
     let mut stamps = Stamps::default();
     stamps.set(HOLDER, holder.to_owned());
     let entry = Entry {
-        name: "sh.helm.release.v1.web.v5".into(),
         uid: "u".into(),
         resource_version: "1".into(),
-        revision: Revision(5),
-        status,
         created: Some(start()),
         written: Some(start()),
         stamps,
+        ..Entry::of_web(5, status)
     };
     let located = Located { storage: Storage::Secret, namespace: "shop".into(), history: History::new(vec![entry]) };
     let document = document(
