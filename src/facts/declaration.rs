@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::flux::{self, HelmRelease};
 use crate::olm::{self, Extension, ObjectSet};
-use crate::review::{Operation, Request};
+use crate::review::{Operation, Request, first_at};
 use crate::sveltos::{self, Group};
 
 /// A write of an object that declares releases.
@@ -129,35 +129,19 @@ impl Declaration<'_> {
     }
 }
 
-/// `spec` as it stands in the text.
-#[derive(Deserialize)]
-struct Spec<'a> {
-    #[serde(borrow)]
-    spec: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Named {
-    #[serde(default)]
-    metadata: Name,
-}
-
-#[derive(Default, Deserialize)]
-struct Name {
-    #[serde(default)]
-    name: String,
-}
-
 fn written<'r, T: Deserialize<'r>>(request: &'r Request<'r>) -> Result<Written<'r, T>, serde_json::Error> {
-    let spec = |object: &'r RawValue| serde_json::from_str::<Spec<'r>>(object.get()).map(|object| object.spec);
+    let spec = |object: &'r RawValue| -> Result<_, serde_json::Error> {
+        let spec: Option<Option<&RawValue>> = first_at(object.get().as_bytes(), &["spec"])?;
+        Ok(spec.flatten().map(RawValue::get))
+    };
     let (old, new) = (request.old_object, request.object);
     let same_spec = match (old, new) {
-        (Some(old), Some(new)) => spec(old)?.map(RawValue::get) == spec(new)?.map(RawValue::get),
+        (Some(old), Some(new)) => spec(old)? == spec(new)?,
         _ => false,
     };
     let read = |object: &'r RawValue| serde_json::from_str::<T>(object.get());
     let name = match (request.name(), new.or(old)) {
-        (None, Some(object)) => serde_json::from_str::<Named>(object.get())?.metadata.name,
+        (None, Some(object)) => first_at(object.get().as_bytes(), &["metadata", "name"])?.unwrap_or_default(),
         (name, _) => name.unwrap_or_default().to_owned(),
     };
     Ok(Written {

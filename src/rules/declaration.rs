@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::need::{Need, known};
+use super::need::{Need, known, object};
 use crate::facts::{Declaration, Facts, Written};
 use crate::flux::{self, HelmRelease};
 use crate::olm::{self, Extension, ObjectSet};
@@ -60,18 +60,10 @@ impl<'a> DeclarationCase<'a> {
         format!("{} {}{scope}{}", declaration.kind(), declaration.namespace(), declaration.name())
     }
 
-    /// The JSON text of an object; `None` where there is none.
-    pub(super) fn object(&self, key: ObjectKey) -> Result<Option<&'a str>, Need> {
-        match known(self.evidence, Query::Object(key))? {
-            Some(Knowledge::Object(text)) => Ok(Some(text)),
-            _ => Ok(None),
-        }
-    }
-
     /// What an object says; `None` where there is none.
     pub(super) fn read<T: Deserialize<'a>>(&self, key: ObjectKey) -> Result<Option<T>, Need> {
         let subject = format!("{} {}", key.kind, key.name);
-        let Some(text) = self.object(key)? else {
+        let Some(text) = object(self.evidence, key)? else {
             return Ok(None);
         };
         serde_json::from_str(text).map(Some).map_err(|error| unread(&format!("{subject} does not read ({error})")))

@@ -2,7 +2,7 @@
 
 use super::Kind;
 use crate::olm;
-use crate::world::{Answer, Evidence, Knowledge, Query};
+use crate::world::{Answer, Evidence, Knowledge, ObjectKey, Query};
 
 /// Why a rule cannot speak yet, or at all.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,6 +38,14 @@ pub(super) fn known(evidence: &Evidence, query: Query) -> Result<Option<&Knowled
         Some(Answer::Known(knowledge)) => Ok(Some(knowledge)),
         Some(Answer::Absent) => Ok(None),
         Some(Answer::Unavailable(why)) => Err(Need::Unavailable(why.clone())),
+    }
+}
+
+/// The JSON text of an object; `None` where there is none.
+pub(super) fn object(evidence: &Evidence, key: ObjectKey) -> Result<Option<&str>, Need> {
+    match known(evidence, Query::Object(key))? {
+        Some(Knowledge::Object(text)) => Ok(Some(text)),
+        _ => Ok(None),
     }
 }
 

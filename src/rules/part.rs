@@ -1,12 +1,12 @@
 //! A part of a record that somebody deletes, which is a deletion of the record in effect.
 
-use super::need::{Need, known};
+use super::need::{Need, object};
 use super::{Finding, Refusal};
 use crate::facts::{ActorKind, Facts, Part};
 use crate::policy::Policy;
 use crate::release::record::extra_chunks;
 use crate::release::{Stamps, Stored};
-use crate::world::{Evidence, Knowledge, ObjectKey, Query};
+use crate::world::{Evidence, ObjectKey};
 
 /// Refuses to take a part away that a living record lists, unless it is the record's own holder, or a manager, who does:
 /// an update of such a record starts with the deletion of its parts.
@@ -16,7 +16,7 @@ pub(super) fn check(facts: &Facts<'_>, part: &Part<'_>, policy: &Policy, evidenc
         return Ok(None);
     }
     let key = ObjectKey::new("", "Secret", part.namespace, &part.index);
-    let Some(Knowledge::Object(text)) = known(evidence, Query::Object(key))? else {
+    let Some(text) = object(evidence, key)? else {
         return Ok(None);
     };
     let unreadable = |error: String| Need::Unavailable(format!("the record {} does not read: {error}", part.index));

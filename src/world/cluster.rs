@@ -117,8 +117,7 @@ impl Cluster {
                 self.helm_releases(namespace, release).await.map(Knowledge::HelmReleases).map(Some)
             }
             Query::Workloads(named) => {
-                let reads: Vec<_> = named.iter().map(|reference| self.workload(reference)).collect();
-                let found: Vec<_> = stream::iter(reads).buffered(READS).try_collect().await?;
+                let found = side_by_side(READS, named.iter().map(|reference| self.workload(reference))).await?;
                 Ok(Some(Knowledge::Workloads(found)))
             }
             Query::Leases { namespace } => {
@@ -127,8 +126,7 @@ impl Cluster {
             }
             Query::Object(key) => Ok(self.object(key).await?.map(Knowledge::Object)),
             Query::Bundles(named) => {
-                let reads: Vec<_> = named.iter().map(|reference| self.bundle(reference)).collect();
-                let found: Vec<_> = stream::iter(reads).buffered(BUNDLE_READS).try_collect().await?;
+                let found = side_by_side(BUNDLE_READS, named.iter().map(|reference| self.bundle(reference))).await?;
                 Ok(Some(Knowledge::Bundles(found.into_iter().map(Option::transpose).collect())))
             }
             Query::Namespace { name } => {
@@ -221,16 +219,11 @@ impl Cluster {
         let selector = ListParams::default().labels(&Storage::OlmIndex.selector(checked(name)?));
         let api: Api<Secret> = Api::all(self.client.clone());
         let found = api.list_metadata(&selector).await.map_err(failed)?;
-        let mut places: Vec<Place> = Vec::new();
-        for metadata in found.items.into_iter().map(|item| item.metadata) {
-            let Some((storage, _, entry)) = read::record("Secret", &metadata) else { continue };
-            let namespace = metadata.namespace.clone().unwrap_or_default();
-            match places.iter_mut().find(|place| place.namespace == namespace) {
-                Some(place) => place.entries.push(entry),
-                None => places.push(Place { storage, namespace, entries: vec![entry] }),
-            }
-        }
-        Ok(locate::of_extension(places))
+        let records = found.items.iter().filter_map(|item| {
+            let (storage, _, entry) = read::record(Storage::OlmIndex.kind(), &item.metadata)?;
+            Some((storage, item.metadata.namespace.clone().unwrap_or_default(), entry))
+        });
+        Ok(locate::of_extension(Place::gather(records)))
     }
 
     /// Whether there is an object with a label: a LIST of one, metadata only.
@@ -265,8 +258,8 @@ impl Cluster {
     async fn helm_releases(&self, namespace: &str, release: &str) -> Result<Vec<Driver>, Failed> {
         let named = self.caches.helm_releases().driving(namespace, release);
         let named = named.ok_or("which HelmReleases there are is not known at the moment")?;
-        let reads: Vec<_> = named.into_iter().map(|(namespace, name)| self.helm_release(namespace, name)).collect();
-        let found: Vec<_> = stream::iter(reads).buffered(READS).try_collect().await?;
+        let reads = named.into_iter().map(|(namespace, name)| self.helm_release(namespace, name));
+        let found = side_by_side(READS, reads).await?;
         let mut confirmed: Vec<_> = found.into_iter().flatten().collect();
         confirmed.retain(|driver| driver.drives(namespace, release));
         Ok(helm_releases::oldest_first(confirmed))
@@ -280,14 +273,8 @@ impl Cluster {
             "ConfigMap" => self.list::<ConfigMap>(namespace, &selector).await?,
             _ => self.list::<Secret>(namespace, &selector).await?,
         };
-        let mut places: Vec<Place> = Vec::new();
-        for (storage, _, entry) in metadata.iter().filter_map(|metadata| read::record(kind, metadata)) {
-            match places.iter_mut().find(|place| place.storage == storage) {
-                Some(place) => place.entries.push(entry),
-                None => places.push(Place { storage, namespace: namespace.to_owned(), entries: vec![entry] }),
-            }
-        }
-        Ok(places)
+        let records = metadata.iter().filter_map(|metadata| read::record(kind, metadata));
+        Ok(Place::gather(records.map(|(storage, _, entry)| (storage, namespace.to_owned(), entry))))
     }
 
     /// The marks of a scaled object.
@@ -461,6 +448,14 @@ fn checked(name: &str) -> Result<&str, Failed> {
         return Ok(name);
     }
     Err(format!("{:?} is not the name of an object", name.chars().take(80).collect::<String>()))
+}
+
+/// Makes reads, so many at a time, up to the first that fails; what they found is in their order.
+async fn side_by_side<T, F>(most: usize, reads: impl Iterator<Item = F>) -> Result<Vec<T>, Failed>
+where
+    F: Future<Output = Result<T, Failed>>,
+{
+    stream::iter(reads.collect::<Vec<_>>()).buffered(most).try_collect().await
 }
 
 /// Reads what a definition serves. The API server answers 429 for the second or two that it takes to begin with a new one; the

@@ -28,6 +28,20 @@ pub(super) struct Place {
     pub(super) entries: Vec<Entry>,
 }
 
+impl Place {
+    /// Puts records of one name together by storage and namespace.
+    pub(super) fn gather(records: impl IntoIterator<Item = (Storage, String, Entry)>) -> Vec<Self> {
+        let mut places: Vec<Self> = Vec::new();
+        for (storage, namespace, entry) in records {
+            match places.iter_mut().find(|place| place.storage == storage && place.namespace == namespace) {
+                Some(place) => place.entries.push(entry),
+                None => places.push(Self { storage, namespace, entries: vec![entry] }),
+            }
+        }
+        places
+    }
+}
+
 /// Why records are taken for those of a release, the best reason last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Trust {
@@ -104,14 +118,9 @@ mod tests {
 
     fn record(revision: u64, stamp: Option<&str>, created: i64) -> Entry {
         Entry {
-            name: format!("sh.helm.release.v1.web.v{revision}"),
-            uid: String::new(),
-            resource_version: String::new(),
-            revision: Revision(revision),
-            status: Status::Deployed,
             created: jiff::Timestamp::from_second(created).ok(),
-            written: None,
             stamps: Stamps::of(|key| (key == TARGET_NAMESPACE).then(|| stamp.map(str::to_owned)).flatten()),
+            ..Entry::of_web(revision, Status::Deployed)
         }
     }
 

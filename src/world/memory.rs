@@ -15,7 +15,7 @@ use super::documents;
 use super::helm_releases;
 use super::locate::{self, Place, Sought};
 use super::manifests::{self, State};
-use super::read::{self, Rollout, entry};
+use super::read::{self, Rollout};
 use super::{Answer, Answering, Knowledge, Located, ObjectKey, Query, RecordRef, ScaledRef, Workload, World};
 use crate::flux::{self, Driver, HelmRelease};
 use crate::managed::{Marks, Origin};
@@ -139,18 +139,9 @@ impl Memory {
     }
 
     pub(super) fn history(&self, storage: Storage, namespace: &str, release: &str) -> History {
-        let objects = self.lock();
-        let in_namespace = objects
-            .by_key
-            .iter()
-            .filter(|(key, _)| key.group.is_empty() && key.kind == storage.kind() && key.namespace == namespace);
-        let entries = in_namespace.filter_map(|(_, text)| {
-            let metadata = serde_json::from_str::<MetadataOnly>(text).ok()?.metadata;
-            let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
-            let listed = label("owner") == Some(storage.owner()) && label("name") == Some(release);
-            entry(&metadata).filter(|_| listed)
-        });
-        History::new(entries.collect())
+        let mut places = self.places(release).into_iter();
+        let place = places.find(|place| place.storage == storage && place.namespace == namespace);
+        History::new(place.map(|place| place.entries).unwrap_or_default())
     }
 
     fn release(&self, sought: Sought<'_>) -> Option<Located> {
@@ -170,19 +161,12 @@ impl Memory {
         let may_be_records = objects.by_key.iter().filter(|(key, text)| {
             key.group.is_empty() && kinds.contains(&key.kind.as_str()) && name.find(text.as_bytes()).is_some()
         });
-        let mut places: HashMap<(Storage, &str), Place> = HashMap::new();
-        for (key, text) in may_be_records {
-            let Ok(MetadataOnly { metadata }) = serde_json::from_str(text) else { continue };
-            let Some((storage, named, entry)) = read::record(&key.kind, &metadata) else { continue };
-            if named == release {
-                let namespace = key.namespace.as_str();
-                let place = places.entry((storage, namespace));
-                let place =
-                    place.or_insert_with(|| Place { storage, namespace: namespace.to_owned(), entries: Vec::new() });
-                place.entries.push(entry);
-            }
-        }
-        places.into_values().collect()
+        let records = may_be_records.filter_map(|(key, text)| {
+            let MetadataOnly { metadata } = serde_json::from_str(text).ok()?;
+            let (storage, named, entry) = read::record(&key.kind, &metadata)?;
+            (named == release).then(|| (storage, key.namespace.clone(), entry))
+        });
+        Place::gather(records)
     }
 
     fn exists(&self, group: &str, kind: &str, label: &str, value: &str) -> bool {
