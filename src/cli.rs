@@ -32,10 +32,16 @@ enum Command {
 
 /// Which policy to judge by.
 #[derive(Debug, Args)]
-struct Policies {
+struct PolicyDir {
     /// Directory with cluster.yaml; without it the policy that is shipped with this binary
     #[arg(long, value_name = "DIR", env = "INTERLOCK_POLICIES")]
     policies: Option<PathBuf>,
+}
+
+impl PolicyDir {
+    fn load(&self) -> anyhow::Result<crate::policy::Policies> {
+        Ok(crate::policy::Policies::load_or_shipped(self.policies.as_deref())?)
+    }
 }
 
 /// How to print.

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::budget::Budget;
 use crate::facts::{Bodies, Facts, Objects};
 use crate::mode::{self, Outcome};
-use crate::policy::{Policy, Scope};
+use crate::policy::{Policies, Policy, Scope};
 use crate::report::Decision;
 use crate::review::{BadReview, Patch, Request};
 use crate::rules::{Kind, RuleId, Step, Violation, decide};
@@ -18,7 +18,7 @@ use crate::world::{Answer, Evidence, World};
 
 /// Judges reviews by a policy, asking a world what it needs to know.
 pub struct Judge {
-    policy: ArcSwap<Policy>,
+    policies: Arc<ArcSwap<Policies>>,
     world: Arc<dyn World>,
     decodes: Arc<Budget>,
     ourselves: Arc<OnceLock<String>>,
@@ -35,8 +35,14 @@ pub struct Verdict {
 impl Judge {
     /// A judge; `decodes` bounds the memory of record bodies that are inflated at once.
     #[must_use]
-    pub fn new(policy: Policy, world: Arc<dyn World>, decodes: Arc<Budget>) -> Self {
-        Self { policy: ArcSwap::from_pointee(policy), world, decodes, ourselves: Arc::default() }
+    pub fn new(policies: impl Into<Policies>, world: Arc<dyn World>, decodes: Arc<Budget>) -> Self {
+        Self { policies: Arc::new(ArcSwap::from_pointee(policies.into())), world, decodes, ourselves: Arc::default() }
+    }
+
+    /// The policies in force; what is stored there judges from the next review on.
+    #[must_use]
+    pub fn policies(&self) -> Arc<ArcSwap<Policies>> {
+        Arc::clone(&self.policies)
     }
 
     /// The same judge, which knows its own writes: by the name of the user that Interlock is to the API server, once that is
@@ -62,13 +68,14 @@ impl Judge {
         let granted = timeout_at(deadline, self.decodes.grant(sealed.inflated_size())).await;
         let bodies = if granted.is_ok() { sealed.open() } else { sealed.unread() };
         let facts = self.facts(request, &objects, &bodies);
-        let policy = self.policy.load();
+        let policies = self.policies.load();
+        let policy = policies.of(request.namespace()).as_ref();
         let violations = match granted {
-            Ok(_) => self.settle(&facts, &policy, now, deadline).await,
+            Ok(_) => self.settle(&facts, policy, now, deadline).await,
             // Only the bodies of records are waited for.
             Err(_) => RuleId::over_records().map(overloaded).collect(),
         };
-        let outcome = mode::apply(&policy, &Scope::of(&facts, &policy), violations);
+        let outcome = mode::apply(policy, &Scope::of(&facts, policy), violations);
         let decision = Decision::of(request, &facts, &outcome, started.elapsed());
         Ok(Verdict { outcome, decision })
     }

@@ -58,7 +58,10 @@ pub fn apply(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> 
         .into_iter()
         .map(|violation| {
             // Of a scaled object only the rule has learnt which release it belongs to.
-            let scope = Scope { release: violation.release.as_deref().or(scope.release), ..*scope };
+            let scope = Scope {
+                release: violation.release.as_ref().map(|release| release.name.as_str()).or(scope.release),
+                ..*scope
+            };
             let mode = policy.mode(violation.rule, &scope);
             let denies = match violation.kind {
                 Kind::Refused => true,

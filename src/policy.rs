@@ -3,6 +3,7 @@
 mod file;
 mod globs;
 mod ignore;
+mod layers;
 mod scalable;
 mod scope;
 mod settings;
@@ -14,6 +15,7 @@ use jiff::SignedDuration;
 pub use file::PolicyError;
 pub use globs::Globs;
 pub use ignore::Ignored;
+pub use layers::Policies;
 pub use scalable::Scalable;
 pub use scope::{Scope, When};
 pub use settings::{Consent, Mode, OnUndecided, Recovery, RollbackWay, Rollouts, RuleSettings, Unexplained};

@@ -4,7 +4,6 @@ mod audit;
 mod line;
 mod stamping;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::budget::Budget;
 use crate::judge::Judge;
-use crate::policy::{Policy, PolicyError};
+use crate::policy::Policies;
 use crate::release::record::INFLATE_LIMIT;
 use crate::review::{BadReview, Patch, Review};
 use crate::world::ObjectKey;
@@ -88,17 +87,14 @@ pub struct ReplayError {
 }
 
 impl Replay {
-    /// An empty world under the policy of a directory, or the shipped one. With `as_recorded`, refused writes are applied
+    /// An empty world under some policies. With `as_recorded`, refused writes are applied
     /// too, so that the rest of a recording made without Interlock still makes sense.
-    ///
-    /// # Errors
-    /// When the policy is not valid.
-    pub fn new(policies: Option<&Path>, as_recorded: bool) -> Result<Self, PolicyError> {
-        let policy = policies.map_or_else(Policy::shipped, Policy::load)?;
+    #[must_use]
+    pub fn new(policies: impl Into<Policies>, as_recorded: bool) -> Self {
         let memory = Arc::new(Memory::new(usize::MAX));
         // Reviews come one at a time: an old and a new body at their largest.
         let decodes = Arc::new(Budget::new(2 * INFLATE_LIMIT));
-        Ok(Self { judge: Judge::new(policy, memory.clone(), decodes), memory, as_recorded, now: Timestamp::UNIX_EPOCH })
+        Self { judge: Judge::new(policies, memory.clone(), decodes), memory, as_recorded, now: Timestamp::UNIX_EPOCH }
     }
 
     /// Replays one line. Marks, given objects and reads of an audit log give no result.
@@ -155,8 +151,8 @@ impl Replay {
         let violations = decision.findings.into_iter().map(|finding| ReplayedViolation {
             rule: finding.rule.as_str(),
             mode: finding.mode.as_str(),
+            undecided: finding.is_undecided(),
             message: finding.message,
-            undecided: finding.undecided,
         });
         Ok(Replayed {
             line,

@@ -42,7 +42,7 @@ use serde::Deserialize;
 
 use crate::facts::{ActorKind, Facts, ObjectChange, Part, Subject};
 use crate::policy::{Mode, Policy, Scope};
-use crate::release::Storage;
+use crate::release::{ReleaseRef, Storage};
 use crate::review::Operation;
 use crate::world::{Evidence, Query};
 use case::Case;
@@ -263,16 +263,16 @@ pub struct Violation {
     /// The places in the object that are concerned.
     pub pointers: Vec<String>,
     /// The release concerned, where one is known.
-    pub release: Option<String>,
+    pub release: Option<ReleaseRef>,
 }
 
 impl Violation {
-    fn refused(rule: RuleId, release: Option<String>, refusal: Refusal) -> Self {
+    fn refused(rule: RuleId, release: Option<ReleaseRef>, refusal: Refusal) -> Self {
         let Refusal { sentence, way_out, pointers } = refusal;
         Self { rule, kind: Kind::Refused, sentence, way_out, pointers, release }
     }
 
-    fn undecided(rule: RuleId, release: Option<String>, subject: &str, need: Need) -> Result<Self, Query> {
+    fn undecided(rule: RuleId, release: Option<ReleaseRef>, subject: &str, need: Need) -> Result<Self, Query> {
         let (kind, why, way_out) = need.told()?;
         Ok(Self {
             rule,
@@ -351,7 +351,7 @@ fn consult<Check: FnOnce() -> Findings>(
     rules: impl IntoIterator<Item = (RuleId, Check)>,
 ) -> Result<Vec<Violation>, Query> {
     let scope = Scope::of(facts, policy);
-    let release = || scope.release.map(str::to_owned);
+    let release = || scope.release_ref();
     let mut violations = Vec::new();
     for (rule, check) in rules {
         if policy.mode(rule, &scope) == Mode::Off {
@@ -423,7 +423,7 @@ fn judge_object(case: &ObjectCase<'_>) -> Result<Vec<Violation>, Query> {
             };
             Some(Violation::refused(manual, lost.release, refusal))
         }
-        Err(need) => Some(Violation::undecided(manual, scope.release.map(str::to_owned), &case.subject(), need)?),
+        Err(need) => Some(Violation::undecided(manual, scope.release_ref(), &case.subject(), need)?),
     };
     Ok(violation.filter(|violation| is_on(violation.rule)).into_iter().collect())
 }

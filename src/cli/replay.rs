@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use flate2::bufread::MultiGzDecoder;
 
-use super::{Finding, Output, Policies, block_on, table};
+use super::{Finding, Output, PolicyDir, block_on, table};
 use crate::replay::{Replay, Replayed};
 
 /// Judge a recording of reviews or an audit log, as a cluster would have seen it
@@ -22,13 +22,13 @@ pub(super) struct Arguments {
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
     #[command(flatten)]
-    policies: Policies,
+    policies: PolicyDir,
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
     let name = arguments.file.display();
     let lines = lines(&arguments.file).with_context(|| format!("failed to read {name}"))?;
-    let mut replay = Replay::new(arguments.policies.policies.as_deref(), arguments.as_recorded)?;
+    let mut replay = Replay::new(arguments.policies.load()?, arguments.as_recorded);
     let mut summary = Summary::default();
     block_on(async {
         for (index, line) in lines.enumerate() {

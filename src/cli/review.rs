@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::{Finding, Output, Policies, block_on, table};
+use super::{Finding, Output, PolicyDir, block_on, table};
 use crate::replay::Replay;
 
 /// Judge one AdmissionReview from a file, in an empty cluster
@@ -18,12 +18,12 @@ pub(super) struct Arguments {
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
     #[command(flatten)]
-    policies: Policies,
+    policies: PolicyDir,
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
     let text = read(&arguments.file).with_context(|| format!("failed to read {}", arguments.file.display()))?;
-    let mut replay = Replay::new(arguments.policies.policies.as_deref(), false)?;
+    let mut replay = Replay::new(arguments.policies.load()?, false);
     let replayed = block_on(async { Ok(replay.line(1, &text).await?) })?;
     let Some(replayed) = replayed.first() else { anyhow::bail!("{} holds no review", arguments.file.display()) };
     match arguments.output {

@@ -12,13 +12,13 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::json;
 
-use super::{Finding, Policies, telemetry};
+use super::{Finding, PolicyDir, telemetry};
 use crate::budget::Budget;
 use crate::judge::Judge;
 use crate::leader::Candidate;
 use crate::ourselves;
 use crate::pki::dev;
-use crate::policy::Policy;
+use crate::policy::Policies;
 use crate::report::Reporter;
 use crate::report::metrics::Metrics;
 use crate::server::{self, Bound, Certificates, Limits, Readiness, Setup, Signals, Stopped, tls};
@@ -69,16 +69,16 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "SECONDS", env = "INTERLOCK_DRAIN_DELAY")]
     drain_delay: Option<u64>,
     #[command(flatten)]
-    policies: Policies,
+    policies: PolicyDir,
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
     telemetry::init()?;
-    let policy = policy(arguments.policies.policies.as_deref())?;
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(arguments, policy))
+    let policies = policies(arguments.policies.policies.as_deref())?;
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(arguments, policies))
 }
 
-async fn serve(arguments: &Arguments, policy: Policy) -> anyhow::Result<Finding> {
+async fn serve(arguments: &Arguments, policies: Policies) -> anyhow::Result<Finding> {
     let signals = Signals::of_process().context("failed to listen for signals")?;
     let decodes = Arc::new(Budget::new(DECODE_BYTES));
     let metrics = Arc::new(Metrics::new());
@@ -103,12 +103,12 @@ async fn serve(arguments: &Arguments, policy: Policy) -> anyhow::Result<Finding>
                 world: world.clone(),
                 losses: world.losses(),
             };
-            let judge = Judge::new(policy, world, decodes).knowing(ourselves);
+            let judge = Judge::new(policies, world, decodes).knowing(ourselves);
             (Webhook::new(judge, reporter), Some(watches), Some(candidate.stand()))
         }
         None => {
             let memory = Arc::new(Memory::new(MEMORY_BYTES));
-            (Webhook::standalone(Judge::new(policy, memory.clone(), decodes), reporter, memory), None, None)
+            (Webhook::standalone(Judge::new(policies, memory.clone(), decodes), reporter, memory), None, None)
         }
     };
     let made = dev::ensure(&arguments.certs, Timestamp::now())?;
@@ -155,13 +155,13 @@ fn announce(bound: &Bound, ca: &Path, standalone: bool) -> std::io::Result<()> {
 }
 
 /// The policy of a directory that was named, of `policies/` where there is one, or the one that is shipped.
-fn policy(directory: Option<&Path>) -> anyhow::Result<Policy> {
+fn policies(directory: Option<&Path>) -> anyhow::Result<Policies> {
     let found = directory.or_else(|| Some(Path::new(POLICIES)).filter(|directory| directory.exists()));
     match found {
-        Some(directory) => Ok(Policy::load(directory)?),
+        Some(directory) => Ok(Policies::load(directory)?),
         None => {
             tracing::info!("there is no directory {POLICIES}, so the shipped policy is in force");
-            Ok(Policy::shipped()?)
+            Ok(Policies::load_or_shipped(None)?)
         }
     }
 }

@@ -4,7 +4,7 @@ use super::globs::named;
 use super::{Globs, Policy};
 use crate::facts::{Actor, Facts, ObjectChange, Subject};
 use crate::managed::Owner;
-use crate::release::Storage;
+use crate::release::{ReleaseRef, Storage};
 
 /// What a policy can tell requests apart by.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +24,12 @@ pub struct Scope<'s> {
 }
 
 impl<'s> Scope<'s> {
+    /// The release concerned as far as the request tells.
+    #[must_use]
+    pub fn release_ref(&self) -> Option<ReleaseRef> {
+        self.release.map(|name| ReleaseRef::new(self.namespace, name))
+    }
+
     /// The scope of a request.
     #[must_use]
     pub fn of(facts: &'s Facts<'s>, policy: &'s Policy) -> Self {

@@ -9,6 +9,33 @@ const PREFIX: &str = "sh.helm.release.v1.";
 /// The longest release name that Helm accepts, in bytes.
 const LONGEST_RELEASE: usize = 53;
 
+/// A release as people and other objects name it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ReleaseRef {
+    /// The namespace of its records, empty where it is declared by a cluster-scoped object and nothing else is known of it.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl ReleaseRef {
+    /// A release by its parts.
+    #[must_use]
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for ReleaseRef {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() {
+            out.write_str(&self.name)
+        } else {
+            write!(out, "{}/{}", self.namespace, self.name)
+        }
+    }
+}
+
 /// The name of a release: a lower-case DNS subdomain of at most 53 characters. Dots are allowed, so a release may be
 /// called `a.v1`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

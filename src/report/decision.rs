@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::facts::{Facts, Subject};
 use crate::mode::Outcome;
 use crate::policy::Mode;
+use crate::release::ReleaseRef;
 use crate::review::{Operation, Request};
 use crate::rules::{Kind, RuleId};
 
@@ -23,8 +24,8 @@ pub struct Decision {
     pub name: String,
     /// `userInfo.username`.
     pub user: String,
-    /// The release: with its namespace where a record is concerned, by name where an object of it would be disturbed.
-    pub release: Option<String>,
+    /// The release concerned, where one is known.
+    pub release: Option<ReleaseRef>,
     /// Whether the API server may go on.
     pub allowed: bool,
     /// Whether nothing would have been stored anyway.
@@ -42,10 +43,22 @@ pub struct DecisionFinding {
     pub rule: RuleId,
     /// How the policy applies it.
     pub mode: Mode,
-    /// Whether it could not be decided.
-    pub undecided: bool,
+    /// Broken, or why it could not be decided.
+    pub kind: Kind,
+    /// Whether it refuses the request.
+    pub refuses: bool,
+    /// The places in the object that are concerned, as JSON pointers.
+    pub pointers: Vec<String>,
     /// The sentence for the user.
     pub message: String,
+}
+
+impl DecisionFinding {
+    /// Whether it could not be decided.
+    #[must_use]
+    pub fn is_undecided(&self) -> bool {
+        self.kind != Kind::Refused
+    }
 }
 
 impl Decision {
@@ -64,7 +77,9 @@ impl Decision {
         let findings = outcome.judged.iter().map(|judged| DecisionFinding {
             rule: judged.violation.rule,
             mode: judged.mode,
-            undecided: judged.violation.kind != Kind::Refused,
+            kind: judged.violation.kind,
+            refuses: judged.refuses,
+            pointers: judged.violation.pointers.clone(),
             message: judged.violation.message(),
         });
         Self {
@@ -74,7 +89,7 @@ impl Decision {
             namespace: request.namespace().to_owned(),
             name: name.to_owned(),
             user: facts.actor.name.to_owned(),
-            release: target.map(|target| format!("{}/{}", target.namespace, target.release)).or(disturbed),
+            release: target.map(|target| ReleaseRef::new(&target.namespace, &target.release)).or(disturbed),
             allowed: outcome.allowed,
             dry_run: request.dry_run.unwrap_or_default(),
             findings: findings.collect(),

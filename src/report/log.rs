@@ -7,7 +7,7 @@ pub(super) fn write(decision: &Decision) {
     let list =
         |of: fn(&super::DecisionFinding) -> String| decision.findings.iter().map(of).collect::<Vec<_>>().join(",");
     let rules = list(|finding| {
-        let undecided = if finding.undecided { "(undecided)" } else { "" };
+        let undecided = if finding.is_undecided() { "(undecided)" } else { "" };
         format!("{}={}{undecided}", finding.rule, finding.mode.as_str())
     });
     tracing::info!(
@@ -17,7 +17,7 @@ pub(super) fn write(decision: &Decision) {
         namespace = decision.namespace,
         name = decision.name,
         user = decision.user,
-        release = decision.release.as_deref().unwrap_or_default(),
+        release = decision.release.as_ref().map(ToString::to_string).unwrap_or_default(),
         verdict = if decision.allowed { "allowed" } else { "denied" },
         rules,
         reason = decision.findings.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join(" "),

@@ -177,7 +177,7 @@ impl Metrics {
         let verdict = if decision.allowed { Verdict::Allowed } else { Verdict::Denied };
         self.decisions.get_or_create(&DecisionLabels { operation: decision.operation, verdict }).inc();
         for finding in &decision.findings {
-            let state = if finding.undecided { State::Undecided } else { State::Broken };
+            let state = if finding.is_undecided() { State::Undecided } else { State::Broken };
             self.findings.get_or_create(&FindingLabels { rule: finding.rule, mode: finding.mode, state }).inc();
         }
     }

@@ -9,7 +9,7 @@ use super::wording;
 use crate::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
 use crate::managed::{Marks, Owner, Path};
 use crate::policy::{Policy, Scalable};
-use crate::release::{Entry, Storage};
+use crate::release::{Entry, ReleaseRef, Storage};
 use crate::world::{Evidence, Freshness, Knowledge, Located, Query, RecordRef, ScaledRef};
 
 /// One request about an object.
@@ -28,8 +28,8 @@ pub(super) struct Disturbance {
     pub(super) owner: String,
     /// Who declares the fields: the chart, or the profile.
     pub(super) declarer: &'static str,
-    /// The release's name, where it is one.
-    pub(super) release: Option<String>,
+    /// The release, where it is one.
+    pub(super) release: Option<ReleaseRef>,
     /// The declared fields that would change; none where the whole object goes.
     pub(super) fields: Vec<Path>,
     /// Whether another's operation is in flight.
@@ -160,7 +160,7 @@ impl<'a> ObjectCase<'a> {
         Ok(Some(Disturbance {
             owner: format!("release {namespace}/{name} ({})", self.state(entry)),
             declarer: "the chart",
-            release: Some(name.to_owned()),
+            release: Some(ReleaseRef::new(namespace, name)),
             fields,
             in_flight: matches!(standing, Standing::Foreign(_)),
         }))

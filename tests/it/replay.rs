@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
+use release_interlock::policy::Policy;
 use release_interlock::replay::{Replay, Replayed};
 use release_interlock::rules::RuleId;
 use serde::Deserialize;
@@ -23,7 +24,7 @@ fn recordings() -> PathBuf {
 
 async fn replayed(name: &str) -> Vec<Replayed> {
     let file = BufReader::new(File::open(recordings().join(format!("{name}.jsonl.gz"))).unwrap());
-    let mut replay = Replay::new(None, true).unwrap();
+    let mut replay = Replay::new(Policy::shipped().unwrap(), true);
     let mut results = Vec::new();
     for (index, line) in BufReader::new(MultiGzDecoder::new(file)).lines().enumerate() {
         results.extend(replay.line(index + 1, &line.unwrap()).await.unwrap());
@@ -82,7 +83,7 @@ async fn sveltos() {
 
 /// Replays given lines in a fresh world.
 async fn lines(as_recorded: bool, lines: &[serde_json::Value]) -> Vec<Replayed> {
-    let mut replay = Replay::new(None, as_recorded).unwrap();
+    let mut replay = Replay::new(Policy::shipped().unwrap(), as_recorded);
     let mut results = Vec::new();
     for (index, line) in lines.iter().enumerate() {
         results.extend(replay.line(index + 1, &line.to_string()).await.unwrap());
@@ -188,7 +189,7 @@ async fn a_given_object_and_a_taken_name_keep_their_holder() {
 
 #[tokio::test]
 async fn an_unknown_line_is_an_error_with_its_number() {
-    let mut replay = Replay::new(None, false).unwrap();
+    let mut replay = Replay::new(Policy::shipped().unwrap(), false);
     for text in
         ["", "[]", "{}", "{\"reviews\":[]}", "{\"kind\":\"Pod\",\"apiVersion\":\"v1\"}", "{\"t\":1}", "{\"review\""]
     {

@@ -1,7 +1,6 @@
 //! A cluster for tests: a clock, a policy, the objects in memory, and records as values.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::io::Write;
 
+use crate::policy::Policies;
 use crate::replay::Replay;
 use crate::rules::RuleId;
 
@@ -148,7 +148,7 @@ impl Cluster {
         let text = if rules.is_empty() { shipped.to_owned() } else { format!("{head}{rules}\nmanagers:{lists}") };
         std::fs::write(directory.path().join("cluster.yaml"), text).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let replay = Replay::new(Some(Path::new(directory.path())), false).unwrap();
+        let replay = Replay::new(Policies::load(directory.path()).unwrap(), false);
         Self { replay, runtime, now: start(), directory }
     }
 
