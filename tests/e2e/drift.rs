@@ -1,36 +1,19 @@
 //! Drift, and who may correct it: on a plane where bob is only warned, and a service account is a manager.
 
-use std::sync::OnceLock;
-
 use crate::acts::{Target, Verdict};
 use crate::chart::Chart;
 use crate::clients::{Driver, HelmVersion, Kubectl};
 use crate::decisions::{decisions, expect_findings_only_of};
 use crate::namespace::Namespace;
-use crate::plane::Plane;
 use crate::process::Output;
+use crate::recovery::impatient;
 
 use Verdict::{Edits, Passes};
 
 const IMAGE: &str = "spec.template.spec.containers[app].image";
 
-fn plane() -> &'static Plane {
-    static PLANE: OnceLock<Plane> = OnceLock::new();
-    PLANE.get_or_init(|| {
-        let shipped = include_str!("../../policies/cluster.yaml");
-        let people = "  manual-edit:\n    mode: enforce\n    cases: *people-only\n";
-        let without_bob = "  manual-edit:\n    mode: enforce\n    cases:\n      - {when: {users: [bob]}, mode: warn}\n      \
-                           - {when: {serviceAccounts: ['*']}, mode: audit}\n";
-        assert!(shipped.contains(people), "the shipped policy reads otherwise");
-        let policy = shipped
-            .replace(people, without_bob)
-            .replace("\nmanagers:\n", "\nmanagers:\n  - system:serviceaccount:*:corrector\n");
-        Plane::start(&policy)
-    })
-}
-
 fn release(test: &str, version: HelmVersion) -> Namespace<'static> {
-    let namespace = Namespace::new(plane(), test);
+    let namespace = Namespace::new(impatient(), test);
     namespace.helm(version, Driver::Secret, "alice").ok(&["install", "demo", Chart::new("demo").path()]);
     namespace
 }

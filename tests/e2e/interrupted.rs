@@ -100,7 +100,7 @@ fn helm_is_only_warned_by_the_shipped_policy() {
 
 #[test]
 fn another_replica_leads_when_the_leader_is_killed() {
-    let plane: &'static Plane = Box::leak(Box::new(Plane::start(&policy("staleAfter: 3s"))));
+    let plane = &Plane::start(&policy("staleAfter: 3s"));
     let first = plane.webhook();
     let holder = || {
         let lease = plane.kubectl(&plane.admin()).get(&["lease/interlock-leader", "-n", "interlock-system"]);

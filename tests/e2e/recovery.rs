@@ -14,10 +14,17 @@ use crate::records;
 
 const V2: &str = "sh.helm.release.v1.demo.v2";
 
-/// A plane on which an operation counts as stuck after three seconds.
+/// A plane on which an operation counts as stuck after three seconds, bob is only warned of his edits, and any service account
+/// `corrector` is a manager.
 pub(crate) fn impatient() -> &'static Plane {
     static PLANE: OnceLock<Plane> = OnceLock::new();
-    PLANE.get_or_init(|| Plane::start(&policy("staleAfter: 3s")))
+    PLANE.get_or_init(|| {
+        let cases = "[{when: {users: [bob]}, mode: warn}, {when: {serviceAccounts: ['*']}, mode: audit}]";
+        let policy = policy("staleAfter: 3s")
+            .replace("\nrules:\n", &format!("\nrules:\n  manual-edit: {{cases: {cases}}}\n"))
+            .replace("\nmanagers:\n", "\nmanagers:\n  - system:serviceaccount:*:corrector\n");
+        Plane::start(&policy)
+    })
 }
 
 /// The shipped policy with other settings of `pending-recovery`, and every rule over records enforced.
@@ -41,14 +48,14 @@ fn killed(
 }
 
 /// The same, where the upgrade brings in this version of the chart.
-pub(crate) fn killed_on_the_way_to(
+pub(crate) fn killed_on_the_way_to<'p>(
     chart_version: &str,
-    plane: &'static Plane,
+    plane: &'p Plane,
     test: &str,
     version: HelmVersion,
     driver: Driver,
     healthy: bool,
-) -> Namespace<'static> {
+) -> Namespace<'p> {
     let namespace = Namespace::new(plane, test);
     let helm = namespace.helm(version, driver, "alice");
     let chart = Chart::new("demo");
