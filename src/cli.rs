@@ -3,6 +3,9 @@
 //! Exit codes: 0 fine, 1 a finding (a review refused), 2 could not run.
 
 mod certs;
+mod excerpt;
+mod explain;
+mod policy;
 mod replay;
 mod review;
 mod serve;
@@ -13,6 +16,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::policy::{Files, Policies, PolicyError};
 
 /// Enforces safe release transitions: a Kubernetes admission webhook for Helm, Flux, Sveltos and OLM.
 #[derive(Debug, Parser)]
@@ -27,6 +32,8 @@ enum Command {
     Serve(serve::Arguments),
     Review(review::Arguments),
     Replay(replay::Arguments),
+    Explain(explain::Arguments),
+    Policy(policy::Arguments),
     Certs(certs::Arguments),
 }
 
@@ -39,8 +46,12 @@ struct PolicyDir {
 }
 
 impl PolicyDir {
-    fn load(&self) -> anyhow::Result<crate::policy::Policies> {
-        Ok(crate::policy::Policies::load_or_shipped(self.policies.as_deref())?)
+    fn load(&self) -> anyhow::Result<Policies> {
+        Ok(Policies::load_or_shipped(self.policies.as_deref())?)
+    }
+
+    fn files(&self) -> Files {
+        self.policies.as_deref().map_or_else(Files::shipped, Files::read)
     }
 }
 
@@ -69,13 +80,18 @@ pub fn main() -> ExitCode {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Review(arguments) => review::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Policy(arguments) => policy::run(&arguments),
         Command::Certs(arguments) => certs::run(&arguments),
     };
     match result {
         Ok(Finding::Nothing) => ExitCode::SUCCESS,
         Ok(Finding::Something) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("interlock: {error:#}");
+            match error.downcast_ref::<PolicyError>() {
+                Some(error) => eprintln!("interlock: the policies cannot be used\n\n{}", excerpt::excerpts(error)),
+                None => eprintln!("interlock: {error:#}"),
+            }
             ExitCode::from(2)
         }
     }

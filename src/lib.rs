@@ -30,7 +30,8 @@
 //! clock, environment, logging, HTTP or Kubernetes client; a test reads its source for them. The shell moves bytes and holds
 //! no opinion:
 //! [`budget`] (memory), [`cli`], [`judge`], [`leader`] (what one replica does for all), [`ourselves`] (whom the API server
-//! takes us for), [`pki`] (certificates), [`replay`], [`report`], [`server`], [`webhook`], and who answers in [`world`].
+//! takes us for), [`pki`] (certificates), [`reload`] (policies
+//! that change), [`replay`], [`report`], [`server`], [`webhook`], and who answers in [`world`].
 //!
 //! # Words
 //!
@@ -58,6 +59,7 @@ pub mod ourselves;
 pub mod pki;
 pub mod policy;
 pub mod release;
+pub mod reload;
 pub mod replay;
 pub mod report;
 pub mod review;

@@ -1,9 +1,14 @@
 //! The checked policy: which rules are enforced, and how.
 
+mod checked;
+mod directory;
 mod file;
 mod globs;
 mod ignore;
+mod in_force;
 mod layers;
+mod namespace;
+mod problem;
 mod scalable;
 mod scope;
 mod settings;
@@ -12,15 +17,22 @@ use std::path::Path;
 
 use jiff::SignedDuration;
 
-pub use file::PolicyError;
+pub use directory::{Files, NAMESPACES};
+pub use file::schema;
 pub use globs::Globs;
 pub use ignore::Ignored;
-pub use layers::Policies;
+pub use in_force::{InForce, Origin, RuleInForce, SettingDoc, SettingInForce, in_force, settings_of};
+pub use layers::{Policies, Reading};
+pub use problem::{Place, PolicyError, Problem};
 pub use scalable::Scalable;
 pub use scope::{Scope, When};
-pub use settings::{Consent, Mode, OnUndecided, Recovery, RollbackWay, Rollouts, RuleSettings, Unexplained};
+pub use settings::{
+    Consent, Mode, Modes, OnUndecided, Overrides, Recovery, RollbackWay, Rollouts, RuleSettings, Unexplained,
+};
 
 use crate::rules::RuleId;
+use file::Kind;
+use problem::{Problems, Source};
 
 /// What is in force.
 #[derive(Debug, Clone)]
@@ -30,6 +42,8 @@ pub struct Policy {
     pub recovery: Recovery,
     /// What becomes of commits of Sveltos that are not whole.
     pub rollouts: Rollouts,
+    /// What ReleaseOverrides may do.
+    pub overrides: Overrides,
     /// Users that drive releases for others and may change over one another's work: Flux, Sveltos, OLM, Fleet.
     pub managers: Globs,
     /// Users that restore records from a backup.
@@ -45,20 +59,22 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Reads `cluster.yaml` of a policy directory.
-    ///
-    /// # Errors
-    /// Names the file, and line and column where the file is readable but wrong.
-    pub fn load(directory: &Path) -> Result<Self, PolicyError> {
-        file::load(&directory.join("cluster.yaml"))
-    }
+    /// A cancelled upgrade goes on applying what it has begun, and clean-up deletes after the record says `failed`.
+    const GRACE_AFTER_FAILURE: SignedDuration = SignedDuration::from_secs(60);
 
     /// Checks the text of a cluster policy; `source` names it in errors.
     ///
     /// # Errors
-    /// As [`Self::load`].
+    /// Everything that is wrong, with the places.
     pub fn parse(text: &str, source: &Path) -> Result<Self, PolicyError> {
-        file::parse(text, source)
+        let source = Source { path: source.to_owned(), text: text.to_owned() };
+        let mut problems = Problems::of(&source);
+        let file = file::read(&source, Kind::Cluster, &mut problems);
+        if problems.is_empty() {
+            Ok(checked::cluster(&file))
+        } else {
+            Err(PolicyError { problems: problems.into_list() })
+        }
     }
 
     /// The policy that is shipped as `policies/cluster.yaml`, for a start without policy files.
@@ -66,7 +82,7 @@ impl Policy {
     /// # Errors
     /// Never in a build whose tests passed: one of them reads it.
     pub fn shipped() -> Result<Self, PolicyError> {
-        file::parse(include_str!("../policies/cluster.yaml"), Path::new("policies/cluster.yaml"))
+        Self::parse(include_str!("../policies/cluster.yaml"), Path::new("policies/cluster.yaml"))
     }
 
     /// What is known of a resource with a scale subresource.
@@ -78,9 +94,7 @@ impl Policy {
     /// How a rule is applied to a request: by the first of its cases that holds.
     #[must_use]
     pub fn mode(&self, rule: RuleId, scope: &Scope<'_>) -> Mode {
-        let settings = &self.rules[rule as usize];
-        let case = settings.cases.iter().find(|(when, _)| when.holds(scope));
-        case.map_or(settings.mode, |(_, mode)| *mode)
+        self.rules[rule as usize].mode(scope)
     }
 
     /// What a rule does when it could not learn what it needs; `None` where the policy does not say.
@@ -89,3 +103,6 @@ impl Policy {
         self.rules[rule as usize].on_undecided
     }
 }
+
+#[cfg(test)]
+mod tests;

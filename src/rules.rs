@@ -5,6 +5,7 @@ mod commit;
 mod concurrent_operation;
 mod dangling_bundle;
 mod declaration;
+mod documentation;
 mod drivers;
 mod dropped_bundles;
 mod duplicate_release;
@@ -47,6 +48,7 @@ use crate::review::Operation;
 use crate::world::{Evidence, Query};
 use case::Case;
 use declaration::DeclarationCase;
+pub use documentation::Documentation;
 use need::{Need, migrated, terminating};
 use object::{Disturbance, ObjectCase};
 

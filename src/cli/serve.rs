@@ -18,7 +18,8 @@ use crate::judge::Judge;
 use crate::leader::Candidate;
 use crate::ourselves;
 use crate::pki::dev;
-use crate::policy::Policies;
+use crate::policy::{Files, Policies, Reading};
+use crate::reload::Reload;
 use crate::report::Reporter;
 use crate::report::metrics::Metrics;
 use crate::server::{self, Bound, Certificates, Limits, Readiness, Setup, Signals, Stopped, tls};
@@ -74,11 +75,14 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
     telemetry::init()?;
-    let policies = policies(arguments.policies.policies.as_deref())?;
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(arguments, policies))
+    let found = found(arguments.policies.policies.as_deref());
+    let files = found.map_or_else(Files::shipped, Files::read);
+    let policies = Reading::of(&files).whole()?;
+    let followed = found.map(|directory| (directory, files));
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(arguments, policies, followed))
 }
 
-async fn serve(arguments: &Arguments, policies: Policies) -> anyhow::Result<Finding> {
+async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Path, Files)>) -> anyhow::Result<Finding> {
     let signals = Signals::of_process().context("failed to listen for signals")?;
     let decodes = Arc::new(Budget::new(DECODE_BYTES));
     let metrics = Arc::new(Metrics::new());
@@ -86,6 +90,14 @@ async fn serve(arguments: &Arguments, policies: Policies) -> anyhow::Result<Find
     let readiness = Readiness::new();
     let cluster = config(arguments.kubeconfig.as_deref()).await?;
     let standalone = cluster.is_none();
+    let follow = |judge: &Judge| {
+        if let Some((directory, files)) = followed {
+            let reload = Reload::new(directory, files, judge.policies(), metrics.clone());
+            let state = reload.state();
+            readiness.note("policies", move || state.borrow().to_string());
+            tokio::spawn(reload.follow());
+        }
+    };
     // The watches end when this function does.
     let (webhook, _watches, candidacy) = match cluster {
         Some(config) => {
@@ -104,11 +116,14 @@ async fn serve(arguments: &Arguments, policies: Policies) -> anyhow::Result<Find
                 losses: world.losses(),
             };
             let judge = Judge::new(policies, world, decodes).knowing(ourselves);
+            follow(&judge);
             (Webhook::new(judge, reporter), Some(watches), Some(candidate.stand()))
         }
         None => {
             let memory = Arc::new(Memory::new(MEMORY_BYTES));
-            (Webhook::standalone(Judge::new(policies, memory.clone(), decodes), reporter, memory), None, None)
+            let judge = Judge::new(policies, memory.clone(), decodes);
+            follow(&judge);
+            (Webhook::standalone(judge, reporter, memory), None, None)
         }
     };
     let made = dev::ensure(&arguments.certs, Timestamp::now())?;
@@ -154,16 +169,13 @@ fn announce(bound: &Bound, ca: &Path, standalone: bool) -> std::io::Result<()> {
     }
 }
 
-/// The policy of a directory that was named, of `policies/` where there is one, or the one that is shipped.
-fn policies(directory: Option<&Path>) -> anyhow::Result<Policies> {
+/// The directory that was named, or `policies/` where there is one; without it the shipped policy is in force.
+fn found(directory: Option<&Path>) -> Option<&Path> {
     let found = directory.or_else(|| Some(Path::new(POLICIES)).filter(|directory| directory.exists()));
-    match found {
-        Some(directory) => Ok(Policies::load(directory)?),
-        None => {
-            tracing::info!("there is no directory {POLICIES}, so the shipped policy is in force");
-            Ok(Policies::load_or_shipped(None)?)
-        }
+    if found.is_none() {
+        tracing::info!("there is no directory {POLICIES}, so the shipped policy is in force");
     }
+    found
 }
 
 /// Tells this replica from the others: a pod's name is its own, and beside it for processes on one machine.

@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Policy, PolicyError};
+use super::checked::cluster;
+use super::file::{Kind, PolicyFile, read};
+use super::namespace::{over, refuse_what_is_the_clusters};
+use super::problem::{Problem, Problems, Source};
+use super::{Files, Policy, PolicyError};
 
 /// What is in force where.
 #[derive(Debug, Clone)]
@@ -13,13 +17,82 @@ pub struct Policies {
     namespaces: BTreeMap<String, Arc<Policy>>,
 }
 
+/// What came of policy files.
+#[derive(Debug)]
+pub struct Reading {
+    /// What can be in force: a namespace whose file is wrong gets the cluster's policy. `None` where that is wrong itself.
+    pub policies: Option<Policies>,
+    /// Everything that is wrong.
+    pub problems: Vec<Problem>,
+}
+
+/// The files as they were read, for those who want to know where what stands.
+pub(super) struct Layers<'f> {
+    pub(super) cluster: Option<(&'f Source, PolicyFile)>,
+    pub(super) namespaces: BTreeMap<&'f str, (&'f Source, PolicyFile)>,
+    pub(super) reading: Reading,
+}
+
+impl Reading {
+    /// Checks files.
+    #[must_use]
+    pub fn of(files: &Files) -> Self {
+        Layers::read(files).reading
+    }
+
+    /// The policies, where nothing at all is wrong.
+    ///
+    /// # Errors
+    /// Everything that is wrong.
+    pub fn whole(self) -> Result<Policies, PolicyError> {
+        match self {
+            Self { policies: Some(policies), problems } if problems.is_empty() => Ok(policies),
+            Self { problems, .. } => Err(PolicyError { problems }),
+        }
+    }
+}
+
+impl<'f> Layers<'f> {
+    pub(super) fn read(files: &'f Files) -> Self {
+        let mut problems = files.unreadable.clone();
+        let mut policies = None;
+        let cluster = files.cluster.as_ref().map(|source| {
+            let mut found = Problems::of(source);
+            let file = read(source, Kind::Cluster, &mut found);
+            if found.is_empty() {
+                policies = Some(Policies::from(cluster(&file)));
+            }
+            problems.extend(found.into_list());
+            (source, file)
+        });
+        let delegated = cluster.as_ref().and_then(|(_, file)| file.delegate.as_ref());
+        let delegated = delegated.map(|at| at.value.as_slice()).unwrap_or_default();
+        let mut namespaces = BTreeMap::new();
+        for (namespace, source) in &files.namespaces {
+            let mut found = Problems::of(source);
+            let file = read(source, Kind::Namespace, &mut found);
+            refuse_what_is_the_clusters(&file, &mut found);
+            // Over a cluster policy that is wrong nothing can be said to loosen.
+            if let Some(policies) = &mut policies {
+                let policy = over(&policies.cluster, delegated, &file, &mut found);
+                if found.is_empty() {
+                    policies.namespaces.insert(namespace.clone(), Arc::new(policy));
+                }
+            }
+            problems.extend(found.into_list());
+            namespaces.insert(namespace.as_str(), (source, file));
+        }
+        Self { cluster, namespaces, reading: Reading { policies, problems } }
+    }
+}
+
 impl Policies {
     /// Reads a directory of policies.
     ///
     /// # Errors
-    /// Names the file, and line and column where the file is readable but wrong.
+    /// Everything that is wrong, over all files.
     pub fn load(directory: &Path) -> Result<Self, PolicyError> {
-        Policy::load(directory).map(Self::from)
+        Reading::of(&Files::read(directory)).whole()
     }
 
     /// Those of a directory where one is named, otherwise the shipped policy.
@@ -35,6 +108,11 @@ impl Policies {
     pub fn of(&self, namespace: &str) -> &Arc<Policy> {
         self.namespaces.get(namespace).unwrap_or(&self.cluster)
     }
+
+    /// The namespaces that have a policy of their own.
+    pub fn namespaces(&self) -> impl Iterator<Item = &str> {
+        self.namespaces.keys().map(String::as_str)
+    }
 }
 
 impl From<Policy> for Policies {
@@ -42,3 +120,6 @@ impl From<Policy> for Policies {
         Self { cluster: Arc::new(policy), namespaces: BTreeMap::new() }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,8 +29,14 @@ impl Scalable {
             group: group.to_owned(),
             resource: resource.to_owned(),
             kind: kind.to_owned(),
-            replicas: PointerBuf::from_tokens(["spec", "replicas"]),
+            replicas: Self::usual_replicas(),
         });
         scalable.into()
+    }
+
+    /// Where most kinds keep the number.
+    #[must_use]
+    pub fn usual_replicas() -> PointerBuf {
+        PointerBuf::from_tokens(["spec", "replicas"])
     }
 }

@@ -3,21 +3,21 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
-use super::When;
+use super::{Scope, When};
 use crate::rules::RuleId;
 
-/// How a rule is applied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+/// How a rule is applied; the later the stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Refuses.
-    Enforce,
-    /// Admits with a warning that kubectl and helm show.
-    Warn,
-    /// Admits silently; the decision is logged and counted.
-    Audit,
     /// Is not evaluated.
     Off,
+    /// Admits silently; the decision is logged and counted.
+    Audit,
+    /// Admits with a warning that kubectl and helm show.
+    Warn,
+    /// Refuses.
+    Enforce,
 }
 
 impl Mode {
@@ -33,23 +33,40 @@ impl Mode {
     }
 }
 
-/// What an enforced rule does when it could not learn what it needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+/// What an enforced rule does when it could not learn what it needs; the later the stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OnUndecided {
-    /// Refuse, with the reason.
-    Deny,
     /// Admit, with a warning.
     Allow,
+    /// Refuse, with the reason.
+    Deny,
+}
+
+/// How a rule is applied to which requests.
+#[derive(Debug, Clone)]
+pub struct Modes {
+    /// Where no case holds.
+    pub mode: Mode,
+    /// To some requests; the first condition that holds counts.
+    pub cases: Vec<(When, Mode)>,
+}
+
+impl Modes {
+    /// How the rule is applied to a request.
+    #[must_use]
+    pub fn of(&self, scope: &Scope<'_>) -> Mode {
+        let case = self.cases.iter().find(|(when, _)| when.holds(scope));
+        case.map_or(self.mode, |(_, mode)| *mode)
+    }
 }
 
 /// The settings that every rule has.
 #[derive(Debug, Clone)]
 pub struct RuleSettings {
-    /// How it is applied where no case holds.
-    pub mode: Mode,
-    /// How it is applied to some requests; the first condition that holds counts.
-    pub cases: Vec<(When, Mode)>,
+    /// As the cluster has it, or the namespace that the rule is delegated to.
+    pub modes: Modes,
+    /// What a namespace has tightened; the stricter of the two counts.
+    pub tightened: Option<Modes>,
     /// `None`: refuse the CREATE of a record, admit everything else.
     pub on_undecided: Option<OnUndecided>,
 }
@@ -61,7 +78,14 @@ impl RuleSettings {
         let advises =
             [RuleId::ResumeInterrupted, RuleId::RemoveWhileLive, RuleId::RetryStrategy, RuleId::ExtensionSafety];
         let mode = if advises.contains(&rule) { Mode::Warn } else { Mode::Enforce };
-        Self { mode, cases: Vec::new(), on_undecided: None }
+        Self { modes: Modes { mode, cases: Vec::new() }, tightened: None, on_undecided: None }
+    }
+
+    /// How the rule is applied to a request.
+    #[must_use]
+    pub fn mode(&self, scope: &Scope<'_>) -> Mode {
+        let mode = self.modes.of(scope);
+        self.tightened.as_ref().map_or(mode, |tightened| tightened.of(scope).max(mode))
     }
 }
 
@@ -101,16 +125,15 @@ impl Default for Recovery {
     }
 }
 
-/// When a rollback may be started over an operation in flight.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// When a rollback may be started over an operation in flight; the later the stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RollbackWay {
-    /// Never.
-    Never,
-    /// Once the operation is stale.
-    WhenStale,
     /// At any time, as Helm does without us.
     Always,
+    /// Once the operation is stale.
+    WhenStale,
+    /// Never.
+    Never,
 }
 
 /// The settings of `dropped-bundles`.
@@ -128,22 +151,45 @@ impl Default for Rollouts {
     }
 }
 
-/// What becomes of a commit that leaves out a release where nothing tells why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+/// What becomes of a commit that leaves out a release where nothing tells why; the later the stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unexplained {
-    /// It is refused.
-    Deny,
     /// It is undecided: admitted with a warning, unless `onUndecided` says otherwise.
     Warn,
+    /// It is refused.
+    Deny,
 }
 
-/// Whether something is admitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+/// Whether something is admitted; the later the stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Consent {
     /// It is.
     Allow,
     /// It is refused.
     Deny,
+}
+
+/// What ReleaseOverrides may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overrides {
+    /// Whether there may be any.
+    pub allowed: bool,
+    /// How long one may hold.
+    pub max_duration: SignedDuration,
+    /// Whether who makes one may not use it.
+    pub second_person: bool,
+    /// The namespace of those for what is in no namespace.
+    pub namespace: String,
+}
+
+impl Default for Overrides {
+    fn default() -> Self {
+        Self {
+            allowed: true,
+            // Longer than an incident's night shift would make it a way of working.
+            max_duration: SignedDuration::from_hours(4),
+            second_person: false,
+            namespace: "interlock-system".to_owned(),
+        }
+    }
 }

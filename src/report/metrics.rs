@@ -3,6 +3,8 @@
 //! Labels come from closed enums only. A label that carried a name or a message would let anyone who can send a
 //! request fill the memory of this process and of the monitoring behind it.
 
+mod policies;
+
 use std::fmt;
 use std::time::Instant;
 
@@ -13,6 +15,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+
+pub use policies::{PolicyMetrics, Reloaded};
 
 use super::Decision;
 use crate::policy::Mode;
@@ -47,6 +51,7 @@ pub struct Metrics {
     body_bytes: Gauge,
     decisions: Family<DecisionLabels, Counter>,
     findings: Family<FindingLabels, Counter>,
+    policies: PolicyMetrics,
 }
 
 /// How the handling of a request ended.
@@ -115,6 +120,7 @@ impl Metrics {
             body_bytes: Gauge::default(),
             decisions: Family::default(),
             findings: Family::default(),
+            policies: PolicyMetrics::default(),
             registry: Registry::default(),
         };
         registry.register_with_unit(
@@ -145,6 +151,7 @@ impl Metrics {
             "Broken and undecided rules; a user's request may come as several reviews",
             metrics.findings.clone(),
         );
+        metrics.policies.register(&mut registry);
         Self { registry, ..metrics }
     }
 
@@ -206,6 +213,12 @@ impl Metrics {
     #[must_use]
     pub fn connections(&self, port: Port) -> Gauge {
         self.connections.get_or_create(&PortLabels { port }).clone()
+    }
+
+    /// Those of the policies in force.
+    #[must_use]
+    pub fn policies(&self) -> &PolicyMetrics {
+        &self.policies
     }
 
     /// The bytes of request bodies held in memory.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::header::CONTENT_TYPE;
@@ -26,10 +26,13 @@ pub fn router(readiness: Readiness, metrics: Arc<Metrics>) -> Router {
         })
 }
 
-async fn readyz(State(readiness): State<Readiness>) -> Response {
+/// With `?verbose` as Kubernetes has it: everything that was asked, before the answer.
+async fn readyz(State(readiness): State<Readiness>, RawQuery(query): RawQuery) -> Response {
+    let verbose = query.is_some_and(|query| query.split(['&', '=']).any(|word| word == "verbose"));
+    let everything = if verbose { readiness.everything() } else { String::new() };
     match readiness.check() {
-        Ok(()) => sentence(StatusCode::OK, b"ok\n".to_vec()),
-        Err(not_ready) => sentence(StatusCode::SERVICE_UNAVAILABLE, format!("{not_ready}\n").into()),
+        Ok(()) => sentence(StatusCode::OK, format!("{everything}ok\n").into()),
+        Err(not_ready) => sentence(StatusCode::SERVICE_UNAVAILABLE, format!("{everything}{not_ready}\n").into()),
     }
 }
 

@@ -1,19 +1,24 @@
 //! Readiness: one gate for each thing that must be there before the first honest answer.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Ready when every gate is open and nobody has asked for the end. Clones share their state.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Readiness {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Inner {
     leaving: AtomicBool,
     gates: Mutex<Vec<(&'static str, Arc<AtomicBool>)>>,
+    notes: Mutex<Vec<(&'static str, Note)>>,
 }
+
+/// Says how something is that readiness does not hang on.
+type Note = Box<dyn Fn() -> String + Send + Sync>;
 
 /// One condition of readiness, closed until its owner opens it.
 #[derive(Clone, Debug)]
@@ -45,6 +50,22 @@ impl Readiness {
         Gate(open)
     }
 
+    /// Adds what is told to whoever asks for everything, on one line. It makes nobody wait.
+    pub fn note(&self, name: &'static str, note: impl Fn() -> String + Send + Sync + 'static) {
+        self.inner.notes.lock().unwrap_or_else(PoisonError::into_inner).push((name, Box::new(note)));
+    }
+
+    /// Every gate and every note, a line each.
+    #[must_use]
+    pub fn everything(&self) -> String {
+        let gates = self.inner.gates.lock().unwrap_or_else(PoisonError::into_inner);
+        let gate = |(name, open): &(&str, Arc<AtomicBool>)| {
+            format!("[{}] {name}\n", if open.load(Ordering::Relaxed) { '+' } else { '-' })
+        };
+        let notes = self.inner.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        gates.iter().map(gate).chain(notes.iter().map(|(name, note)| format!("[i] {name}: {}\n", note()))).collect()
+    }
+
     /// Asks.
     ///
     /// # Errors
@@ -62,6 +83,12 @@ impl Readiness {
     /// Not ready from now on, for good.
     pub fn leave(&self) {
         self.inner.leaving.store(true, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for Readiness {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Readiness").field(&self.check()).finish()
     }
 }
 
@@ -93,6 +120,17 @@ mod tests {
         assert_eq!(readiness.check(), Ok(()));
         policies.close();
         assert_eq!(readiness.check(), Err(NotReady::Waiting(vec!["policies"])));
+    }
+
+    #[test]
+    fn everything_is_told_and_notes_make_nobody_wait() {
+        let readiness = Readiness::new();
+        readiness.gate("caches").open();
+        readiness.note("policies", || "loaded".to_owned());
+        assert_eq!(readiness.everything(), "[+] caches\n[i] policies: loaded\n");
+        assert_eq!(readiness.check(), Ok(()));
+        let _closed = readiness.gate("leader");
+        assert_eq!(readiness.everything(), "[+] caches\n[-] leader\n[i] policies: loaded\n");
     }
 
     #[test]

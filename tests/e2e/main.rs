@@ -45,6 +45,7 @@ mod olm;
 mod olm_resume;
 mod outage;
 mod playground;
+mod policies;
 mod profiles;
 mod races;
 mod recovery;

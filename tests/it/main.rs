@@ -7,6 +7,8 @@ mod hostile;
 mod http;
 mod layering;
 mod manifests;
+mod policies;
+mod reload;
 mod replay;
 mod reviews;
 mod server;

@@ -32,8 +32,11 @@ pub(crate) struct Desk {
 
 impl Desk {
     pub(crate) fn new(world: Arc<dyn World>) -> Self {
+        Self::of(Judge::new(Policy::shipped().unwrap(), world, Arc::new(Budget::new(2 * INFLATE_LIMIT))))
+    }
+
+    pub(crate) fn of(judge: Judge) -> Self {
         let metrics = Arc::new(Metrics::new());
-        let judge = Judge::new(Policy::shipped().unwrap(), world, Arc::new(Budget::new(2 * INFLATE_LIMIT)));
         let webhook = Webhook::new(judge, Reporter::new(metrics.clone()));
         let router = admission::router(Arc::new(webhook), &Limits::default(), metrics.clone());
         Self { router, metrics }

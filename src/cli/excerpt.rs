@@ -1,0 +1,27 @@
+//! What is wrong with a policy file, shown in its text.
+
+use std::io::{IsTerminal, stderr};
+
+use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
+
+use crate::policy::{PolicyError, Problem};
+
+/// Every problem with its excerpt, coloured on a terminal.
+pub(super) fn excerpts(error: &PolicyError) -> String {
+    let renderer = if stderr().is_terminal() { Renderer::styled() } else { Renderer::plain() };
+    error.problems.iter().map(|problem| excerpt(problem, &renderer)).collect::<Vec<_>>().join("\n\n")
+}
+
+fn excerpt(problem: &Problem, renderer: &Renderer) -> String {
+    let (title, file) = (Level::ERROR.primary_title(&problem.message), problem.file.display().to_string());
+    let group = match &problem.place {
+        Some(place) => title.element(
+            Snippet::source(&place.text)
+                .path(file)
+                .line_start(place.line)
+                .annotation(AnnotationKind::Primary.span(place.range.clone())),
+        ),
+        None => title.element(Origin::path(file)),
+    };
+    renderer.render(&[group])
+}

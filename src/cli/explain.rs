@@ -1,0 +1,136 @@
+//! `interlock explain`: what a rule is about, and what is in force in a namespace.
+
+use std::io::{Write, stdout};
+
+use serde_json::{Value, json};
+
+use super::{Finding, Output, PolicyDir, table};
+use crate::policy::{InForce, Origin, SettingInForce, in_force, settings_of};
+use crate::rules::{Documentation, RuleId};
+
+/// Explain a rule, or what is in force in a namespace; without either, list the rules
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The name of a rule, otherwise of a namespace
+    #[arg(value_name = "RULE | NAMESPACE")]
+    subject: Option<String>,
+    /// How to print
+    #[arg(short, long, value_enum, default_value = "table")]
+    output: Output,
+    #[command(flatten)]
+    policies: PolicyDir,
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+    let rule = |name: &str| RuleId::ALL.into_iter().find(|rule| rule.as_str() == name);
+    let text = match (arguments.subject.as_deref(), arguments.output) {
+        (None, output) => list(output),
+        (Some(name), output) => match (rule(name), output) {
+            (Some(rule), Output::Json) => rule_json(rule).to_string(),
+            (Some(rule), Output::Table) => rule_text(rule),
+            (None, output) => {
+                let files = arguments.policies.files();
+                let in_force = in_force(&files, name)?;
+                if output == Output::Json {
+                    namespace_json(name, &in_force).to_string()
+                } else {
+                    namespace_text(name, &in_force)
+                }
+            }
+        },
+    };
+    writeln!(stdout(), "{text}")?;
+    Ok(Finding::Nothing)
+}
+
+fn list(output: Output) -> String {
+    if output == Output::Json {
+        let rules = RuleId::ALL.map(|rule| json!({"rule": rule.as_str(), "what": rule.documentation().what}));
+        return json!(rules).to_string();
+    }
+    let mut table = table::table(&["rule", "what"]);
+    for rule in RuleId::ALL {
+        table.add_row([rule.as_str(), rule.documentation().what]);
+    }
+    format!("{table}\n`interlock explain RULE` tells more, `interlock explain NAMESPACE` what is in force there.")
+}
+
+fn rule_json(rule: RuleId) -> Value {
+    let Documentation { what, why, allowed, refused, way_out } = rule.documentation();
+    let settings = settings_of(rule).into_iter().map(|setting| {
+        json!({"name": setting.name, "about": setting.about, "choices": setting.choices, "default": setting.default})
+    });
+    json!({
+        "rule": rule.as_str(), "what": what, "why": why, "allowed": allowed, "refused": refused, "wayOut": way_out,
+        "breakGlass": break_glass(rule), "settings": settings.collect::<Vec<_>>(),
+    })
+}
+
+fn rule_text(rule: RuleId) -> String {
+    let Documentation { what, why, allowed, refused, way_out } = rule.documentation();
+    let mut table = table::table(&["setting", "default", "what"]);
+    for setting in settings_of(rule) {
+        let choices =
+            if setting.choices.is_empty() { String::new() } else { format!(" [{}]", setting.choices.join(", ")) };
+        table.add_row([setting.name, setting.default.unwrap_or("-"), &format!("{}{choices}", setting.about)]);
+    }
+    format!(
+        "{rule}\n{what}\n\nWhy          {why}\nAllowed      {allowed}\nRefused      {refused}\nWay out      {way_out}\n\
+         Break glass  {}\n\n{table}",
+        break_glass(rule)
+    )
+}
+
+fn break_glass(rule: RuleId) -> String {
+    format!("interlock override NAMESPACE/RELEASE --rule {rule} --for 30m --reason \"...\"")
+}
+
+fn namespace_json(namespace: &str, in_force: &InForce) -> Value {
+    let rules = in_force.rules.iter().map(|rule| {
+        json!({
+            "rule": rule.rule.as_str(), "delegated": rule.delegated, "stricterOfBoth": rule.both,
+            "settings": rule.settings.iter().map(setting_json).collect::<Vec<_>>(),
+        })
+    });
+    json!({
+        "namespace": namespace, "hasFile": in_force.has_file, "rules": rules.collect::<Vec<_>>(),
+        "overrides": in_force.overrides.iter().map(setting_json).collect::<Vec<_>>(),
+    })
+}
+
+fn setting_json(setting: &SettingInForce) -> Value {
+    let origin = match &setting.origin {
+        Origin::BuiltIn => Value::Null,
+        Origin::File { file, line } => json!({"file": file, "line": line}),
+    };
+    json!({"name": setting.name, "value": setting.value, "origin": origin})
+}
+
+fn namespace_text(namespace: &str, in_force: &InForce) -> String {
+    let mut table = table::table(&["rule", "setting", "value", "from"]);
+    let mut both = false;
+    for rule in &in_force.rules {
+        let mut name = rule.rule.to_string();
+        name.push_str(if rule.delegated { " (delegated)" } else { "" });
+        name.push_str(if rule.both { " *" } else { "" });
+        both |= rule.both;
+        for setting in &rule.settings {
+            table.add_row([std::mem::take(&mut name), setting.name.to_owned(), setting.value.clone(), origin(setting)]);
+        }
+    }
+    let mut name = "overrides".to_owned();
+    for setting in &in_force.overrides {
+        table.add_row([std::mem::take(&mut name), setting.name.to_owned(), setting.value.clone(), origin(setting)]);
+    }
+    let whose =
+        if in_force.has_file { "its own file and that of the cluster" } else { "the file of the cluster alone" };
+    let note = if both { "\n* For each request the stricter of both files counts." } else { "" };
+    format!("In force in the namespace {namespace}, by {whose}:\n{table}{note}")
+}
+
+fn origin(setting: &SettingInForce) -> String {
+    match &setting.origin {
+        Origin::BuiltIn => "built in".to_owned(),
+        Origin::File { file, line } => format!("{}:{line}", file.display()),
+    }
+}

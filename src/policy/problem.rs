@@ -1,0 +1,114 @@
+//! What is wrong with policy files: every problem at once, each with its place.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Why policies cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct PolicyError {
+    /// Everything that is wrong, file by file, in the order of the text.
+    pub problems: Vec<Problem>,
+}
+
+/// One thing that is wrong with a policy file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The file.
+    pub file: PathBuf,
+    /// Where in it; `None` where it could not be read at all.
+    pub place: Option<Place>,
+    /// What is wrong, and the way out.
+    pub message: String,
+}
+
+/// A place in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+    /// The text of that line.
+    pub text: String,
+    /// What of the text is meant, in bytes.
+    pub range: std::ops::Range<usize>,
+}
+
+/// `FILE:LINE:COLUMN: MESSAGE`, on one line.
+impl fmt::Display for Problem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:", self.file.display())?;
+        if let Some(Place { line, column, .. }) = self.place {
+            write!(out, "{line}:{column}:")?;
+        }
+        write!(out, " {}", self.message)
+    }
+}
+
+/// The bytes of a text that are meant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// The text of a policy file, and the name that problems give it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Source {
+    pub(super) path: PathBuf,
+    pub(super) text: String,
+}
+
+impl Source {
+    /// The line of a place, from 1.
+    pub(super) fn line(&self, span: Span) -> usize {
+        self.text.as_bytes()[..span.start.min(self.text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
+    }
+
+    fn place(&self, span: Span) -> Place {
+        let start = self.text.floor_char_boundary(span.start);
+        let before = self.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+        let line = self.text[before..].lines().next().unwrap_or_default();
+        let from = start - before;
+        let end = self.text.floor_char_boundary(span.end).saturating_sub(before).clamp(from, line.len().max(from));
+        Place {
+            line: self.line(span),
+            column: self.text[before..start].chars().count() + 1,
+            text: line.to_owned(),
+            range: from.min(line.len())..end.min(line.len()),
+        }
+    }
+}
+
+/// Collects what is wrong with one file.
+pub(super) struct Problems<'s> {
+    source: &'s Source,
+    found: Vec<(Span, String)>,
+}
+
+impl<'s> Problems<'s> {
+    pub(super) fn of(source: &'s Source) -> Self {
+        Self { source, found: Vec::new() }
+    }
+
+    /// Something is wrong here. What an alias repeats is told once.
+    pub(super) fn at(&mut self, span: Span, message: impl Into<String>) {
+        let problem = (span, message.into());
+        if !self.found.contains(&problem) {
+            self.found.push(problem);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Everything, in the order of the text.
+    pub(super) fn into_list(mut self) -> Vec<Problem> {
+        self.found.sort_by_key(|(span, _)| span.start);
+        let problem =
+            |(span, message)| Problem { file: self.source.path.clone(), place: Some(self.source.place(span)), message };
+        self.found.into_iter().map(problem).collect()
+    }
+}

@@ -1,0 +1,128 @@
+//! What policies make of the same act: by mode, namespace and case, and while their files change.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::chart::Chart;
+use crate::clients::{Driver, HelmVersion};
+use crate::decisions::{Decision, decisions};
+use crate::eventually::eventually;
+use crate::namespace::Namespace;
+use crate::plane::Plane;
+
+/// Longer than the directory goes without being looked at.
+const TAKEN_UP: Duration = Duration::from_secs(45);
+
+const HEAD: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ";
+const CLUSTER: &str = "ClusterPolicy\ndelegate: [manual-edit]\n";
+const RULE: &str = "[manual-edit]";
+const SET_IMAGE: [&str; 4] = ["set", "image", "deployment/demo", "app=bob:1"];
+
+/// The directory of a plane's policies.
+struct Policies<'p> {
+    plane: &'p Plane,
+    directory: PathBuf,
+}
+
+impl<'p> Policies<'p> {
+    fn of(plane: &'p Plane) -> Self {
+        let directory = plane.webhook().policies().to_owned();
+        fs::create_dir_all(directory.join("namespaces")).unwrap();
+        Self { plane, directory }
+    }
+
+    /// Puts a file there as editors do: beside its place, then into it.
+    fn write(&self, file: &Path, text: &str) {
+        let mut written = tempfile::NamedTempFile::new_in(&self.directory).unwrap();
+        std::io::Write::write_all(&mut written, format!("{HEAD}{text}").as_bytes()).unwrap();
+        written.persist(self.directory.join(file)).unwrap();
+    }
+
+    fn cluster(&self, text: &str) {
+        self.write(Path::new("cluster.yaml"), &format!("{CLUSTER}{text}"));
+    }
+
+    fn namespace(&self, namespace: &Namespace<'_>, rules: &str) {
+        let file = Path::new("namespaces").join(format!("{}.yaml", namespace.name()));
+        self.write(&file, &format!("NamespacePolicy\nrules:\n  manual-edit: {rules}\n"));
+    }
+
+    /// Waits until the webhook says this of its policies.
+    #[track_caller]
+    fn await_state(&self, says: &str) {
+        eventually(TAKEN_UP, &format!("the policies are {says:?}"), || {
+            let (code, told) = self.plane.webhook().admin("/readyz?verbose");
+            if code == 200 && told.contains(says) { Ok(()) } else { Err(told) }
+        });
+    }
+}
+
+/// A namespace with the release `demo`.
+fn released<'p>(plane: &'p Plane, chart: &Chart, name: &str) -> Namespace<'p> {
+    let namespace = Namespace::new(plane, name);
+    namespace.helm(HelmVersion::V4, Driver::Secret, "alice").ok(&["install", "demo", chart.path()]);
+    namespace
+}
+
+/// What the log tells of the edits of a person: the verdict and the rules, dry runs apart.
+fn edits(namespace: &Namespace<'_>, person: &str) -> Vec<(String, String)> {
+    let edit = |decision: &Decision| decision.user == person && decision.operation == "UPDATE" && !decision.dry_run;
+    let mut told: Vec<_> = decisions(namespace)
+        .into_iter()
+        .filter(edit)
+        .map(|decision| (decision.verdict, decision.rules))
+        .collect();
+    // The API server repeats a review.
+    told.dedup();
+    told
+}
+
+#[test]
+fn the_same_act_under_every_mode_and_while_files_change() {
+    let plane = Plane::start(&format!("{HEAD}{CLUSTER}"));
+    let policies = Policies::of(&plane);
+    let chart = Chart::new("demo");
+    let [enforce, warn, audit, off] = ["enforce", "warn", "audit", "off"].map(|mode| released(&plane, &chart, mode));
+    let carol = "cases: [{when: {users: [carol]}, mode: warn}]";
+    policies.namespace(&enforce, &format!("{{mode: enforce, {carol}}}"));
+    for (namespace, mode) in [(&warn, "warn"), (&audit, "audit"), (&off, "off")] {
+        policies.namespace(namespace, &format!("{{mode: {mode}}}"));
+    }
+    policies.await_state("4 namespaces with their own");
+
+    let as_bob = |namespace: &Namespace<'_>, more: &[&str]| namespace.kubectl("bob").run(&[&SET_IMAGE, more].concat());
+    as_bob(&enforce, &[]).expect_failure(&["denied the request", "is declared by the chart", RULE]);
+    as_bob(&enforce, &["--dry-run=server"]).expect_failure(&["denied the request", RULE]);
+    assert_eq!(edits(&enforce, "bob"), [("denied".to_owned(), "manual-edit=enforce".to_owned())]);
+    enforce.kubectl("bob").ok(&["label", "deployment/demo", "team=blue"]);
+    for (namespace, warned, rules) in [(&warn, true, "manual-edit=warn"), (&audit, false, "manual-edit=audit"), (&off, false, "")] {
+        let output = as_bob(namespace, &[]);
+        assert!(output.success() && output.stderr.contains(RULE) == warned, "{output}");
+        assert_eq!(edits(namespace, "bob"), [("allowed".to_owned(), rules.to_owned())]);
+    }
+    // Another rule of the same namespaces is the cluster's.
+    off.kubectl("bob").fails(&["delete", "service/demo"], &["denied the request", "[manual-delete]"]);
+    // The same act and namespace, by somebody whom a case names.
+    let warned = enforce.kubectl("carol").run(&SET_IMAGE);
+    assert!(warned.success() && warned.stderr.contains(RULE), "{warned}");
+    assert_eq!(edits(&enforce, "carol"), [("allowed".to_owned(), "manual-edit=warn".to_owned())]);
+
+    // The neighbours go on while the files of the cluster and of a namespace are wrong.
+    policies.cluster("rules:\n  manual-delete: {mode: of}\n");
+    policies.await_state("there is no `of` here; did you mean `off`?");
+    as_bob(&enforce, &[]).expect_failure(&["denied the request", RULE]);
+    off.kubectl("bob").fails(&["delete", "service/demo"], &["denied the request", "[manual-delete]"]);
+    as_bob(&off, &["--dry-run=server"]).expect_success();
+    let (_, metrics) = plane.webhook().admin("/metrics");
+    assert!(metrics.contains("interlock_policy_errors 1\n"), "{metrics}");
+    assert!(plane.webhook().log().contains("cluster.yaml:6:26: there is no `of` here"));
+
+    policies.cluster("rules:\n  manual-delete: {mode: off}\n");
+    policies.namespace(&off, "{mode: of}");
+    policies.await_state("3 namespaces with their own; wrong files are left out");
+    off.kubectl("bob").ok(&["delete", "service/demo"]);
+    off.kubectl("bob").fails(&["set", "image", "deployment/demo", "app=bob:2"], &["denied the request", RULE]);
+    let output = warn.kubectl("bob").run(&["set", "image", "deployment/demo", "app=bob:2"]);
+    assert!(output.success() && output.stderr.contains(RULE), "{output}");
+}

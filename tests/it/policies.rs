@@ -1,0 +1,162 @@
+//! Policy files as people meet them: the texts of errors, the schema for editors, what is explained.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use release_interlock::policy::schema;
+use serde_json::{Value, json};
+
+/// Set to write the expected texts anew.
+const WRITE: &str = "INTERLOCK_WRITE_EXPECTED";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The binary in `tests/policies`, so that texts name no place of this machine.
+fn interlock(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_interlock"));
+    command.current_dir(root().join("tests/policies")).env("NO_COLOR", "1").env_remove("INTERLOCK_POLICIES");
+    command.args(args).output().unwrap()
+}
+
+/// What it printed, both streams, and its exit code.
+fn transcript(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    format!("{}{}exit {}\n", text(&output.stdout), text(&output.stderr), output.status.code().unwrap())
+}
+
+fn expect(name: &str, output: &Output) {
+    let file = root().join("tests/policies/expected").join(name);
+    let got = transcript(output);
+    if std::env::var_os(WRITE).is_some() {
+        fs::write(&file, &got).unwrap();
+    }
+    let expected = fs::read_to_string(&file).unwrap_or_default();
+    assert_eq!(got, expected, "{name} differs; {WRITE}=1 writes what is printed now");
+}
+
+#[test]
+fn every_error_is_told_at_once_with_its_excerpt() {
+    for case in ["good", "typing-errors", "loosening", "not-yaml", "nowhere"] {
+        expect(&format!("check-{case}.txt"), &interlock(&["policy", "check", case]));
+    }
+}
+
+#[test]
+fn a_program_gets_the_same_as_json() {
+    let output = interlock(&["policy", "check", "loosening", "-o", "json"]);
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let files: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let good: Vec<_> = files.iter().map(|file| (file["file"].as_str().unwrap(), file["good"].as_bool().unwrap())).collect();
+    let namespace = |name: &str| format!("loosening/namespaces/{name}.yaml");
+    let wanted = [("loosening/cluster.yaml", true), (&namespace("bar"), true), (&namespace("shop"), false)];
+    assert_eq!(good, wanted);
+    let first = &files[2]["problems"][0];
+    assert_eq!((&first["line"], &first["column"]), (&json!(3), &json!(1)));
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn a_server_does_not_start_with_a_wrong_file() {
+    for (case, says) in [("typing-errors", "did you mean `manual-edit`?"), ("loosening", "`audit` loosens the cluster policy")] {
+        let output = interlock(&["serve", "--policies", case, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+        let text = transcript(&output);
+        assert!(text.contains(says) && text.ends_with("exit 2\n"), "{text}");
+    }
+}
+
+#[test]
+fn the_committed_schema_is_the_one_that_files_are_read_by() {
+    let committed = fs::read_to_string(root().join("policies/schema.json")).unwrap();
+    let printed = interlock(&["policy", "schema"]).stdout;
+    assert_eq!(committed, String::from_utf8(printed).unwrap(), "`interlock policy schema > policies/schema.json` mends this");
+    let rules = &schema()["else"]["properties"]["rules"]["properties"];
+    assert_eq!(rules["manual-edit"]["properties"]["mode"]["enum"], json!(["enforce", "warn", "audit", "off"]));
+    assert_eq!(rules["manual-edit"]["properties"].get("staleAfter"), None);
+    assert_eq!(rules["pending-recovery"]["properties"]["staleAfter"]["default"], "15m");
+}
+
+/// Where a value is not what a schema of ours allows: the few words of JSON Schema that it is made of.
+fn wrong(schema: &Value, value: &Value, at: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let choice = |name: &str| schema.get(name);
+    if choice("enum").is_some_and(|all| !all.as_array().unwrap().contains(value)) {
+        found.push(format!("{at}: not one of the choices"));
+    }
+    if choice("const").is_some_and(|only| only != value) {
+        found.push(format!("{at}: not the only choice"));
+    }
+    let is = |kind: &str| match kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "boolean" => value.is_boolean(),
+        _ => value.is_string(),
+    };
+    if choice("type").is_some_and(|kind| !is(kind.as_str().unwrap())) {
+        found.push(format!("{at}: not of the type"));
+    }
+    for (key, value) in value.as_object().into_iter().flatten() {
+        match schema["properties"].get(key) {
+            Some(schema) => found.extend(wrong(schema, value, &format!("{at}/{key}"))),
+            None if choice("additionalProperties") == Some(&json!(false)) => found.push(format!("{at}/{key}: unknown")),
+            None => {}
+        }
+    }
+    for required in choice("required").and_then(Value::as_array).into_iter().flatten() {
+        if value.get(required.as_str().unwrap()).is_none() {
+            found.push(format!("{at}: {required} is missing"));
+        }
+    }
+    for item in value.as_array().into_iter().flatten() {
+        found.extend(schema.get("items").into_iter().flat_map(|items| wrong(items, item, at)));
+    }
+    if let Some(condition) = choice("if") {
+        let branch = if wrong(condition, value, at).is_empty() { "then" } else { "else" };
+        found.extend(wrong(&schema[branch], value, at));
+    }
+    found
+}
+
+fn yaml(path: PathBuf) -> Value {
+    serde_saphyr::from_str(&fs::read_to_string(&path).unwrap()).unwrap()
+}
+
+#[test]
+fn the_schema_allows_what_is_good_and_shows_editors_what_is_not() {
+    let of = |file: &str| wrong(&schema(), &yaml(root().join(file)), "");
+    assert_eq!(of("policies/cluster.yaml"), [""; 0]);
+    assert_eq!(of("tests/policies/good/cluster.yaml"), [""; 0]);
+    assert_eq!(of("tests/policies/good/namespaces/shop.yaml"), [""; 0]);
+    assert_eq!(of("tests/policies/loosening/namespaces/shop.yaml"), ["/managers: unknown"]);
+    let mut policy = yaml(root().join("policies/cluster.yaml"));
+    policy["rules"]["manual-edit"]["staleAfter"] = "5m".into();
+    policy["rules"]["manual-delete"]["mode"] = "enforced".into();
+    policy["delegate"] = json!(["manual-edits"]);
+    assert_eq!(wrong(&schema(), &policy, "").len(), 3);
+}
+
+#[test]
+fn policy_files_name_the_schema_for_editors() {
+    for (file, schema) in [("policies/cluster.yaml", "schema.json")] {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        assert_eq!(text.lines().next().unwrap(), format!("# yaml-language-server: $schema={schema}"));
+    }
+}
+
+#[test]
+fn rules_and_namespaces_are_explained() {
+    expect("explain.txt", &interlock(&["explain"]));
+    expect("explain-rule.txt", &interlock(&["explain", "pending-recovery"]));
+    expect("explain-namespace.txt", &interlock(&["explain", "shop", "--policies", "good"]));
+    let rule: Value = serde_json::from_slice(&interlock(&["explain", "manual-edit", "-o", "json"]).stdout).unwrap();
+    assert_eq!(rule["settings"][3]["default"], "60s");
+    assert!(rule["breakGlass"].as_str().unwrap().contains("--rule manual-edit"));
+    let shop = interlock(&["explain", "shop", "--policies", "good", "-o", "json"]);
+    let shop: Value = serde_json::from_slice(&shop.stdout).unwrap();
+    let edit = shop["rules"].as_array().unwrap().iter().find(|rule| rule["rule"] == "manual-edit").unwrap();
+    let origin = json!({"file": "good/namespaces/shop.yaml", "line": 5});
+    assert_eq!(edit["settings"][0], json!({"name": "mode", "value": "enforce", "origin": origin}));
+    assert_eq!(interlock(&["explain", "shop", "--policies", "typing-errors"]).status.code(), Some(2));
+}

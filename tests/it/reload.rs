@@ -1,0 +1,222 @@
+//! Policies that change while reviews go on.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use ::http::{Method, StatusCode};
+use arc_swap::ArcSwap;
+use release_interlock::budget::Budget;
+use release_interlock::facts::{Actor, ActorKind};
+use release_interlock::judge::Judge;
+use release_interlock::policy::{Files, Mode, Policies, Reading, Scope};
+use release_interlock::release::record::INFLATE_LIMIT;
+use release_interlock::reload::{Reload, State};
+use release_interlock::report::metrics::Metrics;
+use release_interlock::rules::RuleId;
+use release_interlock::server::{Readiness, admin};
+use release_interlock::world::memory::Memory;
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::client::request;
+use crate::fixtures::{body, gzip, review, secret};
+use crate::http::send;
+use crate::reviews::Desk;
+
+/// Less than the directory is looked at without being told.
+const TOLD: Duration = Duration::from_secs(25);
+
+fn policy(kind: &str, mode: &str) -> String {
+    format!("apiVersion: interlock.dev/v1alpha1\nkind: {kind}\nrules:\n  illegal-transition: {{mode: {mode}}}\n")
+}
+
+/// A followed directory.
+struct Followed {
+    directory: TempDir,
+    policies: Arc<ArcSwap<Policies>>,
+    metrics: Arc<Metrics>,
+    state: watch::Receiver<State>,
+    following: JoinHandle<()>,
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.following.abort();
+    }
+}
+
+impl Followed {
+    /// Follows a directory, in the place of a judge's policies.
+    fn new(directory: TempDir, policies: Arc<ArcSwap<Policies>>) -> Self {
+        let files = Files::read(directory.path());
+        policies.store(Arc::new(Reading::of(&files).whole().unwrap()));
+        let metrics = Arc::new(Metrics::new());
+        let reload = Reload::new(directory.path(), files, policies.clone(), metrics.clone());
+        let state = reload.state();
+        Self { directory, policies, metrics, state, following: tokio::spawn(reload.follow()) }
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        let path = self.directory.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// The state after the next change.
+    async fn next(&mut self) -> State {
+        timeout(TOLD, self.state.changed()).await.expect("expected the change to be seen").unwrap();
+        self.state.borrow_and_update().clone()
+    }
+
+    /// The mode of `illegal-transition` in a namespace.
+    fn mode(&self, namespace: &str) -> Mode {
+        let actor = Actor { name: "alice", kind: ActorKind::Person, groups: &[] };
+        let scope = Scope { actor, namespace, release: None, kind: "Secret", owner: None, creates_record: false };
+        self.policies.load().of(namespace).mode(RuleId::IllegalTransition, &scope)
+    }
+}
+
+fn shipped() -> Arc<ArcSwap<Policies>> {
+    Arc::new(ArcSwap::from_pointee(Policies::load_or_shipped(None).unwrap()))
+}
+
+/// Publishes files as the kubelet does with a ConfigMap: a directory of their own, and the link `..data` swapped over to it.
+fn mount(directory: &Path, generation: usize, files: &[(&str, String)]) {
+    fs::create_dir_all(directory).unwrap();
+    let real = format!("..{generation}");
+    fs::create_dir(directory.join(&real)).unwrap();
+    for (name, text) in files {
+        fs::write(directory.join(&real).join(name), text).unwrap();
+        if fs::symlink_metadata(directory.join(name)).is_err() {
+            symlink(Path::new("..data").join(name), directory.join(name)).unwrap();
+        }
+    }
+    let old = fs::read_link(directory.join("..data"));
+    symlink(&real, directory.join("..data_tmp")).unwrap();
+    fs::rename(directory.join("..data_tmp"), directory.join("..data")).unwrap();
+    if let Ok(old) = old {
+        fs::remove_dir_all(directory.join(old)).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_mounted_configmap_is_taken_up_whenever_it_is_swapped() {
+    let directory = tempfile::tempdir().unwrap();
+    let cluster = |mode: &str| vec![("cluster.yaml", policy("ClusterPolicy", mode))];
+    let shop = |mode: &str| vec![("shop.yaml", policy("NamespacePolicy", mode))];
+    let namespaces = directory.path().join("namespaces");
+    mount(directory.path(), 1, &cluster("audit"));
+    mount(&namespaces, 1, &shop("audit"));
+    let mut followed = Followed::new(directory, shipped());
+    assert_eq!((followed.mode("bar"), followed.mode("shop")), (Mode::Audit, Mode::Audit));
+    for (generation, mode) in [(2, Mode::Warn), (3, Mode::Enforce)] {
+        mount(&namespaces, generation, &shop(mode.as_str()));
+        assert!(followed.next().await.problems.is_empty());
+        assert_eq!((followed.mode("bar"), followed.mode("shop")), (Mode::Audit, mode));
+    }
+    for (generation, mode) in [(2, Mode::Warn), (3, Mode::Enforce)] {
+        mount(followed.directory.path(), generation, &cluster(mode.as_str()));
+        assert!(followed.next().await.problems.is_empty());
+        assert_eq!((followed.mode("bar"), followed.mode("shop")), (mode, Mode::Enforce));
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_file_changes_nothing_but_what_is_told_of_it() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("cluster.yaml"), policy("ClusterPolicy", "warn")).unwrap();
+    let mut followed = Followed::new(directory, shipped());
+    let readiness = Readiness::new();
+    let state = followed.state.clone();
+    readiness.note("policies", move || state.borrow().to_string());
+    let admin = admin::router(readiness, followed.metrics.clone());
+    let told = async |path: &str| {
+        let answer = send(&admin, request(Method::GET, path, None, "")).await;
+        assert_eq!(answer.status, StatusCode::OK, "policies make nobody unready");
+        String::from_utf8(answer.body.to_vec()).unwrap()
+    };
+    assert_eq!(told("/readyz").await, "ok\n");
+    assert!(told("/metrics").await.contains("interlock_policy_loaded_timestamp_seconds 1"));
+
+    followed.write("cluster.yaml", &policy("ClusterPolicy", "enforced"));
+    let state = followed.next().await;
+    assert!(!state.current && state.problems.len() == 1);
+    assert_eq!(followed.mode("shop"), Mode::Warn);
+    let ready = told("/readyz?verbose").await;
+    assert!(ready.starts_with("[i] policies: loaded ") && ready.ends_with("ok\n"), "{ready}");
+    assert!(ready.contains("older ones stay in force") && ready.contains("cluster.yaml:4:30: there is no `enforced`"), "{ready}");
+    let metrics = told("/metrics").await;
+    assert!(metrics.contains("interlock_policy_errors 1\n"), "{metrics}");
+    assert!(metrics.contains("interlock_policy_reloads_total{result=\"bad\"} 1\n"), "{metrics}");
+
+    followed.write("cluster.yaml", &policy("ClusterPolicy", "audit"));
+    assert!(followed.next().await.current);
+    assert_eq!(followed.mode("shop"), Mode::Audit);
+    assert!(told("/metrics").await.contains("interlock_policy_errors 0\n"));
+
+    // A namespace whose file is wrong has the policy of the cluster; the others have theirs.
+    followed.write("namespaces/shop.yaml", &policy("NamespacePolicy", "enforce"));
+    assert_eq!(followed.next().await.namespaces, 1);
+    followed.write("namespaces/bar.yaml", &policy("NamespacePolicy", "off"));
+    let state = followed.next().await;
+    assert!(state.current && state.namespaces == 1 && state.problems.len() == 1, "{state}");
+    assert!(told("/metrics").await.contains("interlock_policy_reloads_total{result=\"partly\"} 1\n"));
+    fs::remove_dir_all(followed.directory.path().join("namespaces")).unwrap();
+    let state = followed.next().await;
+    assert!(state.current && state.namespaces == 0 && state.problems.is_empty(), "{state}");
+
+    fs::remove_file(followed.directory.path().join("cluster.yaml")).unwrap();
+    let state = followed.next().await;
+    assert!(!state.current && state.to_string().contains("cluster.yaml: failed to read it"), "{state}");
+    assert_eq!(followed.mode("shop"), Mode::Audit);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_review_is_answered_wrongly_while_files_change() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("cluster.yaml"), policy("ClusterPolicy", "enforce")).unwrap();
+    let judge = Judge::new(
+        Policies::load_or_shipped(None).unwrap(),
+        Arc::new(Memory::new(1 << 20)),
+        Arc::new(Budget::new(2 * INFLATE_LIMIT)),
+    );
+    let mut followed = Followed::new(directory, judge.policies());
+    let desk = Arc::new(Desk::of(judge));
+    let record = |status: &str| secret(status, &gzip(body(status).as_bytes()));
+    let forbidden = review("UPDATE", Some(&record("superseded")), Some(&record("deployed")));
+    let ordinary = review("UPDATE", Some(&record("deployed")), Some(&record("superseded")));
+
+    // Whoever asks meanwhile is told by either of the two good policies: refused or warned, never let through in silence.
+    let (ended, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let load = (0..2).map(|_| {
+        let (desk, forbidden, ordinary) = (desk.clone(), forbidden.clone(), ordinary.clone());
+        let (ended, asked) = (ended.clone(), asked.clone());
+        tokio::spawn(async move {
+            while !ended.load(Ordering::Relaxed) {
+                let (_, message) = desk.judge(&forbidden).await;
+                assert!(message.contains("[illegal-transition]"), "{message}");
+                assert_eq!(desk.judge(&ordinary).await, (true, String::new()));
+                asked.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        })
+    });
+    let load: Vec<_> = load.collect();
+    for (mode, allowed) in [("warn", true), ("wrong", true), ("enforce", false), ("{", false), ("warn", true)] {
+        let before = asked.load(Ordering::Relaxed);
+        followed.write("cluster.yaml", &policy("ClusterPolicy", mode));
+        followed.next().await;
+        assert_eq!(desk.judge(&forbidden).await.0, allowed, "{mode}");
+        assert!(asked.load(Ordering::Relaxed) > before, "nobody asked meanwhile");
+    }
+    ended.store(true, Ordering::Relaxed);
+    for task in load {
+        task.await.unwrap();
+    }
+}
