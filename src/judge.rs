@@ -66,8 +66,10 @@ impl Judge {
         let objects = Objects::read(request)?;
         let sealed = objects.seal(request.operation);
         let granted = timeout_at(deadline, self.decodes.grant(sealed.inflated_size())).await;
+        let decoding = Instant::now();
         let bodies = if granted.is_ok() { sealed.open() } else { sealed.unread() };
         let facts = self.facts(request, &objects, &bodies);
+        let decoded = objects.storage.filter(|_| granted.is_ok()).map(|_| decoding.elapsed());
         let policies = self.policies.load();
         let policy = policies.of(request.namespace()).as_ref();
         let violations = match granted {
@@ -77,7 +79,7 @@ impl Judge {
         };
         let outcome = mode::apply(policy, &Scope::of(&facts, policy), violations);
         let decision = Decision::of(request, &facts, &outcome, started.elapsed());
-        Ok(Verdict { outcome, decision })
+        Ok(Verdict { outcome, decision: Decision { decoded, ..decision } })
     }
 
     /// The stamps that a request must be given.
@@ -107,12 +109,16 @@ impl Judge {
     /// Asks the rules, and the world for what they ask, until they have spoken.
     async fn settle(&self, facts: &Facts<'_>, policy: &Policy, now: Timestamp, deadline: Instant) -> Vec<Violation> {
         let mut evidence = Evidence::default();
+        let mut in_time = true;
         loop {
             match decide(facts, policy, &evidence, now) {
-                Step::Done(violations) => return violations,
+                Step::Done(violations) if in_time => return violations,
+                Step::Done(violations) => return violations.into_iter().map(late).collect(),
                 Step::Ask(query) => {
-                    let late =
-                        || Answer::Unavailable("the API server did not answer within the time of the review".into());
+                    let mut late = || {
+                        in_time = false;
+                        Answer::Unavailable("the API server did not answer within the time of the review".into())
+                    };
                     // A world that is always ready would outrun the timer.
                     let answer = match timeout_at(deadline, self.world.answer(&query)).await {
                         Ok(answer) if Instant::now() < deadline => answer,
@@ -125,11 +131,17 @@ impl Judge {
     }
 }
 
+/// What could not be learnt, once the time was over.
+fn late(violation: Violation) -> Violation {
+    let kind = if violation.kind == Kind::Unavailable { Kind::Late } else { violation.kind };
+    Violation { kind, ..violation }
+}
+
 /// What becomes of a rule when there was no memory for the bodies in time.
 fn overloaded(rule: RuleId) -> Violation {
     Violation {
         rule,
-        kind: Kind::Unavailable,
+        kind: Kind::Overloaded,
         sentence: "The record could not be read in time: too many large records are being judged.".to_owned(),
         way_out: "Try again.".to_owned(),
         pointers: Vec::new(),

@@ -1,15 +1,19 @@
 //! From violations and modes to the outcome of a review.
 
+mod annotations;
+mod verdict;
+
 use std::collections::HashSet;
+
+pub use verdict::{BadVerdict, Verdict};
+
+use annotations::annotations;
 
 use crate::policy::{Mode, OnUndecided, Policy, Scope};
 use crate::rules::{Kind, Violation};
 
 /// The longest warning that the API server hands on whole, in characters.
 const WARNING_LENGTH: usize = 120;
-
-/// The JSON pointers in an audit annotation, at most.
-const POINTERS: usize = 20;
 
 /// A violation with what the policy makes of it.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,6 +24,14 @@ pub struct Judged {
     pub mode: Mode,
     /// Whether this one refuses the request.
     pub refuses: bool,
+}
+
+impl Judged {
+    /// What it came to.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        Verdict::of(self.violation.kind, self.mode, self.refuses, false)
+    }
 }
 
 /// What becomes of a request.
@@ -33,7 +45,7 @@ pub struct Outcome {
     pub message: String,
     /// For the user, at most 120 characters each.
     pub warnings: Vec<String>,
-    /// For the audit log of the API server.
+    /// For the audit log of the API server: key and value.
     pub audit: Vec<(&'static str, String)>,
     /// Every violation, whatever became of it.
     pub judged: Vec<Judged>,
@@ -65,8 +77,10 @@ pub fn apply(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> 
             let mode = policy.mode(violation.rule, &scope);
             let denies = match violation.kind {
                 Kind::Refused => true,
-                Kind::Unavailable if violation.rule.is_gate() => denied(&violation, OnUndecided::Deny),
-                Kind::Unavailable | Kind::Unclear => denied(&violation, default),
+                Kind::Unavailable | Kind::Late | Kind::Overloaded if violation.rule.is_gate() => {
+                    denied(&violation, OnUndecided::Deny)
+                }
+                Kind::Unavailable | Kind::Late | Kind::Overloaded | Kind::Unclear => denied(&violation, default),
             };
             Judged { mode, refuses: mode == Mode::Enforce && denies, violation }
         })
@@ -81,26 +95,7 @@ pub fn apply(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> 
     let warnings = warned.flat_map(|judged| wrapped(&judged.violation.message())).collect();
     let allowed = message.is_empty();
     let code = judged.iter().filter(|judged| judged.refuses).map(|judged| judged.violation.rule.status_code()).max();
-    let violations = judged.first().map(|_| ("violations", summary(&judged)));
-    let pointers: Vec<_> = judged.iter().flat_map(|judged| &judged.violation.pointers).map(String::as_str).collect();
-    let pointers = pointers.first().map(|_| ("pointers", pointers[..pointers.len().min(POINTERS)].join(",")));
-    Outcome {
-        allowed,
-        code: code.unwrap_or(200),
-        message,
-        warnings,
-        audit: violations.into_iter().chain(pointers).collect(),
-        judged,
-    }
-}
-
-/// `rule=mode` of every violation, for the audit annotation.
-fn summary(judged: &[Judged]) -> String {
-    let item = |judged: &Judged| {
-        let undecided = if judged.violation.kind != Kind::Refused { "(undecided)" } else { "" };
-        format!("{}={}{undecided}", judged.violation.rule, judged.mode.as_str())
-    };
-    judged.iter().map(item).collect::<Vec<_>>().join(",")
+    Outcome { allowed, code: code.unwrap_or(200), message, warnings, audit: annotations(&judged), judged }
 }
 
 /// Breaks a message at spaces into warnings of bounded length.
@@ -175,7 +170,7 @@ mod tests {
             let got = (outcome.allowed, !outcome.warnings.is_empty(), outcome.judged.len());
             assert_eq!(got, wanted, "{mode}{setting} {kind:?} creates={creates}");
             assert_eq!(outcome.code, if outcome.allowed { 200 } else { 403 });
-            assert_eq!(outcome.audit.len(), outcome.judged.len());
+            assert_eq!(outcome.audit.is_empty(), outcome.judged.is_empty());
         }
     }
 

@@ -294,14 +294,32 @@ impl Violation {
 }
 
 /// Whether a rule is broken, or why it could not be decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// The rule is broken.
     Refused,
     /// The rule could not learn what it needs.
     Unavailable,
+    /// The same, because the time of the review was over.
+    Late,
+    /// There was no memory for what it needs to read.
+    Overloaded,
     /// The rule has learnt what it needs, and that decides nothing.
     Unclear,
+}
+
+impl Kind {
+    /// As annotations, metrics and the log name it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Unavailable => "unavailable",
+            Self::Late => "late",
+            Self::Overloaded => "overloaded",
+            Self::Unclear => "unclear",
+        }
+    }
 }
 
 /// The next step of a decision.

@@ -44,7 +44,7 @@ impl Webhook {
         if let Some(memory) = self.learns.as_ref().filter(|_| verdict.outcome.allowed) {
             memory.apply(&review.request);
         }
-        self.reporter.report(&verdict.decision);
+        self.reporter.report(verdict.decision);
         Ok(review::answer(&review.request.uid, &verdict.outcome))
     }
 

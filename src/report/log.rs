@@ -1,15 +1,13 @@
 //! One log line a decision. Never any of the object: objects include Secrets.
+//!
+//! `verdict` is what the API server was told; what each rule came to is in `rules`: `manual-edit=audit`, followed by why it
+//! could not be decided, `(late)`, or by the override that was used, `(by shop/fix)`. A line with `repeated` is the API
+//! server asking the same again, which is counted nowhere else.
 
-use super::Decision;
+use super::{Decision, DecisionFinding};
 
 /// Writes the line. A denial is not an error of ours.
 pub(super) fn write(decision: &Decision) {
-    let list =
-        |of: fn(&super::DecisionFinding) -> String| decision.findings.iter().map(of).collect::<Vec<_>>().join(",");
-    let rules = list(|finding| {
-        let undecided = if finding.is_undecided() { "(undecided)" } else { "" };
-        format!("{}={}{undecided}", finding.rule, finding.mode.as_str())
-    });
     tracing::info!(
         uid = decision.uid,
         operation = decision.operation.as_str(),
@@ -19,10 +17,34 @@ pub(super) fn write(decision: &Decision) {
         user = decision.user,
         release = decision.release.as_ref().map(ToString::to_string).unwrap_or_default(),
         verdict = if decision.allowed { "allowed" } else { "denied" },
-        rules,
+        rules = decision.findings.iter().map(rule).collect::<Vec<_>>().join(","),
         reason = decision.findings.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join(" "),
         dry_run = decision.dry_run,
+        repeated = decision.repeated,
         micros = u64::try_from(decision.took.as_micros()).unwrap_or(u64::MAX),
         "decided"
     );
+}
+
+fn rule(finding: &DecisionFinding) -> String {
+    let undecided = if finding.is_undecided() { format!("({})", finding.kind.as_str()) } else { String::new() };
+    let overridden = finding.overridden.as_ref().map(|by| format!("(by {by})")).unwrap_or_default();
+    format!("{}={}{undecided}{overridden}", finding.rule, finding.mode.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::Mode;
+    use crate::report::decision::tests::finding;
+    use crate::rules::{Kind, RuleId};
+
+    #[test]
+    fn a_rule_is_told_with_its_mode_and_what_is_special_about_it() {
+        let plain = finding(RuleId::ManualEdit, Mode::Audit);
+        assert_eq!(rule(&plain), "manual-edit=audit");
+        assert_eq!(rule(&DecisionFinding { kind: Kind::Late, ..plain.clone() }), "manual-edit=audit(late)");
+        let overridden = DecisionFinding { overridden: Some("shop/fix".into()), ..plain };
+        assert_eq!(rule(&overridden), "manual-edit=audit(by shop/fix)");
+    }
 }

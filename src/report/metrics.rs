@@ -3,26 +3,26 @@
 //! Labels come from closed enums only. A label that carried a name or a message would let anyone who can send a
 //! request fill the memory of this process and of the monitoring behind it.
 
+mod decisions;
+mod label;
 mod policies;
 
 use std::fmt;
 use std::time::Instant;
 
+pub use decisions::{Sink, Write};
+pub use policies::{PolicyMetrics, Reloaded};
+
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-pub use policies::{PolicyMetrics, Reloaded};
-
-use super::Decision;
-use crate::policy::Mode;
-use crate::review::Operation;
-use crate::rules::RuleId;
 use crate::server::{Endpoint, Refusal};
+use decisions::Decisions;
 
 /// The content type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -49,9 +49,8 @@ pub struct Metrics {
     accept_errors: Family<PortLabels, Counter>,
     handshake_failures: Family<HandshakeLabels, Counter>,
     body_bytes: Gauge,
-    decisions: Family<DecisionLabels, Counter>,
-    findings: Family<FindingLabels, Counter>,
     policies: PolicyMetrics,
+    told: Decisions,
 }
 
 /// How the handling of a request ended.
@@ -118,9 +117,8 @@ impl Metrics {
             accept_errors: Family::default(),
             handshake_failures: Family::default(),
             body_bytes: Gauge::default(),
-            decisions: Family::default(),
-            findings: Family::default(),
             policies: PolicyMetrics::default(),
+            told: Decisions::register(&mut registry),
             registry: Registry::default(),
         };
         registry.register_with_unit(
@@ -145,12 +143,6 @@ impl Metrics {
             Unit::Bytes,
             metrics.body_bytes.clone(),
         );
-        registry.register("decisions", "Judged reviews; dry runs are not counted", metrics.decisions.clone());
-        registry.register(
-            "findings",
-            "Broken and undecided rules; a user's request may come as several reviews",
-            metrics.findings.clone(),
-        );
         metrics.policies.register(&mut registry);
         Self { registry, ..metrics }
     }
@@ -174,19 +166,6 @@ impl Metrics {
     /// Counts a request that was refused without a review.
     pub fn refused(&self, reason: Refusal) {
         self.refusals.get_or_create(&RefusalLabels { reason }).inc();
-    }
-
-    /// Counts a judged review and the rules that it broke.
-    pub fn decided(&self, decision: &Decision) {
-        if decision.dry_run {
-            return;
-        }
-        let verdict = if decision.allowed { Verdict::Allowed } else { Verdict::Denied };
-        self.decisions.get_or_create(&DecisionLabels { operation: decision.operation, verdict }).inc();
-        for finding in &decision.findings {
-            let state = if finding.is_undecided() { State::Undecided } else { State::Broken };
-            self.findings.get_or_create(&FindingLabels { rule: finding.rule, mode: finding.mode, state }).inc();
-        }
     }
 
     /// Counts a review that panicked.
@@ -288,79 +267,28 @@ struct HandshakeLabels {
     reason: HandshakeFailure,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DecisionLabels {
-    operation: Operation,
-    verdict: Verdict,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct FindingLabels {
-    rule: RuleId,
-    mode: Mode,
-    state: State,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Verdict {
-    Allowed,
-    Denied,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum State {
-    Broken,
-    Undecided,
-}
-
-/// Enums that have names of their own already.
-macro_rules! label_as_str {
-    ($($name:ty),+) => {
-        $(impl EncodeLabelValue for $name {
-            fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
-                self.as_str().encode(encoder)
-            }
-        })+
-    };
-}
-
-label_as_str!(Operation, RuleId, Mode);
-
-/// Names the variants of closed enums as label values.
-macro_rules! label {
-    ($name:ty { $($variant:ident => $value:literal),+ $(,)? }) => {
-        impl EncodeLabelValue for $name {
-            fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
-                match self { $(Self::$variant => $value),+ }.encode(encoder)
-            }
-        }
-    };
-}
-
-label!(Endpoint { Validate => "validate", Mutate => "mutate" });
-label!(ReviewEnd {
+label::named!(Endpoint { Validate => "validate", Mutate => "mutate" });
+label::named!(ReviewEnd {
     Answered => "answered",
     Panicked => "panicked",
     Refused => "refused",
     Abandoned => "abandoned",
 });
-label!(Verdict { Allowed => "allowed", Denied => "denied" });
-label!(State { Broken => "broken", Undecided => "undecided" });
-label!(Port { Admission => "admission", Admin => "admin" });
-label!(Cut {
+label::named!(Port { Admission => "admission", Admin => "admin" });
+label::named!(Cut {
     Full => "full",
     Evicted => "evicted",
     Header => "header",
     Write => "write",
     Shutdown => "shutdown",
 });
-label!(HandshakeFailure {
+label::named!(HandshakeFailure {
     Timeout => "timeout",
     NotTls => "not_tls",
     Protocol => "protocol",
     Broken => "broken",
 });
-label!(Refusal {
+label::named!(Refusal {
     NotJson => "not_json",
     BadTimeout => "bad_timeout",
     TooLarge => "too_large",

@@ -190,12 +190,18 @@ async fn a_denial_carries_code_reason_rule_and_place() {
     assert_eq!((&status["code"], &status["reason"]), (&json!(403), &json!("Forbidden")));
     let cause = &status["details"]["causes"][0];
     assert_eq!((&cause["reason"], &cause["field"]), (&json!("illegal-transition"), &json!("/metadata/labels/status")));
-    assert_eq!(answer["response"]["auditAnnotations"]["violations"], "illegal-transition=enforce");
+    let annotations = json!({
+        "verdict": "denied", "rule": "illegal-transition", "mode": "enforce", "release": "shop/web",
+        "fields": "/metadata/labels/status",
+    });
+    assert_eq!(answer["response"]["auditAnnotations"], annotations);
     // A dry run gets the same verdict and is not counted.
     assert!(!desk.metrics.render().unwrap().contains("interlock_findings_total{"));
     update["request"]["dryRun"] = false.into();
     assert!(!desk.judge(&update).await.0);
-    let line = r#"interlock_findings_total{rule="illegal-transition",mode="enforce",state="broken"} 1"#;
+    // Nor is the API server's asking again.
+    assert!(!desk.judge(&update).await.0);
+    let line = r#"interlock_findings_total{rule="illegal-transition",mode="enforce",verdict="denied"} 1"#;
     assert!(desk.metrics.render().unwrap().contains(line));
 }
 
