@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use crate::report::openreports::Reports;
 use crate::world::{Losses, World};
 
 /// The Lease, in Interlock's own namespace.
@@ -38,6 +39,8 @@ pub struct Candidate {
     pub world: Arc<dyn World>,
     /// What there is to do.
     pub losses: Arc<Losses>,
+    /// What there is to report, where reports are wanted.
+    pub reports: Option<Arc<Reports>>,
 }
 
 /// A candidacy on its way. It ends when this is dropped; [`Self::resign`] gives the Lease back too.
@@ -108,9 +111,20 @@ impl Candidate {
                         return;
                     }
                 }
-                () = notes::write_all(&self.client, self.world.as_ref(), &self.losses) => {}
+                () = self.work() => {}
             }
         }
+    }
+
+    /// All that a leader does, for ever.
+    async fn work(&self) {
+        let notes = notes::write_all(&self.client, self.world.as_ref(), &self.losses);
+        let reports = async {
+            if let Some(reports) = &self.reports {
+                reports.keep().await;
+            }
+        };
+        tokio::join!(notes, reports);
     }
 }
 

@@ -24,8 +24,21 @@ pub use caches::Watches;
 pub use losses::{Loss, Losses};
 pub use query::{Answer, Evidence, Freshness, Knowledge, Located, ObjectKey, Query, RecordRef, ScaledRef, Workload};
 
+use crate::release::{Entry, Storage};
+
 /// The ConfigMap in which nelm and werf keep their leases.
 const LEASES: &str = "werf-synchronization";
+
+/// The newest record of a release.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Newest {
+    /// How it is stored.
+    pub storage: Storage,
+    /// Its namespace.
+    pub namespace: String,
+    /// What its metadata say.
+    pub entry: Entry,
+}
 
 /// An answer on its way.
 pub type Answering<'w> = Pin<Box<dyn Future<Output = Answer> + Send + 'w>>;

@@ -1,5 +1,7 @@
 //! `interlock serve`: the webhook, in front of a cluster or standalone.
 
+mod reports;
+
 use std::io::{IsTerminal, Write, stdout};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -20,12 +22,14 @@ use crate::ourselves;
 use crate::pki::dev;
 use crate::policy::{Files, Policies, Reading};
 use crate::reload::Reload;
-use crate::report::Reporter;
 use crate::report::metrics::Metrics;
+use crate::report::openreports::Reports;
+use crate::report::{Reporter, events};
 use crate::server::{self, Bound, Certificates, Limits, Readiness, Setup, Signals, Stopped, tls};
 use crate::webhook::Webhook;
 use crate::world::cluster::Cluster;
 use crate::world::memory::Memory;
+use reports::ReportArguments;
 
 /// The memory that inflated record bodies may take at once. An ordinary one takes half a MiB, the largest legitimate ones
 /// about 10; a review may hold two of 64 at most.
@@ -71,6 +75,8 @@ pub(super) struct Arguments {
     drain_delay: Option<u64>,
     #[command(flatten)]
     policies: PolicyDir,
+    #[command(flatten)]
+    reports: ReportArguments,
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
@@ -99,25 +105,36 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
         }
     };
     // The watches end when this function does.
-    let (webhook, _watches, candidacy) = match cluster {
+    let (webhook, _watches, background) = match cluster {
         Some(config) => {
             let client = |config| Client::try_from(config).context("failed to make a client for the cluster");
             let for_reviews = client(for_reviews(config.clone()))?;
             let world = Arc::new(Cluster::new(for_reviews.clone(), decodes.clone()));
-            let watches = world.watch(&client(for_watches(config))?, &readiness);
+            let for_watches = client(for_watches(config.clone()))?;
+            let watches = world.watch(&for_watches, &readiness);
+            // Whoever reports waits for no review, and no review for a report.
+            let for_reports = client(for_reports(config))?;
+            let identity = identity();
+            let (events, writing) =
+                events::start(for_reports.clone(), identity.clone(), world.clone(), metrics.clone());
+            let reports = arguments.reports.settings(&arguments.namespace).map(|settings| {
+                Arc::new(Reports::new(for_reports, for_watches, world.clone(), metrics.clone(), settings))
+            });
             let ourselves = Arc::default();
             let known = readiness.gate("the API server to tell who we are");
             tokio::spawn(ourselves::learn(for_reviews.clone(), Arc::clone(&ourselves), known));
             let candidate = Candidate {
                 client: for_reviews,
                 namespace: arguments.namespace.clone(),
-                identity: identity(),
+                identity,
                 world: world.clone(),
                 losses: world.losses(),
+                reports,
             };
             let judge = Judge::new(policies, world, decodes).knowing(ourselves);
             follow(&judge);
-            (Webhook::new(judge, reporter), Some(watches), Some(candidate.stand()))
+            let webhook = Webhook::new(judge, reporter.with_events(events));
+            (webhook, Some(watches), Some((candidate.stand(), writing)))
         }
         None => {
             let memory = Arc::new(Memory::new(MEMORY_BYTES));
@@ -144,8 +161,8 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
     let setup = Setup { certificates: Certificates::new(key), metrics, readiness, limits };
     announce(&bound, &made.ca_path, standalone)?;
     let stopped = server::run(bound, Arc::new(webhook), setup, signals).await;
-    if let Some(candidacy) = candidacy {
-        candidacy.resign().await;
+    if let Some((candidacy, writing)) = background {
+        tokio::join!(candidacy.resign(), writing.finish());
     }
     match stopped {
         Stopped::Drained => tracing::info!("stopped"),
@@ -203,6 +220,11 @@ async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<Option<Config>> {
 
 /// A retry would outlive the review that it is for; undecided in time is better than decided too late.
 fn for_reviews(config: Config) -> Config {
+    without_retries(config, API_TIMEOUT)
+}
+
+/// What fails is tried again by whoever wrote it, when its turn comes.
+fn for_reports(config: Config) -> Config {
     without_retries(config, API_TIMEOUT)
 }
 

@@ -15,9 +15,9 @@ use super::index::Index;
 use super::locate::{self, Sought};
 use super::parents::Parents;
 use super::watch::{Feed, Mirror, follow};
-use super::{Located, Losses, ScaledRef, read};
+use super::{Located, Losses, Newest, ScaledRef, read};
 use crate::managed::Marks;
-use crate::release::Storage;
+use crate::release::{ReleaseRef, Storage};
 use crate::server::Readiness;
 
 /// The labels of objects that a Helm release manages.
@@ -100,6 +100,22 @@ impl Caches {
     pub(super) fn extension(&self, name: &str) -> Option<Option<Located>> {
         let (places, in_sync) = self.secrets.read(|index| index.places_of(Storage::OlmIndex, name));
         in_sync.then(|| locate::of_extension(places))
+    }
+
+    /// The newest record of a release by the namespace of its records, and whether all that there is was known.
+    pub(super) fn newest(&self, release: &ReleaseRef) -> (Option<Newest>, bool) {
+        let ReleaseRef { namespace, name } = release;
+        let (mut places, secrets) = self.secrets.read(|index| match namespace.as_str() {
+            "" => index.places_of(Storage::OlmIndex, name),
+            namespace => index.places_in(namespace, name),
+        });
+        let (more, config_maps) = self.config_maps.read(|index| index.places_in(namespace, name));
+        places.extend(more);
+        let records = places.into_iter().flat_map(|place| {
+            let locate::Place { storage, namespace, entries } = place;
+            entries.into_iter().map(move |entry| Newest { storage, namespace: namespace.clone(), entry })
+        });
+        (records.max_by_key(|record| (record.entry.created, record.entry.revision)), secrets && config_maps)
     }
 
     /// What is known of Flux's HelmReleases.

@@ -25,14 +25,15 @@ use super::locate::{self, Place, Sought};
 use super::manifests::{self, Manifests, Missing, State};
 use super::read::{self, Rollout, entry};
 use super::{
-    Answer, Answering, Freshness, Knowledge, Located, Losses, ObjectKey, Query, RecordRef, ScaledRef, Workload, World,
+    Answer, Answering, Freshness, Knowledge, Located, Losses, Newest, ObjectKey, Query, RecordRef, ScaledRef, Workload,
+    World,
 };
 use crate::budget::Budget;
 use crate::flux::{self, Driver, HelmRelease};
 use crate::managed::{Marks, Origin};
 use crate::release::manifest::{ObjectRef, WorkloadKind, WorkloadRef};
 use crate::release::record::{DecodeError, Payload};
-use crate::release::{History, Storage};
+use crate::release::{History, ReleaseRef, Storage};
 use crate::server::Readiness;
 use crate::sveltos::{Bundle, BundleRef};
 
@@ -90,6 +91,13 @@ impl Cluster {
     #[must_use]
     pub fn losses(&self) -> Arc<Losses> {
         Arc::clone(&self.losses)
+    }
+
+    /// The newest record of a release as far as the watches know, superseded ones left out; no read. The second value is
+    /// whether they know all that there is.
+    #[must_use]
+    pub fn newest(&self, release: &ReleaseRef) -> (Option<Newest>, bool) {
+        self.caches.newest(release)
     }
 
     async fn look_up(&self, query: &Query) -> Result<Option<Knowledge>, Failed> {

@@ -92,6 +92,16 @@ impl Index {
         found.map(|(place, records)| place.with(records)).collect()
     }
 
+    /// The records of a release in the namespace of its records.
+    pub(super) fn places_in(&self, namespace: &str, release: &str) -> Vec<locate::Place> {
+        let places = [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex].map(|storage| Place {
+            storage,
+            namespace: namespace.into(),
+            release: release.into(),
+        });
+        places.iter().filter_map(|place| Some(place.with(self.releases.get(place)?))).collect()
+    }
+
     fn insert(&mut self, metadata: &ObjectMeta) {
         let Some((storage, release, entry)) = read::record(self.kind, metadata) else { return };
         if entry.status == Status::Superseded {

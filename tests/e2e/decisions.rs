@@ -17,6 +17,8 @@ pub(crate) struct Decision {
     pub(crate) rules: String,
     pub(crate) reason: String,
     pub(crate) dry_run: bool,
+    /// The API server asked the same again.
+    pub(crate) repeated: bool,
 }
 
 /// Every decision about a namespace, and about cluster-scoped objects with its name in theirs.

@@ -110,7 +110,7 @@ fn another_replica_leads_when_the_leader_is_killed() {
         nobody if nobody.is_empty() => Err("nobody leads".to_owned()),
         holder => Ok(holder),
     });
-    let second = Webhook::replica(plane, first.policies(), "second").unwrap();
+    let second = Webhook::replica(plane, first.policies(), "second", &[]).unwrap();
     let namespace = killed_on_the_way_to("2.0.0", plane, "succession", HelmVersion::V3, Driver::Secret, true);
     first.kill();
     let leads = eventually(SUCCESSION, "the second replica leads", || {

@@ -49,6 +49,7 @@ mod policies;
 mod profiles;
 mod races;
 mod recovery;
+mod reports;
 mod scaling;
 mod smoke;
 mod sveltos;

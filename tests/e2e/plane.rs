@@ -69,7 +69,7 @@ impl Plane {
     /// The same for one owner, and with a failure as a value.
     pub(crate) fn shipped(name: &str) -> Result<Self, String> {
         let policies = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
-        Self::boot(name, |plane| Webhook::start(plane, &policies).map(Some))
+        Self::boot(name, |plane| Webhook::start(plane, &policies, &[]).map(Some))
     }
 
     /// A plane without the webhook, to see what clients do alone.
@@ -88,12 +88,18 @@ impl Plane {
     /// A plane of the test's own, whose webhook reads this as its `cluster.yaml`.
     #[track_caller]
     pub(crate) fn start(policy: &str) -> Self {
+        Self::start_with(policy, &[])
+    }
+
+    /// The same with further arguments for `interlock serve`.
+    #[track_caller]
+    pub(crate) fn start_with(policy: &str, arguments: &'static [&'static str]) -> Self {
         let plane = Self::boot("own", |plane| {
             let policies = plane.dir().join("policies");
             fs::create_dir_all(&policies)
                 .and_then(|()| fs::write(policies.join("cluster.yaml"), policy))
                 .map_err(|e| format!("cannot write {}: {e}", policies.display()))?;
-            Webhook::start(plane, &policies).map(Some)
+            Webhook::start(plane, &policies, arguments).map(Some)
         });
         plane.unwrap_or_else(|error| panic!("{error}"))
     }

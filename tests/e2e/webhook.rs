@@ -46,6 +46,8 @@ pub(crate) struct Webhook {
     certs: PathBuf,
     policies: PathBuf,
     log: PathBuf,
+    /// What it is told besides.
+    arguments: &'static [&'static str],
     addresses: Addresses,
     /// None while it is stopped.
     process: Mutex<Option<Process>>,
@@ -63,26 +65,33 @@ struct Process {
 
 impl Webhook {
     /// Starts the server with the policies of a directory and registers it.
-    pub(crate) fn start(plane: &Plane, policies: &Path) -> Result<Self, String> {
-        let webhook = Self::replica(plane, policies, "interlock")?;
+    pub(crate) fn start(plane: &Plane, policies: &Path, arguments: &'static [&'static str]) -> Result<Self, String> {
+        let webhook = Self::replica(plane, policies, "interlock", arguments)?;
         register(plane, &format!("https://{}", webhook.addresses.listen), &webhook.addresses.ca)?;
         wait_until_called(plane, || webhook.log())?;
         Ok(webhook)
     }
 
     /// Starts a server that no review is sent to.
-    pub(crate) fn replica(plane: &Plane, policies: &Path, name: &str) -> Result<Self, String> {
+    pub(crate) fn replica(
+        plane: &Plane,
+        policies: &Path,
+        name: &str,
+        arguments: &'static [&'static str],
+    ) -> Result<Self, String> {
         let dir = plane.dir().join(name);
         let certs = dir.join("certs");
         fs::create_dir_all(&certs).map_err(|e| format!("cannot make {}: {e}", certs.display()))?;
         let kubeconfig = rights(plane)?.kubeconfig().to_owned();
         let log = dir.join("log");
-        let (process, addresses) = launch(&kubeconfig, &certs, policies, &log, ["127.0.0.1:0", "127.0.0.1:0"])?;
+        let (process, addresses) =
+            launch(&kubeconfig, &certs, policies, &log, ["127.0.0.1:0", "127.0.0.1:0"], arguments)?;
         Ok(Self {
             kubeconfig,
             certs,
             policies: policies.to_owned(),
             log,
+            arguments,
             addresses,
             process: Mutex::new(Some(process)),
         })
@@ -138,9 +147,9 @@ impl Webhook {
     pub(crate) fn restart(&self) {
         let mut process = self.process();
         assert!(process.is_none(), "the webhook is still running");
-        let Self { kubeconfig, certs, policies, log, addresses, .. } = self;
+        let Self { kubeconfig, certs, policies, log, arguments, addresses, .. } = self;
         let ports = [addresses.listen.as_str(), addresses.admin.as_str()];
-        *process = Some(launch(kubeconfig, certs, policies, log, ports).unwrap_or_else(|e| panic!("{e}")).0);
+        *process = Some(launch(kubeconfig, certs, policies, log, ports, arguments).unwrap_or_else(|e| panic!("{e}")).0);
     }
 
     #[track_caller]
@@ -239,6 +248,7 @@ fn launch(
     policies: &Path,
     log: &Path,
     [listen, admin]: [&str; 2],
+    arguments: &[&str],
 ) -> Result<(Process, Addresses), String> {
     let stderr = File::options().create(true).append(true).open(log);
     let stderr = stderr.map_err(|e| format!("cannot open {}: {e}", log.display()))?;
@@ -246,7 +256,7 @@ fn launch(
     command.arg(interlock()?).arg("serve");
     command.arg("--kubeconfig").arg(kubeconfig);
     command.args(["--listen", listen, "--admin-listen", admin]);
-    command.arg("--certs").arg(certs).arg("--policies").arg(policies);
+    command.arg("--certs").arg(certs).arg("--policies").arg(policies).args(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
     let mut leash = command.spawn().map_err(|e| format!("cannot start interlock: {e}"))?;
     let (Some(stdin), Some(stdout)) = (leash.stdin.take(), leash.stdout.take()) else {

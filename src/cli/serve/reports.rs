@@ -1,0 +1,51 @@
+//! How findings are reported to the cluster.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use jiff::SignedDuration;
+
+use crate::report::openreports::{Flavour, Settings};
+
+/// What is told to the cluster besides the reply.
+#[derive(Debug, clap::Args)]
+pub(super) struct ReportArguments {
+    /// The API that reports of releases are written to, where it is installed
+    #[arg(long, value_enum, default_value_t = Api::Openreports, env = "INTERLOCK_REPORTS")]
+    reports: Api,
+    /// Seconds that a report holds what happened
+    #[arg(long, value_name = "SECONDS", default_value_t = 86_400, env = "INTERLOCK_REPORT_RETENTION",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    report_retention: u32,
+    /// Seconds between two rounds of writing reports
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, env = "INTERLOCK_REPORT_ROUND", hide = true,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    report_round: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Api {
+    /// Report of openreports.io/v1alpha1.
+    Openreports,
+    /// PolicyReport of wgpolicyk8s.io/v1alpha2.
+    Wgpolicy,
+    /// No reports.
+    Off,
+}
+
+impl ReportArguments {
+    /// How reports are kept; `None` where they are not wanted.
+    pub(super) fn settings(&self, namespace: &str) -> Option<Settings> {
+        let flavour = match self.reports {
+            Api::Openreports => Flavour::OpenReports,
+            Api::Wgpolicy => Flavour::WgPolicy,
+            Api::Off => return None,
+        };
+        Some(Settings {
+            flavour,
+            retention: SignedDuration::from_secs(self.report_retention.into()),
+            round: Duration::from_secs(self.report_round.into()),
+            namespace: namespace.to_owned(),
+        })
+    }
+}

@@ -1,0 +1,108 @@
+//! How often something may happen: a bucket of tokens for each object, and one for all.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::time::{Duration, Instant};
+
+/// So many at once, and then one each time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rate {
+    pub(super) burst: u32,
+    pub(super) each: Duration,
+}
+
+/// The tokens that are left.
+#[derive(Debug)]
+pub(super) struct Bucket {
+    rate: Rate,
+    tokens: u32,
+    /// Up to when tokens have been added.
+    filled: Instant,
+}
+
+impl Bucket {
+    pub(super) fn full(rate: Rate, now: Instant) -> Self {
+        Self { rate, tokens: rate.burst, filled: now }
+    }
+
+    /// Takes a token, if there is one.
+    pub(super) fn take(&mut self, now: Instant) -> bool {
+        self.fill(now);
+        let taken = self.tokens > 0;
+        self.tokens = self.tokens.saturating_sub(1);
+        taken
+    }
+
+    fn fill(&mut self, now: Instant) {
+        while self.tokens < self.rate.burst && now.saturating_duration_since(self.filled) >= self.rate.each {
+            self.tokens += 1;
+            self.filled += self.rate.each;
+        }
+        if self.tokens == self.rate.burst {
+            self.filled = now;
+        }
+    }
+
+    fn is_full(&mut self, now: Instant) -> bool {
+        self.fill(now);
+        self.tokens == self.rate.burst
+    }
+}
+
+/// A bucket for each key.
+#[derive(Debug)]
+pub(super) struct Buckets<K> {
+    rate: Rate,
+    most: usize,
+    buckets: HashMap<K, Bucket>,
+}
+
+impl<K: Hash + Eq + Clone> Buckets<K> {
+    /// Keeps at most so many buckets that are not full.
+    pub(super) fn new(rate: Rate, most: usize) -> Self {
+        Self { rate, most, buckets: HashMap::new() }
+    }
+
+    /// Takes a token of a key, if there is one. There is none for a key that finds no room.
+    pub(super) fn take(&mut self, key: &K, now: Instant) -> bool {
+        if !self.buckets.contains_key(key) && self.buckets.len() >= self.most {
+            self.forget_full(now);
+            if self.buckets.len() >= self.most {
+                return false;
+            }
+        }
+        self.buckets.entry(key.clone()).or_insert_with(|| Bucket::full(self.rate, now)).take(now)
+    }
+
+    /// A full bucket says nothing that a new one would not.
+    pub(super) fn forget_full(&mut self, now: Instant) {
+        self.buckets.retain(|_, bucket| !bucket.is_full(now));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: Rate = Rate { burst: 2, each: Duration::from_secs(10) };
+
+    #[test]
+    fn so_many_at_once_and_then_one_each_time() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut bucket = Bucket::full(RATE, start);
+        let taken: Vec<_> = [0, 0, 0, 9, 10, 10, 20, 200, 200, 200].map(|second| bucket.take(at(second))).into();
+        assert_eq!(taken, [true, true, false, false, true, false, true, true, true, false]);
+    }
+
+    #[test]
+    fn keys_do_not_take_from_one_another_and_find_no_room_beyond_the_bound() {
+        let now = Instant::now();
+        let mut buckets = Buckets::new(RATE, 2);
+        assert!(buckets.take(&1, now) && buckets.take(&1, now) && !buckets.take(&1, now));
+        assert!(buckets.take(&2, now) && !buckets.take(&3, now));
+        let later = now + RATE.each;
+        assert!(buckets.take(&3, later), "the second is full again and forgotten");
+        assert_eq!(buckets.buckets.len(), 2);
+    }
+}

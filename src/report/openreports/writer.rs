@@ -1,0 +1,142 @@
+//! The API of reports, which is alpha and may change: everything that depends on it is here.
+
+use std::collections::BTreeMap;
+
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::{Client, Error};
+use serde_json::{Value, json};
+
+use super::body::{self, Body, CONTENT, EVENTS, RELEASE};
+use crate::release::ReleaseRef;
+use crate::report::{FIELD_MANAGER, MANAGED_BY};
+
+/// Reports in one answer of the API server.
+const PAGE: u32 = 100;
+
+/// Which API reports are written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flavour {
+    /// `Report` of openreports.io/v1alpha1.
+    OpenReports,
+    /// `PolicyReport` of wgpolicyk8s.io/v1alpha2, which came before it.
+    WgPolicy,
+}
+
+/// A report as it is stored.
+#[derive(Debug, Clone)]
+pub(super) struct Stored {
+    pub(super) release: ReleaseRef,
+    pub(super) content: String,
+    /// The Events that are counted in it, by uid.
+    pub(super) events: BTreeMap<String, u64>,
+    pub(super) body: Body,
+}
+
+/// Reads and writes reports.
+pub(super) struct Writer {
+    client: Client,
+    resource: ApiResource,
+}
+
+impl Flavour {
+    fn resource(self) -> ApiResource {
+        let (group, version, kind, plural) = match self {
+            Self::OpenReports => ("openreports.io", "v1alpha1", "Report", "reports"),
+            Self::WgPolicy => ("wgpolicyk8s.io", "v1alpha2", "PolicyReport", "policyreports"),
+        };
+        ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version: format!("{group}/{version}"),
+            kind: kind.to_owned(),
+            plural: plural.to_owned(),
+        }
+    }
+}
+
+impl Writer {
+    pub(super) fn new(client: Client, flavour: Flavour) -> Self {
+        Self { client, resource: flavour.resource() }
+    }
+
+    /// For example `reports.openreports.io`.
+    pub(super) fn definition(&self) -> String {
+        format!("{}.{}", self.resource.plural, self.resource.group)
+    }
+
+    /// Every report of ours; `None` where their kind is not installed. `ours` is Interlock's own namespace.
+    pub(super) async fn list(&self, ours: &str) -> Result<Option<Vec<Stored>>, Error> {
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &self.resource);
+        let mut params = ListParams::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1)).limit(PAGE);
+        let mut found = Vec::new();
+        loop {
+            let page = match api.list(&params).await {
+                Ok(page) => page,
+                Err(Error::Api(status)) if status.code == 404 => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            found.extend(page.items.into_iter().filter_map(|object| Stored::read(object, ours)));
+            match page.metadata.continue_.filter(|next| !next.is_empty()) {
+                Some(next) => params = params.continue_token(&next),
+                None => return Ok(Some(found)),
+            }
+        }
+    }
+
+    /// Makes a report what it must be, whatever it was.
+    pub(super) async fn apply(&self, place: &(String, String), report: &Stored) -> Result<(), Error> {
+        let (namespace, name) = place;
+        let events: Vec<_> = report.events.iter().map(|(uid, count)| format!("{uid}={count}")).collect();
+        let mut object: Value = serde_json::to_value(&report.body).map_err(Error::SerdeError)?;
+        object["apiVersion"] = self.resource.api_version.as_str().into();
+        object["kind"] = self.resource.kind.as_str().into();
+        object["metadata"] = json!({
+            "namespace": namespace,
+            "name": name,
+            "labels": {MANAGED_BY.0: MANAGED_BY.1},
+            "annotations": {
+                CONTENT: report.content,
+                RELEASE: report.release.to_string(),
+                EVENTS: events.join(","),
+            },
+        });
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        self.api(namespace).patch(name, &params, &Patch::Apply(&object)).await.map(|_| ())
+    }
+
+    /// Takes a report away, if it is there.
+    pub(super) async fn delete(&self, (namespace, name): &(String, String)) -> Result<(), Error> {
+        match self.api(namespace).delete(name, &DeleteParams::default()).await {
+            Err(Error::Api(status)) if status.code == 404 => Ok(()),
+            deleted => deleted.map(|_| ()),
+        }
+    }
+
+    fn api(&self, namespace: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), namespace, &self.resource)
+    }
+}
+
+impl Stored {
+    /// `None` for what only pretends to be ours: whoever may write reports in one namespace is not to be believed of others.
+    fn read(object: DynamicObject, ours: &str) -> Option<Self> {
+        let annotations = object.metadata.annotations.unwrap_or_default();
+        let release = annotations.get(RELEASE)?;
+        let (namespace, name) = release.split_once('/').unwrap_or(("", release));
+        let release = ReleaseRef::new(namespace, name);
+        if body::place(&release, ours) != (object.metadata.namespace?, object.metadata.name?) {
+            return None;
+        }
+        let pairs = annotations.get(EVENTS).into_iter().flat_map(|events| events.split(','));
+        let events = pairs.filter_map(|pair| {
+            let (uid, count) = pair.split_once('=')?;
+            Some((uid.to_owned(), count.parse().ok()?))
+        });
+        Some(Self {
+            release,
+            content: annotations.get(CONTENT).cloned().unwrap_or_default(),
+            events: events.collect(),
+            body: serde_json::from_value(object.data).ok()?,
+        })
+    }
+}
