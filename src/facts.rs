@@ -5,6 +5,7 @@ mod change;
 mod declaration;
 mod managed;
 mod objects;
+mod override_write;
 mod part;
 mod target;
 
@@ -13,9 +14,11 @@ pub use change::{Body, RecordChange, RecordWrite, Side};
 pub use declaration::{Declaration, Written};
 pub use managed::{ManagedWrite, ObjectChange, Sides};
 pub use objects::{Bodies, Objects, Sealed};
+pub use override_write::OverrideWrite;
 pub use part::Part;
 pub use target::Target;
 
+use crate::release::ReleaseRef;
 use crate::review::{Operation, Request};
 
 /// The facts of one request.
@@ -42,6 +45,8 @@ pub enum Subject<'r> {
     Part(&'r Part<'r>),
     /// An object in which somebody declares what is to be released.
     Declaration(&'r Declaration<'r>),
+    /// An override of rules, which no rule judges.
+    Override(&'r OverrideWrite<'r>),
     /// Any other object.
     Other,
 }
@@ -56,11 +61,12 @@ impl<'r> Facts<'r> {
         });
         let part = objects.part.as_ref().map(Subject::Part);
         let declaration = objects.declaration.as_ref().map(Subject::Declaration);
+        let overriding = objects.override_write.as_ref().map(Subject::Override);
         Self {
             operation: request.operation,
             actor: Actor::of(&request.user_info),
             collection: request.operation == Operation::Delete && request.name().is_none(),
-            subject: record.or(part).or(declaration).unwrap_or(Subject::Other),
+            subject: record.or(part).or(declaration).or(overriding).unwrap_or(Subject::Other),
             managed: objects.managed.as_ref(),
         }
     }
@@ -70,7 +76,7 @@ impl<'r> Facts<'r> {
     pub fn record(&self) -> Option<(&Target, &RecordChange<'r>)> {
         match &self.subject {
             Subject::Record(target, change) => Some((target, change.as_ref())),
-            Subject::Part(_) | Subject::Declaration(_) | Subject::Other => None,
+            Subject::Part(_) | Subject::Declaration(_) | Subject::Override(_) | Subject::Other => None,
         }
     }
 
@@ -80,11 +86,26 @@ impl<'r> Facts<'r> {
         let namespace = match (&self.subject, self.managed) {
             (Subject::Record(target, _), _) => target.namespace.as_str(),
             (Subject::Part(part), _) => part.namespace,
+            (Subject::Override(write), _) => write.namespace,
             (_, Some(write)) => write.namespace.as_str(),
             (Subject::Declaration(declaration), None) => declaration.namespace(),
             (Subject::Other, None) => "",
         };
         Some(namespace).filter(|namespace| !namespace.is_empty())
+    }
+
+    /// The release that the request is about, as far as it tells by itself.
+    #[must_use]
+    pub fn release(&self) -> Option<ReleaseRef> {
+        match &self.subject {
+            Subject::Record(target, _) => Some(ReleaseRef::new(&target.namespace, &target.release)),
+            Subject::Part(part) => Some(ReleaseRef::new(part.namespace, &part.release)),
+            Subject::Declaration(declaration) => declaration.release_ref(),
+            Subject::Override(write) => {
+                write.spec.as_ref().ok().map(|spec| ReleaseRef::new(write.namespace, &spec.release))
+            }
+            Subject::Other => self.managed.and_then(ManagedWrite::release),
+        }
     }
 
     /// The record before and after, when one is created or updated.

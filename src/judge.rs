@@ -7,8 +7,9 @@ use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
 use crate::budget::Budget;
-use crate::facts::{Bodies, Facts, Objects};
+use crate::facts::{Bodies, Facts, Objects, Subject};
 use crate::mode::{self, Outcome};
+use crate::overrides::objection;
 use crate::policy::{Policies, Policy, Scope};
 use crate::report::Decision;
 use crate::review::{BadReview, Patch, Request};
@@ -72,12 +73,20 @@ impl Judge {
         let decoded = objects.storage.filter(|_| granted.is_ok()).map(|_| decoding.elapsed());
         let policies = self.policies.load();
         let policy = policies.of(request.namespace()).as_ref();
-        let violations = match granted {
-            Ok(_) => self.settle(&facts, policy, now, deadline).await,
+        let outcome = match (&facts.subject, granted) {
+            (Subject::Override(write), _) => {
+                Outcome::of_override(objection(write, facts.actor.name, &policy.overrides, now))
+            }
+            (_, Ok(_)) => {
+                let violations = self.settle(&facts, policy, now, deadline).await;
+                mode::apply(policy, &Scope::of(&facts, policy), violations)
+            }
             // Only the bodies of records are waited for.
-            Err(_) => RuleId::over_records().map(overloaded).collect(),
+            (_, Err(_)) => {
+                let violations = RuleId::over_records().map(overloaded).collect();
+                mode::apply(policy, &Scope::of(&facts, policy), violations)
+            }
         };
-        let outcome = mode::apply(policy, &Scope::of(&facts, policy), violations);
         let decision = Decision::of(request, &facts, &outcome, started.elapsed());
         Ok(Verdict { outcome, decision: Decision { decoded, ..decision } })
     }
@@ -145,6 +154,8 @@ fn overloaded(rule: RuleId) -> Violation {
         sentence: "The record could not be read in time: too many large records are being judged.".to_owned(),
         way_out: "Try again.".to_owned(),
         pointers: Vec::new(),
+        // No override helps: there is no time left to look for one.
         release: None,
+        overridden: None,
     }
 }

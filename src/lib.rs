@@ -24,12 +24,13 @@
 //! - [`mode`]: violations times the [`policy`]'s modes give the outcome.
 //! - [`stamp`]: the mutating half: who started the transition that a record is in.
 //! - [`judge`]: takes one review through all of these; [`webhook`] does so for the [`server`], [`replay`] for recordings.
+//! - [`overrides`]: break-glass: what a ReleaseOverride opens, and which may be stored.
 //! - [`report`]: one [`Decision`](report::Decision) a review, for the log and the metrics.
 //!
-//! The pure core (`facts flux managed mode olm policy release review rules stamp sveltos`, and `world::query`) has no async,
+//! The pure core (`facts flux managed mode olm overrides policy release review rules stamp sveltos`, and `world::query`) has no async,
 //! clock, environment, logging, HTTP or Kubernetes client; a test reads its source for them. The shell moves bytes and holds
 //! no opinion:
-//! [`budget`] (memory), [`cli`], [`judge`], [`leader`] (what one replica does for all), [`ourselves`] (whom the API server
+//! [`budget`] (memory), [`cli`], [`crd`] (the definition of ReleaseOverrides), [`judge`], [`leader`] (what one replica does for all), [`ourselves`] (whom the API server
 //! takes us for), [`pki`] (certificates), [`reload`] (policies
 //! that change), [`replay`], [`report`], [`server`], [`webhook`], and who answers in [`world`].
 //!
@@ -41,6 +42,7 @@
 //!   `uninstalling`; *stale*, or stuck, once it is older than the policy's `staleAfter` by the API server's clock.
 //! - *Holder*: the user who started the operation in flight, as stamped.
 //! - *Declaration*: an object that says what is to be released, before any record does.
+//! - *Override*: a ReleaseOverride, which opens some rules over one release for a while and for a reason.
 //! - *Interrupted*: an operation whose record was deleted or unlocked by somebody else before it ended.
 //! - *Managed object*: one whose marks lead to a release (or to another owner); *declared*: what the manifest of the release's
 //!   newest deployed record, or of the one in flight, says of it.
@@ -48,6 +50,7 @@
 
 pub mod budget;
 pub mod cli;
+pub mod crd;
 pub mod facts;
 pub mod flux;
 pub mod judge;
@@ -56,6 +59,7 @@ pub mod managed;
 pub mod mode;
 pub mod olm;
 pub mod ourselves;
+pub mod overrides;
 pub mod pki;
 pub mod policy;
 pub mod release;

@@ -1,6 +1,7 @@
 //! From violations and modes to the outcome of a review.
 
 mod annotations;
+mod emergency;
 mod verdict;
 
 use std::collections::HashSet;
@@ -10,7 +11,7 @@ pub use verdict::{BadVerdict, Verdict};
 use annotations::annotations;
 
 use crate::policy::{Mode, OnUndecided, Policy, Scope};
-use crate::rules::{Kind, Violation};
+use crate::rules::{Kind, Relief, Violation};
 
 /// The longest warning that the API server hands on whole, in characters.
 const WARNING_LENGTH: usize = 120;
@@ -30,7 +31,7 @@ impl Judged {
     /// What it came to.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        Verdict::of(self.violation.kind, self.mode, self.refuses, false)
+        Verdict::of(self.violation.kind, self.mode, self.refuses, self.violation.overridden.is_some())
     }
 }
 
@@ -43,6 +44,8 @@ pub struct Outcome {
     pub code: u16,
     /// Why it is refused; empty otherwise.
     pub message: String,
+    /// The end of that: the command that opens what refuses it, where there is one.
+    pub emergency: Option<String>,
     /// For the user, at most 120 characters each.
     pub warnings: Vec<String>,
     /// For the audit log of the API server: key and value.
@@ -56,46 +59,73 @@ impl Outcome {
     pub fn refusals(&self) -> impl Iterator<Item = &Judged> {
         self.judged.iter().filter(|judged| judged.refuses)
     }
+
+    /// What is no matter of rules: an override that is as it must be, or what is wrong with it.
+    #[must_use]
+    pub fn of_override(objection: Option<String>) -> Self {
+        Self {
+            allowed: objection.is_none(),
+            code: if objection.is_none() { 200 } else { 403 },
+            message: objection.unwrap_or_default(),
+            emergency: None,
+            warnings: Vec::new(),
+            audit: Vec::new(),
+            judged: Vec::new(),
+        }
+    }
 }
 
-/// Applies the modes of a policy to a request of some scope. Where the policy does not say what becomes of an undecided
-/// rule, it refuses the CREATE of a record, which is the one clean gate, and a commit of which nothing can be learnt; it
-/// admits every other write.
+/// How the policy applies a violation, and whether that refuses the request. Where the policy does not say what becomes of
+/// an undecided rule, it refuses the CREATE of a record, which is the one clean gate, and a commit of which nothing can be
+/// learnt; it admits every other write.
+pub(crate) fn applied(policy: &Policy, scope: &Scope<'_>, violation: &Violation) -> (Mode, bool) {
+    let denied = |default| policy.on_undecided(violation.rule).unwrap_or(default) == OnUndecided::Deny;
+    let denies = match violation.kind {
+        Kind::Refused => true,
+        Kind::Unavailable | Kind::Late | Kind::Overloaded if violation.rule.is_gate() => denied(OnUndecided::Deny),
+        Kind::Unavailable | Kind::Late | Kind::Overloaded | Kind::Unclear => {
+            denied(if scope.creates_record { OnUndecided::Deny } else { OnUndecided::Allow })
+        }
+    };
+    // Of a scaled object only the rule has learnt which release it belongs to.
+    let release = violation.release.as_ref().map(|release| release.name.as_str()).or(scope.release);
+    let mode = policy.mode(violation.rule, &Scope { release, ..*scope });
+    (mode, mode == Mode::Enforce && denies && violation.overridden.is_none())
+}
+
+/// Applies the modes of a policy to a request of some scope.
 #[must_use]
 pub fn apply(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> Outcome {
-    let default = if scope.creates_record { OnUndecided::Deny } else { OnUndecided::Allow };
-    let denied =
-        |violation: &Violation, default| policy.on_undecided(violation.rule).unwrap_or(default) == OnUndecided::Deny;
     let judged: Vec<Judged> = violations
         .into_iter()
         .map(|violation| {
-            // Of a scaled object only the rule has learnt which release it belongs to.
-            let scope = Scope {
-                release: violation.release.as_ref().map(|release| release.name.as_str()).or(scope.release),
-                ..*scope
-            };
-            let mode = policy.mode(violation.rule, &scope);
-            let denies = match violation.kind {
-                Kind::Refused => true,
-                Kind::Unavailable | Kind::Late | Kind::Overloaded if violation.rule.is_gate() => {
-                    denied(&violation, OnUndecided::Deny)
-                }
-                Kind::Unavailable | Kind::Late | Kind::Overloaded | Kind::Unclear => denied(&violation, default),
-            };
-            Judged { mode, refuses: mode == Mode::Enforce && denies, violation }
+            let (mode, refuses) = applied(policy, scope, &violation);
+            Judged { mode, refuses, violation }
         })
         .filter(|judged| judged.mode != Mode::Off)
         .collect();
-    let message = judged.iter().filter(|judged| judged.refuses).map(|judged| judged.violation.message());
+    let refusing = || judged.iter().filter(|judged| judged.refuses).map(|judged| &judged.violation);
+    let emergency = emergency::way_out(policy, refusing());
+    let message = refusing().map(Violation::message).chain(emergency.clone());
     let message = message.collect::<Vec<_>>().join(" ");
     // What keeps several rules from deciding is told once.
     let mut told = HashSet::new();
     let warned = judged.iter().filter(|judged| !judged.refuses && judged.mode != Mode::Audit);
     let warned = warned.filter(|judged| told.insert(judged.violation.sentence.as_str()));
-    let warnings = warned.flat_map(|judged| wrapped(&judged.violation.message())).collect();
+    let warnings = warned.flat_map(|judged| wrapped(&warning(&judged.violation))).collect();
     let allowed = message.is_empty();
-    let code = judged.iter().filter(|judged| judged.refuses).map(|judged| judged.violation.rule.status_code()).max();
-    Outcome { allowed, code: code.unwrap_or(200), message, warnings, audit: annotations(&judged), judged }
+    let code = refusing().map(|violation| violation.rule.status_code()).max();
+    Outcome { allowed, code: code.unwrap_or(200), message, emergency, warnings, audit: annotations(&judged), judged }
+}
+
+/// What the user is told of a violation that does not refuse.
+fn warning(violation: &Violation) -> String {
+    match &violation.overridden {
+        Some(Relief { name, reason, until }) => {
+            format!("{} is overridden by ReleaseOverride {name} until {until}: {reason}", violation.rule)
+        }
+        None => violation.message(),
+    }
 }
 
 /// Breaks a message at spaces into warnings of bounded length.
@@ -111,7 +141,8 @@ fn wrapped(message: &str) -> Vec<String> {
         if line.len() > HEAD.len() {
             line.push(' ');
         }
-        line.extend(word.chars().take(WARNING_LENGTH - HEAD.len()));
+        // The API server throws away a warning with a control character in it.
+        line.extend(word.chars().filter(|letter| !letter.is_control()).take(WARNING_LENGTH - HEAD.len()));
     }
     lines.push(line);
     lines
@@ -123,6 +154,7 @@ mod tests {
 
     use super::*;
     use crate::facts::{Actor, ActorKind};
+    use crate::release::ReleaseRef;
     use crate::rules::RuleId;
 
     fn policy(mode: &str, on_undecided: &str) -> Policy {
@@ -140,6 +172,7 @@ mod tests {
             way_out: "Do this.".into(),
             pointers: Vec::new(),
             release: None,
+            overridden: None,
         }
     }
 
@@ -185,6 +218,51 @@ mod tests {
         assert!(allowed(&open, Kind::Unavailable));
         let closed = Policy::parse(&format!("{head}{{onUndecided: deny}}\n"), Path::new("test")).unwrap();
         assert!(!allowed(&closed, Kind::Unclear));
+    }
+
+    #[test]
+    fn every_refusal_ends_with_the_command_that_opens_it() {
+        let about = |release: ReleaseRef, rule| Violation { release: Some(release), rule, ..violation(Kind::Refused) };
+        let message = |policy: &Policy, violations: Vec<Violation>| {
+            let message = apply(policy, &scope(false), violations).message;
+            message.split_once("[record-deletion] ").map(|(_, end)| end.to_owned())
+        };
+        let web = || ReleaseRef::new("shop", "web");
+        let both = || vec![about(web(), RuleId::RevisionOrder), about(web(), RuleId::RecordDeletion)];
+        let shipped = Policy::shipped().unwrap();
+        assert_eq!(
+            message(&shipped, both()).unwrap(),
+            "In an emergency: interlock override shop/web --rule revision-order --rule record-deletion --for 30m --reason \
+             \"...\""
+        );
+        let extension = vec![about(ReleaseRef::new("", "argocd"), RuleId::RecordDeletion)];
+        let text = apply(&shipped, &scope(false), extension).message;
+        assert!(text.contains("interlock override interlock-system/argocd --rule record-deletion"), "{text}");
+        // Nothing that would not help, or that a shell would take for something else.
+        let unknown = vec![violation(Kind::Refused), about(web(), RuleId::RecordDeletion)];
+        let hostile = |name: &str| vec![about(ReleaseRef::new("shop", name), RuleId::RecordDeletion)];
+        for violations in [unknown, hostile("web; rm -rf ~"), hostile("$(id)"), hostile("--for"), hostile("")] {
+            let outcome = apply(&shipped, &scope(false), violations);
+            assert!(!outcome.allowed && outcome.emergency.is_none(), "{}", outcome.message);
+        }
+        let head = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\noverrides: ";
+        let with = |settings: &str| Policy::parse(&format!("{head}{settings}\n"), Path::new("test")).unwrap();
+        assert_eq!(apply(&with("{allowed: false}"), &scope(false), both()).emergency, None);
+        let second = message(&with("{secondPerson: true}"), both()).unwrap();
+        assert!(second.starts_with("In an emergency, by somebody else than you: "), "{second}");
+    }
+
+    #[test]
+    fn what_is_overridden_is_admitted_with_its_traces() {
+        let relief =
+            Relief { name: "shop/web-1".into(), reason: "a\u{7} b".into(), until: jiff::Timestamp::UNIX_EPOCH };
+        let overridden = Violation { overridden: Some(relief), ..violation(Kind::Refused) };
+        let outcome = apply(&policy("enforce", ""), &scope(false), vec![overridden.clone(), overridden]);
+        assert!(outcome.allowed && outcome.emergency.is_none());
+        let warned =
+            "interlock: revision-order is overridden by ReleaseOverride shop/web-1 until 1970-01-01T00:00:00Z: a b";
+        assert_eq!(outcome.warnings, [warned]);
+        assert!(outcome.audit.contains(&("override", "shop/web-1".to_owned())), "{:?}", outcome.audit);
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod pending_recovery;
 mod record_deletion;
 mod record_integrity;
 mod record_tampering;
+mod relief;
 mod remove_while_live;
 mod resume_interrupted;
 mod retarget;
@@ -51,6 +52,9 @@ use declaration::DeclarationCase;
 pub use documentation::Documentation;
 use need::{Need, migrated, terminating};
 use object::{Disturbance, ObjectCase};
+use relief::relieve;
+
+pub use relief::Relief;
 
 /// The public name of a rule: policies, metrics and messages use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
@@ -266,12 +270,14 @@ pub struct Violation {
     pub pointers: Vec<String>,
     /// The release concerned, where one is known.
     pub release: Option<ReleaseRef>,
+    /// By what it does not refuse all the same.
+    pub overridden: Option<Relief>,
 }
 
 impl Violation {
     fn refused(rule: RuleId, release: Option<ReleaseRef>, refusal: Refusal) -> Self {
         let Refusal { sentence, way_out, pointers } = refusal;
-        Self { rule, kind: Kind::Refused, sentence, way_out, pointers, release }
+        Self { rule, kind: Kind::Refused, sentence, way_out, pointers, release, overridden: None }
     }
 
     fn undecided(rule: RuleId, release: Option<ReleaseRef>, subject: &str, need: Need) -> Result<Self, Query> {
@@ -283,6 +289,7 @@ impl Violation {
             way_out: way_out.to_owned(),
             pointers: Vec::new(),
             release,
+            overridden: None,
         })
     }
 
@@ -335,7 +342,7 @@ pub enum Step {
 #[must_use]
 pub fn decide(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Timestamp) -> Step {
     let judged = match &facts.subject {
-        Subject::Other => Ok(Vec::new()),
+        Subject::Other | Subject::Override(_) => Ok(Vec::new()),
         _ if facts.actor.kind == ActorKind::ControlPlane => Ok(Vec::new()),
         Subject::Record(target, change) => judge_record(&Case { facts, target, change, policy, evidence, now }),
         Subject::Part(part) => judge_part(facts, part, policy, evidence),
@@ -360,6 +367,7 @@ pub fn decide(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Time
             Ok(_) | Err(_) => Ok(violations),
         }
     });
+    let judged = judged.and_then(|violations| relieve(facts, policy, evidence, now, violations));
     judged.map_or_else(Step::Ask, Step::Done)
 }
 
@@ -371,7 +379,7 @@ fn consult<Check: FnOnce() -> Findings>(
     rules: impl IntoIterator<Item = (RuleId, Check)>,
 ) -> Result<Vec<Violation>, Query> {
     let scope = Scope::of(facts, policy);
-    let release = || scope.release_ref();
+    let release = || facts.release();
     let mut violations = Vec::new();
     for (rule, check) in rules {
         if policy.mode(rule, &scope) == Mode::Off {
@@ -443,7 +451,7 @@ fn judge_object(case: &ObjectCase<'_>) -> Result<Vec<Violation>, Query> {
             };
             Some(Violation::refused(manual, lost.release, refusal))
         }
-        Err(need) => Some(Violation::undecided(manual, scope.release_ref(), &case.subject(), need)?),
+        Err(need) => Some(Violation::undecided(manual, case.write.release(), &case.subject(), need)?),
     };
     Ok(violation.filter(|violation| is_on(violation.rule)).into_iter().collect())
 }

@@ -3,12 +3,14 @@
 //! Helm records no holder, and drops annotations at every PUT. So the mutating half writes these annotations when a
 //! transition starts and puts them back at every later write; the validating half refuses values that are not what they
 //! must be. A stamp that is missing was lost in an outage and is never a reason to refuse. A record that somebody else fails
-//! also gets a note of what was interrupted.
+//! also gets a note of what was interrupted. An override is stamped with who [made](creator) it.
+
+pub mod creator;
 
 use jiff::{SignedDuration, Timestamp, Unit};
 use serde_json::Value;
 
-use crate::facts::{ActorKind, Facts, RecordWrite, Side};
+use crate::facts::{ActorKind, Facts, RecordWrite, Side, Subject};
 use crate::release::record::shortened;
 use crate::release::stamps::{CHART, HOLDER, INTERRUPTED, STARTED, TARGET_NAMESPACE};
 use crate::release::{Interrupted, Revision, Stamps, Status};
@@ -112,11 +114,14 @@ pub fn forged(
     sent.iter().find(wrong).map(|(key, _)| (key, stamps.get(key).map(str::to_owned)))
 }
 
-/// The patch that gives a written record its stamps; `None` when it has them already, or is no record.
+/// The patch that gives a written record or override its stamps; `None` when it has them already, or is neither.
 ///
 /// Metadata only: a change to the data would make Flux reinstall at every reconcile.
 #[must_use]
 pub fn stamp(facts: &Facts<'_>, now: Timestamp) -> Option<Patch> {
+    if let Subject::Override(write) = &facts.subject {
+        return creator::patch(write, facts.actor.name);
+    }
     let write = facts.record_write()?;
     let stamps = match expected(facts, &write, now) {
         Expected::Started(stamps) => stamps,

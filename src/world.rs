@@ -3,6 +3,7 @@
 mod body;
 mod caches;
 pub mod cluster;
+mod custom;
 mod definition;
 mod documents;
 mod helm_releases;
@@ -13,15 +14,18 @@ mod locate;
 mod losses;
 mod manifests;
 pub mod memory;
+mod override_file;
 mod parents;
 mod query;
 mod read;
+mod release_overrides;
 mod watch;
 
 use std::pin::Pin;
 
 pub use caches::Watches;
 pub use losses::{Loss, Losses};
+pub use override_file::OverrideFile;
 pub use query::{Answer, Evidence, Freshness, Knowledge, Located, ObjectKey, Query, RecordRef, ScaledRef, Workload};
 
 use crate::release::{Entry, Storage};

@@ -27,6 +27,7 @@ use crate::report::openreports::Reports;
 use crate::report::{Reporter, events};
 use crate::server::{self, Bound, Certificates, Limits, Readiness, Setup, Signals, Stopped, tls};
 use crate::webhook::Webhook;
+use crate::world::OverrideFile;
 use crate::world::cluster::Cluster;
 use crate::world::memory::Memory;
 use reports::ReportArguments;
@@ -73,6 +74,9 @@ pub(super) struct Arguments {
     /// when standalone]
     #[arg(long, value_name = "SECONDS", env = "INTERLOCK_DRAIN_DELAY")]
     drain_delay: Option<u64>,
+    /// File of ReleaseOverrides, YAML, read again when it changes; only standalone, for a cluster has its own
+    #[arg(long, value_name = "FILE", env = "INTERLOCK_OVERRIDES")]
+    overrides: Option<PathBuf>,
     #[command(flatten)]
     policies: PolicyDir,
     #[command(flatten)]
@@ -106,6 +110,9 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
     };
     // The watches end when this function does.
     let (webhook, _watches, background) = match cluster {
+        Some(_) if arguments.overrides.is_some() => {
+            anyhow::bail!("--overrides is for a server without a cluster; in a cluster use `interlock override`")
+        }
         Some(config) => {
             let client = |config| Client::try_from(config).context("failed to make a client for the cluster");
             let for_reviews = client(for_reviews(config.clone()))?;
@@ -140,6 +147,9 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
             let memory = Arc::new(Memory::new(MEMORY_BYTES));
             let judge = Judge::new(policies, memory.clone(), decodes);
             follow(&judge);
+            if let Some(path) = &arguments.overrides {
+                tokio::spawn(OverrideFile::open(path.clone(), memory.clone())?.follow());
+            }
             (Webhook::standalone(judge, reporter, memory), None, None)
         }
     };

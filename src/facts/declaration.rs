@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::flux::{self, HelmRelease};
-use crate::olm::{self, Extension, ObjectSet};
+use crate::olm::{self, Extension, OWNER_NAME, ObjectSet};
+use crate::release::ReleaseRef;
 use crate::review::{Operation, Request, first_at};
 use crate::sveltos::{self, Group};
 
@@ -50,6 +51,14 @@ pub struct Written<'r, T> {
     pub same_spec: bool,
 }
 
+impl<T> Written<'_, T> {
+    /// The object as it is to be, or as it was where it goes.
+    #[must_use]
+    pub fn latest(&self) -> Option<&T> {
+        self.after.as_ref().or(self.before.as_ref())
+    }
+}
+
 impl<'r> Declaration<'r> {
     /// Reads the object of a request; `None` where it declares nothing.
     pub(super) fn read(request: &'r Request<'r>) -> Option<Self> {
@@ -76,7 +85,7 @@ impl<'r> Declaration<'r> {
     }
 
     fn helm_release(written: Written<'r, HelmRelease>) -> Self {
-        let release = written.after.as_ref().or(written.before.as_ref()).map(|side| side.release().name);
+        let release = written.latest().map(|side| side.release().name);
         Self::HelmRelease(Box::new(written), release.unwrap_or_default())
     }
 }
@@ -123,8 +132,22 @@ impl Declaration<'_> {
     pub fn release(&self) -> Option<&str> {
         match self {
             Self::Extension(written) => Some(&written.name),
+            Self::ObjectSet(written) => written.latest()?.metadata.label(OWNER_NAME),
             Self::HelmRelease(_, release) => Some(release),
-            Self::ObjectSet(_) | Self::Group(_) | Self::Unread { .. } => None,
+            Self::Group(written) => Some(&written.name),
+            Self::Unread { name, .. } => Some(name),
+        }
+    }
+
+    /// The same with the namespace in which the records of that release are, or the object's own where it has none.
+    #[must_use]
+    pub fn release_ref(&self) -> Option<ReleaseRef> {
+        match self {
+            Self::HelmRelease(written, _) => {
+                let release = written.latest()?.release();
+                Some(ReleaseRef::new(release.namespace, release.name))
+            }
+            other => Some(ReleaseRef::new(other.namespace(), other.release()?)),
         }
     }
 }

@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::managed::{Delta, Fields, Marks, delta, may_be_marked};
+use crate::managed::{Delta, Fields, Marks, Owner, delta, may_be_marked};
+use crate::release::ReleaseRef;
 use crate::review::{BadReview, Metadata, Operation, Request, group_of};
 
 /// What the API server keeps by itself, and what says nothing of the object's content.
@@ -153,6 +154,17 @@ impl<'r> ManagedWrite<'r> {
             dying,
             change,
         }
+    }
+
+    /// The release or the profile that the object says to belong to, by the object's own namespace: where the records are
+    /// only the cluster knows.
+    #[must_use]
+    pub fn release(&self) -> Option<ReleaseRef> {
+        let (ObjectChange::Edited { marks, .. } | ObjectChange::Deleted { marks }) = &self.change else {
+            return None;
+        };
+        let (Owner::Release { name, .. } | Owner::Profile { name, .. }) = &marks.owner;
+        Some(ReleaseRef::new(&self.namespace, name))
     }
 
     /// The API group, empty for the core group.

@@ -1,7 +1,7 @@
 //! From the objects of a request to the bodies of its records, in steps that each cost more than the one before: read
 //! the metadata, take the base64 off, inflate.
 
-use super::{Declaration, ManagedWrite, Part};
+use super::{Declaration, ManagedWrite, OverrideWrite, Part};
 use crate::release::record::Payload;
 use crate::release::storage::storing_kind;
 use crate::release::{DecodeError, Status, Storage, Stored};
@@ -24,6 +24,8 @@ pub struct Objects<'a> {
     pub part: Option<Part<'a>>,
     /// What happens to an object that declares releases.
     pub declaration: Option<Declaration<'a>>,
+    /// What happens to an override.
+    pub override_write: Option<OverrideWrite<'a>>,
 }
 
 impl<'a> Objects<'a> {
@@ -38,7 +40,8 @@ impl<'a> Objects<'a> {
         }
         let (managed, declaration) = (ManagedWrite::read(request)?, Declaration::read(request));
         let part = Part::read(request, objects.old.as_ref());
-        Ok(Self { managed, part, declaration, ..objects })
+        let override_write = OverrideWrite::read(request)?;
+        Ok(Self { managed, part, declaration, override_write, ..objects })
     }
 
     fn read_record(request: &'a Request<'a>) -> Result<Self, BadReview> {
@@ -52,15 +55,7 @@ impl<'a> Objects<'a> {
         let (old, new) = (read(request.old_object)?, read(request.object)?);
         let storage_of = |stored: &Option<Stored<'_>>| stored.as_ref().and_then(|stored| stored.storage(kind));
         let (before, after) = (storage_of(&old), storage_of(&new));
-        Ok(Self {
-            storage: before.or(after),
-            was_record: before.is_some(),
-            old,
-            new,
-            managed: None,
-            part: None,
-            declaration: None,
-        })
+        Ok(Self { storage: before.or(after), was_record: before.is_some(), old, new, ..Self::default() })
     }
 
     /// Takes the base64 off the bodies that rules will read.

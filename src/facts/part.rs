@@ -13,6 +13,8 @@ pub struct Part<'r> {
     pub name: String,
     /// The name of the Secret that lists it, as the operator-controller labels it.
     pub index: String,
+    /// The release of that record.
+    pub release: String,
     /// Whether it is on its way out already.
     pub dying: bool,
 }
@@ -26,11 +28,12 @@ impl<'r> Part<'r> {
             return None;
         }
         let index = deleted.metadata.label("key")?;
-        index.parse::<RecordName>().ok()?;
+        let record = index.parse::<RecordName>().ok()?;
         Some(Self {
             namespace: request.namespace(),
             name: deleted.metadata.name.to_string(),
             index: index.to_owned(),
+            release: record.release.to_string(),
             dying: deleted.metadata.deletion_timestamp.is_some(),
         })
     }

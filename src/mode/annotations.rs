@@ -8,7 +8,10 @@
 //! | `mode` | their modes in the same order, for example `audit,enforce` |
 //! | `undecided` | why a rule could not be decided, in the same order as `rule`; left out where every one was |
 //! | `release` | namespace and name of the release, where one is known |
+//! | `override` | the overrides that let it go on, for example `shop/web-x7k2p` |
 //! | `fields` | JSON pointers to the fields concerned, at most 20 in 1 KiB |
+
+use std::collections::BTreeSet;
 
 use super::Judged;
 use crate::release::ReleaseRef;
@@ -29,12 +32,19 @@ pub(super) fn annotations(judged: &[Judged]) -> Vec<(&'static str, String)> {
     let release = judged.iter().find_map(|judged| judged.violation.release.as_ref()).map(ReleaseRef::to_string);
     let fields = joined(judged.iter().flat_map(|judged| &judged.violation.pointers).map(String::as_str).take(POINTERS));
     let undecided = judged.iter().any(|judged| judged.violation.kind != Kind::Refused);
+    let overrides: BTreeSet<_> = judged
+        .iter()
+        .filter_map(|judged| judged.violation.overridden.as_ref())
+        .map(|relief| relief.name.as_str())
+        .collect();
+    let overrides = joined(overrides.into_iter());
     let found = [
         ("verdict", Some(verdict.as_str().to_owned())),
         ("rule", Some(list(|judged| judged.violation.rule.as_str()))),
         ("mode", Some(list(|judged| judged.mode.as_str()))),
         ("undecided", undecided.then(|| list(|judged| judged.violation.kind.as_str()))),
         ("release", release),
+        ("override", Some(overrides).filter(|overrides| !overrides.is_empty())),
         ("fields", Some(fields).filter(|fields| !fields.is_empty())),
     ];
     found.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
@@ -62,8 +72,15 @@ mod tests {
 
     fn judged(rule: RuleId, mode: Mode, kind: Kind, pointers: Vec<String>) -> Judged {
         let release = Some(ReleaseRef::new("shop", "web"));
-        let violation =
-            Violation { rule, kind, sentence: "It is so.".into(), way_out: "Do this.".into(), pointers, release };
+        let violation = Violation {
+            rule,
+            kind,
+            sentence: "It is so.".into(),
+            way_out: "Do this.".into(),
+            pointers,
+            release,
+            overridden: None,
+        };
         Judged { violation, mode, refuses: mode == Mode::Enforce && kind == Kind::Refused }
     }
 

@@ -4,7 +4,8 @@ use super::globs::named;
 use super::{Globs, Policy};
 use crate::facts::{Actor, Facts, ObjectChange, Subject};
 use crate::managed::Owner;
-use crate::release::{ReleaseRef, Storage};
+use crate::overrides;
+use crate::release::Storage;
 
 /// What a policy can tell requests apart by.
 #[derive(Debug, Clone, Copy)]
@@ -24,12 +25,6 @@ pub struct Scope<'s> {
 }
 
 impl<'s> Scope<'s> {
-    /// The release concerned as far as the request tells.
-    #[must_use]
-    pub fn release_ref(&self) -> Option<ReleaseRef> {
-        self.release.map(|name| ReleaseRef::new(self.namespace, name))
-    }
-
     /// The scope of a request.
     #[must_use]
     pub fn of(facts: &'s Facts<'s>, policy: &'s Policy) -> Self {
@@ -44,7 +39,12 @@ impl<'s> Scope<'s> {
                 creates_record: change.is_creation(),
                 ..other
             },
-            (Subject::Part(part), _) => Self { namespace: part.namespace, kind: Storage::OlmIndex.kind(), ..other },
+            (Subject::Part(part), _) => Self {
+                namespace: part.namespace,
+                release: Some(&part.release),
+                kind: Storage::OlmIndex.kind(),
+                ..other
+            },
             (Subject::Declaration(declaration), _) => Self {
                 namespace: declaration.namespace(),
                 release: declaration.release(),
@@ -59,12 +59,13 @@ impl<'s> Scope<'s> {
                         (scaled.map_or(write.kind, |known| known.kind.as_str()), None)
                     }
                 };
-                let release = marks.and_then(|marks| match &marks.owner {
-                    Owner::Release { name, .. } => Some(name.as_str()),
-                    Owner::Profile { .. } => None,
+                let release = marks.map(|marks| match &marks.owner {
+                    Owner::Release { name, .. } | Owner::Profile { name, .. } => name.as_str(),
                 });
                 Self { namespace: &write.namespace, release, kind, ..other }
             }
+            // The policy of the namespace is asked, and no rule's mode.
+            (Subject::Override(write), _) => Self { namespace: write.namespace, kind: overrides::KIND, ..other },
             (Subject::Other, None) => other,
         }
     }

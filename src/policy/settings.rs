@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
 use super::{Scope, When};
+use crate::release::ReleaseRef;
 use crate::rules::RuleId;
 
 /// How a rule is applied; the later the stricter.
@@ -180,6 +181,15 @@ pub struct Overrides {
     pub second_person: bool,
     /// The namespace of those for what is in no namespace.
     pub namespace: String,
+}
+
+impl Overrides {
+    /// The release with the namespace in which overrides of it are looked for.
+    #[must_use]
+    pub fn home_of(&self, release: &ReleaseRef) -> ReleaseRef {
+        let namespace = if release.namespace.is_empty() { &self.namespace } else { &release.namespace };
+        ReleaseRef::new(namespace, &release.name)
+    }
 }
 
 impl Default for Overrides {

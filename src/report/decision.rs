@@ -40,6 +40,8 @@ pub struct Decision {
     pub allowed: bool,
     /// Whether nothing would have been stored anyway.
     pub dry_run: bool,
+    /// Why an override may not be stored, which is no matter of rules.
+    pub objection: Option<String>,
     /// The rules that were broken or undecided.
     pub findings: Vec<DecisionFinding>,
     /// The object concerned, where something was found.
@@ -108,12 +110,12 @@ pub struct DecisionFinding {
     pub kind: Kind,
     /// Whether it refuses the request.
     pub refuses: bool,
+    /// The override by which it does not, as `namespace/name`.
+    pub overridden: Option<String>,
     /// The places in the object that are concerned, as JSON pointers.
     pub pointers: Vec<String>,
     /// The sentence for the user.
     pub message: String,
-    /// Namespace and name of the override that let the request go on.
-    pub overridden: Option<String>,
 }
 
 impl DecisionFinding {
@@ -134,23 +136,28 @@ impl Decision {
     /// The account of a judged request.
     #[must_use]
     pub fn of(request: &Request<'_>, facts: &Facts<'_>, outcome: &Outcome, took: Duration) -> Self {
-        let target = facts.record().map(|(target, _)| target);
         let known = match (&facts.subject, facts.managed) {
             (Subject::Record(target, _), _) => Some(target.object.as_str()),
             (Subject::Part(part), _) => Some(part.name.as_str()),
+            (Subject::Override(write), _) => Some(write.after.name.as_ref()),
             (_, Some(write)) => Some(write.name.as_str()),
             (Subject::Declaration(_) | Subject::Other, None) => None,
         };
         let name = request.name().or(known).unwrap_or_default();
+        // What a rule has learnt counts for more than what the marks of an object say.
+        let of_itself = match &facts.subject {
+            Subject::Record(..) | Subject::Part(_) | Subject::Override(_) => facts.release(),
+            Subject::Declaration(_) | Subject::Other => None,
+        };
         let disturbed = outcome.judged.iter().find_map(|judged| judged.violation.release.clone());
         let findings = outcome.judged.iter().map(|judged| DecisionFinding {
             rule: judged.violation.rule,
             mode: judged.mode,
             kind: judged.violation.kind,
             refuses: judged.refuses,
+            overridden: judged.violation.overridden.as_ref().map(|relief| relief.name.clone()),
             pointers: judged.violation.pointers.clone(),
             message: judged.violation.message(),
-            overridden: None,
         });
         let is_found = !outcome.judged.is_empty();
         Self {
@@ -160,8 +167,9 @@ impl Decision {
             namespace: request.namespace().to_owned(),
             name: name.to_owned(),
             user: facts.actor.name.to_owned(),
-            release: target.map(|target| ReleaseRef::new(&target.namespace, &target.release)).or(disturbed),
+            release: of_itself.or(disturbed),
             allowed: outcome.allowed,
+            objection: Some(&outcome.message).filter(|_| !outcome.allowed && outcome.judged.is_empty()).cloned(),
             dry_run: request.dry_run.unwrap_or_default(),
             object: is_found.then(|| Object::of(request, facts, name)),
             object_uid: is_found.then(|| uid(request)).flatten().unwrap_or_default(),
@@ -261,6 +269,7 @@ pub(super) mod tests {
             release: Some(ReleaseRef::new("shop", "web")),
             allowed: !findings.iter().any(|finding| finding.refuses),
             dry_run: false,
+            objection: None,
             findings,
             object: Some(object),
             object_uid: "d1".into(),
@@ -298,12 +307,14 @@ pub(super) mod tests {
             way_out: String::new(),
             pointers: pointers.iter().map(|&pointer| pointer.to_owned()).collect(),
             release: None,
+            overridden: None,
         };
         let judged = vec![Judged { violation, mode: Mode::Audit, refuses: false }];
         let outcome = Outcome {
             allowed: true,
             code: 200,
             message: String::new(),
+            emergency: None,
             warnings: Vec::new(),
             audit: Vec::new(),
             judged,

@@ -1,13 +1,15 @@
 //! One log line a decision. Never any of the object: objects include Secrets.
 //!
 //! `verdict` is what the API server was told; what each rule came to is in `rules`: `manual-edit=audit`, followed by why it
-//! could not be decided, `(late)`, or by the override that was used, `(by shop/fix)`. A line with `repeated` is the API
-//! server asking the same again, which is counted nowhere else.
+//! could not be decided, `(late)`. `overridden` names the overrides that let it go on. A line with `repeated` is the API server asking the same
+//! again, which is counted nowhere else.
 
 use super::{Decision, DecisionFinding};
 
 /// Writes the line. A denial is not an error of ours.
 pub(super) fn write(decision: &Decision) {
+    let reason = decision.findings.iter().map(|finding| finding.message.as_str()).chain(decision.objection.as_deref());
+    let overridden = decision.findings.iter().filter_map(|finding| finding.overridden.as_deref());
     tracing::info!(
         uid = decision.uid,
         operation = decision.operation.as_str(),
@@ -18,7 +20,8 @@ pub(super) fn write(decision: &Decision) {
         release = decision.release.as_ref().map(ToString::to_string).unwrap_or_default(),
         verdict = if decision.allowed { "allowed" } else { "denied" },
         rules = decision.findings.iter().map(rule).collect::<Vec<_>>().join(","),
-        reason = decision.findings.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join(" "),
+        reason = reason.collect::<Vec<_>>().join(" "),
+        overridden = overridden.collect::<Vec<_>>().join(","),
         dry_run = decision.dry_run,
         repeated = decision.repeated,
         micros = u64::try_from(decision.took.as_micros()).unwrap_or(u64::MAX),
@@ -28,8 +31,7 @@ pub(super) fn write(decision: &Decision) {
 
 fn rule(finding: &DecisionFinding) -> String {
     let undecided = if finding.is_undecided() { format!("({})", finding.kind.as_str()) } else { String::new() };
-    let overridden = finding.overridden.as_ref().map(|by| format!("(by {by})")).unwrap_or_default();
-    format!("{}={}{undecided}{overridden}", finding.rule, finding.mode.as_str())
+    format!("{}={}{undecided}", finding.rule, finding.mode.as_str())
 }
 
 #[cfg(test)]
@@ -43,8 +45,6 @@ mod tests {
     fn a_rule_is_told_with_its_mode_and_what_is_special_about_it() {
         let plain = finding(RuleId::ManualEdit, Mode::Audit);
         assert_eq!(rule(&plain), "manual-edit=audit");
-        assert_eq!(rule(&DecisionFinding { kind: Kind::Late, ..plain.clone() }), "manual-edit=audit(late)");
-        let overridden = DecisionFinding { overridden: Some("shop/fix".into()), ..plain };
-        assert_eq!(rule(&overridden), "manual-edit=audit(by shop/fix)");
+        assert_eq!(rule(&DecisionFinding { kind: Kind::Late, ..plain }), "manual-edit=audit(late)");
     }
 }

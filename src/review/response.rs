@@ -65,6 +65,7 @@ struct Cause<'a> {
 pub fn answer(uid: &str, outcome: &Outcome) -> Vec<u8> {
     let invalid = outcome.code == 422;
     // Of what is invalid kubectl shows the causes and nothing else, so they must say what to do.
+    let emergency = outcome.emergency.as_deref().filter(|_| invalid);
     let status = (!outcome.allowed).then(|| Status {
         status: "Failure",
         code: outcome.code,
@@ -81,6 +82,7 @@ pub fn answer(uid: &str, outcome: &Outcome) -> Vec<u8> {
                     },
                     field: judged.violation.pointers.first().map_or("", String::as_str),
                 })
+                .chain(emergency.map(|command| Cause { reason: "Override", message: command.into(), field: "" }))
                 .collect(),
         }),
     });
@@ -160,6 +162,7 @@ mod tests {
     use crate::facts::{Actor, ActorKind};
     use crate::mode::apply;
     use crate::policy::{Policy, Scope};
+    use crate::release::ReleaseRef;
     use crate::rules::{Kind, RuleId, Violation};
 
     fn status(rule: RuleId) -> Value {
@@ -173,7 +176,8 @@ mod tests {
             sentence: "It is so.".into(),
             way_out: "Do this.".into(),
             pointers: vec!["/spec".into()],
-            release: None,
+            release: Some(ReleaseRef::new("civ", "prod")),
+            overridden: None,
         };
         let reply: Value = serde_json::from_slice(&answer("u", &apply(&policy, &scope, vec![violation]))).unwrap();
         reply["response"]["status"].clone()
@@ -184,7 +188,10 @@ mod tests {
         let invalid = status(RuleId::DroppedBundles);
         assert_eq!((&invalid["code"], &invalid["reason"]), (&422.into(), &"Invalid".into()));
         let told = "It is so. Do this. [dropped-bundles]";
-        assert_eq!((&invalid["message"], &invalid["details"]["causes"][0]["message"]), (&told.into(), &told.into()));
+        let command = "In an emergency: interlock override civ/prod --rule dropped-bundles --for 30m --reason \"...\"";
+        assert_eq!(invalid["message"], format!("{told} {command}"));
+        let causes = &invalid["details"]["causes"];
+        assert_eq!((&causes[0]["message"], &causes[1]["message"]), (&told.into(), &command.into()));
         let forbidden = status(RuleId::ManualEdit);
         assert_eq!((&forbidden["code"], &forbidden["reason"]), (&403.into(), &"Forbidden".into()));
         assert_eq!(forbidden["details"]["causes"][0]["message"], "It is so.");

@@ -28,7 +28,7 @@ pub(super) struct Disturbance {
     pub(super) owner: String,
     /// Who declares the fields: the chart, or the profile.
     pub(super) declarer: &'static str,
-    /// The release, where it is one.
+    /// The release; a profile by its name and the object's namespace.
     pub(super) release: Option<ReleaseRef>,
     /// The declared fields that would change; none where the whole object goes.
     pub(super) fields: Vec<Path>,
@@ -96,7 +96,7 @@ impl<'a> ObjectCase<'a> {
                 Ok(self.lost_by_account(marks).map(|fields| Disturbance {
                     owner: format!("the Sveltos {kind} {name}"),
                     declarer: "the profile",
-                    release: None,
+                    release: Some(ReleaseRef::new(&self.write.namespace, name)),
                     fields,
                     in_flight: false,
                 }))

@@ -7,6 +7,7 @@ mod interrupted;
 mod model;
 mod objects;
 mod olm;
+mod overrides;
 mod scenario;
 mod sveltos;
 mod table;

@@ -1,4 +1,4 @@
-//! What is watched: release records, whatever can be scaled and is managed, and Flux's HelmReleases.
+//! What is watched: release records, whatever can be scaled and is managed, Flux's HelmReleases, and overrides.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use super::helm_releases::HelmReleases;
 use super::index::Index;
 use super::locate::{self, Sought};
 use super::parents::Parents;
+use super::release_overrides::ReleaseOverrides;
 use super::watch::{Feed, Mirror, follow};
 use super::{Located, Losses, Newest, ScaledRef, read};
 use crate::managed::Marks;
@@ -34,7 +35,8 @@ pub(super) struct Caches {
     stateful_sets: Scaled,
     replica_sets: Scaled,
     replication_controllers: Scaled,
-    helm_releases: Arc<HelmReleases>,
+    helm_releases: HelmReleases,
+    release_overrides: ReleaseOverrides,
 }
 
 /// The objects of one kind. One selector cannot say "or", so there are two watches of it.
@@ -62,7 +64,8 @@ impl Caches {
             stateful_sets: Scaled::default(),
             replica_sets: Scaled::default(),
             replication_controllers: Scaled::default(),
-            helm_releases: Arc::new(HelmReleases::new()),
+            helm_releases: HelmReleases::new(),
+            release_overrides: ReleaseOverrides::new(),
         }
     }
 
@@ -82,9 +85,8 @@ impl Caches {
         tasks.start_scaled::<ReplicaSet>(&self.replica_sets, gates);
         let gates = ["the ReplicationControllers of releases", "the ReplicationControllers of profiles"];
         tasks.start_scaled::<ReplicationController>(&self.replication_controllers, gates);
-        let gate = readiness.gate("the HelmReleases");
-        tasks.running.spawn(Arc::clone(&self.helm_releases).follow_definition(client.clone()));
-        tasks.running.spawn(Arc::clone(&self.helm_releases).follow(client.clone(), gate));
+        self.helm_releases.follow(client, readiness.gate("the HelmReleases"), &mut tasks.running);
+        self.release_overrides.follow(client, readiness.gate("the ReleaseOverrides"), &mut tasks.running);
         Watches { _tasks: tasks.running }
     }
 
@@ -121,6 +123,11 @@ impl Caches {
     /// What is known of Flux's HelmReleases.
     pub(super) fn helm_releases(&self) -> &HelmReleases {
         &self.helm_releases
+    }
+
+    /// What is known of overrides.
+    pub(super) fn release_overrides(&self) -> &ReleaseOverrides {
+        &self.release_overrides
     }
 
     /// The marks of a scaled object, `Some(None)` where it is known to have none.

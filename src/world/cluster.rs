@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use http::Request;
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -24,6 +25,7 @@ use super::kinds::Kinds;
 use super::locate::{self, Place, Sought};
 use super::manifests::{self, Manifests, Missing, State};
 use super::read::{self, Rollout, entry};
+use super::release_overrides;
 use super::{
     Answer, Answering, Freshness, Knowledge, Located, Losses, Newest, ObjectKey, Query, RecordRef, ScaledRef, Workload,
     World,
@@ -31,6 +33,8 @@ use super::{
 use crate::budget::Budget;
 use crate::flux::{self, Driver, HelmRelease};
 use crate::managed::{Marks, Origin};
+use crate::overrides::Override;
+use crate::policy::Policies;
 use crate::release::manifest::{ObjectRef, WorkloadKind, WorkloadRef};
 use crate::release::record::{DecodeError, Payload};
 use crate::release::{History, ReleaseRef, Storage};
@@ -100,6 +104,12 @@ impl Cluster {
         self.caches.newest(release)
     }
 
+    /// How many overrides are in force at a moment by the policies of their namespaces, as far as the watch knows.
+    #[must_use]
+    pub fn overrides_in_force(&self, policies: &Policies, now: Timestamp) -> usize {
+        self.caches.release_overrides().count(|it| it.is_in_force(&policies.of(&it.namespace).overrides, now))
+    }
+
     async fn look_up(&self, query: &Query) -> Result<Option<Knowledge>, Failed> {
         match query {
             Query::History { storage, namespace, release } => {
@@ -124,6 +134,9 @@ impl Cluster {
             Query::HelmReleases { namespace, release } => {
                 self.helm_releases(namespace, release).await.map(Knowledge::HelmReleases).map(Some)
             }
+            Query::Overrides { namespace, release, freshness } => {
+                self.overrides(namespace, release, *freshness).await.map(Knowledge::Overrides).map(Some)
+            }
             Query::Workloads(named) => {
                 let found = side_by_side(READS, named.iter().map(|reference| self.workload(reference))).await?;
                 Ok(Some(Knowledge::Workloads(found)))
@@ -142,6 +155,19 @@ impl Cluster {
                 let namespace = api.get_metadata_opt(checked(name)?).await.map_err(failed)?;
                 Ok(namespace.map(|it| Knowledge::Terminating(it.metadata.deletion_timestamp.is_some())))
             }
+        }
+    }
+
+    async fn overrides(&self, namespace: &str, release: &str, freshness: Freshness) -> Result<Vec<Override>, Failed> {
+        if freshness == Freshness::Cached {
+            return Ok(self.caches.release_overrides().of(namespace, release));
+        }
+        let (namespace, release) = (checked(namespace)?, checked(release)?);
+        match once_served(|| release_overrides::list(&self.client, namespace, release)).await {
+            Ok(found) => Ok(found),
+            // Their definition is not installed.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+            Err(error) => Err(failed(error)),
         }
     }
 

@@ -1,143 +1,56 @@
-//! Flux's HelmReleases, kept from a watch that runs while their definition is installed.
+//! Flux's HelmReleases, as far as a copy of them is kept.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{Api, ApiResource};
+use kube::api::ApiResource;
 use kube::core::NamespaceResourceScope;
-use kube::runtime::watcher::{self, Config, watcher};
 use kube::{Client, Resource};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use tokio::sync::watch::{Receiver, Sender};
+use tokio::task::JoinSet;
 
-use super::definition::{self, Definition};
-use super::kinds::Kinds;
-use super::watch::{Attempts, Feed, Mirror, Session, feed};
+use super::custom::{Custom, CustomKind};
+use super::watch::Feed;
 use crate::flux::{self, Driver, HelmRelease, Metadata, Spec, Status};
 use crate::managed::Origin;
 use crate::server::readiness::Gate;
 
-/// How often in a row, over some ten seconds, a watch may fail in a way that passes before that is told.
-const PATIENCE: u32 = 5;
+/// Flux's HelmReleases.
+const HELM_RELEASES: CustomKind =
+    CustomKind { group: flux::GROUP, kind: flux::HELM_RELEASE, definition: flux::DEFINITION };
 
 /// What is known of the HelmReleases of a cluster. Nothing, until it is followed.
 #[derive(Debug)]
-pub(super) struct HelmReleases {
-    definition: Sender<Definition>,
-    drivers: Mirror<Drivers>,
-}
+pub(super) struct HelmReleases(Arc<Custom<Drivers>>);
 
 impl HelmReleases {
     /// Of a cluster that nobody watches yet.
     pub(super) fn new() -> Self {
-        Self { definition: Sender::new(Definition::Unknown), drivers: Mirror::new(Drivers::default()) }
+        Self(Arc::new(Custom::new(HELM_RELEASES)))
     }
 
     /// The HelmReleases, by namespace and name, that drive the release with these records; `None` where that is not known
     /// at the moment. Where the definition is not installed there are none.
     pub(super) fn driving(&self, namespace: &str, release: &str) -> Option<Vec<(String, String)>> {
-        self.read(|drivers| drivers.driving(namespace, release))
+        self.0.read(|drivers| drivers.driving(namespace, release))
     }
 
     /// Where the HelmRelease of an object says that the records of its release are; `None` where that is not known at the
     /// moment.
     pub(super) fn told(&self, origin: &Origin, release: &str) -> Option<Option<String>> {
-        self.read(|drivers| {
+        self.0.read(|drivers| {
             let driver = drivers.0.get(&Object::new(&origin.namespace, &origin.name))?.as_ref()?;
             driver.records_of(release).map(str::to_owned)
         })
     }
 
-    fn read<R: Default>(&self, read: impl FnOnce(&Drivers) -> R) -> Option<R> {
-        match *self.definition.borrow() {
-            Definition::Unknown => None,
-            Definition::Absent => Some(R::default()),
-            Definition::Installed { .. } => {
-                let (read, in_sync) = self.drivers.read(read);
-                in_sync.then_some(read)
-            }
-        }
-    }
-
-    /// Follows the definition, for ever.
-    pub(super) async fn follow_definition(self: Arc<Self>, client: Client) {
-        definition::follow(Api::all(client), flux::DEFINITION, &self.definition).await;
-    }
-
-    /// Follows the HelmReleases while their definition is installed, for ever. `gate` opens once it is known not to be, or
-    /// with the first list, or when that has failed: a Flux that is broken must not keep us from starting.
-    pub(super) async fn follow(self: Arc<Self>, client: Client, gate: Gate) {
-        let mut definition = self.definition.subscribe();
-        loop {
-            let now = definition.borrow_and_update().clone();
-            match &now {
-                Definition::Installed { .. } => {
-                    let mut other = definition.clone();
-                    tokio::select! {
-                        () = self.follow_installed(&client, &gate, definition.clone()) => {}
-                        _ = other.wait_for(|then| *then != now) => {}
-                    }
-                    continue;
-                }
-                Definition::Absent => {
-                    self.drivers.clear(Drivers::default());
-                    gate.open();
-                }
-                Definition::Unknown => {}
-            }
-            // We hold the sender, so the channel does not end.
-            let _ = definition.changed().await;
-        }
-    }
-
-    /// One watch after the other. It may take a moment until a new definition is served, and the version that is served may
-    /// change.
-    async fn follow_installed(&self, client: &Client, gate: &Gate, mut definition: Receiver<Definition>) {
-        let mut attempts = Attempts::default();
-        let (mut told, mut in_a_row) = (false, 0);
-        loop {
-            attempts.start();
-            definition.mark_unchanged();
-            match Kinds::default().resolve(client, flux::GROUP, flux::HELM_RELEASE).await {
-                Ok(Some(resource)) => {
-                    told = false;
-                    // Whoever drops this in the middle leaves no copy behind that claims to be in sync.
-                    let session = Session(&self.drivers);
-                    let api: Api<Watched> = Api::all_with(client.clone(), &resource);
-                    let failure = feed(watcher(api, Config::default()), |object| object, &self.drivers, gate).await;
-                    in_a_row = if self.drivers.read(|_| ()).1 { 0 } else { in_a_row + 1 };
-                    drop(session);
-                    if let Some(error) = failure.filter(|error| in_a_row >= PATIENCE || !passes(error))
-                        && attempts.is_news(&error)
-                    {
-                        tracing::warn!(%error, "the watch of HelmReleases failed; which of them drive a release is not known meanwhile");
-                    }
-                }
-                Ok(None) => {}
-                Err(error) if !told => {
-                    told = true;
-                    tracing::warn!(%error, "in which version HelmReleases are served could not be read");
-                }
-                Err(_) => {}
-            }
-            gate.open();
-            tokio::select! {
-                () = attempts.pause() => {}
-                _ = definition.changed() => {}
-            }
-        }
-    }
-}
-
-/// Whether a failure is one of those with which an API server answers while a definition comes or goes.
-fn passes(error: &watcher::Error) -> bool {
-    match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => matches!(status.code, 404 | 429),
-        _ => false,
+    /// Follows them and their definition, for ever.
+    pub(super) fn follow(&self, client: &Client, gate: Gate, tasks: &mut JoinSet<()>) {
+        tasks.spawn(Arc::clone(&self.0).follow_definition(client.clone()));
+        tasks.spawn(Arc::clone(&self.0).follow::<Watched>(client.clone(), gate));
     }
 }
 
@@ -280,6 +193,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::world::definition::Definition;
 
     fn watched(name: &str, spec: Value) -> Watched {
         let object = json!({
@@ -302,19 +216,19 @@ mod tests {
         let helm_releases = HelmReleases::new();
         let origin = Origin { namespace: "shop".to_owned(), name: "web".to_owned() };
         assert_eq!((known(&helm_releases, "web"), helm_releases.told(&origin, "web")), (None, None));
-        helm_releases.definition.send_replace(Definition::Absent);
+        helm_releases.0.definition.send_replace(Definition::Absent);
         assert_eq!((known(&helm_releases, "web"), helm_releases.told(&origin, "web")), (Some(0), Some(None)));
-        helm_releases.definition.send_replace(installed());
+        helm_releases.0.definition.send_replace(installed());
         assert_eq!(known(&helm_releases, "web"), None);
 
         let mut drivers = Drivers::default();
         drivers.apply(&watched("web", json!({"storageNamespace": "records"})));
-        helm_releases.drivers.replace(drivers);
+        helm_releases.0.objects.replace(drivers);
         assert_eq!(known(&helm_releases, "web"), Some(0));
         assert_eq!(helm_releases.told(&origin, "web"), Some(Some("records".to_owned())));
         assert_eq!(helm_releases.told(&origin, "other"), Some(None));
         // The copy of a definition's earlier life is of no use.
-        helm_releases.drivers.clear(Drivers::default());
+        helm_releases.0.objects.clear(Drivers::default());
         assert_eq!(known(&helm_releases, "web"), None);
     }
 

@@ -16,9 +16,11 @@ use super::helm_releases;
 use super::locate::{self, Place, Sought};
 use super::manifests::{self, State};
 use super::read::{self, Rollout};
+use super::release_overrides;
 use super::{Answer, Answering, Knowledge, Located, ObjectKey, Query, RecordRef, ScaledRef, Workload, World};
 use crate::flux::{self, Driver, HelmRelease};
 use crate::managed::{Marks, Origin};
+use crate::overrides::{self, Override};
 use crate::release::manifest::{ObjectRef, WorkloadKind, WorkloadRef};
 use crate::release::record::{DecodeError, Payload};
 use crate::release::{History, Storage};
@@ -105,6 +107,9 @@ impl Memory {
             Query::HelmReleases { namespace, release } => {
                 Answer::Known(Knowledge::HelmReleases(self.helm_releases(namespace, release)))
             }
+            Query::Overrides { namespace, release, .. } => {
+                Answer::Known(Knowledge::Overrides(self.overrides(namespace, release)))
+            }
             Query::Workloads(named) => {
                 Answer::Known(Knowledge::Workloads(named.iter().map(|reference| self.workload(reference)).collect()))
             }
@@ -185,6 +190,15 @@ impl Memory {
             objects.by_key.iter().filter(|(key, _)| key.group == flux::GROUP && key.kind == flux::HELM_RELEASE);
         let read = of_flux.filter_map(|(_, text)| serde_json::from_str::<HelmRelease>(text).ok());
         helm_releases::oldest_first(read.map(|read| Driver::from(&read)).filter(|it| it.drives(namespace, release)))
+    }
+
+    fn overrides(&self, namespace: &str, release: &str) -> Vec<Override> {
+        let objects = self.lock();
+        let alike = objects.by_key.iter().filter(|(key, _)| {
+            key.group == overrides::GROUP && key.kind == overrides::KIND && key.namespace == namespace
+        });
+        let read = alike.filter_map(|(_, text)| release_overrides::read(&serde_json::from_str(text).ok()?));
+        read.filter(|it| it.spec.release == release).collect()
     }
 
     /// Where a HelmRelease says that the records of its release are.

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::flux::Driver;
 use crate::managed::{Marks, Origin};
+use crate::overrides::Override;
 use crate::release::manifest::{ObjectRef, WorkloadRef};
 use crate::release::{History, Storage};
 use crate::sveltos::{Bundle, BundleRef};
@@ -92,6 +93,15 @@ pub enum Query {
         namespace: String,
         /// The release, its name as Flux shortens it.
         release: String,
+    },
+    /// The ReleaseOverrides of a release. A copy that is not whole knows of none.
+    Overrides {
+        /// Where they are.
+        namespace: String,
+        /// The name of the release.
+        release: String,
+        /// How old the answer may be.
+        freshness: Freshness,
     },
     /// The state of some workloads, all at once: a release may have hundreds.
     Workloads(Vec<WorkloadRef>),
@@ -205,6 +215,8 @@ pub enum Knowledge {
     Parent(Marks),
     /// Of a release: the HelmReleases that drive it, the oldest first.
     HelmReleases(Vec<Driver>),
+    /// Of a release: its overrides, expired ones included.
+    Overrides(Vec<Override>),
     /// Of workloads, in the order of the query; `None` where there is no such one.
     Workloads(Vec<Option<Workload>>),
     /// Of a ConfigMap with leases: its annotations.

@@ -68,11 +68,8 @@ fn released<'p>(plane: &'p Plane, chart: &Chart, name: &str) -> Namespace<'p> {
 /// What the log tells of the edits of a person: the verdict and the rules, dry runs apart.
 fn edits(namespace: &Namespace<'_>, person: &str) -> Vec<(String, String)> {
     let edit = |decision: &Decision| decision.user == person && decision.operation == "UPDATE" && !decision.dry_run;
-    let mut told: Vec<_> = decisions(namespace)
-        .into_iter()
-        .filter(edit)
-        .map(|decision| (decision.verdict, decision.rules))
-        .collect();
+    let mut told: Vec<_> =
+        decisions(namespace).into_iter().filter(edit).map(|decision| (decision.verdict, decision.rules)).collect();
     // The API server repeats a review.
     told.dedup();
     told
@@ -96,7 +93,9 @@ fn the_same_act_under_every_mode_and_while_files_change() {
     as_bob(&enforce, &["--dry-run=server"]).expect_failure(&["denied the request", RULE]);
     assert_eq!(edits(&enforce, "bob"), [("denied".to_owned(), "manual-edit=enforce".to_owned())]);
     enforce.kubectl("bob").ok(&["label", "deployment/demo", "team=blue"]);
-    for (namespace, warned, rules) in [(&warn, true, "manual-edit=warn"), (&audit, false, "manual-edit=audit"), (&off, false, "")] {
+    for (namespace, warned, rules) in
+        [(&warn, true, "manual-edit=warn"), (&audit, false, "manual-edit=audit"), (&off, false, "")]
+    {
         let output = as_bob(namespace, &[]);
         assert!(output.success() && output.stderr.contains(RULE) == warned, "{output}");
         assert_eq!(edits(namespace, "bob"), [("allowed".to_owned(), rules.to_owned())]);

@@ -5,8 +5,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Modules of the core. `world::query` holds the questions and answers that rules are made of; who answers is shell.
-const PURE: [&str; 11] =
-    ["facts", "flux", "managed", "mode", "olm", "policy", "release", "review", "rules", "stamp", "sveltos"];
+const PURE: [&str; 12] = [
+    "facts",
+    "flux",
+    "managed",
+    "mode",
+    "olm",
+    "overrides",
+    "policy",
+    "release",
+    "review",
+    "rules",
+    "stamp",
+    "sveltos",
+];
 
 /// What none of them may name.
 const FORBIDDEN: [&str; 22] = [

@@ -49,7 +49,8 @@ fn a_program_gets_the_same_as_json() {
     let output = interlock(&["policy", "check", "loosening", "-o", "json"]);
     let lines = String::from_utf8(output.stdout).unwrap();
     let files: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let good: Vec<_> = files.iter().map(|file| (file["file"].as_str().unwrap(), file["good"].as_bool().unwrap())).collect();
+    let good: Vec<_> =
+        files.iter().map(|file| (file["file"].as_str().unwrap(), file["good"].as_bool().unwrap())).collect();
     let namespace = |name: &str| format!("loosening/namespaces/{name}.yaml");
     let wanted = [("loosening/cluster.yaml", true), (&namespace("bar"), true), (&namespace("shop"), false)];
     assert_eq!(good, wanted);
@@ -60,8 +61,11 @@ fn a_program_gets_the_same_as_json() {
 
 #[test]
 fn a_server_does_not_start_with_a_wrong_file() {
-    for (case, says) in [("typing-errors", "did you mean `manual-edit`?"), ("loosening", "`audit` loosens the cluster policy")] {
-        let output = interlock(&["serve", "--policies", case, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+    for (case, says) in
+        [("typing-errors", "did you mean `manual-edit`?"), ("loosening", "`audit` loosens the cluster policy")]
+    {
+        let output =
+            interlock(&["serve", "--policies", case, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
         let text = transcript(&output);
         assert!(text.contains(says) && text.ends_with("exit 2\n"), "{text}");
     }
@@ -71,7 +75,11 @@ fn a_server_does_not_start_with_a_wrong_file() {
 fn the_committed_schema_is_the_one_that_files_are_read_by() {
     let committed = fs::read_to_string(root().join("policies/schema.json")).unwrap();
     let printed = interlock(&["policy", "schema"]).stdout;
-    assert_eq!(committed, String::from_utf8(printed).unwrap(), "`interlock policy schema > policies/schema.json` mends this");
+    assert_eq!(
+        committed,
+        String::from_utf8(printed).unwrap(),
+        "`interlock policy schema > policies/schema.json` mends this"
+    );
     let rules = &schema()["else"]["properties"]["rules"]["properties"];
     assert_eq!(rules["manual-edit"]["properties"]["mode"]["enum"], json!(["enforce", "warn", "audit", "off"]));
     assert_eq!(rules["manual-edit"]["properties"].get("staleAfter"), None);

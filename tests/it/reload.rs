@@ -137,7 +137,7 @@ async fn a_wrong_file_changes_nothing_but_what_is_told_of_it() {
     readiness.note("policies", move || state.borrow().to_string());
     let admin = admin::router(readiness, followed.metrics.clone());
     let told = async |path: &str| {
-        let answer = send(&admin, request(Method::GET, path, None, "")).await;
+        let answer = send(&admin, request(Method::GET, path, None, bytes::Bytes::new())).await;
         assert_eq!(answer.status, StatusCode::OK, "policies make nobody unready");
         String::from_utf8(answer.body.to_vec()).unwrap()
     };
@@ -150,7 +150,10 @@ async fn a_wrong_file_changes_nothing_but_what_is_told_of_it() {
     assert_eq!(followed.mode("shop"), Mode::Warn);
     let ready = told("/readyz?verbose").await;
     assert!(ready.starts_with("[i] policies: loaded ") && ready.ends_with("ok\n"), "{ready}");
-    assert!(ready.contains("older ones stay in force") && ready.contains("cluster.yaml:4:30: there is no `enforced`"), "{ready}");
+    assert!(
+        ready.contains("older ones stay in force") && ready.contains("cluster.yaml:4:30: there is no `enforced`"),
+        "{ready}"
+    );
     let metrics = told("/metrics").await;
     assert!(metrics.contains("interlock_policy_errors 1\n"), "{metrics}");
     assert!(metrics.contains("interlock_policy_reloads_total{result=\"bad\"} 1\n"), "{metrics}");

@@ -353,6 +353,11 @@ fn asked(status: Status, holder: &str, user: &str, new: &Value) -> Vec<&'static 
             Query::Release { freshness: Freshness::Cached, .. } => ("cache", Knowledge::Release(located.clone())),
             Query::Release { freshness: Freshness::Live, .. } => ("live", Knowledge::Release(located.clone())),
             Query::Document { .. } => ("document", Knowledge::Document(Some(document.clone()))),
+            Query::Overrides { freshness: Freshness::Cached, .. } => {
+                ("known overrides", Knowledge::Overrides(Vec::new()))
+            }
+            Query::Overrides { .. } => ("overrides", Knowledge::Overrides(Vec::new())),
+            Query::HelmReleases { .. } => ("drivers", Knowledge::HelmReleases(Vec::new())),
             query => panic!("{query:?}"),
         };
         asked.push(name);
@@ -367,7 +372,10 @@ fn what_may_go_on_asks_nothing_of_the_cluster_and_what_may_not_is_confirmed() {
     let nothing: [&str; 0] = [];
     assert_eq!(asked(PendingUpgrade, "alice", "alice", &image("2")), ["cache"]);
     assert_eq!(asked(Deployed, "alice", "bob", &with("/metadata/labels/team", json!("x"))), ["cache", "document"]);
-    assert_eq!(asked(Deployed, "alice", "bob", &image("2")), ["cache", "document", "live"]);
+    let refused = ["cache", "document", "live", "known overrides", "overrides"];
+    assert_eq!(asked(Deployed, "alice", "bob", &image("2")), refused);
+    let audited = asked(Deployed, "alice", ROBOT, &image("2"));
+    assert!(!audited.iter().any(|query| query.contains("overrides")), "audit refuses nothing: {audited:?}");
     assert_eq!(asked(Deployed, "alice", "bob", &with("/status", json!(1))), nothing);
     assert_eq!(asked(Deployed, "alice", FLUX, &image("2")), nothing);
     assert_eq!(asked(Deployed, "alice", AUTOSCALER, &image("2")), nothing);

@@ -279,6 +279,13 @@ impl Cluster {
         replayed.iter().flat_map(|replayed| &replayed.violations).map(|violation| violation.message.clone()).collect()
     }
 
+    /// What came of a write of an object.
+    pub(super) fn replayed(&mut self, user: &str, old: Option<Value>, new: Value) -> crate::replay::Replayed {
+        let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
+        let name = new["metadata"]["name"].as_str().unwrap().to_owned();
+        self.send(&self.review(operation, user, old, Some(new), Some(&name))).remove(0)
+    }
+
     fn send(&mut self, line: &Value) -> Vec<crate::replay::Replayed> {
         assert!(self.directory.path().exists());
         self.runtime.block_on(self.replay.line(1, &line.to_string())).unwrap()

@@ -1,0 +1,36 @@
+//! The way out of every refusal: the command that breaks the glass.
+
+use std::collections::BTreeMap;
+
+use crate::policy::Policy;
+use crate::release::ReleaseRef;
+use crate::rules::Violation;
+
+/// The sentence with the command that opens what refuses a request; `None` where an override would not help: the policy
+/// allows none, or one of the violations is about no release that is known.
+pub(super) fn way_out<'v>(policy: &Policy, refusing: impl Iterator<Item = &'v Violation>) -> Option<String> {
+    let overrides = &policy.overrides;
+    let mut rules: BTreeMap<ReleaseRef, Vec<&str>> = BTreeMap::new();
+    for violation in refusing {
+        let release = overrides.home_of(violation.release.as_ref()?);
+        // It is to be pasted into a shell.
+        if !overrides.allowed || !is_plain(&release.namespace) || !is_plain(&release.name) {
+            return None;
+        }
+        let named = rules.entry(release).or_default();
+        if !named.contains(&violation.rule.as_str()) {
+            named.push(violation.rule.as_str());
+        }
+    }
+    let commands = rules.into_iter().map(|(release, rules)| {
+        format!("interlock override {release} --rule {} --for 30m --reason \"...\"", rules.join(" --rule "))
+    });
+    let commands = commands.collect::<Vec<_>>().join(" and ");
+    let by_whom = if overrides.second_person { ", by somebody else than you" } else { "" };
+    (!commands.is_empty()).then(|| format!("In an emergency{by_whom}: {commands}"))
+}
+
+fn is_plain(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+    !name.is_empty() && !name.starts_with('-') && name.bytes().all(plain)
+}

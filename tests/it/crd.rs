@@ -1,0 +1,20 @@
+//! The definition that is committed is the one of the type.
+
+use std::fs;
+use std::path::Path;
+
+use release_interlock::crd;
+
+/// Set to write the file in place of comparing it.
+const WRITE: &str = "INTERLOCK_WRITE_MANIFESTS";
+
+#[test]
+fn the_committed_definition_is_that_of_the_type() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base/releaseoverrides.yaml");
+    let made = crd::manifest().unwrap();
+    if std::env::var_os(WRITE).is_some() {
+        fs::write(&file, &made).unwrap();
+    }
+    let committed = fs::read_to_string(&file).unwrap_or_default();
+    assert!(committed == made, "{} is old; {WRITE}=1 cargo test --test it crd writes it", file.display());
+}
