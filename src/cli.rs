@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 fine, 1 a finding (a review refused), 2 could not run.
 
+mod break_glass;
 mod certs;
 mod excerpt;
 mod explain;
@@ -35,6 +36,7 @@ enum Command {
     Explain(explain::Arguments),
     Policy(policy::Arguments),
     Certs(certs::Arguments),
+    Override(break_glass::Arguments),
 }
 
 /// Which policy to judge by.
@@ -83,6 +85,7 @@ pub fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Policy(arguments) => policy::run(&arguments),
         Command::Certs(arguments) => certs::run(&arguments),
+        Command::Override(arguments) => break_glass::run(&arguments),
     };
     match result {
         Ok(Finding::Nothing) => ExitCode::SUCCESS,

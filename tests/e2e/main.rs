@@ -44,6 +44,7 @@ mod manual_edits;
 mod olm;
 mod olm_resume;
 mod outage;
+mod overrides;
 mod playground;
 mod policies;
 mod profiles;

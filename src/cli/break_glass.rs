@@ -1,0 +1,233 @@
+//! `interlock override`: opens some rules over one release, for a while.
+
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use http::Request;
+use http::header::DATE;
+use jiff::fmt::rfc2822;
+use jiff::{SignedDuration, Timestamp};
+use kube::api::{Api, ObjectMeta, PostParams};
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+use super::{Finding, Output};
+use crate::crd::{ReleaseOverride, ReleaseOverrideSpec};
+use crate::overrides::PLURAL;
+use crate::release::{ReleaseName, ReleaseRef};
+use crate::rules::RuleId;
+
+/// Break-glass: for a while, let rules not refuse what is done to one release
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// NAMESPACE/NAME of the release, as the refusal names it
+    #[arg(value_name = "NAMESPACE/RELEASE", value_parser = release)]
+    release: ReleaseRef,
+    /// A rule to open, as the refusal names it in brackets; may be repeated
+    #[arg(long = "rule", value_name = "RULE", required = true, value_parser = rules(), hide_possible_values = true)]
+    rules: Vec<String>,
+    /// For how long, for example 30m or 1h30m; the policy says how long at most
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    open_for: SignedDuration,
+    /// Why, for those who read the audit log later: 5 to 500 characters
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    /// Who may use it, a glob over user names; may be repeated; everybody unless given
+    #[arg(long = "user", value_name = "USER")]
+    users: Vec<String>,
+    /// Kubeconfig of the cluster [default: as kubectl finds it]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Let the API server check it, and make nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// How to print
+    #[arg(short, long, value_enum, default_value = "table")]
+    output: Output,
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(create(arguments))
+}
+
+async fn create(arguments: &Arguments) -> anyhow::Result<Finding> {
+    let config = config(arguments.kubeconfig.as_deref()).await?;
+    let client = Client::try_from(config).context("failed to make a client for the cluster")?;
+    let now = server_time(&client).await?;
+    let asked = arguments.asked(now)?;
+    let api: Api<ReleaseOverride> = Api::namespaced(client, &arguments.release.namespace);
+    let parameters = PostParams { dry_run: arguments.dry_run, ..PostParams::default() };
+    let made = api.create(&parameters, &asked).await.map_err(refused)?;
+    match arguments.output {
+        Output::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&made)?)?,
+        Output::Table => write!(stdout(), "{}", told(&made, now, arguments.dry_run))?,
+    }
+    Ok(Finding::Nothing)
+}
+
+impl Arguments {
+    /// The object to create, at a moment by the API server's clock.
+    fn asked(&self, now: Timestamp) -> anyhow::Result<ReleaseOverride> {
+        let expires_at = now.checked_add(self.open_for).context("--for is too long")?;
+        let spec = ReleaseOverrideSpec {
+            release: self.release.name.clone(),
+            rules: self.rules.clone(),
+            users: (!self.users.is_empty()).then(|| self.users.clone()),
+            reason: self.reason.clone(),
+            expires_at,
+        };
+        let metadata = ObjectMeta {
+            generate_name: Some(format!("{}-", self.release.name)),
+            namespace: Some(self.release.namespace.clone()),
+            ..ObjectMeta::default()
+        };
+        Ok(ReleaseOverride { metadata, spec })
+    }
+}
+
+/// What is open now, for people in a hurry.
+fn told(made: &ReleaseOverride, now: Timestamp, dry_run: bool) -> String {
+    let ReleaseOverrideSpec { release, rules, users, expires_at, .. } = &made.spec;
+    let namespace = made.metadata.namespace.as_deref().unwrap_or_default();
+    let name = made.metadata.name.as_deref().unwrap_or_default();
+    let whom = users.as_ref().map_or("everybody".to_owned(), |users| users.join(", "));
+    let left = expires_at.duration_since(now);
+    let head = if dry_run {
+        "Nothing was made: this is what the API server would admit.".to_owned()
+    } else {
+        format!("Made ReleaseOverride {namespace}/{name}.")
+    };
+    let close = if dry_run {
+        String::new()
+    } else {
+        format!("To close it earlier: kubectl delete {PLURAL} -n {namespace} {name}\n")
+    };
+    format!(
+        "{head}\n  release  {namespace}/{release}\n  opens    {}\n  for      {whom}\n  closes   {expires_at} (in {left:#})\n{close}",
+        rules.join(", "),
+    )
+}
+
+/// The time by the API server's clock, which counts: that of a laptop may be wrong.
+async fn server_time(client: &Client) -> anyhow::Result<Timestamp> {
+    let request = Request::get("/version").body(Body::empty())?;
+    let response = client.send(request).await.context("failed to reach the API server")?;
+    let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
+    let date = date.context("the API server does not tell the time: its answer has no Date header")?;
+    let read = rfc2822::parse(date).with_context(|| format!("the API server's Date {date:?} does not read"))?;
+    Ok(read.timestamp())
+}
+
+fn refused(error: kube::Error) -> anyhow::Error {
+    match error {
+        // An object or a namespace that is missing is named; a path that is not served names nothing.
+        kube::Error::Api(status)
+            if status.code == 404 && !status.details.as_ref().is_some_and(|it| !it.name.is_empty()) =>
+        {
+            anyhow::anyhow!(
+                "failed to make the override: the cluster does not know ReleaseOverrides. Install their definition with \
+                 `kubectl apply -f manifests/base/releaseoverrides.yaml`"
+            )
+        }
+        kube::Error::Api(status) => anyhow::anyhow!("failed to make the override: {}", status.message),
+        error => anyhow::Error::from(error).context("failed to make the override"),
+    }
+}
+
+/// The cluster of a kubeconfig, or the one that kubectl would talk to.
+async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
+    let Some(path) = kubeconfig else {
+        return Config::infer().await.context("failed to find a cluster; name a kubeconfig with --kubeconfig");
+    };
+    let read = Kubeconfig::read_from(path);
+    let kubeconfig = read.with_context(|| format!("failed to read the kubeconfig {}", path.display()))?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    config.with_context(|| format!("the kubeconfig {} is not usable", path.display()))
+}
+
+fn release(text: &str) -> Result<ReleaseRef, String> {
+    let (namespace, name) = text.split_once('/').ok_or("name it as NAMESPACE/RELEASE, for example shop/web")?;
+    let label = |text: &str| text.parse::<ReleaseName>().map_err(|error| error.to_string());
+    if namespace.is_empty() || namespace.contains('.') {
+        return Err(format!("{namespace:?} is not a namespace"));
+    }
+    // Profiles and extensions may have longer names than releases; the API server checks those.
+    name.split('.').try_for_each(|part| label(part).map(drop))?;
+    Ok(ReleaseRef::new(namespace, name))
+}
+
+fn rules() -> PossibleValuesParser {
+    PossibleValuesParser::new(RuleId::ALL.map(|rule| PossibleValue::new(rule.as_str())))
+}
+
+fn duration(text: &str) -> Result<SignedDuration, String> {
+    let read = text.parse::<SignedDuration>().ok().filter(SignedDuration::is_positive);
+    read.ok_or_else(|| format!("{text:?} is not a duration like 30m or 1h30m"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn parse(line: &[&str]) -> Result<Arguments, String> {
+        let line = Line::try_parse_from(["override"].iter().chain(line));
+        line.map(|line| line.arguments).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_command_line_becomes_an_object_that_ends_by_the_servers_clock() {
+        let rules = ["--rule", "manual-edit", "--rule", "manual-scale"];
+        let rest = ["--for", "1h30m", "--reason", "incident 7", "--user", "bob"];
+        let arguments = parse(&[&["shop/web.v1"], &rules[..], &rest[..]].concat()).unwrap();
+        let now = "2026-11-21T10:00:00Z".parse().unwrap();
+        let object = arguments.asked(now).unwrap();
+        let object = serde_json::to_value(&object).unwrap();
+        assert_eq!(
+            object,
+            serde_json::json!({
+                "apiVersion": "interlock.dev/v1alpha1", "kind": "ReleaseOverride",
+                "metadata": {"namespace": "shop", "generateName": "web.v1-"},
+                "spec": {
+                    "release": "web.v1", "rules": ["manual-edit", "manual-scale"], "users": ["bob"],
+                    "reason": "incident 7", "expiresAt": "2026-11-21T11:30:00Z",
+                },
+            })
+        );
+        let text = object.to_string();
+        // What the rules read of it is the same.
+        let read: crate::overrides::Spec = serde_json::from_value(object["spec"].clone()).unwrap();
+        assert_eq!((read.rules, text.contains("11:30")), (vec![RuleId::ManualEdit, RuleId::ManualScale], true));
+        assert_eq!(
+            told(&serde_json::from_str(&text).unwrap(), now, true),
+            "Nothing was made: this is what the API server would admit.\n  release  shop/web.v1\n  opens    manual-edit, \
+             manual-scale\n  for      bob\n  closes   2026-11-21T11:30:00Z (in 1h 30m)\n"
+        );
+    }
+
+    #[test]
+    fn a_wrong_command_line_says_what_is_wrong_with_it() {
+        let rest = ["--reason", "incident 7"];
+        for (line, wanted) in [
+            (&["web", "--rule", "manual-edit", "--for", "30m"][..], "NAMESPACE/RELEASE"),
+            (&["shop/Web", "--rule", "manual-edit", "--for", "30m"], "is not a release name"),
+            (&["shop/web", "--rule", "manual-edits", "--for", "30m"], "a similar value exists: 'manual-edit'"),
+            (&["shop/web", "--rule", "manual-edit", "--for", "-30m"], "--for"),
+            (&["shop/web", "--rule", "manual-edit", "--for=soon"], "is not a duration like 30m"),
+            (&["shop/web", "--for", "30m"], "--rule"),
+        ] {
+            let error = parse(&[line, &rest[..]].concat()).unwrap_err();
+            assert!(error.contains(wanted), "{line:?}: {error}");
+        }
+    }
+}
