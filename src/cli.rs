@@ -1,6 +1,6 @@
 //! The command line: one file a subcommand.
 //!
-//! Exit codes: 0 fine, 1 a finding (a review refused), 2 could not run.
+//! Exit codes: 0 fine, 1 a finding (a review refused, a policy file wrong), 2 could not run.
 
 mod break_glass;
 mod certs;

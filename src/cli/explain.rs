@@ -106,26 +106,24 @@ fn setting_json(setting: &SettingInForce) -> Value {
     json!({"name": setting.name, "value": setting.value, "origin": origin})
 }
 
+/// Without a table: paths and conditions are long, and are to be copied whole.
 fn namespace_text(namespace: &str, in_force: &InForce) -> String {
-    let mut table = table::table(&["rule", "setting", "value", "from"]);
-    let mut both = false;
-    for rule in &in_force.rules {
-        let mut name = rule.rule.to_string();
-        name.push_str(if rule.delegated { " (delegated)" } else { "" });
-        name.push_str(if rule.both { " *" } else { "" });
-        both |= rule.both;
-        for setting in &rule.settings {
-            table.add_row([std::mem::take(&mut name), setting.name.to_owned(), setting.value.clone(), origin(setting)]);
-        }
-    }
-    let mut name = "overrides".to_owned();
-    for setting in &in_force.overrides {
-        table.add_row([std::mem::take(&mut name), setting.name.to_owned(), setting.value.clone(), origin(setting)]);
-    }
     let whose =
         if in_force.has_file { "its own file and that of the cluster" } else { "the file of the cluster alone" };
-    let note = if both { "\n* For each request the stricter of both files counts." } else { "" };
-    format!("In force in the namespace {namespace}, by {whose}:\n{table}{note}")
+    let mut text = format!("In force in the namespace {namespace}, by {whose}:\n");
+    let mut section = |name: &str, settings: &[SettingInForce]| {
+        text.push_str(&format!("\n{name}\n"));
+        for setting in settings {
+            text.push_str(&format!("  {:<18} {:<18} {}\n", setting.name, setting.value, origin(setting)));
+        }
+    };
+    for rule in &in_force.rules {
+        let delegated = if rule.delegated { " (delegated)" } else { "" };
+        let both = if rule.both { " (for each request the stricter of both files)" } else { "" };
+        section(&format!("{}{delegated}{both}", rule.rule), &rule.settings);
+    }
+    section("overrides", &in_force.overrides);
+    text.trim_end().to_owned()
 }
 
 fn origin(setting: &SettingInForce) -> String {

@@ -81,14 +81,15 @@ fn the_same_act_under_every_mode_and_while_files_change() {
     let policies = Policies::of(&plane);
     let chart = Chart::new("demo");
     let [enforce, warn, audit, off] = ["enforce", "warn", "audit", "off"].map(|mode| released(&plane, &chart, mode));
-    let carol = "cases: [{when: {users: [carol]}, mode: warn}]";
-    policies.namespace(&enforce, &format!("{{mode: enforce, {carol}}}"));
+    let case = "cases: [{when: {users: [ci-bot]}, mode: warn}]";
+    policies.namespace(&enforce, &format!("{{mode: enforce, {case}}}"));
     for (namespace, mode) in [(&warn, "warn"), (&audit, "audit"), (&off, "off")] {
         policies.namespace(namespace, &format!("{{mode: {mode}}}"));
     }
     policies.await_state("4 namespaces with their own");
 
-    let as_bob = |namespace: &Namespace<'_>, more: &[&str]| namespace.kubectl("bob").run(&[&SET_IMAGE, more].concat());
+    let as_bob =
+        |namespace: &Namespace<'_>, more: &[&str]| namespace.kubectl("bob").run(&[&SET_IMAGE[..], more].concat());
     as_bob(&enforce, &[]).expect_failure(&["denied the request", "is declared by the chart", RULE]);
     as_bob(&enforce, &["--dry-run=server"]).expect_failure(&["denied the request", RULE]);
     assert_eq!(edits(&enforce, "bob"), [("denied".to_owned(), "manual-edit=enforce".to_owned())]);
@@ -103,9 +104,9 @@ fn the_same_act_under_every_mode_and_while_files_change() {
     // Another rule of the same namespaces is the cluster's.
     off.kubectl("bob").fails(&["delete", "service/demo"], &["denied the request", "[manual-delete]"]);
     // The same act and namespace, by somebody whom a case names.
-    let warned = enforce.kubectl("carol").run(&SET_IMAGE);
+    let warned = enforce.kubectl("ci-bot").run(&["set", "image", "deployment/demo", "app=ci:1"]);
     assert!(warned.success() && warned.stderr.contains(RULE), "{warned}");
-    assert_eq!(edits(&enforce, "carol"), [("allowed".to_owned(), "manual-edit=warn".to_owned())]);
+    assert_eq!(edits(&enforce, "ci-bot"), [("allowed".to_owned(), "manual-edit=warn".to_owned())]);
 
     // The neighbours go on while the files of the cluster and of a namespace are wrong.
     policies.cluster("rules:\n  manual-delete: {mode: of}\n");
@@ -115,7 +116,7 @@ fn the_same_act_under_every_mode_and_while_files_change() {
     as_bob(&off, &["--dry-run=server"]).expect_success();
     let (_, metrics) = plane.webhook().admin("/metrics");
     assert!(metrics.contains("interlock_policy_errors 1\n"), "{metrics}");
-    assert!(plane.webhook().log().contains("cluster.yaml:6:26: there is no `of` here"));
+    assert!(plane.webhook().log().contains("cluster.yaml:5:25: there is no `of` here"));
 
     policies.cluster("rules:\n  manual-delete: {mode: off}\n");
     policies.namespace(&off, "{mode: of}");

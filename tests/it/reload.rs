@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use ::http::{Method, StatusCode};
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use release_interlock::budget::Budget;
 use release_interlock::facts::{Actor, ActorKind};
 use release_interlock::judge::Judge;
@@ -137,7 +138,7 @@ async fn a_wrong_file_changes_nothing_but_what_is_told_of_it() {
     readiness.note("policies", move || state.borrow().to_string());
     let admin = admin::router(readiness, followed.metrics.clone());
     let told = async |path: &str| {
-        let answer = send(&admin, request(Method::GET, path, None, bytes::Bytes::new())).await;
+        let answer = send(&admin, request(Method::GET, path, None, Bytes::new())).await;
         assert_eq!(answer.status, StatusCode::OK, "policies make nobody unready");
         String::from_utf8(answer.body.to_vec()).unwrap()
     };

@@ -82,7 +82,7 @@ pub(in crate::policy) trait Part {
     fn given(&self) -> Vec<Given<'_>>;
 }
 
-/// Makes a struct of optional keys, each a line: doc, field, key, type,x.
+/// Makes a struct of optional keys, each a line: doc, field, key, type, `= default`, `, required`.
 macro_rules! keys {
     ($(#[doc = $about:literal])+ $name:ident {
         $($(#[doc = $doc:literal])+ $field:ident $key:literal: $type:ty $(= $default:literal)? $(, $required:ident)?;)+
@@ -153,16 +153,21 @@ pub(super) fn missing_keys(node: &Node, entries: &[Entry], keys: &[Key], problem
     }
 }
 
+/// The schema of what stands behind a key.
+pub(super) fn described(key: &Key) -> Value {
+    let mut schema = key.schema();
+    schema["description"] = key.description().into();
+    if let Some(default) = key.default {
+        schema["default"] = serde_json::from_str(default).unwrap_or_else(|_| default.into());
+    }
+    schema
+}
+
 /// The schema of a part with these keys and no others.
 pub(super) fn object_schema<'k>(keys: impl IntoIterator<Item = &'k Key>) -> Value {
     let (mut properties, mut required) = (Map::new(), Vec::new());
     for key in keys {
-        let mut schema = key.schema();
-        schema["description"] = key.description().into();
-        if let Some(default) = key.default {
-            schema["default"] = serde_json::from_str(default).unwrap_or_else(|_| default.into());
-        }
-        properties.insert(key.name.to_owned(), schema);
+        properties.insert(key.name.to_owned(), described(key));
         if key.required {
             required.push(key.name);
         }

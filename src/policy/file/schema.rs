@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 
 use super::parts::{OF_THE_CLUSTER, OverridesFile, PolicyFile, RuleFile, owner};
-use super::read::{Key, Part, object_schema};
+use super::read::{Key, Part, described, object_schema};
 use super::values::{Kind, Spelled};
 use crate::rules::RuleId;
+
+const CASES: &str = "cases";
 
 /// The JSON Schema of both kinds of policy files.
 #[must_use]
@@ -14,12 +16,18 @@ pub fn schema() -> Value {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$comment": "Written by `interlock policy schema`.",
         "title": "A policy of Interlock",
+        "definitions": {"cases": cases()},
         "type": "object",
         "properties": {"kind": {"enum": [Kind::Cluster.spelled(), Kind::Namespace.spelled()]}},
         "if": {"properties": {"kind": {"const": Kind::Namespace.spelled()}}, "required": ["kind"]},
         "then": of(Kind::Namespace),
         "else": of(Kind::Cluster),
     })
+}
+
+/// What every rule has; written once, since editors read this with each file.
+fn cases() -> Value {
+    RuleFile::KEYS.iter().find(|key| key.name == CASES).map(described).unwrap_or_default()
 }
 
 fn of(kind: Kind) -> Value {
@@ -29,7 +37,8 @@ fn of(kind: Kind) -> Value {
     properties["overrides"]["properties"] = object_schema(keys(OverridesFile::KEYS, kind))["properties"].clone();
     for rule in RuleId::ALL {
         let belongs = |key: &&Key| owner(key.name).is_none_or(|owner| owner == rule);
-        let own = object_schema(keys(RuleFile::KEYS, kind).filter(belongs));
+        let mut own = object_schema(keys(RuleFile::KEYS, kind).filter(belongs));
+        own["properties"][CASES] = json!({"$ref": "#/definitions/cases"});
         properties["rules"]["properties"][rule.as_str()] = own;
     }
     schema

@@ -14,7 +14,7 @@ pub(super) const DROPPED_BUNDLES: Documentation = Documentation {
 
 pub(super) const DANGLING_BUNDLE: Documentation = Documentation {
     what: "A commit of Sveltos names only bundles that exist.",
-    why: "The agent takes a bundle that is not there for one without objects, and removes what it brought before.",
+    why: "The agent cannot fetch what is not there, so the rollout stalls, or is whole for less than was meant.",
     allowed: "A ConfigurationGroup over bundles that are there.",
     refused: "A Ready group with a reference to a bundle that was deleted meanwhile, or never written.",
     way_out: "Write the bundles first; Sveltos does, and tries again with new ones within a minute.",
