@@ -9,6 +9,7 @@ mod explain;
 mod policy;
 mod replay;
 mod review;
+mod scan;
 mod serve;
 mod table;
 mod telemetry;
@@ -35,6 +36,7 @@ enum Command {
     Replay(replay::Arguments),
     Explain(explain::Arguments),
     Policy(policy::Arguments),
+    Scan(scan::Arguments),
     Certs(certs::Arguments),
     Override(break_glass::Arguments),
 }
@@ -84,6 +86,7 @@ pub fn main() -> ExitCode {
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Policy(arguments) => policy::run(&arguments),
+        Command::Scan(arguments) => scan::run(&arguments),
         Command::Certs(arguments) => certs::run(&arguments),
         Command::Override(arguments) => break_glass::run(&arguments),
     };

@@ -1,17 +1,22 @@
 //! What one replica does for all: a Lease says which. Whatever it does is safe under two of them.
 
 mod notes;
+mod state;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use kube::Client;
 use kube_lease_manager::{LeaseManager, LeaseManagerBuilder};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use crate::policy::Policies;
+use crate::report::metrics::Metrics;
 use crate::report::openreports::Reports;
+use crate::scan;
 use crate::world::{Losses, World};
 
 /// The Lease, in Interlock's own namespace.
@@ -41,6 +46,10 @@ pub struct Candidate {
     pub losses: Arc<Losses>,
     /// What there is to report, where reports are wanted.
     pub reports: Option<Arc<Reports>>,
+    /// By which releases are scanned.
+    pub policies: Arc<ArcSwap<Policies>>,
+    /// Where what a scan finds is counted.
+    pub metrics: Arc<Metrics>,
 }
 
 /// A candidacy on its way. It ends when this is dropped; [`Self::resign`] gives the Lease back too.
@@ -113,6 +122,7 @@ impl Candidate {
                 }
                 () = self.work() => {}
             }
+            self.metrics.scans().stopped();
         }
     }
 
@@ -124,7 +134,13 @@ impl Candidate {
                 reports.keep().await;
             }
         };
-        tokio::join!(notes, reports);
+        let scans = scan::background(&self.client, &self.policies, scan::EVERY, |report| {
+            self.metrics.scans().scanned(report);
+            if let Some(reports) = &self.reports {
+                reports.state(state::entries(report));
+            }
+        });
+        tokio::join!(notes, reports, scans);
     }
 }
 

@@ -6,7 +6,7 @@ mod concurrent_operation;
 mod dangling_bundle;
 mod declaration;
 mod documentation;
-mod drivers;
+pub(crate) mod drivers;
 mod dropped_bundles;
 mod duplicate_release;
 mod extension_change_while_pending;
@@ -24,7 +24,7 @@ mod object;
 mod part;
 mod pending_recovery;
 mod record_deletion;
-mod record_integrity;
+pub(crate) mod record_integrity;
 mod record_tampering;
 mod relief;
 mod remove_while_live;
@@ -35,7 +35,7 @@ mod revision_order;
 mod runbook;
 mod standing;
 mod unusual_create;
-mod wording;
+pub(crate) mod wording;
 
 use std::fmt;
 

@@ -8,7 +8,7 @@ mod definition;
 mod documents;
 mod helm_releases;
 mod index;
-mod kinds;
+pub(crate) mod kinds;
 mod learn;
 mod locate;
 mod losses;
@@ -17,7 +17,7 @@ pub mod memory;
 mod override_file;
 mod parents;
 mod query;
-mod read;
+pub(crate) mod read;
 mod release_overrides;
 mod watch;
 

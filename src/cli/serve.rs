@@ -9,10 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::json;
+use tokio::time::sleep;
 
 use super::{Finding, PolicyDir, telemetry};
 use crate::budget::Budget;
@@ -48,6 +50,9 @@ const WATCH_SILENCE: Duration = Duration::from_secs(150);
 
 const ADMISSION_PORT: u16 = 8443;
 const ADMIN_PORT: u16 = 8081;
+
+/// Between two counts of the overrides in force.
+const OVERRIDES: Duration = Duration::from_secs(15);
 
 /// Where policies lie unless told otherwise.
 const POLICIES: &str = "policies";
@@ -130,6 +135,9 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
             let ourselves = Arc::default();
             let known = readiness.gate("the API server to tell who we are");
             tokio::spawn(ourselves::learn(for_reviews.clone(), Arc::clone(&ourselves), known));
+            let judge = Judge::new(policies, world.clone(), decodes).knowing(ourselves);
+            follow(&judge);
+            tokio::spawn(count_overrides(world.clone(), judge.policies(), metrics.clone()));
             let candidate = Candidate {
                 client: for_reviews,
                 namespace: arguments.namespace.clone(),
@@ -137,9 +145,9 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
                 world: world.clone(),
                 losses: world.losses(),
                 reports,
+                policies: judge.policies(),
+                metrics: metrics.clone(),
             };
-            let judge = Judge::new(policies, world, decodes).knowing(ourselves);
-            follow(&judge);
             let webhook = Webhook::new(judge, reporter.with_events(events));
             (webhook, Some(watches), Some((candidate.stand(), writing)))
         }
@@ -179,6 +187,14 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
         stopped => tracing::warn!(?stopped, "stopped before every request was answered"),
     }
     Ok(Finding::Nothing)
+}
+
+/// Keeps the count of overrides in force, which changes as they expire.
+async fn count_overrides(world: Arc<Cluster>, policies: Arc<ArcSwap<Policies>>, metrics: Arc<Metrics>) {
+    loop {
+        metrics.overrides_in_force(world.overrides_in_force(&policies.load(), Timestamp::now()));
+        sleep(OVERRIDES).await;
+    }
 }
 
 /// Says where the server is: a sentence for people, a line of JSON for whoever started it as a child.

@@ -72,6 +72,12 @@ impl Driver {
         self.wanted == *release
     }
 
+    /// The releases that it drives: the one that it asks for, and the one that it has installed where that is another.
+    pub fn driven(&self) -> impl Iterator<Item = &ReleaseRef> {
+        let other = self.installed.as_ref().filter(|installed| **installed != self.wanted);
+        [&self.wanted].into_iter().chain(other)
+    }
+
     /// The namespace of the records of a release of this name, where it drives one.
     #[must_use]
     pub fn records_of(&self, release: &str) -> Option<&str> {
@@ -87,8 +93,17 @@ impl Driver {
     /// configuration of one namespace leads.
     #[must_use]
     pub fn shares_cluster(&self, other: &HelmRelease) -> bool {
-        let here = self.kube_config.is_none();
-        self.kube_config == other.spec.kube_config && (here || self.namespace == other.metadata.namespace)
+        self.reaches(other.spec.kube_config.as_ref(), &other.metadata.namespace)
+    }
+
+    /// The same, for two of which this is known.
+    #[must_use]
+    pub fn shares_cluster_with(&self, other: &Self) -> bool {
+        self.reaches(other.kube_config.as_ref(), &other.namespace)
+    }
+
+    fn reaches(&self, kube_config: Option<&Value>, namespace: &str) -> bool {
+        self.kube_config.as_ref() == kube_config && (self.kube_config.is_none() || self.namespace == namespace)
     }
 
     /// Whether Flux acts under this user for it.

@@ -2,11 +2,13 @@
 //!
 //! Helm stores YAML documents; OLM stores JSON documents one after another without a separator.
 
+mod contents;
 mod object;
 mod workloads;
 
 use serde::de::DeserializeOwned;
 
+pub use contents::contents;
 pub use object::{ObjectRef, document};
 pub use workloads::{WorkloadKind, WorkloadRef, workloads};
 

@@ -6,12 +6,14 @@
 mod decisions;
 mod label;
 mod policies;
+mod scans;
 
 use std::fmt;
 use std::time::Instant;
 
 pub use decisions::{Sink, Write};
 pub use policies::{PolicyMetrics, Reloaded};
+pub use scans::ScanMetrics;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -50,6 +52,7 @@ pub struct Metrics {
     handshake_failures: Family<HandshakeLabels, Counter>,
     body_bytes: Gauge,
     policies: PolicyMetrics,
+    scans: ScanMetrics,
     told: Decisions,
 }
 
@@ -118,6 +121,7 @@ impl Metrics {
             handshake_failures: Family::default(),
             body_bytes: Gauge::default(),
             policies: PolicyMetrics::default(),
+            scans: ScanMetrics::default(),
             told: Decisions::register(&mut registry),
             registry: Registry::default(),
         };
@@ -144,6 +148,7 @@ impl Metrics {
             metrics.body_bytes.clone(),
         );
         metrics.policies.register(&mut registry);
+        metrics.scans.register(&mut registry);
         Self { registry, ..metrics }
     }
 
@@ -192,6 +197,12 @@ impl Metrics {
     #[must_use]
     pub fn connections(&self, port: Port) -> Gauge {
         self.connections.get_or_create(&PortLabels { port }).clone()
+    }
+
+    /// Those of scans.
+    #[must_use]
+    pub fn scans(&self) -> &ScanMetrics {
+        &self.scans
     }
 
     /// Those of the policies in force.

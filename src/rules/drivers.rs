@@ -11,12 +11,12 @@ use crate::world::{Evidence, Knowledge, Query};
 
 /// A release as its records name it, in this cluster.
 #[derive(Clone, Copy)]
-pub(super) struct Driven<'a> {
-    pub(super) storage: Storage,
-    pub(super) namespace: &'a str,
-    pub(super) release: &'a str,
+pub(crate) struct Driven<'a> {
+    pub(crate) storage: Storage,
+    pub(crate) namespace: &'a str,
+    pub(crate) release: &'a str,
     /// Who holds the operation in question, or held the last one; `None` where that is not known.
-    pub(super) holder: Option<&'a str>,
+    pub(crate) holder: Option<&'a str>,
 }
 
 /// The HelmReleases with these records, the oldest first, those of other clusters included.
@@ -38,11 +38,19 @@ impl Driven<'_> {
             Storage::Secret => helm_releases(evidence, self.namespace, self.release)?,
             Storage::ConfigMap | Storage::OlmIndex => &[],
         };
-        let stands_behind = move |driver: &&Driver| {
-            let held = self.holder.is_none_or(|holder| is_flux(driver, policy, holder));
-            driver.kube_config.is_none() && (held || driver.has_installed(self.namespace, self.release))
-        };
-        Ok(drivers.iter().filter(stands_behind))
+        Ok(drivers.iter().filter(move |driver| self.is_driven_for(driver, policy)))
+    }
+
+    /// Whether that holds of a HelmRelease that names its records.
+    fn is_driven_for(self, driver: &Driver, policy: &Policy) -> bool {
+        let held = self.holder.is_none_or(|holder| is_flux(driver, policy, holder));
+        driver.kube_config.is_none() && (held || driver.has_installed(self.namespace, self.release))
+    }
+
+    /// How old an operation must be to count as stuck, where all the HelmReleases are known that name its records.
+    pub(crate) fn patience(self, drivers: &[Driver], policy: &Policy) -> SignedDuration {
+        let behind = drivers.iter().filter(|driver| self.is_driven_for(driver, policy));
+        behind.map(|driver| driver.longest_timeout).fold(policy.recovery.stale_after, SignedDuration::max)
     }
 
     /// Whether Flux acts for one of them under the name of this actor.

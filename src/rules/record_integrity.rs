@@ -16,9 +16,10 @@ use crate::release::{DecodeError, RecordName, Revision, Storage};
 
 /// One thing that two parts of a record disagree about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Disagreement {
+pub(crate) struct Disagreement {
     about: About,
-    sentence: String,
+    /// `its label name is "web"`.
+    pub(crate) sentence: String,
     pointer: &'static str,
 }
 
@@ -37,13 +38,16 @@ enum About {
 }
 
 pub(super) fn check(case: &Case<'_>) -> Finding {
+    let (storage, object) = (case.target.storage, case.target.object.as_str());
     let (before, after) = match case.change {
         RecordChange::Created(side) => (Vec::new(), side),
-        RecordChange::Updated { before, after, .. } => (disagreements(case, before), after),
+        RecordChange::Updated { before, after, .. } => (disagreements(storage, object, before), after),
         RecordChange::Deleted(_) => return Ok(None),
     };
-    let worse: Vec<_> =
-        disagreements(case, after).into_iter().filter(|new| !before.iter().any(|old| old.about == new.about)).collect();
+    let worse: Vec<_> = disagreements(storage, object, after)
+        .into_iter()
+        .filter(|new| !before.iter().any(|old| old.about == new.about))
+        .collect();
     if worse.is_empty() {
         return Ok(None);
     }
@@ -54,11 +58,12 @@ pub(super) fn check(case: &Case<'_>) -> Finding {
     Ok(Some(worse.iter().fold(refusal, |refusal, disagreement| refusal.at(disagreement.pointer))))
 }
 
-fn disagreements(case: &Case<'_>, side: &Side<'_>) -> Vec<Disagreement> {
+/// Everything that the parts of a record disagree about, its body among them where it was read.
+pub(crate) fn disagreements(storage: Storage, object: &str, side: &Side<'_>) -> Vec<Disagreement> {
     let mut found = Vec::new();
     let mut note = |about, pointer, sentence: String| found.push(Disagreement { about, sentence, pointer });
     let metadata = &side.stored.metadata;
-    let name = match case.target.object.parse::<RecordName>() {
+    let name = match object.parse::<RecordName>() {
         Ok(name) => Some(name),
         Err(error) => {
             note(About::ObjectName, "/metadata/name", format!("{error}"));
@@ -66,14 +71,14 @@ fn disagreements(case: &Case<'_>, side: &Side<'_>) -> Vec<Disagreement> {
         }
     };
     let secret_type = side.stored.secret_type.as_deref();
-    if case.target.storage == Storage::Secret && secret_type != Some(HELM_SECRET_TYPE) {
+    if storage == Storage::Secret && secret_type != Some(HELM_SECRET_TYPE) {
         note(
             About::SecretType,
             "/type",
             format!("its type is {:?}, not {HELM_SECRET_TYPE}", secret_type.unwrap_or("")),
         );
     }
-    let owner = case.target.storage.owner();
+    let owner = storage.owner();
     if metadata.label("owner") != Some(owner) {
         note(About::Owner, "/metadata/labels/owner", format!("its label owner is not {owner}"));
     }

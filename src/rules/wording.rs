@@ -7,10 +7,10 @@ use crate::release::record::shortened;
 use crate::release::{Revision, Status};
 
 /// How many things of one sort a message names.
-pub(super) const ENUMERATED: usize = 5;
+pub(crate) const ENUMERATED: usize = 5;
 
 /// `pending-upgrade, revision 6, held by alice for 12 s`; `held` only while an operation is in flight.
-pub(super) fn state(
+pub(crate) fn state(
     status: Status,
     revision: Revision,
     holder: Option<&str>,
@@ -27,12 +27,12 @@ pub(super) fn state(
 }
 
 /// `a, b and 3 more`, for fields.
-pub(super) fn fields(fields: &[Path], most: usize) -> String {
+pub(crate) fn fields(fields: &[Path], most: usize) -> String {
     enumerated(fields.iter().map(|field| shortened(&field.to_string())), most)
 }
 
 /// `a, b and 3 more`.
-pub(super) fn enumerated(names: impl ExactSizeIterator<Item = String>, most: usize) -> String {
+pub(crate) fn enumerated(names: impl ExactSizeIterator<Item = String>, most: usize) -> String {
     let more = names.len().saturating_sub(most);
     let mut shown: Vec<_> = names.take(most).collect();
     if more > 0 {
@@ -45,7 +45,7 @@ pub(super) fn enumerated(names: impl ExactSizeIterator<Item = String>, most: usi
 }
 
 /// A duration in its largest whole unit below a hundred: `12 s`, `14 min`, `3 h`, `5 d`.
-pub(super) fn span(duration: SignedDuration) -> String {
+pub(crate) fn span(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().max(0);
     match seconds {
         0..=99 => format!("{seconds} s"),

@@ -37,7 +37,7 @@ use crate::overrides::Override;
 use crate::policy::Policies;
 use crate::release::manifest::{ObjectRef, WorkloadKind, WorkloadRef};
 use crate::release::record::{DecodeError, Payload};
-use crate::release::{History, ReleaseRef, Storage};
+use crate::release::{History, ReleaseRef, Storage, Stored};
 use crate::server::Readiness;
 use crate::sveltos::{Bundle, BundleRef};
 
@@ -381,27 +381,65 @@ impl Cluster {
         text: String,
         read: impl FnOnce(Vec<u8>) -> Result<T, DecodeError>,
     ) -> Result<T, Failed> {
-        let payload = self.payload(storage, namespace, object, &text).await?;
+        let payload = self.payload(storage, namespace, &text).await?;
         drop(text);
-        let _granted = self.decodes.grant(payload.inflated_size()).await;
-        payload.inflate().and_then(read).map_err(|error| body::broken(namespace, object, &error))
+        let inflated = async {
+            let payload = payload?;
+            let _granted = self.decodes.grant(payload.inflated_size()).await;
+            payload.inflate().and_then(read)
+        };
+        inflated.await.map_err(|error| body::broken(namespace, object, &error))
+    }
+
+    /// The object of a record as it is now, looked at together with its body: labels and body of one moment. `None` when
+    /// there is no such object.
+    ///
+    /// # Errors
+    /// When the API server does not answer, or the object is no Secret or ConfigMap.
+    pub(crate) async fn record<T>(
+        &self,
+        storage: Storage,
+        namespace: &str,
+        object: &str,
+        look: impl FnOnce(&Stored<'_>, Result<&[u8], DecodeError>) -> T,
+    ) -> Result<Option<T>, String> {
+        let Some(text) = self.text(storage, namespace, object).await? else {
+            return Ok(None);
+        };
+        let unread = |error| format!("{namespace}/{object} does not read: {error}");
+        let stored: Stored<'_> = serde_json::from_str(&text).map_err(unread)?;
+        Ok(Some(match self.payload(storage, namespace, &text).await? {
+            Ok(payload) => {
+                let _granted = self.decodes.grant(payload.inflated_size()).await;
+                let body = payload.inflate();
+                look(&stored, body.as_deref().map_err(Clone::clone))
+            }
+            Err(error) => look(&stored, Err(error)),
+        }))
     }
 
     /// The payload in the JSON text of the object of a record, with the further parts that OLM may have cut it into.
-    async fn payload(&self, storage: Storage, namespace: &str, object: &str, text: &str) -> Result<Payload, Failed> {
-        let broken = |error: DecodeError| body::broken(namespace, object, &error);
-        match body::open(storage, text).map_err(broken)? {
-            Opened::Whole(payload) => Ok(payload),
-            Opened::Parts { first, others } => {
-                let mut parts = vec![first];
-                for other in &others {
-                    let text = self.text(storage, namespace, other).await?;
-                    let text = text.ok_or_else(|| format!("the part {namespace}/{other} of a record is missing"))?;
-                    parts.push(body::part(&text).map_err(broken)?);
-                }
-                Payload::join(parts.iter().map(String::as_str)).map_err(broken)
+    /// The inner error is that of the payload.
+    async fn payload(
+        &self,
+        storage: Storage,
+        namespace: &str,
+        text: &str,
+    ) -> Result<Result<Payload, DecodeError>, Failed> {
+        let (first, others) = match body::open(storage, text) {
+            Ok(Opened::Whole(payload)) => return Ok(Ok(payload)),
+            Ok(Opened::Parts { first, others }) => (first, others),
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut parts = vec![first];
+        for other in others {
+            let text = self.text(storage, namespace, &other).await?;
+            match text.ok_or(DecodeError::Part(other)).and_then(|text| body::part(&text)) {
+                Ok(part) => parts.push(part),
+                Err(error) => return Ok(Err(error)),
             }
         }
+        Ok(Payload::join(parts.iter().map(String::as_str)))
     }
 
     /// The JSON text of the object of a record; `None` when there is no such object.

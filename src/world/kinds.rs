@@ -9,7 +9,7 @@ use kube::{Client, discovery};
 
 /// What the API server said it serves, remembered until it says that there is no such path.
 #[derive(Debug, Default)]
-pub(super) struct Kinds(Mutex<HashMap<(String, String), ApiResource>>);
+pub(crate) struct Kinds(Mutex<HashMap<(String, String), ApiResource>>);
 
 impl Kinds {
     /// How a kind is served in its most stable version; `None` where its definition is not installed. An installed one
@@ -17,7 +17,7 @@ impl Kinds {
     ///
     /// # Errors
     /// When the API server does not answer.
-    pub(super) async fn resolve(
+    pub(crate) async fn resolve(
         &self,
         client: &Client,
         group: &str,
@@ -39,7 +39,7 @@ impl Kinds {
     }
 
     /// Forgets a kind: the path that it had is gone.
-    pub(super) fn forget(&self, group: &str, kind: &str) {
+    pub(crate) fn forget(&self, group: &str, kind: &str) {
         self.lock().remove(&(group.to_owned(), kind.to_owned()));
     }
 

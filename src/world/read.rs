@@ -15,7 +15,7 @@ pub(super) const RECORDS: &str = "owner in (helm,operator-controller)";
 
 /// A record by the metadata of its object, a `Secret` or `ConfigMap`: how it is stored, of which release, and what it
 /// says. `None` for what a client of that storage would not list as a record.
-pub(super) fn record<'m>(kind: &str, metadata: &'m ObjectMeta) -> Option<(Storage, &'m str, Entry)> {
+pub(crate) fn record<'m>(kind: &str, metadata: &'m ObjectMeta) -> Option<(Storage, &'m str, Entry)> {
     let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
     let storage = match (kind, label("owner")?) {
         ("Secret", "helm") => Storage::Secret,

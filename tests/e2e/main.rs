@@ -52,6 +52,7 @@ mod races;
 mod recovery;
 mod reports;
 mod scaling;
+mod scanning;
 mod smoke;
 mod sveltos;
 mod tampering;

@@ -138,8 +138,11 @@ fn the_role_reads_what_commits_are_compared_with() {
         let rules = role["rules"].as_array().unwrap().iter().filter(|rule| strings(&rule["apiGroups"]) == [group]);
         rules.map(|rule| (strings(&rule["resources"]).join(" "), strings(&rule["verbs"]).join(" "))).collect::<Vec<_>>()
     };
-    let get = |resources: &str| vec![(resources.to_owned(), "get".to_owned())];
-    assert_eq!(granted("lib.projectsveltos.io"), get("configurationbundles sveltosclusters"));
-    let profiles = "clustersummaries clusterconfigurations clusterprofiles profiles";
-    assert_eq!(granted("config.projectsveltos.io"), get(profiles));
+    let rule = |resources: &str, verbs: &str| (resources.to_owned(), verbs.to_owned());
+    let commits = rule("configurationbundles sveltosclusters", "get");
+    // For the scan of the leader.
+    let scanned = rule("configurationgroups configurationbundles", "list");
+    assert_eq!(granted("lib.projectsveltos.io"), [commits, scanned]);
+    let profiles = rule("clustersummaries clusterconfigurations clusterprofiles profiles", "get");
+    assert_eq!(granted("config.projectsveltos.io"), [profiles]);
 }

@@ -43,6 +43,9 @@ pub enum DecodeError {
     /// Parts lie in further Secrets, which are written after this one.
     #[error("the payload continues in other Secrets")]
     Chunked,
+    /// One of these is not there.
+    #[error("its part {0} is missing")]
+    Part(String),
 }
 
 /// A payload with its base64 layers off: gzip, or JSON.

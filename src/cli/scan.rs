@@ -1,0 +1,203 @@
+//! `interlock scan`: what is wrong with the releases of a cluster.
+
+use std::fs;
+use std::io::{IsTerminal, Write, stderr, stdout};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::ValueEnum;
+use comfy_table::{Cell, Color};
+use jiff::Timestamp;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+use super::{Finding as Found, PolicyDir, table};
+use crate::scan::{Bodies, Finding, Gap, Options, Progress, Report, Severity, page, scan};
+
+/// Find what is wrong with the releases of a cluster already, without a write
+///
+/// Several deployed records, operations that are stuck, failed or interrupted, records that do not decode or whose labels
+/// disagree, HelmReleases that collide, ConfigurationGroups over bundles that are gone; with --drift objects that differ
+/// from what their release declares. Needs to list Secrets and ConfigMaps, and to get Secrets; what else it may not read it
+/// says and leaves out. Exits with 1 on findings at or above --fail-on, and with 2 where the records cannot be listed.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Only this namespace; all of them without it
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    /// Compare the objects of deployed releases with their manifests too: one read an object
+    #[arg(long)]
+    drift: bool,
+    /// Whose bodies are read, beside the metadata of all
+    #[arg(long, value_enum, default_value = "acted-on")]
+    bodies: WhichBodies,
+    /// Exit with 1 on findings of this severity or a worse one
+    #[arg(long, value_enum, value_name = "SEVERITY", default_value = "high")]
+    fail_on: FailOn,
+    /// Kubeconfig of the cluster; otherwise that of kubectl, or inside a cluster the pod's own account
+    #[arg(long, value_name = "FILE", env = "INTERLOCK_KUBECONFIG")]
+    kubeconfig: Option<PathBuf>,
+    /// How to print
+    #[arg(short, long, value_enum, default_value = "table")]
+    output: Format,
+    /// Write it to a file, and only the counts to standard output
+    #[arg(long, value_name = "FILE")]
+    output_file: Option<PathBuf>,
+    #[command(flatten)]
+    policies: PolicyDir,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
+    /// One page for a browser, which needs nothing else.
+    Html,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum WhichBodies {
+    /// Of releases with a finding in their metadata: the newest record and the deployed ones.
+    Questioned,
+    /// Of every release: the newest record and the deployed ones, which helm acts on.
+    ActedOn,
+    /// All.
+    All,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum FailOn {
+    Info,
+    Low,
+    Medium,
+    High,
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Found> {
+    let policies = arguments.policies.load()?;
+    let report = tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
+        let config = config(arguments.kubeconfig.as_deref()).await?;
+        let options = Options {
+            cluster: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
+            namespace: arguments.namespace.clone(),
+            bodies: arguments.bodies.into(),
+            drift: arguments.drift,
+        };
+        let client = Client::try_from(config).context("failed to make a client for the cluster")?;
+        let terminal = stderr().is_terminal();
+        let progress = |progress: Progress| {
+            if terminal {
+                show(progress);
+            }
+        };
+        anyhow::Ok(scan(&client, &policies, &options, Timestamp::now(), &progress).await?)
+    })?;
+    let text = match arguments.output {
+        Format::Table => described(&report),
+        Format::Json => serde_json::to_string_pretty(&report)? + "\n",
+        Format::Html => page::page(&report),
+    };
+    match &arguments.output_file {
+        Some(file) => {
+            fs::write(file, text).with_context(|| format!("failed to write {}", file.display()))?;
+            writeln!(stdout(), "{}: {}", file.display(), counts(&report))?;
+        }
+        None => stdout().write_all(text.as_bytes())?,
+    }
+    let fails = report.worst().is_some_and(|worst| worst >= arguments.fail_on.into());
+    Ok(if fails { Found::Something } else { Found::Nothing })
+}
+
+/// That of the file that was named, of kubectl's own configuration, or of the pod.
+async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
+    let Some(path) = kubeconfig else {
+        let why = "there is no cluster to scan: name a kubeconfig with --kubeconfig or in KUBECONFIG";
+        return Config::infer().await.context(why);
+    };
+    let read = Kubeconfig::read_from(path);
+    let kubeconfig = read.with_context(|| format!("failed to read the kubeconfig {}", path.display()))?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    config.with_context(|| format!("the kubeconfig {} is not usable", path.display()))
+}
+
+/// One line that is written over, and gone at the end.
+fn show(Progress { done, total }: Progress) {
+    const STEPS: usize = 200;
+    if done == total {
+        eprint!("\r\x1b[K");
+    } else if done % (total / STEPS).max(1) == 0 {
+        eprint!("\r{done} of {total} releases looked into");
+    }
+}
+
+fn described(report: &Report) -> String {
+    let mut text = String::new();
+    if !report.findings.is_empty() {
+        let mut table = table::table(&["severity", "release", "check", "what, and what to do"]);
+        for finding in &report.findings {
+            let Finding { check, message, way_out, .. } = finding;
+            let release = format!("{}/{}", finding.namespace(), finding.name());
+            let what = format!("{}\n{}", printable(message), printable(way_out));
+            table.add_row([
+                severity(finding.severity()),
+                printable(&release).into(),
+                check.as_str().into(),
+                what.into(),
+            ]);
+        }
+        text = format!("{table}\n");
+    }
+    for Gap { what, times, why } in &report.not_looked_at {
+        let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };
+        text.push_str(&format!("not looked at: {what}{times}: {}\n", printable(why)));
+    }
+    let Report { releases, records, calls, took_seconds, .. } = report;
+    text.push_str(&format!("{releases} releases, {records} records: {}", counts(report)));
+    text.push_str(&format!(" ({calls} calls of the API server, {took_seconds:.1} s)\n"));
+    text
+}
+
+/// `2 high, 1 info`.
+fn counts(report: &Report) -> String {
+    let counted = Severity::ALL.map(|severity| (report.count(severity), severity));
+    let counted: Vec<_> =
+        counted.iter().filter(|(count, _)| *count > 0).map(|(count, severity)| format!("{count} {severity}")).collect();
+    if counted.is_empty() { "nothing found".to_owned() } else { counted.join(", ") }
+}
+
+/// Names come from the cluster, and a terminal obeys what stands between control characters.
+fn printable(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}
+
+fn severity(severity: Severity) -> Cell {
+    let cell = Cell::new(severity.as_str());
+    match severity {
+        Severity::High => cell.fg(Color::Red),
+        Severity::Medium => cell.fg(Color::Yellow),
+        Severity::Low | Severity::Info => cell,
+    }
+}
+
+impl From<WhichBodies> for Bodies {
+    fn from(which: WhichBodies) -> Self {
+        match which {
+            WhichBodies::Questioned => Self::Questioned,
+            WhichBodies::ActedOn => Self::ActedOn,
+            WhichBodies::All => Self::All,
+        }
+    }
+}
+
+impl From<FailOn> for Severity {
+    fn from(fail_on: FailOn) -> Self {
+        match fail_on {
+            FailOn::Info => Self::Info,
+            FailOn::Low => Self::Low,
+            FailOn::Medium => Self::Medium,
+            FailOn::High => Self::High,
+        }
+    }
+}

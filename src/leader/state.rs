@@ -1,0 +1,72 @@
+//! What a scan found, as reports of releases tell it.
+
+use jiff::Timestamp;
+
+use crate::release::ReleaseRef;
+use crate::report::Object;
+use crate::report::openreports::{Entry, Outcome, Severity};
+use crate::scan::{self, Finding, Report};
+use crate::world::ObjectKey;
+
+/// The findings of a scan.
+pub(super) fn entries(report: &Report) -> Vec<Entry> {
+    let now = Timestamp::now();
+    report.findings.iter().map(|finding| entry(finding, now)).collect()
+}
+
+fn entry(finding: &Finding, now: Timestamp) -> Entry {
+    let (severity, outcome) = match finding.severity() {
+        scan::Severity::High => (Severity::High, Outcome::Fail),
+        scan::Severity::Medium => (Severity::Medium, Outcome::Fail),
+        scan::Severity::Low => (Severity::Low, Outcome::Warn),
+        scan::Severity::Info => (Severity::Info, Outcome::Warn),
+    };
+    let named = || ReleaseRef::new(finding.namespace(), finding.name());
+    Entry {
+        release: finding.release.clone().unwrap_or_else(named),
+        check: finding.check.as_str().to_owned(),
+        severity,
+        outcome,
+        actor: None,
+        object: finding.object.as_ref().map(object),
+        message: format!("{} {}", finding.message, finding.way_out),
+        first: now,
+        last: now,
+        count: 1,
+        properties: Default::default(),
+    }
+}
+
+/// A scan knows groups and no versions; reports only name the object.
+fn object(key: &ObjectKey) -> Object {
+    let ObjectKey { group, kind, namespace, name } = key.clone();
+    let api_version = if group.is_empty() { "v1".to_owned() } else { group };
+    Object { api_version, kind, namespace, name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan::Check;
+
+    #[test]
+    fn a_finding_names_its_release_or_the_object_that_stands_for_one() {
+        let key = ObjectKey::new("lib.projectsveltos.io", "ConfigurationGroup", "civ", "fleet");
+        let finding = |release| Finding {
+            check: Check::DanglingBundle,
+            release,
+            object: Some(key.clone()),
+            message: "It is so.".into(),
+            way_out: "Do this.".into(),
+        };
+        let now = Timestamp::UNIX_EPOCH;
+        let told = entry(&finding(None), now);
+        assert_eq!((told.release.to_string().as_str(), told.message.as_str()), ("civ/fleet", "It is so. Do this."));
+        assert_eq!(
+            (told.severity, told.outcome, told.check.as_str()),
+            (Severity::Medium, Outcome::Fail, "dangling-bundle")
+        );
+        let release = ReleaseRef::new("shop", "web");
+        assert_eq!(entry(&finding(Some(release.clone())), now).release, release);
+    }
+}

@@ -1,0 +1,163 @@
+//! What a scan looks for, and how much each matters.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Legal, and worth knowing.
+    Info,
+    /// It has no effect yet.
+    Low,
+    /// The next operation may do something else than is meant.
+    Medium,
+    /// The next operation fails or does damage.
+    High,
+}
+
+impl Severity {
+    /// All of them, the worst first.
+    pub const ALL: [Self; 4] = [Self::High, Self::Medium, Self::Low, Self::Info];
+
+    /// As it is spelled.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+/// One thing that can be wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Check {
+    /// Several records of a release say `deployed`.
+    SeveralDeployed,
+    /// An operation has been in flight for longer than the policy's `staleAfter`.
+    StuckOperation,
+    /// The body of a record does not decode.
+    UnreadableRecord,
+    /// Two HelmReleases drive one release.
+    DuplicateRelease,
+    /// Object name, labels and body of a record say different things.
+    InconsistentRecord,
+    /// An operation was cut short, and nothing newer was deployed since.
+    InterruptedOperation,
+    /// The newest record says `failed`.
+    FailedRelease,
+    /// A ConfigurationGroup names bundles that do not exist.
+    DanglingBundle,
+    /// An object of a release is gone.
+    MissingObject,
+    /// Declared fields of an object differ from the manifest of its release.
+    Drift,
+    /// An older record stayed pending.
+    BuriedOperation,
+}
+
+impl Check {
+    /// All of them, the worst first.
+    pub const ALL: [Self; 11] = [
+        Self::SeveralDeployed,
+        Self::StuckOperation,
+        Self::UnreadableRecord,
+        Self::DuplicateRelease,
+        Self::InconsistentRecord,
+        Self::InterruptedOperation,
+        Self::FailedRelease,
+        Self::DanglingBundle,
+        Self::MissingObject,
+        Self::Drift,
+        Self::BuriedOperation,
+    ];
+
+    /// As it is spelled.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SeveralDeployed => "several-deployed",
+            Self::StuckOperation => "stuck-operation",
+            Self::UnreadableRecord => "unreadable-record",
+            Self::DuplicateRelease => "duplicate-release",
+            Self::InconsistentRecord => "inconsistent-record",
+            Self::InterruptedOperation => "interrupted-operation",
+            Self::FailedRelease => "failed-release",
+            Self::DanglingBundle => "dangling-bundle",
+            Self::MissingObject => "missing-object",
+            Self::Drift => "drift",
+            Self::BuriedOperation => "buried-operation",
+        }
+    }
+
+    /// How much it matters.
+    #[must_use]
+    pub fn severity(self) -> Severity {
+        match self {
+            Self::SeveralDeployed | Self::StuckOperation | Self::UnreadableRecord | Self::DuplicateRelease => {
+                Severity::High
+            }
+            Self::InconsistentRecord
+            | Self::InterruptedOperation
+            | Self::FailedRelease
+            | Self::DanglingBundle
+            | Self::MissingObject => Severity::Medium,
+            Self::Drift => Severity::Low,
+            Self::BuriedOperation => Severity::Info,
+        }
+    }
+
+    /// What it means, in a sentence.
+    #[must_use]
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::SeveralDeployed => "Several records of a release say deployed.",
+            Self::StuckOperation => "An operation has been in flight for longer than the policy's staleAfter.",
+            Self::UnreadableRecord => "The body of a record does not decode.",
+            Self::DuplicateRelease => "Two HelmReleases drive one release.",
+            Self::InconsistentRecord => "Object name, labels and body of a record say different things.",
+            Self::InterruptedOperation => "An operation was cut short, and nothing newer was deployed since.",
+            Self::FailedRelease => "The newest record says failed.",
+            Self::DanglingBundle => "A ConfigurationGroup names bundles that do not exist.",
+            Self::MissingObject => "An object of a release is gone.",
+            Self::Drift => "Declared fields of an object differ from the manifest of its release.",
+            Self::BuriedOperation => "An older record stayed pending.",
+        }
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_are_listed_once_the_worst_first_and_spelled_as_in_json() {
+        for (place, check) in Check::ALL.into_iter().enumerate() {
+            assert_eq!(check as usize, place, "{check}");
+            assert_eq!(serde_json::to_value(check).unwrap(), check.as_str());
+        }
+        assert!(Check::ALL.is_sorted_by_key(|check| std::cmp::Reverse(check.severity())));
+        for severity in Severity::ALL {
+            assert_eq!(serde_json::to_value(severity).unwrap(), severity.as_str());
+        }
+        assert!(Severity::ALL.is_sorted_by(|worse, better| worse > better));
+    }
+}
