@@ -24,6 +24,10 @@ const usage = `usage:
       --kube-apiserver FILE   run this program as the API server
       --temporary             remove DIR at the end
   controlplane etcd DIR                           one etcd member on a free port of 127.0.0.1
+  controlplane bulk --etcd URL [FLAGS]            write the records of many releases straight into an etcd
+      --releases N            so many releases (10000)
+      --records N             so many records each, at least 3 (3)
+      --faulty-every N        one release in so many has a fault (0: none)
   controlplane kube-apiserver FLAGS...
   controlplane kube-controller-manager FLAGS...
   controlplane kubectl ARGS...
@@ -33,6 +37,7 @@ const usage = `usage:
 var roles = map[string]func(args []string) int{
 	"up":   runUp,
 	"etcd": runEtcd,
+	"bulk": runBulk,
 	"kube-apiserver": func([]string) int {
 		return cli.Run(apiserver.NewAPIServerCommand())
 	},

@@ -73,6 +73,7 @@ type ready struct {
 	CA          string            `json:"ca"`
 	Kubeconfigs map[string]string `json:"kubeconfigs"`
 	AuditLog    string            `json:"auditLog,omitempty"`
+	Etcd        string            `json:"etcd"`
 	Pids        map[string]int    `json:"pids"`
 }
 
@@ -219,7 +220,7 @@ func (p *plane) start(end context.Context) (*ready, error) {
 	if err := runPods(end, server, p.path("ca.crt"), client.token, log); err != nil {
 		return nil, err
 	}
-	info := &ready{Ready: true, Server: server, CA: p.path("ca.crt"), Kubeconfigs: kubeconfigs, Pids: map[string]int{
+	info := &ready{Ready: true, Server: server, CA: p.path("ca.crt"), Kubeconfigs: kubeconfigs, Etcd: endpoint, Pids: map[string]int{
 		"etcd":                    p.etcd.pid(),
 		"kube-apiserver":          p.apiserver.pid(),
 		"kube-controller-manager": p.manager.pid(),
