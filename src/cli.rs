@@ -7,12 +7,14 @@ mod certs;
 mod excerpt;
 mod explain;
 mod policy;
+mod progress;
 mod replay;
 mod review;
 mod scan;
 mod serve;
 mod table;
 mod telemetry;
+mod test;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -37,6 +39,7 @@ enum Command {
     Explain(explain::Arguments),
     Policy(policy::Arguments),
     Scan(scan::Arguments),
+    Test(test::Arguments),
     Certs(certs::Arguments),
     Override(break_glass::Arguments),
 }
@@ -87,6 +90,7 @@ pub fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Policy(arguments) => policy::run(&arguments),
         Command::Scan(arguments) => scan::run(&arguments),
+        Command::Test(arguments) => test::run(&arguments),
         Command::Certs(arguments) => certs::run(&arguments),
         Command::Override(arguments) => break_glass::run(&arguments),
     };

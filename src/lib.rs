@@ -28,13 +28,12 @@
 //! - [`report`]: one [`Decision`](report::Decision) a review, for the log and the metrics.
 //! - [`scan`]: what is wrong with the releases of a cluster already, by the rules' own notions and by reads alone.
 //!
-//! The pure core (`facts flux managed mode olm overrides policy release review rules stamp sveltos`, and `world::query`) has no async,
-//! clock, environment, logging, HTTP or Kubernetes client; a test reads its source for them. The shell moves bytes and holds
-//! no opinion:
-//! [`budget`] (memory), [`cli`], [`crd`] (the definition of ReleaseOverrides), [`judge`], [`leader`] (what one replica does for all), [`ourselves`] (whom the API server
-//! takes us for), [`pki`] (certificates), [`reload`] (policies
-//! that change), [`replay`], [`report`], [`scan`] (its judgements apart), [`server`], [`webhook`], and who answers in
-//! [`world`].
+//! The pure core (`facts flux managed mode olm overrides policy release review rules stamp sveltos`, and `world::query`) has
+//! no async, clock, environment, logging, HTTP or Kubernetes client; a test reads its source for them. The shell moves bytes and
+//! holds no opinion: [`budget`] (memory), [`cli`], [`crd`] (the definition of ReleaseOverrides), [`judge`], [`leader`] (what one
+//! replica does for all), [`ourselves`] (whom the API server takes us for), [`pki`] (certificates), [`reload`] (policies that
+//! change), [`replay`], [`report`], [`scan`] (its judgements apart), [`server`], [`suite`] (tests of policies), [`webhook`], and
+//! who answers in [`world`].
 //!
 //! # Words
 //!
@@ -73,6 +72,7 @@ pub mod rules;
 pub mod scan;
 pub mod server;
 pub mod stamp;
+pub mod suite;
 pub mod sveltos;
 pub mod webhook;
 pub mod world;

@@ -1,7 +1,9 @@
 //! Judges recorded reviews one after another, as a cluster would have seen them.
 
 mod audit;
+mod gaps;
 mod line;
+mod source;
 mod stamping;
 
 use std::sync::Arc;
@@ -15,14 +17,23 @@ use tokio::time::Instant;
 use crate::budget::Budget;
 use crate::judge::Judge;
 use crate::policy::Policies;
+use crate::release::ReleaseRef;
 use crate::release::record::INFLATE_LIMIT;
-use crate::review::{BadReview, Patch, Review};
+use crate::release::storage::storing_kind;
+use crate::review::{BadReview, Patch, Request, Review};
 use crate::world::ObjectKey;
 use crate::world::memory::Memory;
+use audit::Told;
 use line::Line;
+
+pub use gaps::Gaps;
+pub use source::{Source, SourceError, SourceLine};
 
 /// How long a review may take; nothing is waited for here but memory of our own.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The objects of a world at most, in bytes: those of a large cluster, which a long log shows bit by bit.
+const WORLD_BYTES: usize = 512 << 20;
 
 /// A world in memory and a judge over it.
 pub struct Replay {
@@ -30,6 +41,7 @@ pub struct Replay {
     memory: Arc<Memory>,
     as_recorded: bool,
     now: Timestamp,
+    gaps: Gaps,
 }
 
 /// What came of one recorded review; one line of `replay -o json`.
@@ -60,6 +72,15 @@ pub struct Replayed {
     /// What the mutating half would have changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<Patch>,
+    /// The release concerned, where one is known.
+    #[serde(skip)]
+    pub release: Option<ReleaseRef>,
+    /// When it was asked.
+    #[serde(skip)]
+    pub at: Timestamp,
+    /// Whether nothing would have been stored anyway.
+    #[serde(skip)]
+    pub dry_run: bool,
 }
 
 /// One broken or undecided rule.
@@ -74,6 +95,9 @@ pub struct ReplayedViolation {
     /// Present when the rule could not be decided.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub undecided: bool,
+    /// Whether it is what refuses the request.
+    #[serde(skip)]
+    pub refuses: bool,
 }
 
 /// Why a recording cannot be replayed, with the line.
@@ -91,13 +115,43 @@ impl Replay {
     /// too, so that the rest of a recording made without Interlock still makes sense.
     #[must_use]
     pub fn new(policies: impl Into<Policies>, as_recorded: bool) -> Self {
-        let memory = Arc::new(Memory::new(usize::MAX));
-        // Reviews come one at a time: an old and a new body at their largest.
-        let decodes = Arc::new(Budget::new(2 * INFLATE_LIMIT));
-        Self { judge: Judge::new(policies, memory.clone(), decodes), memory, as_recorded, now: Timestamp::UNIX_EPOCH }
+        Self::over(policies.into(), Memory::new(WORLD_BYTES), as_recorded)
     }
 
-    /// Replays one line. Marks, given objects and reads of an audit log give no result.
+    fn over(policies: Policies, memory: Memory, as_recorded: bool) -> Self {
+        let memory = Arc::new(memory);
+        // Reviews come one at a time: an old and a new body at their largest.
+        let decodes = Arc::new(Budget::new(2 * INFLATE_LIMIT));
+        let judge = Judge::new(policies, memory.clone(), decodes);
+        Self { judge, memory, as_recorded, now: Timestamp::UNIX_EPOCH, gaps: Gaps::default() }
+    }
+
+    /// Another one that goes on from here, by the same policies, and in which what is refused does not happen.
+    #[must_use]
+    pub fn branch(&self) -> Self {
+        let policies = Policies::clone(&self.judge.policies().load());
+        Self { now: self.now, ..Self::over(policies, self.memory.branch(), false) }
+    }
+
+    /// The JSON text of an object as it is by now.
+    #[must_use]
+    pub fn object(&self, key: &ObjectKey) -> Option<String> {
+        self.memory.get(key)
+    }
+
+    /// The time of the last review.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// What could not be judged so far.
+    #[must_use]
+    pub fn gaps(&self) -> Gaps {
+        Gaps { forgotten: self.memory.forgotten(), ..self.gaps.clone() }
+    }
+
+    /// Replays one line. Marks, given objects, and what is no write in an audit log give no result.
     ///
     /// # Errors
     /// When the line has none of the known shapes, or is not whole.
@@ -109,14 +163,20 @@ impl Replay {
             Line::Object(object) => self.given(object).map_err(|why| error(why.to_string()))?,
             Line::Remove(object) => self.memory.remove_object(object).map_err(|why| error(why.to_string()))?,
             Line::Review { review, at } => {
-                results.push(self.review(number, review.get(), at).await.map_err(|why| error(why.to_string()))?);
+                let review = Review::parse(review.as_bytes()).map_err(|why| error(why.to_string()))?;
+                results.push(self.review(number, review.request, at).await.map_err(|why| error(why.to_string()))?);
             }
-            Line::Event(event) => {
-                for review in audit::reviews(&event, &self.memory).map_err(error)? {
-                    let at = Some(event.request_received_timestamp);
-                    results.push(self.review(number, &review, at).await.map_err(|why| error(why.to_string()))?);
+            Line::Event(event) => match event.told(&self.memory).map_err(error)? {
+                Told::Nothing => {}
+                Told::Bare(resource) => self.gaps.bare(resource),
+                Told::Write(write) => {
+                    self.gaps.write(write.unseen);
+                    for request in write.requests() {
+                        let replayed = self.review(number, request, Some(write.at)).await;
+                        results.push(replayed.map_err(|why| error(why.to_string()))?);
+                    }
                 }
-            }
+            },
         }
         Ok(results)
     }
@@ -125,27 +185,29 @@ impl Replay {
     fn given(&self, object: &RawValue) -> Result<(), serde_json::Error> {
         let key = ObjectKey::of_object(object)?;
         let known = self.memory.get(&key);
-        let stamped = known.and_then(|known| stamping::restored(object.get(), "", &known));
-        self.memory.put(key, stamped.unwrap_or_else(|| object.get().to_owned()));
+        let stamped = known.and_then(|known| stamping::restored(object, &known));
+        self.memory.put(key, stamped.as_deref().unwrap_or(object).get().to_owned());
         Ok(())
     }
 
-    async fn review(&mut self, line: usize, text: &str, at: Option<Timestamp>) -> Result<Replayed, BadReview> {
-        let recorded = Review::parse(text.as_bytes())?;
-        let known = ObjectKey::of_request(&recorded.request).and_then(|key| self.memory.get(&key));
-        let restored = stamping::restore(&recorded.request, text, known.as_deref());
-        let text = restored.as_deref().unwrap_or(text);
-        let recorded = Review::parse(text.as_bytes())?;
-        self.now = at.or_else(|| line::newest_timestamp(&recorded.request)).unwrap_or(self.now);
+    async fn review(
+        &mut self,
+        line: usize,
+        recorded: Request<'_>,
+        at: Option<Timestamp>,
+    ) -> Result<Replayed, BadReview> {
+        let restored = self.restored(&recorded);
+        let recorded = Request { old_object: restored.as_deref().or(recorded.old_object), ..recorded };
+        self.now = at.or_else(|| line::newest_timestamp(&recorded)).unwrap_or(self.now);
 
         let deadline = Instant::now() + PATIENCE;
-        let patch = self.judge.mutate(&recorded.request, self.now, deadline).await?;
-        let stamped = patch.as_ref().and_then(|patch| stamping::patched(text, patch));
-        let review = Review::parse(stamped.as_deref().unwrap_or(text).as_bytes())?;
-        let verdict = self.judge.validate(&review.request, self.now, deadline).await?;
+        let patch = self.judge.mutate(&recorded, self.now, deadline).await?;
+        let stamped = patch.as_ref().and_then(|patch| stamping::patched(recorded.object?, patch));
+        let request = Request { object: stamped.as_deref().or(recorded.object), ..recorded };
+        let verdict = self.judge.validate(&request, self.now, deadline).await?;
         // What is refused and was recorded all the same did happen.
         if verdict.outcome.allowed || self.as_recorded {
-            self.memory.apply(&review.request);
+            self.memory.apply(&request);
         }
         let decision = verdict.decision;
         let violations = decision.findings.into_iter().map(|finding| ReplayedViolation {
@@ -153,6 +215,7 @@ impl Replay {
             mode: finding.mode.as_str(),
             undecided: finding.is_undecided(),
             message: finding.message,
+            refuses: finding.refuses,
         });
         Ok(Replayed {
             line,
@@ -167,6 +230,16 @@ impl Replay {
             violations: violations.collect(),
             warnings: verdict.outcome.warnings,
             patch,
+            release: decision.release,
+            at: self.now,
+            dry_run: decision.dry_run,
         })
+    }
+
+    /// The stored record with the stamps that the world knows of it.
+    fn restored(&self, recorded: &Request<'_>) -> Option<Box<RawValue>> {
+        storing_kind(recorded)?;
+        let old = recorded.old_object?;
+        stamping::restored(old, &self.memory.get(&ObjectKey::of_request(recorded)?)?)
     }
 }

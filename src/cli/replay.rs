@@ -1,23 +1,39 @@
-//! `interlock replay`: judges a recording, line by line.
+//! `interlock replay`: judges recordings and audit logs, line by line.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Write, stdout};
+mod compare;
+mod since;
+mod tally;
+
+use std::io::{BufWriter, Write, stdout};
 use std::path::PathBuf;
 
 use anyhow::Context;
-use flate2::bufread::MultiGzDecoder;
+use jiff::Timestamp;
 
-use super::{Finding, Output, PolicyDir, block_on, table};
-use crate::replay::{Replay, Replayed};
+use super::progress::{Progress, Unit};
+use super::{Finding, Output, PolicyDir, block_on};
+use crate::policy::Policies;
+use crate::replay::{Replay, Replayed, Source, SourceLine};
+use compare::Comparison;
+use tally::Tally;
 
-/// Judge a recording of reviews or an audit log, as a cluster would have seen it
+/// Judge recordings or audit logs, as a cluster would have seen them
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// JSON lines: AdmissionReviews, {"review","t"}, {"object"}, {"remove"}, {"mark"}, or audit events; may be gzipped
-    file: PathBuf,
+    /// JSON lines: AdmissionReviews, {"review","t"}, {"object"}, {"remove"}, {"mark"}, or audit events; may be packed with
+    /// gzip or zstd. Several files are read in the order given, as one: rotated logs oldest first
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
     /// Apply refused writes too: what would have been denied in a recording made without Interlock
     #[arg(long)]
     as_recorded: bool,
+    /// Report reviews from this time on: a duration before now (24h, 7d) or a time (2026-11-20T10:00:00Z). What is older is
+    /// judged and applied all the same
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| since::since(text, Timestamp::now()))]
+    since: Option<Timestamp>,
+    /// Judge by these policies too, and report only where the verdicts differ
+    #[arg(long, value_name = "DIR")]
+    compare: Option<PathBuf>,
     /// How to print
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
@@ -26,73 +42,71 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
-    let name = arguments.file.display();
-    let lines = lines(&arguments.file).with_context(|| format!("failed to read {name}"))?;
-    let mut replay = Replay::new(arguments.policies.load()?, arguments.as_recorded);
-    let mut summary = Summary::default();
-    block_on(async {
-        for (index, line) in lines.enumerate() {
-            let line = line.with_context(|| format!("failed to read {name}, line {}", index + 1))?;
-            if line.trim().is_empty() {
-                continue;
-            }
-            for replayed in replay.line(index + 1, &line).await.with_context(|| name.to_string())? {
-                match arguments.output {
-                    Output::Json => writeln!(stdout(), "{}", serde_json::to_string(&replayed)?)?,
-                    Output::Table => {}
+    let source = Source::new(arguments.files.clone())?;
+    let replay = |policies| Replay::new(policies, arguments.as_recorded);
+    let here = replay(arguments.policies.load()?);
+    let there = arguments.compare.as_deref().map(Policies::load).transpose()?.map(replay);
+    let mut out = BufWriter::new(stdout().lock());
+    let found = block_on(judge(arguments, source, here, there, &mut out))?;
+    out.flush()?;
+    Ok(found)
+}
+
+/// Judges every line, prints what is to be printed, and says what could not be judged.
+async fn judge(
+    arguments: &Arguments,
+    mut source: Source,
+    mut here: Replay,
+    mut there: Option<Replay>,
+    out: &mut impl Write,
+) -> anyhow::Result<Finding> {
+    let json = arguments.output == Output::Json;
+    let (mut tally, mut comparison) = (Tally::default(), Comparison::default());
+    let is_wanted = |replayed: &&Replayed| arguments.since.is_none_or(|since| replayed.at >= since);
+    let mut progress = Progress::new("replaying", source.size(), Unit::Bytes, json);
+    loop {
+        progress.at(source.read());
+        let Some(line) = source.line()? else { break };
+        let judged = replayed(&mut here, &line).await?;
+        let Some(there) = &mut there else {
+            for replayed in judged.iter().filter(is_wanted) {
+                tally.add(replayed);
+                if json {
+                    writeln!(out, "{}", serde_json::to_string(replayed)?)?;
                 }
-                summary.add(replayed);
+            }
+            continue;
+        };
+        let other = replayed(there, &line).await?;
+        for (here, there) in judged.iter().zip(&other).filter(|(here, _)| is_wanted(here)) {
+            let differing = comparison.add(here, there);
+            if let Some(differing) = differing.filter(|_| json) {
+                writeln!(out, "{}", serde_json::to_string(&differing)?)?;
             }
         }
-        Ok(())
-    })?;
-    if arguments.output == Output::Table {
-        writeln!(stdout(), "{summary}")?;
     }
-    Ok(if summary.denied > 0 { Finding::Something } else { Finding::Nothing })
-}
-
-/// The lines of a file, unpacked where it is gzip.
-fn lines(path: &PathBuf) -> std::io::Result<Box<dyn Iterator<Item = std::io::Result<String>>>> {
-    let mut file = BufReader::new(File::open(path)?);
-    let packed = file.fill_buf()?.starts_with(&[0x1f, 0x8b]);
-    Ok(if packed { Box::new(BufReader::new(MultiGzDecoder::new(file)).lines()) } else { Box::new(file.lines()) })
-}
-
-/// What people want to know: which reviews were not plainly admitted, and how many there were.
-#[derive(Default)]
-struct Summary {
-    reviews: usize,
-    denied: usize,
-    notable: Vec<Replayed>,
-}
-
-impl Summary {
-    fn add(&mut self, replayed: Replayed) {
-        self.reviews += 1;
-        self.denied += usize::from(!replayed.allowed);
-        if !replayed.violations.is_empty() {
-            self.notable.push(replayed);
-        }
+    drop(progress);
+    let gaps = here.gaps();
+    let found = if there.is_some() { comparison.differing() } else { tally.denied() };
+    match arguments.output {
+        Output::Json => {}
+        Output::Table if there.is_some() => writeln!(out, "{comparison}")?,
+        Output::Table => writeln!(out, "{tally}")?,
     }
+    out.flush()?;
+    eprint!("{gaps}");
+    if gaps.writes > 0 && tally.denied() > 0 && !arguments.as_recorded {
+        eprintln!("The log says that the denied writes took place; --as-recorded judges what followed as it was.");
+    }
+    Ok(if found > 0 { Finding::Something } else { Finding::Nothing })
 }
 
-impl std::fmt::Display for Summary {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if !self.notable.is_empty() {
-            let mut table = table::table(&["line", "verdict", "request", "why"]);
-            for replayed in &self.notable {
-                let Replayed { operation, resource, namespace, name, user, .. } = replayed;
-                let why: Vec<_> = replayed.violations.iter().map(|violation| violation.message.as_str()).collect();
-                table.add_row([
-                    replayed.line.to_string().into(),
-                    table::verdict(replayed.allowed),
-                    format!("{operation} {resource} {namespace}/{name} by {user}").into(),
-                    why.join("\n").into(),
-                ]);
-            }
-            writeln!(out, "{table}")?;
-        }
-        write!(out, "{} reviews, {} denied", self.reviews, self.denied)
-    }
+async fn replayed(replay: &mut Replay, line: &SourceLine<'_>) -> anyhow::Result<Vec<Replayed>> {
+    let replayed = replay.line(line.number, line.text).await;
+    let cut_off = if line.is_cut_off {
+        ". The file ends in the middle of it: copied while it was written, or cut off; replay it without this line"
+    } else {
+        ""
+    };
+    replayed.map_err(|error| anyhow::anyhow!("{error}{cut_off}")).with_context(|| line.file.display().to_string())
 }

@@ -1,45 +1,51 @@
-//! Audit events at level RequestResponse as reviews: what the webhook would have been asked.
+//! Audit events as reviews: what the webhook would have been asked.
 
 use std::borrow::Cow;
 
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
+use super::line::part;
+use crate::review::{Gvk, Gvr, Operation, Request, UserInfo};
 use crate::world::ObjectKey;
 use crate::world::memory::Memory;
 
-/// `audit.k8s.io/v1` Event, as far as a review can be made of it.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// Written all the time, and never sent to the webhook: heartbeats, what is told of objects, and questions in the form of
+/// objects.
+const UNASKED: [&str; 9] = [
+    "events",
+    "leases",
+    "localsubjectaccessreviews",
+    "nodes",
+    "selfsubjectaccessreviews",
+    "selfsubjectreviews",
+    "selfsubjectrulesreviews",
+    "subjectaccessreviews",
+    "tokenreviews",
+];
+
+/// `audit.k8s.io/v1` Event, as far as a review can be made of it. What is nested is read once it is needed: most events are
+/// reads.
 pub(super) struct Event<'a> {
-    #[serde(borrow, default)]
-    level: Cow<'a, str>,
-    #[serde(borrow, rename = "auditID", default)]
-    audit_id: Cow<'a, str>,
-    #[serde(borrow, default)]
-    stage: Cow<'a, str>,
-    #[serde(borrow, default)]
-    verb: Cow<'a, str>,
-    #[serde(borrow, default, rename = "requestURI")]
-    request_uri: Cow<'a, str>,
-    user: Option<Value>,
-    impersonated_user: Option<Value>,
-    #[serde(borrow)]
-    object_ref: Option<ObjectRef<'a>>,
-    response_status: Option<ResponseStatus>,
-    #[serde(borrow)]
-    request_object: Option<&'a RawValue>,
-    #[serde(borrow)]
-    response_object: Option<&'a RawValue>,
-    pub(super) request_received_timestamp: Timestamp,
+    pub(super) level: Cow<'a, str>,
+    pub(super) audit_id: Cow<'a, str>,
+    pub(super) stage: Cow<'a, str>,
+    pub(super) verb: Cow<'a, str>,
+    pub(super) request_uri: Cow<'a, str>,
+    /// The impersonated one, where there is one.
+    pub(super) user: Option<&'a RawValue>,
+    pub(super) object_ref: Option<&'a RawValue>,
+    pub(super) response_status: Option<&'a RawValue>,
+    pub(super) request_object: Option<&'a RawValue>,
+    pub(super) response_object: Option<&'a RawValue>,
+    pub(super) received: &'a RawValue,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
-struct ObjectRef<'a> {
+struct Reference<'a> {
     #[serde(borrow)]
     resource: Cow<'a, str>,
     #[serde(borrow)]
@@ -54,94 +60,211 @@ struct ObjectRef<'a> {
     api_version: Cow<'a, str>,
 }
 
-#[derive(Deserialize)]
-struct ResponseStatus {
-    #[serde(default)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Status {
     code: u16,
 }
 
-/// The reviews behind an event: one for most writes, one an object for a collection delete, none for reads, for stages
-/// before the last, and for writes that the API server refused by itself.
-pub(super) fn reviews(event: &Event<'_>, memory: &Memory) -> Result<Vec<String>, String> {
-    let writes = matches!(event.verb.as_ref(), "create" | "update" | "patch" | "delete" | "deletecollection");
-    let failed = event.response_status.as_ref().is_some_and(|status| status.code >= 400);
-    if event.stage != "ResponseComplete" || !writes || failed {
-        return Ok(Vec::new());
-    }
-    let Some(reference) = &event.object_ref else {
-        return Ok(Vec::new());
-    };
-    if event.level != "RequestResponse" {
-        let level = &event.level;
-        return Err(format!("the audit event has level {level:?}; only RequestResponse carries the objects"));
-    }
-    let response = event.response_object.map(|object| parse(object, "responseObject")).transpose()?;
-    let sent = event.request_object.map(|object| parse(object, "requestObject")).transpose()?;
-    if event.verb == "deletecollection" {
-        let items = response.as_ref().and_then(|list| list.get("items")).and_then(Value::as_array);
-        let kind = response.as_ref().and_then(|list| list.get("kind")).and_then(Value::as_str).unwrap_or_default();
-        let kind = kind.strip_suffix("List").unwrap_or(kind).to_owned();
-        let review = |item: &Value| review(event, reference, &kind, "DELETE", None, Some(item.clone()), false);
-        return Ok(items.into_iter().flatten().map(review).collect());
-    }
-    let object = response
-        .filter(|object| object.get("kind").is_some_and(|kind| kind != "Status"))
-        .or_else(|| sent.filter(|_| event.verb == "create" || event.verb == "update"));
-    let kind = object.as_ref().and_then(|object| object.get("kind")).and_then(Value::as_str);
-    let kind = kind.map_or_else(|| kind_of(&reference.resource).to_owned(), str::to_owned);
-    let name = object.as_ref().and_then(|object| object.pointer("/metadata/name")).and_then(Value::as_str);
-    let name = name.unwrap_or(&reference.name);
-    let namespace = if kind == "Namespace" { "" } else { reference.namespace.as_ref() };
-    let known = memory.get(&ObjectKey::new(&reference.api_group, &kind, namespace, name));
-    let known = known.and_then(|text| serde_json::from_str::<Value>(&text).ok());
-    let (operation, new, old) = match event.verb.as_ref() {
-        "delete" => ("DELETE", None, known.or(object)),
-        "create" => ("CREATE", object, None),
-        // A PUT or an apply that created is a CREATE, and the only one for which nothing was known.
-        _ if event.response_status.as_ref().is_some_and(|status| status.code == 201) => ("CREATE", object, None),
-        _ => ("UPDATE", object.clone(), known.or(object)),
-    };
-    Ok(vec![review(event, reference, &kind, operation, new, old, true)])
+/// What names an object.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Head<'a> {
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    metadata: Name<'a>,
 }
 
-fn review(
-    event: &Event<'_>,
-    reference: &ObjectRef<'_>,
-    kind: &str,
-    operation: &str,
-    new: Option<Value>,
-    old: Option<Value>,
-    named: bool,
-) -> String {
-    let name = [&new, &old].into_iter().flatten().find_map(|object| object.pointer("/metadata/name").cloned());
-    let name = name.or_else(|| (!reference.name.is_empty()).then(|| Value::from(reference.name.as_ref())));
-    json!({
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "request": {
-            "uid": event.audit_id,
-            "kind": {"group": reference.api_group, "version": reference.api_version, "kind": kind},
-            "resource": {
-                "group": reference.api_group, "version": reference.api_version, "resource": reference.resource,
-            },
-            "subResource": (!reference.subresource.is_empty()).then_some(reference.subresource.as_ref()),
-            "name": name.filter(|_| named),
-            "namespace": reference.namespace,
-            "operation": operation,
-            "userInfo": event.impersonated_user.as_ref().or(event.user.as_ref()),
-            "object": new,
-            "oldObject": old,
-            "dryRun": event.request_uri.contains("dryRun="),
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Name<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct List<'a> {
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    items: Vec<&'a RawValue>,
+}
+
+/// What is to be made of an event.
+pub(super) enum Told<'a> {
+    /// A read, a stage before the last, or a write that was refused.
+    Nothing,
+    /// A write whose objects the level of the log leaves out; which resource.
+    Bare(String),
+    /// A write: one review, or one an object for a collection delete.
+    Write(Box<Write<'a>>),
+}
+
+/// A write that took place.
+pub(super) struct Write<'a> {
+    reference: Reference<'a>,
+    audit_id: &'a str,
+    dry_run: bool,
+    user: UserInfo<'a>,
+    operation: Operation,
+    kind: Cow<'a, str>,
+    /// Absent in a collection delete.
+    name: Option<Cow<'a, str>>,
+    new: Option<&'a RawValue>,
+    /// One, or many in a collection delete.
+    old: Vec<Cow<'a, RawValue>>,
+    pub(super) at: Timestamp,
+    /// Whether nobody has told yet what the object was before.
+    pub(super) unseen: bool,
+}
+
+impl Event<'_> {
+    /// Reads what the event tells; the world knows what the object was before.
+    pub(super) fn told(&self, memory: &Memory) -> Result<Told<'_>, String> {
+        let writes = ["create", "update", "patch", "delete", "deletecollection"];
+        let Some(reference) = self.object_ref else { return Ok(Told::Nothing) };
+        if self.stage != "ResponseComplete" || !writes.contains(&self.verb.as_ref()) {
+            return Ok(Told::Nothing);
         }
-    })
-    .to_string()
+        let status: Status =
+            self.response_status.map_or_else(|| Ok(Status::default()), |it| part(it, "responseStatus"))?;
+        let reference: Reference<'_> = part(reference, "objectRef")?;
+        if status.code >= 400 || UNASKED.contains(&reference.resource.as_ref()) {
+            return Ok(Told::Nothing);
+        }
+        if self.verb == "deletecollection" {
+            return self.collection(reference);
+        }
+        self.write(reference, status.code, memory)
+    }
+
+    fn write<'e>(&'e self, reference: Reference<'e>, code: u16, memory: &Memory) -> Result<Told<'e>, String> {
+        let whole = matches!(self.verb.as_ref(), "create" | "update");
+        let head = |object: &'e RawValue| part::<Head<'_>>(object, "the object").map(|head| (object, head));
+        let answered = self.response_object.map(head).transpose()?;
+        let answered = answered.filter(|(_, head)| !head.kind.is_empty() && head.kind != "Status");
+        let sent = || self.request_object.filter(|_| whole).map(head).transpose();
+        let object = answered.map_or_else(sent, |object| Ok(Some(object)))?;
+        let (object, head) = object.map_or((None, Head::default()), |(object, head)| (Some(object), head));
+        let kind = if head.kind.is_empty() { kind_of(&reference.resource).to_owned().into() } else { head.kind };
+        let name = if head.metadata.name.is_empty() { reference.name.clone() } else { head.metadata.name };
+        let known = known(&reference, &kind, &name, object, memory);
+
+        let operation = match self.verb.as_ref() {
+            "delete" => Operation::Delete,
+            "create" => Operation::Create,
+            // A PUT or an apply that created is a CREATE, and the only one for which nothing was known.
+            _ if code == 201 => Operation::Create,
+            _ => Operation::Update,
+        };
+        let bare =
+            object.is_none() && (operation != Operation::Delete || known.is_none()) && self.level != "RequestResponse";
+        if bare {
+            return Ok(Told::Bare(reference.resource.into_owned()));
+        }
+        let unseen = operation != Operation::Create && known.is_none() && reference.subresource.is_empty();
+        let before = known.map(Cow::Owned).or(object.map(Cow::Borrowed));
+        let (new, old) = match operation {
+            Operation::Delete => (None, before),
+            Operation::Create => (object, None),
+            Operation::Update | Operation::Connect => (object, before),
+        };
+        let name = Some(name).filter(|name| !name.is_empty());
+        self.told_write(reference, operation, kind, name, new, old.into_iter().collect(), unseen)
+    }
+
+    fn collection<'e>(&'e self, reference: Reference<'e>) -> Result<Told<'e>, String> {
+        let Some(response) = self.response_object else {
+            return Ok(Told::Bare(reference.resource.into_owned()));
+        };
+        let list: List<'_> = part(response, "responseObject")?;
+        let kind = list.kind.strip_suffix("List").unwrap_or(&list.kind).to_owned();
+        let old = list.items.into_iter().map(Cow::Borrowed).collect();
+        self.told_write(reference, Operation::Delete, kind.into(), None, None, old, false)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one value, told apart by their types")]
+    fn told_write<'e>(
+        &'e self,
+        reference: Reference<'e>,
+        operation: Operation,
+        kind: Cow<'e, str>,
+        name: Option<Cow<'e, str>>,
+        new: Option<&'e RawValue>,
+        old: Vec<Cow<'e, RawValue>>,
+        unseen: bool,
+    ) -> Result<Told<'e>, String> {
+        let nobody = UserInfo { username: Cow::Borrowed(""), groups: Vec::new() };
+        let user = self.user.map(|user| serde_json::from_str(user.get()));
+        Ok(Told::Write(Box::new(Write {
+            reference,
+            audit_id: &self.audit_id,
+            dry_run: self.request_uri.contains("dryRun="),
+            user: user.transpose().map_err(|error| format!("the audit event: user: {error}"))?.unwrap_or(nobody),
+            operation,
+            kind,
+            name,
+            new,
+            old,
+            at: serde_json::from_str(self.received.get())
+                .map_err(|error| format!("the audit event: requestReceivedTimestamp: {error}"))?,
+            unseen,
+        })))
+    }
 }
 
-fn parse(object: &RawValue, what: &str) -> Result<Value, String> {
-    serde_json::from_str(object.get()).map_err(|error| format!("{what}: {error}"))
+impl Write<'_> {
+    /// The requests that the webhook would have been sent.
+    pub(super) fn requests(&self) -> impl Iterator<Item = Request<'_>> {
+        let one = (self.old.is_empty() && (self.name.is_some() || self.new.is_some())).then_some(None);
+        one.into_iter().chain(self.old.iter().map(Some)).map(|old| self.request(old.map(AsRef::as_ref)))
+    }
+
+    fn request<'r>(&'r self, old: Option<&'r RawValue>) -> Request<'r> {
+        let Reference { resource, subresource, namespace, api_group, api_version, .. } = &self.reference;
+        let borrowed = |text: &'r Cow<'_, str>| Cow::Borrowed(text.as_ref());
+        Request {
+            uid: Cow::Borrowed(self.audit_id),
+            kind: Gvk { group: borrowed(api_group), version: borrowed(api_version), kind: borrowed(&self.kind) },
+            resource: Gvr { group: borrowed(api_group), version: borrowed(api_version), resource: borrowed(resource) },
+            sub_resource: Some(borrowed(subresource)),
+            name: self.name.as_ref().map(borrowed),
+            namespace: Some(borrowed(namespace)),
+            operation: self.operation,
+            user_info: UserInfo {
+                username: borrowed(&self.user.username),
+                groups: self.user.groups.iter().map(borrowed).collect(),
+            },
+            object: self.new,
+            old_object: old,
+            dry_run: Some(self.dry_run),
+        }
+    }
 }
 
-/// The kind of a resource that a rule reads and that a Status response does not tell.
+/// What the object was before, as far as the world knows.
+fn known(
+    reference: &Reference<'_>,
+    kind: &str,
+    name: &str,
+    object: Option<&RawValue>,
+    memory: &Memory,
+) -> Option<Box<RawValue>> {
+    let namespace = if kind == "Namespace" { "" } else { reference.namespace.as_ref() };
+    let stored = |kind: &str| memory.get(&ObjectKey::new(&reference.api_group, kind, namespace, name));
+    if reference.subresource != "scale" {
+        return RawValue::from_string(stored(kind)?).ok();
+    }
+    // A Scale is a view of the object, and the log shows it only as it became.
+    let scaled: Value = serde_json::from_str(&stored(kind_of(&reference.resource))?).ok()?;
+    let mut scale: Value = serde_json::from_str(object?.get()).ok()?;
+    scale["spec"]["replicas"] = scaled.pointer("/spec/replicas")?.clone();
+    serde_json::value::to_raw_value(&scale).ok()
+}
+
+/// The kind of a resource that a rule reads and that a Status or a Scale does not tell.
 fn kind_of(resource: &str) -> &str {
     match resource {
         "secrets" => "Secret",
@@ -150,6 +273,7 @@ fn kind_of(resource: &str) -> &str {
         "deployments" => "Deployment",
         "statefulsets" => "StatefulSet",
         "daemonsets" => "DaemonSet",
+        "replicasets" => "ReplicaSet",
         other => other,
     }
 }

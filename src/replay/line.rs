@@ -18,14 +18,19 @@ pub(super) enum Line<'a> {
     /// `{"remove": {...}}`: an object that went.
     Remove(&'a RawValue),
     /// An AdmissionReview, bare or as `{"review": ..., "t": seconds}`.
-    Review { review: Cow<'a, RawValue>, at: Option<Timestamp> },
+    Review { review: &'a str, at: Option<Timestamp> },
     /// An event of an API server's audit log.
     Event(Box<Event<'a>>),
 }
 
+/// The keys of every shape, so that a line of an audit log, of which there are many, is read once.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Keys<'a> {
+    #[serde(borrow)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    api_version: Option<Cow<'a, str>>,
     #[serde(borrow)]
     review: Option<&'a RawValue>,
     t: Option<f64>,
@@ -36,9 +41,29 @@ struct Keys<'a> {
     #[serde(borrow)]
     mark: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    kind: Option<Cow<'a, str>>,
+    level: Option<&'a RawValue>,
+    #[serde(borrow, rename = "auditID")]
+    audit_id: Option<&'a RawValue>,
     #[serde(borrow)]
-    api_version: Option<Cow<'a, str>>,
+    stage: Option<&'a RawValue>,
+    #[serde(borrow, rename = "requestURI")]
+    request_uri: Option<&'a RawValue>,
+    #[serde(borrow)]
+    verb: Option<&'a RawValue>,
+    #[serde(borrow)]
+    user: Option<&'a RawValue>,
+    #[serde(borrow)]
+    impersonated_user: Option<&'a RawValue>,
+    #[serde(borrow)]
+    object_ref: Option<&'a RawValue>,
+    #[serde(borrow)]
+    response_status: Option<&'a RawValue>,
+    #[serde(borrow)]
+    request_object: Option<&'a RawValue>,
+    #[serde(borrow)]
+    response_object: Option<&'a RawValue>,
+    #[serde(borrow)]
+    request_received_timestamp: Option<&'a RawValue>,
 }
 
 impl<'a> Line<'a> {
@@ -46,20 +71,13 @@ impl<'a> Line<'a> {
     pub(super) fn read(text: &'a str) -> Result<Self, String> {
         let keys: Keys<'a> = serde_json::from_str(text).map_err(|error| format!("it is not a JSON object: {error}"))?;
         match (keys.kind.as_deref(), keys.api_version.as_deref()) {
-            (Some("AdmissionReview"), _) => {
-                let review = serde_json::from_str::<&RawValue>(text).map_err(|error| error.to_string())?;
-                return Ok(Self::Review { review: Cow::Borrowed(review), at: None });
-            }
-            (Some("Event"), Some("audit.k8s.io/v1")) => {
-                let event = serde_json::from_str(text).map_err(|error| format!("the audit event: {error}"))?;
-                return Ok(Self::Event(Box::new(event)));
-            }
+            (Some("AdmissionReview"), _) => return Ok(Self::Review { review: text, at: None }),
+            (Some("Event"), Some("audit.k8s.io/v1")) => return keys.event().map(|event| Self::Event(Box::new(event))),
             _ => {}
         }
         match keys {
             Keys { review: Some(review), t, .. } => {
-                let at = t.map(timestamp).transpose()?;
-                Ok(Self::Review { review: Cow::Borrowed(review), at })
+                Ok(Self::Review { review: review.get(), at: t.map(timestamp).transpose()? })
             }
             Keys { object: Some(object), .. } => Ok(Self::Object(object)),
             Keys { remove: Some(object), .. } => Ok(Self::Remove(object)),
@@ -71,6 +89,35 @@ impl<'a> Line<'a> {
             }
         }
     }
+}
+
+impl<'a> Keys<'a> {
+    fn event(self) -> Result<Event<'a>, String> {
+        Ok(Event {
+            level: text(self.level, "level")?,
+            audit_id: text(self.audit_id, "auditID")?,
+            stage: text(self.stage, "stage")?,
+            verb: text(self.verb, "verb")?,
+            request_uri: text(self.request_uri, "requestURI")?,
+            received: self.request_received_timestamp.ok_or("the audit event has no requestReceivedTimestamp")?,
+            user: self.impersonated_user.or(self.user),
+            object_ref: self.object_ref,
+            response_status: self.response_status,
+            request_object: self.request_object,
+            response_object: self.response_object,
+        })
+    }
+}
+
+/// A string of an audit event; empty where it is missing.
+fn text<'a>(value: Option<&'a RawValue>, key: &str) -> Result<Cow<'a, str>, String> {
+    value.map_or(Ok(Cow::Borrowed("")), |value| part(value, key))
+}
+
+/// A part of an audit event.
+pub(super) fn part<'a, T: Deserialize<'a> + Default>(value: &'a RawValue, key: &str) -> Result<T, String> {
+    let read: Result<Option<T>, _> = serde_json::from_str(value.get());
+    read.map(Option::unwrap_or_default).map_err(|error| format!("the audit event: {key}: {error}"))
 }
 
 fn timestamp(seconds: f64) -> Result<Timestamp, String> {

@@ -1,26 +1,22 @@
 //! Stamps in recordings: put back where the recording was made without us, and applied as the API server would.
 
 use jsonptr::{Assign, Delete, Pointer};
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 use crate::release::stamps::KEYS;
-use crate::release::storage::storing_kind;
-use crate::review::{Patch, PatchOperation, Request};
+use crate::review::{Patch, PatchOperation};
 
-/// The review with the stamps of the world's copy on an `oldObject` that has none; `None` when nothing is to be done.
-pub(super) fn restore(request: &Request<'_>, text: &str, known: Option<&str>) -> Option<String> {
-    storing_kind(request)?;
-    request.old_object?;
-    restored(text, "/request/oldObject", known?)
-}
-
-/// A document with the stamps of a known copy on the object at a pointer; `None` when that has some, the copy has none, or
-/// the two are of different lives.
-pub(super) fn restored(text: &str, at: &str, known: &str) -> Option<String> {
+/// An object with the stamps of a known copy; `None` when that has some, the copy has none, or the two are of different
+/// lives.
+pub(super) fn restored(object: &RawValue, known: &str) -> Option<Box<RawValue>> {
     let known: Value = serde_json::from_str(known).ok()?;
     let stamps = known.pointer("/metadata/annotations")?.as_object()?;
-    let mut document: Value = serde_json::from_str(text).ok()?;
-    let metadata = document.pointer_mut(at)?.get_mut("metadata")?.as_object_mut()?;
+    if !KEYS.iter().any(|key| stamps.contains_key(*key)) {
+        return None;
+    }
+    let mut object: Value = serde_json::from_str(object.get()).ok()?;
+    let metadata = object.get_mut("metadata")?.as_object_mut()?;
     let uid = |uid: Option<&Value>| uid.and_then(Value::as_str).map(str::to_owned);
     let (ours, theirs) = (uid(known.pointer("/metadata/uid")), uid(metadata.get("uid")));
     if ours.is_some() && theirs.is_some() && ours != theirs {
@@ -39,13 +35,12 @@ pub(super) fn restored(text: &str, at: &str, known: &str) -> Option<String> {
             annotations.insert(key.to_owned(), value.clone());
         }
     }
-    Some(document.to_string())
+    to_raw_value(&object).ok()
 }
 
-/// The review with a patch applied to its object.
-pub(super) fn patched(text: &str, patch: &Patch) -> Option<String> {
-    let mut review: Value = serde_json::from_str(text).ok()?;
-    let object = review.pointer_mut("/request/object")?;
+/// An object with a patch applied to it.
+pub(super) fn patched(object: &RawValue, patch: &Patch) -> Option<Box<RawValue>> {
+    let mut object: Value = serde_json::from_str(object.get()).ok()?;
     for operation in &patch.0 {
         match operation {
             PatchOperation::Add { path, value } => {
@@ -56,5 +51,5 @@ pub(super) fn patched(text: &str, patch: &Patch) -> Option<String> {
             }
         }
     }
-    Some(review.to_string())
+    to_raw_value(&object).ok()
 }

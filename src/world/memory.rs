@@ -1,12 +1,11 @@
 //! A world in memory: for the standalone server, which learns from what it admits, for replay, and for tests.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use memchr::memmem;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -24,6 +23,7 @@ use crate::overrides::{self, Override};
 use crate::release::manifest::{ObjectRef, WorkloadKind, WorkloadRef};
 use crate::release::record::{DecodeError, Payload};
 use crate::release::{History, Storage};
+use crate::review::{Metadata, first_at};
 use crate::sveltos::{Bundle, BundleRef};
 
 /// Objects as JSON text, the oldest forgotten first when they grow over a limit.
@@ -33,12 +33,26 @@ pub struct Memory {
     limit: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Objects {
-    by_key: HashMap<ObjectKey, String>,
+    by_key: BTreeMap<ObjectKey, Object>,
     /// In the order in which they were first seen.
-    order: VecDeque<ObjectKey>,
+    order: BTreeMap<u64, ObjectKey>,
+    /// Where the records of a release are, by its name.
+    records: HashMap<String, BTreeSet<ObjectKey>>,
+    /// How many have been seen.
+    seen: u64,
     bytes: usize,
+    forgotten: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Object {
+    text: String,
+    /// Its place in the order.
+    at: u64,
+    /// The release that it may be a record of.
+    release: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -56,34 +70,38 @@ impl Memory {
     /// Puts an object in, as JSON text, in place of the one of the same key.
     pub fn put(&self, key: ObjectKey, object: String) {
         let mut objects = self.lock();
-        objects.bytes += object.len();
-        match objects.by_key.insert(key.clone(), object) {
-            Some(old) => objects.bytes -= old.len(),
-            None => objects.order.push_back(key),
-        }
+        let at = objects.take(&key).map(|old| old.at);
+        objects.keep(key, object, at);
         while objects.bytes > self.limit {
-            let Some(oldest) = objects.order.pop_front() else {
+            let Some((_, oldest)) = objects.order.pop_first() else {
                 break;
             };
-            if let Some(forgotten) = objects.by_key.remove(&oldest) {
-                objects.bytes -= forgotten.len();
-            }
+            objects.take(&oldest);
+            objects.forgotten += 1;
         }
     }
 
     /// Takes an object out.
     pub fn remove(&self, key: &ObjectKey) {
-        let mut objects = self.lock();
-        if let Some(gone) = objects.by_key.remove(key) {
-            objects.bytes -= gone.len();
-            objects.order.retain(|kept| kept != key);
-        }
+        self.lock().take(key);
     }
 
     /// The JSON text of an object.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<String> {
-        self.lock().by_key.get(key).cloned()
+        self.lock().by_key.get(key).map(|object| object.text.clone())
+    }
+
+    /// How many objects were forgotten over the limit.
+    #[must_use]
+    pub fn forgotten(&self) -> usize {
+        self.lock().forgotten
+    }
+
+    /// Another world that holds the same by now.
+    #[must_use]
+    pub fn branch(&self) -> Self {
+        Self { objects: Mutex::new(self.lock().clone()), limit: self.limit }
     }
 
     fn look_up(&self, query: &Query) -> Answer {
@@ -160,24 +178,18 @@ impl Memory {
     /// The records of a name, wherever they lie.
     fn places(&self, release: &str) -> Vec<Place> {
         let objects = self.lock();
-        // Most objects have nothing to do with the release, and a search costs a fraction of parsing.
-        let name = memmem::Finder::new(release);
-        let kinds = [Storage::Secret.kind(), Storage::ConfigMap.kind()];
-        let may_be_records = objects.by_key.iter().filter(|(key, text)| {
-            key.group.is_empty() && kinds.contains(&key.kind.as_str()) && name.find(text.as_bytes()).is_some()
-        });
-        let records = may_be_records.filter_map(|(key, text)| {
-            let MetadataOnly { metadata } = serde_json::from_str(text).ok()?;
-            let (storage, named, entry) = read::record(&key.kind, &metadata)?;
-            (named == release).then(|| (storage, key.namespace.clone(), entry))
+        let may_be_records = objects.records.get(release).into_iter().flatten();
+        let records = may_be_records.filter_map(|key| {
+            let metadata: ObjectMeta = first_at(objects.by_key.get(key)?.text.as_bytes(), &["metadata"]).ok()??;
+            let (storage, _, entry) = read::record(&key.kind, &metadata)?;
+            Some((storage, key.namespace.clone(), entry))
         });
         Place::gather(records)
     }
 
     fn exists(&self, group: &str, kind: &str, label: &str, value: &str) -> bool {
         let objects = self.lock();
-        let mut alike = objects.by_key.iter().filter(|(key, _)| key.group == group && key.kind == kind);
-        alike.any(|(_, text)| {
+        objects.alike(group, kind).any(|text| {
             let object = serde_json::from_str::<MetadataOnly>(text);
             let labels = object.ok().and_then(|object| object.metadata.labels);
             labels.is_some_and(|labels| labels.get(label).is_some_and(|found| found == value))
@@ -186,19 +198,16 @@ impl Memory {
 
     fn helm_releases(&self, namespace: &str, release: &str) -> Vec<Driver> {
         let objects = self.lock();
-        let of_flux =
-            objects.by_key.iter().filter(|(key, _)| key.group == flux::GROUP && key.kind == flux::HELM_RELEASE);
-        let read = of_flux.filter_map(|(_, text)| serde_json::from_str::<HelmRelease>(text).ok());
+        let of_flux = objects.alike(flux::GROUP, flux::HELM_RELEASE);
+        let read = of_flux.filter_map(|text| serde_json::from_str::<HelmRelease>(text).ok());
         helm_releases::oldest_first(read.map(|read| Driver::from(&read)).filter(|it| it.drives(namespace, release)))
     }
 
     fn overrides(&self, namespace: &str, release: &str) -> Vec<Override> {
         let objects = self.lock();
-        let alike = objects.by_key.iter().filter(|(key, _)| {
-            key.group == overrides::GROUP && key.kind == overrides::KIND && key.namespace == namespace
-        });
-        let read = alike.filter_map(|(_, text)| release_overrides::read(&serde_json::from_str(text).ok()?));
-        read.filter(|it| it.spec.release == release).collect()
+        let alike = objects.alike(overrides::GROUP, overrides::KIND);
+        let read = alike.filter_map(|text| release_overrides::read(&serde_json::from_str(text).ok()?));
+        read.filter(|it| it.namespace == namespace && it.spec.release == release).collect()
     }
 
     /// Where a HelmRelease says that the records of its release are.
@@ -261,6 +270,53 @@ impl Memory {
         // A panic elsewhere cannot leave the map half-changed in a way that matters here.
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Objects {
+    fn keep(&mut self, key: ObjectKey, text: String, at: Option<u64>) {
+        self.seen += 1;
+        let at = at.unwrap_or(self.seen);
+        let release = release_of(&key, &text);
+        if let Some(release) = &release {
+            self.records.entry(release.clone()).or_default().insert(key.clone());
+        }
+        self.bytes += text.len();
+        self.order.insert(at, key.clone());
+        self.by_key.insert(key, Object { text, at, release });
+    }
+
+    fn take(&mut self, key: &ObjectKey) -> Option<Object> {
+        let object = self.by_key.remove(key)?;
+        self.bytes -= object.text.len();
+        self.order.remove(&object.at);
+        if let Some(release) = &object.release
+            && let Some(records) = self.records.get_mut(release)
+        {
+            records.remove(key);
+            if records.is_empty() {
+                self.records.remove(release);
+            }
+        }
+        Some(object)
+    }
+
+    /// The objects of a kind.
+    fn alike(&self, group: &str, kind: &str) -> impl Iterator<Item = &str> {
+        let from = self.by_key.range(ObjectKey::new(group, kind, "", "")..);
+        let alike = from.take_while(move |(key, _)| key.group == group && key.kind == kind);
+        alike.map(|(_, object)| object.text.as_str())
+    }
+}
+
+/// The release that an object may be a record of, by its labels.
+fn release_of(key: &ObjectKey, text: &str) -> Option<String> {
+    let kinds = [Storage::Secret.kind(), Storage::ConfigMap.kind()];
+    if !key.group.is_empty() || !kinds.contains(&key.kind.as_str()) {
+        return None;
+    }
+    let metadata: Metadata<'_> = first_at(text.as_bytes(), &["metadata"]).ok()??;
+    metadata.label("owner")?;
+    metadata.label("name").map(str::to_owned)
 }
 
 impl World for Memory {

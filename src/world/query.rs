@@ -121,8 +121,8 @@ pub enum Query {
     },
 }
 
-/// How an object is known: group, kind, namespace, name.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// How an object is known, and in this order: group, kind, namespace, name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectKey {
     /// Empty for the core group.
     pub group: String,

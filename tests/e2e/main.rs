@@ -28,6 +28,7 @@ mod records;
 mod webhook;
 
 mod adoption;
+mod audit_log;
 mod bystanders;
 mod deletion;
 mod drift;

@@ -26,6 +26,7 @@ struct Ready {
     server: String,
     ca: PathBuf,
     kubeconfigs: BTreeMap<String, PathBuf>,
+    audit_log: Option<PathBuf>,
 }
 
 /// A running control plane. It ends when this value is dropped, or with the test process: its standard input closes.
@@ -72,11 +73,11 @@ impl Plane {
         Self::boot(name, |plane| Webhook::start(plane, &policies, &[]).map(Some))
     }
 
-    /// A plane without the webhook, to see what clients do alone.
+    /// A plane without the webhook, to see what clients do alone. Its API server keeps an audit log.
     #[track_caller]
     pub(crate) fn without_webhook() -> &'static Self {
         static PLANE: OnceLock<Result<Plane, String>> = OnceLock::new();
-        Self::once(&PLANE, || Self::boot("bare", |_| Ok(None)))
+        Self::once(&PLANE, || Self::boot_with(&["--audit"], "bare", |_| Ok(None)))
     }
 
     /// A plane of the test's own without the webhook.
@@ -113,11 +114,19 @@ impl Plane {
     }
 
     fn boot(name: &str, webhook: impl FnOnce(&Self) -> Result<Option<Webhook>, String>) -> Result<Self, String> {
+        Self::boot_with(&[], name, webhook)
+    }
+
+    fn boot_with(
+        flags: &[&str],
+        name: &str,
+        webhook: impl FnOnce(&Self) -> Result<Option<Webhook>, String>,
+    ) -> Result<Self, String> {
         let assets = prepared()?;
         let dir = Dir(plane_dir(name)?);
         let start = Instant::now();
         let mut up = Command::new(&assets.controlplane);
-        up.arg("up");
+        up.arg("up").args(flags);
         if !keep() {
             up.arg("--temporary");
         }
@@ -222,6 +231,12 @@ impl Plane {
     /// Where the clients of this plane and its webhook keep their files.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir.0
+    }
+
+    /// The writes of everybody, with their objects.
+    #[track_caller]
+    pub(crate) fn audit_log(&self) -> &Path {
+        self.ready.audit_log.as_deref().expect("this plane was started without an audit log")
     }
 
     pub(crate) fn ca(&self) -> &Path {

@@ -14,5 +14,6 @@ mod replay;
 mod reviews;
 mod server;
 mod shutdown;
+mod suites;
 mod tls;
 mod worlds;

@@ -197,3 +197,111 @@ async fn an_unknown_line_is_an_error_with_its_number() {
         assert!(error.starts_with("line 7: "), "{text}: {error}");
     }
 }
+
+/// An audit event by somebody at some time.
+fn logged(level: &str, user: &str, at: &str, mut event: serde_json::Value) -> serde_json::Value {
+    event["level"] = level.into();
+    event["user"]["username"] = user.into();
+    event["requestReceivedTimestamp"] = at.into();
+    if level == "Metadata" {
+        event["requestObject"].take();
+        event["responseObject"].take();
+    }
+    event
+}
+
+fn record(status: &str) -> serde_json::Value {
+    crate::fixtures::secret(status, &crate::fixtures::gzip(crate::fixtures::body(status).as_bytes()))
+}
+
+/// A log in which bob deletes the only record of a release, twice, and much else is written or read.
+fn log() -> Vec<serde_json::Value> {
+    let mut heartbeat = audit("update", 200, &config_map("node"));
+    heartbeat["objectRef"]["resource"] = "leases".into();
+    let at = "2026-11-20T10:00:00Z";
+    vec![
+        json!({"object": record("deployed")}),
+        logged("Metadata", "node", at, heartbeat),
+        logged("Metadata", "alice", at, audit("get", 200, &record("deployed"))),
+        logged("Metadata", "alice", at, audit("update", 200, &config_map("bare"))),
+        logged("RequestResponse", "bob", at, audit("delete", 200, &record("deployed"))),
+        json!({"object": record("deployed")}),
+        // What is known needs no object in the log.
+        logged("Metadata", "bob", "2026-11-21T10:00:00Z", audit("delete", 200, &record("deployed"))),
+    ]
+}
+
+fn interlock(args: &[&str]) -> std::process::Output {
+    let mut interlock = std::process::Command::new(env!("CARGO_BIN_EXE_interlock"));
+    interlock.args(args).current_dir(env!("CARGO_MANIFEST_DIR")).env_remove("INTERLOCK_POLICIES").output().unwrap()
+}
+
+fn texts(output: &std::process::Output) -> [String; 2] {
+    [&output.stdout, &output.stderr].map(|bytes| String::from_utf8(bytes.clone()).unwrap())
+}
+
+fn lines_of(log: &[serde_json::Value]) -> String {
+    log.iter().map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn a_log_becomes_a_table_and_what_it_leaves_out_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let [plain, packed] = ["audit.log", "audit.log.gz"].map(|name| dir.path().join(name));
+    std::fs::write(&plain, lines_of(&log())).unwrap();
+    std::fs::write(&packed, crate::fixtures::gzip(lines_of(&log()).as_bytes())).unwrap();
+    for file in [plain, packed] {
+        let output = interlock(&["replay", "--as-recorded", file.to_str().unwrap()]);
+        let [table, notes] = texts(&output);
+        assert_eq!(output.status.code(), Some(1), "{notes}");
+        for wanted in
+            ["DENIED", "record-deletion", "bob", "shop/web", "2026-11-20", "2026-11-21", "2 reviews, 2 denied"]
+        {
+            assert!(table.contains(wanted), "expected {wanted} in\n{table}");
+        }
+        assert!(notes.contains("1 writes could not be judged") && notes.contains("1 of secrets"), "{notes}");
+    }
+}
+
+#[test]
+fn what_is_older_is_judged_and_not_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("audit.log");
+    std::fs::write(&file, lines_of(&log())).unwrap();
+    let since = |time: &str| {
+        let args = ["replay", "--as-recorded", "-o", "json", "--since", time, file.to_str().unwrap()];
+        texts(&interlock(&args))[0].lines().count()
+    };
+    assert_eq!([since("2026-11-20"), since("2026-11-21T00:00:00Z"), since("2026-11-22")], [2, 1, 0]);
+}
+
+#[test]
+fn two_policies_are_compared_review_by_review() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("audit.log");
+    std::fs::write(&file, lines_of(&log())).unwrap();
+    let compared = |with: &str, output: &str| {
+        interlock(&["replay", "--as-recorded", "-o", output, "--compare", with, file.to_str().unwrap()])
+    };
+    let same = compared("policies", "table");
+    assert_eq!((same.status.code(), texts(&same)[0].as_str()), (Some(0), "2 reviews, 0 judged differently\n"));
+    let other = compared("policies/examples/audit-first", "json");
+    assert_eq!(other.status.code(), Some(1));
+    let first: serde_json::Value = serde_json::from_str(texts(&other)[0].lines().next().unwrap()).unwrap();
+    assert_eq!((&first["policies"]["allowed"], &first["compare"]["allowed"]), (&false.into(), &true.into()));
+    assert_eq!(first["compare"]["violations"][0]["mode"], "audit");
+    let table = &texts(&compared("policies/examples/audit-first", "table"))[0];
+    assert!(table.contains("audited:") && table.contains("2 reviews, 2 judged differently"), "{table}");
+}
+
+#[test]
+fn a_log_that_ends_in_the_middle_of_a_line_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("audit.log");
+    let whole = lines_of(&log());
+    std::fs::write(&file, &whole[..whole.len() - 10]).unwrap();
+    let output = interlock(&["replay", file.to_str().unwrap()]);
+    let error = &texts(&output)[1];
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("audit.log: line 7: ") && error.contains("ends in the middle"), "{error}");
+}

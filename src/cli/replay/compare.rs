@@ -1,0 +1,112 @@
+//! Two policies over the same recording: which verdicts differ.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde::Serialize;
+
+use super::tally::{Row, count, release};
+use crate::cli::table;
+use crate::replay::{Replayed, ReplayedViolation};
+
+/// The reviews on which two policies differ, those that are alike counted.
+#[derive(Default)]
+pub(super) struct Comparison {
+    reviews: usize,
+    differing: usize,
+    rows: HashMap<Key, Row>,
+}
+
+#[derive(PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Key {
+    here: String,
+    there: String,
+    user: String,
+    release: String,
+}
+
+/// One differing review; one line of `replay --compare -o json`.
+#[derive(Serialize)]
+pub(super) struct Differing<'r> {
+    line: usize,
+    uid: &'r str,
+    operation: &'r str,
+    resource: &'r str,
+    namespace: &'r str,
+    name: &'r str,
+    user: &'r str,
+    /// By the policy in use.
+    policies: Side<'r>,
+    /// By the one that it is compared with.
+    compare: Side<'r>,
+}
+
+#[derive(Serialize)]
+struct Side<'r> {
+    allowed: bool,
+    code: u16,
+    violations: &'r [ReplayedViolation],
+    warnings: &'r [String],
+}
+
+impl<'r> Side<'r> {
+    fn of(replayed: &'r Replayed) -> Self {
+        let Replayed { allowed, code, violations, warnings, .. } = replayed;
+        Self { allowed: *allowed, code: *code, violations, warnings }
+    }
+}
+
+impl Comparison {
+    /// Counts a review as both policies judge it; what differs, where something does.
+    pub(super) fn add<'r>(&mut self, here: &'r Replayed, there: &'r Replayed) -> Option<Differing<'r>> {
+        self.reviews += 1;
+        let (said, other) = (verdict(here), verdict(there));
+        if said == other {
+            return None;
+        }
+        self.differing += 1;
+        let key = Key { here: said, there: other, user: here.user.clone(), release: release(here) };
+        count(&mut self.rows, key, here);
+        let Replayed { line, uid, operation, resource, namespace, name, user, .. } = here;
+        let (policies, compare) = (Side::of(here), Side::of(there));
+        Some(Differing { line: *line, uid, operation, resource, namespace, name, user, policies, compare })
+    }
+
+    pub(super) fn differing(&self) -> usize {
+        self.differing
+    }
+}
+
+/// `denied: manual-edit`: what becomes of a review, and by which rules.
+fn verdict(replayed: &Replayed) -> String {
+    let said = match replayed {
+        Replayed { allowed: false, .. } => "denied",
+        Replayed { warnings, .. } if !warnings.is_empty() => "warned",
+        Replayed { violations, .. } if !violations.is_empty() => "audited",
+        _ => return "allowed".to_owned(),
+    };
+    let rules: Vec<_> = replayed
+        .violations
+        .iter()
+        .map(|it| if it.undecided { format!("{} (undecided)", it.rule) } else { it.rule.to_owned() })
+        .collect();
+    format!("{said}: {}", rules.join(", "))
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reviews, differing, rows } = self;
+        if !rows.is_empty() {
+            let mut sorted: Vec<_> = rows.iter().collect();
+            sorted.sort_by_key(|(key, row)| (std::cmp::Reverse(row.count()), *key));
+            let heading = ["--policies", "--compare", "who", "release", "times", "first, last", "example"];
+            let mut table = table::table(&heading);
+            for (Key { here, there, user, release }, row) in sorted {
+                let [count, times, example] = row.cells();
+                table.add_row([here.into(), there.into(), user.into(), release.into(), count, times, example]);
+            }
+            writeln!(out, "{table}")?;
+        }
+        write!(out, "{reviews} reviews, {differing} judged differently")
+    }
+}

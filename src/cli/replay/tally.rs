@@ -1,0 +1,153 @@
+//! What the policy would have done, by rule, actor and release.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use comfy_table::{Cell, Color};
+use jiff::Timestamp;
+
+use crate::cli::table;
+use crate::replay::{Replayed, ReplayedViolation};
+
+/// The rows at most: a log of years has few actors and releases, and a broken client can invent any number.
+const ROWS: usize = 10_000;
+
+/// Reviews that are alike, counted.
+#[derive(Default)]
+pub(super) struct Tally {
+    reviews: usize,
+    denied: usize,
+    rows: HashMap<Key, Row>,
+    /// Findings that found no row.
+    further: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Key {
+    effect: Effect,
+    rule: &'static str,
+    user: String,
+    release: String,
+}
+
+/// What becomes of a request by one rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Effect {
+    Denied,
+    Warned,
+    Audited,
+    Undecided,
+}
+
+/// Reviews of one kind.
+pub(super) struct Row {
+    count: usize,
+    first: Timestamp,
+    last: Timestamp,
+    example: String,
+}
+
+impl Tally {
+    /// Counts a review. A dry run counts for nothing: nobody would have noticed.
+    pub(super) fn add(&mut self, replayed: &Replayed) {
+        self.reviews += 1;
+        if replayed.dry_run {
+            return;
+        }
+        self.denied += usize::from(!replayed.allowed);
+        for violation in &replayed.violations {
+            let key = Key {
+                effect: Effect::of(violation),
+                rule: violation.rule,
+                user: replayed.user.clone(),
+                release: release(replayed),
+            };
+            if !count(&mut self.rows, key, replayed) {
+                self.further += 1;
+            }
+        }
+    }
+
+    /// How many reviews would have been refused.
+    pub(super) fn denied(&self) -> usize {
+        self.denied
+    }
+}
+
+impl Effect {
+    fn of(violation: &ReplayedViolation) -> Self {
+        match violation.mode {
+            _ if violation.refuses => Self::Denied,
+            _ if violation.undecided => Self::Undecided,
+            "audit" => Self::Audited,
+            _ => Self::Warned,
+        }
+    }
+
+    fn cell(self) -> Cell {
+        match self {
+            Self::Denied => table::verdict(false),
+            Self::Warned => Cell::new("warned").fg(Color::Yellow),
+            Self::Audited => Cell::new("audited"),
+            Self::Undecided => Cell::new("undecided"),
+        }
+    }
+}
+
+/// Counts a review into its row; false where there are too many rows for another one.
+pub(super) fn count<K: std::hash::Hash + Eq>(rows: &mut HashMap<K, Row>, key: K, replayed: &Replayed) -> bool {
+    if let Some(row) = rows.get_mut(&key) {
+        row.count += 1;
+        row.first = row.first.min(replayed.at);
+        row.last = row.last.max(replayed.at);
+        return true;
+    }
+    if rows.len() >= ROWS {
+        return false;
+    }
+    let Replayed { line, operation, resource, namespace, name, at, .. } = replayed;
+    let slash = if namespace.is_empty() { "" } else { "/" };
+    let example = format!("{operation} {resource} {namespace}{slash}{name}, line {line}");
+    rows.insert(key, Row { count: 1, first: *at, last: *at, example });
+    true
+}
+
+impl Row {
+    /// How many, from when to when, and one of them.
+    pub(super) fn cells(&self) -> [Cell; 3] {
+        let at = |at: Timestamp| at.strftime("%Y-%m-%d %H:%M:%S").to_string();
+        let times =
+            if self.first == self.last { at(self.first) } else { format!("{}\n{}", at(self.first), at(self.last)) };
+        [Cell::new(self.count), Cell::new(times), Cell::new(&self.example)]
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+}
+
+/// The release that a review is about, as far as it is known.
+pub(super) fn release(replayed: &Replayed) -> String {
+    replayed.release.as_ref().map(ToString::to_string).unwrap_or_default()
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reviews, denied, rows, further } = self;
+        let mut sorted: Vec<_> = rows.iter().collect();
+        sorted.sort_by_key(|(key, row)| (key.effect, std::cmp::Reverse(row.count), *key));
+        if !sorted.is_empty() {
+            let mut table = table::table(&["verdict", "rule", "who", "release", "times", "first, last", "example"]);
+            for (key, row) in sorted {
+                let [count, times, example] = row.cells();
+                let Key { effect, rule, user, release } = key;
+                table.add_row([effect.cell(), (*rule).into(), user.into(), release.into(), count, times, example]);
+            }
+            writeln!(out, "{table}")?;
+        }
+        if *further > 0 {
+            writeln!(out, "and {further} more findings of further actors and releases")?;
+        }
+        write!(out, "{reviews} reviews, {denied} denied")
+    }
+}

@@ -1,0 +1,67 @@
+//! What a recording leaves out, and so cannot be judged.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The resources that are named, at most.
+const NAMED: usize = 5;
+
+/// What could not be judged, or only in part.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Gaps {
+    /// How many writes of an audit log were read.
+    pub writes: usize,
+    /// Writes whose objects the level of the log leaves out, by resource.
+    pub bare: BTreeMap<String, usize>,
+    /// Writes of objects that nobody had shown before.
+    pub unseen: usize,
+    /// Objects that were forgotten, because there were too many.
+    pub forgotten: usize,
+}
+
+impl Gaps {
+    pub(super) fn bare(&mut self, resource: String) {
+        *self.bare.entry(resource).or_default() += 1;
+    }
+
+    pub(super) fn write(&mut self, unseen: bool) {
+        self.writes += 1;
+        self.unseen += usize::from(unseen);
+    }
+}
+
+/// A paragraph for each; empty where nothing is missing.
+impl fmt::Display for Gaps {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { writes, bare, unseen, forgotten } = self;
+        let left_out: usize = bare.values().sum();
+        if left_out > 0 {
+            let mut most: Vec<_> = bare.iter().collect();
+            most.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+            let named: Vec<_> =
+                most.iter().take(NAMED).map(|(resource, count)| format!("{count} of {resource}")).collect();
+            let more = if most.len() > NAMED { ", ..." } else { "" };
+            writeln!(
+                out,
+                "{left_out} writes could not be judged: the audit log was kept at a level without objects ({}{more}). \
+                 Log them at level RequestResponse; examples/audit-policy.yaml shows how.",
+                named.join(", ")
+            )?;
+        }
+        if *unseen > 0 {
+            writeln!(
+                out,
+                "{unseen} of {writes} writes changed or deleted objects that had not been shown before, and count as \
+                 harmless. Give what was there as {{\"object\": ...}} lines in a file before the log."
+            )?;
+        }
+        if *forgotten > 0 {
+            writeln!(
+                out,
+                "{forgotten} objects were forgotten, because there were too many at once; some verdicts may lack them. \
+                 Replay less of the log at a time."
+            )?;
+        }
+        Ok(())
+    }
+}

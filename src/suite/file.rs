@@ -1,0 +1,73 @@
+//! The YAML of a suite: read strictly, so that a typing error is an error and not a case that tests nothing.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_saphyr::Spanned;
+
+use super::expectation::Then;
+use super::record::RecordFile;
+use super::step::StepFile;
+
+const API_VERSION: &str = "interlock.dev/v1alpha1";
+const KIND: &str = "PolicySuite";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct SuiteFile {
+    api_version: String,
+    kind: String,
+    /// A directory, as seen from the suite; left out: the shipped policy.
+    pub(super) policies: Option<PathBuf>,
+    #[serde(default)]
+    pub(super) given: GivenFile,
+    pub(super) cases: Vec<CaseFile>,
+}
+
+/// What there is before every case.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct GivenFile {
+    pub(super) now: Option<Timestamp>,
+    /// Played first, as recorded.
+    pub(super) recording: Option<PathBuf>,
+    pub(super) objects: Vec<Value>,
+    pub(super) records: Vec<RecordFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct CaseFile {
+    pub(super) name: Spanned<String>,
+    /// One after the other. Those that expect nothing must be admitted.
+    pub(super) when: Vec<StepFile>,
+    /// Of the last step.
+    pub(super) then: Option<Then>,
+}
+
+impl SuiteFile {
+    pub(super) fn check(&self) -> Result<(), String> {
+        if (self.api_version.as_str(), self.kind.as_str()) != (API_VERSION, KIND) {
+            let (kind, version) = (&self.kind, &self.api_version);
+            return Err(format!("expected kind {KIND} of {API_VERSION}, got {kind} of {version}"));
+        }
+        if self.cases.is_empty() {
+            return Err("it has no cases".to_owned());
+        }
+        self.cases.iter().try_for_each(CaseFile::check)
+    }
+}
+
+impl CaseFile {
+    fn check(&self) -> Result<(), String> {
+        let at = || format!("line {}: case {:?}", self.name.referenced.line(), self.name.value);
+        let last = self.when.last().ok_or_else(|| format!("{} does nothing: name its steps in `when`", at()))?;
+        match (&last.then, &self.then) {
+            (None, None) => Err(format!("{} expects nothing: say in `then` what becomes of it", at())),
+            (Some(_), Some(_)) => Err(format!("{} says twice what becomes of its last step", at())),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! `interlock test` as people run it: the examples of policies, what is printed, and how it exits.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+fn interlock(args: &[&str]) -> Output {
+    let mut interlock = Command::new(env!("CARGO_BIN_EXE_interlock"));
+    interlock.args(args).current_dir(env!("CARGO_MANIFEST_DIR")).env_remove("INTERLOCK_POLICIES").output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// A directory with one suite under the shipped policy.
+fn suite(cases: &str) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let text = format!(
+        "apiVersion: interlock.dev/v1alpha1\nkind: PolicySuite\ngiven:\n  records:\n  \
+         - {{release: shop/web, revision: 1, status: deployed, age: 24h}}\ncases:\n{cases}"
+    );
+    fs::write(dir.path().join("a.test.yaml"), text).unwrap();
+    dir
+}
+
+fn path(dir: &TempDir) -> &str {
+    dir.path().to_str().unwrap()
+}
+
+const PASSES: &str = "- name: an upgrade passes\n  when: [{as: alice, do: create, record: {release: shop/web, revision: 2, \
+                      status: pending-upgrade}}]\n  then: {verdict: allowed}\n";
+const FAILS: &str = "- name: <a> & \"b\"\n  when: [{as: alice, do: delete, record: {release: shop/web, revision: 1}}]\n  \
+                     then: {verdict: allowed}\n";
+
+#[test]
+fn every_example_of_a_policy_holds_what_its_suite_says() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/examples");
+    let count = fs::read_dir(examples).unwrap().count();
+    let output = interlock(&["test", "policies/examples"]);
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+    let printed = stdout(&output);
+    assert_eq!(printed.matches("suite.test.yaml").count(), count, "{printed}");
+    assert!(printed.contains(" 0 failed in ") && !printed.contains('\x1b'), "{printed}");
+}
+
+#[test]
+fn a_failing_run_shows_what_was_expected_and_what_came_and_exits_with_1() {
+    let dir = suite(&format!("{PASSES}{FAILS}"));
+    let output = interlock(&["test", path(&dir)]);
+    assert_eq!(output.status.code(), Some(1));
+    let printed = stdout(&output).replace(path(&dir), "DIR");
+    let wanted = "DIR/a.test.yaml\n  ok    an upgrade passes\n  FAIL  <a> & \"b\" (line 10)\n        step 1\n        \
+                  - expected allowed\n        + got      denied by record-deletion (mode enforce)\n";
+    assert!(printed.starts_with(wanted), "{printed}");
+    assert!(printed.ends_with("[record-deletion]\n1 passed, 1 failed in 1 file\n"), "{printed}");
+    let chosen = interlock(&["test", path(&dir), "--run", "an up*"]);
+    assert_eq!(chosen.status.code(), Some(0));
+    assert!(stdout(&chosen).ends_with("1 passed, 0 failed in 1 file\n"));
+    let none = interlock(&["test", path(&dir), "--run", "nothing"]);
+    assert_eq!(none.status.code(), Some(2));
+}
+
+#[test]
+fn results_are_json_lines_and_junit() {
+    let dir = suite(&format!("{PASSES}{FAILS}"));
+    let junit = dir.path().join("junit.xml");
+    let output = interlock(&["test", path(&dir), "-o", "json", "--junit", junit.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let lines: Vec<serde_json::Value> = stdout(&output).lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    let ok: Vec<_> = lines.iter().map(|line| (&line["case"], &line["ok"])).collect();
+    assert_eq!(ok, [(&"an upgrade passes".into(), &true.into()), (&"<a> & \"b\"".into(), &false.into())]);
+    assert_eq!(lines[1]["failures"][0]["expected"], "allowed");
+    let xml = fs::read_to_string(junit).unwrap();
+    let xml = roxmltree::Document::parse(&xml).unwrap();
+    let cases: Vec<_> = xml.descendants().filter(|node| node.has_tag_name("testcase")).collect();
+    assert_eq!(cases[1].attribute("name"), Some("<a> & \"b\""));
+    let failures: Vec<_> =
+        cases.iter().map(|case| case.children().filter(|it| it.has_tag_name("failure")).count()).collect();
+    assert_eq!(failures, [0, 1]);
+}
+
+#[test]
+fn a_suite_that_cannot_be_run_says_where_and_why_and_exits_with_2() {
+    for (cases, wanted) in [
+        ("- name: a\n  whem: []\n", "line 8"),
+        ("- name: a\n  when: []\n  then: {verdict: allowed}\n", "line 7: case \"a\" does nothing"),
+        ("- name: a\n  when: [{as: alice}]\n", "expects nothing"),
+        ("- name: a\n  when: [{as: alice}]\n  then: {verdict: allowed}\n", "step 1: say in `do`"),
+        (
+            "- name: a\n  when: [{as: alice, do: delete, record: {release: shop/web, revision: 9}}]\n  then: {verdict: allowed}\n",
+            "there is no Secret shop/sh.helm.release.v1.web.v9",
+        ),
+        ("- name: a\n  when: [{as: a, do: patch, object: {}}]\n  then: {verdict: no}\n", "line 9"),
+    ] {
+        let dir = suite(cases);
+        let output = interlock(&["test", path(&dir)]);
+        assert_eq!(output.status.code(), Some(2), "{cases}{}", stdout(&output));
+        let error = stderr(&output);
+        assert!(error.contains("a.test.yaml") && error.contains(wanted), "{cases}{error}");
+    }
+    let empty = tempfile::tempdir().unwrap();
+    assert_eq!(interlock(&["test", path(&empty)]).status.code(), Some(2));
+}
+
+#[test]
+fn a_case_does_not_see_what_another_one_did() {
+    let once = "- name: NAME\n  when: [{as: alice, do: create, record: {release: shop/web, revision: 2, status: \
+                pending-upgrade}}]\n  then: {verdict: allowed}\n";
+    let dir = suite(&format!("{}{}", once.replace("NAME", "one"), once.replace("NAME", "two")));
+    let output = interlock(&["test", path(&dir)]);
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+}
