@@ -125,7 +125,7 @@ fn refused(error: kube::Error) -> anyhow::Error {
     match error {
         // An object or a namespace that is missing is named; a path that is not served names nothing.
         kube::Error::Api(status)
-            if status.code == 404 && !status.details.as_ref().is_some_and(|it| !it.name.is_empty()) =>
+            if status.code == 404 && status.details.as_ref().is_none_or(|it| it.name.is_empty()) =>
         {
             anyhow::anyhow!(
                 "failed to make the override: the cluster does not know ReleaseOverrides. Install their definition with \

@@ -225,7 +225,7 @@ mod tests {
         let (message, way_out, object) = told(stuck(), false);
         assert_eq!(
             message,
-            "It is pending-upgrade, revision 2, held by alice for 60 min, and counts as stuck after 15 min."
+            "It has been pending-upgrade since 2026-11-21T09:00:00Z, revision 2, held by alice, and counts as stuck after 15 min."
         );
         assert!(way_out.starts_with("`helm rollback web -n shop`; or check"), "{way_out}");
         assert!(way_out.contains("`kubectl delete secret sh.helm.release.v1.web.v2 -n shop`"), "{way_out}");

@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_star_stands_for_any_text_and_the_rest_for_itself() {
         let message = "Cannot roll back shop/web: it is [failed], and this cluster only rolls forward.";
-        for pattern in ["shop/web", "Cannot * web: it is [failed]", "only\n  rolls forward", "*", "roll*forward"] {
+        for pattern in ["shop/web", "Cannot * it is [failed]", "only\n  rolls forward", "*", "roll*forward"] {
             assert!(holds(message, pattern), "{pattern}");
         }
         for pattern in ["shop/api", "forward*Cannot", "it is ?failed?", "forward.*."] {

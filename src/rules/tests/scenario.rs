@@ -139,12 +139,13 @@ impl Cluster {
         Self::with_policy("")
     }
 
-    /// A cluster whose policy is the shipped one, with these lines in place of its rules.
+    /// A cluster whose policy is the shipped one, with these lines in place of its rules and of what it says of overrides.
     pub(super) fn with_policy(rules: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let shipped = include_str!("../../../policies/cluster.yaml");
         let (head, tail) = shipped.split_once("rules:").unwrap();
         let (_, lists) = tail.split_once("\nmanagers:").unwrap();
+        let (head, _) = head.split_once("overrides:").unwrap();
         let text = if rules.is_empty() { shipped.to_owned() } else { format!("{head}{rules}\nmanagers:{lists}") };
         std::fs::write(directory.path().join("cluster.yaml"), text).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
