@@ -4,6 +4,7 @@
 
 mod break_glass;
 mod certs;
+mod cluster;
 mod excerpt;
 mod explain;
 mod policy;

@@ -27,7 +27,7 @@ pub use problem::{Place, PolicyError, Problem};
 pub use scalable::Scalable;
 pub use scope::{Scope, When};
 pub use settings::{
-    Consent, Mode, Modes, OnUndecided, Overrides, Recovery, RollbackWay, Rollouts, RuleSettings, Unexplained,
+    Consent, Mode, Modes, OnUndecided, Overrides, Recovery, RollbackWay, Rollouts, RuleSettings, Starters, Unexplained,
 };
 
 use crate::rules::RuleId;
@@ -38,6 +38,8 @@ use problem::{Problems, Source};
 #[derive(Debug, Clone)]
 pub struct Policy {
     rules: [RuleSettings; RuleId::ALL.len()],
+    /// Who may start operations.
+    pub started_by: Starters,
     /// The ways out of a stuck operation.
     pub recovery: Recovery,
     /// What becomes of commits of Sveltos that are not whole.

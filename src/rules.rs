@@ -69,7 +69,7 @@ pub enum RuleId {
     ResumeInterrupted,
     /// A new record has a higher revision than every other one.
     RevisionOrder,
-    /// A record comes to be in a pending status.
+    /// A record comes to be in a pending status, by somebody who may start operations.
     UnusualCreate,
     /// A status changes only along edges that some client makes.
     IllegalTransition,

@@ -32,12 +32,7 @@ pub enum Expected {
 /// Which stamps a write of a record must carry.
 #[must_use]
 pub fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestamp) -> Expected {
-    let after = write.after.status();
-    let starts = match write.before {
-        None => after.is_some_and(Status::is_pending),
-        Some(before) => after == Some(Status::Uninstalling) && before.status() != after,
-    };
-    if !starts {
+    if !write.starts() {
         let mut kept = write.before.map(Side::stamps).unwrap_or_default();
         kept.put(INTERRUPTED, interrupted(facts, write));
         return Expected::Kept(kept);

@@ -1,7 +1,6 @@
 //! `interlock override`: opens some rules over one release, for a while.
 
 use std::io::{Write, stdout};
-use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -9,11 +8,11 @@ use http::Request;
 use http::header::DATE;
 use jiff::fmt::rfc2822;
 use jiff::{SignedDuration, Timestamp};
+use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
 
+use super::cluster::ClusterArguments;
 use super::{Finding, Output};
 use crate::crd::{ReleaseOverride, ReleaseOverrideSpec};
 use crate::overrides::PLURAL;
@@ -38,9 +37,8 @@ pub(super) struct Arguments {
     /// Who may use it, a glob over user names; may be repeated; everybody unless given
     #[arg(long = "user", value_name = "USER")]
     users: Vec<String>,
-    /// Kubeconfig of the cluster [default: as kubectl finds it]
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    cluster: ClusterArguments,
     /// Let the API server check it, and make nothing
     #[arg(long)]
     dry_run: bool,
@@ -54,7 +52,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
 }
 
 async fn create(arguments: &Arguments) -> anyhow::Result<Finding> {
-    let config = config(arguments.kubeconfig.as_deref()).await?;
+    let config = arguments.cluster.found().await?;
     let client = Client::try_from(config).context("failed to make a client for the cluster")?;
     let now = server_time(&client).await?;
     let asked = arguments.asked(now)?;
@@ -135,17 +133,6 @@ fn refused(error: kube::Error) -> anyhow::Error {
         kube::Error::Api(status) => anyhow::anyhow!("failed to make the override: {}", status.message),
         error => anyhow::Error::from(error).context("failed to make the override"),
     }
-}
-
-/// The cluster of a kubeconfig, or the one that kubectl would talk to.
-async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
-    let Some(path) = kubeconfig else {
-        return Config::infer().await.context("failed to find a cluster; name a kubeconfig with --kubeconfig");
-    };
-    let read = Kubeconfig::read_from(path);
-    let kubeconfig = read.with_context(|| format!("failed to read the kubeconfig {}", path.display()))?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    config.with_context(|| format!("the kubeconfig {} is not usable", path.display()))
 }
 
 fn release(text: &str) -> Result<ReleaseRef, String> {

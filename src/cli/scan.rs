@@ -1,16 +1,18 @@
 //! `interlock scan`: what is wrong with the releases of a cluster.
 
 use std::fs;
-use std::io::{IsTerminal, Write, stderr, stdout};
-use std::path::{Path, PathBuf};
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
 use clap::ValueEnum;
 use comfy_table::{Cell, Color};
 use jiff::Timestamp;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::Client;
 
+use super::cluster::ClusterArguments;
+use super::progress::{self, Unit};
 use super::{Finding as Found, PolicyDir, table};
 use crate::scan::{Bodies, Finding, Gap, Options, Progress, Report, Severity, page, scan};
 
@@ -34,9 +36,8 @@ pub(super) struct Arguments {
     /// Exit with 1 on findings of this severity or a worse one
     #[arg(long, value_enum, value_name = "SEVERITY", default_value = "high")]
     fail_on: FailOn,
-    /// Kubeconfig of the cluster; otherwise that of kubectl, or inside a cluster the pod's own account
-    #[arg(long, value_name = "FILE", env = "INTERLOCK_KUBECONFIG")]
-    kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    cluster: ClusterArguments,
     /// How to print
     #[arg(short, long, value_enum, default_value = "table")]
     output: Format,
@@ -78,7 +79,7 @@ enum FailOn {
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Found> {
     let policies = arguments.policies.load()?;
     let report = tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
-        let config = config(arguments.kubeconfig.as_deref()).await?;
+        let config = arguments.cluster.found().await?;
         let options = Options {
             cluster: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
             namespace: arguments.namespace.clone(),
@@ -86,11 +87,11 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Found> {
             drift: arguments.drift,
         };
         let client = Client::try_from(config).context("failed to make a client for the cluster")?;
-        let terminal = stderr().is_terminal();
-        let progress = |progress: Progress| {
-            if terminal {
-                show(progress);
-            }
+        let bar = Mutex::new(None);
+        let progress = |Progress { done, total }| {
+            let mut bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
+            let new = || progress::Progress::new("looking into releases", total as u64, Unit::Things, false);
+            bar.get_or_insert_with(new).at(done as u64);
         };
         anyhow::Ok(scan(&client, &policies, &options, Timestamp::now(), &progress).await?)
     })?;
@@ -108,28 +109,6 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Found> {
     }
     let fails = report.worst().is_some_and(|worst| worst >= arguments.fail_on.into());
     Ok(if fails { Found::Something } else { Found::Nothing })
-}
-
-/// That of the file that was named, of kubectl's own configuration, or of the pod.
-async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
-    let Some(path) = kubeconfig else {
-        let why = "there is no cluster to scan: name a kubeconfig with --kubeconfig or in KUBECONFIG";
-        return Config::infer().await.context(why);
-    };
-    let read = Kubeconfig::read_from(path);
-    let kubeconfig = read.with_context(|| format!("failed to read the kubeconfig {}", path.display()))?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    config.with_context(|| format!("the kubeconfig {} is not usable", path.display()))
-}
-
-/// One line that is written over, and gone at the end.
-fn show(Progress { done, total }: Progress) {
-    const STEPS: usize = 200;
-    if done == total {
-        eprint!("\r\x1b[K");
-    } else if done % (total / STEPS).max(1) == 0 {
-        eprint!("\r{done} of {total} releases looked into");
-    }
 }
 
 fn described(report: &Report) -> String {

@@ -11,11 +11,11 @@ use std::time::Duration;
 use anyhow::Context;
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::json;
 use tokio::time::sleep;
 
+use super::cluster::ClusterArguments;
 use super::{Finding, PolicyDir, telemetry};
 use crate::budget::Budget;
 use crate::judge::Judge;
@@ -60,9 +60,8 @@ const POLICIES: &str = "policies";
 /// Run the webhook: inside a cluster or with --kubeconfig against Kubernetes, otherwise standalone
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Kubeconfig of the cluster to ask; inside a cluster the pod's own account is used
-    #[arg(long, value_name = "FILE", env = "INTERLOCK_KUBECONFIG")]
-    kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    cluster: ClusterArguments,
     /// Interlock's own namespace, where the replicas agree on a leader
     #[arg(long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = "interlock-system")]
     namespace: String,
@@ -103,7 +102,7 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
     let metrics = Arc::new(Metrics::new());
     let reporter = Reporter::new(metrics.clone());
     let readiness = Readiness::new();
-    let cluster = config(arguments.kubeconfig.as_deref()).await?;
+    let cluster = arguments.cluster.around().await?;
     let standalone = cluster.is_none();
     let follow = |judge: &Judge| {
         if let Some((directory, files)) = followed {
@@ -225,23 +224,6 @@ fn found(directory: Option<&Path>) -> Option<&Path> {
 fn identity() -> String {
     let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "interlock".to_owned());
     format!("{host}-{}", std::process::id())
-}
-
-/// How to reach the cluster; `None` when there is none.
-async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<Option<Config>> {
-    let config = match kubeconfig {
-        Some(path) => {
-            let read = Kubeconfig::read_from(path);
-            let kubeconfig = read.with_context(|| format!("failed to read the kubeconfig {}", path.display()))?;
-            let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-            config.with_context(|| format!("the kubeconfig {} is not usable", path.display()))?
-        }
-        None if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() => {
-            Config::incluster().context("failed to read the pod's own account, which Kubernetes mounts")?
-        }
-        None => return Ok(None),
-    };
-    Ok(Some(config))
 }
 
 /// A retry would outlive the review that it is for; undecided in time is better than decided too late.

@@ -103,6 +103,18 @@ pub struct RecordWrite<'c> {
     pub after: &'c Side<'c>,
 }
 
+impl RecordWrite<'_> {
+    /// Whether an operation starts here: a pending record comes to be, or one is marked for uninstallation.
+    #[must_use]
+    pub fn starts(&self) -> bool {
+        let after = self.after.status();
+        match self.before {
+            None => after.is_some_and(Status::is_pending),
+            Some(before) => after == Some(Status::Uninstalling) && before.status() != after,
+        }
+    }
+}
+
 impl<'r> RecordChange<'r> {
     pub(super) fn of(operation: Operation, objects: &'r Objects<'r>, bodies: &'r Bodies) -> Option<Self> {
         let old = objects.old.as_ref().map(|stored| Side { stored, body: Body::of(bodies.old.as_ref()) });

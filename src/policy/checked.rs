@@ -1,7 +1,7 @@
 //! From the file of the cluster to its policy. What was wrong in the file has been told and counts as left out.
 
 use super::file::{CaseFile, IgnoredFile, OneGlob, OverridesFile, PolicyFile, RuleFile, ScalableFile, WhenFile};
-use super::{Ignored, Modes, Overrides, Policy, Recovery, Rollouts, RuleSettings, Scalable, When};
+use super::{Ignored, Modes, Overrides, Policy, Recovery, Rollouts, RuleSettings, Scalable, Starters, When};
 use crate::policy::file::At;
 use crate::rules::RuleId;
 
@@ -22,8 +22,10 @@ pub(super) fn cluster(file: &PolicyFile) -> Policy {
     let listed = rule(RuleId::ManualScale).and_then(|file| file.resources.as_ref());
     let listed = listed.into_iter().flat_map(|listed| &listed.value).filter_map(scalable);
     let grace = rule(RuleId::ManualEdit).and_then(|file| value(file.grace_after_failure.as_ref()));
+    let started_by = rule(RuleId::UnusualCreate).and_then(|file| value(file.started_by.as_ref()));
     Policy {
         rules,
+        started_by: started_by.unwrap_or(Starters::Anybody),
         recovery: rule(RuleId::PendingRecovery).map(recovery).unwrap_or_default(),
         rollouts: rule(RuleId::DroppedBundles).map(rollouts).unwrap_or_default(),
         overrides: file.overrides.as_ref().map(|file| overrides(&file.value)).unwrap_or_default(),

@@ -50,6 +50,7 @@ impl Layer<'_, '_> {
         let settings = &mut policy.rules[rule as usize];
         self.modes(file, settings);
         self.undecided(file, settings);
+        self.put(file.started_by.as_ref(), &mut policy.started_by, PartialOrd::lt);
         self.put(file.stale_after.as_ref(), &mut policy.recovery.stale_after, PartialOrd::lt);
         self.put(file.rollback.as_ref(), &mut policy.recovery.rollback, PartialOrd::lt);
         self.put(file.roll_forward_only.as_ref(), &mut policy.recovery.roll_forward_only, PartialOrd::lt);

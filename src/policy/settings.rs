@@ -137,6 +137,15 @@ pub enum RollbackWay {
     Never,
 }
 
+/// Who may start operations; the later the stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Starters {
+    /// Whoever may write records.
+    Anybody,
+    /// Managers alone, and the account that a HelmRelease names for its release.
+    Managers,
+}
+
 /// The settings of `dropped-bundles`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rollouts {

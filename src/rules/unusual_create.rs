@@ -1,7 +1,8 @@
-//! `unusual-create`: a record comes to be in a pending status.
+//! `unusual-create`: a record comes to be in a pending status, by somebody who may start operations.
 //!
 //! Only two kinds of clients create one in another status: restore tools, which the policy names, and helm-mapkubeapis,
-//! which supersedes the newest record and creates its copy with mapped APIs as `deployed`.
+//! which supersedes the newest record and creates its copy with mapped APIs as `deployed`. With `startedBy: managers` in the
+//! policy nobody but managers starts operations; an uninstall creates no record, and starts with an update.
 //!
 //! Allowed: CREATE of `deployed` revision 8 from the chart and values of revision 7, just superseded, with nothing else
 //! deployed. Denied: the same while revision 6 is deployed, or with another chart.
@@ -9,12 +10,16 @@
 use super::case::Case;
 use super::need::Need;
 use super::{Finding, Refusal};
-use crate::facts::{RecordChange, Side};
+use crate::facts::{RecordChange, RecordWrite, Side};
+use crate::policy::Starters;
 use crate::release::record::same_source;
 use crate::release::status::{Guard, transition};
 use crate::release::{Record, Revision, Status};
 
 pub(super) fn check(case: &Case<'_>) -> Finding {
+    if let Some(refusal) = started_by_somebody_else(case)? {
+        return Ok(Some(refusal));
+    }
     let RecordChange::Created(side) = case.change else {
         return Ok(None);
     };
@@ -34,6 +39,26 @@ pub(super) fn check(case: &Case<'_>) -> Finding {
     };
     let sentence = format!("Cannot create {} as {status}: no operation of Helm starts like that{why}.", case.subject());
     let way_out = "Use helm to change the release; a restore tool must be listed under tools in the cluster policy.";
+    Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
+}
+
+/// What is wrong with an operation that starts where only managers may start one.
+fn started_by_somebody_else(case: &Case<'_>) -> Finding {
+    let starts = case.change.write().filter(RecordWrite::starts);
+    let (Some(write), Starters::Managers, actor) = (starts, case.policy.started_by, case.facts.actor) else {
+        return Ok(None);
+    };
+    let may = [&case.policy.managers, &case.policy.tools].into_iter().any(|users| users.contains(actor.name));
+    if may || case.driven(None).is_driven_by(case.evidence, case.policy, actor)? {
+        return Ok(None);
+    }
+    let status = write.after.status().map_or("an operation", Status::as_str);
+    let sentence = format!(
+        "Cannot start {status} of {}: the policy lets only managers start operations (startedBy), and {} is none.",
+        case.subject(),
+        actor.name
+    );
+    let way_out = "Make the change where the managers take it from, usually in Git.";
     Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
 }
 

@@ -8,7 +8,7 @@ use super::read::{At, Given, Key, Part, Read, entries, keys, missing_keys, objec
 use super::tree::Node;
 use super::values::{ByRule, Kind, OneGlob, Version};
 use crate::policy::problem::Problems;
-use crate::policy::{Consent, Globs, Mode, OnUndecided, RollbackWay, Unexplained};
+use crate::policy::{Consent, Globs, Mode, OnUndecided, RollbackWay, Starters, Unexplained};
 use crate::rules::RuleId;
 
 keys! {
@@ -44,6 +44,8 @@ keys! {
         on_undecided "onUndecided": OnUndecided;
         /// Modes for some requests: the first case whose `when` holds counts, otherwise `mode`.
         cases "cases": Vec<CaseFile>;
+        /// Who may start operations, uninstalls included; everybody, or managers and the accounts of HelmReleases alone.
+        started_by "startedBy": Starters = "anybody";
         /// An operation in flight for longer than this, by the API server's clock, counts as stuck.
         stale_after "staleAfter": SignedDuration = "15m";
         /// Whether a rollback may be started over an operation in flight.
@@ -62,7 +64,8 @@ keys! {
 }
 
 /// Which rule a setting belongs to; what is not here belongs to every one.
-pub(in crate::policy) const SETTINGS: [(&str, RuleId); 7] = [
+pub(in crate::policy) const SETTINGS: [(&str, RuleId); 8] = [
+    ("startedBy", RuleId::UnusualCreate),
     ("staleAfter", RuleId::PendingRecovery),
     ("rollback", RuleId::PendingRecovery),
     ("rollForwardOnly", RuleId::PendingRecovery),

@@ -8,7 +8,7 @@ use super::nearest::did_you_mean;
 use super::read::{At, Read, entries, value};
 use super::tree::{Content, Node};
 use crate::policy::problem::{Problems, Span};
-use crate::policy::{Consent, Globs, Mode, OnUndecided, RollbackWay, Unexplained};
+use crate::policy::{Consent, Globs, Mode, OnUndecided, RollbackWay, Starters, Unexplained};
 use crate::rules::RuleId;
 
 /// A value that policies spell, so that two layers can be told apart in a message.
@@ -67,6 +67,7 @@ choice!(RollbackWay {
     "always" => RollbackWay::Always,
 });
 choice!(Unexplained { "deny" => Unexplained::Deny, "warn" => Unexplained::Warn });
+choice!(Starters { "anybody" => Starters::Anybody, "managers" => Starters::Managers });
 choice!(Consent { "allow" => Consent::Allow, "deny" => Consent::Deny });
 
 impl Read for RuleId {

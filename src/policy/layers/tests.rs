@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::facts::{Actor, ActorKind};
-use crate::policy::{Mode, OnUndecided, Origin, RollbackWay, Scope, in_force};
+use crate::policy::{Mode, OnUndecided, Origin, RollbackWay, Scope, Starters, in_force};
 use crate::rules::RuleId;
 
 const CLUSTER: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
@@ -72,7 +72,7 @@ fn of_a_delegated_rule_the_namespace_alone_counts_where_it_says_something() {
 #[test]
 fn settings_are_tightened() {
     let shop = "rules:\n  pending-recovery: {staleAfter: 1h, rollback: never, rollForwardOnly: true, onUndecided: deny}\n  \
-                manual-edit: {graceAfterFailure: 1s}\n  dropped-bundles: {firstInstall: deny}\n\
+                manual-edit: {graceAfterFailure: 1s}\n  unusual-create: {startedBy: managers}\n  dropped-bundles: {firstInstall: deny}\n\
                 overrides: {allowed: false, maxDuration: 1h, secondPerson: true}\n";
     let policies = read("", shop).unwrap();
     let (shop, bar) = (policies.of("shop"), policies.of("bar"));
@@ -81,6 +81,7 @@ fn settings_are_tightened() {
     assert_eq!(shop.on_undecided(RuleId::PendingRecovery), Some(OnUndecided::Deny));
     assert_eq!(shop.grace_after_failure, SignedDuration::from_secs(1));
     assert_eq!(shop.rollouts.first_install, crate::policy::Consent::Deny);
+    assert_eq!((shop.started_by, bar.started_by), (Starters::Managers, Starters::Anybody));
     let overrides = &shop.overrides;
     assert_eq!((overrides.allowed, overrides.second_person), (false, true));
     assert_eq!(overrides.max_duration, SignedDuration::from_hours(1));
@@ -111,6 +112,12 @@ fn what_loosens_is_an_error_at_its_value() {
         ("", "  manual-edit: {graceAfterFailure: 90s}\n", "4:36", "which says 1m"),
         ("", "  dropped-bundles: {unexplained: warn}\n", "4:34", "which says deny"),
         ("  dropped-bundles: {firstInstall: deny}\n", "  dropped-bundles: {firstInstall: allow}\n", "4:35", "deny"),
+        (
+            "  unusual-create: {startedBy: managers}\n",
+            "  unusual-create: {startedBy: anybody}\n",
+            "4:31",
+            "which says managers",
+        ),
         ("", "  manual-scale: {resources: []}\n", "4:18", "only the cluster policy has `resources`"),
         ("", "overrides: {maxDuration: 5h}\n", "4:26", "which says 4h; a namespace may only tighten"),
         ("overrides: {secondPerson: true}\n", "overrides: {secondPerson: false}\n", "4:27", "which says true"),

@@ -37,11 +37,12 @@ pub(super) const REVISION_ORDER: Documentation = Documentation {
 };
 
 pub(super) const UNUSUAL_CREATE: Documentation = Documentation {
-    what: "A record comes to be in a pending status.",
+    what: "A record comes to be in a pending status, by somebody who may start operations.",
     why: "A record that is born deployed was made by no operation, so nothing shows that its objects are there.",
     allowed: "What helm and Flux create; what a tool listed in `tools` restores; what mapkubeapis writes.",
-    refused: "`kubectl create` of a record that says deployed.",
-    way_out: "Install or upgrade with helm; name the account of a restore tool in the policy's `tools`.",
+    refused: "`kubectl create` of a record that says deployed; with `startedBy: managers` a person's `helm upgrade`.",
+    way_out: "Install or upgrade with helm, or where only managers may through them; name the account of a restore tool in \
+              the policy's `tools`.",
 };
 
 pub(super) const ILLEGAL_TRANSITION: Documentation = Documentation {

@@ -262,3 +262,40 @@ fn a_stamp_that_only_the_validating_half_sees_is_compared_with_what_it_must_be()
     assert!(forged(&kept, &Stamps::default(), &stamps("alice", "2026-11-21T10:00:00Z"), now).is_some());
     assert!(forged(&Expected::Kept(Stamps::default()), &Stamps::default(), &stamps("alice", "x"), now).is_some());
 }
+
+#[test]
+fn where_only_managers_start_operations_nobody_else_does_and_everybody_ends_what_runs() {
+    const FLUX: &str = "system:serviceaccount:flux-system:helm-controller";
+    const TENANT: &str = "system:serviceaccount:shop:deployer";
+    let fresh = || {
+        let mut cluster = Cluster::with_policy("rules:\n  unusual-create: {startedBy: managers}\n");
+        cluster.given_record(&rec(5, "deployed"));
+        cluster
+    };
+    let uninstalling = rec(5, "uninstalling");
+    for user in ["alice", "system:serviceaccount:ci:bot", TENANT] {
+        assert_eq!(fresh().create(user, &rec(6, "pending-upgrade")), Err(vec![UnusualCreate]), "{user}");
+        assert_eq!(fresh().create(user, &rec(6, "pending-rollback")), Err(vec![UnusualCreate]), "{user}");
+        assert_eq!(fresh().update(user, &rec(5, "deployed"), &uninstalling), Err(vec![UnusualCreate]), "{user}");
+    }
+    for user in [FLUX, VELERO] {
+        assert_eq!(fresh().create(user, &rec(6, "pending-upgrade")), Ok(()), "{user}");
+        assert_eq!(fresh().update(user, &rec(5, "deployed"), &uninstalling), Ok(()), "{user}");
+    }
+    let mut cluster = fresh();
+    cluster.given(json!({
+        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"serviceAccountName": "deployer", "releaseName": "web", "chart": {"spec": {"chart": "web"}}},
+    }));
+    assert_eq!(cluster.create(TENANT, &rec(6, "pending-upgrade")), Ok(()), "the account that a HelmRelease names");
+    // What runs already goes on to its end.
+    let mut cluster = fresh();
+    let running = rec(6, "pending-upgrade").annotated("interlock.dev/holder", "alice");
+    cluster.given_record(&running);
+    assert_eq!(cluster.update("alice", &running, &running.to("deployed")), Ok(()));
+    let message = fresh().refusal("CREATE", "alice", &rec(6, "pending-upgrade"));
+    assert!(
+        message.contains("Cannot start pending-upgrade of release shop/web, revision 6: the policy lets only"),
+        "{message}"
+    );
+}
