@@ -75,8 +75,8 @@ fn an_interrupted_version_is_finished_before_the_next_one_is_tried() {
     extension.expect_records("1 superseded, 2 superseded, 3 deployed");
 
     // Nobody edits what it has installed, though its record lies in five Secrets of another namespace.
-    let image = ["set", "image", "deployment", &extension.name, "app=bob:1"];
-    extension.objects.kubectl("bob").fails(&image, &["[manual-edit]", &format!("{}/", extension.system.name())]);
+    let image = ["set", "image", "deployment", &extension.name, "app=alice:1"];
+    extension.objects.kubectl("alice").fails(&image, &["[manual-edit]", &format!("{}/", extension.system.name())]);
     bob.ok(&["delete", "clusterextension", &extension.name]);
     eventually(COLLECTOR, "the records are collected", || {
         let left = extension.secrets();
