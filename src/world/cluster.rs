@@ -1,6 +1,8 @@
 //! The world as a Kubernetes API server tells it: copies that watches keep where those will do, otherwise live reads, each
 //! bounded by the review's deadline.
 
+mod records;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,30 +16,26 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, P
 use kube::core::{NamespaceResourceScope, ObjectList, Status};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use tokio::time::sleep;
 
-use super::body::{self, Opened};
 use super::caches::{Caches, Watches};
-use super::documents::{self, Documents};
+use super::documents::Documents;
 use super::helm_releases;
 use super::kinds::Kinds;
 use super::locate::{self, Place, Sought};
-use super::manifests::{self, Manifests, Missing, State};
+use super::manifests::{Manifests, Missing};
 use super::read::{self, Rollout, entry};
 use super::release_overrides;
 use super::{
-    Answer, Answering, Freshness, Knowledge, Located, Losses, Newest, ObjectKey, Query, RecordRef, ScaledRef, Workload,
-    World,
+    Answer, Answering, Freshness, Knowledge, Located, Losses, Newest, ObjectKey, Query, ScaledRef, Workload, World,
 };
 use crate::budget::Budget;
 use crate::flux::{self, Driver, HelmRelease};
 use crate::managed::{Marks, Origin};
 use crate::overrides::Override;
 use crate::policy::Policies;
-use crate::release::manifest::{ObjectRef, WorkloadKind, WorkloadRef};
-use crate::release::record::{DecodeError, Payload};
-use crate::release::{History, ReleaseRef, Storage, Stored};
+use crate::release::manifest::{WorkloadKind, WorkloadRef};
+use crate::release::{History, ReleaseRef, Storage};
 use crate::server::Readiness;
 use crate::sveltos::{Bundle, BundleRef};
 
@@ -329,131 +327,6 @@ impl Cluster {
         };
         let found = api.get_metadata_opt(checked(name)?).await.map_err(failed)?;
         Ok(found.and_then(|object| read::marks(&object.metadata)))
-    }
-
-    /// The document of an object in the manifest of one state of a record, or, where the state is unknown, of the record
-    /// as it is now.
-    async fn document(&self, record: &RecordRef, object: &ObjectRef) -> Result<Option<Arc<Value>>, Missing> {
-        let state = State::new(&record.uid, &record.resource_version);
-        if let Some(found) = state.as_ref().and_then(|state| self.documents.get(state, object)) {
-            return Ok(found);
-        }
-        let load = self.load_manifest(record.storage, &record.namespace, &record.name, state.as_ref());
-        let manifest = match &state {
-            Some(state) => self.manifests.get_or_load(state, load).await?,
-            None => load.await?,
-        };
-        let found = documents::read(&manifest, object).map_err(Missing::Failed)?;
-        if let Some(state) = state {
-            self.documents.keep(state, object, found.clone());
-        }
-        Ok(found)
-    }
-
-    async fn load_manifest(
-        &self,
-        storage: Storage,
-        namespace: &str,
-        object: &str,
-        state: Option<&State>,
-    ) -> Result<Arc<str>, Missing> {
-        let text = self.text(storage, namespace, object).await.map_err(Missing::Failed)?.ok_or(Missing::Absent)?;
-        if state.is_some_and(|state| !state.is_that_of(&text)) {
-            return Err(Missing::Failed(manifests::changed(namespace, object)));
-        }
-        let manifest = self.decoded(storage, namespace, object, text, |body| manifests::manifest(&body)).await;
-        manifest.map_err(Missing::Failed)
-    }
-
-    async fn body(&self, storage: Storage, namespace: &str, object: &str) -> Result<Option<Vec<u8>>, Failed> {
-        let Some(text) = self.text(storage, namespace, object).await? else {
-            return Ok(None);
-        };
-        self.decoded(storage, namespace, object, text, Ok).await.map(Some)
-    }
-
-    /// What is read of the body in the JSON text of the object of a record, in memory that was granted.
-    async fn decoded<T>(
-        &self,
-        storage: Storage,
-        namespace: &str,
-        object: &str,
-        text: String,
-        read: impl FnOnce(Vec<u8>) -> Result<T, DecodeError>,
-    ) -> Result<T, Failed> {
-        let payload = self.payload(storage, namespace, &text).await?;
-        drop(text);
-        let inflated = async {
-            let payload = payload?;
-            let _granted = self.decodes.grant(payload.inflated_size()).await;
-            payload.inflate().and_then(read)
-        };
-        inflated.await.map_err(|error| body::broken(namespace, object, &error))
-    }
-
-    /// The object of a record as it is now, looked at together with its body: labels and body of one moment. `None` when
-    /// there is no such object.
-    ///
-    /// # Errors
-    /// When the API server does not answer, or the object is no Secret or ConfigMap.
-    pub(crate) async fn record<T>(
-        &self,
-        storage: Storage,
-        namespace: &str,
-        object: &str,
-        look: impl FnOnce(&Stored<'_>, Result<&[u8], DecodeError>) -> T,
-    ) -> Result<Option<T>, String> {
-        let Some(text) = self.text(storage, namespace, object).await? else {
-            return Ok(None);
-        };
-        let unread = |error| format!("{namespace}/{object} does not read: {error}");
-        let stored: Stored<'_> = serde_json::from_str(&text).map_err(unread)?;
-        Ok(Some(match self.payload(storage, namespace, &text).await? {
-            Ok(payload) => {
-                let _granted = self.decodes.grant(payload.inflated_size()).await;
-                let body = payload.inflate();
-                look(&stored, body.as_deref().map_err(Clone::clone))
-            }
-            Err(error) => look(&stored, Err(error)),
-        }))
-    }
-
-    /// The payload in the JSON text of the object of a record, with the further parts that OLM may have cut it into.
-    /// The inner error is that of the payload.
-    async fn payload(
-        &self,
-        storage: Storage,
-        namespace: &str,
-        text: &str,
-    ) -> Result<Result<Payload, DecodeError>, Failed> {
-        let (first, others) = match body::open(storage, text) {
-            Ok(Opened::Whole(payload)) => return Ok(Ok(payload)),
-            Ok(Opened::Parts { first, others }) => (first, others),
-            Err(error) => return Ok(Err(error)),
-        };
-        let mut parts = vec![first];
-        for other in others {
-            let text = self.text(storage, namespace, &other).await?;
-            match text.ok_or(DecodeError::Part(other)).and_then(|text| body::part(&text)) {
-                Ok(part) => parts.push(part),
-                Err(error) => return Ok(Err(error)),
-            }
-        }
-        Ok(Payload::join(parts.iter().map(String::as_str)))
-    }
-
-    /// The JSON text of the object of a record; `None` when there is no such object.
-    async fn text(&self, storage: Storage, namespace: &str, object: &str) -> Result<Option<String>, Failed> {
-        let resource = match storage {
-            Storage::Secret | Storage::OlmIndex => "secrets",
-            Storage::ConfigMap => "configmaps",
-        };
-        let path = format!("/api/v1/namespaces/{}/{resource}/{}", checked(namespace)?, checked(object)?);
-        match self.read(path).await {
-            Ok(text) => Ok(Some(text)),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(failed(error)),
-        }
     }
 
     /// The JSON text of an object of any kind; `None` when there is no such object, or no such kind.

@@ -19,6 +19,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::managed::{Origin, Owner};
+use crate::release::manifest::ObjectRef;
+use crate::world::RecordRef;
 
 /// Objects by path; a path with a list of objects is a collection.
 #[derive(Clone, Default)]
