@@ -5,6 +5,7 @@ mod gaps;
 mod line;
 mod source;
 mod stamping;
+mod zstd;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
-use ruzstd::decoding::StreamingDecoder;
+
+use super::zstd::{Frames, is_zstd};
 
 /// A line is two objects of at most 3 MiB each, escaped and with their reference; what is longer is no line.
 const LINE_BYTES: u64 = 64 << 20;
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
-const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 /// Files, one after the other.
 pub struct Source {
@@ -136,9 +136,8 @@ fn open(path: &Path, read: &Arc<AtomicU64>) -> io::Result<Box<dyn BufRead>> {
     if start.starts_with(GZIP) {
         return Ok(Box::new(BufReader::with_capacity(1 << 18, MultiGzDecoder::new(file))));
     }
-    if start.starts_with(ZSTD) {
-        let unpacked = StreamingDecoder::new(file).map_err(io::Error::other)?;
-        return Ok(Box::new(BufReader::with_capacity(1 << 18, unpacked)));
+    if is_zstd(start) {
+        return Ok(Box::new(BufReader::with_capacity(1 << 18, Frames::new(file))));
     }
     Ok(Box::new(file))
 }

@@ -247,10 +247,15 @@ fn lines_of(log: &[serde_json::Value]) -> String {
 #[test]
 fn a_log_becomes_a_table_and_what_it_leaves_out_is_said() {
     let dir = tempfile::tempdir().unwrap();
-    let [plain, packed] = ["audit.log", "audit.log.gz"].map(|name| dir.path().join(name));
+    let [plain, gzip, zstd] = ["audit.log", "audit.log.gz", "audit.log.zst"].map(|name| dir.path().join(name));
     std::fs::write(&plain, lines_of(&log())).unwrap();
-    std::fs::write(&packed, crate::fixtures::gzip(lines_of(&log()).as_bytes())).unwrap();
-    for file in [plain, packed] {
+    std::fs::write(&gzip, crate::fixtures::gzip(lines_of(&log()).as_bytes())).unwrap();
+    // As `cat a.zst b.zst` or a log that was appended to: of several frames.
+    let frame = |line: &serde_json::Value| {
+        ruzstd::encoding::compress_to_vec(format!("{line}\n").as_bytes(), ruzstd::encoding::CompressionLevel::Fastest)
+    };
+    std::fs::write(&zstd, log().iter().flat_map(frame).collect::<Vec<_>>()).unwrap();
+    for file in [plain, gzip, zstd] {
         let output = interlock(&["replay", "--as-recorded", file.to_str().unwrap()]);
         let [table, notes] = texts(&output);
         assert_eq!(output.status.code(), Some(1), "{notes}");
