@@ -12,20 +12,6 @@ use crate::review::{Gvk, Gvr, Operation, Request, UserInfo};
 use crate::world::ObjectKey;
 use crate::world::memory::Memory;
 
-/// Written all the time, and never sent to the webhook: heartbeats, what is told of objects, and questions in the form of
-/// objects.
-const UNASKED: [&str; 9] = [
-    "events",
-    "leases",
-    "localsubjectaccessreviews",
-    "nodes",
-    "selfsubjectaccessreviews",
-    "selfsubjectreviews",
-    "selfsubjectrulesreviews",
-    "subjectaccessreviews",
-    "tokenreviews",
-];
-
 /// `audit.k8s.io/v1` Event, as far as a review can be made of it. What is nested is read once it is needed: most events are
 /// reads.
 pub(super) struct Event<'a> {
@@ -92,11 +78,34 @@ struct List<'a> {
     items: Vec<&'a RawValue>,
 }
 
+impl Reference<'_> {
+    /// Written all the time, and never sent to the webhook: heartbeats, what is told of objects, questions in the form of
+    /// objects, and connections.
+    fn is_unasked(&self) -> bool {
+        let unasked: &[&str] = match self.api_group.as_ref() {
+            "" => &["events", "nodes"],
+            "events.k8s.io" => &["events"],
+            "coordination.k8s.io" => &["leases"],
+            "authentication.k8s.io" => &["selfsubjectreviews", "tokenreviews"],
+            "authorization.k8s.io" => &[
+                "localsubjectaccessreviews",
+                "selfsubjectaccessreviews",
+                "selfsubjectrulesreviews",
+                "subjectaccessreviews",
+            ],
+            _ => &[],
+        };
+        let connections = ["attach", "exec", "portforward", "proxy"];
+        unasked.contains(&self.resource.as_ref())
+            || (self.api_group.is_empty() && connections.contains(&self.subresource.as_ref()))
+    }
+}
+
 /// What is to be made of an event.
 pub(super) enum Told<'a> {
     /// A read, a stage before the last, or a write that was refused.
     Nothing,
-    /// A write whose objects the level of the log leaves out; which resource.
+    /// A write whose objects the log leaves out; which resource.
     Bare(String),
     /// A write: one review, or one an object for a collection delete.
     Write(Box<Write<'a>>),
@@ -131,7 +140,7 @@ impl Event<'_> {
         let status: Status =
             self.response_status.map_or_else(|| Ok(Status::default()), |it| part(it, "responseStatus"))?;
         let reference: Reference<'_> = part(reference, "objectRef")?;
-        if status.code >= 400 || UNASKED.contains(&reference.resource.as_ref()) {
+        if status.code >= 400 || reference.is_unasked() {
             return Ok(Told::Nothing);
         }
         if self.verb == "deletecollection" {
@@ -159,9 +168,9 @@ impl Event<'_> {
             _ if code == 201 => Operation::Create,
             _ => Operation::Update,
         };
-        let bare =
-            object.is_none() && (operation != Operation::Delete || known.is_none()) && self.level != "RequestResponse";
-        if bare {
+        // An API server that cuts large events off drops the objects, and leaves the level. Deletions have none at any level.
+        let may_lack_objects = operation == Operation::Delete && (known.is_some() || self.level == "RequestResponse");
+        if object.is_none() && !may_lack_objects {
             return Ok(Told::Bare(reference.resource.into_owned()));
         }
         let unseen = operation != Operation::Create && known.is_none() && reference.subresource.is_empty();
@@ -275,5 +284,42 @@ fn kind_of(resource: &str) -> &str {
         "daemonsets" => "DaemonSet",
         "replicasets" => "ReplicaSet",
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::replay::line::Line;
+
+    #[test]
+    fn a_scale_was_before_what_the_object_says() {
+        let memory = Memory::new(1 << 20);
+        let deployment = json!({"metadata": {"name": "web"}, "spec": {"replicas": 2}});
+        memory.put(ObjectKey::new("apps", "Deployment", "shop", "web"), deployment.to_string());
+        let scale = json!({
+            "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {"name": "web", "namespace": "shop"},
+            "spec": {"replicas": 5},
+        });
+        let event = json!({
+            "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "stage": "ResponseComplete",
+            "verb": "patch", "responseStatus": {"code": 200}, "requestReceivedTimestamp": "2026-11-21T10:00:00Z",
+            "objectRef": {
+                "resource": "deployments", "namespace": "shop", "name": "web", "apiGroup": "apps", "apiVersion": "v1",
+                "subresource": "scale",
+            },
+            "requestObject": {"spec": {"replicas": 5}}, "responseObject": scale,
+        });
+        let event = event.to_string();
+        let Ok(Line::Event(event)) = Line::read(&event) else { panic!("expected an event") };
+        let Ok(Told::Write(write)) = event.told(&memory) else { panic!("expected a write") };
+        let requests: Vec<_> = write.requests().collect();
+        let [request] = requests.as_slice() else { panic!("expected one request") };
+        let replicas = [request.old_object, request.object]
+            .map(|object| serde_json::from_str::<Value>(object.unwrap().get()).unwrap()["spec"]["replicas"].clone());
+        assert_eq!(replicas, [json!(2), json!(5)]);
+        assert_eq!((request.sub_resource(), write.unseen), (Some("scale"), false));
     }
 }

@@ -11,7 +11,7 @@ const NAMED: usize = 5;
 pub struct Gaps {
     /// How many writes of an audit log were read.
     pub writes: usize,
-    /// Writes whose objects the level of the log leaves out, by resource.
+    /// Writes whose objects the log leaves out, by its level or because they are large, by resource.
     pub bare: BTreeMap<String, usize>,
     /// Writes of objects that nobody had shown before.
     pub unseen: usize,
@@ -43,8 +43,9 @@ impl fmt::Display for Gaps {
             let more = if most.len() > NAMED { ", ..." } else { "" };
             writeln!(
                 out,
-                "{left_out} writes could not be judged: the audit log was kept at a level without objects ({}{more}). \
-                 Log them at level RequestResponse; examples/audit-policy.yaml shows how.",
+                "{left_out} writes could not be judged: the audit log was kept at a level without objects, or cut them \
+                 off ({}{more}). Log them at level RequestResponse, without truncation; examples/audit-policy.yaml shows \
+                 how.",
                 named.join(", ")
             )?;
         }

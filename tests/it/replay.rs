@@ -218,6 +218,7 @@ fn record(status: &str) -> serde_json::Value {
 fn log() -> Vec<serde_json::Value> {
     let mut heartbeat = audit("update", 200, &config_map("node"));
     heartbeat["objectRef"]["resource"] = "leases".into();
+    heartbeat["objectRef"]["apiGroup"] = "coordination.k8s.io".into();
     let at = "2026-11-20T10:00:00Z";
     vec![
         json!({"object": record("deployed")}),
@@ -309,4 +310,46 @@ fn a_log_that_ends_in_the_middle_of_a_line_says_so() {
     let error = &texts(&output)[1];
     assert_eq!(output.status.code(), Some(2), "{error}");
     assert!(error.contains("audit.log: line 7: ") && error.contains("ends in the middle"), "{error}");
+}
+
+/// What is judged, and what is said to be missing, of single events.
+async fn gaps_of(events: &[serde_json::Value]) -> (usize, std::collections::BTreeMap<String, usize>) {
+    let mut replay = Replay::new(Policy::shipped().unwrap(), true);
+    let mut judged = 0;
+    for (index, event) in events.iter().enumerate() {
+        judged += replay.line(index + 1, &event.to_string()).await.unwrap().len();
+    }
+    (judged, replay.gaps().bare)
+}
+
+#[tokio::test]
+async fn events_whose_objects_were_cut_off_are_gaps() {
+    let cut_off = |verb: &str, code: u16| {
+        let mut event = audit(verb, code, &record("deployed"));
+        event["requestObject"].take();
+        event["responseObject"].take();
+        event
+    };
+    let cut = [cut_off("create", 201), cut_off("update", 200), cut_off("patch", 200)];
+    assert_eq!(gaps_of(&cut).await, (0, [("secrets".to_owned(), 3)].into()));
+    // Deletions have no objects at any level, and connections are no writes.
+    let mut exec = cut_off("create", 101);
+    exec["objectRef"]["resource"] = "pods".into();
+    exec["objectRef"]["subresource"] = "exec".into();
+    assert_eq!(gaps_of(&[cut_off("delete", 200), exec]).await, (1, [].into()));
+}
+
+#[tokio::test]
+async fn resources_are_left_out_by_their_group_and_not_by_their_name() {
+    let of = |group: &str, resource: &str| {
+        let mut event = audit("update", 200, &config_map("a"));
+        event["objectRef"]["resource"] = resource.into();
+        event["objectRef"]["apiGroup"] = group.into();
+        event
+    };
+    let asked = [of("longhorn.io", "nodes"), of("example.com", "events"), of("example.com", "leases")];
+    assert_eq!(gaps_of(&asked).await.0, 3);
+    let unasked =
+        [of("", "nodes"), of("", "events"), of("events.k8s.io", "events"), of("coordination.k8s.io", "leases")];
+    assert_eq!(gaps_of(&unasked).await, (0, [].into()));
 }
