@@ -79,9 +79,6 @@ pub struct Replayed {
     /// When it was asked.
     #[serde(skip)]
     pub at: Timestamp,
-    /// Whether nothing would have been stored anyway.
-    #[serde(skip)]
-    pub dry_run: bool,
 }
 
 /// One broken or undecided rule.
@@ -233,7 +230,6 @@ impl Replay {
             patch,
             release: decision.release,
             at: self.now,
-            dry_run: decision.dry_run,
         })
     }
 

@@ -312,6 +312,20 @@ fn a_log_that_ends_in_the_middle_of_a_line_says_so() {
     assert!(error.contains("audit.log: line 7: ") && error.contains("ends in the middle"), "{error}");
 }
 
+#[test]
+fn a_dry_run_that_would_be_refused_counts_as_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("audit.log");
+    let mut dry_run = audit("delete", 200, &record("deployed"));
+    dry_run["requestURI"] = "/api/v1/namespaces/shop/secrets/a?dryRun=All".into();
+    std::fs::write(&file, lines_of(&[json!({"object": record("deployed")}), dry_run])).unwrap();
+    for (output, wanted) in [("json", "\"allowed\":false"), ("table", "1 reviews, 1 denied")] {
+        let judged = interlock(&["replay", "-o", output, file.to_str().unwrap()]);
+        assert_eq!(judged.status.code(), Some(1));
+        assert!(texts(&judged)[0].contains(wanted), "{}", texts(&judged)[0]);
+    }
+}
+
 /// What is judged, and what is said to be missing, of single events.
 async fn gaps_of(events: &[serde_json::Value]) -> (usize, std::collections::BTreeMap<String, usize>) {
     let mut replay = Replay::new(Policy::shipped().unwrap(), true);

@@ -15,6 +15,8 @@ pub(super) struct Comparison {
     reviews: usize,
     differing: usize,
     rows: HashMap<Key, Row>,
+    /// Differing reviews that found no row.
+    further: usize,
 }
 
 #[derive(PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -66,7 +68,9 @@ impl Comparison {
         }
         self.differing += 1;
         let key = Key { here: said, there: other, user: here.user.clone(), release: release(here) };
-        count(&mut self.rows, key, here);
+        if !count(&mut self.rows, key, here) {
+            self.further += 1;
+        }
         let Replayed { line, uid, operation, resource, namespace, name, user, .. } = here;
         let (policies, compare) = (Side::of(here), Side::of(there));
         Some(Differing { line: *line, uid, operation, resource, namespace, name, user, policies, compare })
@@ -95,7 +99,7 @@ fn verdict(replayed: &Replayed) -> String {
 
 impl fmt::Display for Comparison {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { reviews, differing, rows } = self;
+        let Self { reviews, differing, rows, further } = self;
         if !rows.is_empty() {
             let mut sorted: Vec<_> = rows.iter().collect();
             sorted.sort_by_key(|(key, row)| (std::cmp::Reverse(row.count()), *key));
@@ -107,6 +111,47 @@ impl fmt::Display for Comparison {
             }
             writeln!(out, "{table}")?;
         }
+        if *further > 0 {
+            writeln!(out, "and {further} more of further actors and releases")?;
+        }
         write!(out, "{reviews} reviews, {differing} judged differently")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::super::tally::ROWS;
+    use super::*;
+
+    fn judged(user: usize, allowed: bool) -> Replayed {
+        Replayed {
+            line: 1,
+            uid: String::new(),
+            operation: "CREATE".to_owned(),
+            resource: "secrets".to_owned(),
+            namespace: "shop".to_owned(),
+            name: "a".to_owned(),
+            user: format!("user-{user}"),
+            allowed,
+            code: 200,
+            violations: Vec::new(),
+            warnings: Vec::new(),
+            patch: None,
+            release: None,
+            at: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    #[test]
+    fn differences_beyond_the_table_are_counted() {
+        let mut comparison = Comparison::default();
+        for user in 0..ROWS + 3 {
+            assert!(comparison.add(&judged(user, false), &judged(user, true)).is_some());
+        }
+        // One that has a row already.
+        _ = comparison.add(&judged(0, false), &judged(0, true));
+        assert_eq!((comparison.rows.len(), comparison.further, comparison.differing()), (ROWS, 3, ROWS + 4));
     }
 }

@@ -10,7 +10,7 @@ use crate::cli::table;
 use crate::replay::{Replayed, ReplayedViolation};
 
 /// The rows at most: a log of years has few actors and releases, and a broken client can invent any number.
-const ROWS: usize = 10_000;
+pub(super) const ROWS: usize = 10_000;
 
 /// Reviews that are alike, counted.
 #[derive(Default)]
@@ -48,12 +48,9 @@ pub(super) struct Row {
 }
 
 impl Tally {
-    /// Counts a review. A dry run counts for nothing: nobody would have noticed.
+    /// Counts a review; a dry run like any other, for it would have been refused like any other.
     pub(super) fn add(&mut self, replayed: &Replayed) {
         self.reviews += 1;
-        if replayed.dry_run {
-            return;
-        }
         self.denied += usize::from(!replayed.allowed);
         for violation in &replayed.violations {
             let key = Key {
