@@ -36,6 +36,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub struct Candidate {
     /// Of the API server.
     pub client: Client,
+    /// Of the API server, for what takes many calls at once.
+    pub for_scans: Client,
     /// Interlock's own namespace.
     pub namespace: String,
     /// Tells the replicas apart.
@@ -134,7 +136,7 @@ impl Candidate {
                 reports.keep().await;
             }
         };
-        let scans = scan::background(&self.client, &self.policies, scan::EVERY, |report| {
+        let scans = scan::background(&self.for_scans, &self.policies, scan::EVERY, |report| {
             self.metrics.scans().scanned(report);
             if let Some(reports) = &self.reports {
                 reports.state(state::entries(report));

@@ -110,6 +110,8 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
             let state = reload.state();
             readiness.note("policies", move || state.borrow().to_string());
             tokio::spawn(reload.follow());
+        } else {
+            metrics.policies().loaded(Timestamp::now());
         }
     };
     // The watches end when this function does.
@@ -119,13 +121,14 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
         }
         Some(config) => {
             let client = |config| Client::try_from(config).context("failed to make a client for the cluster");
-            let for_reviews = client(for_reviews(config.clone()))?;
+            let for_reviews = client(for_calls(config.clone()))?;
             let world = Arc::new(Cluster::new(for_reviews.clone(), decodes.clone()));
             let for_watches = client(for_watches(config.clone()))?;
             let watches = world.watch(&for_watches, &readiness);
-            // Whoever reports waits for no review, and no review for a report.
-            let for_reports = client(for_reports(config))?;
+            // Whoever reports or scans waits for no review, and no review for a report or a scan.
+            let for_reports = client(for_calls(config))?;
             let identity = identity();
+            let for_scans = for_reports.clone();
             let (events, writing) =
                 events::start(for_reports.clone(), identity.clone(), world.clone(), metrics.clone());
             let reports = arguments.reports.settings(&arguments.namespace).map(|settings| {
@@ -139,6 +142,7 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
             tokio::spawn(count_overrides(world.clone(), judge.policies(), metrics.clone()));
             let candidate = Candidate {
                 client: for_reviews,
+                for_scans,
                 namespace: arguments.namespace.clone(),
                 identity,
                 world: world.clone(),
@@ -226,13 +230,9 @@ fn identity() -> String {
     format!("{host}-{}", std::process::id())
 }
 
-/// A retry would outlive the review that it is for; undecided in time is better than decided too late.
-fn for_reviews(config: Config) -> Config {
-    without_retries(config, API_TIMEOUT)
-}
-
-/// What fails is tried again by whoever wrote it, when its turn comes.
-fn for_reports(config: Config) -> Config {
+/// A retry would outlive the review that it is for; undecided in time is better than decided too late. What else fails is
+/// tried again by whoever asked for it, when its turn comes.
+fn for_calls(config: Config) -> Config {
     without_retries(config, API_TIMEOUT)
 }
 
