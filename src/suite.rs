@@ -120,9 +120,11 @@ impl Suite {
         let records = file.given.records.iter().map(|record| record.object(None, now));
         let records: Vec<_> =
             records.collect::<Result<_, _>>().map_err(|why| invalid(format!("given.records: {why}")))?;
-        for object in file.given.objects.iter().chain(&records) {
-            let line = json!({"object": object}).to_string();
-            given.line(1, &line).await.map_err(|error| invalid(format!("given.objects: {}", error.why)))?;
+        for (key, objects) in [("objects", &file.given.objects), ("records", &records)] {
+            for object in objects {
+                let line = json!({"object": object}).to_string();
+                given.line(1, &line).await.map_err(|error| invalid(format!("given.{key}: {}", error.why)))?;
+            }
         }
         Ok(Self { path: path.to_path_buf(), file, given, now })
     }
@@ -153,7 +155,7 @@ impl Suite {
                 let message = format!("line {line}: case {name:?}, step {}: {why}", index + 1);
                 SuiteError::Invalid { path: self.path.clone(), message }
             };
-            now += step.after().map_err(invalid)?;
+            now = step.starts(now).map_err(invalid)?;
             let directory = self.path.parent().unwrap_or(Path::new("."));
             let review = step.review(&world, now, directory).map_err(invalid)?;
             let line = json!({"t": seconds(now), "review": review}).to_string();

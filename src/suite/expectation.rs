@@ -25,7 +25,7 @@ pub(super) struct Then {
 enum Verdict {
     /// Nothing is wrong with it.
     Allowed,
-    /// A rule is broken, and nobody is told but the logs.
+    /// A rule is broken, and whoever asks is not told.
     Audited,
     /// It is admitted with a warning.
     Warned,

@@ -68,7 +68,8 @@ impl RecordFile {
         }
         let age = self.age.as_deref().map(duration).transpose()?.unwrap_or_default();
         let created = before.and_then(|before| before.pointer("/metadata/creationTimestamp").cloned());
-        let created = created.unwrap_or_else(|| (now - age).to_string().into());
+        let begun = now.checked_sub(age).map_err(|error| format!("age: {error}"))?;
+        let created = created.unwrap_or_else(|| begun.to_string().into());
         let mut metadata = json!({
             "name": self.object_name()?, "namespace": namespace, "creationTimestamp": created,
             "labels": {
@@ -142,6 +143,13 @@ fn decoded(storage: Storage, object: &Value) -> Result<Value, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_age_before_all_time_is_an_error() {
+        let record = "{release: shop/web, revision: 1, status: deployed, age: 999999999h}";
+        let record = serde_saphyr::from_str::<RecordFile>(record).unwrap();
+        assert!(record.object(None, Timestamp::UNIX_EPOCH).unwrap_err().starts_with("age: "));
+    }
 
     #[test]
     fn an_update_keeps_what_it_does_not_name() {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
@@ -55,16 +55,17 @@ enum Act {
 }
 
 impl StepFile {
-    /// How long after the step before.
-    pub(super) fn after(&self) -> Result<SignedDuration, String> {
-        self.after.as_deref().map(duration).transpose().map(Option::unwrap_or_default)
+    /// When it is done, after a step before.
+    pub(super) fn starts(&self, before: Timestamp) -> Result<Timestamp, String> {
+        let after = self.after.as_deref().map(duration).transpose()?.unwrap_or_default();
+        before.checked_add(after).map_err(|error| format!("after: {error}"))
     }
 
     /// The AdmissionReview of this step.
     pub(super) fn review(&self, world: &Replay, now: Timestamp, directory: &Path) -> Result<Value, String> {
         let Some(review) = &self.review else { return self.written(world, now) };
-        if self.user.is_some() || self.act.is_some() || self.object.is_some() || self.record.is_some() {
-            return Err("a whole review says by itself who does what: leave out as, do, object and record".to_owned());
+        if let Some(key) = self.beside_review() {
+            return Err(format!("a whole review says by itself who does what: leave out `{key}`"));
         }
         let review = match review {
             Value::String(name) => {
@@ -76,6 +77,22 @@ impl StepFile {
             review => review.clone(),
         };
         Ok(if review.get("request").is_some() { review } else { enveloped(review) })
+    }
+
+    /// A key that means something only where there is no `review`.
+    fn beside_review(&self) -> Option<&'static str> {
+        let said = [
+            ("as", self.user.is_some()),
+            ("groups", !self.groups.is_empty()),
+            ("do", self.act.is_some()),
+            ("object", self.object.is_some()),
+            ("old", self.old.is_some()),
+            ("record", self.record.is_some()),
+            ("replicas", self.replicas.is_some()),
+            ("resource", self.resource.is_some()),
+            ("dryRun", self.dry_run),
+        ];
+        said.into_iter().find_map(|(key, is_said)| is_said.then_some(key))
     }
 
     fn written(&self, world: &Replay, now: Timestamp) -> Result<Value, String> {

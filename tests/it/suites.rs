@@ -51,6 +51,22 @@ fn every_example_of_a_policy_holds_what_its_suite_says() {
 }
 
 #[test]
+fn the_suite_in_the_readme_runs_as_printed() {
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let (_, section) = readme.split_once("\n## Test policies\n").unwrap();
+    let (_, suite) = section.split_once("```yaml\n").unwrap();
+    let (suite, _) = suite.split_once("```").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("a.test.yaml"), suite).unwrap();
+    // What it names.
+    fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/cluster.yaml"), dir.path().join("cluster.yaml"))
+        .unwrap();
+    fs::write(dir.path().join("before.jsonl.gz"), crate::fixtures::gzip(b"{\"mark\": \"before\"}\n")).unwrap();
+    let output = interlock(&["test", path(&dir)]);
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+}
+
+#[test]
 fn a_failing_run_shows_what_was_expected_and_what_came_and_exits_with_1() {
     let dir = suite(&format!("{PASSES}{FAILS}"));
     let output = interlock(&["test", path(&dir)]);
@@ -98,6 +114,12 @@ fn a_suite_that_cannot_be_run_says_where_and_why_and_exits_with_2() {
             "there is no Secret shop/sh.helm.release.v1.web.v9",
         ),
         ("- name: a\n  when: [{as: a, do: patch, object: {}}]\n  then: {verdict: no}\n", "line 9"),
+        ("- name: a\n  when: [{review: {}, groups: [b]}]\n  then: {verdict: denied}\n", "step 1: a whole review"),
+        ("- name: a\n  when: [{review: {}, old: {}}]\n  then: {verdict: denied}\n", "leave out `old`"),
+        ("- name: a\n  when: [{review: {}, replicas: 1}]\n  then: {verdict: denied}\n", "leave out `replicas`"),
+        ("- name: a\n  when: [{review: {}, resource: a}]\n  then: {verdict: denied}\n", "leave out `resource`"),
+        ("- name: a\n  when: [{review: {}, dryRun: true}]\n  then: {verdict: denied}\n", "leave out `dryRun`"),
+        ("- name: a\n  when: [{as: a, do: create, after: 999999999h}]\n  then: {verdict: denied}\n", "step 1: after: "),
     ] {
         let dir = suite(cases);
         let output = interlock(&["test", path(&dir)]);
@@ -107,6 +129,55 @@ fn a_suite_that_cannot_be_run_says_where_and_why_and_exits_with_2() {
     }
     let empty = tempfile::tempdir().unwrap();
     assert_eq!(interlock(&["test", path(&empty)]).status.code(), Some(2));
+}
+
+#[test]
+fn a_step_may_be_a_review_and_a_suite_may_start_from_a_recording() {
+    let dir = tempfile::tempdir().unwrap();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/overtaken-upgrade.json");
+    fs::copy(example, dir.path().join("review.json")).unwrap();
+    let packed = crate::fixtures::gzip(crate::fixtures::body("pending-install").as_bytes());
+    let created = crate::fixtures::secret("pending-install", &packed);
+    let review = crate::fixtures::review("CREATE", None, Some(&created));
+    let user = review["request"]["userInfo"]["username"].as_str().unwrap();
+    let recorded = serde_json::json!({"t": 1_795_255_260, "review": review});
+    fs::write(dir.path().join("before.jsonl.gz"), crate::fixtures::gzip(recorded.to_string().as_bytes())).unwrap();
+    let text = format!(
+        "apiVersion: interlock.dev/v1alpha1\nkind: PolicySuite\ngiven:\n  recording: before.jsonl.gz\ncases:\n\
+         - name: from a file\n  when: [{{review: review.json}}]\n  then: {{verdict: denied, rule: illegal-transition}}\n\
+         - name: written out\n  when: [{{review: {}}}]\n  then: {{verdict: allowed}}\n\
+         - name: the recording goes on\n  when: [{{as: mallory, do: create, after: 5s, record: {{release: shop/web, \
+         revision: 2, status: pending-upgrade}}}}]\n  then: {{verdict: denied, rule: concurrent-operation, message: \
+         {user}}}\n",
+        serde_json::json!({
+            "operation": "CREATE", "uid": "u", "name": "a", "namespace": "shop", "userInfo": {"username": "alice"},
+            "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+            "resource": {"group": "", "version": "v1", "resource": "configmaps"},
+            "object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}},
+        })
+    );
+    fs::write(dir.path().join("a.test.yaml"), text).unwrap();
+    let output = interlock(&["test", path(&dir)]);
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+    assert!(stdout(&output).ends_with("3 passed, 0 failed in 1 file\n"), "{}", stdout(&output));
+}
+
+#[test]
+fn what_is_given_wrongly_is_named() {
+    for (given, wanted) in [
+        ("objects: [{kind: A}]", "given.objects: "),
+        ("records: [{release: shop/web, revision: 1, age: 999999999h}]", "given.records: age: "),
+        ("records: [{release: web, revision: 1}]", "given.records: release: "),
+    ] {
+        let dir = suite(PASSES);
+        let file = dir.path().join("a.test.yaml");
+        let text = fs::read_to_string(&file).unwrap();
+        let (head, _) = text.split_once("  records:").unwrap();
+        fs::write(file, format!("{head}  {given}\ncases:\n{PASSES}")).unwrap();
+        let output = interlock(&["test", path(&dir)]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(wanted), "{wanted}: {}", stderr(&output));
+    }
 }
 
 #[test]
