@@ -21,30 +21,56 @@ pub(super) struct Progress {
     started: Instant,
     /// Whether there is anybody to see it.
     wanted: bool,
+    unit: Unit,
 }
 
 impl Progress {
-    /// Of a work of so many of something. `streams` says that results are written to standard output meanwhile: on a
-    /// terminal they say enough by themselves.
-    pub(super) fn new(doing: &'static str, total: u64, unit: Unit, streams: bool) -> Self {
+    /// Of a work of so many of something; how many may turn out later. `streams` says that results are written to standard
+    /// output meanwhile: on a terminal they say enough by themselves.
+    pub(super) fn new(doing: &'static str, total: impl Into<Option<u64>>, unit: Unit, streams: bool) -> Self {
+        let total = total.into();
         let wanted = stderr().is_terminal() && !(streams && stdout().is_terminal());
-        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden()).with_message(doing);
-        let template = match unit {
-            Unit::Bytes => "{msg} {wide_bar} {bytes}/{total_bytes} {eta}",
-            Unit::Things => "{msg} {wide_bar} {pos}/{len} {eta}",
-        };
-        // A template that does not parse leaves the plain bar.
-        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-        Self { bar: bar.with_style(style), started: Instant::now(), wanted }
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden()).with_message(doing);
+        Self { bar: bar.with_style(style(total, unit)), started: Instant::now(), wanted, unit }
+    }
+
+    /// There are so many in all, and what is done with them is this.
+    pub(super) fn of(&mut self, doing: &'static str, total: u64) {
+        if self.bar.length() != Some(total) {
+            self.bar.set_length(total);
+            self.bar.set_style(style(Some(total), self.unit));
+            self.bar.set_message(doing);
+        }
     }
 
     /// So much is done by now.
     pub(super) fn at(&mut self, done: u64) {
+        self.show();
+        self.bar.set_position(done);
+    }
+
+    /// It is still under way.
+    pub(super) fn tick(&mut self) {
+        self.show();
+        self.bar.tick();
+    }
+
+    fn show(&self) {
         if self.wanted && self.bar.is_hidden() && self.started.elapsed() >= PATIENCE {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
-        self.bar.set_position(done);
     }
+}
+
+/// How it looks.
+fn style(total: Option<u64>, unit: Unit) -> ProgressStyle {
+    let template = match (total, unit) {
+        (None, _) => "{msg} {spinner} {elapsed}",
+        (_, Unit::Bytes) => "{msg} {wide_bar} {bytes}/{total_bytes} {eta}",
+        (_, Unit::Things) => "{msg} {wide_bar} {pos}/{len} {eta}",
+    };
+    // A template that does not parse leaves the plain bar.
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 impl Drop for Progress {

@@ -4,17 +4,22 @@ use std::fs;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
 use comfy_table::{Cell, Color};
 use jiff::Timestamp;
 use kube::Client;
+use tokio::time::sleep;
 
 use super::cluster::ClusterArguments;
 use super::progress::{self, Unit};
 use super::{Finding as Found, PolicyDir, table};
 use crate::scan::{Bodies, Finding, Gap, Options, Progress, Report, Severity, page, scan};
+
+/// How often the bar moves by itself.
+const TICK: Duration = Duration::from_millis(250);
 
 /// Find what is wrong with the releases of a cluster already, without a write
 ///
@@ -87,13 +92,24 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Found> {
             drift: arguments.drift,
         };
         let client = Client::try_from(config).context("failed to make a client for the cluster")?;
-        let bar = Mutex::new(None);
+        let bar = Mutex::new(progress::Progress::new("listing releases", None, Unit::Things, false));
+        let bar = || bar.lock().unwrap_or_else(PoisonError::into_inner);
         let progress = |Progress { done, total }| {
-            let mut bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
-            let new = || progress::Progress::new("looking into releases", total as u64, Unit::Things, false);
-            bar.get_or_insert_with(new).at(done as u64);
+            let mut bar = bar();
+            bar.of("looking into releases", total as u64);
+            bar.at(done as u64);
         };
-        anyhow::Ok(scan(&client, &policies, &options, Timestamp::now(), &progress).await?)
+        // Lists may take long, and say nothing until they are whole.
+        let ticking = async {
+            loop {
+                sleep(TICK).await;
+                bar().tick();
+            }
+        };
+        tokio::select! {
+            report = scan(&client, &policies, &options, Timestamp::now(), &progress) => anyhow::Ok(report?),
+            never = ticking => never,
+        }
     })?;
     let text = match arguments.output {
         Format::Table => described(&report),

@@ -114,18 +114,25 @@ async fn run_all(files: Vec<PathBuf>, chosen: Option<&Globs>) -> anyhow::Result<
     let mut all = Vec::new();
     for file in files {
         let mut cases = Vec::new();
-        let broken = run_file(&file, chosen, &mut cases).await.err();
+        let done = all.len() as u64;
+        let broken = run_file(&file, chosen, &mut cases, || progress.at(done)).await.err();
         all.push(Ran { file, cases, broken });
-        progress.at(all.len() as u64);
     }
     Ok(all)
 }
 
-async fn run_file(file: &Path, chosen: Option<&Globs>, cases: &mut Vec<CaseResult>) -> Result<(), SuiteError> {
+/// Runs the cases of a file, and says so after each.
+async fn run_file(
+    file: &Path,
+    chosen: Option<&Globs>,
+    cases: &mut Vec<CaseResult>,
+    mut ran: impl FnMut(),
+) -> Result<(), SuiteError> {
     let suite = Suite::load(file).await?;
     for (number, name) in suite.cases().enumerate() {
         if chosen.is_none_or(|chosen| chosen.contains(name)) {
             cases.extend(suite.run(number).await?);
+            ran();
         }
     }
     Ok(())
