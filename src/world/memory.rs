@@ -385,6 +385,21 @@ mod tests {
     }
 
     #[test]
+    fn over_the_limit_the_oldest_are_forgotten_and_counted() {
+        let memory = Memory::new(20);
+        let key = |name: &str| ObjectKey::new("", "ConfigMap", "shop", name);
+        for name in ["a", "b", "a", "c"] {
+            memory.put(key(name), "x".repeat(8));
+        }
+        // A change does not make an object younger.
+        let kept = |memory: &Memory| ["a", "b", "c"].map(|name| memory.get(&key(name)).is_some());
+        assert_eq!((kept(&memory), memory.forgotten()), ([false, true, true], 1));
+        let branch = memory.branch();
+        branch.put(key("d"), "x".repeat(20));
+        assert_eq!((kept(&branch), kept(&memory)), ([false; 3], [false, true, true]));
+    }
+
+    #[test]
     fn a_release_is_located_in_every_storage_by_the_same_order_of_trust() {
         let memory = Memory::new(1 << 20);
         assert_eq!(located(&memory, None), None);
