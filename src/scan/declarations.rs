@@ -33,16 +33,21 @@ pub(super) fn duplicates(drivers: &[Driver]) -> Vec<Finding> {
     found
 }
 
+/// Those of one cluster that drive a release.
 fn duplicate(release: ReleaseRef, drivers: &[&Driver]) -> Finding {
     let names = drivers.iter().map(|driver| format!("{}/{}", driver.namespace, driver.name));
     let named = enumerated(names, ENUMERATED);
     let newest = drivers.last().copied();
+    let is_here = newest.is_some_and(|newest| newest.kube_config.is_none());
+    let driven = if is_here { "it".to_owned() } else { format!("{release} on another cluster") };
     let object = newest.map(|newest| ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, &newest.namespace, &newest.name));
     Finding {
         check: Check::DuplicateRelease,
-        release: Some(release),
+        release: is_here.then_some(release),
         object,
-        message: format!("HelmReleases {named} drive it: Flux upgrades or uninstalls the one for the other, for ever."),
+        message: format!(
+            "HelmReleases {named} drive {driven}: Flux upgrades or uninstalls the one for the other, for ever."
+        ),
         way_out: "Suspend all but one (spec.suspend: true), then delete those: Flux does nothing for a suspended one."
             .to_owned(),
     }
@@ -104,7 +109,8 @@ mod tests {
 
     fn told(drivers: &[Driver]) -> Vec<(String, String)> {
         let found = duplicates(drivers);
-        found.iter().map(|finding| (finding.release.as_ref().unwrap().to_string(), finding.message.clone())).collect()
+        let release = |finding: &Finding| finding.release.as_ref().map(ToString::to_string).unwrap_or_default();
+        found.iter().map(|finding| (release(finding), finding.message.clone())).collect()
     }
 
     #[test]
@@ -128,7 +134,12 @@ mod tests {
             assert_eq!(told(&[web("one", json!({})), other.clone()]), [], "{other:?}");
         }
         let far = [web("one", other_cluster.clone()), web("two", other_cluster), web("three", json!({}))];
-        assert_eq!(told(&far).len(), 1, "two of one other cluster collide");
+        let [(release, message)] = told(&far).try_into().unwrap();
+        assert_eq!(release, "", "the release of that name here is another");
+        assert!(
+            message.starts_with("HelmReleases shop/one and shop/two drive shop/web on another cluster:"),
+            "{message}"
+        );
     }
 
     #[test]

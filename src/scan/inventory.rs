@@ -50,9 +50,11 @@ impl Inventory {
         }
     }
 
-    /// Puts two together.
+    /// Puts two together, which may each have records of one release.
     pub(super) fn merge(&mut self, other: Self) {
-        self.releases.extend(other.releases);
+        for (place, (storage, entries)) in other.releases {
+            self.releases.entry(place).or_insert((storage, Vec::new())).1.extend(entries);
+        }
         self.inconsistent.extend(other.inconsistent);
         self.records += other.records;
     }
@@ -98,6 +100,22 @@ mod tests {
         let (storage, records) = &inventory.releases[&(ReleaseRef::new("shop", "web"), "helm")];
         assert_eq!((*storage, records.len()), (Storage::Secret, 2));
         assert_eq!((records[0].uid.as_str(), records[1].uid.as_str()), ("", "u"));
+    }
+
+    #[test]
+    fn two_listings_of_one_release_add_up() {
+        let listed = |secret_type, revisions: &[u64]| {
+            let mut inventory = Inventory::default();
+            for revision in revisions {
+                let name = format!("sh.helm.release.v1.web.v{revision}");
+                inventory.add("Secret", secret_type, &item(&name, labels(&revision.to_string(), "superseded")));
+            }
+            inventory
+        };
+        let mut all = listed(Some(HELM_SECRET_TYPE), &[1, 2, 4]);
+        all.merge(listed(None, &[3]));
+        let (_, entries) = &all.releases[&(ReleaseRef::new("shop", "web"), "helm")];
+        assert_eq!((all.releases.len(), all.records, entries.len()), (1, 4, 4));
     }
 
     #[test]

@@ -59,6 +59,12 @@ pub struct Gap {
 }
 
 impl Report {
+    /// Whether everything was looked at and is told: what a whole report does not say is not so.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.not_looked_at.is_empty() && self.left_out == 0
+    }
+
     /// The severity of the worst finding.
     #[must_use]
     pub fn worst(&self) -> Option<Severity> {

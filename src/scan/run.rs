@@ -19,7 +19,7 @@ use super::inventory::Inventory;
 use super::listing::{Listing, why};
 use super::report::{Gap, peak_memory};
 use super::served::ServedKinds;
-use super::{Bodies, Finding, Options, Progress, Report, ScanError, Severity, declarations};
+use super::{Bodies, Check, Finding, Options, Progress, Report, ScanError, Severity, declarations};
 use crate::budget::Budget;
 use crate::flux::{self, Driver, HelmRelease};
 use crate::policy::{Policies, Policy};
@@ -38,6 +38,7 @@ const SIDE_BY_SIDE: usize = 8;
 
 const HELM_RELEASES: &str = "HelmReleases";
 const GROUPS: &str = "ConfigurationGroups";
+const STUCK: &str = "stuck operations of releases in Secrets";
 
 /// A scan on its way.
 pub(super) struct Run<'s> {
@@ -90,6 +91,7 @@ pub async fn scan(
     looked_at.extend(drivers.is_some().then(|| HELM_RELEASES.to_owned()));
     let drivers = drivers.unwrap_or_default();
     let mut findings = declarations::duplicates(&drivers);
+    findings.retain(|finding| run.namespace().is_none_or(|namespace| finding.namespace() == namespace));
     let (releases, records) = (inventory.releases.len(), inventory.records);
     findings.extend(run.releases(inventory, &drivers, progress).await);
     looked_at.push(options.bodies.sentence().to_owned());
@@ -127,6 +129,11 @@ impl Run<'_> {
         gaps.entry(what).or_insert(Gap { what: what.to_owned(), times: 0, why }).times += 1;
     }
 
+    /// Whether a part could not be looked at.
+    fn is_gap(&self, what: &'static str) -> bool {
+        self.gaps.lock().unwrap_or_else(PoisonError::into_inner).contains_key(what)
+    }
+
     fn namespace(&self) -> Option<&str> {
         self.options.namespace.as_deref()
     }
@@ -134,11 +141,12 @@ impl Run<'_> {
     /// The records in Secrets: by their type, so that those are seen that lost their labels, and by their labels, so that
     /// those are that have another type, which Helm does not mind.
     async fn secrets(&self) -> Result<Inventory, Error> {
+        let others = format!("type!={HELM_SECRET_TYPE},type!={OLM_INDEX_TYPE}");
         let secrets = || Listing::of(&core("Secret", "secrets"), self.namespace());
         let mut all = Inventory::default();
         for (listing, secret_type) in [
             (secrets().fields(&format!("type={HELM_SECRET_TYPE}")), Some(HELM_SECRET_TYPE)),
-            (secrets().fields(&format!("type!={HELM_SECRET_TYPE}")).labels("owner=helm"), None),
+            (secrets().fields(&others).labels("owner=helm"), None),
             (secrets().fields(&format!("type={OLM_INDEX_TYPE}")), Some(OLM_INDEX_TYPE)),
         ] {
             let add = |inventory: &mut Inventory, item: &RawValue| inventory.add("Secret", secret_type, item);
@@ -152,9 +160,10 @@ impl Run<'_> {
         listing.fold(&self.client, Inventory::default, |inventory, item| inventory.add("ConfigMap", None, item)).await
     }
 
-    /// Flux's HelmReleases; `None` where there is no such kind, or it cannot be read.
+    /// Flux's HelmReleases; `None` where there is no such kind, or it cannot be read. Those of all namespaces: any may have
+    /// its records in the one that is looked at.
     async fn helm_releases(&self) -> Option<Vec<Driver>> {
-        let listing = self.listing(flux::GROUP, flux::HELM_RELEASE, HELM_RELEASES).await?.whole();
+        let listing = self.listing(flux::GROUP, flux::HELM_RELEASE, None, HELM_RELEASES).await?.whole();
         let listed = listing.fold(&self.client, Vec::new, |drivers, item| {
             match serde_json::from_str::<HelmRelease>(item.get()) {
                 Ok(read) => drivers.push(Driver::from(&read)),
@@ -164,10 +173,10 @@ impl Run<'_> {
         self.or_gap(HELM_RELEASES, listed.await)
     }
 
-    /// The objects of a kind, by its most stable version.
-    async fn listing(&self, group: &str, kind: &str, what: &'static str) -> Option<Listing> {
+    /// The objects of a kind in a namespace or in all, by its most stable version.
+    async fn listing(&self, group: &str, kind: &str, namespace: Option<&str>, what: &'static str) -> Option<Listing> {
         let resolved = Kinds::default().resolve(&self.client, group, kind).await;
-        self.or_gap(what, resolved).flatten().map(|resource| Listing::of(&resource, self.namespace()))
+        self.or_gap(what, resolved).flatten().map(|resource| Listing::of(&resource, namespace))
     }
 
     fn or_gap<T>(&self, what: &'static str, read: Result<T, Error>) -> Option<T> {
@@ -196,7 +205,8 @@ impl Run<'_> {
         for ((release, _), (storage, entries)) in releases {
             let history = History::new(entries);
             let policy = self.policies.of(&release.namespace).as_ref();
-            let judged = self.records(&release, storage, &history, policy, drivers).judge();
+            let mut judged = self.records(&release, storage, &history, policy, drivers).judge();
+            judged.retain(|finding| !self.is_uncertain(finding, storage));
             let is_questioned =
                 questioned.contains(&release) || judged.iter().any(|finding| finding.severity() > Severity::Info);
             found.extend(judged);
@@ -217,6 +227,15 @@ impl Run<'_> {
         let unread = |finding: &Finding| finding.object.as_ref().is_none_or(|object| !read.contains(object));
         found.extend(inconsistent.into_iter().filter(unread));
         found
+    }
+
+    /// Whether a HelmRelease that could not be read may give an operation more time.
+    fn is_uncertain(&self, finding: &Finding, storage: Storage) -> bool {
+        let is = finding.check == Check::StuckOperation && storage == Storage::Secret && self.is_gap(HELM_RELEASES);
+        if is {
+            self.gap(STUCK, "HelmReleases, which say how long Flux may be silent, could not be read".to_owned());
+        }
+        is
     }
 
     fn records<'r>(
@@ -241,7 +260,7 @@ impl Run<'_> {
 
     /// The ConfigurationGroups over bundles that are gone; `None` where there is no such kind, or it cannot be read.
     async fn groups(&self) -> Option<Vec<Finding>> {
-        let listing = self.listing(sveltos::LIB, sveltos::GROUP, GROUPS).await?;
+        let listing = self.listing(sveltos::LIB, sveltos::GROUP, self.namespace(), GROUPS).await?;
         let whole = listing.clone().whole();
         let groups = whole.fold(&self.client, Vec::new, |groups, item| match needed(item) {
             Ok((_, _, needed)) if needed.is_empty() => {}
@@ -252,7 +271,8 @@ impl Run<'_> {
         if groups.is_empty() {
             return Some(Vec::new());
         }
-        let bundles = self.listing(sveltos::LIB, sveltos::BUNDLE, GROUPS).await?;
+        // A group may name bundles of other namespaces.
+        let bundles = self.listing(sveltos::LIB, sveltos::BUNDLE, None, GROUPS).await?;
         let there = bundles.fold(&self.client, HashSet::new, |there, item| {
             there.extend(named(item).map(|(namespace, name)| BundleRef { namespace, name }));
         });

@@ -188,6 +188,78 @@ async fn a_body_that_does_not_decode_is_told_once_and_what_cannot_be_read_is_a_g
     assert_eq!(gaps, [("bodies of some records", 1)]);
 }
 
+/// Flux's kind, served, with these HelmReleases in all namespaces.
+fn with_flux(fake: &Fake, code: u16, answer: Value) {
+    let version = json!({"groupVersion": "helm.toolkit.fluxcd.io/v2", "version": "v2"});
+    let group = json!({"name": "helm.toolkit.fluxcd.io", "versions": [version], "preferredVersion": version});
+    let groups = json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]});
+    fake.answer(("/apis", ""), 200, groups);
+    let resource = json!({
+        "name": "helmreleases", "singularName": "", "namespaced": true, "kind": "HelmRelease", "verbs": ["list"],
+    });
+    let list = json!({
+        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "helm.toolkit.fluxcd.io/v2", "resources": [resource],
+    });
+    fake.answer(("/apis/helm.toolkit.fluxcd.io/v2", ""), 200, list);
+    fake.answer(("/apis/helm.toolkit.fluxcd.io/v2/helmreleases", ""), code, answer);
+}
+
+fn helm_release(name: &str, release: &str, storage: &str) -> Value {
+    let history = json!([{"name": release, "namespace": storage, "status": "deployed"}]);
+    json!({
+        "metadata": {"name": name, "namespace": "flux-system", "creationTimestamp": "2026-11-01T00:00:00Z"},
+        "spec": {"releaseName": release, "storageNamespace": storage, "timeout": "2h"},
+        "status": {"storageNamespace": storage, "history": history},
+    })
+}
+
+#[tokio::test]
+async fn a_scan_of_one_namespace_knows_the_helm_releases_of_others() {
+    let records = ("/api/v1/namespaces/shop/secrets", "type%3Dhelm.sh");
+    let options = Options { namespace: Some("shop".to_owned()), ..metadata_alone() };
+    let stuck = page(&[record("web", 1, "pending-install"), record("api", 1, "deployed")], "");
+    let fake = Fake::default();
+    fake.answer(records, 200, stuck.clone());
+    let collisions = [
+        helm_release("web", "web", "shop"),
+        helm_release("one", "api", "shop"),
+        helm_release("two", "api", "shop"),
+        helm_release("three", "far", "other"),
+        helm_release("four", "far", "other"),
+    ];
+    with_flux(&fake, 200, page(&collisions, ""));
+    let report = fake.scan(&options).await.unwrap();
+    assert_eq!(checks(&report), [("duplicate-release", "api")], "web has two hours");
+    assert!(report.is_whole(), "{:?}", report.not_looked_at);
+
+    let fake = Fake::default();
+    fake.answer(records, 200, stuck);
+    with_flux(&fake, 403, failure(403, "cannot list"));
+    let report = fake.scan(&options).await.unwrap();
+    assert_eq!(checks(&report), []);
+    let gaps: Vec<_> = report.not_looked_at.iter().map(|gap| gap.what.as_str()).collect();
+    assert_eq!(gaps, ["HelmReleases", "stuck operations of releases in Secrets"]);
+    assert!(!report.is_whole());
+}
+
+#[tokio::test]
+async fn a_scan_with_gaps_lowers_no_metric() {
+    let metrics = crate::report::metrics::Metrics::new();
+    let shown = |check: &str, count: u64| {
+        let line = format!("interlock_scan_findings{{check=\"{check}\"}} {count}\n");
+        metrics.render().unwrap().contains(&line)
+    };
+    for (code, status, failed, stuck) in
+        [(200, "failed", 1, 0), (500, "pending-install", 1, 1), (200, "pending-install", 0, 1), (200, "deployed", 0, 0)]
+    {
+        let fake = Fake::default();
+        fake.answer(RECORDS, 200, page(&[record("web", 1, status)], ""));
+        fake.answer(CONFIG_MAPS, code, if code == 200 { page(&[], "") } else { failure(code, "no") });
+        metrics.scans().scanned(&fake.scan(&metadata_alone()).await.unwrap());
+        assert!(shown("failed-release", failed) && shown("stuck-operation", stuck), "{}", metrics.render().unwrap());
+    }
+}
+
 #[tokio::test]
 async fn the_report_as_json_has_what_programs_need() {
     let fake = Fake::default();

@@ -18,16 +18,20 @@ impl ScanMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register(
             "scan_findings",
-            "What the last scan found wrong with the releases of the cluster; from the leader alone",
+            "What the last scan found wrong with the releases of the cluster, or the one before where the last one could \
+             not look at everything and found less; from the leader alone",
             self.findings.clone(),
         );
     }
 
-    /// Sets what a scan of all releases has found, the checks that found nothing included.
+    /// Sets what a scan of all releases has found, the checks that found nothing included. One that could not look at
+    /// everything lowers none: that it did not find something again says nothing.
     pub fn scanned(&self, report: &Report) {
         for check in Check::ALL {
             let found = report.findings.iter().filter(|finding| finding.check == check).count();
-            self.findings.get_or_create(&CheckLabels { check }).set(i64::try_from(found).unwrap_or(i64::MAX));
+            let found = i64::try_from(found).unwrap_or(i64::MAX);
+            let gauge = self.findings.get_or_create(&CheckLabels { check });
+            gauge.set(if report.is_whole() { found } else { found.max(gauge.get()) });
         }
     }
 
