@@ -1,8 +1,9 @@
 //! The one structured account of what happened to a review; log line, metrics and audit annotations are made of it.
 
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::str::FromStr;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use jsonptr::Pointer;
@@ -18,6 +19,13 @@ use crate::rules::{Kind, RuleId};
 
 /// The fields whose values tell one change from another, at most: each is looked for in an object of up to some MiB.
 const FIELDS: usize = 8;
+
+/// Where the values are that tell one change from another if a violation points nowhere: most objects have the first, records
+/// the others.
+const PLACES: [&str; 3] = ["/spec", "/data", "/metadata/labels"];
+
+/// The keys of hashes of changes, by chance, so that nobody can make two changes pass for one.
+static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// What happened to one review. Never holds any of the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -218,15 +226,15 @@ fn uid(request: &Request<'_>) -> Option<String> {
     first_at(object.get().as_bytes(), &["metadata", "uid"]).ok().flatten()
 }
 
-/// A hash of what the violations point to in the new object, or of its specification where they point nowhere.
+/// A hash of what the violations point to in the new object, or of what it is about where they point nowhere.
 fn change(request: &Request<'_>, outcome: &Outcome) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    let mut pointers: Vec<_> = outcome.judged.iter().flat_map(|judged| &judged.violation.pointers).collect();
+    let mut hasher = KEYS.build_hasher();
+    let pointers = outcome.judged.iter().flat_map(|judged| &judged.violation.pointers);
+    let mut pointers: Vec<_> = pointers.map(String::as_str).collect();
     pointers.sort_unstable();
     pointers.hash(&mut hasher);
-    let spec = String::from("/spec");
     if pointers.is_empty() {
-        pointers.push(&spec);
+        pointers.extend(PLACES);
     }
     for pointer in pointers.into_iter().take(FIELDS) {
         value_at(request, pointer).map(RawValue::get).hash(&mut hasher);
@@ -335,6 +343,12 @@ pub(super) mod tests {
             assert_eq!(one, change_of(&object("one", "2"), pointers), "{pointers:?}");
             assert_ne!(one, change_of(&object("two", "1"), pointers), "{pointers:?}");
         }
+        let record =
+            |status: &str, body: &str| json!({"metadata": {"labels": {"status": status}}, "data": {"release": body}});
+        let one = change_of(&record("deployed", "one"), &[]);
+        assert_eq!(one, change_of(&record("deployed", "one"), &[]));
+        assert_ne!(one, change_of(&record("failed", "one"), &[]));
+        assert_ne!(one, change_of(&record("deployed", "two"), &[]));
         let image = "/spec/containers/1/image";
         assert_ne!(change_of(&object("one", "1"), &[image]), change_of(&object("one", "1"), &[image, "/spec/x"]));
     }
