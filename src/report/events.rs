@@ -51,6 +51,8 @@ pub mod annotation {
     pub const OVERRIDE: &str = "interlock.dev/override";
     /// Present where the release had records.
     pub const RECORDED: &str = "interlock.dev/recorded";
+    /// All of them.
+    pub const ALL: [&str; 9] = [RULE, MODE, VERDICT, OPERATION, ACTOR, RELEASE, OBJECT, OVERRIDE, RECORDED];
 }
 
 /// The decisions that wait, at most. They take a few KiB each.
@@ -142,7 +144,7 @@ impl Writer {
             }
             self.write_due().await;
         }
-        self.metrics.dropped(Sink::Events, self.series.untold() as u64);
+        self.metrics.dropped(Sink::Events, self.series.untold());
     }
 
     fn observe(&mut self, decision: &Decision) {
@@ -174,8 +176,7 @@ impl Writer {
                 Err(error) => {
                     self.metrics.wrote(Sink::Events, Write::Failed);
                     if is_final(&error) {
-                        self.metrics.dropped(Sink::Events, 1);
-                        self.series.refused(&happening, &live);
+                        self.metrics.dropped(Sink::Events, self.series.refused(&happening, &live));
                     }
                     if !std::mem::replace(&mut self.troubled, true) {
                         tracing::warn!(rule = %happening.rule, %error, "an Event could not be written");

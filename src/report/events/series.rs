@@ -83,11 +83,12 @@ impl Series {
         }
     }
 
-    /// This will not be written, whoever tries.
-    pub(super) fn refused(&mut self, happening: &Happening, wrote: &Live) {
+    /// This will not be written, whoever tries. Returns how many untold ones that are.
+    pub(super) fn refused(&mut self, happening: &Happening, wrote: &Live) -> u64 {
         if let Some(live) = self.live.get_mut(happening) {
             live.written = wrote.count;
         }
+        wrote.untold()
     }
 
     /// The Event is gone; the next one counts from here.
@@ -105,15 +106,22 @@ impl Series {
     }
 
     /// How much has not been told.
-    pub(super) fn untold(&self) -> usize {
-        self.live.values().filter(|live| live.written < live.count).count()
+    pub(super) fn untold(&self) -> u64 {
+        self.live.values().map(Live::untold).sum()
     }
 
     fn forget_oldest(&mut self) -> u64 {
         let oldest = self.live.iter().min_by_key(|(_, live)| (live.written < live.count, live.seen));
         let Some(oldest) = oldest.map(|(happening, _)| happening.clone()) else { return 0 };
         let forgotten = self.live.remove(&oldest);
-        forgotten.map_or(0, |live| u64::try_from(live.count - live.written).unwrap_or_default())
+        forgotten.map_or(0, |live| live.untold())
+    }
+}
+
+impl Live {
+    /// How often it happened without its Event telling.
+    fn untold(&self) -> u64 {
+        u64::try_from(self.count - self.written).unwrap_or_default()
     }
 }
 
@@ -160,12 +168,23 @@ mod tests {
     fn an_object_that_is_touched_too_often_is_told_of_later_and_completely() {
         let (mut series, now) = (Series::new(Instant::now()), Instant::now());
         let told: usize = (0..30).map(|at| step(&mut series, "alice", at, now).len()).sum();
-        assert_eq!((told, series.untold()), (20, 1));
+        assert_eq!((told, series.untold()), (20, 10));
         series.observe(happening("alice", "api"), String::new(), second(31), now);
         assert_eq!(series.due(now).len(), 1, "another object has a bucket of its own");
         let later = series.due(now + OF_OBJECT.each);
         let counts: Vec<_> = later.iter().map(|(happening, live)| (happening.object_name(), live.count)).collect();
         assert!(counts.contains(&("web".to_owned(), 30)), "{counts:?}");
+    }
+
+    #[test]
+    fn what_is_refused_for_good_is_counted_as_often_as_it_happened() {
+        let (mut series, now) = (Series::new(Instant::now()), Instant::now());
+        step(&mut series, "alice", 1, now);
+        for at in 2..5 {
+            series.observe(happening("alice", "web"), String::new(), second(at), now);
+        }
+        let (happening, live) = series.due(now).remove(0);
+        assert_eq!((series.untold(), series.refused(&happening, &live), series.untold()), (3, 3, 0));
     }
 
     #[test]
