@@ -1,5 +1,5 @@
 //! The Report of one release. `Report` of openreports.io/v1alpha1 and `PolicyReport` of wgpolicyk8s.io/v1alpha2 have the same
-//! shape as far as it is used here.
+//! shape as far as it is used here, but for who is the [source](SOURCE) of the whole, which the older one has no field for.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(super) const RELEASE: &str = "interlock.dev/release";
 pub(super) const EVENTS: &str = "interlock.dev/events";
 
 /// Who found it, in every report and result.
-const SOURCE: &str = "interlock";
+pub(super) const SOURCE: &str = "interlock";
 const CATEGORY: &str = "Release transitions";
 
 /// What is told in properties besides those of the entry.
@@ -34,8 +34,6 @@ const SCAN: &str = "scan";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Body {
-    #[serde(default)]
-    pub(super) source: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) scope: Option<Object>,
     #[serde(default)]
@@ -89,7 +87,7 @@ impl Body {
         let results: Vec<_> = entries.into_iter().map(|(entry, origin)| Line::of(entry, origin)).collect();
         let count = |outcome| results.iter().filter(|line| line.result == outcome).count() as u64;
         let summary = Summary { fail: count(Outcome::Fail), warn: count(Outcome::Warn), ..Summary::default() };
-        Self { source: SOURCE.to_owned(), scope, summary, results }
+        Self { scope, summary, results }
     }
 
     /// Tells one content from another. The scope is none: it changes with every upgrade.

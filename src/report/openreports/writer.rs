@@ -6,7 +6,7 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch
 use kube::{Client, Error};
 use serde_json::{Value, json};
 
-use super::body::{self, Body, CONTENT, EVENTS, RELEASE};
+use super::body::{self, Body, CONTENT, EVENTS, RELEASE, SOURCE};
 use crate::release::ReleaseRef;
 use crate::report::{FIELD_MANAGER, MANAGED_BY};
 
@@ -35,6 +35,7 @@ pub(super) struct Stored {
 /// Reads and writes reports.
 pub(super) struct Writer {
     client: Client,
+    flavour: Flavour,
     resource: ApiResource,
 }
 
@@ -52,11 +53,35 @@ impl Flavour {
             plural: plural.to_owned(),
         }
     }
+
+    /// A report as this API takes it.
+    fn object(self, (namespace, name): &(String, String), report: &Stored) -> serde_json::Result<Value> {
+        let resource = self.resource();
+        let events: Vec<_> = report.events.iter().map(|(uid, count)| format!("{uid}={count}")).collect();
+        let mut object = serde_json::to_value(&report.body)?;
+        object["apiVersion"] = resource.api_version.into();
+        object["kind"] = resource.kind.into();
+        object["metadata"] = json!({
+            "namespace": namespace,
+            "name": name,
+            "labels": {MANAGED_BY.0: MANAGED_BY.1},
+            "annotations": {
+                CONTENT: report.content,
+                RELEASE: report.release.to_string(),
+                EVENTS: events.join(","),
+            },
+        });
+        // The API server applies no field that a schema does not have.
+        if self == Self::OpenReports {
+            object["source"] = SOURCE.into();
+        }
+        Ok(object)
+    }
 }
 
 impl Writer {
     pub(super) fn new(client: Client, flavour: Flavour) -> Self {
-        Self { client, resource: flavour.resource() }
+        Self { client, flavour, resource: flavour.resource() }
     }
 
     /// For example `reports.openreports.io`.
@@ -86,20 +111,7 @@ impl Writer {
     /// Makes a report what it must be, whatever it was.
     pub(super) async fn apply(&self, place: &(String, String), report: &Stored) -> Result<(), Error> {
         let (namespace, name) = place;
-        let events: Vec<_> = report.events.iter().map(|(uid, count)| format!("{uid}={count}")).collect();
-        let mut object: Value = serde_json::to_value(&report.body).map_err(Error::SerdeError)?;
-        object["apiVersion"] = self.resource.api_version.as_str().into();
-        object["kind"] = self.resource.kind.as_str().into();
-        object["metadata"] = json!({
-            "namespace": namespace,
-            "name": name,
-            "labels": {MANAGED_BY.0: MANAGED_BY.1},
-            "annotations": {
-                CONTENT: report.content,
-                RELEASE: report.release.to_string(),
-                EVENTS: events.join(","),
-            },
-        });
+        let object = self.flavour.object(place, report).map_err(Error::SerdeError)?;
         let params = PatchParams::apply(FIELD_MANAGER).force();
         self.api(namespace).patch(name, &params, &Patch::Apply(&object)).await.map(|_| ())
     }
@@ -138,5 +150,35 @@ impl Stored {
             events: events.collect(),
             body: serde_json::from_value(object.data).ok()?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::body::Origin;
+    use super::super::entry::Told;
+    use super::super::entry::tests::event;
+    use super::*;
+
+    #[test]
+    fn each_api_is_given_the_fields_that_it_has() {
+        let entry = Told::read(&event("e1", 100, 3)).unwrap().entry;
+        let body = Body::of([(&entry, Origin::Admission)], None);
+        let events = BTreeMap::from([("e1".to_owned(), 3)]);
+        let report = Stored { release: ReleaseRef::new("shop", "web"), content: body.content(), events, body };
+        let place = ("shop".to_owned(), "interlock-web".to_owned());
+        for (flavour, kind, source) in
+            [(Flavour::OpenReports, "Report", json!("interlock")), (Flavour::WgPolicy, "PolicyReport", Value::Null)]
+        {
+            let object = flavour.object(&place, &report).unwrap();
+            assert_eq!((&object["kind"], &object["source"]), (&json!(kind), &source));
+            assert_eq!(object["results"][0]["source"], "interlock");
+            assert_eq!(object["metadata"]["annotations"]["interlock.dev/events"], "e1=3");
+            let read = Stored::read(serde_json::from_value(object).unwrap(), "interlock-system").unwrap();
+            assert_eq!(
+                (read.release, read.events, read.body),
+                (report.release.clone(), report.events.clone(), report.body.clone())
+            );
+        }
     }
 }
