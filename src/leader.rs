@@ -125,6 +125,9 @@ impl Candidate {
                 () = self.work() => {}
             }
             self.metrics.scans().stopped();
+            if let Some(reports) = &self.reports {
+                reports.stopped();
+            }
         }
     }
 
@@ -139,7 +142,7 @@ impl Candidate {
         let scans = scan::background(&self.for_scans, &self.policies, scan::EVERY, |report| {
             self.metrics.scans().scanned(report);
             if let Some(reports) = &self.reports {
-                reports.state(state::entries(report));
+                reports.state(state::entries(report), report.is_whole());
             }
         });
         tokio::join!(notes, reports, scans);

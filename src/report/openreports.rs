@@ -97,17 +97,25 @@ impl Reports {
         Self { writer, watches, world, metrics, settings, store }
     }
 
-    /// Takes everything that a scan found, of every release: in place of what the one before found.
-    pub fn state(&self, entries: Vec<Entry>) {
-        self.store().state(entries, Timestamp::now());
+    /// Takes everything that a scan found, of every release: in place of what the one before found, or besides it where the
+    /// scan was not whole.
+    pub fn state(&self, entries: Vec<Entry>, is_whole: bool) {
+        self.store().state(entries, is_whole, Timestamp::now());
     }
 
     /// Keeps the reports, for ever: for the leader.
     pub async fn keep(&self) {
+        // What an earlier leadership knew is old by now, and another leader's to tell.
+        *self.store() = Store::new(self.settings.retention);
         loop {
             self.read_back().await;
             self.follow().await;
         }
+    }
+
+    /// Another replica keeps them from now on.
+    pub fn stopped(&self) {
+        self.metrics.waiting(Sink::Reports, 0);
     }
 
     /// Starts from the reports that are there, once their kind is installed.
@@ -188,8 +196,7 @@ impl Reports {
     async fn write(&self, troubled: &mut bool) -> Round {
         self.store().expire(Timestamp::now());
         self.forget_gone().await;
-        let due = self.store().due(BATCH, |release| self.scope(release));
-        self.metrics.waiting(Sink::Reports, due.len());
+        let due = self.store().due(BATCH, Timestamp::now(), |release| self.scope(release));
         for due in due {
             let (write, written) = self.write_one(&due).await;
             match written {
@@ -203,12 +210,14 @@ impl Reports {
                 Err(Error::Api(status)) if status.code == 404 => self.store().forget(&due.release),
                 Err(error) => {
                     self.metrics.wrote(Sink::Reports, Write::Failed);
+                    self.store().failed(&due, Timestamp::now());
                     if !std::mem::replace(troubled, true) {
                         tracing::warn!(release = %due.release, %error, "a report could not be written; it is tried again");
                     }
                 }
             }
         }
+        self.metrics.waiting(Sink::Reports, self.store().waiting());
         Round::Done
     }
 

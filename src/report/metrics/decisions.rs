@@ -79,7 +79,11 @@ impl Decisions {
         registry.register_with_unit("decode_duration", decodes, Unit::Seconds, all.decodes.clone());
         registry.register("overrides_used", "Findings that an override let pass", all.overrides_used.clone());
         registry.register("overrides_in_force", "Overrides that have not expired", all.overrides_in_force.clone());
-        registry.register("report_queue", "Findings that wait to be told to a sink", all.waiting.clone());
+        registry.register(
+            "report_queue",
+            "Findings, or reports of releases, that wait to be told to a sink",
+            all.waiting.clone(),
+        );
         registry.register("report_drops", "Findings that a sink will never be told", all.drops.clone());
         registry.register("report_writes", "What a sink wrote to the API server", all.writes.clone());
         all
@@ -137,7 +141,7 @@ impl super::Metrics {
         self.told.overrides_in_force(count);
     }
 
-    /// Sets the number of findings that wait to be told to a sink.
+    /// Sets the number of findings, or of reports, that wait to be told to a sink.
     pub fn waiting(&self, sink: Sink, count: usize) {
         self.told.waiting(sink, count);
     }

@@ -6,12 +6,17 @@ use jiff::Timestamp;
 use k8s_openapi::api::events::v1::Event;
 
 use crate::mode::Verdict;
+use crate::policy::Mode;
 use crate::release::ReleaseRef;
 use crate::report::Object;
 use crate::report::events::{CLUSTER_SCOPED, CONTROLLER, annotation, cut};
+use crate::rules::RuleId;
 
 /// The longest message, in bytes.
 const MESSAGE: usize = 500;
+
+/// The longest annotation, in bytes: ours are shorter, and whoever pretends to be us is not to fill the memory.
+const ANNOTATION: usize = 512;
 
 /// What was found of a release: folded over all the times that the same was done to the same object by the same user, or as
 /// a scan saw it.
@@ -109,11 +114,14 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// Reads an Event. `None` for one that is not ours, that says nothing of a release, or that speaks of a release of another
-    /// namespace: whoever may write Events in one namespace is not to be believed of others.
+    /// Reads an Event. `None` for one that is not ours, that says nothing of a release, that says what we would not, or that
+    /// speaks of a release of another namespace: whoever may write Events in one namespace is not to be believed of others.
     pub(super) fn read(event: &Event) -> Option<Self> {
         let ours = event.reporting_controller.as_deref() == Some(CONTROLLER);
         let annotations = event.metadata.annotations.as_ref().filter(|_| ours)?;
+        if annotation::ALL.iter().filter_map(|key| annotations.get(*key)).any(|value| value.len() > ANNOTATION) {
+            return None;
+        }
         let told = |key: &str| annotations.get(key).map(String::as_str);
         let release = told(annotation::RELEASE)?;
         let (home, name) = release.split_once('/').unwrap_or(("", release));
@@ -127,18 +135,21 @@ impl Told {
             Verdict::Warned | Verdict::Overridden => (Outcome::Warn, Severity::Low),
             Verdict::Allowed | Verdict::Undecided => return None,
         };
+        let rule = RuleId::ALL.into_iter().find(|rule| told(annotation::RULE) == Some(rule.as_str()))?;
+        let modes = [Mode::Off, Mode::Audit, Mode::Warn, Mode::Enforce];
+        let mode = modes.into_iter().find(|mode| told(annotation::MODE) == Some(mode.as_str()))?;
         let first = event.event_time.as_ref()?.0;
         let series = event.series.as_ref();
         let properties = [
             ("verdict", Some(verdict.as_str())),
-            ("mode", told(annotation::MODE)),
+            ("mode", Some(mode.as_str())),
             ("operation", told(annotation::OPERATION)),
             ("override", told(annotation::OVERRIDE)),
         ];
         let properties = properties.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?.to_owned())));
         let entry = Entry {
             release: ReleaseRef::new(home, name),
-            check: told(annotation::RULE)?.to_owned(),
+            check: rule.as_str().to_owned(),
             severity,
             outcome,
             actor: told(annotation::ACTOR).map(str::to_owned),
@@ -232,7 +243,13 @@ pub(super) mod tests {
         foreign.reporting_controller = Some("kubelet".into());
         assert_eq!(Told::read(&foreign), None);
         assert_eq!(Told::read(&with(event("e1", 1, 1), &[("verdict", "undecided")])), None);
-        assert_eq!(Told::read(&with(event("e1", 1, 1), &[("verdict", "nonsense")])), None);
+        for (key, value) in [("verdict", "nonsense"), ("rule", "nonsense"), ("mode", "nonsense")] {
+            assert_eq!(Told::read(&with(event("e1", 1, 1), &[(key, value)])), None, "{key}");
+        }
+        for key in ["actor", "operation", "override", "object", "recorded"] {
+            assert!(Told::read(&with(event("e1", 1, 1), &[(key, &"x".repeat(ANNOTATION))])).is_some(), "{key}");
+            assert_eq!(Told::read(&with(event("e1", 1, 1), &[(key, &"x".repeat(ANNOTATION + 1))])), None, "{key}");
+        }
     }
 
     #[test]
