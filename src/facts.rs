@@ -108,6 +108,15 @@ impl<'r> Facts<'r> {
         }
     }
 
+    /// The release that the object of the request has stood for until now; a declaration can move to another one.
+    #[must_use]
+    pub fn former_release(&self) -> Option<ReleaseRef> {
+        match &self.subject {
+            Subject::Declaration(declaration) => declaration.former_release(),
+            _ => None,
+        }
+    }
+
     /// The record before and after, when one is created or updated.
     #[must_use]
     pub fn record_write(&self) -> Option<RecordWrite<'_>> {

@@ -15,6 +15,7 @@ pub use driver::Driver;
 pub use name::{RELEASE_NAME, shortened};
 pub use spec::{Chart, ChartSpec, Install, Remediation, Rollback, SourceRef, Spec, Strategy, Test, Uninstall, Upgrade};
 
+use crate::release;
 use crate::review::null_is_default;
 
 /// The API group.
@@ -99,6 +100,14 @@ pub struct Installed<'h> {
     pub storage_namespace: &'h str,
     /// What was released last.
     pub snapshot: &'h Snapshot,
+}
+
+impl Installed<'_> {
+    /// The release that it is.
+    #[must_use]
+    pub fn release(self) -> release::ReleaseRef {
+        release::ReleaseRef::new(self.storage_namespace, &self.snapshot.name)
+    }
 }
 
 impl HelmRelease {

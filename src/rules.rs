@@ -237,11 +237,19 @@ struct Refusal {
     sentence: String,
     way_out: String,
     pointers: Vec<String>,
+    /// Where it is about another release than the request.
+    release: Option<ReleaseRef>,
 }
 
 impl Refusal {
     fn new(sentence: impl Into<String>, way_out: impl Into<String>) -> Self {
-        Self { sentence: sentence.into(), way_out: way_out.into(), pointers: Vec::new() }
+        Self { sentence: sentence.into(), way_out: way_out.into(), pointers: Vec::new(), release: None }
+    }
+
+    /// What it is about: who asks must not choose the release by which their own request is judged.
+    fn about(mut self, release: ReleaseRef) -> Self {
+        self.release = Some(release);
+        self
     }
 
     fn at(mut self, pointer: impl Into<String>) -> Self {
@@ -276,7 +284,8 @@ pub struct Violation {
 
 impl Violation {
     fn refused(rule: RuleId, release: Option<ReleaseRef>, refusal: Refusal) -> Self {
-        let Refusal { sentence, way_out, pointers } = refusal;
+        let Refusal { sentence, way_out, pointers, release: about } = refusal;
+        let release = about.or(release);
         Self { rule, kind: Kind::Refused, sentence, way_out, pointers, release, overridden: None }
     }
 
@@ -380,9 +389,12 @@ fn consult<Check: FnOnce() -> Findings>(
 ) -> Result<Vec<Violation>, Query> {
     let scope = Scope::of(facts, policy);
     let release = || facts.release();
+    // A declaration that moves to another release is judged over both; the mode for each violation is found later.
+    let former = facts.former_release();
+    let before = Scope { release: former.as_ref().map(|former| former.name.as_str()).or(scope.release), ..scope };
     let mut violations = Vec::new();
     for (rule, check) in rules {
-        if policy.mode(rule, &scope) == Mode::Off {
+        if [&scope, &before].into_iter().all(|scope| policy.mode(rule, scope) == Mode::Off) {
             continue;
         }
         match check() {

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::flux::{self, HelmRelease};
+use crate::flux::{self, HelmRelease, Installed};
 use crate::olm::{self, Extension, OWNER_NAME, ObjectSet};
 use crate::release::ReleaseRef;
 use crate::review::{Operation, Request, first_at};
@@ -148,6 +148,19 @@ impl Declaration<'_> {
                 Some(ReleaseRef::new(release.namespace, release.name))
             }
             other => Some(ReleaseRef::new(other.namespace(), other.release()?)),
+        }
+    }
+
+    /// The release that the object has stood for until now, as what is stored says: the one that a HelmRelease has
+    /// installed, or the one whose revision an object set is.
+    #[must_use]
+    pub fn former_release(&self) -> Option<ReleaseRef> {
+        match self {
+            Self::HelmRelease(written, _) => written.before.as_ref()?.installed().map(Installed::release),
+            Self::ObjectSet(written) => {
+                Some(ReleaseRef::new(written.namespace, written.before.as_ref()?.metadata.label(OWNER_NAME)?))
+            }
+            _ => None,
         }
     }
 }

@@ -7,6 +7,7 @@ use super::declaration::DeclarationCase;
 use super::{Findings, Refusal};
 use crate::facts::{ActorKind, Written};
 use crate::olm::{Extension, ObjectSet};
+use crate::release::ReleaseRef;
 
 pub(super) fn check(case: &DeclarationCase<'_>) -> Findings {
     let extension = case.extension()?.map(risks).unwrap_or_default();
@@ -54,5 +55,6 @@ fn by_hand(written: &Written<'_, ObjectSet<'_>>) -> Option<Refusal> {
         "{} {} ({state}) is a revision of ClusterExtension {extension}, and is {act} by hand.",
         written.kind, written.name
     );
-    Some(Refusal::new(sentence, "Change the ClusterExtension; operator-controller makes and archives its revisions."))
+    let way_out = "Change the ClusterExtension; operator-controller makes and archives its revisions.";
+    Some(Refusal::new(sentence, way_out).about(ReleaseRef::new(written.namespace, extension)))
 }

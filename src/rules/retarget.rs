@@ -50,7 +50,7 @@ pub(super) fn check(case: &DeclarationCase<'_>) -> Findings {
     let way_out = format!(
         "Make a new HelmRelease for the new one; or, if the loss is meant, annotate this one with {ACKNOWLEDGEMENT}: {acknowledged}"
     );
-    Ok(vec![Refusal::new(sentence, way_out).at(pointer)])
+    Ok(vec![Refusal::new(sentence, way_out).at(pointer).about(installed.release())])
 }
 
 /// What makes Flux give up the installed release.
