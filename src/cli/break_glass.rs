@@ -16,8 +16,11 @@ use super::cluster::ClusterArguments;
 use super::{Finding, Output};
 use crate::crd::{ReleaseOverride, ReleaseOverrideSpec};
 use crate::overrides::PLURAL;
-use crate::release::{ReleaseName, ReleaseRef};
+use crate::release::{ReleaseRef, is_subdomain};
 use crate::rules::RuleId;
+
+/// The longest name that an object can have, in bytes.
+const LONGEST_NAME: usize = 253;
 
 /// Break-glass: for a while, let rules not refuse what is done to one release
 #[derive(Debug, clap::Args)]
@@ -137,12 +140,13 @@ fn refused(error: kube::Error) -> anyhow::Error {
 
 fn release(text: &str) -> Result<ReleaseRef, String> {
     let (namespace, name) = text.split_once('/').ok_or("name it as NAMESPACE/RELEASE, for example shop/web")?;
-    let label = |text: &str| text.parse::<ReleaseName>().map_err(|error| error.to_string());
     if namespace.is_empty() || namespace.contains('.') {
         return Err(format!("{namespace:?} is not a namespace"));
     }
-    // Profiles and extensions may have longer names than releases; the API server checks those.
-    name.split('.').try_for_each(|part| label(part).map(drop))?;
+    // Profiles and extensions may have longer names than releases.
+    if !is_subdomain(name, LONGEST_NAME) {
+        return Err(format!("{name:?} is not a name: a lower-case DNS subdomain of at most {LONGEST_NAME} characters"));
+    }
     Ok(ReleaseRef::new(namespace, name))
 }
 
@@ -205,9 +209,13 @@ mod tests {
     #[test]
     fn a_wrong_command_line_says_what_is_wrong_with_it() {
         let rest = ["--reason", "incident 7"];
+        let name = |length: usize| format!("shop/{}", "a".repeat(length));
+        assert!(parse(&[&[name(253).as_str(), "--rule", "manual-edit", "--for", "30m"], &rest[..]].concat()).is_ok());
+        let long = name(254);
         for (line, wanted) in [
             (&["web", "--rule", "manual-edit", "--for", "30m"][..], "NAMESPACE/RELEASE"),
-            (&["shop/Web", "--rule", "manual-edit", "--for", "30m"], "is not a release name"),
+            (&["shop/Web", "--rule", "manual-edit", "--for", "30m"], "is not a name"),
+            (&[&long, "--rule", "manual-edit", "--for", "30m"], "of at most 253 characters"),
             (&["shop/web", "--rule", "manual-edits", "--for", "30m"], "a similar value exists: 'manual-edit'"),
             (&["shop/web", "--rule", "manual-edit", "--for", "-30m"], "--for"),
             (&["shop/web", "--rule", "manual-edit", "--for=soon"], "is not a duration like 30m"),

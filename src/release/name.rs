@@ -58,17 +58,23 @@ impl FromStr for ReleaseName {
     type Err = BadReleaseName;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let label = |label: &str| {
-            !label.is_empty()
-                && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-                && !label.starts_with('-')
-                && !label.ends_with('-')
-        };
-        if text.len() <= LONGEST_RELEASE && text.split('.').all(label) {
+        if is_subdomain(text, LONGEST_RELEASE) {
             return Ok(Self(text.to_owned()));
         }
         Err(BadReleaseName(text.chars().take(80).collect()))
     }
+}
+
+/// Whether a text is a lower-case DNS subdomain of at most so many bytes.
+#[must_use]
+pub fn is_subdomain(text: &str, longest: usize) -> bool {
+    let label = |label: &str| {
+        !label.is_empty()
+            && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    text.len() <= longest && text.split('.').all(label)
 }
 
 impl fmt::Display for ReleaseName {
