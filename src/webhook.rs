@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::judge::Judge;
+use crate::overrides;
 use crate::release::storage::storing_kind;
 use crate::report::Reporter;
 use crate::review::{self, BadReview, Operation, Review, uid_of};
@@ -82,12 +83,36 @@ impl Reviewer for Webhook {
     }
 }
 
-/// Whether a review is of a kind that is refused when it cannot be judged: the CREATE of what may be a record, and commits of
-/// Sveltos.
+/// Whether a review is of a kind that is refused when it cannot be judged: the CREATE of what may be a record, commits of
+/// Sveltos, and overrides, which open rules for a while.
 fn is_gate(body: &[u8]) -> bool {
     Review::parse(body).is_ok_and(|review| {
         let (request, kind) = (&review.request, &review.request.kind);
         let is_commit = kind.group == sveltos::LIB && kind.kind == sveltos::GROUP;
-        is_commit || (request.operation == Operation::Create && storing_kind(request).is_some())
+        let is_override = kind.group == overrides::GROUP && kind.kind == overrides::KIND;
+        is_commit || is_override || (request.operation == Operation::Create && storing_kind(request).is_some())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_opens_rules_is_refused_when_it_cannot_be_judged() {
+        let gate = |group: &str, kind: &str| {
+            let kind = json!({"group": group, "version": "v1", "kind": kind});
+            let request = json!({
+                "uid": "u", "operation": "CREATE", "name": "web", "namespace": "shop", "kind": kind,
+                "resource": {"group": group, "version": "v1", "resource": "things"}, "userInfo": {"username": "alice"},
+                "object": {"metadata": {"name": "web"}},
+            });
+            let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
+            is_gate(review.to_string().as_bytes())
+        };
+        assert!(gate(overrides::GROUP, overrides::KIND) && gate(sveltos::LIB, sveltos::GROUP));
+        assert!(!gate("apps", "Deployment"));
+    }
 }
