@@ -13,12 +13,14 @@ mod scalable;
 mod scope;
 mod settings;
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use jiff::SignedDuration;
 
 pub use directory::{Files, NAMESPACES};
-pub use file::schema;
+pub use file::{nearest_to, schema};
 pub use globs::Globs;
 pub use ignore::Ignored;
 pub use in_force::{InForce, Origin, RuleInForce, SettingDoc, SettingInForce, in_force, settings_of};
@@ -46,6 +48,8 @@ pub struct Policy {
     pub rollouts: Rollouts,
     /// What ReleaseOverrides may do.
     pub overrides: Overrides,
+    /// The same of the namespaces that bound them further.
+    bounds: Arc<BTreeMap<String, Overrides>>,
     /// Users that drive releases for others and may change over one another's work: Flux, Sveltos, OLM, Fleet.
     pub managers: Globs,
     /// Users that restore records from a backup.
@@ -97,6 +101,13 @@ impl Policy {
     #[must_use]
     pub fn mode(&self, rule: RuleId, scope: &Scope<'_>) -> Mode {
         self.rules[rule as usize].mode(scope)
+    }
+
+    /// What ReleaseOverrides of a namespace may do, which bounds them wherever the request is: objects of its releases lie
+    /// elsewhere too, some of them in no namespace.
+    #[must_use]
+    pub fn overrides_in(&self, namespace: &str) -> Overrides {
+        self.bounds.get(namespace).map_or_else(|| self.overrides.clone(), |bounds| self.overrides.stricter(bounds))
     }
 
     /// What a rule does when it could not learn what it needs; `None` where the policy does not say.

@@ -15,6 +15,9 @@ pub(super) fn excerpts(error: &PolicyError) -> String {
 fn excerpt(problem: &Problem, renderer: &Renderer) -> String {
     let (title, file) = (Level::ERROR.primary_title(&problem.message), problem.file.display().to_string());
     let group = match &problem.place {
+        Some(place) if place.text.is_empty() => {
+            title.element(Origin::path(file).line(place.line).char_column(place.column))
+        }
         Some(place) => title.element(
             Snippet::source(&place.text)
                 .path(file)

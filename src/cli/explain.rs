@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use serde_json::{Value, json};
 
 use super::{Finding, Output, PolicyDir, table};
-use crate::policy::{InForce, Origin, SettingInForce, in_force, settings_of};
+use crate::policy::{InForce, Origin, SettingInForce, in_force, nearest_to, settings_of};
 use crate::rules::{Documentation, RuleId};
 
 /// Explain a rule, or what is in force in a namespace; without either, list the rules
@@ -31,6 +31,12 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
             (None, output) => {
                 let files = arguments.policies.files();
                 let in_force = in_force(&files, name)?;
+                let meant = nearest_to(name, RuleId::ALL.iter().map(|rule| rule.as_str()));
+                if let Some(meant) = meant.filter(|_| !in_force.has_file) {
+                    eprintln!(
+                        "no rule is called {name}; did you mean {meant}? This is what is in force in the namespace {name}"
+                    );
+                }
                 if output == Output::Json {
                     namespace_json(name, &in_force).to_string()
                 } else {
@@ -95,6 +101,7 @@ fn namespace_json(namespace: &str, in_force: &InForce) -> Value {
     json!({
         "namespace": namespace, "hasFile": in_force.has_file, "rules": rules.collect::<Vec<_>>(),
         "overrides": in_force.overrides.iter().map(setting_json).collect::<Vec<_>>(),
+        "lists": in_force.lists.iter().map(setting_json).collect::<Vec<_>>(),
     })
 }
 
@@ -123,6 +130,7 @@ fn namespace_text(namespace: &str, in_force: &InForce) -> String {
         section(&format!("{}{delegated}{both}", rule.rule), &rule.settings);
     }
     section("overrides", &in_force.overrides);
+    section("of the cluster alone", &in_force.lists);
     text.trim_end().to_owned()
 }
 

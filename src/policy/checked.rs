@@ -1,5 +1,7 @@
 //! From the file of the cluster to its policy. What was wrong in the file has been told and counts as left out.
 
+use std::sync::Arc;
+
 use super::file::{CaseFile, IgnoredFile, OneGlob, OverridesFile, PolicyFile, RuleFile, ScalableFile, WhenFile};
 use super::{Ignored, Modes, Overrides, Policy, Recovery, Rollouts, RuleSettings, Scalable, Starters, When};
 use crate::policy::file::At;
@@ -29,6 +31,7 @@ pub(super) fn cluster(file: &PolicyFile) -> Policy {
         recovery: rule(RuleId::PendingRecovery).map(recovery).unwrap_or_default(),
         rollouts: rule(RuleId::DroppedBundles).map(rollouts).unwrap_or_default(),
         overrides: file.overrides.as_ref().map(|file| overrides(&file.value)).unwrap_or_default(),
+        bounds: Arc::default(),
         managers: value(file.managers.as_ref()).unwrap_or_default(),
         tools: value(file.tools.as_ref()).unwrap_or_default(),
         controllers: value(file.controllers.as_ref()).unwrap_or_default(),

@@ -12,14 +12,22 @@ const FILE_BYTES: u64 = 1 << 20;
 /// Where the policies of namespaces lie, below the directory.
 pub const NAMESPACES: &str = "namespaces";
 
+/// What lies beside them and is no policy of a namespace: the policy of the cluster, and what publishes it.
+const OTHERS: [&str; 2] = ["cluster.yaml", "kustomization.yaml"];
+
+/// How suites are called, which test policies.
+const SUITE: &str = ".test.yaml";
+
 /// The texts of a directory of policies, as they were at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Files {
     pub(super) cluster: Option<Source>,
     /// By namespace, in order.
     pub(super) namespaces: Vec<(String, Source)>,
-    /// What could not be read.
-    pub(super) unreadable: Vec<Problem>,
+    /// What could not be read, and may be as it was.
+    pub(super) unread: Vec<Problem>,
+    /// What is no text, or lies where nobody reads it.
+    pub(super) wrong: Vec<Problem>,
 }
 
 impl Files {
@@ -28,12 +36,8 @@ impl Files {
     pub fn read(directory: &Path) -> Self {
         let mut files = Self::default();
         files.cluster = files.text(directory.join("cluster.yaml"), "name the directory that holds it with --policies");
-        let namespaces = directory.join(NAMESPACES);
-        match listed(&namespaces) {
-            Ok(paths) => paths.into_iter().for_each(|path| files.namespace(path)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => files.unreadable(namespaces, &error, "let Interlock list it"),
-        }
+        files.each_of(directory, Self::misplaced);
+        files.each_of(&directory.join(NAMESPACES), Self::namespace);
         files
     }
 
@@ -49,8 +53,26 @@ impl Files {
         self.cluster.iter().chain(self.namespaces.iter().map(|(_, source)| source)).map(|source| source.path.as_path())
     }
 
+    /// Looks at everything in a directory, in order.
+    fn each_of(&mut self, directory: &Path, look: fn(&mut Self, PathBuf)) {
+        match listed(directory) {
+            Ok(paths) => paths.into_iter().for_each(|path| look(self, path)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => self.unreadable(directory.to_owned(), &error, "let Interlock list it"),
+        }
+    }
+
+    /// Tells of a file beside `cluster.yaml` that somebody may take for a policy in force.
+    fn misplaced(&mut self, path: PathBuf) {
+        let name = file_name(&path);
+        let is_read = OTHERS.contains(&name) || name.ends_with(SUITE) || name.starts_with('.');
+        if !is_read && (name.ends_with(".yaml") || name.ends_with(".yml")) {
+            self.wrong(path, "is read by nobody here; a namespace's policy is namespaces/NAMESPACE.yaml");
+        }
+    }
+
     fn namespace(&mut self, path: PathBuf) {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let name = file_name(&path);
         match name.rsplit_once('.') {
             // The directories and links by which Kubernetes mounts a ConfigMap, and what editors leave.
             _ if name.starts_with('.') => {}
@@ -60,8 +82,7 @@ impl Files {
                 self.namespaces.extend(source.map(|source| (namespace, source)));
             }
             Some((_, "yaml" | "yml")) => {
-                let message = "is named for no namespace; name it NAMESPACE.yaml".to_owned();
-                self.unreadable.push(Problem { file: path, place: None, message });
+                self.wrong(path, "is named for no namespace; name it NAMESPACE.yaml");
             }
             _ => {}
         }
@@ -78,8 +99,21 @@ impl Files {
     }
 
     fn unreadable(&mut self, file: PathBuf, error: &io::Error, way_out: &str) {
-        self.unreadable.push(Problem { file, place: None, message: format!("failed to read it: {error}; {way_out}") });
+        let message = format!("failed to read it: {error}; {way_out}");
+        match error.kind() {
+            // It was read, and is no text.
+            io::ErrorKind::InvalidData | io::ErrorKind::FileTooLarge => self.wrong(file, &message),
+            _ => self.unread.push(Problem { file, place: None, message }),
+        }
     }
+
+    fn wrong(&mut self, file: PathBuf, message: &str) {
+        self.wrong.push(Problem { file, place: None, message: message.to_owned() });
+    }
+}
+
+fn file_name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
 fn listed(directory: &Path) -> io::Result<Vec<PathBuf>> {
@@ -91,7 +125,7 @@ fn listed(directory: &Path) -> io::Result<Vec<PathBuf>> {
 fn text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     if File::open(path)?.take(FILE_BYTES + 1).read_to_string(&mut text)? as u64 > FILE_BYTES {
-        return Err(io::Error::other("it has more than 1 MiB"));
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it has more than 1 MiB"));
     }
     Ok(text)
 }
@@ -103,4 +137,22 @@ fn is_label(name: &str) -> bool {
         && name.as_bytes().iter().all(inner)
         && !name.starts_with('-')
         && !name.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_nobody_reads_is_told_of() {
+        let directory = tempfile::tempdir().unwrap();
+        for file in ["cluster.yaml", "shop.yaml", "suite.test.yaml", "schema.json", "kustomization.yaml", "cluster.yml"]
+        {
+            fs::write(directory.path().join(file), "x").unwrap();
+        }
+        let Files { wrong, unread, .. } = Files::read(directory.path());
+        let told: Vec<_> = wrong.iter().map(|problem| file_name(&problem.file)).collect();
+        assert_eq!((told, unread.len()), (vec!["cluster.yml", "shop.yaml"], 0));
+        assert!(wrong[0].message.contains("namespaces/NAMESPACE.yaml"));
+    }
 }

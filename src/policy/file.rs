@@ -7,6 +7,7 @@ mod schema;
 mod tree;
 mod values;
 
+pub use nearest::nearest_to;
 pub(super) use parts::{
     CaseFile, IgnoredFile, OF_THE_CLUSTER, OverridesFile, PolicyFile, RuleFile, ScalableFile, WhenFile, owner,
 };

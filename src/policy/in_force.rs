@@ -1,15 +1,15 @@
 //! What is in force in a namespace and where each value stands, for `interlock explain`. Made from the files each time, so
 //! that judging carries none of it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::checked::rule_of;
-use super::file::{Given, Key, OverridesFile, Part, PolicyFile, RuleFile, owner};
+use super::file::{Given, Key, OF_THE_CLUSTER, OverridesFile, Part, PolicyFile, RuleFile, owner};
 use super::layers::Layers;
-use super::problem::{Source, Span};
-use super::{Files, PolicyError, RuleSettings};
+use super::problem::{Problem, Source, Span};
+use super::{Files, NAMESPACES, PolicyError, RuleSettings};
 use crate::rules::RuleId;
 
 /// What is in force.
@@ -21,6 +21,8 @@ pub struct InForce {
     pub rules: Vec<RuleInForce>,
     /// What ReleaseOverrides may do.
     pub overrides: Vec<SettingInForce>,
+    /// What only the cluster policy says: who is who, what is ignored, and what is delegated.
+    pub lists: Vec<SettingInForce>,
 }
 
 /// A rule as it is in force.
@@ -89,10 +91,18 @@ pub fn settings_of(rule: RuleId) -> Vec<SettingDoc> {
 /// What is in force in a namespace.
 ///
 /// # Errors
-/// Everything that is wrong with the files.
+/// Everything that is wrong with the file of the cluster and with that of the namespace.
 pub fn in_force(files: &Files, namespace: &str) -> Result<InForce, PolicyError> {
     let Layers { cluster, namespaces, reading } = Layers::read(files);
-    reading.whole()?;
+    let mut problems = reading.problems;
+    let own = Path::new(NAMESPACES).join(format!("{namespace}.yaml"));
+    problems.retain(|Problem { file, .. }| {
+        let of_the_cluster = cluster.as_ref().is_none_or(|(source, _)| source.path == *file);
+        of_the_cluster || file.ends_with(&own) || file.ends_with(NAMESPACES)
+    });
+    if !problems.is_empty() {
+        return Err(PolicyError { problems });
+    }
     let cluster = cluster.as_ref().map(|(source, file)| Layer { source, file });
     let own = namespaces.get(namespace).map(|(source, file)| Layer { source, file });
     let delegated = cluster.iter().filter_map(|layer| layer.file.delegate.as_ref()).flat_map(|at| &at.value);
@@ -102,7 +112,16 @@ pub fn in_force(files: &Files, namespace: &str) -> Result<InForce, PolicyError> 
         let given = [own, cluster].into_iter().flatten().find_map(|layer| layer.overrides(key.name));
         Some(given.unwrap_or(built_in(key.name, key.default?)))
     });
-    Ok(InForce { has_file: own.is_some(), rules: rules.collect(), overrides: overrides.collect() })
+    let lists = PolicyFile::KEYS.iter().filter(|key| OF_THE_CLUSTER.contains(&key.name)).map(|key| {
+        let given = cluster.and_then(|layer| layer.told(layer.file.given(), key.name));
+        given.unwrap_or(built_in(key.name, "[]"))
+    });
+    Ok(InForce {
+        has_file: own.is_some(),
+        rules: rules.collect(),
+        overrides: overrides.collect(),
+        lists: lists.collect(),
+    })
 }
 
 /// A file, with the text that tells lines.

@@ -1,6 +1,7 @@
 //! The layers of policy: that of the cluster, and over it those of namespaces.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,7 +21,8 @@ pub struct Policies {
 /// What came of policy files.
 #[derive(Debug)]
 pub struct Reading {
-    /// What can be in force: a namespace whose file is wrong gets the cluster's policy. `None` where that is wrong itself.
+    /// What can be in force: a namespace whose file is wrong gets the cluster's policy. `None` where that is wrong itself, and
+    /// where not everything could be read.
     pub policies: Option<Policies>,
     /// Everything that is wrong.
     pub problems: Vec<Problem>,
@@ -54,7 +56,7 @@ impl Reading {
 
 impl<'f> Layers<'f> {
     pub(super) fn read(files: &'f Files) -> Self {
-        let mut problems = files.unreadable.clone();
+        let mut problems: Vec<_> = files.unread.iter().chain(&files.wrong).cloned().collect();
         let mut policies = None;
         let cluster = files.cluster.as_ref().map(|source| {
             let mut found = Problems::of(source);
@@ -82,6 +84,9 @@ impl<'f> Layers<'f> {
             problems.extend(found.into_list());
             namespaces.insert(namespace.as_str(), (source, file));
         }
+        policies.iter_mut().for_each(Policies::share_bounds);
+        // What cannot be read now may be as it was: a failure that passes must not open what a namespace has closed.
+        let policies = policies.filter(|_| files.unread.is_empty());
         Self { cluster, namespaces, reading: Reading { policies, problems } }
     }
 }
@@ -101,6 +106,16 @@ impl Policies {
     /// As [`Self::load`].
     pub fn load_or_shipped(directory: Option<&Path>) -> Result<Self, PolicyError> {
         directory.map_or_else(|| Policy::shipped().map(Self::from), Self::load)
+    }
+
+    /// Tells every policy how namespaces bound the overrides that lie in them.
+    fn share_bounds(&mut self) {
+        let bounds = self.namespaces.iter().filter(|(_, policy)| policy.overrides != self.cluster.overrides);
+        let bounds = bounds.map(|(namespace, policy)| (namespace.clone(), policy.overrides.clone()));
+        let bounds: Arc<BTreeMap<_, _>> = Arc::new(bounds.collect());
+        for policy in iter::once(&mut self.cluster).chain(self.namespaces.values_mut()) {
+            Arc::make_mut(policy).bounds = Arc::clone(&bounds);
+        }
     }
 
     /// The policy for requests about objects of a namespace; empty for cluster-scoped ones.

@@ -28,6 +28,8 @@ pub(super) fn over(cluster: &Policy, delegated: &[RuleId], file: &PolicyFile, pr
             let reason = format!("a namespace may only tighten, unless cluster.yaml delegates {rule}");
             let free = delegated.contains(&rule);
             Layer { free, reason, problems }.rule(file, rule, &mut policy);
+            let reason = "a namespace may only tighten, as other rules go by it too".to_owned();
+            Layer { free: false, reason, problems }.shared(file, &mut policy);
         }
     }
     if let Some(file) = &file.overrides {
@@ -51,12 +53,16 @@ impl Layer<'_, '_> {
         self.modes(file, settings);
         self.undecided(file, settings);
         self.put(file.started_by.as_ref(), &mut policy.started_by, PartialOrd::lt);
-        self.put(file.stale_after.as_ref(), &mut policy.recovery.stale_after, PartialOrd::lt);
         self.put(file.rollback.as_ref(), &mut policy.recovery.rollback, PartialOrd::lt);
         self.put(file.roll_forward_only.as_ref(), &mut policy.recovery.roll_forward_only, PartialOrd::lt);
-        self.put(file.grace_after_failure.as_ref(), &mut policy.grace_after_failure, PartialOrd::gt);
         self.put(file.unexplained.as_ref(), &mut policy.rollouts.unexplained, PartialOrd::lt);
         self.put(file.first_install.as_ref(), &mut policy.rollouts.first_install, PartialOrd::lt);
+    }
+
+    /// The settings that bound other rules than the one they stand at, so that they are never delegated with it.
+    fn shared(&mut self, file: &RuleFile, policy: &mut Policy) {
+        self.put(file.stale_after.as_ref(), &mut policy.recovery.stale_after, PartialOrd::lt);
+        self.put(file.grace_after_failure.as_ref(), &mut policy.grace_after_failure, PartialOrd::gt);
     }
 
     fn overrides(&mut self, file: &OverridesFile, overrides: &mut Overrides) {

@@ -29,7 +29,7 @@ pub struct Place {
     pub line: usize,
     /// In characters, from 1.
     pub column: usize,
-    /// The text of that line.
+    /// The text of that line, or the first part of a very long one; empty where the place is beyond that.
     pub text: String,
     /// What of the text is meant, in bytes.
     pub range: std::ops::Range<usize>,
@@ -71,15 +71,23 @@ impl Source {
         let before = self.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let line = self.text[before..].lines().next().unwrap_or_default();
         let from = start - before;
-        let end = self.text.floor_char_boundary(span.end).saturating_sub(before).clamp(from, line.len().max(from));
+        let end = self.text.floor_char_boundary(span.end).saturating_sub(before);
+        let text = if from > SHOWN { "" } else { &line[..line.floor_char_boundary(from + SHOWN)] };
+        let from = from.min(text.len());
         Place {
             line: self.line(span),
             column: self.text[before..start].chars().count() + 1,
-            text: line.to_owned(),
-            range: from.min(line.len())..end.min(line.len()),
+            text: text.to_owned(),
+            range: from..end.clamp(from, text.len()),
         }
     }
 }
+
+/// The problems of one file that are collected; nobody reads more.
+const MOST: usize = 1000;
+
+/// How much of a line is shown before and from what is meant on, in bytes.
+const SHOWN: usize = 300;
 
 /// Collects what is wrong with one file.
 pub(super) struct Problems<'s> {
@@ -92,10 +100,10 @@ impl<'s> Problems<'s> {
         Self { source, found: Vec::new() }
     }
 
-    /// Something is wrong here. What an alias repeats is told once.
+    /// Something is wrong here. What an alias repeats is told once, and what comes after very many is not told.
     pub(super) fn at(&mut self, span: Span, message: impl Into<String>) {
         let problem = (span, message.into());
-        if !self.found.contains(&problem) {
+        if self.found.len() < MOST && !self.found.contains(&problem) {
             self.found.push(problem);
         }
     }

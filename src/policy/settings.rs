@@ -199,6 +199,17 @@ impl Overrides {
         let namespace = if release.namespace.is_empty() { &self.namespace } else { &release.namespace };
         ReleaseRef::new(namespace, &release.name)
     }
+
+    /// What both bounds allow.
+    #[must_use]
+    pub fn stricter(&self, other: &Self) -> Self {
+        Self {
+            allowed: self.allowed && other.allowed,
+            max_duration: self.max_duration.min(other.max_duration),
+            second_person: self.second_person || other.second_person,
+            namespace: self.namespace.clone(),
+        }
+    }
 }
 
 impl Default for Overrides {

@@ -164,6 +164,21 @@ fn files_that_grow_without_bound_are_refused() {
         aliases.push_str(&format!("b{level}: &a{level} [{all}]\n"));
     }
     assert!(read(&aliases).unwrap_err().contains("larger than 100000 parts"));
+    let long = format!("a: &a \"{}\"\ntools: [{}]\n", "x".repeat(800 << 10), "*a, ".repeat(50_000));
+    assert!(read(&long).unwrap_err().contains("larger than 100000 parts"));
+}
+
+#[test]
+fn of_a_file_that_is_wrong_everywhere_no_more_is_told_than_anybody_reads() {
+    let keys: String = (0..2_000).map(|key| format!("k{key}: {{}}, ")).collect();
+    let text = format!("{HEAD}rules: {{{keys}}}\n");
+    let problems = Policy::parse(&text, Path::new("x")).unwrap_err().problems;
+    assert_eq!(problems.len(), 1000);
+    let places: Vec<_> = problems.iter().filter_map(|problem| problem.place.as_ref()).collect();
+    assert!(places.iter().all(|place| place.text.len() <= 600 && place.text.get(place.range.clone()).is_some()));
+    assert_eq!(&places[1].text[places[1].range.clone()], "k1");
+    let last = places.last().unwrap();
+    assert_eq!((last.column, last.text.as_str()), (text.lines().nth(2).unwrap().find("k999:").unwrap() + 1, ""));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::need::{Need, known};
 use crate::facts::Facts;
 use crate::mode;
 use crate::overrides::Override;
-use crate::policy::{Policy, Scope};
+use crate::policy::{Overrides, Policy, Scope};
 use crate::release::ReleaseRef;
 use crate::world::{Evidence, Freshness, Knowledge, Query};
 
@@ -37,7 +37,7 @@ pub(super) fn relieve(
     let scope = Scope::of(facts, policy);
     let refusing = |violation: &&mut Violation| mode::applied(policy, &scope, violation).1;
     let mut refusing: Vec<_> = violations.iter_mut().filter(refusing).collect();
-    if refusing.is_empty() || !policy.overrides.allowed {
+    if refusing.is_empty() {
         return Ok(violations);
     }
     for freshness in [Freshness::Cached, Freshness::Live] {
@@ -46,12 +46,16 @@ pub(super) fn relieve(
         for violation in &refusing {
             let Some(release) = &violation.release else { return Ok(violations) };
             let home = policy.overrides.home_of(release);
+            let bounds = policy.overrides_in(&home.namespace);
+            if !bounds.allowed {
+                return Ok(violations);
+            }
             let found = match asked.get(&home) {
                 Some(found) => found,
                 None => asked.entry(home.clone()).or_insert(overrides(evidence, &home, freshness)?),
             };
-            let opens = |it: &&Override| it.opens(violation.rule, facts.actor.name, &policy.overrides, now);
-            reliefs.extend(found.iter().find(opens).and_then(|it| Relief::of(it, policy)));
+            let opens = |it: &&Override| it.opens(violation.rule, facts.actor.name, &bounds, now);
+            reliefs.extend(found.iter().find(opens).and_then(|it| Relief::of(it, &bounds)));
         }
         if reliefs.len() == refusing.len() {
             for (violation, relief) in refusing.iter_mut().zip(reliefs) {
@@ -64,8 +68,8 @@ pub(super) fn relieve(
 }
 
 impl Relief {
-    fn of(it: &Override, policy: &Policy) -> Option<Self> {
-        let until = it.closes(&policy.overrides)?;
+    fn of(it: &Override, bounds: &Overrides) -> Option<Self> {
+        let until = it.closes(bounds)?;
         Some(Self { name: it.reference(), reason: it.spec.reason.clone(), until })
     }
 }

@@ -160,6 +160,8 @@ fn rules_and_namespaces_are_explained() {
     expect("explain.txt", &interlock(&["explain"]));
     expect("explain-rule.txt", &interlock(&["explain", "pending-recovery"]));
     expect("explain-namespace.txt", &interlock(&["explain", "shop", "--policies", "good"]));
+    let mistyped = transcript(&interlock(&["explain", "manual-edti", "--policies", "good"]));
+    assert!(mistyped.contains("no rule is called manual-edti; did you mean manual-edit? This is what"), "{mistyped}");
     let rule: Value = serde_json::from_slice(&interlock(&["explain", "manual-edit", "-o", "json"]).stdout).unwrap();
     assert_eq!(rule["settings"][3]["default"], "60s");
     assert!(rule["breakGlass"].as_str().unwrap().contains("--rule manual-edit"));

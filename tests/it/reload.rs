@@ -171,6 +171,13 @@ async fn a_wrong_file_changes_nothing_but_what_is_told_of_it() {
     let state = followed.next().await;
     assert!(state.current && state.namespaces == 1 && state.problems.len() == 1, "{state}");
     assert!(told("/metrics").await.contains("interlock_policy_reloads_total{result=\"partly\"} 1\n"));
+    // What cannot be read may be as it was.
+    let (link, bar) = (followed.directory.path().join("link"), followed.directory.path().join("namespaces/bar.yaml"));
+    symlink("nowhere", &link).unwrap();
+    fs::rename(&link, &bar).unwrap();
+    let state = followed.next().await;
+    assert!(!state.current && state.problems.len() == 1, "{state}");
+    assert_eq!(followed.mode("shop"), Mode::Enforce);
     fs::remove_dir_all(followed.directory.path().join("namespaces")).unwrap();
     let state = followed.next().await;
     assert!(state.current && state.namespaces == 0 && state.problems.is_empty(), "{state}");

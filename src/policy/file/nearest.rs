@@ -2,14 +2,17 @@
 
 /// `; did you mean ...?`, or all that is known where nothing is near.
 pub(super) fn did_you_mean<'k>(word: &str, known: impl Iterator<Item = &'k str> + Clone) -> String {
-    let distance = |known: &str| strsim::damerau_levenshtein(&word.to_lowercase(), &known.to_lowercase());
-    let nearest = known.clone().map(|known| (distance(known), known)).min_by_key(|(distance, _)| *distance);
-    match nearest {
-        Some((distance, nearest)) if distance <= (word.chars().count() / 3).max(1) => {
-            format!("; did you mean `{nearest}`?")
-        }
-        _ => format!("; known are {}", known.collect::<Vec<_>>().join(", ")),
+    match nearest_to(word, known.clone()) {
+        Some(nearest) => format!("; did you mean `{nearest}`?"),
+        None => format!("; known are {}", known.collect::<Vec<_>>().join(", ")),
     }
+}
+
+/// The known word that is like this one; `None` where none is.
+pub fn nearest_to<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    let distance = |known: &str| strsim::damerau_levenshtein(&word.to_lowercase(), &known.to_lowercase());
+    let nearest = known.map(|known| (distance(known), known)).min_by_key(|(distance, _)| *distance);
+    nearest.filter(|(distance, _)| *distance <= (word.chars().count() / 3).max(1)).map(|(_, nearest)| nearest)
 }
 
 #[cfg(test)]

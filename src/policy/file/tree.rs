@@ -11,6 +11,9 @@ use crate::policy::problem::{Problems, Span};
 /// The parts of a file at most, those that aliases repeat included; the shipped policy has some three hundred.
 const NODES: usize = 100_000;
 
+/// What a part has of text before it counts for another one.
+const TEXT_BYTES: usize = 16;
+
 /// How deep parts may lie in one another.
 const DEPTH: usize = 32;
 
@@ -65,12 +68,16 @@ impl Node {
         }
     }
 
-    /// The number of parts in it, itself included.
+    /// The number of parts in it, itself included; long texts count for several.
     fn size(&self) -> usize {
-        1 + match &self.content {
-            Content::Nothing | Content::Text { .. } => 0,
-            Content::List(items) => items.iter().map(Self::size).sum(),
-            Content::Keys(entries) => entries.iter().map(|entry| 1 + entry.value.size()).sum(),
+        let of_text = |text: &str| 1 + text.len() / TEXT_BYTES;
+        match &self.content {
+            Content::Nothing => 1,
+            Content::Text { text, .. } => of_text(text),
+            Content::List(items) => 1 + items.iter().map(Self::size).sum::<usize>(),
+            Content::Keys(entries) => {
+                1 + entries.iter().map(|entry| of_text(&entry.key) + entry.value.size()).sum::<usize>()
+            }
         }
     }
 }

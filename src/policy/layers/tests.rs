@@ -16,7 +16,7 @@ fn files(cluster: &str, shop: &str) -> Files {
     Files {
         cluster: Some(source("p/cluster.yaml", format!("{CLUSTER}{cluster}"))),
         namespaces: vec![("shop".to_owned(), source("p/namespaces/shop.yaml", format!("{NAMESPACE}{shop}")))],
-        unreadable: Vec::new(),
+        ..Files::default()
     }
 }
 
@@ -54,19 +54,54 @@ fn of_a_delegated_rule_the_namespace_alone_counts_where_it_says_something() {
     let cluster = "delegate: [manual-edit, pending-recovery]\nrules:\n  \
                    manual-edit: {cases: [{when: {users: [bot]}, mode: warn}], onUndecided: deny}\n";
     let shop = "rules:\n  manual-edit: {mode: 'off', onUndecided: allow}\n  \
-                pending-recovery: {staleAfter: 5m, rollback: always}\n";
+                pending-recovery: {rollback: always}\n";
     let policies = read(cluster, shop).unwrap();
     assert_eq!(mode(&policies, "shop", RuleId::ManualEdit, "bot"), Mode::Off);
     assert_eq!(policies.of("shop").on_undecided(RuleId::ManualEdit), Some(OnUndecided::Allow));
-    assert_eq!(policies.of("shop").recovery.stale_after, SignedDuration::from_mins(5));
     assert_eq!(policies.of("shop").recovery.rollback, RollbackWay::Always);
     assert_eq!(mode(&policies, "shop", RuleId::PendingRecovery, "bot"), Mode::Enforce);
     assert_eq!(mode(&policies, "bar", RuleId::ManualEdit, "bot"), Mode::Warn);
-    assert_eq!(policies.of("bar").recovery.stale_after, SignedDuration::from_mins(15));
     // Where it says nothing of modes, those of the cluster stand.
-    let policies = read(cluster, "rules:\n  manual-edit: {graceAfterFailure: 1h}\n").unwrap();
+    let policies = read(cluster, "rules:\n  manual-edit: {graceAfterFailure: 1s}\n").unwrap();
     assert_eq!(mode(&policies, "shop", RuleId::ManualEdit, "bot"), Mode::Warn);
-    assert_eq!(policies.of("shop").grace_after_failure, SignedDuration::from_hours(1));
+    assert_eq!(policies.of("shop").grace_after_failure, SignedDuration::from_secs(1));
+    // Other rules than the delegated one go by these.
+    for loose in ["manual-edit: {graceAfterFailure: 1h}", "pending-recovery: {staleAfter: 5m}"] {
+        let error = read(cluster, &format!("rules:\n  {loose}\n")).unwrap_err();
+        assert!(error.ends_with("a namespace may only tighten, as other rules go by it too"), "{error}");
+    }
+}
+
+#[test]
+fn a_policy_knows_how_namespaces_bound_overrides() {
+    let policies =
+        read("overrides: {maxDuration: 2h}\n", "overrides: {secondPerson: true, maxDuration: 1h}\n").unwrap();
+    for namespace in ["", "bar", "shop"] {
+        let bounds = policies.of(namespace).overrides_in("shop");
+        assert!(bounds.second_person && bounds.allowed && bounds.max_duration == SignedDuration::from_hours(1));
+    }
+    assert_eq!(policies.of("").overrides_in("bar"), policies.of("").overrides);
+}
+
+#[test]
+fn what_cannot_be_read_now_keeps_everything_as_it_is() {
+    let problem = Problem { file: "p/namespaces/bar.yaml".into(), place: None, message: "gone".to_owned() };
+    let unread = Files { unread: vec![problem.clone()], ..files("", "") };
+    assert!(Reading::of(&unread).policies.is_none());
+    let wrong = Files { wrong: vec![problem], ..files("", "") };
+    let reading = Reading::of(&wrong);
+    assert!(reading.policies.is_some() && reading.problems.len() == 1);
+}
+
+#[test]
+fn a_wrong_file_of_another_namespace_hides_nothing() {
+    let files = files("managers: [flux]\n", "rulez: {}\n");
+    let bar = in_force(&files, "bar").unwrap();
+    let told = |name: &str| bar.lists.iter().find(|list| list.name == name).unwrap();
+    let origin = Origin::File { file: "p/cluster.yaml".into(), line: 3 };
+    assert_eq!((told("managers").value.as_str(), &told("managers").origin), ("[flux]", &origin));
+    assert_eq!((told("ignore").value.as_str(), &told("ignore").origin), ("[]", &Origin::BuiltIn));
+    assert!(in_force(&files, "shop").is_err());
 }
 
 #[test]
@@ -99,10 +134,9 @@ fn what_loosens_is_an_error_at_its_value() {
             "",
             "  pending-recovery: {staleAfter: 5m}\n",
             "4:34",
-            "which says 15m; a namespace may only tighten, unless \
-          cluster.yaml delegates pending-recovery",
+            "which says 15m; a namespace may only tighten, as other rules go by it too",
         ),
-        ("", "  pending-recovery: {rollback: always}\n", "4:32", "which says whenStale"),
+        ("", "  pending-recovery: {rollback: always}\n", "4:32", "unless cluster.yaml delegates pending-recovery"),
         (
             "  pending-recovery: {rollForwardOnly: true}\n",
             "  pending-recovery: {rollForwardOnly: false}\n",

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::objects::{image, record, web};
+use super::overrides::override_of;
 use super::scenario::{Cluster, Verdict, rec};
 use crate::facts::{Bodies, Facts, Objects};
 use crate::policy::Policy;
@@ -186,6 +187,24 @@ fn an_edit_does_not_uninstall_what_is_installed() {
         assert_eq!(Cluster::new().update_objects("alice", dying(old.clone()), dying(new.clone())), Ok(()));
         let unknown = |object: Value| with(object, "/status", json!({"observedGeneration": -1}));
         assert_eq!(Cluster::new().update_objects("alice", unknown(old), unknown(new)), Ok(()), "not installed yet");
+    }
+}
+
+#[test]
+fn a_retarget_is_judged_and_opened_over_what_is_installed() {
+    let retarget = |cluster: &mut Cluster, spec: Value| {
+        cluster.update_objects("carol", installed(first()), installed(helm_release("web", spec)))
+    };
+    for (namespace, verdict) in [("mine", refused(Retarget)), ("shop", Ok(()))] {
+        let mut cluster = Cluster::new();
+        let made = override_of("web", &["retarget"], 30);
+        cluster.given(with(made, "/metadata/namespace", json!(namespace)));
+        assert_eq!(retarget(&mut cluster, json!({"storageNamespace": "mine"})), verdict, "{namespace}");
+    }
+    for (release, verdict) in [("other", refused(Retarget)), ("web", Ok(()))] {
+        let cases = format!("rules:\n  retarget: {{cases: [{{when: {{releases: [{release}]}}, mode: 'off'}}]}}");
+        let mut cluster = Cluster::with_policy(&cases);
+        assert_eq!(retarget(&mut cluster, json!({"releaseName": "other"})), verdict, "{release}");
     }
 }
 

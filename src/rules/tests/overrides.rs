@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::objects::{image, record, web};
-use super::scenario::{Cluster, rec, start};
+use super::scenario::{Cluster, Rec, rec, start};
 use crate::facts::{Bodies, Facts, Objects};
 use crate::mode;
 use crate::overrides::CREATED_BY;
@@ -22,7 +22,7 @@ fn release(policy: &str) -> Cluster {
     cluster
 }
 
-fn override_of(release: &str, rules: &[&str], minutes: i64) -> Value {
+pub(super) fn override_of(release: &str, rules: &[&str], minutes: i64) -> Value {
     let expires = start().checked_add(SignedDuration::from_mins(minutes)).unwrap();
     json!({
         "apiVersion": "interlock.dev/v1alpha1", "kind": "ReleaseOverride",
@@ -60,6 +60,43 @@ fn an_override_opens_one_release_in_its_own_namespace() {
         other["metadata"]["namespace"] = namespace.into();
         cluster.given(other);
         assert_eq!(edit(&mut cluster, "bob"), Err(vec![ManualEdit]), "{namespace}/{name}");
+    }
+}
+
+/// A release with a ClusterRole, under this policy of its namespace, and that object before and after an edit.
+fn with_cluster_role(shop: &str) -> (Cluster, Value, Value) {
+    const MANIFEST: &str = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: web}\n\
+                            rules:\n- {apiGroups: [''], resources: [pods], verbs: [get]}\n";
+    let mut cluster = Cluster::with_policies("", Some(shop));
+    cluster.given_record(&Rec { manifest: MANIFEST, ..record(5, "deployed", "alice") });
+    let role = |verb: &str| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {
+                "name": "web", "labels": {"app.kubernetes.io/managed-by": "Helm"},
+                "annotations": {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"},
+            },
+            "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": [verb]}],
+        })
+    };
+    (cluster, role("get"), role("*"))
+}
+
+#[test]
+fn an_override_is_bound_by_the_namespace_that_it_lies_in_also_for_what_is_in_none() {
+    let (mut cluster, old, new) = with_cluster_role("overrides: {secondPerson: true, maxDuration: 20m}");
+    let told = |replayed: &crate::replay::Replayed| format!("{:?} {:?}", replayed.violations, replayed.warnings);
+    let refused = cluster.update_cluster_scoped("alice", old.clone(), new.clone());
+    assert!(!refused.allowed, "{}", told(&refused));
+    assert_eq!(cluster.create_object("alice", override_of("web", &["manual-edit"], 20)), Ok(()));
+    let by_its_maker = cluster.update_cluster_scoped("alice", old.clone(), new.clone());
+    assert!(!by_its_maker.allowed, "{}", told(&by_its_maker));
+    let by_another = cluster.update_cluster_scoped("bob", old.clone(), new.clone());
+    assert!(by_another.allowed, "{}", told(&by_another));
+    for (shop, open) in [("overrides: {allowed: false}", false), ("overrides: {allowed: true}", true)] {
+        let (mut cluster, old, new) = with_cluster_role(shop);
+        cluster.given(override_of("web", &["manual-edit"], 30));
+        assert_eq!(cluster.update_cluster_scoped("bob", old, new).allowed, open, "{shop}");
     }
 }
 

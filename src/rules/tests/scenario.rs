@@ -141,7 +141,17 @@ impl Cluster {
 
     /// A cluster whose policy is the shipped one, with these lines in place of its rules and of what it says of overrides.
     pub(super) fn with_policy(rules: &str) -> Self {
+        Self::with_policies(rules, None)
+    }
+
+    /// The same with a policy of the namespace `shop` over it.
+    pub(super) fn with_policies(rules: &str, shop: Option<&str>) -> Self {
         let directory = tempfile::tempdir().unwrap();
+        if let Some(shop) = shop {
+            std::fs::create_dir(directory.path().join("namespaces")).unwrap();
+            let text = format!("apiVersion: interlock.dev/v1alpha1\nkind: NamespacePolicy\n{shop}\n");
+            std::fs::write(directory.path().join("namespaces/shop.yaml"), text).unwrap();
+        }
         let shipped = include_str!("../../../policies/cluster.yaml");
         let (head, tail) = shipped.split_once("rules:").unwrap();
         let (_, lists) = tail.split_once("\nmanagers:").unwrap();
@@ -180,6 +190,14 @@ impl Cluster {
     pub(super) fn update_objects(&mut self, user: &str, old: Value, new: Value) -> Verdict {
         let name = old["metadata"]["name"].as_str().unwrap().to_owned();
         self.judge("UPDATE", user, Some(old), Some(new), Some(&name))
+    }
+
+    /// An edit of an object that is in no namespace.
+    pub(super) fn update_cluster_scoped(&mut self, user: &str, old: Value, new: Value) -> crate::replay::Replayed {
+        let name = old["metadata"]["name"].as_str().unwrap().to_owned();
+        let mut line = self.review("UPDATE", user, Some(old), Some(new), Some(&name));
+        line["review"]["request"]["namespace"] = Value::Null;
+        self.send(&line).remove(0)
     }
 
     pub(super) fn create_object(&mut self, user: &str, new: Value) -> Verdict {
