@@ -25,7 +25,8 @@
 //! - [`stamp`]: the mutating half: who started the transition that a record is in.
 //! - [`judge`]: takes one review through all of these; [`webhook`] does so for the [`server`], [`replay`] for recordings.
 //! - [`overrides`]: break-glass: what a ReleaseOverride opens, and which may be stored.
-//! - [`report`]: one [`Decision`](report::Decision) a review, for the log and the metrics.
+//! - [`report`]: one [`Decision`](report::Decision) a review, for the log and the metrics, and for Events and reports of releases
+//!   in the cluster, away from the request path.
 //! - [`scan`]: what is wrong with the releases of a cluster already, by the rules' own notions and by reads alone.
 //!
 //! The pure core (`facts flux managed mode olm overrides policy release review rules stamp sveltos`, and `world::query`) has
