@@ -53,7 +53,7 @@ pub(super) struct Run<'s> {
     gaps: Mutex<BTreeMap<&'static str, Gap>>,
 }
 
-/// Looks for everything that [`Check`](super::Check) lists, by reads alone.
+/// Looks for everything that [`Check`] lists, by reads alone.
 ///
 /// # Errors
 /// When the records in Secrets cannot be listed: then nothing is known. Any other part that cannot be read is told in the
