@@ -4,8 +4,8 @@ use jiff::Timestamp;
 
 use crate::release::ReleaseRef;
 use crate::report::Object;
-use crate::report::openreports::{Entry, Outcome, Severity};
-use crate::scan::{self, Finding, Report};
+use crate::report::openreports::{Entry, Outcome};
+use crate::scan::{Finding, Report, Severity};
 use crate::world::ObjectKey;
 
 /// The findings of a scan.
@@ -15,12 +15,8 @@ pub(super) fn entries(report: &Report) -> Vec<Entry> {
 }
 
 fn entry(finding: &Finding, now: Timestamp) -> Entry {
-    let (severity, outcome) = match finding.severity() {
-        scan::Severity::High => (Severity::High, Outcome::Fail),
-        scan::Severity::Medium => (Severity::Medium, Outcome::Fail),
-        scan::Severity::Low => (Severity::Low, Outcome::Warn),
-        scan::Severity::Info => (Severity::Info, Outcome::Warn),
-    };
+    let severity = finding.severity();
+    let outcome = if severity >= Severity::Medium { Outcome::Fail } else { Outcome::Warn };
     let named = || ReleaseRef::new(finding.namespace(), finding.name());
     Entry {
         release: finding.release.clone().unwrap_or_else(named),

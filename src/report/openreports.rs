@@ -36,7 +36,7 @@ use entry::Told;
 use store::{Due, Store};
 use writer::Writer;
 
-pub use entry::{Entry, Outcome, Severity};
+pub use entry::{Entry, Outcome};
 pub use writer::Flavour;
 
 /// Reports written in one round, at most.

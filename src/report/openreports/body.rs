@@ -7,9 +7,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::entry::{Entry, Outcome, Severity};
+use super::entry::{Entry, Outcome};
 use crate::release::{ReleaseName, ReleaseRef};
 use crate::report::Object;
+use crate::scan::Severity;
 
 /// The content that was written, as a hash.
 pub(super) const CONTENT: &str = "interlock.dev/content";

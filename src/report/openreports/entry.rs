@@ -11,6 +11,7 @@ use crate::release::ReleaseRef;
 use crate::report::Object;
 use crate::report::events::{CLUSTER_SCOPED, CONTROLLER, annotation, cut};
 use crate::rules::RuleId;
+use crate::scan::Severity;
 
 /// The longest message, in bytes.
 const MESSAGE: usize = 500;
@@ -44,22 +45,6 @@ pub struct Entry {
     pub count: u64,
     /// What else there is to know; `mode` and `verdict` of a rule.
     pub properties: BTreeMap<String, String>,
-}
-
-/// How bad something is, in the words of the reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// Worth knowing.
-    Info,
-    /// Worth a look.
-    Low,
-    /// To be looked at.
-    Medium,
-    /// To be looked at today.
-    High,
-    /// To be looked at now.
-    Critical,
 }
 
 /// What an entry counts as. Reports have no room for what is fine.

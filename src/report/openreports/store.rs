@@ -306,9 +306,9 @@ fn forget_oldest<K: Ord + Clone, V>(map: &mut BTreeMap<K, V>, most: usize, age: 
 
 #[cfg(test)]
 mod tests {
-    use super::super::entry::Severity;
     use super::super::entry::tests::{event, second, with};
     use super::*;
+    use crate::scan::Severity;
 
     const NOW: i64 = 1_000;
     const RETENTION: SignedDuration = SignedDuration::from_secs(500);
