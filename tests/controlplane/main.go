@@ -20,6 +20,7 @@ import (
 
 const usage = `usage:
   controlplane up [FLAGS] DIR                     run everything in DIR until standard input closes
+      --apiserver-flag FLAG   one more flag of the API server; may be repeated
       --audit                 write requests and responses of all writes to DIR/audit.log
       --kube-apiserver FILE   run this program as the API server
       --temporary             remove DIR at the end

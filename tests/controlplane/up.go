@@ -81,8 +81,9 @@ type ready struct {
 type plane struct {
 	dir   string
 	audit bool
-	// The program of the API server, if not this one.
+	// The program of the API server, if not this one, and what it is told besides.
 	apiserverProgram string
+	apiserverExtra   []string
 
 	etcd, apiserver, manager *component
 	// Why the plane has to end: a component's exit.
@@ -95,6 +96,11 @@ func runUp(args []string) int {
 	audit := flags.Bool("audit", false, "write every request and response body to DIR/audit.log")
 	temporary := flags.Bool("temporary", false, "remove DIR at the end")
 	apiserver := flags.String("kube-apiserver", "", "run this program as the API server")
+	var extra []string
+	flags.Func("apiserver-flag", "one more flag of the API server, such as --feature-gates=X=true; may be repeated", func(flag string) error {
+		extra = append(extra, flag)
+		return nil
+	})
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -135,7 +141,7 @@ func runUp(args []string) int {
 		cancel()
 	}()
 
-	p := &plane{dir: dir, audit: *audit, apiserverProgram: *apiserver, failed: make(chan *component, 3)}
+	p := &plane{dir: dir, audit: *audit, apiserverProgram: *apiserver, apiserverExtra: extra, failed: make(chan *component, 3)}
 	defer p.stop()
 	info, err := p.start(end)
 	if errors.Is(err, context.Canceled) {
@@ -316,7 +322,7 @@ func (p *plane) apiserverFlags(etcd string, port int) []string {
 	if p.audit {
 		flags = append(flags, "--audit-policy-file="+p.path("audit.yaml"), "--audit-log-path="+p.path("audit.log"))
 	}
-	return flags
+	return append(flags, p.apiserverExtra...)
 }
 
 // Bodies of writes only: reads are many and say nothing about admission.

@@ -86,6 +86,15 @@ impl Plane {
         Self::boot("alone", |_| Ok(None)).unwrap_or_else(|error| panic!("{error}"))
     }
 
+    /// A plane of the test's own without the webhook, whose API server is given further flags.
+    #[allow(dead_code, reason = "for planes with a special API server")]
+    #[track_caller]
+    pub(crate) fn with_api_server(name: &str, flags: &[String]) -> Self {
+        let flags: Vec<_> = flags.iter().map(|flag| format!("--apiserver-flag={flag}")).collect();
+        let flags: Vec<_> = flags.iter().map(String::as_str).collect();
+        Self::boot_with(&flags, name, |_| Ok(None)).unwrap_or_else(|error| panic!("{error}"))
+    }
+
     /// A plane of the test's own, whose webhook reads this as its `cluster.yaml`.
     #[track_caller]
     pub(crate) fn start(policy: &str) -> Self {
