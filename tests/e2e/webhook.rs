@@ -235,7 +235,7 @@ pub(crate) fn manifest(name: &str) -> Result<Value, String> {
 /// Interlock's own account with the rights that `manifests/` give it, and no more: what it lacks, every test would notice.
 fn rights(plane: &Plane) -> Result<Identity, String> {
     let admin = plane.kubectl(&plane.admin());
-    for file in ["namespace.yaml", "rbac.yaml"] {
+    for file in ["namespace.yaml", "rbac.yaml", "rbac-certificates.yaml", "rbac-people.yaml"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base").join(file);
         admin.run(&["apply", "-f", &path.to_string_lossy()]).into_result()?;
     }

@@ -143,6 +143,6 @@ fn the_role_reads_what_commits_are_compared_with() {
     // For the scan of the leader.
     let scanned = rule("configurationgroups configurationbundles", "list");
     assert_eq!(granted("lib.projectsveltos.io"), [commits, scanned]);
-    let profiles = rule("clustersummaries clusterconfigurations clusterprofiles profiles", "get");
+    let profiles = rule("clustersummaries clusterconfigurations profiles", "get");
     assert_eq!(granted("config.projectsveltos.io"), [profiles]);
 }
