@@ -9,6 +9,7 @@ mod excerpt;
 mod explain;
 mod policy;
 mod progress;
+mod registration;
 mod replay;
 mod review;
 mod scan;
@@ -42,6 +43,7 @@ enum Command {
     Scan(scan::Arguments),
     Test(test::Arguments),
     Certs(certs::Arguments),
+    Registration(registration::Arguments),
     Override(break_glass::Arguments),
 }
 
@@ -93,6 +95,7 @@ pub fn main() -> ExitCode {
         Command::Scan(arguments) => scan::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Certs(arguments) => certs::run(&arguments),
+        Command::Registration(arguments) => registration::run(&arguments),
         Command::Override(arguments) => break_glass::run(&arguments),
     };
     match result {

@@ -20,7 +20,7 @@ use crate::scan;
 use crate::world::{Losses, World};
 
 /// The Lease, in Interlock's own namespace.
-const LEASE: &str = "interlock-leader";
+pub const LEASE: &str = "interlock-leader";
 
 /// How long a leader may be silent before another takes over, in seconds, and how long before the end it renews.
 const DURATION: u64 = 15;
