@@ -17,7 +17,7 @@ use crate::policy::Policies;
 use crate::report::metrics::Metrics;
 use crate::report::openreports::Reports;
 use crate::scan;
-use crate::world::{Losses, World};
+use crate::world::{Losses, Reach, World};
 
 /// The Lease, in Interlock's own namespace.
 pub const LEASE: &str = "interlock-leader";
@@ -48,6 +48,8 @@ pub struct Candidate {
     pub losses: Arc<Losses>,
     /// What there is to report, where reports are wanted.
     pub reports: Option<Arc<Reports>>,
+    /// Where releases are scanned.
+    pub reach: Reach,
     /// By which releases are scanned.
     pub policies: Arc<ArcSwap<Policies>>,
     /// Where what a scan finds is counted.
@@ -139,7 +141,7 @@ impl Candidate {
                 reports.keep().await;
             }
         };
-        let scans = scan::background(&self.for_scans, &self.policies, scan::EVERY, |report| {
+        let scans = scan::background(&self.for_scans, &self.policies, &self.reach, scan::EVERY, |report| {
             self.metrics.scans().scanned(report);
             if let Some(reports) = &self.reports {
                 reports.state(state::entries(report), report.is_whole());

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 
+pub(crate) use directory::is_label;
 pub use directory::{Files, NAMESPACES};
 pub use file::{nearest_to, schema};
 pub use globs::Globs;

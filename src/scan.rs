@@ -29,13 +29,17 @@ pub use finding::Finding;
 pub use report::{Gap, Report};
 pub use run::scan;
 
+use crate::world::Reach;
+
 /// What to look at.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// What the report calls the cluster.
     pub cluster: String,
-    /// The one namespace to look at; all of them where there is none.
+    /// The one namespace to look at; all within reach where there is none.
     pub namespace: Option<String>,
+    /// Where anything is read, what other namespaces say of the one to look at included.
+    pub reach: Reach,
     /// Which bodies are read.
     pub bodies: Bodies,
     /// Whether the objects of deployed releases are compared with their manifests. Costs a read an object. OLM's are left

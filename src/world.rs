@@ -17,6 +17,7 @@ pub mod memory;
 mod override_file;
 mod parents;
 mod query;
+pub(crate) mod reach;
 pub(crate) mod read;
 mod release_overrides;
 mod watch;
@@ -27,6 +28,7 @@ pub use caches::Watches;
 pub use losses::{Loss, Losses};
 pub use override_file::OverrideFile;
 pub use query::{Answer, Evidence, Freshness, Knowledge, Located, ObjectKey, Query, RecordRef, ScaledRef, Workload};
+pub use reach::Reach;
 
 use crate::release::{Entry, Storage};
 

@@ -17,6 +17,7 @@ use super::cluster::ClusterArguments;
 use super::progress::{self, Unit};
 use super::{Finding as Found, PolicyDir, table};
 use crate::scan::{Bodies, Finding, Gap, Options, Progress, Report, Severity, page, scan};
+use crate::world::Reach;
 
 /// How often the bar moves by itself.
 const TICK: Duration = Duration::from_millis(250);
@@ -88,6 +89,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Found> {
         let options = Options {
             cluster: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
             namespace: arguments.namespace.clone(),
+            reach: Reach::default(),
             bodies: arguments.bodies.into(),
             drift: arguments.drift,
         };

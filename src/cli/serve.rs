@@ -22,16 +22,16 @@ use crate::judge::Judge;
 use crate::leader::Candidate;
 use crate::ourselves;
 use crate::pki::dev;
-use crate::policy::{Files, Policies, Reading};
+use crate::policy::{Files, Policies, Reading, is_label};
 use crate::reload::Reload;
 use crate::report::metrics::Metrics;
 use crate::report::openreports::Reports;
 use crate::report::{Reporter, events};
 use crate::server::{self, Bound, Certificates, Limits, Readiness, Setup, Signals, Stopped, tls};
 use crate::webhook::Webhook;
-use crate::world::OverrideFile;
 use crate::world::cluster::Cluster;
 use crate::world::memory::Memory;
+use crate::world::{OverrideFile, Reach};
 use reports::ReportArguments;
 
 /// The memory that inflated record bodies may take at once. An ordinary one takes half a MiB, the largest legitimate ones
@@ -65,6 +65,9 @@ pub(super) struct Arguments {
     /// Interlock's own namespace, where the replicas agree on a leader
     #[arg(long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = "interlock-system")]
     namespace: String,
+    /// Look at these namespaces alone, so that rights in them are enough; what others say of their releases is not known then
+    #[arg(long, value_name = "NAMESPACE,...", env = "INTERLOCK_NAMESPACES", value_delimiter = ',', value_parser = namespace)]
+    namespaces: Vec<String>,
     /// Address for reviews [default: port 8443, on 127.0.0.1 when standalone, otherwise on every address]
     #[arg(long, value_name = "ADDRESS", env = "INTERLOCK_LISTEN")]
     listen: Option<SocketAddr>,
@@ -122,7 +125,8 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
         Some(config) => {
             let client = |config| Client::try_from(config).context("failed to make a client for the cluster");
             let for_reviews = client(for_calls(config.clone()))?;
-            let world = Arc::new(Cluster::new(for_reviews.clone(), decodes.clone()));
+            let reach = Reach::only(arguments.namespaces.iter().cloned());
+            let world = Arc::new(Cluster::new(for_reviews.clone(), decodes.clone()).within(reach.clone()));
             let for_watches = client(for_watches(config.clone()))?;
             let watches = world.watch(&for_watches, &readiness);
             // Whoever reports or scans waits for no review, and no review for a report or a scan.
@@ -131,7 +135,7 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
             let for_scans = for_reports.clone();
             let (events, writing) =
                 events::start(for_reports.clone(), identity.clone(), world.clone(), metrics.clone());
-            let reports = arguments.reports.settings(&arguments.namespace).map(|settings| {
+            let reports = arguments.reports.settings(&arguments.namespace, &reach).map(|settings| {
                 Arc::new(Reports::new(for_reports, for_watches, world.clone(), metrics.clone(), settings))
             });
             let ourselves = Arc::default();
@@ -148,6 +152,7 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
                 world: world.clone(),
                 losses: world.losses(),
                 reports,
+                reach,
                 policies: judge.policies(),
                 metrics: metrics.clone(),
             };
@@ -190,6 +195,10 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
         stopped => tracing::warn!(?stopped, "stopped before every request was answered"),
     }
     Ok(Finding::Nothing)
+}
+
+fn namespace(text: &str) -> Result<String, String> {
+    if is_label(text) { Ok(text.to_owned()) } else { Err("is not the name of a namespace".to_owned()) }
 }
 
 /// Keeps the count of overrides in force, which changes as they expire.

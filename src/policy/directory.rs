@@ -131,7 +131,7 @@ fn text(path: &Path) -> io::Result<String> {
 }
 
 /// What Kubernetes lets a namespace be called.
-fn is_label(name: &str) -> bool {
+pub(crate) fn is_label(name: &str) -> bool {
     let inner = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
     (1..=63).contains(&name.len())
         && name.as_bytes().iter().all(inner)

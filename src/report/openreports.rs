@@ -31,6 +31,7 @@ use super::metrics::{Metrics, Sink, Write};
 use super::{MANAGED_BY, Object};
 use crate::release::{ReleaseRef, Storage};
 use crate::world::cluster::Cluster;
+use crate::world::reach::{Reach, together};
 use crate::world::{Answer, Freshness, Knowledge, Query, World};
 use entry::Told;
 use store::{Due, Store};
@@ -62,6 +63,8 @@ pub struct Settings {
     pub round: Duration,
     /// Interlock's own namespace, for releases that have none.
     pub namespace: String,
+    /// Where there are reports and Events.
+    pub reach: Reach,
 }
 
 /// The reports of every release.
@@ -92,7 +95,7 @@ impl Reports {
         metrics: Arc<Metrics>,
         settings: Settings,
     ) -> Self {
-        let writer = Writer::new(client, settings.flavour);
+        let writer = Writer::new(client, settings.flavour, settings.reach.clone());
         let store = Mutex::new(Store::new(settings.retention));
         Self { writer, watches, world, metrics, settings, store }
     }
@@ -147,16 +150,26 @@ impl Reports {
 
     /// Follows the Events of every replica, and writes what changes, as long as the kind is installed.
     async fn follow(&self) {
-        let events: Api<Event> = Api::all(self.watches.clone());
         let ours = Config::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1));
-        let mut events = pin!(watcher(events, ours).default_backoff());
+        let watches = self.settings.reach.places().map(|place| {
+            let events: Api<Event> = match place {
+                Some(namespace) => Api::namespaced(self.watches.clone(), namespace),
+                None => Api::all(self.watches.clone()),
+            };
+            watcher(events, ours.clone()).default_backoff()
+        });
+        let mut events = pin!(together(watches.collect()));
         let mut rounds = interval(self.settings.round);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut living = HashSet::new();
         let mut troubled = false;
         loop {
             tokio::select! {
-                Some(event) = events.next() => self.take(event, &mut living),
+                event = events.next() => match event {
+                    Some(event) => self.take(event, &mut living),
+                    // One of several began anew.
+                    None => return,
+                },
                 _ = rounds.tick() => if self.write(&mut troubled).await == Round::Uninstalled {
                     return;
                 },

@@ -10,6 +10,7 @@ use tokio::time::sleep;
 
 use super::{Bodies, Options, Report, Severity, scan};
 use crate::policy::Policies;
+use crate::world::Reach;
 
 /// Between two scans, unless told otherwise. One of 10,000 releases costs the API server some 70 lists.
 pub const EVERY: Duration = Duration::from_mins(10);
@@ -18,8 +19,14 @@ pub const EVERY: Duration = Duration::from_mins(10);
 /// metadata first; bodies are read of releases with a finding there, and objects never.
 ///
 /// The pauses are up to a tenth longer than `every`, so that clusters that were started together do not scan together.
-pub async fn background(client: &Client, policies: &ArcSwap<Policies>, every: Duration, sink: impl Fn(&Report)) {
-    let options = Options { bodies: Bodies::Questioned, ..Options::default() };
+pub async fn background(
+    client: &Client,
+    policies: &ArcSwap<Policies>,
+    reach: &Reach,
+    every: Duration,
+    sink: impl Fn(&Report),
+) {
+    let options = Options { bodies: Bodies::Questioned, reach: reach.clone(), ..Options::default() };
     loop {
         let policies = policies.load_full();
         match scan(client, &policies, &options, Timestamp::now(), &|_| {}).await {

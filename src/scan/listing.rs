@@ -18,10 +18,10 @@ const WHOLE: u32 = 50;
 /// How often a listing starts again because the state that it lists was compacted away: that happens after five minutes.
 const ATTEMPTS: u32 = 3;
 
-/// A collection, and which of its objects.
+/// A collection, in one place or several, and which of its objects.
 #[derive(Debug, Clone)]
 pub(super) struct Listing {
-    path: String,
+    paths: Vec<String>,
     labels: Option<String>,
     fields: Option<String>,
     whole: bool,
@@ -43,10 +43,10 @@ struct ListMeta {
 }
 
 impl Listing {
-    /// The objects of a kind, in a namespace or in all, their metadata alone.
-    pub(super) fn of(resource: &ApiResource, namespace: Option<&str>) -> Self {
-        let path = DynamicObject::url_path(resource, namespace);
-        Self { path, labels: None, fields: None, whole: false }
+    /// The objects of a kind, in namespaces or, for `None`, in all, their metadata alone.
+    pub(super) fn of<'p>(resource: &ApiResource, places: impl IntoIterator<Item = Option<&'p str>>) -> Self {
+        let paths = places.into_iter().map(|place| DynamicObject::url_path(resource, place)).collect();
+        Self { paths, labels: None, fields: None, whole: false }
     }
 
     /// Only those with these labels.
@@ -92,17 +92,20 @@ impl Listing {
         let mut params = ListParams::default().limit(if self.whole { WHOLE } else { METADATA });
         params.label_selector.clone_from(&self.labels);
         params.field_selector.clone_from(&self.fields);
-        loop {
-            let request = Request::new(&self.path);
-            let request = if self.whole { request.list(&params) } else { request.list_metadata(&params) };
-            let text = client.request_text(request.map_err(Error::BuildRequest)?).await?;
-            let page: Page<'_> = serde_json::from_str(&text).map_err(Error::SerdeError)?;
-            page.items.into_iter().for_each(|item| add(&mut all, item));
-            match page.metadata.more.filter(|more| !more.is_empty()) {
-                Some(more) => params.continue_token = Some(more),
-                None => return Ok(all),
+        for path in &self.paths {
+            loop {
+                let request = Request::new(path);
+                let request = if self.whole { request.list(&params) } else { request.list_metadata(&params) };
+                let text = client.request_text(request.map_err(Error::BuildRequest)?).await?;
+                let page: Page<'_> = serde_json::from_str(&text).map_err(Error::SerdeError)?;
+                page.items.into_iter().for_each(|item| add(&mut all, item));
+                params.continue_token = page.metadata.more.filter(|more| !more.is_empty());
+                if params.continue_token.is_none() {
+                    break;
+                }
             }
         }
+        Ok(all)
     }
 }
 

@@ -68,7 +68,7 @@ pub async fn scan(
     let (started, calls) = (Instant::now(), Calls::default());
     let client = calls.counting(client.clone());
     let run = Run {
-        world: Cluster::new(client.clone(), Arc::new(Budget::new(DECODE_BYTES))),
+        world: Cluster::new(client.clone(), Arc::new(Budget::new(DECODE_BYTES))).within(options.reach.clone()),
         client,
         policies,
         options,
@@ -138,11 +138,16 @@ impl Run<'_> {
         self.options.namespace.as_deref()
     }
 
+    /// What is looked at.
+    fn places(&self) -> Vec<Option<&str>> {
+        self.namespace().map_or_else(|| self.options.reach.places().collect(), |namespace| vec![Some(namespace)])
+    }
+
     /// The records in Secrets: by their type, so that those are seen that lost their labels, and by their labels, so that
     /// those are that have another type, which Helm does not mind.
     async fn secrets(&self) -> Result<Inventory, Error> {
         let others = format!("type!={HELM_SECRET_TYPE},type!={OLM_INDEX_TYPE}");
-        let secrets = || Listing::of(&core("Secret", "secrets"), self.namespace());
+        let secrets = || Listing::of(&core("Secret", "secrets"), self.places());
         let mut all = Inventory::default();
         for (listing, secret_type) in [
             (secrets().fields(&format!("type={HELM_SECRET_TYPE}")), Some(HELM_SECRET_TYPE)),
@@ -156,14 +161,15 @@ impl Run<'_> {
     }
 
     async fn config_maps(&self) -> Result<Inventory, Error> {
-        let listing = Listing::of(&core("ConfigMap", "configmaps"), self.namespace()).labels("owner=helm");
+        let listing = Listing::of(&core("ConfigMap", "configmaps"), self.places()).labels("owner=helm");
         listing.fold(&self.client, Inventory::default, |inventory, item| inventory.add("ConfigMap", None, item)).await
     }
 
-    /// Flux's HelmReleases; `None` where there is no such kind, or it cannot be read. Those of all namespaces: any may have
-    /// its records in the one that is looked at.
+    /// Flux's HelmReleases; `None` where there is no such kind, or it cannot be read. Those of all namespaces within reach:
+    /// any may have its records in the one that is looked at.
     async fn helm_releases(&self) -> Option<Vec<Driver>> {
-        let listing = self.listing(flux::GROUP, flux::HELM_RELEASE, None, HELM_RELEASES).await?.whole();
+        let listing =
+            self.listing(flux::GROUP, flux::HELM_RELEASE, self.options.reach.places(), HELM_RELEASES).await?.whole();
         let listed = listing.fold(&self.client, Vec::new, |drivers, item| {
             match serde_json::from_str::<HelmRelease>(item.get()) {
                 Ok(read) => drivers.push(Driver::from(&read)),
@@ -173,10 +179,16 @@ impl Run<'_> {
         self.or_gap(HELM_RELEASES, listed.await)
     }
 
-    /// The objects of a kind in a namespace or in all, by its most stable version.
-    async fn listing(&self, group: &str, kind: &str, namespace: Option<&str>, what: &'static str) -> Option<Listing> {
+    /// The objects of a kind in namespaces or in all, by its most stable version.
+    async fn listing<'p>(
+        &self,
+        group: &str,
+        kind: &str,
+        places: impl IntoIterator<Item = Option<&'p str>>,
+        what: &'static str,
+    ) -> Option<Listing> {
         let resolved = Kinds::default().resolve(&self.client, group, kind).await;
-        self.or_gap(what, resolved).flatten().map(|resource| Listing::of(&resource, namespace))
+        self.or_gap(what, resolved).flatten().map(|resource| Listing::of(&resource, places))
     }
 
     fn or_gap<T>(&self, what: &'static str, read: Result<T, Error>) -> Option<T> {
@@ -260,19 +272,22 @@ impl Run<'_> {
 
     /// The ConfigurationGroups over bundles that are gone; `None` where there is no such kind, or it cannot be read.
     async fn groups(&self) -> Option<Vec<Finding>> {
-        let listing = self.listing(sveltos::LIB, sveltos::GROUP, self.namespace(), GROUPS).await?;
+        let listing = self.listing(sveltos::LIB, sveltos::GROUP, self.places(), GROUPS).await?;
         let whole = listing.clone().whole();
         let groups = whole.fold(&self.client, Vec::new, |groups, item| match needed(item) {
             Ok((_, _, needed)) if needed.is_empty() => {}
-            Ok(group) => groups.push(group),
+            Ok((namespace, name, mut needed)) => {
+                needed.retain(|bundle| self.options.reach.includes(&bundle.namespace));
+                groups.push((namespace, name, needed));
+            }
             Err(error) => self.gap("ConfigurationGroups of another shape", error),
         });
         let groups = self.or_gap(GROUPS, groups.await)?;
         if groups.is_empty() {
             return Some(Vec::new());
         }
-        // A group may name bundles of other namespaces.
-        let bundles = self.listing(sveltos::LIB, sveltos::BUNDLE, None, GROUPS).await?;
+        // A group may name bundles of other namespaces; of those out of reach nothing is known.
+        let bundles = self.listing(sveltos::LIB, sveltos::BUNDLE, self.options.reach.places(), GROUPS).await?;
         let there = bundles.fold(&self.client, HashSet::new, |there, item| {
             there.extend(named(item).map(|(namespace, name)| BundleRef { namespace, name }));
         });

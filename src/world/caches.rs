@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, ReplicationController, Secret};
 use kube::api::{Api, PartialObjectMeta};
+use kube::core::NamespaceResourceScope;
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
@@ -14,6 +15,7 @@ use super::helm_releases::HelmReleases;
 use super::index::Index;
 use super::locate::{self, Sought};
 use super::parents::Parents;
+use super::reach::Reach;
 use super::release_overrides::ReleaseOverrides;
 use super::watch::{Feed, Mirror, follow};
 use super::{Located, Losses, Newest, ScaledRef, read};
@@ -73,8 +75,8 @@ impl Caches {
     ///
     /// Needs a client of its own with a longer read timeout than reviews have: a quiet watch hears from the API server once
     /// a minute.
-    pub(super) fn watch(&self, client: &Client, readiness: &Readiness) -> Watches {
-        let mut tasks = Tasks { client, readiness, running: JoinSet::new() };
+    pub(super) fn watch(&self, client: &Client, reach: &Reach, readiness: &Readiness) -> Watches {
+        let mut tasks = Tasks { client, reach, readiness, running: JoinSet::new() };
         tasks.start::<Secret, _>(read::RECORDS, &self.secrets, "the records in Secrets");
         tasks.start::<ConfigMap, _>(read::RECORDS, &self.config_maps, "the records in ConfigMaps");
         let gates = ["the Deployments of releases", "the Deployments of profiles"];
@@ -85,8 +87,8 @@ impl Caches {
         tasks.start_scaled::<ReplicaSet>(&self.replica_sets, gates);
         let gates = ["the ReplicationControllers of releases", "the ReplicationControllers of profiles"];
         tasks.start_scaled::<ReplicationController>(&self.replication_controllers, gates);
-        self.helm_releases.follow(client, readiness.gate("the HelmReleases"), &mut tasks.running);
-        self.release_overrides.follow(client, readiness.gate("the ReleaseOverrides"), &mut tasks.running);
+        self.helm_releases.follow(client, reach, readiness.gate("the HelmReleases"), &mut tasks.running);
+        self.release_overrides.follow(client, reach, readiness.gate("the ReleaseOverrides"), &mut tasks.running);
         Watches { _tasks: tasks.running }
     }
 
@@ -153,9 +155,27 @@ impl Default for Mirror<Parents> {
     }
 }
 
+/// A kind of Kubernetes itself whose objects are in namespaces.
+trait Namespaced:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
+{
+}
+
+impl<K> Namespaced for K where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static
+{
+}
+
 /// Watches on their way.
 struct Tasks<'t> {
     client: &'t Client,
+    reach: &'t Reach,
     readiness: &'t Readiness,
     running: JoinSet<()>,
 }
@@ -163,16 +183,19 @@ struct Tasks<'t> {
 impl Tasks<'_> {
     fn start<K, T>(&mut self, labels: &'static str, mirror: &Arc<Mirror<T>>, gate: &'static str)
     where
-        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+        K: Namespaced,
         T: Feed,
     {
-        let api: Api<PartialObjectMeta<K>> = Api::all(self.client.clone());
-        self.running.spawn(follow(api, labels, Arc::clone(mirror), self.readiness.gate(gate)));
+        let apis = self.reach.places().map(|place| match place {
+            Some(namespace) => Api::<PartialObjectMeta<K>>::namespaced(self.client.clone(), namespace),
+            None => Api::all(self.client.clone()),
+        });
+        self.running.spawn(follow(apis.collect(), labels, Arc::clone(mirror), self.readiness.gate(gate)));
     }
 
     fn start_scaled<K>(&mut self, scaled: &Scaled, [of_releases, of_profiles]: [&'static str; 2])
     where
-        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+        K: Namespaced,
     {
         self.start::<K, _>(OF_RELEASES, &scaled.of_releases, of_releases);
         self.start::<K, _>(OF_PROFILES, &scaled.of_profiles, of_profiles);

@@ -24,6 +24,7 @@ use super::helm_releases;
 use super::kinds::Kinds;
 use super::locate::{self, Place, Sought};
 use super::manifests::{Manifests, Missing};
+use super::reach::Reach;
 use super::read::{self, Rollout, entry};
 use super::release_overrides;
 use super::{
@@ -45,6 +46,7 @@ use crate::sveltos::{Bundle, BundleRef};
 /// seconds, and its answer is wanted before them or not at all.
 pub struct Cluster {
     client: Client,
+    reach: Reach,
     decodes: Arc<Budget>,
     caches: Caches,
     losses: Arc<Losses>,
@@ -71,6 +73,7 @@ impl Cluster {
         let losses = Arc::default();
         Self {
             client,
+            reach: Reach::default(),
             decodes,
             caches: Caches::new(&losses),
             losses,
@@ -80,13 +83,20 @@ impl Cluster {
         }
     }
 
+    /// Looks nowhere else. What lies in other namespaces, or may do so, is not known then, and leaves a rule that asks for it
+    /// undecided; but a HelmRelease there is as if it were not.
+    #[must_use]
+    pub fn within(self, reach: Reach) -> Self {
+        Self { reach, ..self }
+    }
+
     /// Keeps copies of what is asked most, in tasks that end when the watches are dropped. Each adds a gate to `readiness`
     /// and opens it once it has a whole list.
     ///
     /// Watches need a client of their own with a longer read timeout than reviews have: a quiet one hears from the API
     /// server once a minute.
     pub fn watch(&self, client: &Client, readiness: &Readiness) -> Watches {
-        self.caches.watch(client, readiness)
+        self.caches.watch(client, &self.reach, readiness)
     }
 
     /// The pending records that the watches saw vanish.
@@ -150,7 +160,7 @@ impl Cluster {
             }
             Query::Namespace { name } => {
                 let api: Api<Namespace> = Api::all(self.client.clone());
-                let namespace = api.get_metadata_opt(checked(name)?).await.map_err(failed)?;
+                let namespace = api.get_metadata_opt(self.reached(name)?).await.map_err(failed)?;
                 Ok(namespace.map(|it| Knowledge::Terminating(it.metadata.deletion_timestamp.is_some())))
             }
         }
@@ -160,7 +170,7 @@ impl Cluster {
         if freshness == Freshness::Cached {
             return Ok(self.caches.release_overrides().of(namespace, release));
         }
-        let (namespace, release) = (checked(namespace)?, checked(release)?);
+        let (namespace, release) = (self.reached(namespace)?, checked(release)?);
         match once_served(|| release_overrides::list(&self.client, namespace, release)).await {
             Ok(found) => Ok(found),
             // Their definition is not installed.
@@ -213,7 +223,8 @@ impl Cluster {
         let origin = origin.map(|origin| origin.namespace.as_str());
         let sought = Sought { name, target_namespace, origin, told: told.as_ref().and_then(Option::as_deref) };
         let (known, complete) = self.caches.locate(sought);
-        let complete = complete && told.is_some();
+        // A stamp may lead to any namespace.
+        let complete = complete && told.is_some() && (known.is_some() || self.reach.is_everywhere());
         if complete && freshness == Freshness::Cached {
             return Ok(known);
         }
@@ -237,25 +248,37 @@ impl Cluster {
         if complete {
             return Ok(None);
         }
-        // A stamp may lead to any namespace, and only the index finds it.
+        // Only the index finds it where a stamp leads to another namespace.
         Err(format!("whether another namespace has records of release {} is not known at the moment", sought.name))
     }
 
-    /// The records of a ClusterExtension: one LIST over all namespaces, by label, metadata only.
+    /// The records of a ClusterExtension: one LIST over all namespaces that are looked at, by label, metadata only.
     async fn extension(&self, name: &str, freshness: Freshness) -> Result<Option<Located>, Failed> {
         if freshness == Freshness::Cached
             && let Some(known) = self.caches.extension(name)
+            && (known.is_some() || self.reach.is_everywhere())
         {
             return Ok(known);
         }
         let selector = ListParams::default().labels(&Storage::OlmIndex.selector(checked(name)?));
-        let api: Api<Secret> = Api::all(self.client.clone());
-        let found = api.list_metadata(&selector).await.map_err(failed)?;
-        let records = found.items.iter().filter_map(|item| {
+        let mut found = Vec::new();
+        for place in self.reach.places() {
+            let api: Api<Secret> = match place {
+                Some(namespace) => Api::namespaced(self.client.clone(), namespace),
+                None => Api::all(self.client.clone()),
+            };
+            found.extend(api.list_metadata(&selector).await.map_err(failed)?.items);
+        }
+        let records = found.iter().filter_map(|item| {
             let (storage, _, entry) = read::record(Storage::OlmIndex.kind(), &item.metadata)?;
             Some((storage, item.metadata.namespace.clone().unwrap_or_default(), entry))
         });
-        Ok(locate::of_extension(Place::gather(records)))
+        match locate::of_extension(Place::gather(records)) {
+            None if !self.reach.is_everywhere() => {
+                Err(format!("whether ClusterExtension {name} has records elsewhere is not known: {LIMITED}"))
+            }
+            found => Ok(found),
+        }
     }
 
     /// Whether there is an object with a label: a LIST of one, metadata only.
@@ -311,19 +334,20 @@ impl Cluster {
 
     /// The marks of a scaled object.
     async fn parent(&self, object: &ScaledRef, freshness: Freshness) -> Result<Option<Marks>, Failed> {
+        let ScaledRef { group, version, resource, kind, namespace, name } = object;
         if freshness == Freshness::Cached
+            && self.reach.includes(namespace)
             && let Some(marks) = self.caches.marks(object)
         {
             return Ok(marks);
         }
-        let ScaledRef { group, version, resource, kind, namespace, name } = object;
         let group = if group.is_empty() { "" } else { checked(group)? };
         let kind = GroupVersionKind::gvk(group, checked(version)?, kind);
         let resource = ApiResource::from_gvk_with_plural(&kind, checked(resource)?);
         let client = self.client.clone();
         let api: Api<DynamicObject> = match namespace.as_str() {
             "" => Api::all_with(client, &resource),
-            namespace => Api::namespaced_with(client, checked(namespace)?, &resource),
+            namespace => Api::namespaced_with(client, self.reached(namespace)?, &resource),
         };
         let found = api.get_metadata_opt(checked(name)?).await.map_err(failed)?;
         Ok(found.and_then(|object| read::marks(&object.metadata)))
@@ -337,7 +361,7 @@ impl Cluster {
             let Some(resource) = self.kinds.resolve(&self.client, group, kind).await.map_err(failed)? else {
                 return Ok(None);
             };
-            let namespace = (!namespace.is_empty()).then(|| checked(namespace)).transpose()?;
+            let namespace = (!namespace.is_empty()).then(|| self.reached(namespace)).transpose()?;
             let collection = DynamicObject::url_path(&resource, namespace);
             let path = format!("{collection}/{}", checked(name)?);
             match once_served(|| self.read(path.clone())).await {
@@ -350,6 +374,15 @@ impl Cluster {
         Ok(None)
     }
 
+    /// A namespace that is looked at.
+    fn reached<'n>(&self, namespace: &'n str) -> Result<&'n str, Failed> {
+        let namespace = checked(namespace)?;
+        if self.reach.includes(namespace) {
+            return Ok(namespace);
+        }
+        Err(format!("namespace {namespace} was not looked at: {LIMITED}"))
+    }
+
     async fn read(&self, path: String) -> kube::Result<String> {
         let request = Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
         self.client.request_text(request).await
@@ -359,7 +392,7 @@ impl Cluster {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + std::fmt::Debug + DeserializeOwned,
     {
-        let api: Api<K> = Api::namespaced(self.client.clone(), checked(namespace)?);
+        let api: Api<K> = Api::namespaced(self.client.clone(), self.reached(namespace)?);
         api.get_opt(checked(name)?).await.map_err(failed)
     }
 
@@ -367,11 +400,14 @@ impl Cluster {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + std::fmt::Debug + DeserializeOwned,
     {
-        let api: Api<K> = Api::namespaced(self.client.clone(), checked(namespace)?);
+        let api: Api<K> = Api::namespaced(self.client.clone(), self.reached(namespace)?);
         let list: ObjectList<PartialObjectMeta<K>> = api.list_metadata(selector).await.map_err(failed)?;
         Ok(list.items.into_iter().map(|item| item.metadata).collect())
     }
 }
+
+/// Why something is not known that others could have told.
+const LIMITED: &str = "this Interlock looks into some namespaces only (--namespaces)";
 
 impl World for Cluster {
     fn answer<'w>(&'w self, query: &'w Query) -> Answering<'w> {

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use kube::api::{Api, ApiResource};
+use kube::core::DynamicResourceScope;
 use kube::runtime::watcher::{self, Config, watcher};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
@@ -11,6 +12,7 @@ use tokio::sync::watch::{Receiver, Sender};
 
 use super::definition::{self, Definition};
 use super::kinds::Kinds;
+use super::reach::{Reach, together};
 use super::watch::{Attempts, Feed, Mirror, Session, feed};
 use crate::server::readiness::Gate;
 
@@ -61,9 +63,14 @@ impl<T: Default> Custom<T> {
 
     /// Follows the objects while their definition is installed, for ever. `gate` opens once it is known not to be, or
     /// with the first list, or when that has failed: a system that is broken must not keep us from starting.
-    pub(super) async fn follow<O>(self: Arc<Self>, client: Client, gate: Gate)
+    pub(super) async fn follow<O>(self: Arc<Self>, client: Client, reach: Reach, gate: Gate)
     where
-        O: Resource<DynamicType = ApiResource> + Clone + Debug + DeserializeOwned + Send + 'static,
+        O: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned
+            + Send
+            + 'static,
         T: Feed<O>,
     {
         let mut definition = self.definition.subscribe();
@@ -73,7 +80,7 @@ impl<T: Default> Custom<T> {
                 Definition::Installed { .. } => {
                     let mut other = definition.clone();
                     tokio::select! {
-                        () = self.follow_installed::<O>(&client, &gate, definition.clone()) => {}
+                        () = self.follow_installed::<O>(&client, &reach, &gate, definition.clone()) => {}
                         _ = other.wait_for(|then| *then != now) => {}
                     }
                     continue;
@@ -91,9 +98,19 @@ impl<T: Default> Custom<T> {
 
     /// One watch after the other. It may take a moment until a new definition is served, and the version that is served may
     /// change.
-    async fn follow_installed<O>(&self, client: &Client, gate: &Gate, mut definition: Receiver<Definition>)
-    where
-        O: Resource<DynamicType = ApiResource> + Clone + Debug + DeserializeOwned + Send + 'static,
+    async fn follow_installed<O>(
+        &self,
+        client: &Client,
+        reach: &Reach,
+        gate: &Gate,
+        mut definition: Receiver<Definition>,
+    ) where
+        O: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned
+            + Send
+            + 'static,
         T: Feed<O>,
     {
         let CustomKind { group, kind, .. } = self.kind;
@@ -107,8 +124,15 @@ impl<T: Default> Custom<T> {
                     told = false;
                     // Whoever drops this in the middle leaves no copy behind that claims to be in sync.
                     let session = Session(&self.objects);
-                    let api: Api<O> = Api::all_with(client.clone(), &resource);
-                    let failure = feed(watcher(api, Config::default()), |object| object, &self.objects, gate).await;
+                    let watches = reach.places().map(|place| {
+                        let api: Api<O> = match place {
+                            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+                            None => Api::all_with(client.clone(), &resource),
+                        };
+                        watcher(api, Config::default())
+                    });
+                    let events = together(watches.collect());
+                    let failure = feed(events, |object| object, &self.objects, gate).await;
                     in_a_row = if self.objects.read(|_| ()).1 { 0 } else { in_a_row + 1 };
                     drop(session);
                     if let Some(error) = failure.filter(|error| in_a_row >= PATIENCE || !passes(error))

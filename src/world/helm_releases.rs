@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ApiResource;
-use kube::core::NamespaceResourceScope;
+use kube::core::DynamicResourceScope;
 use kube::{Client, Resource};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tokio::task::JoinSet;
 
 use super::custom::{Custom, CustomKind};
+use super::reach::Reach;
 use super::watch::Feed;
 use crate::flux::{self, Driver, HelmRelease, Metadata, Spec, Status};
 use crate::managed::Origin;
@@ -48,9 +49,9 @@ impl HelmReleases {
     }
 
     /// Follows them and their definition, for ever.
-    pub(super) fn follow(&self, client: &Client, gate: Gate, tasks: &mut JoinSet<()>) {
+    pub(super) fn follow(&self, client: &Client, reach: &Reach, gate: Gate, tasks: &mut JoinSet<()>) {
         tasks.spawn(Arc::clone(&self.0).follow_definition(client.clone()));
-        tasks.spawn(Arc::clone(&self.0).follow::<Watched>(client.clone(), gate));
+        tasks.spawn(Arc::clone(&self.0).follow::<Watched>(client.clone(), reach.clone(), gate));
     }
 }
 
@@ -112,7 +113,7 @@ impl Watched {
 
 impl Resource for Watched {
     type DynamicType = ApiResource;
-    type Scope = NamespaceResourceScope;
+    type Scope = DynamicResourceScope;
 
     fn kind(resource: &ApiResource) -> Cow<'_, str> {
         resource.kind.as_str().into()

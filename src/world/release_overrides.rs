@@ -9,6 +9,7 @@ use serde::Deserialize;
 use tokio::task::JoinSet;
 
 use super::custom::{Custom, CustomKind};
+use super::reach::Reach;
 use super::watch::Feed;
 use crate::overrides::{self, CREATED_BY, Override, Spec};
 use crate::server::readiness::Gate;
@@ -41,9 +42,9 @@ impl ReleaseOverrides {
     }
 
     /// Follows them and their definition, for ever.
-    pub(super) fn follow(&self, client: &Client, gate: Gate, tasks: &mut JoinSet<()>) {
+    pub(super) fn follow(&self, client: &Client, reach: &Reach, gate: Gate, tasks: &mut JoinSet<()>) {
         tasks.spawn(Arc::clone(&self.0).follow_definition(client.clone()));
-        tasks.spawn(Arc::clone(&self.0).follow::<DynamicObject>(client.clone(), gate));
+        tasks.spawn(Arc::clone(&self.0).follow::<DynamicObject>(client.clone(), reach.clone(), gate));
     }
 }
 

@@ -15,6 +15,7 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
 
+use super::reach::together;
 use crate::server::readiness::Gate;
 
 /// A watch that lasted this long has recovered: what fails next is told as if it were the first time. The pauses start
@@ -94,12 +95,13 @@ impl<T> Drop for Session<'_, T> {
     }
 }
 
-/// Keeps a mirror of the metadata of the objects with some labels, for ever. `gate` opens with the first whole list.
+/// Keeps a mirror of the metadata of the objects with some labels, in one place or several, for ever. `gate` opens with the
+/// first whole list.
 ///
 /// Every failure ends in a new list, since only that proves that nothing was missed; until it is there the mirror is not
 /// in sync. Repeated failures wait longer and longer, and each kind of them is logged once.
 pub(super) async fn follow<K, T>(
-    api: Api<PartialObjectMeta<K>>,
+    apis: Vec<Api<PartialObjectMeta<K>>>,
     labels: &'static str,
     mirror: Arc<Mirror<T>>,
     gate: Gate,
@@ -113,7 +115,8 @@ pub(super) async fn follow<K, T>(
         attempts.start();
         // Whoever panics or drops this task in the middle leaves no mirror behind that claims to be in sync.
         let session = Session(&mirror);
-        let events = watcher(api.clone(), Config::default().labels(labels));
+        let watches = apis.iter().map(|api| watcher(api.clone(), Config::default().labels(labels)));
+        let events = together(watches.collect());
         let failure = feed(events, |object| &object.metadata, &mirror, &gate).await;
         drop(session);
         if let Some(error) = failure
@@ -184,6 +187,9 @@ pub(super) async fn feed<K, O, T: Feed<O>>(
                     gate.open();
                 }
             }
+            // Of one place, while the list of another is not whole yet.
+            Ok(Event::Apply(object)) if let Some(list) = &mut list => list.apply(read(&object)),
+            Ok(Event::Delete(object)) if let Some(list) = &mut list => list.delete(read(&object)),
             Ok(Event::Apply(object)) => mirror.state_mut().copy.apply(read(&object)),
             Ok(Event::Delete(object)) => mirror.state_mut().copy.delete(read(&object)),
             Err(error) => return Some(error),

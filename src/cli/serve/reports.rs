@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use jiff::SignedDuration;
 
 use crate::report::openreports::{Flavour, Settings};
+use crate::world::Reach;
 
 /// What is told to the cluster besides the reply.
 #[derive(Debug, clap::Args)]
@@ -35,7 +36,7 @@ enum Api {
 
 impl ReportArguments {
     /// How reports are kept; `None` where they are not wanted.
-    pub(super) fn settings(&self, namespace: &str) -> Option<Settings> {
+    pub(super) fn settings(&self, namespace: &str, reach: &Reach) -> Option<Settings> {
         let flavour = match self.reports {
             Api::Openreports => Flavour::OpenReports,
             Api::Wgpolicy => Flavour::WgPolicy,
@@ -46,6 +47,7 @@ impl ReportArguments {
             retention: SignedDuration::from_secs(self.report_retention.into()),
             round: Duration::from_secs(self.report_round.into()),
             namespace: namespace.to_owned(),
+            reach: reach.clone(),
         })
     }
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::body::{self, Body, CONTENT, EVENTS, RELEASE, SOURCE};
 use crate::release::ReleaseRef;
 use crate::report::{FIELD_MANAGER, MANAGED_BY};
+use crate::world::Reach;
 
 /// Reports in one answer of the API server.
 const PAGE: u32 = 100;
@@ -36,6 +37,7 @@ pub(super) struct Stored {
 pub(super) struct Writer {
     client: Client,
     flavour: Flavour,
+    reach: Reach,
     resource: ApiResource,
 }
 
@@ -80,8 +82,8 @@ impl Flavour {
 }
 
 impl Writer {
-    pub(super) fn new(client: Client, flavour: Flavour) -> Self {
-        Self { client, flavour, resource: flavour.resource() }
+    pub(super) fn new(client: Client, flavour: Flavour, reach: Reach) -> Self {
+        Self { client, flavour, reach, resource: flavour.resource() }
     }
 
     /// For example `reports.openreports.io`.
@@ -91,21 +93,27 @@ impl Writer {
 
     /// Every report of ours; `None` where their kind is not installed. `ours` is Interlock's own namespace.
     pub(super) async fn list(&self, ours: &str) -> Result<Option<Vec<Stored>>, Error> {
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &self.resource);
         let mut params = ListParams::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1)).limit(PAGE);
         let mut found = Vec::new();
-        loop {
-            let page = match api.list(&params).await {
-                Ok(page) => page,
-                Err(Error::Api(status)) if status.code == 404 => return Ok(None),
-                Err(error) => return Err(error),
+        for place in self.reach.places() {
+            let api = match place {
+                Some(namespace) => self.api(namespace),
+                None => Api::all_with(self.client.clone(), &self.resource),
             };
-            found.extend(page.items.into_iter().filter_map(|object| Stored::read(object, ours)));
-            match page.metadata.continue_.filter(|next| !next.is_empty()) {
-                Some(next) => params = params.continue_token(&next),
-                None => return Ok(Some(found)),
+            loop {
+                let page = match api.list(&params).await {
+                    Ok(page) => page,
+                    Err(Error::Api(status)) if status.code == 404 => return Ok(None),
+                    Err(error) => return Err(error),
+                };
+                found.extend(page.items.into_iter().filter_map(|object| Stored::read(object, ours)));
+                params.continue_token = page.metadata.continue_.filter(|next| !next.is_empty());
+                if params.continue_token.is_none() {
+                    break;
+                }
             }
         }
+        Ok(Some(found))
     }
 
     /// Makes a report what it must be, whatever it was.

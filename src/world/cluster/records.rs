@@ -136,7 +136,7 @@ impl Cluster {
             Storage::Secret | Storage::OlmIndex => "secrets",
             Storage::ConfigMap => "configmaps",
         };
-        let path = format!("/api/v1/namespaces/{}/{resource}/{}", checked(namespace)?, checked(object)?);
+        let path = format!("/api/v1/namespaces/{}/{resource}/{}", self.reached(namespace)?, checked(object)?);
         match self.read(path).await {
             Ok(text) => Ok(Some(text)),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),

@@ -1,0 +1,126 @@
+//! Where Interlock looks: everywhere, or in named namespaces, in which alone it then needs rights.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use futures_util::{Stream, StreamExt, stream};
+use kube::runtime::watcher::{self, Event};
+
+/// The namespaces that are looked at. In others nothing is read; what depends on them is not known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reach(Option<Arc<[String]>>);
+
+impl Reach {
+    /// Named namespaces alone; all of them where none is named.
+    pub fn only(namespaces: impl IntoIterator<Item = String>) -> Self {
+        let mut namespaces: Vec<_> = namespaces.into_iter().collect();
+        namespaces.sort_unstable();
+        namespaces.dedup();
+        Self((!namespaces.is_empty()).then(|| namespaces.into()))
+    }
+
+    /// Whether nothing is left out.
+    #[must_use]
+    pub fn is_everywhere(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether a namespace is looked at.
+    #[must_use]
+    pub fn includes(&self, namespace: &str) -> bool {
+        self.0.as_ref().is_none_or(|named| named.iter().any(|it| it == namespace))
+    }
+
+    /// What to ask the API server for, one request each: `None` for all namespaces at once.
+    pub fn places(&self) -> impl Iterator<Item = Option<&str>> {
+        let named = self.0.as_deref();
+        let everywhere = named.is_none().then_some(None);
+        everywhere.into_iter().chain(named.into_iter().flatten().map(|namespace| Some(namespace.as_str())))
+    }
+}
+
+/// The watches of several places as one: its list is whole when each of them has listed. Where one of several begins anew the
+/// whole ends, because a list of one place must not be taken for that of all.
+pub(crate) fn together<K, W>(watches: Vec<W>) -> impl Stream<Item = watcher::Result<Event<K>>>
+where
+    W: Stream<Item = watcher::Result<Event<K>>>,
+{
+    let all = watches.len();
+    let watches = stream::select_all(watches.into_iter().map(Box::pin));
+    let merged = watches.scan((0, 0), move |(begun, listed), event| {
+        let event = match event {
+            Ok(Event::Init) if all > 1 => {
+                *begun += 1;
+                if *begun > all {
+                    return ready(None);
+                }
+                (*begun == 1).then_some(Ok(Event::Init))
+            }
+            Ok(Event::InitDone) if all > 1 => {
+                *listed += 1;
+                (*listed == all).then_some(Ok(Event::InitDone))
+            }
+            event => Some(event),
+        };
+        ready(Some(event))
+    });
+    merged.filter_map(ready)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    /// What comes of watches that say this, each to its end before the next.
+    fn said(watches: &[&[&str]]) -> Vec<String> {
+        let watches = watches.iter().map(|watch| {
+            stream::iter(watch.iter().map(|word| {
+                Ok(match *word {
+                    "init" => Event::Init,
+                    "done" => Event::InitDone,
+                    name => name
+                        .strip_prefix('+')
+                        .map_or_else(|| Event::InitApply(name.to_owned()), |name| Event::Apply(name.to_owned())),
+                })
+            }))
+        });
+        let events = together(watches.collect()).map(|event| match event.unwrap() {
+            Event::Init => "init".to_owned(),
+            Event::InitDone => "done".to_owned(),
+            Event::InitApply(name) => name,
+            Event::Apply(name) => format!("+{name}"),
+            Event::Delete(name) => format!("-{name}"),
+        });
+        events.collect().now_or_never().unwrap()
+    }
+
+    #[test]
+    fn a_list_is_whole_when_every_place_has_listed() {
+        let mut events = said(&[&["init", "a", "done"], &["init", "b", "done"]]);
+        assert_eq!((events.remove(0), events.pop()), ("init".to_owned(), Some("done".to_owned())));
+        events.sort();
+        assert_eq!(events, ["a", "b"]);
+        assert_eq!(said(&[&["init", "a", "done"], &["init", "b"]]).iter().filter(|event| *event == "done").count(), 0);
+    }
+
+    #[test]
+    fn a_place_that_lists_anew_ends_all_and_one_alone_goes_on() {
+        let again = said(&[&["init", "a", "done", "init", "a", "done", "+late"], &["init", "b", "done"]]);
+        assert!(!again.contains(&"+late".to_owned()), "{again:?}");
+        let alone = ["init", "a", "done", "init", "b", "done", "+c"];
+        assert_eq!(said(&[&alone]), alone);
+    }
+
+    #[test]
+    fn named_places_are_asked_one_by_one_and_all_at_once() {
+        let everywhere = Reach::only([]);
+        assert_eq!(everywhere, Reach::default());
+        assert!(everywhere.is_everywhere() && everywhere.includes("shop"));
+        assert_eq!(everywhere.places().collect::<Vec<_>>(), [None]);
+        let two = Reach::only(["shop", "bar", "shop"].map(str::to_owned));
+        assert_eq!(two.places().collect::<Vec<_>>(), [Some("bar"), Some("shop")]);
+        assert!(!two.is_everywhere() && two.includes("bar") && !two.includes("kube-system"));
+    }
+}
