@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use crate::pki::managed::Rotator;
 use crate::policy::Policies;
 use crate::report::metrics::Metrics;
 use crate::report::openreports::Reports;
@@ -50,6 +51,8 @@ pub struct Candidate {
     pub reports: Option<Arc<Reports>>,
     /// Where releases are scanned.
     pub reach: Reach,
+    /// Who rotates the CA, where it is ours.
+    pub rotator: Option<Arc<Rotator>>,
     /// By which releases are scanned.
     pub policies: Arc<ArcSwap<Policies>>,
     /// Where what a scan finds is counted.
@@ -147,7 +150,12 @@ impl Candidate {
                 reports.state(state::entries(report), report.is_whole());
             }
         });
-        tokio::join!(notes, reports, scans);
+        let rotations = async {
+            if let Some(rotator) = &self.rotator {
+                rotator.lead().await;
+            }
+        };
+        tokio::join!(notes, reports, scans, rotations);
     }
 }
 
