@@ -34,7 +34,8 @@ func (p *plane) launch(role, program string, stdout *os.File, args ...string) (*
 		args = append([]string{role}, args...)
 	}
 	c := &component{name: role, log: p.path(role + ".log"), done: make(chan struct{}), stopping: make(chan struct{})}
-	log, err := os.Create(c.log)
+	// A component that starts again goes on in its log.
+	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
 	}
@@ -118,15 +119,20 @@ func (c *component) logged(text string) bool {
 
 // stop asks twice before it kills: an API server that drains ends at once on the second SIGTERM.
 func (c *component) stop() {
+	c.end(syscall.SIGTERM, stopPatience)
+}
+
+// end sends the signal, again after some patience, and then kills. A component that has ended already is fine.
+func (c *component) end(s syscall.Signal, patience time.Duration) {
 	close(c.stopping)
-	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGTERM, syscall.SIGKILL} {
+	for _, s := range []syscall.Signal{s, s, syscall.SIGKILL} {
 		if err := c.cmd.Process.Signal(s); errors.Is(err, os.ErrProcessDone) {
 			break
 		}
 		select {
 		case <-c.done:
 			return
-		case <-time.After(stopPatience):
+		case <-time.After(patience):
 		}
 	}
 	<-c.done

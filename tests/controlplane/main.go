@@ -19,9 +19,12 @@ import (
 )
 
 const usage = `usage:
-  controlplane up [FLAGS] DIR                     run everything in DIR until standard input closes
+  controlplane up [FLAGS] DIR                     run everything in DIR until standard input closes; a line there,
+                                                  restart kube-apiserver or kill kube-apiserver, is repeated on
+                                                  standard output when the API server is ready again
       --apiserver-flag FLAG   one more flag of the API server; may be repeated
       --audit                 write requests and responses of all writes to DIR/audit.log
+      --leave-pods-of NAMESPACE   report nothing of the pods of this namespace
       --kube-apiserver FILE   run this program as the API server
       --temporary             remove DIR at the end
   controlplane etcd DIR                           one etcd member on a free port of 127.0.0.1

@@ -30,6 +30,8 @@ const (
 	portAttempts = 5
 	// How long a component may take to end after each signal.
 	stopPatience = 3 * time.Second
+	// How long an API server that is to be restarted may take to answer what it has begun.
+	drainPatience = 30 * time.Second
 	// Lines of a component's log that are shown when it fails.
 	tailLines = 25
 )
@@ -85,7 +87,12 @@ type plane struct {
 	apiserverProgram string
 	apiserverExtra   []string
 
+	// Where there are pods that somebody else runs.
+	foreignPods string
+
 	etcd, apiserver, manager *component
+	// Starts the API server once more, where it was.
+	again func(context.Context) error
 	// Why the plane has to end: a component's exit.
 	failed chan *component
 }
@@ -101,6 +108,7 @@ func runUp(args []string) int {
 		extra = append(extra, flag)
 		return nil
 	})
+	foreignPods := flags.String("leave-pods-of", "", "leave the pods of this namespace to somebody else")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -130,8 +138,11 @@ func runUp(args []string) int {
 	runtime.LockOSThread()
 
 	end, cancel := context.WithCancel(context.Background())
+	commands := make(chan string)
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			commands <- lines.Text()
+		}
 		cancel()
 	}()
 	signals := make(chan os.Signal, 1)
@@ -141,7 +152,7 @@ func runUp(args []string) int {
 		cancel()
 	}()
 
-	p := &plane{dir: dir, audit: *audit, apiserverProgram: *apiserver, apiserverExtra: extra, failed: make(chan *component, 3)}
+	p := &plane{dir: dir, audit: *audit, apiserverProgram: *apiserver, apiserverExtra: extra, foreignPods: *foreignPods, failed: make(chan *component, 3)}
 	defer p.stop()
 	info, err := p.start(end)
 	if errors.Is(err, context.Canceled) {
@@ -158,12 +169,24 @@ func runUp(args []string) int {
 	}
 	fmt.Println(string(line))
 
-	select {
-	case <-end.Done():
-		return 0
-	case c := <-p.failed:
-		fmt.Fprintln(os.Stderr, "controlplane up:", c.ended())
-		return 1
+	for {
+		select {
+		case <-end.Done():
+			return 0
+		case c := <-p.failed:
+			fmt.Fprintln(os.Stderr, "controlplane up:", c.ended())
+			return 1
+		case command := <-commands:
+			err := p.obey(end, command)
+			if errors.Is(err, context.Canceled) {
+				return 0
+			}
+			if err != nil {
+				fmt.Fprintf(os.Stderr, "controlplane up: %s: %v\n", command, err)
+				return 1
+			}
+			fmt.Println(command)
+		}
 	}
 }
 
@@ -223,7 +246,7 @@ func (p *plane) start(end context.Context) (*ready, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := runPods(end, server, p.path("ca.crt"), client.token, log); err != nil {
+	if err := runPods(end, server, p.path("ca.crt"), client.token, p.foreignPods, log); err != nil {
 		return nil, err
 	}
 	info := &ready{Ready: true, Server: server, CA: p.path("ca.crt"), Kubeconfigs: kubeconfigs, Etcd: endpoint, Pids: map[string]int{
@@ -283,15 +306,19 @@ func (p *plane) startAPIServer(end context.Context, etcd string) (string, *clien
 		if err != nil {
 			return "", nil, err
 		}
-		p.apiserver, err = p.launch("kube-apiserver", p.apiserverProgram, nil, p.apiserverFlags(etcd, port)...)
-		if err != nil {
-			return "", nil, err
+		p.again = func(end context.Context) error {
+			c, err := p.launch("kube-apiserver", p.apiserverProgram, nil, p.apiserverFlags(etcd, port)...)
+			if err != nil {
+				return err
+			}
+			p.apiserver = c
+			return c.wait(end, func() bool { return client.answers("/readyz") })
 		}
-		err = p.apiserver.wait(end, func() bool { return client.answers("/readyz") })
+		err = p.again(end)
 		if err == nil {
 			return server, client, nil
 		}
-		if attempt == portAttempts || !p.apiserver.logged("address already in use") {
+		if attempt == portAttempts || p.apiserver == nil || !p.apiserver.logged("address already in use") {
 			return "", nil, err
 		}
 		// The failure is answered here; nobody else has to hear of it.
@@ -357,6 +384,19 @@ func (p *plane) startManager(end context.Context, client *client, server string)
 	return p.manager.wait(end, func() bool {
 		return client.answers("/api/v1/namespaces/default/serviceaccounts/default")
 	})
+}
+
+// obey does what a line of standard input says.
+func (p *plane) obey(end context.Context, command string) error {
+	switch command {
+	case "restart kube-apiserver":
+		p.apiserver.end(syscall.SIGTERM, drainPatience)
+	case "kill kube-apiserver":
+		p.apiserver.end(syscall.SIGKILL, stopPatience)
+	default:
+		return errors.New("no such command")
+	}
+	return p.again(end)
 }
 
 // stop ends the components in the order in which each can still reach what it needs: an API server whose etcd is gone

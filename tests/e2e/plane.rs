@@ -5,9 +5,9 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use serde::Deserialize;
@@ -34,17 +34,38 @@ pub(crate) struct Plane {
     ready: Ready,
     webhook: Option<Webhook>,
     /// After the webhook, so that that goes before the API server.
-    _supervisor: Supervisor,
+    supervisor: Supervisor,
     /// Files of the clients and the webhook; the control plane has its own beside them. Last, when nobody writes there.
     dir: Dir,
 }
 
-struct Supervisor(Child);
+struct Supervisor {
+    child: Child,
+    /// Where it is told what to do and says when that is done. None once it is to end.
+    pipes: Mutex<Option<(ChildStdin, BufReader<ChildStdout>)>>,
+}
+
+impl Supervisor {
+    /// Has a command carried out.
+    fn obey(&self, command: &str) -> Result<(), String> {
+        let mut pipes = self.pipes.lock().unwrap_or_else(PoisonError::into_inner);
+        let (stdin, stdout) = pipes.as_mut().ok_or("the control plane is about to end")?;
+        let mut said = String::new();
+        writeln!(stdin, "{command}")
+            .and_then(|()| stdout.read_line(&mut said))
+            .map_err(|e| format!("{command}: {e}"))?;
+        if said.trim_end() == command {
+            Ok(())
+        } else {
+            Err(format!("{command}: the control plane said {said:?}; its reason is on standard error above"))
+        }
+    }
+}
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        drop(self.0.stdin.take());
-        let _ = self.0.wait();
+        *self.pipes.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let _ = self.child.wait();
     }
 }
 
@@ -91,6 +112,12 @@ impl Plane {
     #[track_caller]
     pub(crate) fn with_api_server(name: &str, flags: &[String]) -> Self {
         let flags: Vec<_> = flags.iter().map(|flag| format!("--apiserver-flag={flag}")).collect();
+        Self::with_flags(name, &flags)
+    }
+
+    /// The same with flags for all of it.
+    #[track_caller]
+    pub(crate) fn with_flags(name: &str, flags: &[String]) -> Self {
         let flags: Vec<_> = flags.iter().map(String::as_str).collect();
         Self::boot_with(&flags, name, |_| Ok(None)).unwrap_or_else(|error| panic!("{error}"))
     }
@@ -148,14 +175,17 @@ impl Plane {
         up.process_group(0);
         up.arg(dir.0.join("controlplane")).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = up.spawn().map_err(|e| format!("cannot start {}: {e}", assets.controlplane.display()))?;
-        let stdout = child.stdout.take().ok_or("the control plane has no standard output")?;
-        let supervisor = Supervisor(child);
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err("the control plane has no pipes".to_owned());
+        };
+        let mut stdout = BufReader::new(stdout);
         let mut line = String::new();
-        let _ = BufReader::new(stdout).read_line(&mut line);
+        let _ = stdout.read_line(&mut line);
+        let supervisor = Supervisor { child, pipes: Mutex::new(Some((stdin, stdout))) };
         let ready = serde_json::from_str(&line).map_err(|e| {
             format!("the control plane did not start ({e}; it printed {line:?}); its reason is on standard error above")
         })?;
-        let mut plane = Self { ready, webhook: None, _supervisor: supervisor, dir };
+        let mut plane = Self { ready, webhook: None, supervisor, dir };
         plane.let_people_in()?;
         plane.webhook = webhook(&plane)?;
         progress(&format!("control plane `{name}` ready in {:.1?}", start.elapsed()));
@@ -250,6 +280,24 @@ impl Plane {
 
     pub(crate) fn ca(&self) -> &Path {
         &self.ready.ca
+    }
+
+    /// The API server's URL.
+    pub(crate) fn server(&self) -> &str {
+        &self.ready.server
+    }
+
+    /// Stops the API server, which answers first what it has begun, and starts it again on its port. Returns when it is
+    /// ready.
+    #[track_caller]
+    pub(crate) fn restart_api_server(&self) {
+        self.supervisor.obey("restart kube-apiserver").unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// The same after SIGKILL.
+    #[track_caller]
+    pub(crate) fn kill_api_server(&self) {
+        self.supervisor.obey("kill kube-apiserver").unwrap_or_else(|error| panic!("{error}"));
     }
 }
 
