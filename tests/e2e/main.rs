@@ -1,7 +1,8 @@
 //! Tests on real parts: a real API server with its controllers, the real helm 3 and helm 4, and the built `interlock`.
 //!
 //! What a test uses: a [`plane::Plane`] (shared by all tests, or its own), a [`namespace::Namespace`] of its own in it,
-//! and in that the clients of [`clients`] as somebody, the charts of [`chart`] and the views of [`records`].
+//! and in that the clients of [`clients`] as somebody, the charts of [`chart`] and the views of [`records`]. Where Interlock
+//! itself is to be installed, a [`cluster::Cluster`]: a plane with a [`kubelet`] and a [`balancer`].
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -13,13 +14,16 @@
 mod acts;
 mod addon_controller;
 mod assets;
+mod balancer;
 mod chart;
 mod clients;
+mod cluster;
 mod controllers;
 mod decisions;
 mod eventually;
 mod forging;
 mod gate;
+mod kubelet;
 mod namespace;
 mod origins;
 mod plane;

@@ -1,0 +1,112 @@
+//! What kube-proxy is to the API server's calls of a Service: every new connection goes to one of the pods that are ready.
+//! It is reached as an API server in another network reaches its cluster, by `CONNECT` to an egress proxy.
+
+use std::io::{Error, ErrorKind};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{fs, io};
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::net::{TcpStream, UnixListener, UnixStream};
+
+/// A request's head is shorter.
+const HEAD: usize = 1024;
+
+/// Where a connection to an address of the cluster goes now; None where nobody is ready.
+pub(crate) type Route = Arc<dyn Fn(SocketAddr) -> Option<SocketAddr> + Send + Sync>;
+
+/// Counts of connections since the start.
+#[derive(Debug, Default)]
+pub(crate) struct Connections {
+    joined: AtomicU64,
+    nobody: AtomicU64,
+    refused: AtomicU64,
+    open: AtomicU64,
+}
+
+impl Connections {
+    /// Those that reached a pod.
+    #[allow(dead_code, reason = "for tests under load")]
+    pub(crate) fn joined(&self) -> u64 {
+        self.joined.load(Ordering::Relaxed)
+    }
+
+    /// Those that came while no pod was ready.
+    pub(crate) fn nobody(&self) -> u64 {
+        self.nobody.load(Ordering::Relaxed)
+    }
+
+    /// Those that a pod did not take although it was said to be ready.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Those that are open now.
+    #[allow(dead_code, reason = "for tests under load")]
+    pub(crate) fn open(&self) -> u64 {
+        self.open.load(Ordering::Relaxed)
+    }
+}
+
+/// Tells an API server, by the file of `--egress-selector-config-file`, to reach the cluster through this socket. A port
+/// would have to speak TLS.
+pub(crate) fn write_egress(file: &Path, proxy: &Path) -> io::Result<()> {
+    let selection = json!({
+        "name": "cluster",
+        "connection": {"proxyProtocol": "HTTPConnect", "transport": {"uds": {"udsName": proxy}}},
+    });
+    let configuration = json!({
+        "apiVersion": "apiserver.k8s.io/v1beta1",
+        "kind": "EgressSelectorConfiguration",
+        "egressSelections": [selection],
+    });
+    fs::write(file, configuration.to_string())
+}
+
+/// Serves until it is dropped.
+pub(crate) async fn balance(listener: UnixListener, route: Route, connections: Arc<Connections>) {
+    loop {
+        if let Ok((client, _)) = listener.accept().await {
+            let (route, connections) = (route.clone(), connections.clone());
+            tokio::spawn(async move {
+                // An end that goes away is the other end's to notice.
+                let _ = join(client, &route, &connections).await;
+            });
+        }
+    }
+}
+
+async fn join(mut client: UnixStream, route: &Route, connections: &Connections) -> io::Result<()> {
+    let wanted = wanted(&mut client).await?;
+    let Some(pod) = route(wanted) else {
+        connections.nobody.fetch_add(1, Ordering::Relaxed);
+        return client.write_all(b"HTTP/1.1 503 No Endpoints\r\nContent-Length: 0\r\n\r\n").await;
+    };
+    // Once: whoever takes another pod after a failure is no kube-proxy, and would hide what clients see.
+    let Ok(mut pod) = TcpStream::connect(pod).await else {
+        connections.refused.fetch_add(1, Ordering::Relaxed);
+        return client.write_all(b"HTTP/1.1 502 Connection Refused\r\nContent-Length: 0\r\n\r\n").await;
+    };
+    connections.joined.fetch_add(1, Ordering::Relaxed);
+    client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
+    connections.open.fetch_add(1, Ordering::Relaxed);
+    let ended = copy_bidirectional(&mut client, &mut pod).await;
+    connections.open.fetch_sub(1, Ordering::Relaxed);
+    ended.map(drop)
+}
+
+/// Reads `CONNECT ADDRESS HTTP/1.1` with its headers. The client says nothing further before it has an answer.
+async fn wanted(client: &mut UnixStream) -> io::Result<SocketAddr> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        if head.len() > HEAD || client.read_buf(&mut head).await? == 0 {
+            return Err(Error::from(ErrorKind::InvalidData));
+        }
+    }
+    let head = String::from_utf8_lossy(&head);
+    let address = head.strip_prefix("CONNECT ").and_then(|rest| rest.split(' ').next());
+    address.and_then(|address| address.parse().ok()).ok_or_else(|| Error::from(ErrorKind::InvalidData))
+}

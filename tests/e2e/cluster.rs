@@ -1,0 +1,129 @@
+//! A plane with a node: what is installed in it runs, and the API server reaches it through its Service.
+
+use std::fs;
+use std::os::unix::net::UnixListener;
+use std::time::Duration;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::balancer::{Connections, write_egress};
+use crate::clients::Kubectl;
+use crate::eventually::eventually;
+use crate::kubelet::{Kubelet, Replica};
+use crate::plane::Plane;
+
+/// Where Interlock is installed.
+pub(crate) const NAMESPACE: &str = "interlock-system";
+/// How long replicas may take to get ready on a busy machine.
+const READY: Duration = Duration::from_secs(60);
+
+/// So many lines of a replica's log are shown.
+const LAST: usize = 20;
+
+/// The fields go in this order: nobody is called by an API server that is gone, and that has its file until its end.
+pub(crate) struct Cluster {
+    kubelet: Kubelet,
+    plane: Plane,
+    _egress: TempDir,
+}
+
+impl Cluster {
+    /// Nothing is installed yet.
+    #[track_caller]
+    pub(crate) fn start(name: &str) -> Self {
+        let egress = tempfile::tempdir().expect("a temporary directory");
+        let (file, socket) = (egress.path().join("egress.json"), egress.path().join("proxy"));
+        let proxy = UnixListener::bind(&socket).expect("a new socket");
+        write_egress(&file, &socket).expect("a writable directory");
+        let plane = Plane::with_flags(
+            name,
+            &[
+                format!("--apiserver-flag=--egress-selector-config-file={}", file.display()),
+                // Otherwise it waits for its watches until somebody loses patience.
+                "--apiserver-flag=--shutdown-watch-termination-grace-period=2s".to_owned(),
+                format!("--leave-pods-of={NAMESPACE}"),
+            ],
+        );
+        let kubelet = Kubelet::start(&plane, NAMESPACE, proxy).unwrap_or_else(|error| panic!("{error}"));
+        Self { kubelet, plane, _egress: egress }
+    }
+
+    pub(crate) fn plane(&self) -> &Plane {
+        &self.plane
+    }
+
+    /// kubectl as admin in Interlock's namespace.
+    pub(crate) fn kubectl(&self) -> Kubectl {
+        Kubectl::new(&self.plane.admin(), Some(NAMESPACE), self.plane.dir())
+    }
+
+    /// The pods whose containers run.
+    pub(crate) fn replicas(&self) -> Vec<Replica> {
+        self.kubelet.replicas()
+    }
+
+    /// Waits until exactly so many replicas run and are ready.
+    #[track_caller]
+    pub(crate) fn await_ready(&self, count: usize) -> Vec<Replica> {
+        eventually(READY, &format!("{count} replicas are ready"), || {
+            let replicas = self.replicas();
+            let ready = replicas.iter().filter(|replica| replica.ready).count();
+            if ready == count && replicas.len() == count { Ok(replicas) } else { Err(self.condition()) }
+        })
+    }
+
+    /// What the API server knows of the pods, and what they log.
+    fn condition(&self) -> String {
+        let mut condition = self.kubectl().run(&["get", "pods", "-o", "wide"]).to_string();
+        for replica in self.replicas() {
+            let log = fs::read_to_string(&replica.log).unwrap_or_default();
+            let from = log.lines().count().saturating_sub(LAST);
+            condition += &format!("\n{} logged last:\n", replica.pod);
+            condition.extend(log.lines().skip(from).flat_map(|line| [line, "\n"]));
+        }
+        condition
+    }
+
+    /// The connections of the API server to the Service.
+    pub(crate) fn connections(&self) -> &Connections {
+        self.kubelet.connections()
+    }
+
+    /// Which replica leads.
+    pub(crate) fn leader(&self) -> Option<Replica> {
+        let lease = self.kubectl().find(&["lease", "interlock-leader"])?;
+        let holder = lease["spec"]["holderIdentity"].as_str()?.to_owned();
+        self.replicas().into_iter().find(|replica| holder.starts_with(&replica.pod))
+    }
+
+    /// Replaces one replica after the other, as for a new version, and returns when that is done.
+    #[allow(dead_code, reason = "for tests under load")]
+    #[track_caller]
+    pub(crate) fn rolling_restart(&self) {
+        let (kubectl, count) = (self.kubectl(), self.replicas().len());
+        kubectl.ok(&["rollout", "restart", "deployment/interlock"]);
+        kubectl.ok(&["rollout", "status", "deployment/interlock", "--timeout=100s"]);
+        self.await_ready(count);
+    }
+
+    /// Gives the replicas another `cluster.yaml`, which they find in their volume a moment later.
+    #[allow(dead_code, reason = "for tests under load")]
+    #[track_caller]
+    pub(crate) fn edit_policies(&self, yaml: &str) {
+        let patch = json!({"data": {"cluster.yaml": yaml}}).to_string();
+        self.kubectl().ok(&["patch", "configmap", "interlock-policies", "--type=merge", "-p", &patch]);
+    }
+
+    /// Stops the API server and starts it again; returns when it is ready.
+    #[track_caller]
+    pub(crate) fn restart_api_server(&self) {
+        self.plane.restart_api_server();
+    }
+
+    /// The same by SIGKILL.
+    #[track_caller]
+    pub(crate) fn kill_api_server(&self) {
+        self.plane.kill_api_server();
+    }
+}
