@@ -30,6 +30,7 @@ mod plane;
 mod process;
 mod records;
 mod webhook;
+mod writes;
 
 mod adoption;
 mod audit_log;
@@ -40,6 +41,7 @@ mod drift;
 mod flux;
 mod helm_releases;
 mod in_transition;
+mod installed;
 mod interrupted;
 mod kill;
 mod large_chart;

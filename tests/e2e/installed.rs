@@ -1,0 +1,310 @@
+//! Interlock as its chart installs it: from nothing to guarded, upgraded, rolled back, without a replica, restarted
+//! underneath, and uninstalled, each while somebody else's helm works.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::assets::progress;
+use crate::chart::Chart;
+use crate::clients::{Driver, Helm, HelmVersion};
+use crate::cluster::{Cluster, NAMESPACE};
+use crate::eventually::eventually;
+use crate::namespace::Namespace;
+use crate::process::Output;
+use crate::writes::{Tally, Writes};
+
+const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/chart");
+/// The policy that ships, and what is changed in another.
+const SHIPPED: &str = include_str!("../../policies/cluster.yaml");
+const MANUAL_EDIT: [&str; 2] = ["manual-edit:\n    mode: enforce", "manual-edit:\n    mode: audit"];
+const REPLICAS: usize = 3;
+/// Together up to 80 writes a second: enough to meet every moment, and room for everything else on two cores.
+const WRITERS: usize = 4;
+const PAUSE: Duration = Duration::from_millis(50);
+/// How long controllers and watches may take on a busy machine.
+const SOON: Duration = Duration::from_secs(60);
+/// What stays after `helm uninstall`: the namespace, which helm makes and never deletes, and the definition of overrides,
+/// without which the API server would delete them.
+const LEFT: [&str; 4] = [
+    "APIService /v1alpha1.interlock.dev",
+    "CustomResourceDefinition /releaseoverrides.interlock.dev",
+    "Namespace /interlock-system",
+    "ServiceAccount interlock-system/default",
+];
+
+#[test]
+fn interlock_is_installed_lives_and_goes_while_others_work() {
+    let cluster = Cluster::start("installed");
+    let before = objects(&cluster);
+    let site = Site::new(&cluster, HelmVersion::V4);
+    site.install();
+    site.upgrade_and_rollback();
+    site.lose_replicas();
+    site.restart_api_server();
+    site.come_back_from_nothing(&["--force-conflicts"]);
+    site.uninstall(&before);
+    let site = Site::new(&cluster, HelmVersion::V3);
+    site.install();
+    site.come_back_from_nothing(&[]);
+    site.uninstall(&before);
+}
+
+/// One version of helm, which installs Interlock here, and with which somebody works there.
+struct Site<'c> {
+    cluster: &'c Cluster,
+    /// As admin in Interlock's namespace.
+    interlock: Helm,
+    there: Namespace<'c>,
+    /// As alice in the other.
+    demo: Helm,
+    chart: Chart,
+}
+
+impl<'c> Site<'c> {
+    fn new(cluster: &'c Cluster, version: HelmVersion) -> Self {
+        let plane = cluster.plane();
+        let there = Namespace::new(plane, "there");
+        Self {
+            cluster,
+            interlock: Helm::new(version, Driver::Secret, &plane.admin(), NAMESPACE, plane.dir()),
+            demo: there.helm(version, Driver::Secret, "alice"),
+            there,
+            chart: Chart::new("demo"),
+        }
+    }
+
+    fn say(&self, what: &str, took: Duration) {
+        progress(&format!("helm {:?}: {what} in {took:.1?}", self.interlock.version()));
+    }
+
+    /// `helm VERB interlock CHART ARGS --wait`.
+    fn helm(&self, verb: &str, args: &[&str]) -> Output {
+        let mut all = vec![verb, "interlock"];
+        if verb != "rollback" && verb != "uninstall" {
+            all.push(CHART);
+        }
+        all.extend(args);
+        all.extend(["--wait", "--timeout=100s"]);
+        let output = self.interlock.ok(&all);
+        self.say(&format!("{verb} {}", args.join(" ")), output.took);
+        output
+    }
+
+    /// From nothing to guarded.
+    fn install(&self) {
+        let work = Work::start(self);
+        self.helm("install", &["--create-namespace"]);
+        self.expect_guarded();
+        // Until the first replica is ready, the entries that fail closed let nobody begin an operation.
+        let (tally, failed) = work.count("the installation");
+        assert_eq!(tally.kept_out.count, 0, "{tally:#?}");
+        assert!(failed.iter().all(fails_closed), "something failed otherwise: {failed:#?}");
+        assert_eq!(self.cluster.await_ready(REPLICAS).len(), REPLICAS);
+    }
+
+    /// What must be refused is, and what stands beside it is not.
+    fn expect_guarded(&self) {
+        let kubectl = self.there.kubectl("alice");
+        let release = format!("guarded-{}", self.there.records(Driver::Secret, "guarded").len());
+        if release == "guarded-0" {
+            self.demo.ok(&["install", "guarded", self.chart.path()]);
+        } else {
+            self.demo.ok(&["upgrade", "guarded", self.chart.path(), &format!("--set=note={release}")]);
+        }
+        kubectl.fails(&["set", "image", "deployment/guarded", "app=other"], &["[manual-edit]"]);
+        let newest = self.there.records(Driver::Secret, "guarded").pop().expect("a record of what was just released");
+        let record = format!("sh.helm.release.v1.guarded.v{}", newest.revision);
+        kubectl.fails(&["delete", "secret", &record], &["[record-deletion]"]);
+        kubectl.ok(&["label", "deployment/guarded", "--overwrite", &format!("team={release}")]);
+    }
+
+    /// The chart's next version, with another policy and other pods, and back.
+    fn upgrade_and_rollback(&self) {
+        let trusted = self.ca_bundles();
+        let work = Work::start(self);
+        let policy = self.cluster.plane().dir().join("lenient.yaml");
+        assert!(SHIPPED.contains(MANUAL_EDIT[0]), "expected {:?} in the policy", MANUAL_EDIT[0]);
+        fs::write(&policy, SHIPPED.replace(MANUAL_EDIT[0], MANUAL_EDIT[1])).expect("the plane's directory is writable");
+        let policy = format!("--set-file=policies.cluster={}", policy.display());
+        self.helm("upgrade", &["--set=podAnnotations.round=two", &policy]);
+        self.expect_edit(|output| output.success());
+        assert_eq!(self.ca_bundles(), trusted, "the upgrade touched the caBundle");
+        self.helm("rollback", &["1"]);
+        self.expect_edit(|output| output.stderr.contains("[manual-edit]"));
+        assert_eq!(self.ca_bundles(), trusted, "the rollback touched the caBundle");
+        work.stop("an upgrade and a rollback");
+        self.cluster.await_ready(REPLICAS);
+    }
+
+    /// An edit by hand ends so once the replicas have the policy that decides on it.
+    fn expect_edit(&self, ends: impl Fn(&Output) -> bool) {
+        let kubectl = self.there.kubectl("alice");
+        eventually(SOON, "the replicas follow the policy", || {
+            // A dry run is judged alike, and leaves no field behind that the next upgrade would fight for.
+            let output = kubectl.run(&["set", "image", "deployment/guarded", "app=other", "--dry-run=server"]);
+            if ends(&output) { Ok(()) } else { Err(output.to_string()) }
+        });
+    }
+
+    /// The caBundles of all entries.
+    fn ca_bundles(&self) -> BTreeSet<(String, String)> {
+        let kinds = "validatingwebhookconfigurations,mutatingwebhookconfigurations";
+        let registered = self.cluster.kubectl().get(&[kinds]);
+        let configurations = registered["items"].as_array().expect("a list");
+        let entries =
+            configurations.iter().flat_map(|configuration| configuration["webhooks"].as_array().expect("entries"));
+        let text = |value: &Value| value.as_str().expect("every entry has a name and a caBundle").to_owned();
+        entries.map(|entry| (text(&entry["name"]), text(&entry["clientConfig"]["caBundle"]))).collect()
+    }
+
+    /// SIGKILL of one replica, then of the leader.
+    fn lose_replicas(&self) {
+        let connections = self.cluster.connections();
+        let (nobody, refused) = (connections.nobody(), connections.refused());
+        let work = Work::start(self);
+        for victim in ["a replica", "the leader"] {
+            let leader = eventually(SOON, "a replica leads", || self.cluster.leader().ok_or("nobody leads".to_owned()));
+            let replicas = self.cluster.replicas();
+            let other = replicas.into_iter().find(|replica| replica.pod != leader.pod).expect("another replica");
+            let killed = if victim == "the leader" { leader } else { other };
+            killed.kill();
+            eventually(SOON, "the container runs again", || {
+                let replicas = self.cluster.replicas();
+                let again =
+                    replicas.iter().find(|replica| replica.pod == killed.pod && replica.restarts > killed.restarts);
+                if again.is_some_and(|replica| replica.ready) { Ok(()) } else { Err(format!("{replicas:?}")) }
+            });
+        }
+        let (tally, failed) = work.count("the death of a replica and of the leader");
+        assert_eq!(connections.nobody(), nobody, "the other replicas were there");
+        assert_eq!(tally.wrong(), 0, "{tally:#?}");
+        assert!(failed.iter().all(fails_closed), "something failed otherwise: {failed:#?}");
+        // What a dead replica was answering is lost and fails closed, and so is what came before its death was known.
+        let refused = connections.refused() - refused;
+        let lost = tally.unjudged.count + u64::try_from(failed.len()).unwrap_or(u64::MAX);
+        let in_flight = 2 * (u64::try_from(WRITERS).unwrap_or(0) + 1);
+        progress(&format!("{lost} lost, {refused} of them by connections refused"));
+        assert!(lost <= in_flight + refused, "{tally:#?}\n{failed:#?}");
+    }
+
+    /// The API server goes and comes back: nobody else does.
+    fn restart_api_server(&self) {
+        let replicas =
+            || self.cluster.replicas().into_iter().map(|replica| (replica.pod, replica.pid)).collect::<Vec<_>>();
+        let before = replicas();
+        let alice = self.cluster.plane().person("alice");
+        let writes = Writes::start(&alice, self.there.name(), WRITERS, PAUSE);
+        for restart in [Cluster::restart_api_server, Cluster::kill_api_server] {
+            let start = Instant::now();
+            restart(self.cluster);
+            self.say("API server started again", start.elapsed());
+            self.cluster.await_ready(REPLICAS);
+        }
+        self.expect_guarded();
+        let tally = writes.stop();
+        progress(&format!("during two starts of the API server: {tally}"));
+        tally.expect_faultless();
+        assert_eq!(replicas(), before, "no replica was restarted");
+    }
+
+    /// Without a replica nobody judges, and the chart's own upgrade is judged by nobody.
+    fn come_back_from_nothing(&self, args: &[&str]) {
+        let trusted = self.ca_bundles();
+        self.cluster.kubectl().ok(&["scale", "deployment/interlock", "--replicas=0"]);
+        eventually(SOON, "no replica is left", || {
+            let replicas = self.cluster.replicas();
+            if replicas.is_empty() { Ok(()) } else { Err(format!("{replicas:?}")) }
+        });
+        self.demo.fails(&["upgrade", "guarded", self.chart.path()], &["failed calling webhook"]);
+        self.helm("upgrade", args);
+        self.cluster.await_ready(REPLICAS);
+        assert_eq!(self.ca_bundles(), trusted, "the upgrade touched the caBundle");
+        self.expect_guarded();
+    }
+
+    /// Nothing fails on the way, and nothing is left but what is said to be.
+    fn uninstall(&self, before: &BTreeSet<String>) {
+        let work = Work::start(self);
+        self.helm("uninstall", &[]);
+        self.there.kubectl("alice").ok(&["set", "image", "deployment/guarded", "app=other"]);
+        let (tally, failed) = work.count("the removal");
+        assert!(tally.unjudged.count + tally.kept_out.count == 0 && failed.is_empty(), "{tally:#?}\n{failed:#?}");
+        for release in ["guarded", "demo"] {
+            self.demo.ok(&["uninstall", release]);
+        }
+        self.cluster.kubectl().ok(&["delete", "namespace", self.there.name(), "--wait"]);
+        let expected: BTreeSet<_> = LEFT.into_iter().map(str::to_owned).collect();
+        eventually(SOON, &format!("nothing is left but {expected:#?}"), || {
+            let left: BTreeSet<_> = objects(self.cluster).difference(before).cloned().collect();
+            if left == expected { Ok(()) } else { Err(format!("{left:#?}")) }
+        });
+        assert!(self.cluster.replicas().is_empty());
+    }
+}
+
+/// Somebody whose helm upgrades a release over and over, and writers beside.
+struct Work {
+    stop: Arc<AtomicBool>,
+    helm: JoinHandle<Vec<Output>>,
+    writes: Writes,
+}
+
+impl Work {
+    fn start(site: &Site) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, helm) = (stop.clone(), site.demo.clone());
+        let chart = site.chart.path().to_owned();
+        let worker = std::thread::spawn(move || {
+            let mut outputs = Vec::new();
+            while !stopped.load(Ordering::Relaxed) {
+                let note = format!("--set=note=n{}", outputs.len());
+                outputs.push(helm.run(&["upgrade", "--install", "demo", &chart, &note, "--history-max=3"]));
+            }
+            outputs
+        });
+        let alice = site.cluster.plane().person("alice");
+        Self { stop, helm: worker, writes: Writes::start(&alice, site.there.name(), WRITERS, PAUSE) }
+    }
+
+    /// Nothing has failed.
+    #[track_caller]
+    fn stop(self, during: &str) {
+        let (tally, failed) = self.count(during);
+        tally.expect_faultless();
+        assert!(failed.is_empty(), "{} operations failed, such as\n{}", failed.len(), failed[0]);
+    }
+
+    /// Returns what became of the writes, and the operations of helm that failed.
+    #[track_caller]
+    fn count(self, during: &str) -> (Tally, Vec<Output>) {
+        self.stop.store(true, Ordering::Relaxed);
+        let outputs = self.helm.join().expect("a client's failure is a value");
+        let tally = self.writes.stop();
+        let count = outputs.len();
+        let failed: Vec<_> = outputs.into_iter().filter(|output| !output.success()).collect();
+        progress(&format!("during {during}: {tally}; {} of {count} upgrades by helm failed", failed.len()));
+        (tally, failed)
+    }
+}
+
+/// It failed because nobody could be asked.
+fn fails_closed(output: &Output) -> bool {
+    output.stderr.contains("failed calling webhook")
+}
+
+/// Every object of the cluster, but those that the control plane makes and removes by itself.
+fn objects(cluster: &Cluster) -> BTreeSet<String> {
+    let kubectl = cluster.kubectl();
+    let kinds = kubectl.ok(&["api-resources", "--verbs=list", "-o", "name"]).stdout;
+    let passing = ["events", "events.events.k8s.io", "componentstatuses"];
+    let kinds: Vec<_> = kinds.lines().filter(|kind| !passing.contains(kind)).collect();
+    let template = r#"{range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{"\n"}{end}"#;
+    let listed = kubectl.ok(&["get", &kinds.join(","), "--all-namespaces", "-o", &format!("jsonpath={template}")]);
+    listed.stdout.lines().filter(|line| !line.starts_with("Lease kube-system/apiserver-")).map(str::to_owned).collect()
+}
