@@ -19,12 +19,10 @@ use tokio::time::{Instant, sleep};
 use super::Finding;
 use super::cluster::ClusterArguments;
 use crate::leader::LEASE;
+use crate::pki::ca_secret;
 
 /// What the webhook configurations and the Deployment are called.
 const NAME: &str = "interlock";
-
-/// The Secret in which the replicas keep their certificate authority.
-const AUTHORITY: &str = "interlock-ca";
 
 /// The pods of that Deployment.
 const REPLICAS: &str = "app.kubernetes.io/name=interlock,app.kubernetes.io/component=webhook";
@@ -108,20 +106,22 @@ impl Removal {
             Err(error) if is_absent(&error) => return self.tell_absent("Deployment", NAME),
             Err(error) => return Err(error).context("failed to stop the replicas"),
         }
+        if self.dry_run {
+            return Ok(());
+        }
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let ours = ListParams::default().labels(REPLICAS).limit(1);
-        while !self.dry_run {
+        loop {
             let found = pods.list_metadata(&ours).await.context("failed to list the replicas")?;
-            let Some(one) = found.items.first() else { break };
+            let Some(one) = found.items.first() else { return Ok(()) };
             let name = one.metadata.name.as_deref().unwrap_or_default();
             self.pause(&format!("pod {namespace}/{name}")).await?;
         }
-        Ok(())
     }
 
     /// What the replicas kept.
     async fn kept(&self, namespace: &str) -> anyhow::Result<()> {
-        self.remove::<Secret>(Api::namespaced(self.client.clone(), namespace), AUTHORITY).await?;
+        self.remove::<Secret>(Api::namespaced(self.client.clone(), namespace), ca_secret::NAME).await?;
         self.remove::<Lease>(Api::namespaced(self.client.clone(), namespace), LEASE).await
     }
 
@@ -143,15 +143,17 @@ impl Removal {
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
+        if self.dry_run {
+            return Ok(());
+        }
         let kind = K::kind(&());
-        while !self.dry_run {
+        loop {
             let there = api.get_metadata_opt(name).await;
             if there.with_context(|| format!("failed to look for {kind} {name}"))?.is_none() {
-                break;
+                return Ok(());
             }
             self.pause(&format!("{kind} {name}")).await?;
         }
-        Ok(())
     }
 
     /// Waits a moment for something to go.

@@ -3,6 +3,7 @@
 use std::future::ready;
 use std::sync::Arc;
 
+use futures_util::future::Either;
 use futures_util::{Stream, StreamExt, stream};
 use kube::runtime::watcher::{self, Event};
 
@@ -41,22 +42,25 @@ impl Reach {
 
 /// The watches of several places as one: its list is whole when each of them has listed. Where one of several begins anew the
 /// whole ends, because a list of one place must not be taken for that of all.
-pub(crate) fn together<K, W>(watches: Vec<W>) -> impl Stream<Item = watcher::Result<Event<K>>>
+pub(crate) fn together<K, W>(mut watches: Vec<W>) -> impl Stream<Item = watcher::Result<Event<K>>>
 where
     W: Stream<Item = watcher::Result<Event<K>>>,
 {
+    if watches.len() == 1 {
+        return Either::Left(watches.remove(0));
+    }
     let all = watches.len();
     let watches = stream::select_all(watches.into_iter().map(Box::pin));
     let merged = watches.scan((0, 0), move |(begun, listed), event| {
         let event = match event {
-            Ok(Event::Init) if all > 1 => {
+            Ok(Event::Init) => {
                 *begun += 1;
                 if *begun > all {
                     return ready(None);
                 }
                 (*begun == 1).then_some(Ok(Event::Init))
             }
-            Ok(Event::InitDone) if all > 1 => {
+            Ok(Event::InitDone) => {
                 *listed += 1;
                 (*listed == all).then_some(Ok(Event::InitDone))
             }
@@ -64,7 +68,7 @@ where
         };
         ready(Some(event))
     });
-    merged.filter_map(ready)
+    Either::Right(merged.filter_map(ready))
 }
 
 #[cfg(test)]

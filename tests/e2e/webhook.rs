@@ -95,6 +95,29 @@ impl Webhook {
         Self::unregistered(plane, policies, name, Some(certs), arguments)
     }
 
+    /// Starts a server under an account with whatever rights that has. No review is sent to it.
+    pub(crate) fn of(
+        plane: &Plane,
+        account: &Identity,
+        policies: &Path,
+        name: &str,
+        arguments: &'static [&'static str],
+    ) -> Result<Self, String> {
+        let certs = plane.dir().join(name).join("certs");
+        Self::under(plane, account, policies, name, Some(certs), arguments)
+    }
+
+    /// Registers it by the configurations among these objects.
+    pub(crate) fn register_by(&self, plane: &Plane, objects: &[Value]) -> Result<(), String> {
+        let ca = self.addresses.ca.as_deref().ok_or("the webhook has no development CA")?;
+        let ca = fs::read(ca).map_err(|e| format!("cannot read {}: {e}", ca.display()))?;
+        let kinds = ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"];
+        for registration in objects.iter().filter(|it| kinds.iter().any(|kind| it["kind"] == *kind)) {
+            register_one(plane, registration.clone(), &|_| format!("https://{}", self.addresses.listen), Some(&ca))?;
+        }
+        Ok(())
+    }
+
     fn unregistered(
         plane: &Plane,
         policies: &Path,
@@ -102,9 +125,20 @@ impl Webhook {
         certs: Option<PathBuf>,
         arguments: &'static [&'static str],
     ) -> Result<Self, String> {
+        Self::under(plane, &rights(plane)?, policies, name, certs, arguments)
+    }
+
+    fn under(
+        plane: &Plane,
+        account: &Identity,
+        policies: &Path,
+        name: &str,
+        certs: Option<PathBuf>,
+        arguments: &'static [&'static str],
+    ) -> Result<Self, String> {
         let dir = plane.dir().join(name);
         fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
-        let kubeconfig = rights(plane)?.kubeconfig().to_owned();
+        let kubeconfig = account.kubeconfig().to_owned();
         let log = dir.join("log");
         let (process, addresses) =
             launch(&kubeconfig, certs.as_deref(), policies, &log, ["127.0.0.1:0", "127.0.0.1:0"], arguments)?;
@@ -214,20 +248,28 @@ pub(crate) fn register(plane: &Plane, url: &str, ca: &Path) -> Result<(), String
 
 /// The same, each entry by its number with a URL of its own, and where there is no CA without caBundle.
 pub(crate) fn register_at(plane: &Plane, url: &dyn Fn(usize) -> String, ca: Option<&[u8]>) -> Result<(), String> {
-    let kubectl = plane.kubectl(&plane.admin());
     for name in REGISTRATIONS {
-        let mut registration = manifest(name)?;
-        let entries = registration["webhooks"].as_array_mut().ok_or(format!("{name} has no webhooks"))?;
-        for (number, entry) in entries.iter_mut().enumerate() {
-            let path = entry["clientConfig"]["service"]["path"].as_str().unwrap_or_default().to_owned();
-            entry["clientConfig"] = json!({"url": format!("{}{path}", url(number))});
-            if let Some(ca) = ca {
-                entry["clientConfig"]["caBundle"] = json!(STANDARD.encode(ca));
-            }
-        }
-        kubectl.apply(&registration, &[]).into_result().map_err(|e| format!("{name} was not accepted\n{e}"))?;
+        register_one(plane, manifest(name)?, url, ca)?;
     }
     Ok(())
+}
+
+fn register_one(
+    plane: &Plane,
+    mut registration: Value,
+    url: &dyn Fn(usize) -> String,
+    ca: Option<&[u8]>,
+) -> Result<(), String> {
+    let entries = registration["webhooks"].as_array_mut().ok_or("a registration has no webhooks")?;
+    for (number, entry) in entries.iter_mut().enumerate() {
+        let path = entry["clientConfig"]["service"]["path"].as_str().unwrap_or_default().to_owned();
+        entry["clientConfig"] = json!({"url": format!("{}{path}", url(number))});
+        if let Some(ca) = ca {
+            entry["clientConfig"]["caBundle"] = json!(STANDARD.encode(ca));
+        }
+    }
+    let applied = plane.kubectl(&plane.admin()).apply(&registration, &[]).into_result();
+    applied.map(|_| ()).map_err(|e| format!("{} was not accepted\n{e}", registration["kind"]))
 }
 
 /// The API server reads its configurations from a watch, so a registration works some moments after it is accepted.

@@ -49,7 +49,11 @@ impl Fake {
 
     /// A cluster whose copies are in sync.
     async fn watched(&self) -> (Cluster, Watches) {
-        let (cluster, readiness) = (self.cluster(), Readiness::new());
+        self.watched_by(self.cluster()).await
+    }
+
+    async fn watched_by(&self, cluster: Cluster) -> (Cluster, Watches) {
+        let readiness = Readiness::new();
         let watches = cluster.watch(&self.client(), &readiness);
         while readiness.check().is_err() {
             tokio::task::yield_now().await;
@@ -224,6 +228,31 @@ async fn a_watch_that_ends_leaves_no_copy_that_is_relied_on() {
         tokio::task::yield_now().await;
     }
     assert_eq!(place(&cluster.answer(&release(Freshness::Cached)).await), (Storage::Secret, "shop", Some(3)));
+}
+
+#[tokio::test]
+async fn what_is_out_of_reach_is_neither_asked_for_nor_taken_for_absent() {
+    let fake = Fake::default();
+    fake.put("/api/v1/secrets", json!([record("elsewhere", 9, None)]));
+    fake.put("/api/v1/namespaces/shop/secrets", json!([record("shop", 2, None)]));
+    let reach = Reach::only(["bar", "shop"].map(str::to_owned));
+    let (cluster, _watches) = fake.watched_by(fake.cluster().within(reach)).await;
+    assert_eq!(place(&cluster.answer(&release(Freshness::Cached)).await), (Storage::Secret, "shop", Some(2)));
+    let history =
+        Query::History { storage: Storage::Secret, namespace: "elsewhere".to_owned(), release: "web".to_owned() };
+    let extension = Query::Extension { name: "web".to_owned(), freshness: Freshness::Cached };
+    let unknown = Query::Release {
+        name: "other".to_owned(),
+        target_namespace: "bar".to_owned(),
+        origin: None,
+        freshness: Freshness::Cached,
+    };
+    for query in [history, extension, unknown] {
+        let answer = cluster.answer(&query).await;
+        assert!(matches!(&answer, Answer::Unavailable(why) if why.contains("not")), "{query:?}: {answer:?}");
+    }
+    let asked = fake.asked();
+    assert!(paths(&asked).iter().all(|path| path.contains("/namespaces/shop/") || path.contains("/namespaces/bar/")));
 }
 
 fn document(uid: &str, resource_version: &str, name: &str) -> Query {
