@@ -113,6 +113,7 @@ async fn round(reviewer: Arc<dyn Reviewer>, metrics: Arc<Metrics>, body: &Bytes)
     let made = dev::ensure(dir.path(), Timestamp::now())?;
     let setup = Setup {
         certificates: Certificates::new(tls::load(&made.certificate_path, &made.key_path)?),
+        clients: None,
         metrics,
         readiness: Readiness::new(),
         limits: Limits::default(),

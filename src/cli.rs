@@ -35,7 +35,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Serve(serve::Arguments),
+    // The largest by far.
+    Serve(Box<serve::Arguments>),
     Review(review::Arguments),
     Replay(replay::Arguments),
     Explain(explain::Arguments),

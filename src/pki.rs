@@ -4,6 +4,7 @@ pub mod authority;
 pub mod bundle;
 pub mod ca_secret;
 pub mod dev;
+pub mod files;
 pub mod live;
 pub mod managed;
 pub mod rotation;

@@ -1,31 +1,18 @@
 //! Policies that change under a running server: followed by a watch of their directory and by looking at the texts now and
 //! then, taken up when they are good, and otherwise left as they were.
-//!
-//! A mounted ConfigMap changes by the swap of a symbolic link, which a watch of its files would miss; and a watch can be
-//! missing altogether, on some file systems and where the system has no more of them. So what counts is the content.
+
+pub(crate) mod changes;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
-use tokio::sync::{Notify, watch};
-use tokio::time::sleep;
+use tokio::sync::watch;
 
 use crate::policy::{Files, NAMESPACES, Policies, Problem, Reading};
 use crate::report::metrics::{Metrics, Reloaded};
-
-/// How often the directory is looked at without being told.
-const POLL: Duration = Duration::from_secs(30);
-
-/// How long texts must stay the same: editors and `kubectl cp` write in several steps.
-const SETTLE: Duration = Duration::from_millis(100);
-
-/// Texts that never stay the same are read all the same after so many looks.
-const LOOKS: usize = 50;
 
 /// The problems that are told in the state, at most.
 const TOLD: usize = 10;
@@ -70,39 +57,11 @@ impl Reload {
 
     /// Follows until it is dropped.
     pub async fn follow(mut self) {
+        let directories = [self.directory.clone(), self.directory.join(NAMESPACES)];
         loop {
-            // Made anew each time, before looking: directories come, go, and are swapped for others under the same name.
-            let changed = Arc::new(Notify::new());
-            let watch = watch_directory(&self.directory, &changed);
-            if let Err(error) = &watch {
-                let every = POLL.as_secs();
-                tracing::debug!(%error, "failed to watch the policies; looking at them every {every} s");
-            }
-            if let Some(files) = self.settled().await {
-                self.take(files, Timestamp::now());
-            }
-            tokio::select! {
-                () = changed.notified() => {}
-                () = sleep(POLL) => {}
-            }
+            let files = changes::next(&self.files, &directories, || Files::read(&self.directory)).await;
+            self.take(files, Timestamp::now());
         }
-    }
-
-    /// The texts once they stay the same; `None` where they are those that are known.
-    async fn settled(&self) -> Option<Files> {
-        let mut files = Files::read(&self.directory);
-        for _ in 0..LOOKS {
-            if files == self.files {
-                return None;
-            }
-            sleep(SETTLE).await;
-            let now = Files::read(&self.directory);
-            if now == files {
-                break;
-            }
-            files = now;
-        }
-        Some(files)
     }
 
     /// Puts texts in force where they are good. The file of a namespace that is not leaves that namespace the policy of the
@@ -154,21 +113,4 @@ impl fmt::Display for State {
             more => write!(out, "; and {more} more"),
         }
     }
-}
-
-/// Tells of changes in a directory of policies for as long as the watcher is kept.
-fn watch_directory(directory: &Path, changed: &Arc<Notify>) -> notify::Result<RecommendedWatcher> {
-    let told = Arc::clone(changed);
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        // Our own reading is no change.
-        if event.map_or(true, |event| !event.kind.is_access()) {
-            told.notify_one();
-        }
-    })?;
-    watcher.watch(directory, RecursiveMode::NonRecursive)?;
-    let namespaces = directory.join(NAMESPACES);
-    if namespaces.is_dir() {
-        watcher.watch(&namespaces, RecursiveMode::NonRecursive)?;
-    }
-    Ok(watcher)
 }

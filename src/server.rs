@@ -10,6 +10,7 @@
 
 pub mod admin;
 pub mod admission;
+pub mod clients;
 pub mod limits;
 pub mod readiness;
 pub mod shutdown;
@@ -35,6 +36,7 @@ use tokio::time::Instant;
 
 use crate::report::metrics::{Metrics, Port};
 
+pub use clients::Clients;
 pub use limits::Limits;
 pub use readiness::Readiness;
 pub use refusal::Refusal;
@@ -130,6 +132,8 @@ async fn listen(port: &'static str, address: SocketAddr) -> Result<(TcpListener,
 pub struct Setup {
     /// The serving certificate; replacing it needs no restart.
     pub certificates: Arc<Certificates>,
+    /// Who may ask for a review; anybody without it.
+    pub clients: Option<Arc<Clients>>,
     /// Where everything is counted.
     pub metrics: Arc<Metrics>,
     /// What `/readyz` asks.
@@ -145,14 +149,14 @@ pub struct Setup {
 /// told to go. Then the port closes and the requests in flight have [`Limits::drain`] to finish. A second signal, at any
 /// time, ends everything at once. The admin port answers until the very end.
 pub async fn run(bound: Bound, reviewer: Arc<dyn Reviewer>, setup: Setup, signals: Signals) -> Stopped {
-    let Setup { certificates, metrics, readiness, limits } = setup;
+    let Setup { certificates, clients, metrics, readiness, limits } = setup;
     let (phase, watched) = watch::channel(shutdown::Phase::Serving);
     // Never leaves `Serving`: the admin port ends by being dropped.
     let (_always, serving) = watch::channel(shutdown::Phase::Serving);
 
     let admission = listener::Listener {
         port: Port::Admission,
-        transport: listener::Transport::tls(certificates),
+        transport: listener::Transport::tls(certificates, clients),
         router: admission::router(reviewer, &limits, Arc::clone(&metrics)),
         places: limits.connections.min(limits::affordable_connections()),
         limits: limits.clone(),

@@ -174,7 +174,7 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
             (Webhook::standalone(judge, reporter, memory), None, None, kept)
         }
     };
-    let Kept { certificates, ca, .. } = kept;
+    let Kept { certificates, clients, ca, .. } = kept;
     let default = |port| {
         let address = if standalone { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED };
         SocketAddr::new(IpAddr::V4(address), port)
@@ -188,7 +188,7 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
     if let Some(seconds) = arguments.drain_delay.or(standalone.then_some(0)) {
         limits.drain_delay = Duration::from_secs(seconds);
     }
-    let setup = Setup { certificates, metrics, readiness, limits };
+    let setup = Setup { certificates, clients, metrics, readiness, limits };
     announce(&bound, ca.as_deref(), standalone)?;
     let stopped = server::run(bound, Arc::new(webhook), setup, signals).await;
     if let Some((candidacy, writing)) = background {

@@ -173,3 +173,92 @@ impl Half {
         Ca::read(authority.certificate_pem()).ok_or(wrong)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+
+    use super::*;
+
+    const DAY: SignedDuration = SignedDuration::from_hours(24);
+
+    fn now() -> Timestamp {
+        "2026-11-20T12:00:00Z".parse().unwrap()
+    }
+
+    fn authority() -> Arc<Authority> {
+        Arc::new(Authority::generate("test CA", now(), DAY).unwrap())
+    }
+
+    fn stored() -> (CaSecret, Secret) {
+        let content = CaSecret::fresh(authority(), &[], now()).unwrap();
+        let secret = content.written(CaSecret::object());
+        (content, secret)
+    }
+
+    #[test]
+    fn what_is_written_is_read_in_every_phase() {
+        let (fresh, mut secret) = stored();
+        secret.metadata.resource_version = Some("7".to_owned());
+        let begun = fresh.begun(authority()).unwrap();
+        let promoted = begun.promoted(now() + DAY / 2);
+        let retired = promoted.retired(Bundle::from_iter([promoted.cas.current.clone()]));
+        for content in [fresh, begun, promoted, retired] {
+            secret = content.written(secret);
+            let read = CaSecret::parse(&secret, now()).unwrap();
+            assert_eq!(read.cas, content.cas);
+            assert_eq!(read.next.is_some(), content.next.is_some());
+            assert_eq!(read.current.certificate_pem(), content.current.certificate_pem());
+            assert_eq!(secret.metadata.resource_version.as_deref(), Some("7"), "written over what was read");
+        }
+        assert_eq!(secret.data.unwrap().into_keys().collect::<Vec<_>>(), ["bundle.crt", "current.crt", "current.key"]);
+    }
+
+    #[test]
+    fn somebody_asks_by_an_annotation_and_is_answered_by_a_beginning() {
+        let (_, mut secret) = stored();
+        secret.metadata.annotations.as_mut().unwrap().insert(ROTATE.to_owned(), now().to_string());
+        let asked = CaSecret::parse(&secret, now()).unwrap();
+        assert!(asked.cas.asked);
+        let begun = asked.begun(authority()).unwrap().written(secret);
+        assert!(!begun.metadata.annotations.unwrap().contains_key(ROTATE));
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_named() {
+        let why = |key: &str, value: Option<&[u8]>| {
+            let (content, _) = stored();
+            let mut secret = content.begun(authority()).unwrap().written(CaSecret::object());
+            let data = secret.data.as_mut().unwrap();
+            match value {
+                Some(value) => data.insert(key.to_owned(), ByteString(value.to_vec())),
+                None => data.remove(key),
+            };
+            CaSecret::parse(&secret, now()).unwrap_err().to_string()
+        };
+        for (key, value, expected) in [
+            ("current.crt", None, "current.crt is missing, or no text"),
+            ("current.key", None, "current.key is missing, or no text"),
+            ("next.key", None, "next.key is missing, or no text"),
+            ("current.key", Some(&b"\xff"[..]), "current.key is missing, or no text"),
+            ("current.crt", Some(b"junk"), "current.crt cannot be used: not the PEM of a CA certificate"),
+            ("next.crt", Some(b""), "next.crt cannot be used: not the PEM of a CA certificate"),
+        ] {
+            assert_eq!(why(key, value), expected);
+        }
+        let foreign = authority();
+        assert!(why("current.key", Some(foreign.key_pem().as_bytes())).contains("private key that belongs to"));
+        let (_, secret) = stored();
+        assert!(CaSecret::parse(&secret, now() + DAY * 2).unwrap_err().to_string().contains("not valid now"));
+        assert!(CaSecret::parse(&Secret::default(), now()).is_err());
+    }
+
+    #[test]
+    fn the_two_of_now_are_trusted_whatever_became_of_the_bundle() {
+        let (content, mut secret) = stored();
+        for bundle in [&b""[..], b"junk", b"\xff"] {
+            secret.data.as_mut().unwrap().insert(BUNDLE.to_owned(), ByteString(bundle.to_vec()));
+            assert_eq!(CaSecret::parse(&secret, now()).unwrap().cas.bundle, content.cas.bundle);
+        }
+    }
+}

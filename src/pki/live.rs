@@ -85,6 +85,20 @@ pub fn bundles(configurations: &[Configuration]) -> Vec<Bundle> {
 }
 
 impl Configuration {
+    /// Its kind, as kubectl takes it.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self.kind {
+            Kind::Validating => "validatingwebhookconfiguration",
+            Kind::Mutating => "mutatingwebhookconfiguration",
+        }
+    }
+
+    /// The name and the caBundle of each entry.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Bundle)> {
+        self.entries.iter().map(|entry| (entry.name.as_str(), &entry.bundle))
+    }
+
     /// Changes its caBundles, unless they are as they should be.
     ///
     /// # Errors

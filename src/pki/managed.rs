@@ -323,7 +323,8 @@ impl Managed {
             }
             Step::Promote => {
                 let Some(known) = &memory.known else { return Ok(()) };
-                let promoted = known.promoted(now);
+                // The time of the write: until then the other replicas sign with the CA before it.
+                let promoted = known.promoted(Timestamp::now());
                 self.write(secret, &promoted).await?;
                 tracing::info!(current = %promoted.cas.current.short(), "the next CA is the current one now");
                 Done::Promoted
@@ -355,7 +356,8 @@ impl Managed {
             None => Arc::new(self.authority(now)?),
         };
         live.extend(memory.leaf.as_ref().map(|leaf| Bundle::from_iter([leaf.issuer.clone()])));
-        Ok(CaSecret::fresh(authority, &live, now)?)
+        // The time of the write, from which the life of older leaves is counted.
+        Ok(CaSecret::fresh(authority, &live, Timestamp::now())?)
     }
 
     fn authority(&self, now: Timestamp) -> Result<Authority, AuthorityError> {
@@ -429,5 +431,29 @@ impl Pace {
             );
         }
         self.last = Some(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_undoes_every_heal_is_met_ever_more_slowly() {
+        let mut pace = Pace::default();
+        let mut now: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
+        let mut pauses = Vec::new();
+        for _ in 0..12 {
+            if let Some(later) = pace.later(now) {
+                pauses.push(later.duration_since(now).as_secs());
+                now = later;
+            }
+            pace.healed(now);
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60]);
+        now += MINUTE * 3;
+        assert_eq!(pace.later(now), None, "whoever waited long enough is healed at once");
+        pace.healed(now);
+        assert_eq!(pace.later(now), None);
     }
 }

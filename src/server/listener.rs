@@ -15,7 +15,7 @@ use tokio_rustls::server::TlsStream;
 use super::connection::{self, Shared};
 use super::places::{Place, Places};
 use super::shutdown::{Phase, reached};
-use super::{Certificates, Limits, tls};
+use super::{Certificates, Clients, Limits, tls};
 use crate::report::metrics::{Cut, HandshakeFailure, Metrics, Port};
 
 /// The first byte of every TLS handshake (RFC 8446, 5.1: content type handshake).
@@ -33,8 +33,8 @@ pub(super) enum Transport {
 }
 
 impl Transport {
-    pub(super) fn tls(certificates: Arc<Certificates>) -> Self {
-        Self::Tls(TlsAcceptor::from(tls::server_config(certificates)))
+    pub(super) fn tls(certificates: Arc<Certificates>, clients: Option<Arc<Clients>>) -> Self {
+        Self::Tls(TlsAcceptor::from(tls::server_config(certificates, clients)))
     }
 }
 

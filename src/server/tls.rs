@@ -13,6 +13,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
+use super::Clients;
+
 /// The serving certificate. Replacing it concerns the handshakes that follow; connections keep what they have.
 pub struct Certificates {
     current: ArcSwapOption<CertifiedKey>,
@@ -150,18 +152,21 @@ pub fn provider() -> CryptoProvider {
 }
 
 /// TLS 1.2 and 1.3, HTTP/1.1 only: the API server speaks nothing else to a webhook, because h2 did not balance.
-pub(super) fn server_config(certificates: Arc<Certificates>) -> Arc<ServerConfig> {
+pub(super) fn server_config(certificates: Arc<Certificates>, clients: Option<Arc<Clients>>) -> Arc<ServerConfig> {
     let provider = Arc::new(provider());
     let versions = [&rustls::version::TLS13, &rustls::version::TLS12];
     #[expect(
         clippy::expect_used,
         reason = "fails only for a provider without a suite for either version; ours is fixed"
     )]
-    let mut config = ServerConfig::builder_with_provider(provider)
+    let config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&versions)
-        .expect("aws-lc-rs has suites for TLS 1.2 and 1.3")
-        .with_no_client_auth()
-        .with_cert_resolver(certificates);
+        .expect("aws-lc-rs has suites for TLS 1.2 and 1.3");
+    let config = match clients {
+        Some(clients) => config.with_client_cert_verifier(clients),
+        None => config.with_no_client_auth(),
+    };
+    let mut config = config.with_cert_resolver(certificates);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     // The API server resumes no sessions; without them a new certificate holds for every handshake from then on.
     config.session_storage = Arc::new(NoServerSessionStorage {});

@@ -94,6 +94,7 @@ fn serve(keeper: Arc<Gatekeeper>, ready: &Sender<(String, String)>) {
         let (_signals, never) = Signals::manual();
         let setup = Setup {
             certificates: Certificates::new(tls::load(&made.certificate_path, &made.key_path).unwrap()),
+            clients: None,
             metrics: Arc::new(Metrics::new()),
             readiness: Readiness::new(),
             limits: Limits::default(),

@@ -11,6 +11,7 @@ use hyper_util::rt::TokioIo;
 use release_interlock::server::tls::provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -53,6 +54,14 @@ impl Client {
 
     pub(crate) fn offering(mut self, protocols: &[&str]) -> Self {
         self.config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        self
+    }
+
+    /// With a certificate of its own, if any.
+    pub(crate) fn presenting(mut self, key: Option<CertifiedKey>) -> Self {
+        if let Some(key) = key {
+            self.config.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(key));
+        }
         self
     }
 

@@ -1,6 +1,7 @@
 //! What needs more than one module but no cluster.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
+mod certificates;
 mod client;
 mod crd;
 mod fixtures;

@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use release_interlock::pki::dev;
 use release_interlock::report::metrics::Metrics;
 use release_interlock::server::{
-    self, Bound, BoxFuture, Certificates, Endpoint, Limits, Readiness, Reply, Reviewer, Setup, Signals, Stopped, tls,
+    self, Bound, BoxFuture, Certificates, Clients, Endpoint, Limits, Readiness, Reply, Reviewer, Setup, Signals,
+    Stopped, tls,
 };
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
@@ -87,11 +88,17 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start(limits: Limits) -> Self {
+        Self::start_for(None, limits).await
+    }
+
+    /// One that talks to some clients only.
+    pub(crate) async fn start_for(clients: Option<Arc<Clients>>, limits: Limits) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let made = dev::ensure(dir.path(), Timestamp::now()).unwrap();
         let key = tls::load(&made.certificate_path, &made.key_path).unwrap();
         let setup = Setup {
             certificates: Certificates::new(key),
+            clients,
             metrics: Arc::new(Metrics::new()),
             readiness: Readiness::new(),
             limits,

@@ -7,10 +7,11 @@ use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 
 use crate::pki::dev;
+use crate::pki::files::Followed;
 use crate::pki::managed::{Managed, Rotator};
 use crate::pki::rotation::{Times, TimesError};
-use crate::report::metrics::Metrics;
-use crate::server::{Certificates, Readiness, tls};
+use crate::report::metrics::{Metrics, Role};
+use crate::server::{Certificates, Clients, Readiness, tls};
 
 /// Where development certificates lie unless told otherwise.
 const DEVELOPMENT: &str = "certs";
@@ -28,6 +29,31 @@ pub(super) struct CertificateArguments {
     /// A further name or address in the certificate; may be repeated
     #[arg(long = "certificate-name", value_name = "NAME", env = "INTERLOCK_CERTIFICATE_NAME", value_delimiter = ',')]
     names: Vec<String>,
+    /// Certificate chain in PEM, as cert-manager's Secret mounts it, followed when it changes; Interlock then keeps no CA and
+    /// writes no caBundle
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "INTERLOCK_TLS_CERT_FILE",
+        conflicts_with = "certs",
+        requires = "tls_private_key_file"
+    )]
+    tls_cert_file: Option<PathBuf>,
+    /// The private key of --tls-cert-file in PEM, not encrypted
+    #[arg(long, value_name = "FILE", env = "INTERLOCK_TLS_PRIVATE_KEY_FILE", requires = "tls_cert_file")]
+    tls_private_key_file: Option<PathBuf>,
+    /// CA certificates in PEM: only clients with a certificate of one of them are answered; the API server must be given one
+    #[arg(long, value_name = "FILE", env = "INTERLOCK_CLIENT_CA_FILE")]
+    client_ca_file: Option<PathBuf>,
+    /// A common name or alternative name that the client's certificate must have; may be repeated, one of them is enough
+    #[arg(
+        long = "client-name",
+        value_name = "NAME",
+        env = "INTERLOCK_CLIENT_NAME",
+        value_delimiter = ',',
+        requires = "client_ca_file"
+    )]
+    client_names: Vec<String>,
     /// Seconds that a CA lives
     #[arg(long, value_name = "SECONDS", env = "INTERLOCK_CA_LIFETIME", hide = true)]
     ca_lifetime: Option<u32>,
@@ -42,6 +68,8 @@ pub(super) struct CertificateArguments {
 /// The certificates, and who keeps them.
 pub(super) struct Kept {
     pub(super) certificates: Arc<Certificates>,
+    /// Who may ask for a review.
+    pub(super) clients: Option<Arc<Clients>>,
     /// The file of the CA that a development certificate was signed by.
     pub(super) ca: Option<PathBuf>,
     /// Who rotates, where the certificates are managed.
@@ -66,15 +94,28 @@ impl CertificateArguments {
         metrics: &Arc<Metrics>,
         readiness: &Readiness,
     ) -> anyhow::Result<Kept> {
-        match (&self.certs, cluster) {
-            (None, Some(cluster)) => self.managed(cluster, metrics, readiness),
-            (certs, _) => {
-                let directory = certs.clone().unwrap_or_else(|| DEVELOPMENT.into());
-                let made = dev::ensure(&directory, Timestamp::now())?;
-                let key = tls::load(&made.certificate_path, &made.key_path)?;
-                Ok(Kept { certificates: Certificates::new(key), ca: Some(made.ca_path), rotator: None })
-            }
+        let clients =
+            self.client_ca_file.as_ref().map(|file| Clients::open(file, self.client_names.clone())).transpose()?;
+        if let Some(clients) = &clients {
+            tokio::spawn(Arc::clone(clients).follow(Arc::clone(metrics)));
         }
+        let kept = match (&self.tls_cert_file, &self.tls_private_key_file, cluster) {
+            (Some(certificate), Some(key), _) => {
+                let followed = Followed::open(certificate.clone(), key.clone(), Arc::clone(metrics))?;
+                let certificates = followed.certificates();
+                tokio::spawn(followed.follow());
+                Kept { certificates, clients: None, ca: None, rotator: None }
+            }
+            (_, _, Some(cluster)) if self.certs.is_none() => self.managed(cluster, metrics, readiness)?,
+            _ => {
+                let directory = self.certs.clone().unwrap_or_else(|| DEVELOPMENT.into());
+                let made = dev::ensure(&directory, Timestamp::now())?;
+                metrics.certificates().lasts(Role::Leaf, Some(made.not_after));
+                let certificates = Certificates::new(tls::load(&made.certificate_path, &made.key_path)?);
+                Kept { certificates, clients: None, ca: Some(made.ca_path), rotator: None }
+            }
+        };
+        Ok(Kept { clients, ..kept })
     }
 
     fn managed(&self, cluster: Around<'_>, metrics: &Arc<Metrics>, readiness: &Readiness) -> anyhow::Result<Kept> {
@@ -92,7 +133,7 @@ impl CertificateArguments {
         let rotator = managed.start(cluster.watches);
         let noted = Arc::clone(&rotator);
         readiness.note("certificates", move || noted.state());
-        Ok(Kept { certificates, ca: None, rotator: Some(rotator) })
+        Ok(Kept { certificates, clients: None, ca: None, rotator: Some(rotator) })
     }
 
     /// The API server asks for the third; the others are for people.

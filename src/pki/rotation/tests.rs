@@ -1,1 +1,411 @@
+use jiff::SignedDuration;
+use proptest::prelude::*;
 
+use super::*;
+
+/// Seconds. The world of these tests begins at 1,000,000 of them.
+const TIMES: Times = Times {
+    ca: SignedDuration::from_secs(400),
+    leaf: SignedDuration::from_secs(60),
+    settle: SignedDuration::from_secs(8),
+};
+
+/// How far the clock of a replica is off, at most. Two of them together stay within the time to settle.
+const SKEW: i64 = 3;
+
+/// Entries of the two configurations.
+const ENTRIES: [usize; 2] = [2, 1];
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_000_000 + second).unwrap()
+}
+
+fn ca(number: u8, made: Timestamp) -> Ca {
+    Ca { id: [number; 32], pem: format!("CA {number}\n"), not_after: made + TIMES.ca }
+}
+
+/// The API server: what is stored, each thing with a version.
+#[derive(Debug, Clone)]
+struct World {
+    now: i64,
+    secret: Option<Option<Cas>>,
+    secret_version: u64,
+    configurations: [(Vec<Bundle>, u64); 2],
+    made: u8,
+}
+
+/// A replica, and how far it is in its round: it reads one object after the other, plans, and acts.
+#[derive(Debug, Clone, Default)]
+struct Replica {
+    skew: i64,
+    leads: bool,
+    known: Option<Cas>,
+    leaf: Option<Leaf>,
+    settling: Settling,
+    ready: bool,
+    at: Round,
+}
+
+#[derive(Debug, Clone, Default)]
+enum Round {
+    #[default]
+    Rests,
+    HasRead(Vec<(Vec<Bundle>, u64)>),
+    HasPlanned(Box<Planned>),
+}
+
+#[derive(Debug, Clone)]
+struct Planned {
+    step: Step,
+    live: Vec<(Vec<Bundle>, u64)>,
+    secret_version: u64,
+    now: Timestamp,
+}
+
+#[derive(Debug, Clone)]
+enum Event {
+    /// A replica goes one read or write further.
+    Goes(usize),
+    Passes(i64),
+    Restarts(usize),
+    Leads(usize),
+    Asks,
+    DeletesSecret,
+    CorruptsSecret,
+    Wipes(usize),
+    /// Somebody else's CA is put where ours are.
+    Adds(usize),
+}
+
+impl World {
+    fn new() -> Self {
+        let configurations = ENTRIES.map(|entries| (vec![Bundle::default(); entries], 0));
+        Self { now: 0, secret: None, secret_version: 0, configurations, made: 0 }
+    }
+
+    fn live(&self) -> Vec<Bundle> {
+        self.configurations.iter().flat_map(|(entries, _)| entries.clone()).collect()
+    }
+
+    fn generate(&mut self, now: Timestamp) -> Ca {
+        self.made += 1;
+        ca(self.made, now)
+    }
+
+    /// A write of the Secret over a version of it.
+    fn write(&mut self, over: u64, cas: Cas) {
+        if over == self.secret_version {
+            self.secret = Some(Some(cas));
+            self.secret_version += 1;
+        }
+    }
+
+    fn publish(&mut self, live: &[(Vec<Bundle>, u64)], write: impl Fn(&Bundle) -> Bundle) {
+        for (found, (entries, version)) in self.configurations.iter_mut().zip(live) {
+            if found.1 == *version {
+                *found = (entries.iter().map(&write).collect(), version + 1);
+            }
+        }
+    }
+}
+
+impl Replica {
+    fn now(&self, world: &World) -> Timestamp {
+        at(world.now + self.skew)
+    }
+
+    fn goes(&mut self, world: &mut World) {
+        self.at = match std::mem::take(&mut self.at) {
+            Round::Rests => Round::HasRead(world.configurations.to_vec()),
+            Round::HasRead(live) => Round::HasPlanned(Box::new(self.plan(world, live))),
+            Round::HasPlanned(planned) => {
+                self.act(world, *planned);
+                Round::Rests
+            }
+        };
+    }
+
+    fn plan(&mut self, world: &World, live: Vec<(Vec<Bundle>, u64)>) -> Planned {
+        let now = self.now(world);
+        let bundles: Vec<_> = live.iter().flat_map(|(entries, _)| entries.clone()).collect();
+        self.settling.look(&bundles, now);
+        let stored = match &world.secret {
+            None => Stored::Absent,
+            Some(Some(cas)) if cas.current.not_after > now => Stored::Good(self.known.insert(cas.clone()).clone()),
+            Some(_) => Stored::Unusable(self.known.clone().filter(|known| known.current.not_after > now)),
+        };
+        let (leaf, settling, leads) = (self.leaf.as_ref(), &self.settling, self.leads);
+        let sight = Sight { stored: &stored, live: &bundles, settling, leaf, leads, now };
+        let step = plan(&sight, &TIMES);
+        self.ready |= leaf.is_some_and(|leaf| sight.trusts(&leaf.issuer));
+        Planned { step, live, secret_version: world.secret_version, now }
+    }
+
+    fn act(&mut self, world: &mut World, planned: Planned) {
+        let Planned { step, live, secret_version, now } = planned;
+        let written = self.now(world);
+        let known = self.known.clone();
+        match step {
+            Step::Wait(_) => {}
+            Step::Create | Step::Replace => {
+                let remembered = known.filter(|known| step == Step::Create && known.current.not_after > now);
+                let current = remembered.map_or_else(|| world.generate(now), |known| known.current);
+                let mut trusted: Vec<_> = live.into_iter().flat_map(|(entries, _)| entries).collect();
+                trusted.extend(self.leaf.iter().map(|leaf| Bundle::from_iter([leaf.issuer.clone()])));
+                if step == Step::Replace || world.secret.is_none() {
+                    world.write(secret_version, Cas::fresh(current, &trusted, written));
+                }
+            }
+            Step::Sign => {
+                let issuer = known.unwrap().current;
+                let not_after = (now + TIMES.leaf).min(issuer.not_after);
+                let renew_at = not_after - not_after.duration_since(now) / 3;
+                // A leaf that has ended was nobody's any more.
+                self.ready &= self.leaf.as_ref().is_some_and(|leaf| leaf.not_after > now);
+                self.leaf = Some(Leaf { issuer, renew_at, not_after });
+            }
+            Step::Add(required) => world.publish(&live, |entry| entry.clone().unexpired(now).with(&required)),
+            Step::Tidy => {
+                let bundle = known.unwrap().bundle;
+                world.publish(&live, |_| bundle.clone());
+            }
+            Step::Begin => {
+                let next = world.generate(now);
+                world.write(secret_version, known.unwrap().begun(next));
+            }
+            Step::Promote => world.write(secret_version, known.unwrap().promoted(written)),
+            Step::Retire(bundle) => world.write(secret_version, known.unwrap().retired(bundle)),
+        }
+    }
+}
+
+fn happens(event: &Event, world: &mut World, replicas: &mut [Replica]) {
+    match *event {
+        Event::Goes(which) => replicas[which].goes(world),
+        Event::Passes(seconds) => world.now += seconds,
+        Event::Restarts(which) => {
+            let Replica { skew, .. } = replicas[which];
+            replicas[which] = Replica { skew, ..Replica::default() };
+        }
+        Event::Leads(which) => replicas[which].leads ^= true,
+        Event::Asks => {
+            if let Some(Some(cas)) = &mut world.secret {
+                cas.asked = true;
+                world.secret_version += 1;
+            }
+        }
+        Event::DeletesSecret => {
+            world.secret = None;
+            world.secret_version += 1;
+        }
+        Event::CorruptsSecret => {
+            if let Some(secret) = &mut world.secret {
+                *secret = None;
+                world.secret_version += 1;
+            }
+        }
+        Event::Wipes(which) => {
+            let (entries, version) = &mut world.configurations[which];
+            *entries = vec![Bundle::default(); entries.len()];
+            *version += 1;
+        }
+        Event::Adds(which) => {
+            let stranger = ca(255, at(world.now));
+            let (entries, version) = &mut world.configurations[which];
+            entries[0].add(&stranger);
+            *version += 1;
+        }
+    }
+}
+
+/// What nobody outside can bring about, and everything that can happen to replicas and the Secret.
+fn harmless() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        200 => (0_usize..3).prop_map(Event::Goes),
+        20 => (1_i64..12).prop_map(Event::Passes),
+        2 => (0_usize..3).prop_map(Event::Restarts),
+        2 => (0_usize..3).prop_map(Event::Leads),
+        2 => Just(Event::Asks),
+        1 => Just(Event::DeletesSecret),
+        1 => Just(Event::CorruptsSecret),
+        1 => (0_usize..2).prop_map(Event::Adds),
+    ]
+}
+
+fn harmful() -> impl Strategy<Value = Event> {
+    prop_oneof![20 => harmless(), 1 => (0_usize..2).prop_map(Event::Wipes)]
+}
+
+fn replicas() -> impl Strategy<Value = Vec<Replica>> {
+    let replica = (-SKEW..=SKEW, any::<bool>());
+    prop::collection::vec(replica.prop_map(|(skew, leads)| Replica { skew, leads, ..Replica::default() }), 3)
+}
+
+/// Every leaf that somebody may meet is trusted everywhere.
+fn distrusted(world: &World, replicas: &[Replica]) -> Option<String> {
+    let live = world.live();
+    let serving = replicas.iter().filter(|replica| replica.ready).filter_map(|replica| replica.leaf.as_ref());
+    let mut serving = serving.filter(|leaf| leaf.not_after > at(world.now));
+    let leaf = serving.find(|leaf| live.iter().any(|entry| !entry.has(&leaf.issuer)))?;
+    Some(format!("{leaf:?}"))
+}
+
+/// Lets everybody go on by turns, as they do when nothing happens.
+fn calm(world: &mut World, replicas: &mut [Replica], seconds: i64) {
+    for _ in 0..seconds {
+        world.now += 1;
+        for _ in 0..12 {
+            replicas.iter_mut().for_each(|replica| replica.goes(world));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_leaf_that_is_served_is_trusted_everywhere(
+        mut replicas in replicas(),
+        events in prop::collection::vec(harmless(), 1..900),
+    ) {
+        let mut world = World::new();
+        for (number, event) in events.iter().enumerate() {
+            happens(event, &mut world, &mut replicas);
+            let distrusted = distrusted(&world, &replicas);
+            prop_assert!(distrusted.is_none(), "after event {number}, {event:?}: {distrusted:?}\n{world:?}\n{replicas:?}");
+        }
+    }
+
+    #[test]
+    fn whatever_happened_it_comes_to_one_ca_that_everybody_serves_and_trusts(
+        mut replicas in replicas(),
+        events in prop::collection::vec(harmful(), 1..300),
+    ) {
+        let mut world = World::new();
+        events.iter().for_each(|event| happens(event, &mut world, &mut replicas));
+        // Whoever answers a Secret that cannot be used is somebody who starts.
+        if world.secret == Some(None) {
+            happens(&Event::Restarts(0), &mut world, &mut replicas);
+        }
+        replicas[1].leads = true;
+        calm(&mut world, &mut replicas, 20);
+        prop_assert_eq!(distrusted(&world, &replicas), None);
+        prop_assert!(replicas.iter().all(|replica| replica.ready));
+        // A last rotation is over when its old CA is retired.
+        for _ in 0..1000 {
+            calm(&mut world, &mut replicas, 1);
+            prop_assert_eq!(distrusted(&world, &replicas), None);
+            let Some(Some(cas)) = &world.secret else { panic!("no Secret") };
+            if cas.bundle.len() == 1 && world.live().iter().all(|entry| *entry == cas.bundle) {
+                prop_assert!(replicas.iter().all(|replica| replica.leaf.as_ref().unwrap().issuer == cas.current));
+                return Ok(());
+            }
+        }
+        prop_assert!(false, "{world:?}");
+    }
+}
+
+/// One replica over one look at everything.
+struct Scene {
+    stored: Stored,
+    live: Vec<Bundle>,
+    settling: Settling,
+    leaf: Option<Leaf>,
+}
+
+impl Scene {
+    fn plan(&self, leads: bool, second: i64) -> Step {
+        let Self { stored, live, settling, leaf } = self;
+        plan(&Sight { stored, live, settling, leaf: leaf.as_ref(), leads, now: at(second) }, &TIMES)
+    }
+
+    /// At rest: one CA, served and trusted since second 0.
+    fn rest() -> Self {
+        let cas = Cas::fresh(ca(1, at(0)), &[], at(0));
+        let live = vec![cas.bundle.clone(); 3];
+        let mut settling = Settling::default();
+        settling.look(&live, at(0));
+        let leaf = Some(Leaf { issuer: cas.current.clone(), renew_at: at(40), not_after: at(60) });
+        Self { stored: Stored::Good(cas), live, settling, leaf }
+    }
+}
+
+#[test]
+fn at_rest_one_waits_until_something_is_due() {
+    let scene = Scene::rest();
+    assert_eq!(scene.plan(true, 1), Step::Wait(at(40)));
+    assert_eq!(scene.plan(false, 40), Step::Sign);
+    assert_eq!(scene.plan(true, 39), Step::Wait(at(40)));
+}
+
+#[test]
+fn a_rotation_is_the_leaders_and_has_phases() {
+    let mut scene = Scene::rest();
+    let Stored::Good(mut cas) = scene.stored.clone() else { unreachable!() };
+    cas.asked = true;
+    scene.stored = Stored::Good(cas.clone());
+    assert_eq!(scene.plan(false, 10), Step::Wait(at(40)), "only the leader rotates");
+    assert_eq!(scene.plan(true, 10), Step::Begin);
+
+    cas = cas.begun(ca(2, at(10)));
+    scene.stored = Stored::Good(cas.clone());
+    assert!(!cas.asked);
+    assert_eq!(scene.plan(false, 10), Step::Add(cas.bundle.clone()), "anybody publishes");
+    scene.live = vec![cas.bundle.clone(), cas.bundle.clone(), scene.live[0].clone()];
+    assert_eq!(scene.plan(true, 11), Step::Add(cas.bundle.clone()), "one entry is behind");
+    scene.live = vec![cas.bundle.clone(); 3];
+    scene.settling.look(&scene.live, at(12));
+    assert_eq!(scene.plan(true, 12), Step::Wait(at(20)), "it settles");
+    assert_eq!(scene.plan(true, 20), Step::Promote);
+
+    cas = cas.promoted(at(20));
+    scene.stored = Stored::Good(cas.clone());
+    assert_eq!(scene.plan(false, 20), Step::Sign);
+    scene.leaf = Some(Leaf { issuer: cas.current.clone(), renew_at: at(60), not_after: at(80) });
+    assert_eq!(scene.plan(true, 21), Step::Wait(at(60)));
+    scene.leaf = Some(Leaf { issuer: cas.current.clone(), renew_at: at(100), not_after: at(120) });
+    assert_eq!(scene.plan(true, 87), Step::Wait(at(88)), "a leaf's life and the time to settle after the promotion");
+    let Step::Retire(kept) = scene.plan(true, 88) else { panic!("expected the old CA to be retired") };
+    assert_eq!(kept, Bundle::from_iter([cas.current.clone()]));
+    scene.stored = Stored::Good(cas.retired(kept));
+    assert_eq!(scene.plan(false, 88), Step::Wait(at(100)));
+    assert_eq!(scene.plan(true, 88), Step::Tidy);
+}
+
+#[test]
+fn a_wiped_or_foreign_ca_bundle_is_healed_by_anybody() {
+    let mut scene = Scene::rest();
+    let ours = scene.live[0].clone();
+    let foreign = Bundle::from_iter([ca(7, at(0))]);
+    for broken in [Bundle::default(), foreign] {
+        scene.live[1] = broken;
+        assert_eq!(scene.plan(false, 1), Step::Add(ours.clone()));
+    }
+    scene.live.clear();
+    assert_eq!(scene.plan(true, 1), Step::Wait(at(40)), "nothing is registered");
+}
+
+#[test]
+fn a_secret_that_cannot_be_used_is_replaced_by_whoever_has_nothing_to_serve() {
+    let mut scene = Scene::rest();
+    scene.stored = Stored::Absent;
+    assert_eq!(scene.plan(false, 1), Step::Create);
+    scene.stored = Stored::Unusable(None);
+    assert_eq!(scene.plan(true, 1), Step::Wait(at(40)), "what is served goes on");
+    scene.live[0] = Bundle::default();
+    let issuer = Bundle::from_iter([scene.leaf.as_ref().unwrap().issuer.clone()]);
+    assert_eq!(scene.plan(false, 1), Step::Add(issuer), "and stays trusted");
+    assert_eq!(scene.plan(false, 60), Step::Replace, "until it ends");
+    scene.leaf = None;
+    assert_eq!(scene.plan(false, 1), Step::Replace);
+}
+
+#[test]
+fn what_a_replica_remembers_renews_its_leaf_while_the_secret_cannot_be_used() {
+    let mut scene = Scene::rest();
+    let Stored::Good(mut cas) = scene.stored.clone() else { unreachable!() };
+    cas.asked = true;
+    scene.stored = Stored::Unusable(Some(cas));
+    assert_eq!(scene.plan(true, 1), Step::Wait(at(40)), "nothing is rotated");
+    assert_eq!(scene.plan(true, 40), Step::Sign);
+}

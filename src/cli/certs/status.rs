@@ -1,0 +1,142 @@
+//! `interlock certs status`: which CAs there are, until when, and who trusts them.
+
+use std::io::{Write, stdout};
+
+use anyhow::Context;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::Installation;
+use crate::cli::{Finding, Output, table};
+use crate::pki::bundle::{Bundle, Ca};
+use crate::pki::ca_secret::{self, CaSecret};
+use crate::pki::live::{self, Configuration};
+
+/// Tell which CAs there are, until when, and whether the webhook configurations trust them
+///
+/// Reads the Secret interlock-ca, whose key it neither needs nor shows, and both webhook configurations. Exits with 1 where
+/// the Secret is missing or cannot be used, and where an entry does not trust the CA that signs.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    installation: Installation,
+    /// How to print
+    #[arg(short, long, value_enum, default_value = "table")]
+    output: Output,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    /// What is wrong with the Secret; none where it is good.
+    problem: Option<String>,
+    current: Option<Told>,
+    next: Option<Told>,
+    /// Everything that is to be trusted.
+    bundle: Vec<Told>,
+    /// Since when the current one is that.
+    promoted: Option<Timestamp>,
+    /// Whether a rotation was asked for that has not begun.
+    asked: bool,
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Told {
+    id: String,
+    not_after: Timestamp,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    configuration: &'static str,
+    name: String,
+    trusts: Vec<Told>,
+    trusts_current: bool,
+}
+
+pub(super) async fn run(Arguments { installation, output }: &Arguments) -> anyhow::Result<Finding> {
+    let (client, namespace) = (installation.client().await?, &installation.namespace);
+    let configurations = live::read(&client).await.context("failed to read the webhook configurations")?;
+    let failed = || format!("failed to read the Secret {} in namespace {namespace}", ca_secret::NAME);
+    let secret = installation.secrets(&client).get_opt(ca_secret::NAME).await.with_context(failed)?;
+    let parsed = match secret.map(|secret| CaSecret::parse(&secret, Timestamp::now())) {
+        Some(parsed) => parsed.map_err(|why| format!("the Secret {} cannot be used: {why}", ca_secret::NAME)),
+        None => Err(format!("there is no Secret {} in namespace {namespace}", ca_secret::NAME)),
+    };
+    let status = Status::of(parsed.as_ref().map_err(String::as_str), &configurations);
+    match output {
+        Output::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&status)?)?,
+        Output::Table => write!(stdout(), "{}", status.told())?,
+    }
+    let good = status.problem.is_none() && status.entries.iter().all(|entry| entry.trusts_current);
+    Ok(if good { Finding::Nothing } else { Finding::Something })
+}
+
+impl Status {
+    fn of(secret: Result<&CaSecret, &str>, configurations: &[Configuration]) -> Self {
+        let cas = secret.ok().map(|secret| &secret.cas);
+        let current = cas.map(|cas| &cas.current);
+        let entries = configurations.iter().flat_map(|found| {
+            found.entries().map(|(name, bundle)| Entry {
+                configuration: found.kind(),
+                name: name.to_owned(),
+                trusts: told(bundle),
+                trusts_current: current.is_some_and(|current| bundle.has(current)),
+            })
+        });
+        Self {
+            problem: secret.err().map(str::to_owned),
+            current: current.map(Told::from),
+            next: cas.and_then(|cas| cas.next.as_ref()).map(Told::from),
+            bundle: cas.map(|cas| told(&cas.bundle)).unwrap_or_default(),
+            promoted: cas.and_then(|cas| cas.promoted),
+            asked: cas.is_some_and(|cas| cas.asked),
+            entries: entries.collect(),
+        }
+    }
+
+    /// For people.
+    fn told(&self) -> String {
+        let mut text = String::new();
+        if let Some(problem) = &self.problem {
+            text += &format!("{problem}\n\n");
+        }
+        let role = |ca: &Told| match ca {
+            ca if self.current.as_ref().is_some_and(|current| current.id == ca.id) => "signs",
+            ca if self.next.as_ref().is_some_and(|next| next.id == ca.id) => "will sign",
+            _ => "signed before",
+        };
+        if !self.bundle.is_empty() {
+            let mut cas = table::table(&["CA", "ROLE", "UNTIL", "TRUSTED BY"]);
+            for ca in &self.bundle {
+                let trusting = self.entries.iter().filter(|entry| entry.trusts.iter().any(|it| it.id == ca.id));
+                let trusting = format!("{} of {} entries", trusting.count(), self.entries.len());
+                cas.add_row([ca.id.clone(), role(ca).to_owned(), format!("{:.0}", ca.not_after), trusting]);
+            }
+            text += &format!("{cas}\n");
+        }
+        for entry in self.entries.iter().filter(|entry| !entry.trusts_current) {
+            text += &format!("{} {} does not trust the CA that signs\n", entry.configuration, entry.name);
+        }
+        if self.entries.is_empty() {
+            text += &format!("there is no webhook configuration called {}\n", live::CONFIGURATION);
+        }
+        if self.asked {
+            text += "a rotation was asked for and has not begun\n";
+        }
+        text
+    }
+}
+
+fn told(bundle: &Bundle) -> Vec<Told> {
+    bundle.iter().map(Told::from).collect()
+}
+
+impl From<&Ca> for Told {
+    fn from(ca: &Ca) -> Self {
+        Self { id: ca.short(), not_after: ca.not_after }
+    }
+}

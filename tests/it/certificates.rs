@@ -1,0 +1,201 @@
+//! Certificates from files, and clients that must show one of their own.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose,
+};
+use release_interlock::pki::dev::{self, DevCertificates};
+use release_interlock::pki::files::Followed;
+use release_interlock::report::metrics::Metrics;
+use release_interlock::server::clients::ClientsError;
+use release_interlock::server::tls::{Certificates, parse};
+use release_interlock::server::{Clients, Limits, tls};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::sign::CertifiedKey;
+
+use crate::client::{Client, Connection};
+use crate::server::{Server, review, soon};
+
+fn made() -> DevCertificates {
+    dev::ensure(tempfile::tempdir().unwrap().path(), Timestamp::now()).unwrap()
+}
+
+/// Publishes both files as the kubelet does with a Secret: in a directory of their own, to which the link `..data` is swapped.
+fn mount(directory: &Path, generation: usize, certificate: &str, key: &str) {
+    let real = format!("..{generation}");
+    fs::create_dir(directory.join(&real)).unwrap();
+    for (name, text) in [("tls.crt", certificate), ("tls.key", key)] {
+        fs::write(directory.join(&real).join(name), text).unwrap();
+        if generation == 1 {
+            symlink(Path::new("..data").join(name), directory.join(name)).unwrap();
+        }
+    }
+    let old = fs::read_link(directory.join("..data"));
+    symlink(&real, directory.join("..data_tmp")).unwrap();
+    fs::rename(directory.join("..data_tmp"), directory.join("..data")).unwrap();
+    if let Ok(old) = old {
+        fs::remove_dir_all(directory.join(old)).unwrap();
+    }
+}
+
+/// Waits for a condition; files are watched on another thread.
+async fn until(mut holds: impl FnMut() -> bool) {
+    soon(async {
+        while !holds() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+fn is_served(certificates: &Certificates, pem: &str) -> bool {
+    let der = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+    certificates.current().unwrap().end_entity_cert().unwrap() == &der
+}
+
+fn counts(metrics: &Metrics, line: &str) -> bool {
+    metrics.render().unwrap().lines().any(|found| found == line)
+}
+
+#[tokio::test]
+async fn mounted_files_are_taken_up_whenever_they_are_swapped() {
+    let directory = tempfile::tempdir().unwrap();
+    let (first, metrics) = (made(), Arc::new(Metrics::new()));
+    mount(directory.path(), 1, &first.certificate_pem, &first.key_pem);
+    let (certificate, key) = (directory.path().join("tls.crt"), directory.path().join("tls.key"));
+    let followed = Followed::open(certificate, key, Arc::clone(&metrics)).unwrap();
+    let certificates = followed.certificates();
+    assert!(is_served(&certificates, &first.certificate_pem));
+    let following = tokio::spawn(followed.follow());
+    for generation in [2, 3] {
+        let next = made();
+        mount(directory.path(), generation, &next.certificate_pem, &next.key_pem);
+        until(|| is_served(&certificates, &next.certificate_pem)).await;
+        let not_after = format!(r#"interlock_cert_not_after_seconds{{role="leaf"}} {}"#, next.not_after.as_second());
+        assert!(counts(&metrics, &not_after));
+    }
+    following.abort();
+}
+
+#[tokio::test]
+async fn files_that_do_not_fit_together_leave_what_is_served() {
+    let directory = tempfile::tempdir().unwrap();
+    let (first, second, metrics) = (made(), made(), Arc::new(Metrics::new()));
+    let (certificate, key) = (directory.path().join("cert.pem"), directory.path().join("key.pem"));
+    let open = || Followed::open(certificate.clone(), key.clone(), Arc::clone(&metrics));
+    assert!(matches!(open().err().unwrap(), tls::CertificateError::Unreadable { path, .. } if path == certificate));
+    fs::write(&certificate, &first.certificate_pem).unwrap();
+    fs::write(&key, &first.key_pem).unwrap();
+    let followed = open().unwrap();
+    let certificates = followed.certificates();
+    let following = tokio::spawn(followed.follow());
+    let troubles = |count: usize| format!(r#"interlock_cert_troubles_total{{reason="files"}} {count}"#);
+    // The certificate of another key; half of one; none.
+    fs::write(&certificate, &second.certificate_pem).unwrap();
+    until(|| counts(&metrics, &troubles(1))).await;
+    fs::write(&certificate, &first.certificate_pem[..300]).unwrap();
+    until(|| counts(&metrics, &troubles(2))).await;
+    fs::remove_file(&key).unwrap();
+    until(|| counts(&metrics, &troubles(3))).await;
+    assert!(is_served(&certificates, &first.certificate_pem));
+    // Whole again, in two steps.
+    fs::write(&key, &second.key_pem).unwrap();
+    fs::write(&certificate, &second.certificate_pem).unwrap();
+    until(|| is_served(&certificates, &second.certificate_pem)).await;
+    following.abort();
+}
+
+/// A CA of clients.
+struct Issuer(CertifiedIssuer<'static, KeyPair>);
+
+impl Issuer {
+    fn new() -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        params.distinguished_name.push(DnType::CommonName, "clients");
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    /// A client's certificate, with a common name and an alternative name.
+    fn client(&self, common: &str, alternative: &str) -> CertifiedKey {
+        let mut params = CertificateParams::new([alternative.to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, common);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.0).unwrap().pem();
+        let path = Path::new("client");
+        let key = key.serialize_pem();
+        let pem = tls::Pem {
+            certificate_path: path,
+            certificate: certificate.as_bytes(),
+            key_path: path,
+            key: key.as_bytes(),
+        };
+        parse(pem).unwrap()
+    }
+
+    fn pem(&self) -> String {
+        self.0.pem()
+    }
+}
+
+/// Whether a review is answered. In TLS 1.3 a client only learns after its handshake that it was refused.
+async fn answered(client: Client) -> bool {
+    let Ok(stream) = client.stream().await else { return false };
+    let mut connection = Connection::over(stream).await;
+    soon(connection.try_post("/validate", review("1", None))).await.is_ok()
+}
+
+#[tokio::test]
+async fn only_clients_with_the_right_certificate_are_answered() {
+    let directory = tempfile::tempdir().unwrap();
+    let (ours, foreign, next) = (Issuer::new(), Issuer::new(), Issuer::new());
+    let file = directory.path().join("clients.crt");
+    fs::write(&file, ours.pem()).unwrap();
+    let clients = Clients::open(&file, ["kube-apiserver".to_owned(), "apiserver.example".to_owned()]).unwrap();
+    let server = Server::start_for(Some(Arc::clone(&clients)), Limits::default()).await;
+    let following = tokio::spawn(clients.follow(Arc::clone(&server.metrics)));
+
+    let by_common_name = || ours.client("kube-apiserver", "other.example");
+    for (who, presented, passes) in [
+        ("nobody", None, false),
+        ("a common name", Some(by_common_name()), true),
+        ("an alternative name", Some(ours.client("other", "apiserver.example")), true),
+        ("another name", Some(ours.client("other", "other.example")), false),
+        ("another CA", Some(foreign.client("kube-apiserver", "apiserver.example")), false),
+    ] {
+        assert_eq!(answered(server.client().presenting(presented)).await, passes, "{who}");
+    }
+    server.counts(r#"interlock_tls_handshake_failures_total{reason="protocol"} 3"#).await;
+    // Probes and metrics need none.
+    assert_eq!(Connection::plain(server.admin).await.get("/livez").await.status, 200);
+
+    let loaded = r#"interlock_cert_steps_total{step="loaded"} 1"#;
+    let troubles = r#"interlock_cert_troubles_total{reason="files"} 1"#;
+    fs::write(&file, "junk").unwrap();
+    until(|| counts(&server.metrics, troubles)).await;
+    assert!(answered(server.client().presenting(Some(by_common_name()))).await, "the one before stays");
+    fs::write(&file, next.pem()).unwrap();
+    until(|| counts(&server.metrics, loaded)).await;
+    assert!(!answered(server.client().presenting(Some(by_common_name()))).await);
+    assert!(answered(server.client().presenting(Some(next.client("kube-apiserver", "other.example")))).await);
+    following.abort();
+}
+
+#[test]
+fn a_ca_of_clients_that_cannot_be_used_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("clients.crt");
+    let open = || Clients::open(&file, []).unwrap_err();
+    assert!(matches!(open(), ClientsError::Unreadable { path, .. } if path == file));
+    fs::write(&file, "junk").unwrap();
+    assert!(matches!(open(), ClientsError::NoCa { path } if path == file));
+}
