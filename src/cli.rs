@@ -13,9 +13,11 @@ mod replay;
 mod review;
 mod scan;
 mod serve;
+mod status;
 mod table;
 mod telemetry;
 mod test;
+mod unstick;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,6 +42,8 @@ enum Command {
     Explain(explain::Arguments),
     Policy(policy::Arguments),
     Scan(scan::Arguments),
+    Status(status::Arguments),
+    Unstick(unstick::Arguments),
     Test(test::Arguments),
     Certs(certs::Arguments),
     Override(break_glass::Arguments),
@@ -91,6 +95,8 @@ pub fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Policy(arguments) => policy::run(&arguments),
         Command::Scan(arguments) => scan::run(&arguments),
+        Command::Status(arguments) => status::run(&arguments),
+        Command::Unstick(arguments) => unstick::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Certs(arguments) => certs::run(&arguments),
         Command::Override(arguments) => break_glass::run(&arguments),
