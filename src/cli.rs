@@ -7,6 +7,7 @@ mod certs;
 mod cluster;
 mod excerpt;
 mod explain;
+mod policies_in_force;
 mod policy;
 mod progress;
 mod replay;

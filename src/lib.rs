@@ -31,11 +31,11 @@
 //!   how each stands, and the next safe step; [`unstick`]: the runbook as a command, by the checks of the rule itself.
 //!
 //! The pure core (`facts flux managed mode olm overrides policy release review rules stamp sveltos`, and `world::query`) has
-//! no async, clock, environment, logging, HTTP or Kubernetes client; a test reads its source for them. The shell moves bytes and
-//! holds no opinion: [`budget`] (memory), [`cli`], [`crd`] (the definition of ReleaseOverrides), [`judge`], [`leader`] (what one
-//! replica does for all), [`ourselves`] (whom the API server takes us for), [`pki`] (certificates), [`reload`] (policies that
-//! change), [`replay`], [`report`], [`scan`] (its judgements apart), [`server`], [`status`], [`suite`] (tests of policies), [`unstick`], [`webhook`], and
-//! who answers in [`world`].
+//! no async, clock, environment, logging, HTTP or Kubernetes client; a test reads its source for them. The shell moves
+//! bytes and holds no opinion: [`budget`] (memory), [`cli`], [`crd`] (the definition of ReleaseOverrides), [`judge`],
+//! [`leader`] (what one replica does for all), [`ourselves`] (whom the API server takes us for), [`pki`] (certificates),
+//! [`reload`] (policies that change), [`replay`], [`report`], [`scan`] (its judgements apart), [`server`], [`status`],
+//! [`suite`] (tests of policies), [`unstick`], [`webhook`], and who answers in [`world`].
 //!
 //! # Words
 //!

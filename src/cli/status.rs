@@ -15,7 +15,6 @@ use super::break_glass;
 use super::cluster::{ClusterArguments, server_time};
 use super::table::printable;
 use super::{Finding, PolicyDir};
-use crate::policy::Policies;
 use crate::release::{ReleaseRef, Storage};
 use crate::scan::Gap;
 use crate::status::{Clock, Described, Options, Row, StatusError, Stuck, Survey, View, describe, follow, survey};
@@ -69,15 +68,14 @@ enum Format {
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
-    let policies = arguments.policies.load()?;
-    match tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(told(arguments, &policies)) {
+    match tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(told(arguments)) {
         // As with any tool whose output is cut by `head`.
         Err(error) if is_unread(&error) => Ok(Finding::Nothing),
         told => told,
     }
 }
 
-async fn told(arguments: &Arguments, policies: &Policies) -> anyhow::Result<Finding> {
+async fn told(arguments: &Arguments) -> anyhow::Result<Finding> {
     let mut config = arguments.cluster.found().await?;
     if arguments.watch {
         config.read_timeout = Some(READ_TIMEOUT);
@@ -85,7 +83,8 @@ async fn told(arguments: &Arguments, policies: &Policies) -> anyhow::Result<Find
     let (options, only) = arguments.which(&config.default_namespace)?;
     let client = Client::try_from(config).context("failed to make a client for the cluster")?;
     let clock = Clock::told(server_time(&client).await?);
-    let mut view = View::open(&client, policies).await;
+    let policies = arguments.policies.in_force(&client).await?;
+    let mut view = View::open(&client, &policies).await;
     if let Some(release) = only.as_ref().filter(|_| !arguments.watch) {
         return describe_one(&view, release, arguments.output, clock.now()).await;
     }

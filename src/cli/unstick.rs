@@ -11,7 +11,6 @@ use super::cluster::{ClusterArguments, server_time};
 use super::status::{StorageArgument, lines};
 use super::table::printable;
 use super::{Finding, Output, PolicyDir};
-use crate::policy::Policies;
 use crate::release::{History, ReleaseRef, Status, Storage};
 use crate::rules::{Check, Holds};
 use crate::status::{Row, View, forward, helm};
@@ -88,9 +87,8 @@ struct Account {
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
-    let policies = arguments.policies.load()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let account = runtime.block_on(carry_out(arguments, &policies))?;
+    let account = runtime.block_on(carry_out(arguments))?;
     match arguments.output {
         Output::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&account)?)?,
         Output::Table => write!(stdout(), "{}", account.told())?,
@@ -98,11 +96,12 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
     Ok(if account.outcome == Outcome::Refused { Finding::Something } else { Finding::Nothing })
 }
 
-async fn carry_out(arguments: &Arguments, policies: &Policies) -> anyhow::Result<Account> {
+async fn carry_out(arguments: &Arguments) -> anyhow::Result<Account> {
     let config = arguments.cluster.found().await?;
     let client = Client::try_from(config).context("failed to make a client for the cluster")?;
     let now = server_time(&client).await?;
-    let view = View::open(&client, policies).await;
+    let policies = arguments.policies.in_force(&client).await?;
+    let view = View::open(&client, &policies).await;
     let release = &arguments.release;
     if arguments.restore {
         return restore(arguments, &view).await;
@@ -118,8 +117,8 @@ async fn carry_out(arguments: &Arguments, policies: &Policies) -> anyhow::Result
     account.checks = pending.checks(&view, now).await.map_err(anyhow::Error::msg)?;
     if arguments.output == Output::Table {
         let Row { revision, status, .. } = row;
-        println!("{release}: {status}, revision {revision}");
-        print!("{}", lines::checks(&account.checks, lines::colours()));
+        let checks = lines::checks(&account.checks, lines::colours());
+        write!(stdout(), "{release}: {status}, revision {revision}\n{checks}")?;
     }
     if account.checks.iter().any(|check| !check.is_met()) {
         account.why = Some(failures(&account.checks));
@@ -148,10 +147,11 @@ async fn carry_out(arguments: &Arguments, policies: &Policies) -> anyhow::Result
             account.next = Some(forward(&row));
         }
         Err(error) => {
+            // Without an answer the record may be gone, and its copy is all that is left.
+            account.why = Some(answer(error)?);
             if !arguments.dry_run {
                 pending.forget(&view, &copies).await;
             }
-            account.why = Some(answer(error)?);
         }
     }
     Ok(account)

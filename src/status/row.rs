@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::ways;
 use crate::flux::Driver;
 use crate::policy::Policy;
-use crate::release::{Entry, History, ReleaseRef, Revision, Status, Storage};
+use crate::release::{Entry, History, ReleaseRef, Status, Storage};
 use crate::rules::drivers::Driven;
 use crate::world::cluster::Head;
 
@@ -207,12 +207,6 @@ impl Row {
     pub fn release_ref(&self) -> ReleaseRef {
         ReleaseRef::new(&self.namespace, &self.release)
     }
-
-    /// The newest revision.
-    #[must_use]
-    pub fn newest(&self) -> Revision {
-        Revision(self.revision)
-    }
 }
 
 /// Since when a record has been as it is. A pending one was created so; another one was written then.
@@ -288,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_name_the_driver_and_the_day() {
+    fn commands_of_helm_name_the_driver() {
         let young = row(Storage::ConfigMap, vec![entry(1, Failed, 9, "a")], None);
         assert_eq!(
             young.next.unwrap(),

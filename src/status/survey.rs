@@ -88,7 +88,8 @@ impl<'p> View<'p> {
     pub(super) async fn refresh(&mut self) {
         self.world.drivers = match gather::helm_releases(&self.client).await {
             Ok(None) => Ok(Vec::new()),
-            Ok(Some((drivers, unread))) => unread.into_iter().next().map_or(Ok(drivers), Err),
+            // One that does not read drives nothing, as to the webhook.
+            Ok(Some((drivers, _))) => Ok(drivers),
             // The definition of the kind comes or goes at this moment.
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
             Err(error) => Err(why(&error)),

@@ -195,8 +195,8 @@ fn without_the_webhook_a_hook_that_runs_is_waited_for_and_changes_are_watched() 
     let chart = Chart::new("demo").hook(When::PreUpgrade, HookKind::Job);
     helm.ok(&["install", "demo", chart.path()]);
     namespace.await_available("demo");
-    let watch = on_call.impatiently(&["status", "-w", "-o", "json", "-n", namespace.name()]);
-    let watch = Running::spawn(on_call.command(&watch));
+    let watch = Watch::start(&on_call);
+    watch.await_last(("deployed", 1, "no"));
     namespace.hang_pods();
     let upgrade = helm.spawn(&["upgrade", "demo", chart.path(), "--set=image=two"]);
     eventually(DEADLINE, "the hook runs", || {
@@ -205,8 +205,9 @@ fn without_the_webhook_a_hook_that_runs_is_waited_for_and_changes_are_watched() 
         if runs { Ok(()) } else { Err(jobs["items"].to_string()) }
     });
     upgrade.kill();
+    watch.await_last(("pending-upgrade", 2, "yes"));
     let row = on_call.await_stuck("demo");
-    assert_eq!((&row["holder"], &row["manager"], &row["chart"]), (&Value::Null, &json!("helm"), &json!("demo-1.0.0")));
+    assert_eq!((&row["holder"], &row["manager"], &row["chart"]), (&Value::Null, &json!("Helm"), &json!("demo-1.0.0")));
     let refused = on_call.unstick("demo", &["--yes"], 1);
     assert_eq!(failing(&refused), ["no-hook-runs"], "{refused:#}");
     namespace.ready_pods();
@@ -214,31 +215,43 @@ fn without_the_webhook_a_hook_that_runs_is_waited_for_and_changes_are_watched() 
         let account = on_call.run(&on_call.impatiently(&["unstick", &format!("{}/demo", namespace.name()), "--yes"]));
         account.into_result()
     });
+    watch.await_last(("deployed", 1, "no"));
     helm.ok(&["upgrade", "demo", chart.path(), "--set=image=two"]);
+    watch.await_last(("deployed", 2, "no"));
     let closer = on_call.run(&["status", "-n", namespace.name(), "demo"]);
     assert!(closer.success() && closer.stdout.contains("History\n     2  deployed"), "{closer}");
-    let seen = [
-        ("deployed", 1, "no"),
-        ("pending-upgrade", 2, "no"),
-        ("pending-upgrade", 2, "yes"),
-        ("deployed", 1, "no"),
-        ("deployed", 2, "no"),
-    ];
-    let mut told = Vec::new();
-    eventually(DEADLINE, "the watch has told all", || {
-        // What a watch prints is read once it is ended, so a second one tells how far the API server is.
-        let (row, _) = on_call.status("demo");
-        if row["status"] == "deployed" && row["revision"] == 2 { Ok(()) } else { Err(row.to_string()) }
-    });
-    let output = watch.kill();
-    for line in output.stdout.lines() {
-        let row: Value = serde_json::from_str(line).unwrap();
-        told.push((row["status"].clone(), row["revision"].clone(), row["stuck"].clone()));
+}
+
+/// `interlock status --watch`, which ends with this.
+struct Watch {
+    _running: Running,
+    lines: tempfile::NamedTempFile,
+}
+
+impl Watch {
+    #[track_caller]
+    fn start(on_call: &OnCall<'_>) -> Self {
+        let lines = tempfile::NamedTempFile::new().unwrap();
+        let args = on_call.impatiently(&["status", "--watch", "-o", "json", "-n", on_call.namespace.name()]);
+        let watch = on_call.command(&args);
+        // To be read while it goes on.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "exec \"$@\" >\"$LINES_TO\"", "sh"]).arg(watch.get_program()).args(watch.get_args());
+        shell.envs(watch.get_envs().filter_map(|(key, value)| Some((key, value?)))).env("LINES_TO", lines.path());
+        Self { _running: Running::spawn(shell), lines }
     }
-    let mut told = told.iter();
-    for (status, revision, stuck) in seen.iter().take(4) {
-        let wanted = (json!(status), json!(revision), json!(stuck));
-        assert!(told.any(|told| *told == wanted), "expected {wanted:?} in this order\n{output}");
+
+    /// Waits until the last line says this of the release: status, revision, whether it is stuck.
+    #[track_caller]
+    fn await_last(&self, wanted: (&str, u32, &str)) {
+        eventually(DEADLINE, &format!("the watch tells {wanted:?}"), || {
+            let told = std::fs::read_to_string(self.lines.path()).unwrap();
+            let last =
+                told.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok()).unwrap_or_default();
+            let (status, revision, stuck) = wanted;
+            let is = last["status"] == status && last["revision"] == revision && last["stuck"] == stuck;
+            if is { Ok(()) } else { Err(told) }
+        });
     }
 }
 
