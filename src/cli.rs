@@ -7,6 +7,7 @@ mod certs;
 mod cluster;
 mod excerpt;
 mod explain;
+mod policies_in_force;
 mod policy;
 mod progress;
 mod registration;
@@ -14,9 +15,11 @@ mod replay;
 mod review;
 mod scan;
 mod serve;
+mod status;
 mod table;
 mod telemetry;
 mod test;
+mod unstick;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,6 +45,8 @@ enum Command {
     Explain(explain::Arguments),
     Policy(policy::Arguments),
     Scan(scan::Arguments),
+    Status(status::Arguments),
+    Unstick(unstick::Arguments),
     Test(test::Arguments),
     Certs(certs::Arguments),
     Registration(registration::Arguments),
@@ -94,6 +99,8 @@ pub fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Policy(arguments) => policy::run(&arguments),
         Command::Scan(arguments) => scan::run(&arguments),
+        Command::Status(arguments) => status::run(&arguments),
+        Command::Unstick(arguments) => unstick::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Certs(arguments) => certs::run(&arguments),
         Command::Registration(arguments) => registration::run(&arguments),

@@ -27,14 +27,15 @@
 //! - [`overrides`]: break-glass: what a ReleaseOverride opens, and which may be stored.
 //! - [`report`]: one [`Decision`](report::Decision) a review, for the log and the metrics, and for Events and reports of releases
 //!   in the cluster, away from the request path.
-//! - [`scan`]: what is wrong with the releases of a cluster already, by the rules' own notions and by reads alone.
+//! - [`scan`]: what is wrong with the releases of a cluster already, by the rules' own notions and by reads alone; [`status`]:
+//!   how each stands, and the next safe step; [`unstick`]: the runbook as a command, by the checks of the rule itself.
 //!
 //! The pure core (`facts flux managed mode olm overrides policy release review rules stamp sveltos`, and `world::query`) has
-//! no async, clock, environment, logging, HTTP or Kubernetes client; a test reads its source for them. The shell moves bytes and
-//! holds no opinion: [`budget`] (memory), [`cli`], [`crd`] (the definition of ReleaseOverrides), [`judge`], [`leader`] (what one
-//! replica does for all), [`ourselves`] (whom the API server takes us for), [`pki`] (certificates), [`reload`] (policies that
-//! change), [`replay`], [`report`], [`scan`] (its judgements apart), [`server`], [`suite`] (tests of policies), [`webhook`], and
-//! who answers in [`world`].
+//! no async, clock, environment, logging, HTTP or Kubernetes client; a test reads its source for them. The shell moves
+//! bytes and holds no opinion: [`budget`] (memory), [`cli`], [`crd`] (the definition of ReleaseOverrides), [`judge`],
+//! [`leader`] (what one replica does for all), [`ourselves`] (whom the API server takes us for), [`pki`] (certificates),
+//! [`reload`] (policies that change), [`replay`], [`report`], [`scan`] (its judgements apart), [`server`], [`status`],
+//! [`suite`] (tests of policies), [`unstick`], [`webhook`], and who answers in [`world`].
 //!
 //! # Words
 //!
@@ -73,7 +74,9 @@ pub mod rules;
 pub mod scan;
 pub mod server;
 pub mod stamp;
+pub mod status;
 pub mod suite;
 pub mod sveltos;
+pub mod unstick;
 pub mod webhook;
 pub mod world;

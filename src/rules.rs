@@ -55,6 +55,7 @@ use object::{Disturbance, ObjectCase};
 use relief::relieve;
 
 pub use relief::Relief;
+pub use runbook::{Check, CheckName, Holds, inspect};
 
 /// The public name of a rule: policies, metrics and messages use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]

@@ -10,6 +10,7 @@ mod helm_releases;
 mod index;
 pub(crate) mod kinds;
 mod learn;
+pub(crate) mod listed;
 mod locate;
 mod losses;
 mod manifests;

@@ -4,15 +4,11 @@ use std::io::{Write, stdout};
 
 use anyhow::Context;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use http::Request;
-use http::header::DATE;
-use jiff::fmt::rfc2822;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
-use kube::client::Body;
 
-use super::cluster::ClusterArguments;
+use super::cluster::{ClusterArguments, server_time};
 use super::{Finding, Output};
 use crate::crd::{ReleaseOverride, ReleaseOverrideSpec};
 use crate::overrides::PLURAL;
@@ -112,16 +108,6 @@ fn told(made: &ReleaseOverride, now: Timestamp, dry_run: bool) -> String {
     )
 }
 
-/// The time by the API server's clock, which counts: that of a laptop may be wrong.
-async fn server_time(client: &Client) -> anyhow::Result<Timestamp> {
-    let request = Request::get("/version").body(Body::empty())?;
-    let response = client.send(request).await.context("failed to reach the API server")?;
-    let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
-    let date = date.context("the API server does not tell the time: its answer has no Date header")?;
-    let read = rfc2822::parse(date).with_context(|| format!("the API server's Date {date:?} does not read"))?;
-    Ok(read.timestamp())
-}
-
 fn refused(error: kube::Error) -> anyhow::Error {
     match error {
         // An object or a namespace that is missing is named; a path that is not served names nothing.
@@ -138,7 +124,8 @@ fn refused(error: kube::Error) -> anyhow::Error {
     }
 }
 
-fn release(text: &str) -> Result<ReleaseRef, String> {
+/// `NAMESPACE/RELEASE`.
+pub(super) fn release(text: &str) -> Result<ReleaseRef, String> {
     let (namespace, name) = text.split_once('/').ok_or("name it as NAMESPACE/RELEASE, for example shop/web")?;
     if namespace.is_empty() || namespace.contains('.') {
         return Err(format!("{namespace:?} is not a namespace"));

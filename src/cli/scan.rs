@@ -15,6 +15,7 @@ use tokio::time::sleep;
 
 use super::cluster::ClusterArguments;
 use super::progress::{self, Unit};
+use super::table::printable;
 use super::{Finding as Found, PolicyDir, table};
 use crate::scan::{Bodies, Finding, Gap, Options, Progress, Report, Severity, page, scan};
 use crate::world::Reach;
@@ -162,11 +163,6 @@ fn counts(report: &Report) -> String {
     let counted: Vec<_> =
         counted.iter().filter(|(count, _)| *count > 0).map(|(count, severity)| format!("{count} {severity}")).collect();
     if counted.is_empty() { "nothing found".to_owned() } else { counted.join(", ") }
-}
-
-/// Names come from the cluster, and a terminal obeys what stands between control characters.
-fn printable(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
 fn severity(severity: Severity) -> Cell {

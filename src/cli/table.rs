@@ -21,3 +21,8 @@ pub(super) fn table(heading: &[&str]) -> Table {
 pub(super) fn verdict(allowed: bool) -> Cell {
     if allowed { Cell::new("allowed").fg(Color::Green) } else { Cell::new("DENIED").fg(Color::Red) }
 }
+
+/// Names come from the cluster, and a terminal obeys what stands between control characters.
+pub(super) fn printable(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}

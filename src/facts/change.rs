@@ -2,7 +2,7 @@
 
 use super::objects::{Bodies, Objects};
 use crate::release::record::chart_at_beginning;
-use crate::release::{DecodeError, Record, Stamps, Status, Stored};
+use crate::release::{DecodeError, Record, Stamps, Status, Storage, Stored};
 use crate::review::Operation;
 
 /// A record before or after the request.
@@ -63,7 +63,7 @@ impl Side<'_> {
     pub fn chart(&self) -> Option<String> {
         match &self.body {
             Body::Read(record) => record.source(),
-            Body::Broken(DecodeError::Chunked) => chart_at_beginning(&self.stored.data),
+            Body::Broken(DecodeError::Chunked) => chart_at_beginning(Storage::OlmIndex, &self.stored.data),
             Body::Broken(_) | Body::Unread => None,
         }
     }

@@ -41,6 +41,21 @@ impl Files {
         files
     }
 
+    /// The texts of the two ConfigMaps that are mounted as such a directory: what the keys of the first say, and those of the
+    /// second, which is mounted at `namespaces/`.
+    pub fn mounted(own: impl IntoIterator<Item = (String, String)>, namespaces: Vec<(String, String)>) -> Self {
+        let mut files = Self::default();
+        let source = |path: PathBuf, text: String| Source { path, text };
+        let cluster = own.into_iter().find(|(key, _)| key == "cluster.yaml");
+        files.cluster = cluster.map(|(key, text)| source(key.into(), text));
+        for (key, text) in namespaces {
+            let namespace = key.strip_suffix(".yaml").filter(|namespace| is_label(namespace)).map(str::to_owned);
+            let source = source(Path::new(NAMESPACES).join(&key), text);
+            files.namespaces.extend(namespace.map(|namespace| (namespace, source)));
+        }
+        files
+    }
+
     /// The policy that is shipped with this binary.
     #[must_use]
     pub fn shipped() -> Self {
@@ -142,6 +157,15 @@ pub(crate) fn is_label(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mounted_texts_are_read_as_a_directory_is() {
+        let text = |key: &str, text: &str| (key.to_owned(), text.to_owned());
+        let own = [text("README", "x"), text("cluster.yaml", "a")];
+        let files = Files::mounted(own, vec![text("shop.yaml", "b"), text("notes.txt", "x"), text("Shop.yaml", "x")]);
+        let paths: Vec<_> = files.paths().map(|path| path.to_string_lossy().into_owned()).collect();
+        assert_eq!(paths, ["cluster.yaml", "namespaces/shop.yaml"]);
+    }
 
     #[test]
     fn a_file_that_nobody_reads_is_told_of() {

@@ -97,7 +97,15 @@ impl Policies {
     /// # Errors
     /// Everything that is wrong, over all files.
     pub fn load(directory: &Path) -> Result<Self, PolicyError> {
-        Reading::of(&Files::read(directory)).whole()
+        Self::of_files(&Files::read(directory))
+    }
+
+    /// The same of texts that were read already.
+    ///
+    /// # Errors
+    /// Everything that is wrong, over all of them.
+    pub fn of_files(files: &Files) -> Result<Self, PolicyError> {
+        Reading::of(files).whole()
     }
 
     /// Those of a directory where one is named, otherwise the shipped policy.

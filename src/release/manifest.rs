@@ -3,12 +3,14 @@
 //! Helm stores YAML documents; OLM stores JSON documents one after another without a separator.
 
 mod contents;
+mod hooks;
 mod object;
 mod workloads;
 
 use serde::de::DeserializeOwned;
 
 pub use contents::contents;
+pub use hooks::{HookJob, hook_jobs};
 pub use object::{ObjectRef, document};
 pub use workloads::{WorkloadKind, WorkloadRef, workloads};
 

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Revision;
+use super::manifest::{HookJob, hook_jobs};
 use crate::olm;
 use crate::review::first_at;
 
@@ -40,6 +41,8 @@ pub struct Record<'b> {
     config: Option<&'b RawValue>,
     /// The rendered objects, hooks left out, as one JSON string.
     manifest: Option<&'b RawValue>,
+    /// The rendered hooks.
+    hooks: Option<&'b RawValue>,
     /// What OLM says of the bundle that the chart was made of.
     labels: Option<&'b RawValue>,
 }
@@ -120,6 +123,14 @@ impl<'b> Record<'b> {
         let text =
             self.manifest.and_then(|manifest| serde_json::from_str::<Option<fold::Text<'b>>>(manifest.get()).ok());
         text.flatten().map(|text| text.0).unwrap_or_default()
+    }
+
+    /// The Jobs among its hooks.
+    ///
+    /// # Errors
+    /// When the hooks do not read; the error tells where, never what stands there.
+    pub fn hook_jobs(&self) -> Result<Vec<HookJob>, String> {
+        self.hooks.map_or_else(|| Ok(Vec::new()), |hooks| hook_jobs(hooks.get(), &self.namespace))
     }
 }
 

@@ -42,9 +42,15 @@ impl Driven<'_> {
     }
 
     /// Whether that holds of a HelmRelease that names its records.
-    fn is_driven_for(self, driver: &Driver, policy: &Policy) -> bool {
+    pub(crate) fn is_driven_for(self, driver: &Driver, policy: &Policy) -> bool {
         let held = self.holder.is_none_or(|holder| is_flux(driver, policy, holder));
         driver.kube_config.is_none() && (held || driver.has_installed(self.namespace, self.release))
+    }
+
+    /// Those of all HelmReleases that name its records.
+    pub(crate) fn named_by(self, all: &[Driver]) -> Vec<Driver> {
+        let naming = all.iter().filter(|driver| driver.drives(self.namespace, self.release));
+        naming.filter(|_| self.storage == Storage::Secret).cloned().collect()
     }
 
     /// How old an operation must be to count as stuck, where all the HelmReleases are known that name its records.

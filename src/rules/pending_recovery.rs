@@ -107,7 +107,7 @@ fn delete(case: &Case<'_>, side: &Side<'_>) -> Finding {
     if history.above(revision).next().is_some() {
         return Ok(None);
     }
-    let failed = runbook::failed_checks(case, side, history)?;
+    let failed = runbook::failed_checks(case, side)?;
     if failed.is_empty() {
         return Ok(None);
     }

@@ -8,6 +8,7 @@ mod model;
 mod objects;
 mod olm;
 mod overrides;
+mod runbook;
 mod scenario;
 mod sveltos;
 mod table;

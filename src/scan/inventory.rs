@@ -13,15 +13,15 @@ use crate::world::read;
 /// The records of one name in one namespace and storage, in no order.
 ///
 /// A superseded record takes some 150 bytes: only its name, revision and status are kept. Another one takes about 1 KiB.
-pub(super) type Releases = BTreeMap<(ReleaseRef, &'static str), (Storage, Vec<Entry>)>;
+pub(crate) type Releases = BTreeMap<(ReleaseRef, &'static str), (Storage, Vec<Entry>)>;
 
 /// What a listing of records has shown.
 #[derive(Debug, Default)]
-pub(super) struct Inventory {
-    pub(super) releases: Releases,
+pub(crate) struct Inventory {
+    pub(crate) releases: Releases,
     /// Records whose metadata do not hold together, those among them that Helm does not see.
-    pub(super) inconsistent: Vec<Finding>,
-    pub(super) records: usize,
+    pub(crate) inconsistent: Vec<Finding>,
+    pub(crate) records: usize,
 }
 
 #[derive(Deserialize)]
@@ -31,7 +31,7 @@ struct Item {
 
 impl Inventory {
     /// Takes in the metadata of a Secret or ConfigMap. Which type a Secret has its metadata do not say.
-    pub(super) fn add(&mut self, kind: &str, secret_type: Option<&'static str>, item: &RawValue) {
+    pub(crate) fn add(&mut self, kind: &str, secret_type: Option<&'static str>, item: &RawValue) {
         let (Ok(mut stored), Ok(Item { metadata })) = (Stored::read(item), serde_json::from_str(item.get())) else {
             return;
         };
@@ -51,7 +51,7 @@ impl Inventory {
     }
 
     /// Puts two together, which may each have records of one release.
-    pub(super) fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         for (place, (storage, entries)) in other.releases {
             self.releases.entry(place).or_insert((storage, Vec::new())).1.extend(entries);
         }

@@ -110,7 +110,7 @@ impl Listing {
 }
 
 /// What to say of a call that failed. A refusal names the right that is missing by itself.
-pub(super) fn why(error: &Error) -> String {
+pub(crate) fn why(error: &Error) -> String {
     match error {
         Error::Api(status) => format!("the API server answered {}: {}", status.code, status.message),
         error => format!("the API server did not answer: {error}"),

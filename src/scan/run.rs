@@ -7,13 +7,13 @@ use std::time::Instant;
 
 use futures_util::{StreamExt, stream};
 use jiff::Timestamp;
-use kube::api::ApiResource;
 use kube::{Client, Error};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::calls::Calls;
 use super::examine::Examination;
+use super::gather;
 use super::history::Records;
 use super::inventory::Inventory;
 use super::listing::{Listing, why};
@@ -21,9 +21,8 @@ use super::report::{Gap, peak_memory};
 use super::served::ServedKinds;
 use super::{Bodies, Check, Finding, Options, Progress, Report, ScanError, Severity, declarations};
 use crate::budget::Budget;
-use crate::flux::{self, Driver, HelmRelease};
+use crate::flux::Driver;
 use crate::policy::{Policies, Policy};
-use crate::release::storage::{HELM_SECRET_TYPE, OLM_INDEX_TYPE};
 use crate::release::{Entry, History, ReleaseRef, Status, Storage};
 use crate::rules::drivers::Driven;
 use crate::sveltos::{self, BundleRef, Group};
@@ -79,8 +78,9 @@ pub async fn scan(
         gaps: Mutex::default(),
     };
     let mut looked_at = vec!["records in Secrets".to_owned()];
-    let mut inventory = run.secrets().await.map_err(|error| ScanError { why: why(&error) })?;
-    match run.config_maps().await {
+    let mut inventory =
+        gather::secrets(&run.client, run.places()).await.map_err(|error| ScanError { why: why(&error) })?;
+    match gather::config_maps(&run.client, run.places()).await {
         Ok(more) => {
             looked_at.push("records in ConfigMaps".to_owned());
             inventory.merge(more);
@@ -143,40 +143,13 @@ impl Run<'_> {
         self.namespace().map_or_else(|| self.options.reach.places().collect(), |namespace| vec![Some(namespace)])
     }
 
-    /// The records in Secrets: by their type, so that those are seen that lost their labels, and by their labels, so that
-    /// those are that have another type, which Helm does not mind.
-    async fn secrets(&self) -> Result<Inventory, Error> {
-        let others = format!("type!={HELM_SECRET_TYPE},type!={OLM_INDEX_TYPE}");
-        let secrets = || Listing::of(&core("Secret", "secrets"), self.places());
-        let mut all = Inventory::default();
-        for (listing, secret_type) in [
-            (secrets().fields(&format!("type={HELM_SECRET_TYPE}")), Some(HELM_SECRET_TYPE)),
-            (secrets().fields(&others).labels("owner=helm"), None),
-            (secrets().fields(&format!("type={OLM_INDEX_TYPE}")), Some(OLM_INDEX_TYPE)),
-        ] {
-            let add = |inventory: &mut Inventory, item: &RawValue| inventory.add("Secret", secret_type, item);
-            all.merge(listing.fold(&self.client, Inventory::default, add).await?);
-        }
-        Ok(all)
-    }
-
-    async fn config_maps(&self) -> Result<Inventory, Error> {
-        let listing = Listing::of(&core("ConfigMap", "configmaps"), self.places()).labels("owner=helm");
-        listing.fold(&self.client, Inventory::default, |inventory, item| inventory.add("ConfigMap", None, item)).await
-    }
-
     /// Flux's HelmReleases; `None` where there is no such kind, or it cannot be read. Those of all namespaces within reach:
     /// any may have its records in the one that is looked at.
     async fn helm_releases(&self) -> Option<Vec<Driver>> {
-        let listing =
-            self.listing(flux::GROUP, flux::HELM_RELEASE, self.options.reach.places(), HELM_RELEASES).await?.whole();
-        let listed = listing.fold(&self.client, Vec::new, |drivers, item| {
-            match serde_json::from_str::<HelmRelease>(item.get()) {
-                Ok(read) => drivers.push(Driver::from(&read)),
-                Err(error) => self.gap("HelmReleases of another shape", error.to_string()),
-            }
-        });
-        self.or_gap(HELM_RELEASES, listed.await)
+        let listed = gather::helm_releases(&self.client, self.options.reach.places()).await;
+        let (drivers, unread) = self.or_gap(HELM_RELEASES, listed)??;
+        unread.into_iter().for_each(|error| self.gap("HelmReleases of another shape", error));
+        Some(drivers)
     }
 
     /// The objects of a kind in namespaces or in all, by its most stable version.
@@ -258,14 +231,12 @@ impl Run<'_> {
         policy: &Policy,
         drivers: &[Driver],
     ) -> Records<'r> {
-        let mut stale_after = policy.recovery.stale_after;
-        if let Some(newest) = history.newest().filter(|newest| newest.status.is_in_flight()) {
+        let in_flight = history.newest().filter(|newest| newest.status.is_in_flight());
+        let stale_after = in_flight.map_or(policy.recovery.stale_after, |newest| {
             let ReleaseRef { namespace, name } = release;
-            let holder = newest.stamps.holder();
-            let naming = drivers.iter().filter(|driver| storage == Storage::Secret && driver.drives(namespace, name));
-            let naming: Vec<_> = naming.cloned().collect();
-            stale_after = Driven { storage, namespace, release: name, holder }.patience(&naming, policy);
-        }
+            let driven = Driven { storage, namespace, release: name, holder: newest.stamps.holder() };
+            driven.patience(&driven.named_by(drivers), policy)
+        });
         let closes_rollback = policy.recovery.closes_rollback();
         Records { release, storage, history, stale_after, closes_rollback, now: self.now }
     }
@@ -344,14 +315,4 @@ fn needed(item: &RawValue) -> Result<(String, String, Vec<BundleRef>), String> {
     let (namespace, name) = named(item).ok_or("it has no namespace")?;
     let needed = declarations::needed(&group, &namespace)?;
     Ok((namespace, name, needed))
-}
-
-fn core(kind: &str, plural: &str) -> ApiResource {
-    ApiResource {
-        group: String::new(),
-        version: "v1".to_owned(),
-        api_version: "v1".to_owned(),
-        kind: kind.to_owned(),
-        plural: plural.to_owned(),
-    }
 }

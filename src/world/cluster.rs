@@ -18,6 +18,8 @@ use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::sleep;
 
+pub(crate) use records::Head;
+
 use super::caches::{Caches, Watches};
 use super::documents::Documents;
 use super::helm_releases;

@@ -53,6 +53,7 @@ mod manual_deletes;
 mod manual_edits;
 mod olm;
 mod olm_resume;
+mod on_call;
 mod outage;
 mod overrides;
 mod playground;

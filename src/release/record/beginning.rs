@@ -1,4 +1,4 @@
-//! The beginning of a record whose end lies in other Secrets.
+//! The beginning of a record, where its end lies in other Secrets, or is not worth inflating.
 //!
 //! OLM creates the first part of a record before the others, and so an operation is admitted by its beginning alone. Go
 //! writes the chart's metadata ahead of its templates, and these ahead of the manifest.
@@ -10,16 +10,20 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::bufread::GzDecoder;
 
 use super::ChartId;
-use crate::release::storage::Data;
+use crate::release::storage::{Data, Storage};
 use crate::review::first_at;
 
 /// How much of a record is looked at, in bytes of JSON: a chart's metadata may hold an icon.
 const BEGINNING: u64 = 256 * 1024;
 
-/// `name-version` of the chart of a record, from its first part; `None` where that does not tell.
+/// `name-version` of the chart of a record, from its first part or its beginning; `None` where that does not tell.
 #[must_use]
-pub fn chart_at_beginning(data: &Data<'_>) -> Option<String> {
-    let part = STANDARD.decode(data.chunk.as_deref()?).ok()?;
+pub fn chart_at_beginning(storage: Storage, data: &Data<'_>) -> Option<String> {
+    let text = if storage == Storage::OlmIndex { &data.chunk } else { &data.release };
+    let mut part = STANDARD.decode(text.as_deref()?).ok()?;
+    if storage == Storage::Secret {
+        part = STANDARD.decode(part).ok()?;
+    }
     let mut json = Vec::new();
     // The stream ends in the middle; what came before is whole.
     let _ = GzDecoder::new(part.as_slice()).take(BEGINNING).read_to_end(&mut json);
@@ -48,12 +52,20 @@ mod tests {
         let head =
             r#"{"name":"web","info":{"chart":{}},"chart":{"metadata":{"name":"shop","version":"2.0.0"},"templates":""#;
         let json = format!("{head}{}", "x".repeat(9_000));
-        assert_eq!(chart_at_beginning(&part(&json, 5_000)).as_deref(), Some("shop-2.0.0"));
-        assert_eq!(chart_at_beginning(&part(&json, 40)), None);
-        assert_eq!(chart_at_beginning(&part(r#"{"chart":7}"#, 5_000)), None);
-        assert_eq!(chart_at_beginning(&part(r#"{"chart":{"metadata":{"annotations":{}}}}"#, 5_000)), None);
-        assert_eq!(chart_at_beginning(&part("[]", 5_000)), None);
-        assert_eq!(chart_at_beginning(&Data { chunk: Some("?".into()), ..Data::default() }), None);
-        assert_eq!(chart_at_beginning(&Data::default()), None);
+        assert_eq!(chart_at_beginning(Storage::OlmIndex, &part(&json, 5_000)).as_deref(), Some("shop-2.0.0"));
+        assert_eq!(chart_at_beginning(Storage::OlmIndex, &part(&json, 40)), None);
+        assert_eq!(chart_at_beginning(Storage::OlmIndex, &part(r#"{"chart":7}"#, 5_000)), None);
+        assert_eq!(
+            chart_at_beginning(Storage::OlmIndex, &part(r#"{"chart":{"metadata":{"annotations":{}}}}"#, 5_000)),
+            None
+        );
+        assert_eq!(chart_at_beginning(Storage::OlmIndex, &part("[]", 5_000)), None);
+        assert_eq!(chart_at_beginning(Storage::OlmIndex, &Data { chunk: Some("?".into()), ..Data::default() }), None);
+        assert_eq!(chart_at_beginning(Storage::OlmIndex, &Data::default()), None);
+        let release = part(&json, 5_000).chunk;
+        let data = Data { release, ..Data::default() };
+        assert_eq!(chart_at_beginning(Storage::ConfigMap, &data).as_deref(), Some("shop-2.0.0"));
+        let data = Data { release: Some(STANDARD.encode(data.release.unwrap().as_bytes()).into()), ..Data::default() };
+        assert_eq!(chart_at_beginning(Storage::Secret, &data).as_deref(), Some("shop-2.0.0"));
     }
 }

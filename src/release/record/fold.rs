@@ -51,6 +51,7 @@ impl<'de: 'b, 'b> Deserialize<'de> for Record<'b> {
             fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Record<'de>, A::Error> {
                 let (mut name, mut version, mut info, mut namespace) = (None, None, None, None);
                 let (mut chart, mut config, mut manifest, mut labels) = (None, None, None, None);
+                let mut hooks = None;
                 while let Some(key) = members.next_key::<Cow<'de, str>>()? {
                     match key.as_ref() {
                         "name" => once(&mut name, "name", members.next_value::<Text<'de>>()?.0)?,
@@ -61,7 +62,8 @@ impl<'de: 'b, 'b> Deserialize<'de> for Record<'b> {
                         "config" => once(&mut config, "config", members.next_value()?)?,
                         "manifest" => once(&mut manifest, "manifest", members.next_value()?)?,
                         "labels" => once(&mut labels, "labels", members.next_value()?)?,
-                        "hooks" | "apply_method" => _ = members.next_value::<IgnoredAny>()?,
+                        "hooks" => hooks = Some(members.next_value()?),
+                        "apply_method" => _ = members.next_value::<IgnoredAny>()?,
                         other => {
                             unambiguous(other, &BODY)?;
                             members.next_value::<IgnoredAny>()?;
@@ -76,6 +78,7 @@ impl<'de: 'b, 'b> Deserialize<'de> for Record<'b> {
                     chart,
                     config,
                     manifest,
+                    hooks,
                     labels,
                 })
             }

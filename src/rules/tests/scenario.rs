@@ -95,8 +95,13 @@ impl Rec {
         if let Some(payload) = &self.payload {
             return payload.clone();
         }
+        self.encoded(&self.body())
+    }
+
+    /// A body as the object of this record holds it.
+    pub(super) fn encoded(&self, body: &Value) -> String {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-        gzip.write_all(self.body().to_string().as_bytes()).unwrap();
+        gzip.write_all(body.to_string().as_bytes()).unwrap();
         let inner = STANDARD.encode(gzip.finish().unwrap());
         if self.kind == "Secret" { STANDARD.encode(inner) } else { inner }
     }

@@ -2,16 +2,27 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Cluster, Failed, checked, failed};
 use crate::release::manifest::ObjectRef;
-use crate::release::record::{DecodeError, Payload};
-use crate::release::{Storage, Stored};
+use crate::release::record::{DecodeError, Payload, chart_at_beginning, shortened};
+use crate::release::{Record, Storage, Stored};
 use crate::world::RecordRef;
 use crate::world::body::{self, Opened};
 use crate::world::documents;
 use crate::world::manifests::{self, Missing, State};
+
+/// What a record tells beside its labels.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Head {
+    /// `name-version` of what it brings in.
+    pub(crate) chart: Option<String>,
+    /// The field manager that wrote it last, ours apart: a client chooses its name itself.
+    pub(crate) manager: Option<String>,
+}
 
 impl Cluster {
     /// The document of an object in the manifest of one state of a record, or, where the state is unknown, of the record
@@ -106,6 +117,27 @@ impl Cluster {
         }))
     }
 
+    /// What a record tells beside its labels, as little of it read as will do. `None` when there is no such object.
+    ///
+    /// # Errors
+    /// When the API server does not answer, or the object is no Secret or ConfigMap.
+    pub(crate) async fn head(&self, storage: Storage, namespace: &str, object: &str) -> Result<Option<Head>, String> {
+        let Some(text) = self.text(storage, namespace, object).await? else {
+            return Ok(None);
+        };
+        let unread = |error| format!("{namespace}/{object} does not read: {error}");
+        let stored: Stored<'_> = serde_json::from_str(&text).map_err(unread)?;
+        let mut chart = chart_at_beginning(storage, &stored.data);
+        // What OLM made of a bundle has its name at the end.
+        if chart.is_none()
+            && let Ok(payload) = self.payload(storage, namespace, &text).await?
+        {
+            let _granted = self.decodes.grant(payload.inflated_size()).await;
+            chart = payload.inflate().ok().and_then(|body| Record::read(&body).ok()?.source());
+        }
+        Ok(Some(Head { chart, manager: last_manager(&stored) }))
+    }
+
     /// The payload in the JSON text of the object of a record, with the further parts that OLM may have cut it into.
     /// The inner error is that of the payload.
     async fn payload(
@@ -131,7 +163,10 @@ impl Cluster {
     }
 
     /// The JSON text of the object of a record; `None` when there is no such object.
-    async fn text(&self, storage: Storage, namespace: &str, object: &str) -> Result<Option<String>, Failed> {
+    ///
+    /// # Errors
+    /// When the API server does not answer.
+    pub(crate) async fn text(&self, storage: Storage, namespace: &str, object: &str) -> Result<Option<String>, Failed> {
         let resource = match storage {
             Storage::Secret | Storage::OlmIndex => "secrets",
             Storage::ConfigMap => "configmaps",
@@ -143,4 +178,17 @@ impl Cluster {
             Err(error) => Err(failed(error)),
         }
     }
+}
+
+/// The field manager that wrote an object last.
+fn last_manager(stored: &Stored<'_>) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Entry {
+        #[serde(default)]
+        manager: String,
+        time: Option<Timestamp>,
+    }
+    let entries: Vec<Entry> = serde_json::from_str(stored.metadata.managed_fields?.get()).ok()?;
+    let others = entries.into_iter().filter(|entry| !entry.manager.starts_with("interlock"));
+    others.max_by_key(|entry| entry.time).map(|entry| shortened(&entry.manager))
 }

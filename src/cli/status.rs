@@ -1,0 +1,282 @@
+//! `interlock status`: how the releases of a cluster stand, and what to do next.
+
+pub(super) mod lines;
+
+use std::io::{ErrorKind, Write, stdout};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use jiff::Timestamp;
+use kube::Client;
+use serde::Serialize;
+
+use super::break_glass;
+use super::cluster::{ClusterArguments, server_time};
+use super::table::printable;
+use super::{Finding, PolicyDir};
+use crate::release::{ReleaseRef, Storage};
+use crate::scan::Gap;
+use crate::status::{Clock, Described, Options, Row, StatusError, Stuck, Survey, View, describe, follow, survey};
+use lines::Lines;
+
+/// A quiet watch hears from the API server once a minute.
+const READ_TIMEOUT: Duration = Duration::from_secs(295);
+
+/// Show how releases stand: who holds them, whether they are stuck, and the next safe step
+///
+/// One line a release; of one release everything that bears on it: its history, the runbook's checks, overrides, HelmReleases.
+/// Needs to list Secrets and ConfigMaps in the namespace, and to get them where no stamp tells the chart; HelmReleases, and
+/// for one release its workloads and the Jobs of its hooks. What it may not read it says. Exits with 1 when a release is
+/// stuck, and with 2 where nothing can be learnt.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Only this release, of the namespace or as NAMESPACE/RELEASE
+    #[arg(value_name = "RELEASE")]
+    release: Option<String>,
+    /// The namespace of the releases' records [default: that of the kubeconfig]
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    /// All namespaces
+    #[arg(short = 'A', long, conflicts_with_all = ["namespace", "release"])]
+    all_namespaces: bool,
+    /// Only releases that are stuck, or may be
+    #[arg(long)]
+    stuck: bool,
+    /// Go on, and print every release that changes; ends with Ctrl-C
+    #[arg(short, long)]
+    watch: bool,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+    /// How to print
+    #[arg(short, long, value_enum, default_value = "table")]
+    output: Format,
+    #[command(flatten)]
+    policies: PolicyDir,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// One line a release.
+    Table,
+    /// The same with the object and the storage of the newest record.
+    Wide,
+    /// For programs; with --watch one line a release.
+    Json,
+    /// For programs and people.
+    Yaml,
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+    match tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(told(arguments)) {
+        // As with any tool whose output is cut by `head`.
+        Err(error) if is_unread(&error) => Ok(Finding::Nothing),
+        told => told,
+    }
+}
+
+async fn told(arguments: &Arguments) -> anyhow::Result<Finding> {
+    let mut config = arguments.cluster.found().await?;
+    if arguments.watch {
+        config.read_timeout = Some(READ_TIMEOUT);
+    }
+    let (options, only) = arguments.which(&config.default_namespace)?;
+    let client = Client::try_from(config).context("failed to make a client for the cluster")?;
+    let clock = Clock::told(server_time(&client).await?);
+    let policies = arguments.policies.in_force(&client).await?;
+    let mut view = View::open(&client, &policies).await;
+    if let Some(release) = only.as_ref().filter(|_| !arguments.watch) {
+        return describe_one(&view, release, arguments.output, clock.now()).await;
+    }
+    let found = match &only {
+        None => {
+            // A watch must know the others too, to see them get stuck.
+            let stuck = options.stuck && !arguments.watch;
+            survey(&view, &Options { stuck, ..options.clone() }, clock.now()).await?
+        }
+        Some(release) => one(&view, release, clock.now()).await?,
+    };
+    let Survey { mut rows, gaps } = found;
+    let known = rows.clone();
+    rows.retain(|row| !options.stuck || row.stuck != Stuck::No);
+    gaps.iter().for_each(missing);
+    let mut printer = Printer { format: arguments.output, clock, lines: Lines::new(arguments.output == Format::Wide) };
+    let stuck = printer.all(&rows, &gaps, arguments.watch)?;
+    if arguments.watch {
+        follow(&mut view, &options, only.as_ref(), known, &clock, |row| printer.one(row)).await?;
+    }
+    Ok(if stuck { Finding::Something } else { Finding::Nothing })
+}
+
+impl Arguments {
+    /// Which releases, and whether it is one in particular.
+    fn which(&self, default_namespace: &str) -> anyhow::Result<(Options, Option<ReleaseRef>)> {
+        let own = self.namespace.clone().unwrap_or_else(|| default_namespace.to_owned());
+        let release = self.release.as_deref().map(|named| match named.split_once('/') {
+            Some((namespace, _)) if self.namespace.as_deref().is_some_and(|own| own != namespace) => {
+                Err(format!("{named} is not in namespace {own}: name the namespace once"))
+            }
+            Some(_) => break_glass::release(named),
+            None => break_glass::release(&format!("{own}/{named}")),
+        });
+        let release = release.transpose().map_err(anyhow::Error::msg)?;
+        let namespace = release.as_ref().map_or(own, |release| release.namespace.clone());
+        let namespace = (!self.all_namespaces).then_some(namespace);
+        Ok((Options { namespace, stuck: self.stuck }, release))
+    }
+}
+
+/// The lines of one release, as a rule one.
+async fn one(view: &View<'_>, release: &ReleaseRef, now: Timestamp) -> Result<Survey, StatusError> {
+    let mut rows = Vec::new();
+    for (storage, history) in view.releases(release).await? {
+        rows.extend(view.row(release, storage, &history, now).await);
+    }
+    Ok(Survey { rows, gaps: view.gap().into_iter().collect() })
+}
+
+async fn describe_one(
+    view: &View<'_>,
+    release: &ReleaseRef,
+    format: Format,
+    now: Timestamp,
+) -> anyhow::Result<Finding> {
+    let described = describe(view, release, now).await?;
+    if described.is_empty() {
+        anyhow::bail!(
+            "there is no release {release}: no Secret or ConfigMap in namespace {} is a record of it",
+            release.namespace
+        );
+    }
+    let text = match format {
+        Format::Table | Format::Wide => {
+            described.iter().map(|it| lines::description(it, now)).collect::<Vec<_>>().join("\n")
+        }
+        Format::Json => {
+            serde_json::to_string_pretty(&Answered { time: now, releases: &described, not_looked_at: &[] })? + "\n"
+        }
+        Format::Yaml => serde_saphyr::to_string(&Answered { time: now, releases: &described, not_looked_at: &[] })?,
+    };
+    stdout().write_all(text.as_bytes())?;
+    let stuck = described.iter().any(|Described { row, .. }| row.stuck == Stuck::Yes);
+    Ok(if stuck { Finding::Something } else { Finding::Nothing })
+}
+
+/// What is printed for programs.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answered<'a, T> {
+    time: Timestamp,
+    releases: &'a [T],
+    not_looked_at: &'a [Gap],
+}
+
+struct Printer {
+    format: Format,
+    clock: Clock,
+    lines: Lines,
+}
+
+impl Printer {
+    /// Prints all, and tells whether one of them is stuck.
+    fn all(&mut self, rows: &[Row], gaps: &[Gap], streams: bool) -> anyhow::Result<bool> {
+        let now = self.clock.now();
+        let whole = Answered { time: now, releases: rows, not_looked_at: gaps };
+        match self.format {
+            Format::Table | Format::Wide if rows.is_empty() && !streams => eprintln!("interlock: no releases found"),
+            Format::Table | Format::Wide => stdout().write_all(self.lines.all(rows, now).as_bytes())?,
+            Format::Json | Format::Yaml if streams => rows.iter().try_for_each(|row| self.one(row))?,
+            Format::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&whole)?)?,
+            Format::Yaml => write!(stdout(), "{}", serde_saphyr::to_string(&whole)?)?,
+        }
+        Ok(rows.iter().any(|row| row.stuck == Stuck::Yes))
+    }
+
+    /// Prints one that changed.
+    fn one(&mut self, row: &Row) -> std::io::Result<()> {
+        let text = match self.format {
+            Format::Table | Format::Wide => self.lines.one(row, self.clock.now()),
+            Format::Json => serde_json::to_string(row)? + "\n",
+            Format::Yaml => format!("---\n{}", serde_saphyr::to_string(row).map_err(std::io::Error::other)?),
+        };
+        let mut out = stdout();
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    }
+}
+
+/// Tells what could not be looked at, beside what is printed.
+fn missing(gap: &Gap) {
+    eprintln!("interlock: not looked at: {}: {}", gap.what, printable(&gap.why));
+}
+
+fn is_unread(error: &anyhow::Error) -> bool {
+    let broken = |error: &std::io::Error| error.kind() == ErrorKind::BrokenPipe;
+    error.downcast_ref::<std::io::Error>().is_some_and(broken)
+        || matches!(error.downcast_ref::<StatusError>(), Some(StatusError::Unread))
+}
+
+/// How a storage is called on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum StorageArgument {
+    /// Helm's Secrets.
+    Secret,
+    /// Helm's ConfigMaps.
+    Configmap,
+    /// OLM's Secrets.
+    Olm,
+}
+
+impl From<StorageArgument> for Storage {
+    fn from(argument: StorageArgument) -> Self {
+        match argument {
+            StorageArgument::Secret => Self::Secret,
+            StorageArgument::Configmap => Self::ConfigMap,
+            StorageArgument::Olm => Self::OlmIndex,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn which(line: &[&str]) -> Result<(Option<String>, Option<String>), String> {
+        let line = Line::try_parse_from(["status"].iter().chain(line)).map_err(|error| error.to_string())?;
+        let (options, release) = line.arguments.which("mine").map_err(|error| error.to_string())?;
+        Ok((options.namespace, release.map(|release| release.to_string())))
+    }
+
+    #[test]
+    fn releases_are_named_as_kubectl_names_things_and_as_refusals_do() {
+        let (mine, shop) = (Some("mine".to_owned()), Some("shop".to_owned()));
+        for (line, wanted) in [
+            (&[][..], (mine.clone(), None)),
+            (&["-A"], (None, None)),
+            (&["-n", "shop"], (shop.clone(), None)),
+            (&["web"], (mine, Some("mine/web".to_owned()))),
+            (&["web", "-n", "shop"], (shop.clone(), Some("shop/web".to_owned()))),
+            (&["shop/web"], (shop.clone(), Some("shop/web".to_owned()))),
+            (&["shop/web", "-n", "shop"], (shop, Some("shop/web".to_owned()))),
+        ] {
+            assert_eq!(which(line), Ok(wanted), "{line:?}");
+        }
+        for (line, wanted) in [
+            (&["shop/web", "-n", "other"][..], "name the namespace once"),
+            (&["-A", "web"], "cannot be used with"),
+            (&["-A", "-n", "shop"], "cannot be used with"),
+            (&["Web"], "is not a name"),
+        ] {
+            let error = which(line).unwrap_err();
+            assert!(error.contains(wanted), "{line:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Releases as lines for people: plain columns, which one can search and cut, coloured on a terminal.
+
+use std::io::{IsTerminal, stdout};
+
+use jiff::Timestamp;
+
+use crate::cli::table::printable;
+use crate::rules::wording::span;
+use crate::rules::{Check, Holds};
+use crate::status::{Described, HelmReleaseLine, OverrideInForce, RevisionLine, Row, Stuck};
+
+/// Between two columns.
+const GAP: &str = "   ";
+
+/// The widest that a column gets whose values are not needed whole.
+const WIDEST: usize = 48;
+
+const RED: &str = "\x1b[31m";
+const YELLOW: &str = "\x1b[33m";
+const PLAIN: &str = "\x1b[0m";
+
+/// The columns, as wide as those that were printed first: what changes later lines up with them.
+pub(super) struct Lines {
+    wide: bool,
+    coloured: bool,
+    widths: Vec<usize>,
+}
+
+#[derive(Clone)]
+struct Cell {
+    text: String,
+    colour: Option<&'static str>,
+}
+
+impl Lines {
+    /// For standard output.
+    pub(super) fn new(wide: bool) -> Self {
+        Self { wide, coloured: colours(), widths: Vec::new() }
+    }
+
+    /// The heading and all of them.
+    pub(super) fn all(&mut self, rows: &[Row], now: Timestamp) -> String {
+        let mut heading = vec!["RELEASE", "REVISION", "STATUS", "SINCE", "HOLDER", "CHART", "OWNER", "STUCK"];
+        heading.extend(self.wide.then_some(["STORAGE", "RECORD"]).into_iter().flatten());
+        heading.push("NEXT");
+        let heading = heading.into_iter().map(|text| Cell { text: text.to_owned(), colour: None }).collect();
+        let table: Vec<Vec<Cell>> = [heading].into_iter().chain(rows.iter().map(|row| self.cells(row, now))).collect();
+        let width = |column: usize| table.iter().map(|cells| cells[column].text.chars().count()).max().unwrap_or(0);
+        self.widths = (0..table[0].len()).map(width).collect();
+        table.iter().map(|cells| self.line(cells)).collect()
+    }
+
+    /// One more.
+    pub(super) fn one(&self, row: &Row, now: Timestamp) -> String {
+        self.line(&self.cells(row, now))
+    }
+
+    fn cells(&self, row: &Row, now: Timestamp) -> Vec<Cell> {
+        let plain = |text: String| Cell { text: printable(&text), colour: None };
+        let dash = |text: Option<String>| plain(text.map_or("-".to_owned(), |text| shortened(&text)));
+        let status = match row.status {
+            "failed" => Some(YELLOW),
+            _ if row.stuck == Stuck::Yes => Some(RED),
+            _ => None,
+        };
+        let (stuck, colour) = stuck(row.stuck);
+        let mut cells = vec![
+            plain(row.release_ref().to_string()),
+            plain(row.revision.to_string()),
+            Cell { text: row.status.to_owned(), colour: status },
+            plain(row.since.map_or("-".to_owned(), |since| span(now.duration_since(since)))),
+            dash(holder(row)),
+            dash(row.chart.clone()),
+            plain(row.owner.display()),
+            Cell { text: stuck.to_owned(), colour },
+        ];
+        if self.wide {
+            cells.extend([plain(row.storage.as_str().to_owned()), plain(row.record.clone())]);
+        }
+        cells.push(plain(row.next.clone().unwrap_or_else(|| "-".to_owned())));
+        cells
+    }
+
+    fn line(&self, cells: &[Cell]) -> String {
+        let last = cells.len() - 1;
+        let mut line = String::new();
+        for (column, Cell { text, colour }) in cells.iter().enumerate() {
+            let colour = colour.filter(|_| self.coloured);
+            line.push_str(colour.unwrap_or_default());
+            line.push_str(text);
+            line.push_str(colour.map_or("", |_| PLAIN));
+            if column < last {
+                let width = self.widths.get(column).copied().unwrap_or_default();
+                line.extend(std::iter::repeat_n(' ', width.saturating_sub(text.chars().count())));
+                line.push_str(GAP);
+            }
+        }
+        line + "\n"
+    }
+}
+
+/// Whether standard output shows colours.
+pub(in crate::cli) fn colours() -> bool {
+    stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// The checks of the runbook, one a line.
+pub(in crate::cli) fn checks(checks: &[Check], coloured: bool) -> String {
+    let lines = checks.iter().map(|Check { name, evidence, holds }| {
+        let (mark, colour, why) = match holds {
+            Holds::Yes => ("ok  ", None, ""),
+            Holds::No(_) => ("FAIL", Some(RED), ""),
+            Holds::Unknown(why) => ("?   ", Some(YELLOW), why.as_str()),
+        };
+        let colour = colour.filter(|_| coloured);
+        let (on, off) = (colour.unwrap_or_default(), colour.map_or("", |_| PLAIN));
+        let why = if why.is_empty() { String::new() } else { format!(": {}", printable(why)) };
+        format!("  {on}{mark}{off}  {:<14}  {}{why}\n", name.as_str(), printable(evidence))
+    });
+    lines.collect()
+}
+
+/// Everything about one release.
+pub(super) fn description(it: &Described, now: Timestamp) -> String {
+    let Described { row, history, overrides, helm_releases, not_looked_at, .. } = it;
+    let since = |since: Option<Timestamp>| {
+        since.map_or("at an unknown time".to_owned(), |at| format!("{at:.0} ({} ago)", span(now.duration_since(at))))
+    };
+    let (stuck, colour) = stuck(row.stuck);
+    let colour = colour.filter(|_| colours());
+    let (on, off) = (colour.unwrap_or_default(), colour.map_or("", |_| PLAIN));
+    let from = row.stuck_from.map(|from| format!(", from {from:.0} on")).unwrap_or_default();
+    let mut text = format!(
+        "{}\n  status       {}, revision {}, since {}\n  holder       {}\n  chart        {}\n  owner        {}\n  record       {} {}\n  stuck        {on}{stuck}{off}{from}\n",
+        row.release_ref(),
+        row.status,
+        row.revision,
+        since(row.since),
+        printable(&holder(row).unwrap_or_else(|| "unknown".to_owned())),
+        printable(row.chart.as_deref().unwrap_or("unknown")),
+        row.owner.display(),
+        row.storage.as_str(),
+        row.record,
+    );
+    if let Some(note) = &row.interrupted {
+        text.push_str(&format!("  interrupted  {}\n", printable(note)));
+    }
+    text.push_str(&format!("  next         {}\n\nHistory\n", printable(row.next.as_deref().unwrap_or("nothing"))));
+    for RevisionLine { revision, status, since: at, chart, holder } in history {
+        let [chart, holder] = [chart, holder].map(|text| printable(text.as_deref().unwrap_or("-")));
+        text.push_str(&format!("  {revision:>4}  {status:<16}  since {}  {chart}  {holder}\n", since(*at)));
+    }
+    if !it.checks.is_empty() {
+        text.push_str("\nBefore its record may be deleted\n");
+        text.push_str(&checks(&it.checks, colours()));
+    }
+    if !overrides.is_empty() {
+        text.push_str("\nOverrides in force\n");
+    }
+    for OverrideInForce { name, rules, users, until, reason } in overrides {
+        let users = if users.is_empty() { "everybody".to_owned() } else { users.join(", ") };
+        let until = until.map_or(String::new(), |until| format!(" until {until:.0}"));
+        let line = format!("{name} opens {} to {users}{until}: {reason}", rules.join(", "));
+        text.push_str(&format!("  {}\n", printable(&line)));
+    }
+    if !helm_releases.is_empty() {
+        text.push_str("\nHelmReleases\n");
+    }
+    for HelmReleaseLine { name, drives, suspended, longest_timeout_seconds } in helm_releases {
+        let drives = if *drives { "drives it" } else { "names its records, and has not installed it" };
+        let suspended = if *suspended { ", suspended" } else { "" };
+        text.push_str(&format!("  {name} {drives}{suspended}; may be silent for {longest_timeout_seconds} s\n"));
+    }
+    for gap in not_looked_at {
+        text.push_str(&format!("\nnot looked at: {}\n", printable(gap)));
+    }
+    text
+}
+
+/// Who holds a release; a field manager is marked as the hint that it is.
+fn holder(row: &Row) -> Option<String> {
+    row.holder.clone().or_else(|| row.manager.as_ref().map(|manager| format!("({manager}?)")))
+}
+
+fn stuck(stuck: Stuck) -> (&'static str, Option<&'static str>) {
+    match stuck {
+        Stuck::No => ("no", None),
+        Stuck::Yes => ("yes", Some(RED)),
+        Stuck::Unknown => ("unknown", Some(YELLOW)),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    if text.chars().count() <= WIDEST {
+        return text.to_owned();
+    }
+    text.chars().take(WIDEST - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::{Kept, Owner};
+
+    fn row(release: &str, holder: Option<&str>) -> Row {
+        Row {
+            namespace: "shop".to_owned(),
+            release: release.to_owned(),
+            storage: Kept::Secret,
+            record: format!("sh.helm.release.v1.{release}.v2"),
+            revision: 2,
+            status: "pending-upgrade",
+            since: Some("2026-11-21T09:00:00Z".parse().unwrap()),
+            holder: holder.map(str::to_owned),
+            manager: Some("helm".to_owned()),
+            chart: Some("demo-1.0.0".to_owned()),
+            owner: Owner::Helm,
+            stuck: Stuck::Yes,
+            stuck_from: None,
+            interrupted: None,
+            next: Some(format!("interlock unstick shop/{release}")),
+        }
+    }
+
+    #[test]
+    fn columns_line_up_and_a_later_line_lines_up_with_them() {
+        let now = "2026-11-21T10:00:00Z".parse().unwrap();
+        let mut lines = Lines { wide: false, coloured: false, widths: Vec::new() };
+        let all = lines.all(&[row("web", Some("alice")), row("a-longer-name", None)], now);
+        let all: Vec<_> = all.lines().collect();
+        assert_eq!(
+            all[1],
+            "shop/web             2          pending-upgrade   60 min   alice     demo-1.0.0   Helm    yes     \
+             interlock unstick shop/web"
+        );
+        assert!(all[2].contains("(helm?)"), "{}", all[2]);
+        let at = |line: &str, text: &str| line.find(text).unwrap();
+        assert_eq!(at(all[0], "CHART"), at(all[2], "demo-1.0.0"));
+        assert_eq!(at(all[0], "NEXT"), at(&lines.one(&row("web", None), now), "interlock"));
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_not_printed_and_colours_are_only_for_terminals() {
+        let now = "2026-11-21T10:00:00Z".parse().unwrap();
+        let hostile = row("web", Some("\x1b[2Jalice\n"));
+        let mut lines = Lines { wide: true, coloured: false, widths: Vec::new() };
+        let all = lines.all(std::slice::from_ref(&hostile), now);
+        assert!(!all.contains('\x1b') && all.lines().count() == 2, "{all:?}");
+        lines.coloured = true;
+        assert!(lines.one(&hostile, now).contains("\x1b[31mpending-upgrade\x1b[0m"));
+    }
+}

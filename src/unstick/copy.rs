@@ -1,0 +1,215 @@
+//! A record as a copy that nobody takes for a record, and back.
+//!
+//! The copy is a Secret of a type of its own, without the labels by which Helm, Flux, OLM and Interlock find records. The data
+//! stay as they are; what was in the metadata goes into annotations.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::release::{ReleaseRef, Revision, Storage};
+use crate::status::Kept;
+
+/// The type of a copy.
+pub(super) const COPY_TYPE: &str = "interlock.dev/record-copy";
+/// The label of a copy, and its value.
+pub(super) const COPY_LABEL: (&str, &str) = ("interlock.dev/copy", "record");
+
+/// The release.
+pub(super) const RELEASE: &str = "interlock.dev/release";
+/// Its revision.
+pub(super) const REVISION: &str = "interlock.dev/revision";
+/// How its records are stored.
+pub(super) const STORAGE: &str = "interlock.dev/storage";
+/// The record, on a copy of a part of it.
+pub(super) const PART_OF: &str = "interlock.dev/part-of";
+/// The copies of the parts, on the copy of a record that has some: a JSON array.
+pub(super) const PARTS: &str = "interlock.dev/parts";
+/// The original without its data: a JSON object.
+pub(super) const ORIGINAL: &str = "interlock.dev/original";
+
+/// The members of the original's metadata that are kept.
+const METADATA: [&str; 6] = ["name", "labels", "annotations", "ownerReferences", "uid", "resourceVersion"];
+/// Those that the API server gives, and which a new object cannot have.
+const GIVEN: [&str; 2] = ["uid", "resourceVersion"];
+
+/// The longest that a release's name is in the name of a copy; the end tells copies apart.
+const LONGEST: usize = 180;
+
+/// Whose record it is.
+pub(super) struct Origin<'a> {
+    pub(super) release: &'a ReleaseRef,
+    pub(super) storage: Storage,
+    pub(super) revision: Revision,
+}
+
+/// A copy to be made.
+pub(super) struct Copy {
+    pub(super) name: String,
+    pub(super) object: Value,
+}
+
+/// The copy of one object of a record.
+///
+/// # Errors
+/// When it is no object with a name.
+pub(super) fn copy_of(
+    object: &Value,
+    origin: &Origin<'_>,
+    part_of: Option<&str>,
+    parts: &[String],
+) -> Result<Copy, String> {
+    let metadata = object["metadata"].as_object().ok_or("it has no metadata")?;
+    let text = |key: &str| metadata.get(key).and_then(Value::as_str).unwrap_or_default();
+    let name = copy_name(origin, [text("name"), text("uid"), text("resourceVersion")]);
+    let kept: Map<_, _> =
+        METADATA.iter().filter_map(|key| Some(((*key).to_owned(), metadata.get(*key)?.clone()))).collect();
+    let is_config_map = origin.storage == Storage::ConfigMap;
+    let mut original = json!({"apiVersion": "v1", "kind": origin.storage.kind(), "metadata": kept});
+    for key in ["type", "immutable"] {
+        if let Some(value) = object.get(key) {
+            original[key] = value.clone();
+        }
+    }
+    let mut data = object["data"].as_object().cloned().unwrap_or_default();
+    if is_config_map {
+        data.values_mut().for_each(|value| *value = STANDARD.encode(value.as_str().unwrap_or_default()).into());
+        let binary = object["binaryData"].as_object().cloned().unwrap_or_default();
+        original["binary"] = binary.keys().cloned().collect();
+        data.extend(binary);
+    }
+    let ReleaseRef { namespace, name: release } = origin.release;
+    let mut annotations = json!({
+        RELEASE: release,
+        REVISION: origin.revision.to_string(),
+        STORAGE: Kept::from(origin.storage).as_str(),
+        ORIGINAL: original.to_string(),
+    });
+    if let Some(part_of) = part_of {
+        annotations[PART_OF] = part_of.into();
+    }
+    if !parts.is_empty() {
+        annotations[PARTS] = json!(parts).to_string().into();
+    }
+    let (label, value) = COPY_LABEL;
+    let labels = json!({"app.kubernetes.io/managed-by": "interlock", label: value});
+    let metadata = json!({"name": name, "namespace": namespace, "labels": labels, "annotations": annotations});
+    let object = json!({"apiVersion": "v1", "kind": "Secret", "type": COPY_TYPE, "metadata": metadata, "data": data});
+    Ok(Copy { name, object })
+}
+
+/// The object that a copy was made of, to be created again.
+///
+/// # Errors
+/// When it is not a copy.
+pub(super) fn original_of(copy: &Value) -> Result<Value, String> {
+    let original = copy["metadata"]["annotations"][ORIGINAL].as_str().ok_or("it does not say what it is a copy of")?;
+    let mut original: Value = serde_json::from_str(original).map_err(|error| error.to_string())?;
+    let mut data = copy["data"].as_object().cloned().unwrap_or_default();
+    let object = original.as_object_mut().ok_or("its original is no object")?;
+    if let Some(binary) = object.remove("binary") {
+        let keys: Vec<_> = binary.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let binary: Map<_, _> = keys.iter().filter_map(|key| Some(((*key).to_owned(), data.remove(*key)?))).collect();
+        if !binary.is_empty() {
+            object.insert("binaryData".to_owned(), binary.into());
+        }
+        for value in data.values_mut() {
+            let bytes = STANDARD.decode(value.as_str().unwrap_or_default()).map_err(|error| error.to_string())?;
+            *value = String::from_utf8(bytes).map_err(|error| error.to_string())?.into();
+        }
+    }
+    object.insert("data".to_owned(), data.into());
+    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut).ok_or("its original has no metadata")?;
+    GIVEN.iter().for_each(|key| _ = metadata.remove(*key));
+    Ok(original)
+}
+
+/// A name that says which state of which object it is a copy of, so that a second attempt finds the first one's.
+fn copy_name(origin: &Origin<'_>, state: [&str; 3]) -> String {
+    let digest = Sha256::digest(state.join("\n"));
+    let digest: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let release: String = origin.release.name.chars().take(LONGEST).collect();
+    let release = release.trim_end_matches(['-', '.']);
+    format!("interlock-copy-{release}-v{}-{digest}", origin.revision)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(release: &ReleaseRef, storage: Storage) -> Origin<'_> {
+        Origin { release, storage, revision: Revision(2) }
+    }
+
+    fn record(kind: &str) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": kind, "type": "helm.sh/release.v1", "immutable": false,
+            "metadata": {
+                "name": "sh.helm.release.v1.web.v2", "namespace": "shop", "uid": "u", "resourceVersion": "7",
+                "creationTimestamp": "2026-11-21T10:00:00Z", "managedFields": [{"manager": "helm"}],
+                "labels": {"owner": "helm", "name": "web", "version": "2", "status": "pending-upgrade"},
+                "annotations": {"interlock.dev/holder": "alice"},
+            },
+            "data": {"release": "SDRzSUFBQUE="},
+        })
+    }
+
+    #[test]
+    fn a_record_comes_back_as_it_was_but_for_what_the_api_server_gives() {
+        let release = ReleaseRef::new("shop", "web");
+        for (kind, storage) in
+            [("Secret", Storage::Secret), ("ConfigMap", Storage::ConfigMap), ("Secret", Storage::OlmIndex)]
+        {
+            let mut record = record(kind);
+            if kind == "ConfigMap" {
+                record.as_object_mut().unwrap().remove("type");
+                record["binaryData"] = json!({"more": "AAE="});
+            }
+            let copy = copy_of(&record, &origin(&release, storage), None, &[]).unwrap();
+            let mut wanted = record.clone();
+            for given in ["uid", "resourceVersion", "creationTimestamp", "managedFields", "namespace"] {
+                wanted["metadata"].as_object_mut().unwrap().remove(given);
+            }
+            assert_eq!(original_of(&copy.object).unwrap(), wanted, "{kind}");
+        }
+    }
+
+    #[test]
+    fn nobody_takes_a_copy_for_a_record() {
+        use crate::release::Stored;
+        let release = ReleaseRef::new("shop", "web");
+        let copy = copy_of(&record("Secret"), &origin(&release, Storage::Secret), None, &[]).unwrap();
+        let raw = serde_json::value::to_raw_value(&copy.object).unwrap();
+        let stored = Stored::read(&raw).unwrap();
+        assert_eq!(stored.storage("Secret"), None);
+        assert_eq!((stored.metadata.label("owner"), stored.secret_type.as_deref()), (None, Some(COPY_TYPE)));
+        assert_eq!(copy.object["data"], record("Secret")["data"], "data stay as they are");
+    }
+
+    #[test]
+    fn a_name_is_of_one_state_of_one_object() {
+        let long = ReleaseRef::new("olm", format!("{}-", "x".repeat(252)));
+        let name = |uid: &str, version: &str| copy_name(&origin(&long, Storage::OlmIndex), ["a", uid, version]);
+        assert_eq!(name("u", "7"), name("u", "7"));
+        assert_ne!(name("u", "7"), name("u", "8"));
+        assert!(name("u", "7").len() <= 253 && crate::release::is_subdomain(&name("u", "7"), 253));
+    }
+
+    #[test]
+    fn parts_lead_to_their_record_and_back() {
+        let release = ReleaseRef::new("olm", "web");
+        let origin = origin(&release, Storage::OlmIndex);
+        let part = copy_of(&record("Secret"), &origin, Some("sh.helm.release.v1.web.v2"), &[]).unwrap();
+        assert_eq!(part.object["metadata"]["annotations"][PART_OF], "sh.helm.release.v1.web.v2");
+        let index = copy_of(&record("Secret"), &origin, None, std::slice::from_ref(&part.name)).unwrap();
+        assert_eq!(index.object["metadata"]["annotations"][PARTS], format!("[\"{}\"]", part.name));
+    }
+
+    #[test]
+    fn what_is_no_copy_is_said_to_be_none() {
+        assert!(original_of(&json!({"metadata": {"annotations": {}}})).is_err());
+        assert!(original_of(&json!({"metadata": {"annotations": {ORIGINAL: "7"}}})).is_err());
+        assert!(copy_of(&json!([]), &origin(&ReleaseRef::new("a", "b"), Storage::Secret), None, &[]).is_err());
+    }
+}
