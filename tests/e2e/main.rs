@@ -32,6 +32,7 @@ mod audit_log;
 mod bystanders;
 mod deletion;
 mod drift;
+mod failure;
 mod flux;
 mod helm_releases;
 mod in_transition;

@@ -20,8 +20,10 @@ use crate::plane::Plane;
 use crate::process::{leash, signal};
 use crate::records::encode;
 
-/// The files with a registration in them.
-const REGISTRATIONS: [&str; 2] = ["validating-webhooks.yaml", "mutating-webhooks.yaml"];
+/// The file with the registration of the judging half.
+pub(crate) const VALIDATING: &str = "validating-webhooks.yaml";
+/// That of the stamping half.
+pub(crate) const MUTATING: &str = "mutating-webhooks.yaml";
 /// The entries that one dry run of a record's creation goes through.
 const PROBED: [&str; 2] = ["stamp.records.interlock.dev", "create-delete.records.interlock.dev"];
 /// How long `serve` may take to say that it is ready.
@@ -79,10 +81,33 @@ impl Webhook {
         name: &str,
         arguments: &'static [&'static str],
     ) -> Result<Self, String> {
+        let kubeconfig = rights(plane)?.kubeconfig().to_owned();
+        Self::reaching(kubeconfig, plane, policies, name, arguments)
+    }
+
+    /// One that no review is sent to, and whose own calls reach nobody.
+    pub(crate) fn cut_off(plane: &Plane) -> Result<Self, String> {
+        let kubeconfig = plane.dir().join("nowhere.kubeconfig");
+        let nowhere = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "nowhere",
+            "clusters": [{"name": "nowhere", "cluster": {"server": "https://127.0.0.1:9"}}], "users": [],
+            "contexts": [{"name": "nowhere", "context": {"cluster": "nowhere", "user": ""}}],
+        });
+        fs::write(&kubeconfig, nowhere.to_string())
+            .map_err(|e| format!("cannot write {}: {e}", kubeconfig.display()))?;
+        Self::reaching(kubeconfig, plane, plane.webhook().policies(), "cut-off", &[])
+    }
+
+    fn reaching(
+        kubeconfig: PathBuf,
+        plane: &Plane,
+        policies: &Path,
+        name: &str,
+        arguments: &'static [&'static str],
+    ) -> Result<Self, String> {
         let dir = plane.dir().join(name);
         let certs = dir.join("certs");
         fs::create_dir_all(&certs).map_err(|e| format!("cannot make {}: {e}", certs.display()))?;
-        let kubeconfig = rights(plane)?.kubeconfig().to_owned();
         let log = dir.join("log");
         let (process, addresses) =
             launch(&kubeconfig, &certs, policies, &log, ["127.0.0.1:0", "127.0.0.1:0"], arguments)?;
@@ -95,6 +120,16 @@ impl Webhook {
             addresses,
             process: Mutex::new(Some(process)),
         })
+    }
+
+    /// Where reviews go.
+    pub(crate) fn url(&self) -> String {
+        format!("https://{}", self.addresses.listen)
+    }
+
+    /// The certificate that signed the serving one.
+    pub(crate) fn ca(&self) -> &Path {
+        &self.addresses.ca
     }
 
     /// The policies that it reads.
@@ -179,16 +214,19 @@ impl Drop for Webhook {
 
 /// Applies the manifests with nothing but clientConfig replaced.
 pub(crate) fn register(plane: &Plane, url: &str, ca: &Path) -> Result<(), String> {
+    [VALIDATING, MUTATING].into_iter().try_for_each(|file| register_one(plane, file, url, ca))
+}
+
+/// The same of one of the files.
+pub(crate) fn register_one(plane: &Plane, file: &str, url: &str, ca: &Path) -> Result<(), String> {
     let ca = fs::read(ca).map_err(|e| format!("cannot read {}: {e}", ca.display()))?;
-    let kubectl = plane.kubectl(&plane.admin());
-    for name in REGISTRATIONS {
-        let mut registration = manifest(name)?;
-        for entry in registration["webhooks"].as_array_mut().ok_or(format!("{name} has no webhooks"))? {
-            let path = entry["clientConfig"]["service"]["path"].as_str().unwrap_or_default().to_owned();
-            entry["clientConfig"] = json!({"url": format!("{url}{path}"), "caBundle": STANDARD.encode(&ca)});
-        }
-        kubectl.apply(&registration, &[]).into_result().map_err(|e| format!("{name} was not accepted\n{e}"))?;
+    let mut registration = manifest(file)?;
+    for entry in registration["webhooks"].as_array_mut().ok_or(format!("{file} has no webhooks"))? {
+        let path = entry["clientConfig"]["service"]["path"].as_str().unwrap_or_default().to_owned();
+        entry["clientConfig"] = json!({"url": format!("{url}{path}"), "caBundle": STANDARD.encode(&ca)});
     }
+    let kubectl = plane.kubectl(&plane.admin());
+    kubectl.apply(&registration, &[]).into_result().map_err(|e| format!("{file} was not accepted\n{e}"))?;
     Ok(())
 }
 

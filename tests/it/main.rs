@@ -3,6 +3,7 @@
 
 mod client;
 mod crd;
+mod failure;
 mod fixtures;
 mod hostile;
 mod http;

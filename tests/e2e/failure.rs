@@ -1,0 +1,44 @@
+//! What fails open and what fails closed: the table of `docs/failure.md`, tried on a real API server.
+
+mod columns;
+mod states;
+mod table;
+
+use std::time::Duration;
+
+use crate::eventually::{eventually, within};
+use crate::plane::Plane;
+use columns::Columns;
+use states::States;
+
+/// How long the API server may take to hear of another registration, with the slowest row in it.
+const HEARD: Duration = Duration::from_secs(40);
+
+#[test]
+fn every_state_is_as_the_table_says() {
+    let plane = Plane::shipped("failure").unwrap_or_else(|error| panic!("{error}"));
+    // Before anything can be in the way of cleaning up.
+    let rows = table::rows("e2e/failure.rs::every_state_is_as_the_table_says");
+    let states = States::new(&plane);
+    let columns = Columns::new(&plane);
+    for row in &rows {
+        columns.prepare(&row.state);
+    }
+    for row in &rows {
+        states.enter(&row.state);
+        let seen = within(HEARD, &row.state, || {
+            let seen = columns.all();
+            if seen == row.cells { Ok(()) } else { Err(format!("{seen:?}\nbut the table says\n{:?}", row.cells)) }
+        });
+        seen.unwrap_or_else(|error| panic!("{error}\n{}", columns.transcript()));
+        eventually(HEARD, "the garbage collector and the namespace controller clean up", || {
+            columns.clean_up(&row.state)
+        });
+    }
+    // And back.
+    states.enter(&rows[0].state);
+    eventually(HEARD, "everything is judged again", || {
+        let seen = columns.all();
+        if seen == rows[0].cells { Ok(()) } else { Err(format!("{seen:?}")) }
+    });
+}
