@@ -5,6 +5,7 @@
 mod break_glass;
 mod certs;
 mod cluster;
+mod doctor;
 mod excerpt;
 mod explain;
 mod policy;
@@ -40,6 +41,7 @@ enum Command {
     Explain(explain::Arguments),
     Policy(policy::Arguments),
     Scan(scan::Arguments),
+    Doctor(doctor::Arguments),
     Test(test::Arguments),
     Certs(certs::Arguments),
     Override(break_glass::Arguments),
@@ -91,6 +93,7 @@ pub fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Policy(arguments) => policy::run(&arguments),
         Command::Scan(arguments) => scan::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Certs(arguments) => certs::run(&arguments),
         Command::Override(arguments) => break_glass::run(&arguments),

@@ -31,6 +31,7 @@ mod adoption;
 mod audit_log;
 mod bystanders;
 mod deletion;
+mod doctor;
 mod drift;
 mod failure;
 mod flux;
