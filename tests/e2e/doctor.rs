@@ -1,7 +1,8 @@
 //! `interlock doctor` in front of a real API server: what it says of an installation, of a broken one, and that what it
-//! says to do mends it.
+//! says to do mends it. And the same binary as a plugin of the real kubectl.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::symlink;
 use std::process::Command;
 use std::time::Duration;
 
@@ -118,4 +119,31 @@ fn what_is_broken_is_found_and_its_fix_mends_it() {
     assert!(fix.contains("kubectl apply -f manifests/base/rbac.yaml"), "{fix}");
     admin.ok(&["apply", "-f", concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/base/rbac.yaml")]);
     fine(&plane, &["rights"]);
+}
+
+#[test]
+fn kubectl_finds_the_plugin_and_completes_it() {
+    let plane = Plane::without_webhook();
+    let bin = tempfile::tempdir().unwrap();
+    for name in ["kubectl-interlock", "kubectl_complete-interlock"] {
+        symlink(interlock().unwrap(), bin.path().join(name)).unwrap();
+    }
+    let kubectl = |args: &[&str]| {
+        let mut command = plane.kubectl(&plane.admin()).command(args);
+        command.env("PATH", bin.path());
+        run(command, DEADLINE)
+    };
+    let listed = kubectl(&["plugin", "list"]).expect_success();
+    assert!(listed.stdout.contains("kubectl-interlock"), "{listed}");
+    let explained = kubectl(&["interlock", "explain", "manual-edit"]).expect_success();
+    assert!(explained.stdout.contains("manual-edit"), "{explained}");
+    let help = kubectl(&["interlock", "doctor", "--help"]).expect_success();
+    assert!(help.stdout.contains("Usage: kubectl interlock doctor"), "{help}");
+    // In the cluster of KUBECONFIG, by its current context or another one.
+    let report = kubectl(&["interlock", "doctor", "-n", "elsewhere", "-o", "json"]);
+    assert!(report.status.code() == Some(1) && report.json()["namespace"] == "elsewhere", "{report}");
+    let wrong = kubectl(&["interlock", "doctor", "--context", "nowhere"]);
+    assert!(wrong.status.code() == Some(2) && wrong.stderr.contains("the context nowhere is not usable"), "{wrong}");
+    let completed = kubectl(&["__complete", "interlock", "doc"]).expect_success();
+    assert!(completed.stdout.lines().any(|line| line == "doctor"), "{completed}");
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 mod client;
+mod command_line;
 mod crd;
 mod failure;
 mod fixtures;
