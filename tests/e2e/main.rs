@@ -35,6 +35,7 @@ mod doctor;
 mod drift;
 mod failure;
 mod flux;
+mod hard_mode;
 mod helm_releases;
 mod in_transition;
 mod interrupted;

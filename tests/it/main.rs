@@ -6,6 +6,7 @@ mod command_line;
 mod crd;
 mod failure;
 mod fixtures;
+mod hard_mode;
 mod hostile;
 mod http;
 mod layering;
