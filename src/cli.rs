@@ -5,8 +5,12 @@
 mod break_glass;
 mod certs;
 mod cluster;
+mod completions;
+mod doctor;
 mod excerpt;
 mod explain;
+mod man;
+mod plugin;
 mod policies_in_force;
 mod policy;
 mod progress;
@@ -21,10 +25,11 @@ mod telemetry;
 mod test;
 mod unstick;
 
+use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::policy::{Files, Policies, PolicyError};
 
@@ -47,10 +52,13 @@ enum Command {
     Scan(scan::Arguments),
     Status(status::Arguments),
     Unstick(unstick::Arguments),
+    Doctor(doctor::Arguments),
     Test(test::Arguments),
     Certs(certs::Arguments),
     Registration(registration::Arguments),
     Override(break_glass::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
 }
 
 /// Which policy to judge by.
@@ -90,8 +98,17 @@ enum Finding {
 /// Runs the command line and tells the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
+    let mut line = env::args_os();
+    let called = plugin::Called::by(line.next().as_deref());
+    if called == plugin::Called::ToComplete {
+        return plugin::complete(&called.command(), &line.collect::<Vec<_>>());
+    }
     // clap exits by itself with 2 on a wrong command line, and with 0 after --help.
-    let command = Cli::parse().command;
+    let matches = called.command().get_matches();
+    let command = match Cli::from_arg_matches(&matches) {
+        Ok(line) => line.command,
+        Err(error) => error.format(&mut called.command()).exit(),
+    };
     let result = match command {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Review(arguments) => review::run(&arguments),
@@ -101,10 +118,13 @@ pub fn main() -> ExitCode {
         Command::Scan(arguments) => scan::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Unstick(arguments) => unstick::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Certs(arguments) => certs::run(&arguments),
         Command::Registration(arguments) => registration::run(&arguments),
         Command::Override(arguments) => break_glass::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments),
     };
     match result {
         Ok(Finding::Nothing) => ExitCode::SUCCESS,

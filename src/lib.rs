@@ -32,10 +32,10 @@
 //!
 //! The pure core (`facts flux managed mode olm overrides policy release review rules stamp sveltos`, and `world::query`) has
 //! no async, clock, environment, logging, HTTP or Kubernetes client; a test reads its source for them. The shell moves
-//! bytes and holds no opinion: [`budget`] (memory), [`cli`], [`crd`] (the definition of ReleaseOverrides), [`judge`],
-//! [`leader`] (what one replica does for all), [`ourselves`] (whom the API server takes us for), [`pki`] (certificates),
-//! [`reload`] (policies that change), [`replay`], [`report`], [`scan`] (its judgements apart), [`server`], [`status`],
-//! [`suite`] (tests of policies), [`unstick`], [`webhook`], and who answers in [`world`].
+//! bytes and holds no opinion: [`budget`] (memory), [`cli`], [`crd`] (the definition of ReleaseOverrides), [`doctor`] (whether
+//! an installation works), [`judge`], [`leader`] (what one replica does for all), [`ourselves`] (whom the API server takes us
+//! for), [`pki`] (certificates), [`reload`] (policies that change), [`replay`], [`report`], [`scan`] (its judgements apart),
+//! [`server`], [`status`], [`suite`] (tests of policies), [`unstick`], [`webhook`], and who answers in [`world`].
 //!
 //! # Words
 //!
@@ -54,6 +54,7 @@
 pub mod budget;
 pub mod cli;
 pub mod crd;
+pub mod doctor;
 pub mod facts;
 pub mod flux;
 pub mod judge;

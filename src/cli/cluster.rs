@@ -18,17 +18,23 @@ pub(super) struct ClusterArguments {
     /// serve the latter alone]
     #[arg(long, value_name = "FILE", env = "INTERLOCK_KUBECONFIG")]
     kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig [default: its current one]
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
 }
 
 impl ClusterArguments {
     /// How to reach it; `None` where none was named.
     async fn named(&self) -> anyhow::Result<Option<Config>> {
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         let Some(path) = &self.kubeconfig else {
-            return Ok(None);
+            let Some(context) = &self.context else { return Ok(None) };
+            let config = Config::from_kubeconfig(&options).await;
+            return config.map(Some).with_context(|| format!("the context {context} is not usable"));
         };
         let read = Kubeconfig::read_from(path);
         let kubeconfig = read.with_context(|| format!("failed to read the kubeconfig {}", path.display()))?;
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
         config.map(Some).with_context(|| format!("the kubeconfig {} is not usable", path.display()))
     }
 

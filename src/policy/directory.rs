@@ -63,6 +63,23 @@ impl Files {
         Self { cluster: Some(Source { path: "policies/cluster.yaml".into(), text }), ..Self::default() }
     }
 
+    /// The texts of mounted ConfigMaps: that of `cluster.yaml`, and those of namespaces by their file names.
+    #[must_use]
+    pub fn mounted(cluster: String, namespaces: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut files =
+            Self { cluster: Some(Source { path: "cluster.yaml".into(), text: cluster }), ..Self::default() };
+        for (name, text) in namespaces {
+            let path = Path::new(NAMESPACES).join(&name);
+            match name.rsplit_once('.') {
+                Some((namespace, "yaml")) if is_label(namespace) => {
+                    files.namespaces.push((namespace.to_owned(), Source { path, text }));
+                }
+                _ => files.wrong(path, "is named for no namespace; name it NAMESPACE.yaml"),
+            }
+        }
+        files
+    }
+
     /// The names of the files, in order.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.cluster.iter().chain(self.namespaces.iter().map(|(_, source)| source)).map(|source| source.path.as_path())

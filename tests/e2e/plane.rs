@@ -108,7 +108,6 @@ impl Plane {
     }
 
     /// A plane of the test's own without the webhook, whose API server is given further flags.
-    #[allow(dead_code, reason = "for planes with a special API server")]
     #[track_caller]
     pub(crate) fn with_api_server(name: &str, flags: &[String]) -> Self {
         let flags: Vec<_> = flags.iter().map(|flag| format!("--apiserver-flag={flag}")).collect();

@@ -20,8 +20,12 @@ use crate::plane::Plane;
 use crate::process::{leash, signal};
 use crate::records::encode;
 
+/// The file of the judging half's registration.
+pub(crate) const VALIDATING: &str = "validating-webhooks.yaml";
+/// The file of the stamping half's.
+pub(crate) const MUTATING: &str = "mutating-webhooks.yaml";
 /// The files with a registration in them.
-const REGISTRATIONS: [&str; 2] = ["validating-webhooks.yaml", "mutating-webhooks.yaml"];
+const REGISTRATIONS: [&str; 2] = [VALIDATING, MUTATING];
 /// The entries that one dry run of a record's creation goes through.
 const PROBED: [&str; 2] = ["stamp.records.interlock.dev", "create-delete.records.interlock.dev"];
 /// How long `serve` may take to say that it is ready.
@@ -107,6 +111,19 @@ impl Webhook {
         Self::under(plane, account, policies, name, Some(certs), arguments)
     }
 
+    /// One that no review is sent to, and whose own calls reach nobody.
+    pub(crate) fn cut_off(plane: &Plane) -> Result<Self, String> {
+        let kubeconfig = plane.dir().join("nowhere.kubeconfig");
+        let nowhere = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "nowhere",
+            "clusters": [{"name": "nowhere", "cluster": {"server": "https://127.0.0.1:9"}}], "users": [],
+            "contexts": [{"name": "nowhere", "context": {"cluster": "nowhere", "user": ""}}],
+        });
+        fs::write(&kubeconfig, nowhere.to_string())
+            .map_err(|e| format!("cannot write {}: {e}", kubeconfig.display()))?;
+        Self::of(plane, &Identity::new("nobody", &kubeconfig), plane.webhook().policies(), "cut-off", &[])
+    }
+
     /// Registers it by the configurations among these objects.
     pub(crate) fn register_by(&self, plane: &Plane, objects: &[Value]) -> Result<(), String> {
         let ca = self.addresses.ca.as_deref().ok_or("the webhook has no development CA")?;
@@ -151,6 +168,17 @@ impl Webhook {
             addresses,
             process: Mutex::new(Some(process)),
         })
+    }
+
+    /// Where reviews go.
+    pub(crate) fn url(&self) -> String {
+        format!("https://{}", self.addresses.listen)
+    }
+
+    /// The development CA that signed the serving certificate.
+    #[track_caller]
+    pub(crate) fn ca(&self) -> &Path {
+        self.addresses.ca.as_deref().expect("this webhook was not started with a development CA")
     }
 
     /// Where reviews go, as `127.0.0.1:PORT`.
@@ -252,6 +280,12 @@ pub(crate) fn register_at(plane: &Plane, url: &dyn Fn(usize) -> String, ca: Opti
         register_one(plane, manifest(name)?, url, ca)?;
     }
     Ok(())
+}
+
+/// Applies one of the files.
+pub(crate) fn register_file(plane: &Plane, file: &str, url: &str, ca: &Path) -> Result<(), String> {
+    let ca = fs::read(ca).map_err(|e| format!("cannot read {}: {e}", ca.display()))?;
+    register_one(plane, manifest(file)?, &|_| url.to_owned(), Some(&ca))
 }
 
 fn register_one(

@@ -3,8 +3,11 @@
 
 mod certificates;
 mod client;
+mod command_line;
 mod crd;
+mod failure;
 mod fixtures;
+mod hard_mode;
 mod hostile;
 mod http;
 mod layering;

@@ -1,0 +1,34 @@
+//! `interlock man`: the manual, made of the command line.
+
+use std::fs;
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+
+use anyhow::Context;
+
+use super::Finding;
+use super::plugin::Called;
+
+/// Write the manual pages
+///
+/// `interlock man | man -l -` shows the first of them.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Directory for all pages, one a subcommand; without it the first one goes to standard output
+    #[arg(value_name = "DIR")]
+    directory: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+    let command = Called::ByItself.command();
+    if let Some(directory) = &arguments.directory {
+        fs::create_dir_all(directory).with_context(|| format!("failed to make {}", directory.display()))?;
+        let written = clap_mangen::generate_to(command, directory);
+        written.with_context(|| format!("failed to write the pages into {}", directory.display()))?;
+    } else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(command).render(&mut page)?;
+        stdout().write_all(&page)?;
+    }
+    Ok(Finding::Nothing)
+}

@@ -1,0 +1,111 @@
+//! The same command line as a plugin of kubectl: a link `kubectl-interlock` to the binary makes `kubectl interlock`, and one
+//! called `kubectl_complete-interlock` completes it.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{Write, stdout};
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Command, CommandFactory};
+
+use super::Cli;
+
+/// By which name the binary was called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Called {
+    /// Its own, or any other.
+    ByItself,
+    /// By kubectl.
+    ByKubectl,
+    /// By kubectl, for what may follow on the line.
+    ToComplete,
+}
+
+impl Called {
+    pub(super) fn by(name: Option<&OsStr>) -> Self {
+        let name = name.and_then(|name| Path::new(name).file_stem()).unwrap_or_default();
+        match name.to_str() {
+            Some("kubectl-interlock") => Self::ByKubectl,
+            Some("kubectl_complete-interlock") => Self::ToComplete,
+            _ => Self::ByItself,
+        }
+    }
+
+    /// The command line, with usage as people type it.
+    pub(super) fn command(self) -> Command {
+        match self {
+            Self::ByItself => Cli::command(),
+            Self::ByKubectl | Self::ToComplete => {
+                Cli::command().bin_name("kubectl interlock").display_name("kubectl interlock")
+            }
+        }
+    }
+}
+
+/// Prints what may stand in place of the last word, a line each, as kubectl asks for it.
+pub(super) fn complete(command: &Command, words: &[OsString]) -> ExitCode {
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
+    let lines: String = candidates(command, &words).into_iter().map(|word| word + "\n").collect();
+    if stdout().write_all(lines.as_bytes()).is_ok() { ExitCode::SUCCESS } else { ExitCode::from(2) }
+}
+
+/// Subcommands, flags and their values that begin with the last word.
+fn candidates(root: &Command, words: &[&str]) -> Vec<String> {
+    let Some((last, before)) = words.split_last() else { return Vec::new() };
+    let mut command = root;
+    for word in before {
+        command = command.find_subcommand(word).unwrap_or(command);
+    }
+    let flag = before.last().and_then(|word| {
+        let is_it = |argument: &&clap::Arg| {
+            let long = word.strip_prefix("--");
+            let short = word.strip_prefix('-').filter(|it| it.len() == 1).and_then(|it| it.chars().next());
+            (long.is_some() && argument.get_long() == long) || (short.is_some() && argument.get_short() == short)
+        };
+        command.get_arguments().find(is_it).filter(|argument| argument.get_action().takes_values())
+    });
+    let mut all: Vec<String> = Vec::new();
+    if let Some(argument) = flag {
+        all.extend(argument.get_possible_values().iter().map(|value| value.get_name().to_owned()));
+    } else if last.starts_with('-') {
+        all.extend(command.get_arguments().filter_map(|argument| Some(format!("--{}", argument.get_long()?))));
+    } else {
+        all.extend(command.get_subcommands().map(|it| it.get_name().to_owned()));
+        let positional = command.get_positionals().flat_map(clap::Arg::get_possible_values);
+        all.extend(positional.map(|value| value.get_name().to_owned()));
+    }
+    all.retain(|word| word.starts_with(last));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_says_who_calls() {
+        let called = |name: &str| Called::by(Some(OsStr::new(name)));
+        assert_eq!(called("/usr/bin/kubectl-interlock"), Called::ByKubectl);
+        assert_eq!(called("kubectl_complete-interlock"), Called::ToComplete);
+        assert_eq!(called("./interlock"), Called::ByItself);
+        assert_eq!(Called::by(None), Called::ByItself);
+        let help = Called::ByKubectl.command().render_help().to_string();
+        assert!(help.contains("Usage: kubectl interlock <COMMAND>"), "{help}");
+        assert!(Called::ByItself.command().render_help().to_string().contains("Usage: interlock <COMMAND>"));
+    }
+
+    #[test]
+    fn words_are_completed_by_what_the_command_line_knows() {
+        let command = Called::ToComplete.command();
+        let of = |words: &[&str]| candidates(&command, words);
+        assert_eq!(of(&["doc"]), ["doctor"]);
+        assert!(of(&[""]).len() > 10);
+        assert_eq!(of(&["policy", "ch"]), ["check"]);
+        assert!(of(&["doctor", "--na"]).contains(&"--namespace".to_owned()));
+        assert_eq!(of(&["doctor", "-o", ""]), ["table", "json"]);
+        assert_eq!(of(&["completions", "fi"]), ["fish"]);
+        assert!(of(&["override", "shop/web", "--rule", "manual-e"]).contains(&"manual-edit".to_owned()));
+        assert!(of(&[]).is_empty());
+    }
+}

@@ -1,0 +1,146 @@
+use super::*;
+
+/// Both configurations as an API server with an installation in `guard` has them.
+fn installed() -> [Value; 2] {
+    HALVES.map(|(kind, _, text)| {
+        let mut all = shipped(text, "guard").unwrap();
+        for entry in all["webhooks"].as_array_mut().unwrap() {
+            *entry = defaulted(entry, kind);
+            entry["clientConfig"]["caBundle"] = "YWJj".into();
+        }
+        all
+    })
+}
+
+fn checked(change: impl FnOnce(&mut Value)) -> Vec<(&'static str, String)> {
+    let [mut validating, _] = installed();
+    change(&mut validating["webhooks"]);
+    let list = Seen::Known(json!({"items": [validating]}));
+    of_half(HALVES[0], &list, "guard").into_iter().map(|check| (check.state.as_str(), check.evidence)).collect()
+}
+
+#[test]
+fn what_is_as_shipped_is_fine_in_any_namespace() {
+    let found = checked(|_| {});
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].0, "ok");
+    let mutating = Seen::Known(json!({"items": [installed()[1].clone()]}));
+    assert_eq!(of_half(HALVES[1], &mutating, "guard")[0].state, State::Ok);
+}
+
+#[test]
+fn a_configuration_that_is_not_there_or_may_not_be_read_is_told_apart() {
+    let absent = of_half(HALVES[0], &Seen::Known(json!({"items": []})), "guard");
+    assert_eq!(absent[0].state, State::Finding(High));
+    assert!(absent[0].fix.as_ref().unwrap().starts_with("interlock doctor -n guard --registration | kubectl apply"));
+    let unread = of_half(HALVES[0], &Seen::Unknown("cannot list".to_owned()), "guard");
+    assert_eq!((unread[0].state, unread[0].evidence.ends_with("cannot list")), (State::Skipped, true));
+}
+
+#[test]
+fn what_somebody_changed_is_named_entry_by_entry() {
+    for (change, state, says) in [
+        (
+            Box::new(|all: &mut Value| _ = all.as_array_mut().unwrap().remove(0)) as Box<dyn FnOnce(&mut Value)>,
+            "high",
+            "create-delete.records.interlock.dev: is missing",
+        ),
+        (
+            Box::new(|all| all[1]["failurePolicy"] = "Fail".into()),
+            "medium",
+            "update.records.interlock.dev: failurePolicy is Fail",
+        ),
+        (
+            Box::new(|all| all[0]["rules"][0]["operations"] = json!(["DELETE"])),
+            "high",
+            "rules leave out CREATE configmaps, CREATE secrets",
+        ),
+        (Box::new(|all| all[0]["rules"][0]["resources"] = json!(["*"])), "medium", "which must work without us"),
+        (Box::new(|all| all[0]["namespaceSelector"] = json!({})), "high", "does not leave out guard"),
+        (
+            Box::new(|all| all[0]["matchConditions"][0]["expression"] = "true".into()),
+            "medium",
+            "matchCondition release-records was changed",
+        ),
+        (Box::new(|all| all[0]["matchConditions"] = json!([])), "medium", "not-cascading-deletion is missing"),
+        (
+            Box::new(|all| {
+                all[0]["matchConditions"].as_array_mut().unwrap().push(json!({"name": "not-me", "expression": "false"}))
+            }),
+            "low",
+            "not-me was added",
+        ),
+        (Box::new(|all| all[0]["timeoutSeconds"] = 30.into()), "low", "timeoutSeconds is 30"),
+        (Box::new(|all| all[0]["sideEffects"] = "None".into()), "medium", "sideEffects is \"None\""),
+        (Box::new(|all| all[0]["clientConfig"]["service"]["name"] = "other".into()), "high", "is sent to"),
+    ] {
+        let found = checked(change);
+        assert!(found.iter().any(|(is, text)| *is == state && text.contains(says)), "{says}: {found:?}");
+    }
+}
+
+#[test]
+fn what_somebody_may_want_is_a_note() {
+    for (change, says) in [
+        (
+            Box::new(|all: &mut Value| {
+                all.as_array_mut().unwrap().iter_mut().for_each(|it| it["failurePolicy"] = "Ignore".into())
+            }) as Box<dyn FnOnce(&mut Value)>,
+            "failurePolicy is Ignore",
+        ),
+        (
+            Box::new(|all| {
+                all[0]["rules"].as_array_mut().unwrap().push(json!({
+                    "operations": ["CREATE"], "apiGroups": ["shop.example"], "apiVersions": ["v1"], "resources": ["carts"],
+                }))
+            }),
+            "also ask about CREATE carts.shop.example",
+        ),
+        (
+            Box::new(|all| {
+                all[0]["namespaceSelector"] =
+                    json!({"matchExpressions": [{"key": NAME, "operator": "In", "values": ["shop"]}]})
+            }),
+            "guards the namespaces shop alone",
+        ),
+        (
+            Box::new(|all| {
+                all[0]["namespaceSelector"]["matchExpressions"][0]["values"]
+                    .as_array_mut()
+                    .unwrap()
+                    .push("legacy".into())
+            }),
+            "also leaves out legacy",
+        ),
+        (Box::new(|all| all[0]["clientConfig"] = json!({"url": "https://10.0.0.1:8443/validate"})), "reached by a URL"),
+        (Box::new(|all| all[0]["timeoutSeconds"] = 5.into()), "timeoutSeconds is 5"),
+        (
+            Box::new(|all| all.as_array_mut().unwrap().push(json!({"name": "more.example.dev"}))),
+            "more.example.dev: is not shipped",
+        ),
+    ] {
+        let found = checked(change);
+        assert!(found.iter().all(|(state, _)| *state == "note"), "{says}: {found:?}");
+        assert!(found[0].1.contains(says), "{says}: {found:?}");
+    }
+}
+
+#[test]
+fn the_repaired_registration_is_whole_and_reached_as_before() {
+    let [mut validating, mutating] = installed();
+    let entries = validating["webhooks"].as_array_mut().unwrap();
+    entries.remove(0);
+    entries[0]["clientConfig"]["caBundle"] = "".into();
+    entries[1]["clientConfig"]["caBundle"] = "b3du".into();
+    let repaired = repaired("guard", &validating, &mutating);
+    let first = &repaired["items"][0]["webhooks"][0];
+    assert_eq!(first["name"], "create-delete.records.interlock.dev");
+    assert_eq!(first["clientConfig"]["service"]["namespace"], "guard");
+    // It is missing, and so is the bundle of the next one: they get that of the third, the first that there is.
+    let bundles = repaired["items"][0]["webhooks"].as_array().unwrap().iter().map(|it| &it["clientConfig"]["caBundle"]);
+    assert_eq!(bundles.take(4).collect::<Vec<_>>(), ["b3du", "b3du", "b3du", "YWJj"]);
+    assert!(!repaired.to_string().contains(":null"), "{repaired}");
+    let url = json!({"webhooks": [{"name": "x", "clientConfig": {"url": "https://10.0.0.1:8443/validate"}}]});
+    let by_url = super::repaired("guard", &url, &Value::Null);
+    assert_eq!(by_url["items"][1]["webhooks"][0]["clientConfig"], json!({"url": "https://10.0.0.1:8443/mutate"}));
+}

@@ -1,0 +1,54 @@
+//! What fails open and what fails closed: the table of `docs/failure.md`, tried on a real API server.
+
+mod columns;
+mod states;
+mod table;
+
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use crate::eventually::{eventually, within};
+use crate::plane::Plane;
+use columns::Columns;
+use states::States;
+
+/// How long the API server may take to hear of another registration, with the slowest row in it.
+const HEARD: Duration = Duration::from_secs(40);
+
+/// A plane whose registration tests may break, one after the other. Each leaves it whole.
+#[track_caller]
+pub(crate) fn plane() -> MutexGuard<'static, Plane> {
+    static PLANE: OnceLock<Mutex<Plane>> = OnceLock::new();
+    let plane = PLANE.get_or_init(|| Mutex::new(Plane::shipped("failure").unwrap_or_else(|error| panic!("{error}"))));
+    plane.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[test]
+fn every_state_is_as_the_table_says() {
+    let plane = plane();
+    let rows = table::rows("e2e/failure.rs::every_state_is_as_the_table_says");
+    let states = States::new(&plane);
+    let columns = Columns::new(&plane);
+    std::thread::scope(|scope| {
+        for row in &rows {
+            scope.spawn(|| columns.prepare(&row.state));
+        }
+    });
+    for row in &rows {
+        states.enter(&row.state);
+        let seen = within(HEARD, &row.state, || {
+            let seen = columns.all();
+            if seen == row.cells { Ok(()) } else { Err(format!("{seen:?}\nbut the table says\n{:?}", row.cells)) }
+        });
+        seen.unwrap_or_else(|error| panic!("{error}\n{}", columns.transcript()));
+        eventually(HEARD, "the garbage collector and the namespace controller clean up", || {
+            columns.clean_up(&row.state)
+        });
+    }
+    // And back.
+    states.enter(&rows[0].state);
+    eventually(HEARD, "everything is judged again", || {
+        let seen = columns.all();
+        if seen == rows[0].cells { Ok(()) } else { Err(format!("{seen:?}")) }
+    });
+}

@@ -1,0 +1,126 @@
+//! The states that Interlock can be in, as its registration and stand-ins for broken servers make them.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+
+use bytes::Bytes;
+use http::StatusCode;
+use jiff::{SignedDuration, Timestamp};
+use release_interlock::pki::dev;
+use release_interlock::report::metrics::Metrics;
+use release_interlock::server::{
+    Bound, BoxFuture, Certificates, Endpoint, Limits, Readiness, Reply, Reviewer, Setup, Signals, run, tls,
+};
+use tokio::time::Instant;
+
+use crate::plane::Plane;
+use crate::webhook::{MUTATING, VALIDATING, Webhook, register_file};
+
+/// Port 9 is for discarding; nobody listens there.
+const NOBODY: &str = "https://127.0.0.1:9";
+
+/// Longer than a leaf of the development certificates lives, shorter than its CA.
+const LONG_AGO: SignedDuration = SignedDuration::from_hours(24 * 200);
+
+/// Where reviews go, and which CA is trusted there.
+struct Server {
+    url: String,
+    ca: PathBuf,
+}
+
+/// All that is needed to bring the API server of a plane into any of the states.
+pub(super) struct States<'p> {
+    plane: &'p Plane,
+    good: Server,
+    cut_off: Webhook,
+    silent: TcpListener,
+    failing: Server,
+    expired: Server,
+    /// An empty file.
+    no_ca: PathBuf,
+}
+
+impl<'p> States<'p> {
+    #[track_caller]
+    pub(super) fn new(plane: &'p Plane) -> Self {
+        let no_ca = plane.dir().join("no-ca");
+        std::fs::write(&no_ca, "").unwrap();
+        Self {
+            plane,
+            good: Server { url: plane.webhook().url(), ca: plane.webhook().ca().to_owned() },
+            cut_off: Webhook::cut_off(plane).unwrap_or_else(|error| panic!("{error}")),
+            silent: TcpListener::bind("127.0.0.1:0").unwrap(),
+            failing: broken(&plane.dir().join("failing"), Timestamp::now()),
+            expired: broken(&plane.dir().join("expired"), Timestamp::now() - LONG_AGO),
+            no_ca,
+        }
+    }
+
+    /// Registers what makes this state. The API server hears of it some moments later.
+    #[track_caller]
+    pub(super) fn enter(&self, state: &str) {
+        let Self { good, cut_off, silent, failing, expired, .. } = self;
+        let both = |url: &str, ca: &Path| [(url.to_owned(), ca.to_owned()), (url.to_owned(), ca.to_owned())];
+        let [judging, stamping] = match state {
+            "all is well" => both(&good.url, &good.ca),
+            "no replica is there" => both(NOBODY, &good.ca),
+            "it accepts connections and never answers" => {
+                // Connections wait to be accepted for ever.
+                both(&format!("https://{}", silent.local_addr().unwrap()), &good.ca)
+            }
+            "it answers with an error" => both(&failing.url, &failing.ca),
+            "its certificate has expired" => both(&expired.url, &expired.ca),
+            "the caBundle is wiped" => both(&good.url, &self.no_ca),
+            "the mutating half alone is away" => {
+                [(good.url.clone(), good.ca.clone()), (NOBODY.to_owned(), good.ca.clone())]
+            }
+            "Interlock cannot reach the API server" => both(&cut_off.url(), cut_off.ca()),
+            other => panic!("nobody knows how to make this state: {other}"),
+        };
+        for (file, (url, ca)) in [(VALIDATING, judging), (MUTATING, stamping)] {
+            register_file(self.plane, file, &url, &ca).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+}
+
+/// Fails at everything.
+struct Failing;
+
+impl Reviewer for Failing {
+    fn answer(&self, _: Endpoint, _: Bytes, _: Instant) -> BoxFuture<'_, Reply> {
+        Box::pin(async { Reply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() } })
+    }
+
+    fn panicked(&self, _: Endpoint, _: &[u8]) -> Reply {
+        Reply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }
+    }
+}
+
+/// A server that answers with errors, and with a certificate of this time. It runs for as long as the test process does.
+fn broken(certificates: &Path, made_at: Timestamp) -> Server {
+    let (ready, started) = channel();
+    let certificates = certificates.to_owned();
+    std::thread::spawn(move || serve(&certificates, made_at, &ready));
+    started.recv().expect("the stand-in starts")
+}
+
+fn serve(certificates: &Path, made_at: Timestamp, ready: &Sender<Server>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let made = dev::ensure(certificates, made_at).unwrap();
+        let any = "127.0.0.1:0".parse().unwrap();
+        let bound = Bound::bind(any, any).await.unwrap();
+        let (_signals, never) = Signals::manual();
+        let setup = Setup {
+            certificates: Certificates::new(tls::load(&made.certificate_path, &made.key_path).unwrap()),
+            metrics: Arc::new(Metrics::new()),
+            readiness: Readiness::new(),
+            limits: Limits::default(),
+        };
+        let url = format!("https://{}", bound.admission_address());
+        ready.send(Server { url, ca: made.ca_path }).unwrap();
+        run(bound, Arc::new(Failing), setup, never).await;
+    });
+}
