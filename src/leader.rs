@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use crate::pki::managed::Rotator;
 use crate::policy::Policies;
 use crate::report::metrics::Metrics;
 use crate::report::openreports::Reports;
@@ -48,6 +49,8 @@ pub struct Candidate {
     pub losses: Arc<Losses>,
     /// What there is to report, where reports are wanted.
     pub reports: Option<Arc<Reports>>,
+    /// Who rotates the CA, where it is ours.
+    pub rotator: Option<Arc<Rotator>>,
     /// By which releases are scanned.
     pub policies: Arc<ArcSwap<Policies>>,
     /// Where what a scan finds is counted.
@@ -145,7 +148,12 @@ impl Candidate {
                 reports.state(state::entries(report), report.is_whole());
             }
         });
-        tokio::join!(notes, reports, scans);
+        let rotations = async {
+            if let Some(rotator) = &self.rotator {
+                rotator.lead().await;
+            }
+        };
+        tokio::join!(notes, reports, scans, rotations);
     }
 }
 

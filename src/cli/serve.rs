@@ -1,5 +1,6 @@
 //! `interlock serve`: the webhook, in front of a cluster or standalone.
 
+mod certificates;
 mod reports;
 
 use std::io::{IsTerminal, Write, stdout};
@@ -21,17 +22,17 @@ use crate::budget::Budget;
 use crate::judge::Judge;
 use crate::leader::Candidate;
 use crate::ourselves;
-use crate::pki::dev;
 use crate::policy::{Files, Policies, Reading};
 use crate::reload::Reload;
 use crate::report::metrics::Metrics;
 use crate::report::openreports::Reports;
 use crate::report::{Reporter, events};
-use crate::server::{self, Bound, Certificates, Limits, Readiness, Setup, Signals, Stopped, tls};
+use crate::server::{self, Bound, Limits, Readiness, Setup, Signals, Stopped};
 use crate::webhook::Webhook;
 use crate::world::OverrideFile;
 use crate::world::cluster::Cluster;
 use crate::world::memory::Memory;
+use certificates::{Around, CertificateArguments, Kept};
 use reports::ReportArguments;
 
 /// The memory that inflated record bodies may take at once. An ordinary one takes half a MiB, the largest legitimate ones
@@ -71,9 +72,8 @@ pub(super) struct Arguments {
     /// Address for probes and metrics, plain HTTP [default: port 8081, likewise]
     #[arg(long, value_name = "ADDRESS", env = "INTERLOCK_ADMIN_LISTEN")]
     admin_listen: Option<SocketAddr>,
-    /// Directory of the serving certificate; a development CA is made there when there is none
-    #[arg(long, value_name = "DIR", env = "INTERLOCK_CERTS", default_value = "certs")]
-    certs: PathBuf,
+    #[command(flatten)]
+    certificates: CertificateArguments,
     /// Seconds to go on accepting connections after SIGTERM, while the cluster stops sending them [default: 5, or 0
     /// when standalone]
     #[arg(long, value_name = "SECONDS", env = "INTERLOCK_DRAIN_DELAY")]
@@ -115,7 +115,7 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
         }
     };
     // The watches end when this function does.
-    let (webhook, _watches, background) = match cluster {
+    let (webhook, _watches, background, kept) = match cluster {
         Some(_) if arguments.overrides.is_some() => {
             anyhow::bail!("--overrides is for a server without a cluster; in a cluster use `interlock override`")
         }
@@ -125,6 +125,9 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
             let world = Arc::new(Cluster::new(for_reviews.clone(), decodes.clone()));
             let for_watches = client(for_watches(config.clone()))?;
             let watches = world.watch(&for_watches, &readiness);
+            let certificates = client(for_calls(config.clone()))?;
+            let around = Around { client: certificates, watches: &for_watches, namespace: &arguments.namespace };
+            let kept = arguments.certificates.keep(Some(around), &metrics, &readiness)?;
             // Whoever reports or scans waits for no review, and no review for a report or a scan.
             let for_reports = client(for_calls(config))?;
             let identity = identity();
@@ -148,11 +151,12 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
                 world: world.clone(),
                 losses: world.losses(),
                 reports,
+                rotator: kept.rotator.clone(),
                 policies: judge.policies(),
                 metrics: metrics.clone(),
             };
             let webhook = Webhook::new(judge, reporter.with_events(events));
-            (webhook, Some(watches), Some((candidate.stand(), writing)))
+            (webhook, Some(watches), Some((candidate.stand(), writing)), kept)
         }
         None => {
             let memory = Arc::new(Memory::new(MEMORY_BYTES));
@@ -161,11 +165,11 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
             if let Some(path) = &arguments.overrides {
                 tokio::spawn(OverrideFile::open(path.clone(), memory.clone())?.follow());
             }
-            (Webhook::standalone(judge, reporter, memory), None, None)
+            let kept = arguments.certificates.keep(None, &metrics, &readiness)?;
+            (Webhook::standalone(judge, reporter, memory), None, None, kept)
         }
     };
-    let made = dev::ensure(&arguments.certs, Timestamp::now())?;
-    let key = tls::load(&made.certificate_path, &made.key_path)?;
+    let Kept { certificates, ca, .. } = kept;
     let default = |port| {
         let address = if standalone { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED };
         SocketAddr::new(IpAddr::V4(address), port)
@@ -179,8 +183,8 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
     if let Some(seconds) = arguments.drain_delay.or(standalone.then_some(0)) {
         limits.drain_delay = Duration::from_secs(seconds);
     }
-    let setup = Setup { certificates: Certificates::new(key), metrics, readiness, limits };
-    announce(&bound, &made.ca_path, standalone)?;
+    let setup = Setup { certificates, metrics, readiness, limits };
+    announce(&bound, ca.as_deref(), standalone)?;
     let stopped = server::run(bound, Arc::new(webhook), setup, signals).await;
     if let Some((candidacy, writing)) = background {
         tokio::join!(candidacy.resign(), writing.finish());
@@ -201,7 +205,7 @@ async fn count_overrides(world: Arc<Cluster>, policies: Arc<ArcSwap<Policies>>, 
 }
 
 /// Says where the server is: a sentence for people, a line of JSON for whoever started it as a child.
-fn announce(bound: &Bound, ca: &Path, standalone: bool) -> std::io::Result<()> {
+fn announce(bound: &Bound, ca: Option<&Path>, standalone: bool) -> std::io::Result<()> {
     let (listen, admin) = (bound.admission_address(), bound.admin_address());
     tracing::info!(%listen, %admin, standalone, "ready");
     if stdout().is_terminal() {

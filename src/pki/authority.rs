@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -173,6 +175,27 @@ pub fn check_ca(certificate_pem: &str, now: Timestamp) -> Result<Timestamp, Auth
         return Err(AuthorityError::OutOfDate { not_before, not_after });
     }
     Ok(not_after)
+}
+
+/// From when to when a CA certificate is valid; `None` where it is not one.
+pub(super) fn ca_validity(der: &CertificateDer<'_>) -> Option<(Timestamp, Timestamp)> {
+    let (_, parsed) = X509Certificate::from_der(der).ok()?;
+    if parsed.is_ca() { validity(&parsed) } else { None }
+}
+
+/// A certificate as PEM.
+pub(super) fn pem(der: &CertificateDer<'_>) -> String {
+    const LINE: usize = 64;
+    let text = STANDARD.encode(der);
+    let mut pem = String::from("-----BEGIN CERTIFICATE-----\n");
+    let mut rest = text.as_str();
+    while !rest.is_empty() {
+        let (line, after) = rest.split_at(rest.len().min(LINE));
+        pem += line;
+        pem.push('\n');
+        rest = after;
+    }
+    pem + "-----END CERTIFICATE-----\n"
 }
 
 /// The last moment at which a certificate is valid; `None` if it cannot be read.

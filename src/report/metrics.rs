@@ -3,6 +3,7 @@
 //! Labels come from closed enums only. A label that carried a name or a message would let anyone who can send a
 //! request fill the memory of this process and of the monitoring behind it.
 
+mod certificates;
 mod decisions;
 mod label;
 mod policies;
@@ -11,6 +12,7 @@ mod scans;
 use std::fmt;
 use std::time::Instant;
 
+pub use certificates::{CertificateMetrics, Done, Role, Trouble};
 pub use decisions::{Sink, Write};
 pub use policies::{PolicyMetrics, Reloaded};
 pub use scans::ScanMetrics;
@@ -53,6 +55,7 @@ pub struct Metrics {
     body_bytes: Gauge,
     policies: PolicyMetrics,
     scans: ScanMetrics,
+    certificates: CertificateMetrics,
     told: Decisions,
 }
 
@@ -122,6 +125,7 @@ impl Metrics {
             body_bytes: Gauge::default(),
             policies: PolicyMetrics::default(),
             scans: ScanMetrics::default(),
+            certificates: CertificateMetrics::default(),
             told: Decisions::register(&mut registry),
             registry: Registry::default(),
         };
@@ -149,6 +153,7 @@ impl Metrics {
         );
         metrics.policies.register(&mut registry);
         metrics.scans.register(&mut registry);
+        metrics.certificates.register(&mut registry);
         Self { registry, ..metrics }
     }
 
@@ -203,6 +208,12 @@ impl Metrics {
     #[must_use]
     pub fn scans(&self) -> &ScanMetrics {
         &self.scans
+    }
+
+    /// Those of the certificates.
+    #[must_use]
+    pub fn certificates(&self) -> &CertificateMetrics {
+        &self.certificates
     }
 
     /// Those of the policies in force.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::{self, PemObject};
@@ -15,7 +15,7 @@ use rustls::sign::CertifiedKey;
 
 /// The serving certificate. Replacing it concerns the handshakes that follow; connections keep what they have.
 pub struct Certificates {
-    current: ArcSwap<CertifiedKey>,
+    current: ArcSwapOption<CertifiedKey>,
 }
 
 /// A certificate chain with its key, read but not yet checked against each other.
@@ -74,17 +74,23 @@ impl Certificates {
     /// Serves `key` until it is replaced.
     #[must_use]
     pub fn new(key: CertifiedKey) -> Arc<Self> {
-        Arc::new(Self { current: ArcSwap::from_pointee(key) })
+        Arc::new(Self { current: ArcSwapOption::from_pointee(key) })
+    }
+
+    /// Serves nothing yet: every handshake is refused with an alert until there is a key.
+    #[must_use]
+    pub fn none() -> Arc<Self> {
+        Arc::new(Self { current: ArcSwapOption::empty() })
     }
 
     /// Serves `key` from the next handshake on.
     pub fn replace(&self, key: CertifiedKey) {
-        self.current.store(Arc::new(key));
+        self.current.store(Some(Arc::new(key)));
     }
 
-    /// What is served now.
+    /// What is served now, if anything.
     #[must_use]
-    pub fn current(&self) -> Arc<CertifiedKey> {
+    pub fn current(&self) -> Option<Arc<CertifiedKey>> {
         self.current.load_full()
     }
 }
@@ -99,7 +105,7 @@ impl ResolvesServerCert for Certificates {
     /// Whatever name the client asks for: it may come by address, by a port-forward, or as a probe, and it is the client
     /// who decides whether the certificate is good enough for it.
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.current())
+        self.current()
     }
 }
 

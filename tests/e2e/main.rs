@@ -30,6 +30,7 @@ mod webhook;
 mod adoption;
 mod audit_log;
 mod bystanders;
+mod certificates;
 mod deletion;
 mod drift;
 mod flux;

@@ -36,14 +36,15 @@ pub(crate) struct Addresses {
     pub(crate) listen: String,
     /// Where `/livez`, `/readyz` and `/metrics` are.
     pub(crate) admin: String,
-    /// The certificate that signed the serving one, PEM.
-    pub(crate) ca: PathBuf,
+    /// The certificate that signed the serving one, PEM; none where certificates are managed.
+    pub(crate) ca: Option<PathBuf>,
 }
 
 /// One `interlock serve` with its registration.
 pub(crate) struct Webhook {
     kubeconfig: PathBuf,
-    certs: PathBuf,
+    /// Of development certificates; none where certificates are managed.
+    certs: Option<PathBuf>,
     policies: PathBuf,
     log: PathBuf,
     /// What it is told besides.
@@ -67,9 +68,20 @@ impl Webhook {
     /// Starts the server with the policies of a directory and registers it.
     pub(crate) fn start(plane: &Plane, policies: &Path, arguments: &'static [&'static str]) -> Result<Self, String> {
         let webhook = Self::replica(plane, policies, "interlock", arguments)?;
-        register(plane, &format!("https://{}", webhook.addresses.listen), &webhook.addresses.ca)?;
+        let ca = webhook.addresses.ca.as_deref().ok_or("the webhook has no development CA")?;
+        register(plane, &format!("https://{}", webhook.addresses.listen), ca)?;
         wait_until_called(plane, || webhook.log())?;
         Ok(webhook)
+    }
+
+    /// Starts a server that looks after its own certificates. No review is sent to it yet.
+    pub(crate) fn managed(
+        plane: &Plane,
+        policies: &Path,
+        name: &str,
+        arguments: &'static [&'static str],
+    ) -> Result<Self, String> {
+        Self::unregistered(plane, policies, name, None, arguments)
     }
 
     /// Starts a server that no review is sent to.
@@ -79,13 +91,23 @@ impl Webhook {
         name: &str,
         arguments: &'static [&'static str],
     ) -> Result<Self, String> {
+        let certs = plane.dir().join(name).join("certs");
+        Self::unregistered(plane, policies, name, Some(certs), arguments)
+    }
+
+    fn unregistered(
+        plane: &Plane,
+        policies: &Path,
+        name: &str,
+        certs: Option<PathBuf>,
+        arguments: &'static [&'static str],
+    ) -> Result<Self, String> {
         let dir = plane.dir().join(name);
-        let certs = dir.join("certs");
-        fs::create_dir_all(&certs).map_err(|e| format!("cannot make {}: {e}", certs.display()))?;
+        fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
         let kubeconfig = rights(plane)?.kubeconfig().to_owned();
         let log = dir.join("log");
         let (process, addresses) =
-            launch(&kubeconfig, &certs, policies, &log, ["127.0.0.1:0", "127.0.0.1:0"], arguments)?;
+            launch(&kubeconfig, certs.as_deref(), policies, &log, ["127.0.0.1:0", "127.0.0.1:0"], arguments)?;
         Ok(Self {
             kubeconfig,
             certs,
@@ -95,6 +117,11 @@ impl Webhook {
             addresses,
             process: Mutex::new(Some(process)),
         })
+    }
+
+    /// Where reviews go, as `127.0.0.1:PORT`.
+    pub(crate) fn listen(&self) -> &str {
+        &self.addresses.listen
     }
 
     /// The policies that it reads.
@@ -149,7 +176,9 @@ impl Webhook {
         assert!(process.is_none(), "the webhook is still running");
         let Self { kubeconfig, certs, policies, log, arguments, addresses, .. } = self;
         let ports = [addresses.listen.as_str(), addresses.admin.as_str()];
-        *process = Some(launch(kubeconfig, certs, policies, log, ports, arguments).unwrap_or_else(|e| panic!("{e}")).0);
+        *process = Some(
+            launch(kubeconfig, certs.as_deref(), policies, log, ports, arguments).unwrap_or_else(|e| panic!("{e}")).0,
+        );
     }
 
     #[track_caller]
@@ -180,12 +209,21 @@ impl Drop for Webhook {
 /// Applies the manifests with nothing but clientConfig replaced.
 pub(crate) fn register(plane: &Plane, url: &str, ca: &Path) -> Result<(), String> {
     let ca = fs::read(ca).map_err(|e| format!("cannot read {}: {e}", ca.display()))?;
+    register_at(plane, &|_| url.to_owned(), Some(&ca))
+}
+
+/// The same, each entry by its number with a URL of its own, and where there is no CA without caBundle.
+pub(crate) fn register_at(plane: &Plane, url: &dyn Fn(usize) -> String, ca: Option<&[u8]>) -> Result<(), String> {
     let kubectl = plane.kubectl(&plane.admin());
     for name in REGISTRATIONS {
         let mut registration = manifest(name)?;
-        for entry in registration["webhooks"].as_array_mut().ok_or(format!("{name} has no webhooks"))? {
+        let entries = registration["webhooks"].as_array_mut().ok_or(format!("{name} has no webhooks"))?;
+        for (number, entry) in entries.iter_mut().enumerate() {
             let path = entry["clientConfig"]["service"]["path"].as_str().unwrap_or_default().to_owned();
-            entry["clientConfig"] = json!({"url": format!("{url}{path}"), "caBundle": STANDARD.encode(&ca)});
+            entry["clientConfig"] = json!({"url": format!("{}{path}", url(number))});
+            if let Some(ca) = ca {
+                entry["clientConfig"]["caBundle"] = json!(STANDARD.encode(ca));
+            }
         }
         kubectl.apply(&registration, &[]).into_result().map_err(|e| format!("{name} was not accepted\n{e}"))?;
     }
@@ -194,7 +232,7 @@ pub(crate) fn register(plane: &Plane, url: &str, ca: &Path) -> Result<(), String
 
 /// The API server reads its configurations from a watch, so a registration works some moments after it is accepted.
 /// Whether it does is read from the server's own count of calls, which depends on no policy.
-fn wait_until_called(plane: &Plane, log: impl Fn() -> String) -> Result<(), String> {
+pub(crate) fn wait_until_called(plane: &Plane, log: impl Fn() -> String) -> Result<(), String> {
     let body = json!({"name": "probe", "version": 1, "namespace": "default", "info": {"status": "pending-install"}});
     let record = json!({
         "apiVersion": "v1",
@@ -235,7 +273,7 @@ pub(crate) fn manifest(name: &str) -> Result<Value, String> {
 /// Interlock's own account with the rights that `manifests/` give it, and no more: what it lacks, every test would notice.
 fn rights(plane: &Plane) -> Result<Identity, String> {
     let admin = plane.kubectl(&plane.admin());
-    for file in ["namespace.yaml", "rbac.yaml"] {
+    for file in ["namespace.yaml", "rbac.yaml", "rbac-certificates.yaml"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base").join(file);
         admin.run(&["apply", "-f", &path.to_string_lossy()]).into_result()?;
     }
@@ -244,7 +282,7 @@ fn rights(plane: &Plane) -> Result<Identity, String> {
 
 fn launch(
     kubeconfig: &Path,
-    certs: &Path,
+    certs: Option<&Path>,
     policies: &Path,
     log: &Path,
     [listen, admin]: [&str; 2],
@@ -256,7 +294,8 @@ fn launch(
     command.arg(interlock()?).arg("serve");
     command.arg("--kubeconfig").arg(kubeconfig);
     command.args(["--listen", listen, "--admin-listen", admin]);
-    command.arg("--certs").arg(certs).arg("--policies").arg(policies).args(arguments);
+    certs.iter().for_each(|certs| _ = command.arg("--certs").arg(certs));
+    command.arg("--policies").arg(policies).args(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
     let mut leash = command.spawn().map_err(|e| format!("cannot start interlock: {e}"))?;
     let (Some(stdin), Some(stdout)) = (leash.stdin.take(), leash.stdout.take()) else {

@@ -1,0 +1,144 @@
+//! The caBundles of our webhook configurations, as the API server has them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use kube::api::{Api, Patch, PatchParams};
+use kube::{Client, Error};
+use serde_json::json;
+
+use super::bundle::Bundle;
+
+/// The name of both configurations.
+pub const CONFIGURATION: &str = "interlock";
+
+/// Who writes caBundles, in `managedFields`.
+pub const FIELD_MANAGER: &str = "interlock-certificates";
+
+/// One of the two configurations.
+#[derive(Debug, Clone)]
+pub struct Configuration {
+    kind: Kind,
+    resource_version: String,
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    name: String,
+    bundle: Bundle,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Validating,
+    Mutating,
+}
+
+/// What is to become of the caBundles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// These are trusted too. What has expired or never was a CA goes on this occasion.
+    Add(Bundle),
+    /// These are trusted, and nobody else.
+    Set(Bundle),
+}
+
+/// Reads those of the two that exist.
+///
+/// # Errors
+/// When the API server does not answer, or forbids it.
+pub async fn read(client: &Client) -> Result<Vec<Configuration>, Error> {
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    let (validating, mutating) =
+        futures_util::future::try_join(validating.get_opt(CONFIGURATION), mutating.get_opt(CONFIGURATION)).await?;
+    let validating = validating.map(|found| Configuration {
+        kind: Kind::Validating,
+        resource_version: found.metadata.resource_version.unwrap_or_default(),
+        entries: found
+            .webhooks
+            .into_iter()
+            .flatten()
+            .map(|webhook| Entry::new(webhook.name, webhook.client_config.ca_bundle))
+            .collect(),
+    });
+    let mutating = mutating.map(|found| Configuration {
+        kind: Kind::Mutating,
+        resource_version: found.metadata.resource_version.unwrap_or_default(),
+        entries: found
+            .webhooks
+            .into_iter()
+            .flatten()
+            .map(|webhook| Entry::new(webhook.name, webhook.client_config.ca_bundle))
+            .collect(),
+    });
+    Ok(validating.into_iter().chain(mutating).collect())
+}
+
+/// The caBundle of every entry.
+#[must_use]
+pub fn bundles(configurations: &[Configuration]) -> Vec<Bundle> {
+    configurations.iter().flat_map(|found| &found.entries).map(|entry| entry.bundle.clone()).collect()
+}
+
+impl Configuration {
+    /// Changes its caBundles, unless they are as they should be.
+    ///
+    /// # Errors
+    /// A conflict when the configuration was changed since it was read, and whatever else a write can end in.
+    pub async fn change(&self, client: &Client, change: &Change, now: Timestamp) -> Result<(), Error> {
+        let done = |entry: &Entry| match change {
+            Change::Add(required) => entry.bundle.has_all(required),
+            Change::Set(bundle) => entry.bundle == *bundle,
+        };
+        if self.entries.iter().all(done) {
+            return Ok(());
+        }
+        let changed = |entry: &Entry| match change {
+            Change::Add(required) => entry.bundle.clone().unexpired(now).with(required),
+            Change::Set(bundle) => bundle.clone(),
+        };
+        self.apply(client, changed).await
+    }
+
+    /// Applies the names and caBundles of all entries, for what is left out would be taken away. Only over what was read:
+    /// an entry that somebody removed meanwhile is not made anew.
+    async fn apply(&self, client: &Client, bundle: impl Fn(&Entry) -> Bundle) -> Result<(), Error> {
+        let webhooks: Vec<_> = self
+            .entries
+            .iter()
+            .map(|entry| {
+                let pem = bundle(entry).pem();
+                json!({"name": entry.name, "clientConfig": {"caBundle": STANDARD.encode(pem)}})
+            })
+            .collect();
+        let (params, client) = (PatchParams::apply(FIELD_MANAGER).force(), client.clone());
+        let patch = |kind: &str| {
+            Patch::Apply(json!({
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": kind,
+                "metadata": {"name": CONFIGURATION, "resourceVersion": self.resource_version},
+                "webhooks": webhooks,
+            }))
+        };
+        match self.kind {
+            Kind::Validating => {
+                let api: Api<ValidatingWebhookConfiguration> = Api::all(client);
+                api.patch(CONFIGURATION, &params, &patch("ValidatingWebhookConfiguration")).await.map(drop)
+            }
+            Kind::Mutating => {
+                let api: Api<MutatingWebhookConfiguration> = Api::all(client);
+                api.patch(CONFIGURATION, &params, &patch("MutatingWebhookConfiguration")).await.map(drop)
+            }
+        }
+    }
+}
+
+impl Entry {
+    fn new(name: String, text: Option<ByteString>) -> Self {
+        Self { name, bundle: text.map(|text| Bundle::read(&text.0)).unwrap_or_default() }
+    }
+}
