@@ -33,8 +33,8 @@
 //! no async, clock, environment, logging, HTTP or Kubernetes client; a test reads its source for them. The shell moves bytes and
 //! holds no opinion: [`budget`] (memory), [`cli`], [`crd`] (the definition of ReleaseOverrides), [`judge`], [`leader`] (what one
 //! replica does for all), [`ourselves`] (whom the API server takes us for), [`pki`] (certificates), [`reload`] (policies that
-//! change), [`replay`], [`report`], [`scan`] (its judgements apart), [`server`], [`suite`] (tests of policies), [`webhook`], and
-//! who answers in [`world`].
+//! change), [`replay`], [`report`], [`scan`] (its judgements apart), [`server`], [`suite`] (tests of policies), [`traces`] (spans, for who
+//! wants them), [`webhook`], and who answers in [`world`].
 //!
 //! # Words
 //!
@@ -75,5 +75,6 @@ pub mod server;
 pub mod stamp;
 pub mod suite;
 pub mod sveltos;
+pub mod traces;
 pub mod webhook;
 pub mod world;

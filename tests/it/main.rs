@@ -7,6 +7,7 @@ mod fixtures;
 mod hostile;
 mod http;
 mod layering;
+mod logging;
 mod manifests;
 mod policies;
 mod reload;
@@ -14,6 +15,9 @@ mod replay;
 mod reviews;
 mod server;
 mod shutdown;
+mod standalone;
 mod suites;
 mod tls;
+#[cfg(feature = "otel")]
+mod traces;
 mod worlds;
