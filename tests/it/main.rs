@@ -1,8 +1,10 @@
 //! What needs more than one module but no cluster.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
+mod alerts;
 mod client;
 mod crd;
+mod documentation;
 mod fixtures;
 mod hostile;
 mod http;
