@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
+use tracing::Instrument;
 
 use crate::budget::Budget;
 use crate::facts::{Bodies, Facts, Objects, Subject};
@@ -15,6 +16,7 @@ use crate::report::Decision;
 use crate::review::{BadReview, Patch, Request};
 use crate::rules::{Kind, RuleId, Step, Violation, decide};
 use crate::stamp;
+use crate::traces;
 use crate::world::{Answer, Evidence, World};
 
 /// Judges reviews by a policy, asking a world what it needs to know.
@@ -128,8 +130,9 @@ impl Judge {
                         in_time = false;
                         Answer::Unavailable("the API server did not answer within the time of the review".into())
                     };
+                    let asked = self.world.answer(&query).instrument(traces::question(&query));
                     // A world that is always ready would outrun the timer.
-                    let answer = match timeout_at(deadline, self.world.answer(&query)).await {
+                    let answer = match timeout_at(deadline, asked).await {
                         Ok(answer) if Instant::now() < deadline => answer,
                         _ => late(),
                     };

@@ -120,9 +120,11 @@ impl Candidate {
     async fn serve(&self, leads: &mut watch::Receiver<bool>) {
         while leads.wait_for(|leads| *leads).await.is_ok() {
             tracing::info!(identity = %self.identity, "leading");
+            self.metrics.leads(true);
             tokio::select! {
                 lost = leads.wait_for(|leads| !leads) => {
                     tracing::info!(identity = %self.identity, "leading no more");
+                    self.metrics.leads(false);
                     if lost.is_err() {
                         return;
                     }

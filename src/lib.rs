@@ -35,7 +35,8 @@
 //! bytes and holds no opinion: [`budget`] (memory), [`cli`], [`crd`] (the definition of ReleaseOverrides), [`doctor`] (whether
 //! an installation works), [`judge`], [`leader`] (what one replica does for all), [`ourselves`] (whom the API server takes us
 //! for), [`pki`] (certificates), [`reload`] (policies that change), [`replay`], [`report`], [`scan`] (its judgements apart),
-//! [`server`], [`status`], [`suite`] (tests of policies), [`unstick`], [`webhook`], and who answers in [`world`].
+//! [`server`], [`status`], [`suite`] (tests of policies), [`traces`] (spans, for who wants them), [`unstick`], [`webhook`],
+//! and who answers in [`world`].
 //!
 //! # Words
 //!
@@ -78,6 +79,7 @@ pub mod stamp;
 pub mod status;
 pub mod suite;
 pub mod sveltos;
+pub mod traces;
 pub mod unstick;
 pub mod webhook;
 pub mod world;

@@ -22,6 +22,7 @@ use std::time::Instant;
 
 pub use decision::{Decision, DecisionFinding, Object};
 
+use crate::traces;
 use events::Queue;
 use fold::Fold;
 use metrics::Metrics;
@@ -57,6 +58,7 @@ impl Reporter {
     pub fn report(&self, decision: Decision) {
         let decision = Decision { repeated: self.fold.is_repeat(&decision, Instant::now()), ..decision };
         log::write(&decision);
+        traces::decided(&decision);
         self.metrics.decided(&decision);
         let is_news = !decision.findings.is_empty() && !decision.dry_run && !decision.repeated;
         if let Some(events) = self.events.as_ref().filter(|_| is_news) {

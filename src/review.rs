@@ -5,6 +5,7 @@ mod patch;
 mod request;
 mod response;
 mod seek;
+mod unquoted;
 
 pub use metadata::Metadata;
 pub(crate) use metadata::null_is_default;
@@ -12,3 +13,4 @@ pub use patch::{Patch, PatchOperation};
 pub use request::{BadReview, Gvk, Gvr, Operation, Request, Review, UserInfo, group_of, uid_of};
 pub use response::{allow_with_patch, answer, bad_request, undecided};
 pub(crate) use seek::first_at;
+pub(crate) use unquoted::unquoted;

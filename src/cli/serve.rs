@@ -17,7 +17,8 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::cluster::ClusterArguments;
-use super::{Finding, PolicyDir, telemetry};
+use super::telemetry::{self, TelemetryArguments};
+use super::{Finding, PolicyDir};
 use crate::budget::Budget;
 use crate::judge::Judge;
 use crate::leader::Candidate;
@@ -88,15 +89,20 @@ pub(super) struct Arguments {
     policies: PolicyDir,
     #[command(flatten)]
     reports: ReportArguments,
+    #[command(flatten)]
+    telemetry: TelemetryArguments,
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
-    telemetry::init()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let sending = telemetry::init(&arguments.telemetry, runtime.handle())?;
     let found = found(arguments.policies.policies.as_deref());
     let files = found.map_or_else(Files::shipped, Files::read);
     let policies = Reading::of(&files).whole()?;
     let followed = found.map(|directory| (directory, files));
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(arguments, policies, followed))
+    let ended = runtime.block_on(serve(arguments, policies, followed));
+    sending.finish();
+    ended
 }
 
 async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Path, Files)>) -> anyhow::Result<Finding> {

@@ -1,26 +1,55 @@
-//! Where log lines go: to standard error, as text on a terminal, as JSON otherwise.
+//! Where log lines go, to standard error, and with the feature `otel` spans of reviews.
 
 use std::io::{IsTerminal, stderr};
 
 use anyhow::Context;
-use tracing_subscriber::EnvFilter;
+use clap::ValueEnum;
+use tokio::runtime::Handle;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, fmt, registry};
 
-/// Names the level, for example `debug` or `interlock=debug,kube=info`.
+use crate::traces;
+
+/// Names the level, for example `debug` or `release_interlock=debug,kube=info`.
 const LEVEL: &str = "INTERLOCK_LOG";
 
 /// Unless told otherwise. These two log every failed call of the API server, again and again; whoever made the call says
 /// what came of it.
 const DEFAULT: &str = "info,kube_client::client::builder=off,kube_runtime::watcher=off";
 
-/// Starts logging for this process.
-pub(super) fn init() -> anyhow::Result<()> {
+/// What this process tells of its work.
+#[derive(Debug, clap::Args)]
+pub(super) struct TelemetryArguments {
+    /// How log lines look [default: text on a terminal, otherwise json]
+    #[arg(long, value_enum, env = "INTERLOCK_LOG_FORMAT")]
+    log_format: Option<Format>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Text,
+    /// For programs: one object a line.
+    Json,
+}
+
+/// Starts logging for this process, and sending spans where a receiver was named; `runtime` carries them. What is returned
+/// has to be finished before the end.
+pub(super) fn init(arguments: &TelemetryArguments, runtime: &Handle) -> anyhow::Result<traces::Sending> {
     let level = std::env::var(LEVEL).unwrap_or_else(|_| DEFAULT.to_owned());
     let filter = EnvFilter::try_new(&level).with_context(|| format!("{LEVEL}={level} is not a log filter"))?;
-    let log = tracing_subscriber::fmt().with_writer(stderr).with_env_filter(filter);
-    if stderr().is_terminal() {
-        log.init()
-    } else {
-        log.json().flatten_event(true).init()
-    }
-    Ok(())
+    let is_terminal = stderr().is_terminal();
+    let format = arguments.log_format.unwrap_or(if is_terminal { Format::Text } else { Format::Json });
+    let log = fmt::layer().with_writer(stderr).with_ansi(is_terminal);
+    let log = match format {
+        Format::Text => log.boxed(),
+        Format::Json => log.json().flatten_event(true).boxed(),
+    };
+    let sending = traces::Sending::start(runtime)?;
+    #[cfg(not(feature = "otel"))]
+    registry().with(filter).with(log).init();
+    #[cfg(feature = "otel")]
+    registry().with(log.with_filter(traces::without_spans(filter)?)).with(sending.layer()).init();
+    Ok(sending)
 }

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use crate::flux::{self, HelmRelease, Installed};
 use crate::olm::{self, Extension, OWNER_NAME, ObjectSet};
 use crate::release::ReleaseRef;
-use crate::review::{Operation, Request, first_at};
+use crate::review::{Operation, Request, first_at, unquoted};
 use crate::sveltos::{self, Group};
 
 /// A write of an object that declares releases.
@@ -79,7 +79,7 @@ impl<'r> Declaration<'r> {
             kind: &request.kind.kind,
             namespace: request.namespace(),
             name: request.name().unwrap_or_default(),
-            why: error.to_string(),
+            why: unquoted(&error),
         };
         Some(read.unwrap_or_else(unread))
     }

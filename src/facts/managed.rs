@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::managed::{Delta, Fields, Marks, Owner, delta, may_be_marked};
 use crate::release::ReleaseRef;
-use crate::review::{BadReview, Metadata, Operation, Request, group_of};
+use crate::review::{BadReview, Metadata, Operation, Request, group_of, unquoted};
 
 /// What the API server keeps by itself, and what says nothing of the object's content.
 const BOOKKEEPING: [&[&str]; 4] =
@@ -131,7 +131,8 @@ impl<'r> ManagedWrite<'r> {
     fn of_scale(request: &'r Request<'r>) -> Result<Self, BadReview> {
         let replicas = |object: Option<&RawValue>| {
             let scale = object.map(|object| serde_json::from_str::<Option<Scale>>(object.get())).transpose();
-            let scale = scale.map_err(|error| BadReview::Malformed(format!("the Scale does not read: {error}")))?;
+            let scale = scale
+                .map_err(|error| BadReview::Malformed(format!("the Scale does not read: {}", unquoted(&error))))?;
             Ok(scale.flatten().unwrap_or_default().spec.replicas)
         };
         let change = ObjectChange::Scaled {
@@ -176,7 +177,7 @@ impl<'r> ManagedWrite<'r> {
 
 fn metadata<'r>(request: &Request<'_>, object: &'r RawValue) -> Result<Metadata<'r>, BadReview> {
     Metadata::of(object).map_err(|error| {
-        BadReview::Malformed(format!("the metadata of the {} do not read: {error}", request.kind.kind))
+        BadReview::Malformed(format!("the metadata of the {} do not read: {}", request.kind.kind, unquoted(&error)))
     })
 }
 

@@ -5,7 +5,7 @@ use super::{Declaration, ManagedWrite, OverrideWrite, Part};
 use crate::release::record::Payload;
 use crate::release::storage::storing_kind;
 use crate::release::{DecodeError, Status, Storage, Stored};
-use crate::review::{BadReview, Operation, Request};
+use crate::review::{BadReview, Operation, Request, unquoted};
 
 /// The objects of a request, read only where they can be records, say to be managed by somebody, or declare releases.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ impl<'a> Objects<'a> {
         };
         let read = |object: Option<&'a serde_json::value::RawValue>| {
             let stored = object.map(Stored::read).transpose();
-            stored.map_err(|error| BadReview::Malformed(format!("the {kind} does not read: {error}")))
+            stored.map_err(|error| BadReview::Malformed(format!("the {kind} does not read: {}", unquoted(&error))))
         };
         let (old, new) = (read(request.old_object)?, read(request.object)?);
         let storage_of = |stored: &Option<Stored<'_>>| stored.as_ref().and_then(|stored| stored.storage(kind));

@@ -1,7 +1,7 @@
 //! What happens to a ReleaseOverride.
 
 use crate::overrides::{GROUP, KIND, Spec};
-use crate::review::{BadReview, Metadata, Operation, Request, first_at};
+use crate::review::{BadReview, Metadata, Operation, Request, first_at, unquoted};
 
 /// A ReleaseOverride that is made or written again.
 #[derive(Debug)]
@@ -29,7 +29,9 @@ impl<'r> OverrideWrite<'r> {
         };
         let metadata = |object| {
             let read = Metadata::of(object);
-            read.map_err(|error| BadReview::Malformed(format!("the metadata of the {KIND} do not read: {error}")))
+            read.map_err(|error| {
+                BadReview::Malformed(format!("the metadata of the {KIND} do not read: {}", unquoted(&error)))
+            })
         };
         let spec: Result<Option<Spec>, _> = first_at(after.get().as_bytes(), &["spec"]);
         let spec = spec.map_err(|error| error.to_string()).and_then(|spec| spec.ok_or("it has no spec".to_owned()));

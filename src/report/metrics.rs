@@ -7,6 +7,7 @@ mod certificates;
 mod decisions;
 mod label;
 mod policies;
+mod process;
 mod scans;
 
 use std::fmt;
@@ -18,15 +19,17 @@ pub use policies::{PolicyMetrics, Reloaded};
 pub use scans::ScanMetrics;
 
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::server::{Endpoint, Refusal};
 use decisions::Decisions;
+use process::Process;
 
 /// The content type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -45,6 +48,9 @@ const REVIEW_BUCKETS: [f64; 18] = [
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
+    process: Registry,
+    ready: Gauge,
+    leader: Gauge,
     reviews: Family<ReviewLabels, Histogram, fn() -> Histogram>,
     refusals: Family<RefusalLabels, Counter>,
     panics: Family<EndpointLabels, Counter>,
@@ -114,7 +120,12 @@ impl Metrics {
     #[must_use]
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("interlock");
+        let mut process = Registry::default();
+        process.register_collector(Box::new(Process::starting()));
         let metrics = Self {
+            process,
+            ready: Gauge::default(),
+            leader: Gauge::default(),
             reviews: Family::new_with_constructor(|| Histogram::new(REVIEW_BUCKETS)),
             refusals: Family::default(),
             panics: Family::default(),
@@ -151,6 +162,14 @@ impl Metrics {
             Unit::Bytes,
             metrics.body_bytes.clone(),
         );
+        let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "What is running", version);
+        registry.register("ready", "Whether this replica says that it is ready", metrics.ready.clone());
+        registry.register("leader", "Whether this replica does what one does for all", metrics.leader.clone());
+        // What is to be told of the first time it happens must have stood at zero before.
+        for endpoint in [Endpoint::Validate, Endpoint::Mutate] {
+            metrics.panics.get_or_create(&EndpointLabels { endpoint }).inc_by(0);
+        }
         metrics.policies.register(&mut registry);
         metrics.scans.register(&mut registry);
         metrics.certificates.register(&mut registry);
@@ -163,8 +182,20 @@ impl Metrics {
     /// Only when a metric cannot be formatted, which the formatter of a `String` does not do by itself.
     pub fn render(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
-        encode(&mut text, &self.registry)?;
+        encode_registry(&mut text, &self.registry)?;
+        encode_registry(&mut text, &self.process)?;
+        encode_eof(&mut text)?;
         Ok(text)
+    }
+
+    /// Says whether this replica is ready.
+    pub fn ready(&self, ready: bool) {
+        self.ready.set(ready.into());
+    }
+
+    /// Says whether this replica leads.
+    pub fn leads(&self, leads: bool) {
+        self.leader.set(leads.into());
     }
 
     /// Starts the clock of one request. Whatever way the handler is left by, the guard records the request once.

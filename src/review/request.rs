@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::unquoted::unquoted;
+
 /// An AdmissionReview as the API server sends it.
 ///
 /// Strings borrow from the body where JSON needs no unescaping; `object` and `oldObject` stay text until a rule needs
@@ -245,7 +247,7 @@ fn diagnose(body: &[u8], error: &serde_json::Error) -> BadReview {
     if !heading.kind.is_empty() && check_kind(&heading.api_version, &heading.kind).is_err() {
         return BadReview::WrongKind { api_version: shortened(&heading.api_version), kind: shortened(&heading.kind) };
     }
-    BadReview::Malformed(error.to_string())
+    BadReview::Malformed(unquoted(error))
 }
 
 /// What a caller sent comes back in an error message: never more than a line of it.

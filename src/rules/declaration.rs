@@ -8,6 +8,7 @@ use crate::facts::{Declaration, Facts, Written};
 use crate::flux::{self, HelmRelease};
 use crate::olm::{self, Extension, ObjectSet};
 use crate::policy::Policy;
+use crate::review::unquoted;
 use crate::sveltos::{self, Bundle, BundleRef, Group};
 use crate::world::{Evidence, Knowledge, ObjectKey, Query};
 
@@ -66,7 +67,9 @@ impl<'a> DeclarationCase<'a> {
         let Some(text) = object(self.evidence, key)? else {
             return Ok(None);
         };
-        serde_json::from_str(text).map(Some).map_err(|error| unread(&format!("{subject} does not read ({error})")))
+        serde_json::from_str(text)
+            .map(Some)
+            .map_err(|error| unread(&format!("{subject} does not read ({})", unquoted(&error))))
     }
 
     /// What bundles say of themselves, in the order in which they are named; `None` for one that does not exist.

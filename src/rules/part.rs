@@ -6,6 +6,7 @@ use crate::facts::{ActorKind, Facts, Part};
 use crate::policy::Policy;
 use crate::release::record::extra_chunks;
 use crate::release::{Stamps, Stored};
+use crate::review::unquoted;
 use crate::world::{Evidence, ObjectKey};
 
 /// Refuses to take a part away that a living record lists, unless it is the record's own holder, or a manager, who does:
@@ -20,7 +21,7 @@ pub(super) fn check(facts: &Facts<'_>, part: &Part<'_>, policy: &Policy, evidenc
         return Ok(None);
     };
     let unreadable = |error: String| Need::Unavailable(format!("the record {} does not read: {error}", part.index));
-    let index: Stored<'_> = serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
+    let index: Stored<'_> = serde_json::from_str(text).map_err(|error| unreadable(unquoted(&error)))?;
     let listed = extra_chunks(&index.data).map_err(|error| unreadable(error.to_string()))?;
     let stamps = Stamps::of(|key| index.metadata.annotation(key).map(str::to_owned));
     let dying = index.metadata.deletion_timestamp.is_some();

@@ -19,8 +19,8 @@ pub fn router(readiness: Readiness, metrics: Arc<Metrics>) -> Router {
     Router::new()
         // Alive means that this answer came; whatever else is wrong, a restart would not mend it.
         .route("/livez", get(|| async { sentence(StatusCode::OK, b"ok\n".to_vec()) }))
-        .route("/readyz", get(readyz).with_state(readiness))
-        .route("/metrics", get(render).with_state(metrics))
+        .route("/readyz", get(readyz).with_state(readiness.clone()))
+        .route("/metrics", get(render).with_state((readiness, metrics)))
         .fallback(|| async {
             sentence(StatusCode::NOT_FOUND, b"there is nothing here; try /livez, /readyz or /metrics\n".to_vec())
         })
@@ -36,7 +36,8 @@ async fn readyz(State(readiness): State<Readiness>, RawQuery(query): RawQuery) -
     }
 }
 
-async fn render(State(metrics): State<Arc<Metrics>>) -> Response {
+async fn render(State((readiness, metrics)): State<(Readiness, Arc<Metrics>)>) -> Response {
+    metrics.ready(readiness.check().is_ok());
     match metrics.render() {
         Ok(text) => ([(CONTENT_TYPE, HeaderValue::from_static(metrics::CONTENT_TYPE))], text).into_response(),
         Err(error) => {

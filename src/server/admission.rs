@@ -14,11 +14,13 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
+use tracing::{Instrument, Span};
 
 use super::body::{Held, Room, discard};
 use super::refusal::sentence;
 use super::{Endpoint, Limits, Refusal, Reply, Reviewer};
 use crate::report::metrics::{Metrics, ReviewEnd};
+use crate::traces;
 
 /// The timeout of a request that names none; the API server's own default.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -68,8 +70,9 @@ impl Desk {
     async fn review(self, endpoint: Endpoint, request: Request) -> Response {
         let metrics = Arc::clone(&self.metrics);
         let mut clock = metrics.review(endpoint);
+        let span = traces::review(endpoint, request.headers());
         let answered = match self.take(request).await {
-            Ok(taken) => self.ask(endpoint, taken).await,
+            Ok(taken) => self.ask(endpoint, taken, span).await,
             Err(refusal) => Err(refusal),
         };
         match answered {
@@ -102,14 +105,15 @@ impl Desk {
     }
 
     /// Runs the reviewer in a task of its own, where a panic is an error value.
-    async fn ask(&self, endpoint: Endpoint, taken: Taken) -> Result<(Reply, ReviewEnd), Refusal> {
+    async fn ask(&self, endpoint: Endpoint, taken: Taken, span: Span) -> Result<(Reply, ReviewEnd), Refusal> {
         let Taken { body, held, last, deadline } = taken;
         let reviewer = Arc::clone(&self.reviewer);
         let kept = body.clone();
-        let mut task = Task(tokio::spawn(async move {
+        let review = async move {
             let _held = held;
             reviewer.answer(endpoint, body, deadline).await
-        }));
+        };
+        let mut task = Task(tokio::spawn(review.instrument(span)));
         match timeout_at(last, &mut task.0).await {
             Ok(Ok(reply)) => Ok((reply, ReviewEnd::Answered)),
             Ok(Err(_)) => {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{BUNDLE, BundleRef};
-use crate::review::{Metadata, null_is_default};
+use crate::review::{Metadata, null_is_default, unquoted};
 
 const REQUESTOR_KIND: &str = "pullmode.projectsveltos.io/requestorkind";
 const REQUESTOR_FEATURE: &str = "pullmode.projectsveltos.io/requestorfeature";
@@ -139,7 +139,7 @@ impl Group<'_> {
     /// When the list has another shape, or names something else than bundles.
     pub fn bundles(&self, namespace: &str) -> Result<Vec<BundleRef>, String> {
         let text = self.spec.configuration_item.map_or("[]", RawValue::get);
-        let items: Vec<Item<'_>> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let items: Vec<Item<'_>> = serde_json::from_str(text).map_err(|error| unquoted(&error))?;
         let (mut bundles, mut seen) = (Vec::with_capacity(items.len()), HashSet::with_capacity(items.len()));
         for Item { content_ref: ContentRef { kind, namespace: given, name } } in items {
             if !kind.is_empty() && kind != BUNDLE {

@@ -2,6 +2,7 @@
 
 use crate::release::record::{DecodeError, Payload, extra_chunks};
 use crate::release::{Storage, Stored};
+use crate::review::unquoted;
 
 /// What the object of a record holds.
 pub(super) enum Opened {
@@ -34,5 +35,5 @@ pub(super) fn broken(namespace: &str, object: &str, error: &DecodeError) -> Stri
 }
 
 fn read(text: &str) -> Result<Stored<'_>, DecodeError> {
-    serde_json::from_str(text).map_err(|error| DecodeError::Json(error.to_string()))
+    serde_json::from_str(text).map_err(|error| DecodeError::Json(unquoted(&error)))
 }

@@ -39,6 +39,7 @@ use crate::overrides::Override;
 use crate::policy::Policies;
 use crate::release::manifest::{WorkloadKind, WorkloadRef};
 use crate::release::{History, ReleaseRef, Storage};
+use crate::review::unquoted;
 use crate::server::Readiness;
 use crate::sveltos::{Bundle, BundleRef};
 
@@ -307,7 +308,8 @@ impl Cluster {
             return Ok(None);
         };
         let read = serde_json::from_str::<HelmRelease>(&text);
-        let read = read.map_err(|error| format!("HelmRelease {namespace}/{name} does not read: {error}"))?;
+        let read =
+            read.map_err(|error| format!("HelmRelease {namespace}/{name} does not read: {}", unquoted(&error)))?;
         Ok(Some(Driver::from(&read)))
     }
 

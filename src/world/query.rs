@@ -121,6 +121,29 @@ pub enum Query {
     },
 }
 
+impl Query {
+    /// What is asked for, in a word.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::History { .. } => "history",
+            Self::Body { .. } => "body",
+            Self::Release { .. } => "release",
+            Self::Extension { .. } => "extension",
+            Self::Exists { .. } => "exists",
+            Self::Document { .. } => "document",
+            Self::Parent { .. } => "parent",
+            Self::HelmReleases { .. } => "helm-releases",
+            Self::Overrides { .. } => "overrides",
+            Self::Workloads(_) => "workloads",
+            Self::Leases { .. } => "leases",
+            Self::Object(_) => "object",
+            Self::Bundles(_) => "bundles",
+            Self::Namespace { .. } => "namespace",
+        }
+    }
+}
+
 /// How an object is known, and in this order: group, kind, namespace, name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectKey {

@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::{ObjectKey, Workload};
 use crate::managed::Marks;
 use crate::release::{Entry, Stamps, Storage};
+use crate::review::unquoted;
 use crate::sveltos::{self, Bundle, BundleRef};
 
 /// The labels by which clients list records, of every release and storage.
@@ -60,7 +61,8 @@ impl ObjectKey {
 
 /// What the JSON text of a ConfigurationBundle says of it.
 pub(super) fn bundle(BundleRef { namespace, name }: &BundleRef, text: &str) -> Result<Bundle, String> {
-    Bundle::read(text).map_err(|error| format!("ConfigurationBundle {namespace}/{name} does not read ({error})"))
+    Bundle::read(text)
+        .map_err(|error| format!("ConfigurationBundle {namespace}/{name} does not read ({})", unquoted(&error)))
 }
 
 /// What rules know of a kind of workload.

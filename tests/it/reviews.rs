@@ -151,7 +151,7 @@ async fn what_is_no_review_is_told_what_was_expected() {
         (pod.to_string(), "got \"Pod\" of \"v1\""),
         (beta.to_string(), "admission.k8s.io/v1beta1"),
         (reply.to_string(), "has no request"),
-        (patch.to_string(), "unknown variant `PATCH`"),
+        (patch.to_string(), "expected one of `CREATE`"),
         (labels.to_string(), "the Secret does not read"),
         (twice, "duplicate field `uid`"),
     ] {

@@ -6,8 +6,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::bufread::GzDecoder;
 
-use super::shortened;
 use crate::release::storage::{Data, Storage};
+use crate::review::unquoted;
 
 /// The longest JSON of a record that is read, in bytes. A record's gzip is at most about 768 KiB (a Secret holds 1 MiB),
 /// commonly 5 to 10 times that when inflated, and without bound from a hostile writer.
@@ -131,8 +131,8 @@ pub(crate) fn extra_chunks(data: &Data<'_>) -> Result<Vec<String>, DecodeError> 
     let Some(text) = data.extra_chunks.as_deref() else {
         return Ok(Vec::new());
     };
-    let names: Vec<String> = serde_json::from_slice(&unbase64(text.as_bytes())?)
-        .map_err(|error| DecodeError::Json(shortened(&error.to_string())))?;
+    let names: Vec<String> =
+        serde_json::from_slice(&unbase64(text.as_bytes())?).map_err(|error| DecodeError::Json(unquoted(&error)))?;
     if names.len() > MOST_CHUNKS { Err(DecodeError::TooLarge) } else { Ok(names) }
 }
 

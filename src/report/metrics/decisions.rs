@@ -69,6 +69,11 @@ impl Decisions {
             drops: Family::default(),
             writes: Family::default(),
         };
+        // What is to be told of the first time it happens must have stood at zero before.
+        for sink in [Sink::Events, Sink::Reports] {
+            all.drops.get_or_create(&SinkLabels { sink }).inc_by(0);
+            all.writes.get_or_create(&WriteLabels { sink, write: Write::Failed }).inc_by(0);
+        }
         let decisions = "Judged reviews by the gravest of what was found; dry runs and repeats are not counted";
         registry.register("decisions", decisions, all.decisions.clone());
         let findings = "Broken and undecided rules by what they came to; dry runs and repeats are not counted";

@@ -10,6 +10,7 @@ use super::{Cluster, Failed, checked, failed};
 use crate::release::manifest::ObjectRef;
 use crate::release::record::{DecodeError, Payload, chart_at_beginning, shortened};
 use crate::release::{Record, Storage, Stored};
+use crate::review::unquoted;
 use crate::world::RecordRef;
 use crate::world::body::{self, Opened};
 use crate::world::documents;
@@ -105,7 +106,7 @@ impl Cluster {
         let Some(text) = self.text(storage, namespace, object).await? else {
             return Ok(None);
         };
-        let unread = |error| format!("{namespace}/{object} does not read: {error}");
+        let unread = |error: serde_json::Error| format!("{namespace}/{object} does not read: {}", unquoted(&error));
         let stored: Stored<'_> = serde_json::from_str(&text).map_err(unread)?;
         Ok(Some(match self.payload(storage, namespace, &text).await? {
             Ok(payload) => {

@@ -1,0 +1,188 @@
+//! Alert rules, dashboard and runbook: they speak of metrics that there are, and lead to each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use release_interlock::mode::Verdict;
+use release_interlock::policy::Mode;
+use release_interlock::report::metrics::{
+    Cut, Done, HandshakeFailure, Metrics, Port, Reloaded, ReviewEnd, Role, Sink, Trouble, Write,
+};
+use release_interlock::report::{Decision, DecisionFinding};
+use release_interlock::review::Operation;
+use release_interlock::rules::{Kind, RuleId};
+use release_interlock::scan::Report;
+use release_interlock::server::{Endpoint, Refusal};
+use serde_json::Value;
+
+use crate::documentation::path;
+
+const ALERTS: &str = "manifests/chart/files/alerts.yaml";
+const DASHBOARD: &str = "manifests/chart/files/dashboard.json";
+const RUNBOOK: &str = "docs/runbook.md";
+
+/// What the API server counts of webhooks.
+const OF_THE_API_SERVER: [&str; 3] = [
+    "apiserver_admission_webhook_fail_open_count",
+    "apiserver_admission_webhook_rejection_count",
+    "apiserver_admission_webhook_admission_duration_seconds_bucket",
+];
+
+/// Everything that a process tells once everything has happened to it.
+static TOLD: LazyLock<String> = LazyLock::new(|| {
+    let metrics = Metrics::new();
+    metrics.review(Endpoint::Validate).end(ReviewEnd::Answered);
+    metrics.refused(Refusal::TooLarge);
+    metrics.cut(Cut::Full);
+    metrics.accept_failed(Port::Admission);
+    metrics.handshake_failed(HandshakeFailure::NotTls);
+    metrics.connections(Port::Admission).inc();
+    metrics.policies().loaded(Timestamp::UNIX_EPOCH);
+    metrics.policies().reloaded(Reloaded::Bad, 1);
+    metrics.scans().scanned(&scan());
+    metrics.certificates().lasts(Role::Leaf, Some(Timestamp::UNIX_EPOCH));
+    metrics.certificates().done(Done::Healed);
+    metrics.certificates().trouble(Trouble::Read);
+    metrics.waiting(Sink::Events, 1);
+    metrics.wrote(Sink::Reports, Write::Failed);
+    for (kind, overridden) in [(Kind::Refused, None), (Kind::Late, None), (Kind::Refused, Some("shop/fix"))] {
+        metrics.decided(&decision(kind, overridden));
+    }
+    metrics.render().unwrap()
+});
+
+fn scan() -> Report {
+    Report {
+        cluster: String::new(),
+        time: Timestamp::UNIX_EPOCH,
+        namespace: None,
+        releases: 0,
+        records: 0,
+        bodies: 0,
+        objects: 0,
+        calls: 0,
+        took_seconds: 0.0,
+        peak_memory_bytes: None,
+        looked_at: Vec::new(),
+        not_looked_at: Vec::new(),
+        counts: BTreeMap::new(),
+        findings: Vec::new(),
+        left_out: 0,
+    }
+}
+
+fn decision(kind: Kind, overridden: Option<&str>) -> Decision {
+    let finding = DecisionFinding {
+        rule: RuleId::ManualEdit,
+        mode: Mode::Enforce,
+        kind,
+        refuses: kind == Kind::Refused && overridden.is_none(),
+        overridden: overridden.map(str::to_owned),
+        pointers: Vec::new(),
+        message: "No.".to_owned(),
+    };
+    Decision {
+        uid: "u".to_owned(),
+        operation: Operation::Update,
+        resource: "deployments.apps".to_owned(),
+        namespace: "shop".to_owned(),
+        name: "web".to_owned(),
+        user: "alice".to_owned(),
+        release: None,
+        allowed: !finding.refuses,
+        dry_run: false,
+        objection: None,
+        findings: vec![finding],
+        object: None,
+        object_uid: String::new(),
+        change: 0,
+        repeated: false,
+        took: Duration::ZERO,
+        decoded: Some(Duration::ZERO),
+    }
+}
+
+fn rules() -> Vec<Value> {
+    let file: Value = serde_saphyr::from_str(&fs::read_to_string(path(ALERTS)).unwrap()).unwrap();
+    let groups = file["groups"].as_array().unwrap().iter();
+    groups.flat_map(|group| group["rules"].as_array().unwrap().clone()).collect()
+}
+
+fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("no {pointer} in {value}"))
+}
+
+/// The queries of the alert rules and of the dashboard.
+fn queries() -> Vec<String> {
+    let dashboard: Value = serde_json::from_str(&fs::read_to_string(path(DASHBOARD)).unwrap()).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let shown = panels.flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+    let shown: Vec<_> = shown.map(|target| text(target, "/expr").to_owned()).collect();
+    assert!(shown.len() > 20, "a dashboard of {} queries", shown.len());
+    rules().iter().map(|rule| text(rule, "/expr").to_owned()).chain(shown).collect()
+}
+
+/// The metrics of a query: names with a prefix that somebody's metrics have.
+fn metrics_of(query: &str) -> impl Iterator<Item = &str> {
+    let words = query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| ["interlock_", "process_", "apiserver_"].iter().any(|prefix| word.starts_with(prefix)))
+}
+
+#[test]
+fn every_metric_that_is_asked_for_exists() {
+    let names: BTreeSet<_> = TOLD.lines().filter_map(|line| line.split(['{', ' ']).next()).collect();
+    for query in queries() {
+        assert!(metrics_of(&query).next().is_some(), "no metric in {query}");
+        for metric in metrics_of(&query) {
+            assert!(
+                names.contains(metric) || OF_THE_API_SERVER.contains(&metric),
+                "nobody counts {metric}, asked for by {query}"
+            );
+        }
+    }
+}
+
+/// A label that is spelled otherwise than in the code selects nothing, for ever.
+#[test]
+fn every_value_of_a_label_that_is_asked_for_is_spelled_as_in_the_code() {
+    let mut seen = 0;
+    for query in queries() {
+        for known in query.split("verdict=\"").skip(1) {
+            let verdict = known.split('"').next().unwrap();
+            assert!(verdict.parse::<Verdict>().is_ok(), "no verdict {verdict} in {query}");
+            seen += 1;
+        }
+        let told = [("check", "stuck-operation"), ("end", "answered"), ("write", "failed"), ("step", "healed")];
+        for (label, value) in told {
+            for known in query.split(&format!("{label}=\"")).skip(1) {
+                assert_eq!(known.split('"').next(), Some(value), "{query}");
+                assert!(TOLD.contains(&format!("{label}=\"{value}\"")), "{label}={value} is never told");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 10, "{seen}");
+}
+
+#[test]
+fn every_alert_leads_to_its_paragraph_and_every_paragraph_has_its_alert() {
+    let runbook = fs::read_to_string(path(RUNBOOK)).unwrap();
+    let (_, paragraphs) = runbook.split_once("\n## Alerts\n").expect("a section of alerts");
+    let paragraphs = paragraphs.split("\n## ").next().unwrap();
+    let told: BTreeSet<_> = paragraphs.lines().filter_map(|line| line.strip_prefix("### ")).collect();
+    let mut alerts = BTreeSet::new();
+    for rule in &rules() {
+        let alert = text(rule, "/alert");
+        assert!(alerts.insert(alert.to_owned()), "{alert} is there twice");
+        let anchor = format!("{RUNBOOK}#{}", alert.to_ascii_lowercase());
+        assert_eq!(text(rule, "/annotations/runbook_url"), anchor);
+        assert!(["critical", "warning", "info"].contains(&text(rule, "/labels/severity")), "{alert}");
+        for annotation in ["summary", "description"] {
+            assert!(text(rule, &format!("/annotations/{annotation}")).len() > 10, "{alert} {annotation}");
+        }
+    }
+    assert_eq!(told, alerts.iter().map(String::as_str).collect());
+}

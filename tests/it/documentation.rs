@@ -1,0 +1,208 @@
+//! What the documents tell of the code is what the code says.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use release_interlock::policy::{Files, Reading, schema, settings_of};
+use release_interlock::release::status::{Guard, Status, transition};
+use release_interlock::rules::{Documentation, RuleId};
+use serde_json::Value;
+
+/// Set to write the documents in place of comparing them.
+const WRITE: &str = "INTERLOCK_WRITE_DOCS";
+
+/// Around what is generated in a document that people write.
+const BEGIN: &str = "<!-- written by INTERLOCK_WRITE_DOCS=1 cargo test --test it documentation -->\n";
+const END: &str = "<!-- end -->\n";
+
+/// Settings that every rule has; told once.
+const SHARED: [&str; 3] = ["mode", "onUndecided", "cases"];
+
+pub(crate) fn path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+#[track_caller]
+fn is_committed(name: &str, made: &str) {
+    if std::env::var_os(WRITE).is_some() {
+        fs::write(path(name), made).unwrap();
+    }
+    let committed = fs::read_to_string(path(name)).unwrap_or_default();
+    assert!(committed == made, "{name} is old; {WRITE}=1 cargo test --test it documentation writes it");
+}
+
+#[test]
+fn the_pictures_of_the_architecture_are_those_of_the_code() {
+    let text = fs::read_to_string(path("docs/architecture.md")).unwrap();
+    let mut made = [transitions(), rules()].into_iter();
+    let mut parts = text.split(BEGIN);
+    let mut whole = parts.next().unwrap().to_owned();
+    for part in parts {
+        let (_, rest) = part.split_once(END).expect("an end to every generated part");
+        whole += &format!("{BEGIN}{}{END}{rest}", made.next().expect("as many generated parts as are made"));
+    }
+    assert_eq!(made.next(), None);
+    is_committed("docs/architecture.md", &whole);
+}
+
+#[test]
+fn the_policy_reference_is_what_policies_are_read_by() {
+    is_committed("docs/policy-reference.md", &reference());
+}
+
+/// The examples of the reference, all of them in one file.
+#[test]
+fn the_examples_of_the_reference_are_a_policy() {
+    let examples: String = RuleId::ALL.into_iter().map(example).collect();
+    let dir = tempfile::tempdir().unwrap();
+    let file = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nrules:\n{examples}");
+    fs::write(dir.path().join("cluster.yaml"), &file).unwrap();
+    let read = Reading::of(&Files::read(dir.path())).whole();
+    assert!(read.is_ok(), "{:?}\n{file}", read.err());
+}
+
+/// Rows are what stands there, columns what is written.
+fn transitions() -> String {
+    let states: Vec<Option<Status>> = [None].into_iter().chain(Status::ALL.map(Some)).collect();
+    let name = |state: &Option<Status>| state.map_or("no record", Status::as_str);
+    let mut text = String::from("\n| from \\ to |");
+    states.iter().for_each(|to| write!(text, " {} |", name(to)).unwrap());
+    text += &format!("\n|---|{}\n", "---|".repeat(states.len()));
+    for from in &states {
+        write!(text, "| **{}** |", name(from)).unwrap();
+        for to in &states {
+            write!(text, " {} |", told(transition(*from, *to), from.is_none() && to.is_none())).unwrap();
+        }
+        text.push('\n');
+    }
+    text.push('\n');
+    text
+}
+
+fn told(guard: Guard, is_nothing: bool) -> &'static str {
+    match guard {
+        _ if is_nothing => "",
+        Guard::Free => "free",
+        Guard::NothingInFlight => "operation",
+        Guard::MappedApis => "mapped",
+        Guard::Newest => "newest",
+        Guard::Unlock => "unlock",
+        Guard::NewerRollback => "rollback",
+        Guard::Deletion => "deletion",
+        Guard::Never => "·",
+    }
+}
+
+fn rules() -> String {
+    let mut text = String::from("\n| | rule | shipped as | says | if undecided |\n|---|---|---|---|---|\n");
+    for (place, rule) in RuleId::ALL.into_iter().enumerate() {
+        let what = rule.documentation().what;
+        let undecided = match rule {
+            _ if rule.is_gate() => "refuse",
+            _ if RuleId::over_records().any(|known| known == rule) => "refuse a CREATE, admit the rest",
+            _ => "admit",
+        };
+        let (place, mode) = (place + 1, shipped(rule));
+        writeln!(text, "| {place} | [`{rule}`](policy-reference.md#{rule}) | {mode} | {what} | {undecided} |").unwrap();
+    }
+    text.push('\n');
+    text
+}
+
+/// As `policies/cluster.yaml` has it, cases included.
+fn shipped(rule: RuleId) -> String {
+    let policy: Value = serde_saphyr::from_str(&fs::read_to_string(path("policies/cluster.yaml")).unwrap()).unwrap();
+    let settings = &policy["rules"][rule.as_str()];
+    let cases =
+        settings["cases"].as_array().into_iter().flatten().map(|case| format!(", {} by a case", text(&case["mode"])));
+    text(&settings["mode"]).to_owned() + &cases.collect::<String>()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
+
+fn reference() -> String {
+    let schema = schema();
+    let mut text = String::from(
+        "# Policy reference\n\n\
+         Written from what policy files are read by (`INTERLOCK_WRITE_DOCS=1 cargo test --test it documentation`);\n\
+         `interlock explain RULE` tells the same on a terminal, and `interlock policy schema` prints the JSON Schema. How the\n\
+         files of the cluster and of namespaces go together: README, \"Policies\".\n\n\
+         Durations are numbers with units, as in `90s`, `15m`, `1h30m`. Globs know `*`, `?`, `[ab]` and `{a,b}`, and `*`\n\
+         takes a slash or a colon like any other character.\n\n\
+         ## A file\n\n| key | in the file of | what |\n|---|---|---|\n",
+    );
+    let of_namespaces = &schema["then"]["properties"];
+    for (key, about) in schema["else"]["properties"].as_object().unwrap() {
+        let whose = if of_namespaces.get(key).is_some() { "both" } else { "the cluster" };
+        let about = about["description"].as_str().unwrap_or("ClusterPolicy or NamespacePolicy.");
+        writeln!(text, "| `{key}` | {whose} | {about} |").unwrap();
+    }
+    text += "\n### overrides\n\n";
+    text += &keys(&schema["else"]["properties"]["overrides"]);
+    text += "\n### ignore\n\nA list; each entry has\n\n";
+    text += &keys(&schema["else"]["properties"]["ignore"]["items"]);
+    text += "\n## Settings of every rule\n\n| setting | default | what |\n|---|---|---|\n";
+    for setting in settings_of(RuleId::ConcurrentOperation) {
+        let default = if setting.name == "mode" { "see the rule" } else { "-" };
+        writeln!(text, "| `{}` | {default} | {}{} |", setting.name, setting.about, choices(&setting.choices)).unwrap();
+    }
+    let case = &schema["definitions"]["cases"]["items"]["properties"];
+    text += "\nEach of the `cases` has a `mode` and a `when`. ";
+    text += case["when"]["description"].as_str().unwrap();
+    text += " In `when`, all of them globs:\n\n";
+    text += &keys(&case["when"]);
+    for rule in RuleId::ALL {
+        let Documentation { what, why, allowed, refused, way_out } = rule.documentation();
+        write!(
+            text,
+            "\n## {rule}\n\n{what}\n\n{why}\n\n- Passes: {allowed}\n- Refused: {refused}\n- Way out: {way_out}\n- Status of a \
+             refusal: {}. Shipped as: {}.\n\n",
+            rule.status_code(),
+            shipped(rule),
+        )
+        .unwrap();
+        let own: Vec<_> = settings_of(rule).into_iter().filter(|setting| !SHARED.contains(&setting.name)).collect();
+        if !own.is_empty() {
+            text += "| setting | default | what |\n|---|---|---|\n";
+            for setting in own {
+                let default = setting.default.unwrap_or("-");
+                let (name, about, choices) = (setting.name, setting.about, choices(&setting.choices));
+                writeln!(text, "| `{name}` | `{default}` | {about}{choices} |").unwrap();
+            }
+            text.push('\n');
+        }
+        write!(text, "```yaml\nrules:\n{}```\n", example(rule)).unwrap();
+    }
+    text
+}
+
+/// What a file says of a rule where it says everything that has a default.
+fn example(rule: RuleId) -> String {
+    let mut text = format!("  {rule}:\n");
+    for setting in settings_of(rule) {
+        if let Some(default) = setting.default {
+            writeln!(text, "    {}: {default}", setting.name).unwrap();
+        }
+    }
+    text
+}
+
+fn keys(schema: &Value) -> String {
+    let mut text = String::from("| key | default | what |\n|---|---|---|\n");
+    for (key, about) in schema["properties"].as_object().unwrap() {
+        let default = match &about["default"] {
+            Value::Null => "-".to_owned(),
+            Value::String(text) => format!("`{text}`"),
+            other => format!("`{other}`"),
+        };
+        writeln!(text, "| `{key}` | {default} | {} |", about["description"].as_str().unwrap_or_default()).unwrap();
+    }
+    text
+}
+
+fn choices(all: &[String]) -> String {
+    if all.is_empty() { String::new() } else { format!(" One of `{}`.", all.join("`, `")) }
+}
