@@ -40,7 +40,7 @@ impl PolicyDir {
         if own.is_empty() {
             return self.load();
         }
-        let policies = Policies::of_files(&Files::mounted(own, namespaces.into_iter().collect()));
+        let policies = Policies::of_files(&Files::mounted(own, namespaces));
         policies.with_context(|| format!("the policies in {NAMESPACE} cannot be used; name others with --policies"))
     }
 }

@@ -65,7 +65,7 @@ fn policies(cluster: &Cluster) -> Check {
         Seen::Unknown(why) => return Check::skipped(POLICIES, why),
     };
     let namespaces = of_namespaces.into_iter().filter_map(|(key, text)| Some((key, text.as_str()?.to_owned())));
-    let files = Files::mounted(cluster_policy, namespaces);
+    let files = Files::mounted([("cluster.yaml".to_owned(), cluster_policy)], namespaces);
     match Reading::of(&files).whole() {
         Ok(policies) => Check::ok(
             POLICIES,

@@ -15,7 +15,8 @@ use crate::scan::Severity::{High, Medium};
 const RIGHTS: &str = "rights";
 
 /// What the manifests give, so that there is no second list to forget.
-const MANIFESTS: [&str; 1] = [include_str!("../../manifests/base/rbac.yaml")];
+const MANIFESTS: [&str; 2] =
+    [include_str!("../../manifests/base/rbac.yaml"), include_str!("../../manifests/base/rbac-certificates.yaml")];
 
 /// The role over what is in the guarded namespaces, and that of what the leader writes there, which may be left out. Where
 /// only some namespaces are guarded, they are bound in those alone.

@@ -43,15 +43,22 @@ impl Files {
 
     /// The texts of the two ConfigMaps that are mounted as such a directory: what the keys of the first say, and those of the
     /// second, which is mounted at `namespaces/`.
-    pub fn mounted(own: impl IntoIterator<Item = (String, String)>, namespaces: Vec<(String, String)>) -> Self {
-        let mut files = Self::default();
-        let source = |path: PathBuf, text: String| Source { path, text };
+    #[must_use]
+    pub fn mounted(
+        own: impl IntoIterator<Item = (String, String)>,
+        namespaces: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
         let cluster = own.into_iter().find(|(key, _)| key == "cluster.yaml");
-        files.cluster = cluster.map(|(key, text)| source(key.into(), text));
+        let cluster = cluster.map(|(key, text)| Source { path: key.into(), text });
+        let mut files = Self { cluster, ..Self::default() };
         for (key, text) in namespaces {
-            let namespace = key.strip_suffix(".yaml").filter(|namespace| is_label(namespace)).map(str::to_owned);
-            let source = source(Path::new(NAMESPACES).join(&key), text);
-            files.namespaces.extend(namespace.map(|namespace| (namespace, source)));
+            let path = Path::new(NAMESPACES).join(&key);
+            match key.strip_suffix(".yaml") {
+                Some(namespace) if is_label(namespace) => {
+                    files.namespaces.push((namespace.to_owned(), Source { path, text }));
+                }
+                _ => files.wrong(path, "is named for no namespace; name it NAMESPACE.yaml"),
+            }
         }
         files
     }
@@ -61,23 +68,6 @@ impl Files {
     pub fn shipped() -> Self {
         let text = include_str!("../../policies/cluster.yaml").to_owned();
         Self { cluster: Some(Source { path: "policies/cluster.yaml".into(), text }), ..Self::default() }
-    }
-
-    /// The texts of mounted ConfigMaps: that of `cluster.yaml`, and those of namespaces by their file names.
-    #[must_use]
-    pub fn mounted(cluster: String, namespaces: impl IntoIterator<Item = (String, String)>) -> Self {
-        let mut files =
-            Self { cluster: Some(Source { path: "cluster.yaml".into(), text: cluster }), ..Self::default() };
-        for (name, text) in namespaces {
-            let path = Path::new(NAMESPACES).join(&name);
-            match name.rsplit_once('.') {
-                Some((namespace, "yaml")) if is_label(namespace) => {
-                    files.namespaces.push((namespace.to_owned(), Source { path, text }));
-                }
-                _ => files.wrong(path, "is named for no namespace; name it NAMESPACE.yaml"),
-            }
-        }
-        files
     }
 
     /// The names of the files, in order.
@@ -179,7 +169,8 @@ mod tests {
     fn mounted_texts_are_read_as_a_directory_is() {
         let text = |key: &str, text: &str| (key.to_owned(), text.to_owned());
         let own = [text("README", "x"), text("cluster.yaml", "a")];
-        let files = Files::mounted(own, vec![text("shop.yaml", "b"), text("notes.txt", "x"), text("Shop.yaml", "x")]);
+        let files = Files::mounted(own, [text("shop.yaml", "b"), text("notes.txt", "x"), text("Shop.yaml", "x")]);
+        assert_eq!(files.wrong.len(), 2);
         let paths: Vec<_> = files.paths().map(|path| path.to_string_lossy().into_owned()).collect();
         assert_eq!(paths, ["cluster.yaml", "namespaces/shop.yaml"]);
     }

@@ -21,19 +21,11 @@ pub(crate) type Route = Arc<dyn Fn(SocketAddr) -> Option<SocketAddr> + Send + Sy
 /// Counts of connections since the start.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
-    joined: AtomicU64,
     nobody: AtomicU64,
     refused: AtomicU64,
-    open: AtomicU64,
 }
 
 impl Connections {
-    /// Those that reached a pod.
-    #[allow(dead_code, reason = "for tests under load")]
-    pub(crate) fn joined(&self) -> u64 {
-        self.joined.load(Ordering::Relaxed)
-    }
-
     /// Those that came while no pod was ready.
     pub(crate) fn nobody(&self) -> u64 {
         self.nobody.load(Ordering::Relaxed)
@@ -42,12 +34,6 @@ impl Connections {
     /// Those that a pod did not take although it was said to be ready.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
-    }
-
-    /// Those that are open now.
-    #[allow(dead_code, reason = "for tests under load")]
-    pub(crate) fn open(&self) -> u64 {
-        self.open.load(Ordering::Relaxed)
     }
 }
 
@@ -90,12 +76,8 @@ async fn join(mut client: UnixStream, route: &Route, connections: &Connections) 
         connections.refused.fetch_add(1, Ordering::Relaxed);
         return client.write_all(b"HTTP/1.1 502 Connection Refused\r\nContent-Length: 0\r\n\r\n").await;
     };
-    connections.joined.fetch_add(1, Ordering::Relaxed);
     client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
-    connections.open.fetch_add(1, Ordering::Relaxed);
-    let ended = copy_bidirectional(&mut client, &mut pod).await;
-    connections.open.fetch_sub(1, Ordering::Relaxed);
-    ended.map(drop)
+    copy_bidirectional(&mut client, &mut pod).await.map(drop)
 }
 
 /// Reads `CONNECT ADDRESS HTTP/1.1` with its headers. The client says nothing further before it has an answer.

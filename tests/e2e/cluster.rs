@@ -98,7 +98,6 @@ impl Cluster {
     }
 
     /// Replaces one replica after the other, as for a new version, and returns when that is done.
-    #[allow(dead_code, reason = "for tests under load")]
     #[track_caller]
     pub(crate) fn rolling_restart(&self) {
         let (kubectl, count) = (self.kubectl(), self.replicas().len());
@@ -108,7 +107,6 @@ impl Cluster {
     }
 
     /// Gives the replicas another `cluster.yaml`, which they find in their volume a moment later.
-    #[allow(dead_code, reason = "for tests under load")]
     #[track_caller]
     pub(crate) fn edit_policies(&self, yaml: &str) {
         let patch = json!({"data": {"cluster.yaml": yaml}}).to_string();

@@ -60,7 +60,6 @@ pub(crate) struct Replica {
     /// Whether new connections go to it.
     pub(crate) ready: bool,
     /// How often its container was started again.
-    #[allow(dead_code, reason = "for tests under load")]
     pub(crate) restarts: u32,
     ports: Ports,
     labels: BTreeMap<String, String>,
@@ -71,12 +70,6 @@ impl Replica {
     /// SIGKILL; the kubelet will start the container again.
     pub(crate) fn kill(&self) {
         signal("KILL", self.pid);
-    }
-
-    /// Where probes and metrics are.
-    #[allow(dead_code, reason = "for tests under load")]
-    pub(crate) fn admin(&self) -> Option<SocketAddr> {
-        self.ports.address(&IntOrString::String("admin".to_owned()))
     }
 }
 

@@ -114,6 +114,7 @@ fn serve(certificates: &Path, made_at: Timestamp, ready: &Sender<Server>) {
         let bound = Bound::bind(any, any).await.unwrap();
         let (_signals, never) = Signals::manual();
         let setup = Setup {
+            clients: None,
             certificates: Certificates::new(tls::load(&made.certificate_path, &made.key_path).unwrap()),
             metrics: Arc::new(Metrics::new()),
             readiness: Readiness::new(),

@@ -1,0 +1,180 @@
+//! Everything that may befall an installation, one after the other, under a steady load of writes: what fails and what is
+//! decided wrongly is counted from the client's side, phase by phase.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::assets::{interlock, progress};
+use crate::clients::{Driver, Helm, HelmVersion, client_environment};
+use crate::cluster::{Cluster, NAMESPACE};
+use crate::eventually::eventually;
+use crate::load::{Load, Phase};
+use crate::namespace::Namespace;
+use crate::process::run;
+
+const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/chart");
+/// A policy that differs from the shipped one in nothing that the load meets.
+const POLICY: &str = concat!(include_str!("../../policies/cluster.yaml"), "\n# Another text.\n");
+const REPLICAS: usize = 3;
+/// Writes a second, unless told otherwise: what two busy cores bear beside everything else that runs on them.
+const RATE: u32 = 60;
+/// Says otherwise.
+const RATE_VARIABLE: &str = "INTERLOCK_E2E_RATE";
+/// Leaves that end within the test, and CAs that are used a moment after they are trusted.
+const TIMES: [&str; 4] = [
+    "--set=extraEnv[0].name=INTERLOCK_LEAF_LIFETIME",
+    "--set-string=extraEnv[0].value=30",
+    "--set=extraEnv[1].name=INTERLOCK_CA_SETTLE",
+    "--set-string=extraEnv[1].value=1",
+];
+/// How long anything may take on a busy machine.
+const SOON: Duration = Duration::from_secs(90);
+/// So many writes end as they must before a phase counts.
+const ENOUGH: u64 = 100;
+
+/// What a phase may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Price {
+    /// Nothing.
+    Nothing,
+    /// What was in flight when something died, and what was sent to it until that was noticed.
+    Moment,
+    /// The API server is away for a while.
+    ApiServer,
+}
+
+#[test]
+fn nothing_fails_under_load_while_everything_around_it_changes() {
+    let rate = std::env::var(RATE_VARIABLE).ok().and_then(|rate| rate.parse().ok()).unwrap_or(RATE);
+    let cluster = Cluster::start("storm");
+    let plane = cluster.plane();
+    let helm = Helm::new(HelmVersion::V4, Driver::Secret, &plane.admin(), NAMESPACE, plane.dir());
+    let install = ["install", "interlock", CHART, "--create-namespace", "--wait", "--timeout=100s"];
+    helm.ok(&[&install[..], &TIMES].concat());
+    cluster.await_ready(REPLICAS);
+    let namespace = Namespace::new(plane, "load");
+    let storm = Storm { cluster: &cluster, load: Load::start(&namespace, rate) };
+
+    storm.phase("nothing happens", Price::Nothing, || ());
+    for rotation in ["the CA is rotated", "the CA is rotated again"] {
+        storm.phase(rotation, Price::Nothing, || storm.rotate());
+    }
+    for victim in 0..REPLICAS {
+        storm.phase(&format!("replica {victim} is killed"), Price::Moment, || storm.kill(victim));
+    }
+    storm.phase("every replica is replaced", Price::Nothing, || cluster.rolling_restart());
+    storm.phase("the policy is reloaded", Price::Nothing, || storm.reload());
+    storm.phase("the caBundles are wiped", Price::Moment, || storm.wipe());
+    storm.phase("the Secret of the CA is deleted", Price::Nothing, || storm.delete_secret());
+    storm.phase("the API server is restarted", Price::ApiServer, || cluster.restart_api_server());
+    storm.phase("nothing happens again", Price::Nothing, || ());
+}
+
+struct Storm<'c> {
+    cluster: &'c Cluster,
+    load: Load,
+}
+
+impl Storm<'_> {
+    /// Does something under load, and judges how the writes ended meanwhile and for a while after.
+    #[track_caller]
+    fn phase(&self, what: &str, price: Price, act: impl FnOnce()) {
+        drop(self.load.phase());
+        act();
+        let enough = self.load.right() + ENOUGH;
+        eventually(SOON, "writes go on", || {
+            let right = self.load.right();
+            if right >= enough { Ok(()) } else { Err(format!("{right} of {enough}")) }
+        });
+        let phase = self.load.phase();
+        progress(&format!("{what}: {phase}"));
+        let Phase { unreachable, .. } = phase;
+        match price {
+            Price::Nothing => assert_eq!((phase.faults(), unreachable), (0, 0), "{what}: {phase}"),
+            // Fewer than those of one second.
+            Price::Moment => {
+                let few = RATE as usize;
+                assert!(phase.faults() < few && unreachable == 0, "{what}: {phase}");
+            }
+            Price::ApiServer => assert_eq!(phase.faults(), 0, "{what}: {phase}"),
+        }
+    }
+
+    /// `interlock certs rotate`, to the end: another CA signs.
+    fn rotate(&self) {
+        let before = self.secret()["data"]["current.crt"].clone();
+        let mut rotate = std::process::Command::new(interlock().expect("the built interlock"));
+        rotate.args(["certs", "rotate", "--namespace", NAMESPACE]);
+        client_environment(&mut rotate, &self.cluster.plane().admin(), self.cluster.plane().dir());
+        run(rotate, SOON).expect_success();
+        eventually(SOON, "another CA signs", || {
+            let now = self.secret()["data"]["current.crt"].clone();
+            if now == before { Err("the old one does".to_owned()) } else { Ok(()) }
+        });
+    }
+
+    fn kill(&self, victim: usize) {
+        let mut replicas = self.cluster.replicas();
+        replicas.sort_by(|one, other| one.pod.cmp(&other.pod));
+        replicas[victim].kill();
+        let killed = &replicas[victim];
+        eventually(SOON, "the container runs again", || {
+            let now = self.cluster.replicas();
+            let again = now.iter().any(|it| it.pod == killed.pod && it.restarts > killed.restarts && it.ready);
+            if again { Ok(()) } else { Err(format!("{now:?}")) }
+        });
+    }
+
+    fn reload(&self) {
+        let loaded = || -> Vec<String> {
+            let line = |log: String| log.lines().filter(|line| line.contains("policies")).count().to_string();
+            self.cluster
+                .replicas()
+                .iter()
+                .map(|it| line(std::fs::read_to_string(&it.log).unwrap_or_default()))
+                .collect()
+        };
+        let before = loaded();
+        self.cluster.edit_policies(POLICY);
+        eventually(SOON, "every replica has read the policy again", || {
+            let now = loaded();
+            if now.iter().zip(&before).all(|(now, before)| now != before) { Ok(()) } else { Err(format!("{now:?}")) }
+        });
+    }
+
+    fn wipe(&self) {
+        for kind in ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"] {
+            let configuration = self.cluster.kubectl().get(&[kind, "interlock"]);
+            let entries = configuration["webhooks"].as_array().map_or(0, Vec::len);
+            let wipe = |entry| json!({"op": "remove", "path": format!("/webhooks/{entry}/clientConfig/caBundle")});
+            let patch = Value::from_iter((0..entries).map(wipe)).to_string();
+            self.cluster.kubectl().ok(&["patch", kind, "interlock", "--type=json", "-p", &patch]);
+            eventually(SOON, "the caBundles are back", || {
+                let now = self.cluster.kubectl().get(&[kind, "interlock"]);
+                let whole = |entry: &Value| entry["clientConfig"]["caBundle"].is_string();
+                if now["webhooks"].as_array().is_some_and(|entries| entries.iter().all(whole)) {
+                    Ok(())
+                } else {
+                    Err(now["webhooks"].to_string())
+                }
+            });
+        }
+    }
+
+    fn delete_secret(&self) {
+        let before = self.secret()["metadata"]["uid"].clone();
+        self.cluster.kubectl().ok(&["delete", "secret", "interlock-ca"]);
+        eventually(SOON, "the Secret is back", || {
+            let now = self.cluster.kubectl().find(&["secret", "interlock-ca"]);
+            match now {
+                Some(secret) if secret["metadata"]["uid"] != before => Ok(()),
+                _ => Err("it is not".to_owned()),
+            }
+        });
+    }
+
+    fn secret(&self) -> Value {
+        self.cluster.kubectl().get(&["secret", "interlock-ca"])
+    }
+}
