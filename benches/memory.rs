@@ -13,56 +13,42 @@
     reason = "a benchmark fails by a panic"
 )]
 
+#[path = "fixtures/plane.rs"]
+mod plane;
+
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use plane::{Plane, line, releases};
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(200);
 
 fn main() {
-    let releases = std::env::args().skip(1).find_map(|argument| argument.parse::<u32>().ok()).unwrap_or(10_000);
-    let controlplane = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../controlplane/controlplane");
-    assert!(controlplane.exists(), "there is no {}: run the e2e tests once", controlplane.display());
-    let dir = tempfile::tempdir().unwrap();
-    let mut up = Command::new(&controlplane)
-        .args(["up", "--temporary"])
-        .arg(dir.path().join("plane"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let ready = line(&mut up);
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let kubeconfig = text(&ready["kubeconfigs"]["admin"]);
+    let (releases, plane) = (releases(), Plane::start());
     // Where the replicas agree on a leader, and where its overrides are defined.
     let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base");
     for file in ["namespace.yaml", "releaseoverrides.yaml"] {
-        let mut kubectl = Command::new(&controlplane);
-        kubectl.args(["kubectl", "apply", "-f"]).arg(base.join(file)).env("KUBECONFIG", &kubeconfig);
+        let mut kubectl = plane.command("kubectl");
+        kubectl.args(["apply", "-f"]).arg(base.join(file)).env("KUBECONFIG", plane.kubeconfig());
         assert!(kubectl.stdout(Stdio::null()).status().unwrap().success());
     }
-
-    measure("no release", &kubeconfig, dir.path());
-    let bulk = ["bulk", "--etcd", &text(&ready["etcd"]), "--releases", &releases.to_string()];
-    assert!(Command::new(&controlplane).args(bulk).stderr(Stdio::null()).status().unwrap().success());
-    measure(&format!("{releases} releases"), &kubeconfig, dir.path());
-    drop(up.stdin.take());
-    up.wait().unwrap();
+    measure("no release", &plane);
+    plane.fill(releases, &[]);
+    measure(&format!("{releases} releases"), &plane);
 }
 
 /// Starts a server, and tells what it takes once it is ready, and once its first scan as the leader is over.
-fn measure(what: &str, kubeconfig: &str, dir: &Path) {
+fn measure(what: &str, plane: &Plane) {
     let began = Instant::now();
     let mut serve = Command::new(env!("CARGO_BIN_EXE_interlock"))
-        .args(["serve", "--kubeconfig", kubeconfig, "--drain-delay", "0"])
+        .args(["serve", "--kubeconfig", plane.kubeconfig(), "--drain-delay", "0"])
         .args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--certs"])
-        .arg(dir.join("certs"))
+        .arg(plane.dir.path().join("certs"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -82,13 +68,6 @@ fn measure(what: &str, kubeconfig: &str, dir: &Path) {
     );
     serve.kill().unwrap();
     serve.wait().unwrap();
-}
-
-/// The JSON line that a child prints when it is ready.
-fn line(child: &mut Child) -> Value {
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    serde_json::from_str(&line).expect("it is ready")
 }
 
 fn wait(mut done: impl FnMut() -> bool) {

@@ -13,42 +13,24 @@
     reason = "a benchmark fails by a panic"
 )]
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Command, Stdio};
+#[path = "fixtures/plane.rs"]
+mod plane;
+
+use std::process::Command;
 use std::time::Instant;
 
+use plane::{Plane, releases};
 use serde_json::Value;
 
 fn main() {
-    let releases = std::env::args().skip(1).find_map(|argument| argument.parse::<u32>().ok()).unwrap_or(10_000);
-    let controlplane = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../controlplane/controlplane");
-    assert!(controlplane.exists(), "there is no {}: run the e2e tests once", controlplane.display());
-    let dir = tempfile::tempdir().unwrap();
-    let mut up = Command::new(&controlplane)
-        .args(["up", "--temporary"])
-        .arg(dir.path().join("plane"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(up.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let ready: Value = serde_json::from_str(&line).expect("the control plane is ready");
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-
+    let (releases, plane) = (releases(), Plane::start());
     let began = Instant::now();
-    let bulk = Command::new(&controlplane)
-        .args(["bulk", "--etcd", &text(&ready["etcd"]), "--releases", &releases.to_string(), "--faulty-every", "500"])
-        .stderr(Stdio::null())
-        .status()
-        .unwrap();
-    assert!(bulk.success());
+    plane.fill(releases, &["--faulty-every", "500"]);
     println!("{releases} releases written in {:.1?}", began.elapsed());
 
     for args in [&["--bodies", "questioned"][..], &[], &["--bodies", "all"], &["--drift"]] {
         let scan = Command::new(env!("CARGO_BIN_EXE_interlock"))
-            .args(["scan", "-o", "json", "--kubeconfig", &text(&ready["kubeconfigs"]["admin"])])
+            .args(["scan", "-o", "json", "--kubeconfig", plane.kubeconfig()])
             .args(args)
             .output()
             .unwrap();
@@ -64,6 +46,4 @@ fn main() {
             report["counts"],
         );
     }
-    drop(up.stdin.take());
-    up.wait().unwrap();
 }

@@ -40,7 +40,8 @@ enum Price {
     Nothing,
     /// What was in flight when something died, and what was sent to it until that was noticed.
     Moment,
-    /// The API server is away for a while.
+    /// The same, and the API server is away for a while: one that ends still writes what it has begun, and takes no
+    /// connection that a rule could read by.
     ApiServer,
 }
 
@@ -54,7 +55,7 @@ fn nothing_fails_under_load_while_everything_around_it_changes() {
     helm.ok(&[&install[..], &TIMES].concat());
     cluster.await_ready(REPLICAS);
     let namespace = Namespace::new(plane, "load");
-    let storm = Storm { cluster: &cluster, load: Load::start(&namespace, rate) };
+    let storm = Storm { cluster: &cluster, load: Load::start(&namespace, rate), rate };
 
     storm.phase("nothing happens", Price::Nothing, || ());
     for rotation in ["the CA is rotated", "the CA is rotated again"] {
@@ -74,6 +75,8 @@ fn nothing_fails_under_load_while_everything_around_it_changes() {
 struct Storm<'c> {
     cluster: &'c Cluster,
     load: Load,
+    /// Writes a second.
+    rate: u32,
 }
 
 impl Storm<'_> {
@@ -89,15 +92,12 @@ impl Storm<'_> {
         });
         let phase = self.load.phase();
         progress(&format!("{what}: {phase}"));
-        let Phase { unreachable, .. } = phase;
+        let (Phase { unreachable, .. }, rate) = (phase, self.rate as usize);
         match price {
             Price::Nothing => assert_eq!((phase.faults(), unreachable), (0, 0), "{what}: {phase}"),
             // Fewer than those of one second.
-            Price::Moment => {
-                let few = RATE as usize;
-                assert!(phase.faults() < few && unreachable == 0, "{what}: {phase}");
-            }
-            Price::ApiServer => assert_eq!(phase.faults(), 0, "{what}: {phase}"),
+            Price::Moment => assert!(phase.faults() < rate && unreachable == 0, "{what}: {phase}"),
+            Price::ApiServer => assert!(phase.faults() < rate, "{what}: {phase}"),
         }
     }
 
