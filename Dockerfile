@@ -6,7 +6,6 @@
 # Each platform is compiled on the build machine itself, not under emulation.
 FROM --platform=$BUILDPLATFORM rust:1.95-alpine AS build
 ARG TARGETARCH
-ARG BUILDARCH
 # Not read by cargo, but by what packs the layers: the same source gives the same image.
 ARG SOURCE_DATE_EPOCH=0
 WORKDIR /src

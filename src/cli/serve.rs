@@ -266,3 +266,23 @@ fn without_retries(mut config: Config, read_timeout: Duration) -> Config {
     config.reset_reader_on_write = true;
     config
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{ArgAction, Args, Command};
+
+    use super::*;
+
+    #[test]
+    fn the_variable_of_a_flag_that_may_be_repeated_holds_a_list() {
+        let command = Arguments::augment_args(Command::new("serve"));
+        let lists: Vec<_> = command
+            .get_arguments()
+            .filter(|it| it.get_env().is_some() && matches!(it.get_action(), ArgAction::Append))
+            .collect();
+        let undivided: Vec<_> = lists.iter().filter(|it| it.get_value_delimiter() != Some(',')).collect();
+        assert!(lists.len() >= 3 && undivided.is_empty(), "{undivided:?}");
+        let given = command.get_matches_from(["serve", "--client-ca-file=ca.crt", "--client-name=one,two"]);
+        assert_eq!(given.get_many::<String>("client_names").unwrap().collect::<Vec<_>>(), ["one", "two"]);
+    }
+}

@@ -25,7 +25,6 @@ const BACKDATED: SignedDuration = SignedDuration::from_hours(1);
 const SERIAL_BYTES: usize = 16;
 
 /// A CA with its key, able to sign.
-#[derive(Debug)]
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate_pem: String,
@@ -42,6 +41,12 @@ pub struct Pair {
     pub key_pem: String,
     /// The last moment at which the certificate is valid.
     pub not_after: Timestamp,
+}
+
+impl std::fmt::Debug for Authority {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Authority").field("not_after", &self.not_after).finish_non_exhaustive()
+    }
 }
 
 impl std::fmt::Debug for Pair {
@@ -285,6 +290,13 @@ mod tests {
         });
         assert!(subject_id(&leaf).is_some());
         assert_eq!(authority_id, subject_id(&ca));
+    }
+
+    #[test]
+    fn a_key_is_never_shown() {
+        let authority = Authority::generate("test CA", now(), YEAR).unwrap();
+        let shown = format!("{authority:?} {:?}", authority.issue(&["localhost"], now(), WEEK).unwrap());
+        assert!(shown.contains("not_after") && !shown.contains("PRIVATE"), "{shown}");
     }
 
     #[test]

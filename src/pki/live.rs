@@ -5,16 +5,17 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
-use kube::api::{Api, Patch, PatchParams};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use kube::api::{Api, ObjectMeta, Patch, PatchParams};
 use kube::{Client, Error};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::bundle::Bundle;
 
 /// The name of both configurations.
 pub const CONFIGURATION: &str = "interlock";
 
-/// Who writes caBundles, in `managedFields`.
+/// Under which name caBundles are written. It stays in `managedFields` for a moment only.
 pub const FIELD_MANAGER: &str = "interlock-certificates";
 
 /// One of the two configurations.
@@ -22,6 +23,7 @@ pub const FIELD_MANAGER: &str = "interlock-certificates";
 pub struct Configuration {
     kind: Kind,
     resource_version: String,
+    managers: Vec<ManagedFieldsEntry>,
     entries: Vec<Entry>,
 }
 
@@ -55,25 +57,13 @@ pub async fn read(client: &Client) -> Result<Vec<Configuration>, Error> {
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     let (validating, mutating) =
         futures_util::future::try_join(validating.get_opt(CONFIGURATION), mutating.get_opt(CONFIGURATION)).await?;
-    let validating = validating.map(|found| Configuration {
-        kind: Kind::Validating,
-        resource_version: found.metadata.resource_version.unwrap_or_default(),
-        entries: found
-            .webhooks
-            .into_iter()
-            .flatten()
-            .map(|webhook| Entry::new(webhook.name, webhook.client_config.ca_bundle))
-            .collect(),
+    let validating = validating.map(|found| {
+        let entries = found.webhooks.into_iter().flatten().map(|it| Entry::new(it.name, it.client_config.ca_bundle));
+        Configuration::new(Kind::Validating, found.metadata, entries.collect())
     });
-    let mutating = mutating.map(|found| Configuration {
-        kind: Kind::Mutating,
-        resource_version: found.metadata.resource_version.unwrap_or_default(),
-        entries: found
-            .webhooks
-            .into_iter()
-            .flatten()
-            .map(|webhook| Entry::new(webhook.name, webhook.client_config.ca_bundle))
-            .collect(),
+    let mutating = mutating.map(|found| {
+        let entries = found.webhooks.into_iter().flatten().map(|it| Entry::new(it.name, it.client_config.ca_bundle));
+        Configuration::new(Kind::Mutating, found.metadata, entries.collect())
     });
     Ok(validating.into_iter().chain(mutating).collect())
 }
@@ -85,6 +75,11 @@ pub fn bundles(configurations: &[Configuration]) -> Vec<Bundle> {
 }
 
 impl Configuration {
+    fn new(kind: Kind, metadata: ObjectMeta, entries: Vec<Entry>) -> Self {
+        let resource_version = metadata.resource_version.unwrap_or_default();
+        Self { kind, resource_version, managers: metadata.managed_fields.unwrap_or_default(), entries }
+    }
+
     /// Its kind, as kubectl takes it.
     #[must_use]
     pub fn kind(&self) -> &'static str {
@@ -129,24 +124,51 @@ impl Configuration {
                 json!({"name": entry.name, "clientConfig": {"caBundle": STANDARD.encode(pem)}})
             })
             .collect();
-        let (params, client) = (PatchParams::apply(FIELD_MANAGER).force(), client.clone());
-        let patch = |kind: &str| {
-            Patch::Apply(json!({
-                "apiVersion": "admissionregistration.k8s.io/v1",
-                "kind": kind,
-                "metadata": {"name": CONFIGURATION, "resourceVersion": self.resource_version},
-                "webhooks": webhooks,
-            }))
-        };
+        let patch = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": self.kind.name(),
+            "metadata": {"name": CONFIGURATION, "resourceVersion": self.resource_version},
+            "webhooks": webhooks,
+        });
+        self.patch(client, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(patch)).await
+    }
+
+    /// Gives the caBundles up after they were applied, so that they belong to nobody: of an entry that an installer applies no
+    /// more, the API server would keep what is ours, and then refuse the whole for that remnant.
+    ///
+    /// # Errors
+    /// As [`Self::change`].
+    pub async fn disown(&self, client: &Client) -> Result<(), Error> {
+        let ours = |entry: &&ManagedFieldsEntry| entry.manager.as_deref() == Some(FIELD_MANAGER);
+        let others: Vec<_> = self.managers.iter().filter(|entry| !ours(entry)).collect();
+        // An empty list would change nothing.
+        if others.len() == self.managers.len() || others.is_empty() {
+            return Ok(());
+        }
+        let patch = json!({"metadata": {"resourceVersion": self.resource_version, "managedFields": others}});
+        self.patch(client, &PatchParams::default(), &Patch::Merge(patch)).await
+    }
+
+    async fn patch(&self, client: &Client, params: &PatchParams, patch: &Patch<Value>) -> Result<(), Error> {
+        let client = client.clone();
         match self.kind {
             Kind::Validating => {
                 let api: Api<ValidatingWebhookConfiguration> = Api::all(client);
-                api.patch(CONFIGURATION, &params, &patch("ValidatingWebhookConfiguration")).await.map(drop)
+                api.patch(CONFIGURATION, params, patch).await.map(drop)
             }
             Kind::Mutating => {
                 let api: Api<MutatingWebhookConfiguration> = Api::all(client);
-                api.patch(CONFIGURATION, &params, &patch("MutatingWebhookConfiguration")).await.map(drop)
+                api.patch(CONFIGURATION, params, patch).await.map(drop)
             }
+        }
+    }
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Validating => "ValidatingWebhookConfiguration",
+            Self::Mutating => "MutatingWebhookConfiguration",
         }
     }
 }

@@ -5,7 +5,9 @@
 //! wall clock once a minute makes up for what they miss. Every write is made over the state that was read, so it is lost and
 //! planned anew when somebody else was quicker. Nothing here is on the way of a review.
 
+mod act;
 mod look;
+mod pace;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,20 +16,20 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, PartialObjectMeta, PostParams};
+use kube::api::{Api, PartialObjectMeta};
 use kube::{Client, Error};
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
-use super::authority::{Authority, AuthorityError};
-use super::bundle::Bundle;
+use super::authority::AuthorityError;
 use super::ca_secret::{self, CaSecret, CaSecretError};
-use super::live::{self, Change, Configuration};
+use super::live;
 use super::rotation::{self, Leaf, Settling, Sight, Step, Stored, Times};
-use crate::report::metrics::{Done, Metrics, Role, Trouble};
+use crate::report::metrics::{Metrics, Role, Trouble};
 use crate::server::readiness::Gate;
-use crate::server::tls::{self, CertificateError, Certificates};
+use crate::server::tls::{CertificateError, Certificates};
 use look::Look;
+use pace::Pace;
 
 /// The wall clock is looked at this often: timers stand still while a machine is suspended.
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
@@ -35,16 +37,12 @@ const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 /// Steps at one go. More are needed only where somebody undoes them at once.
 const STEPS: usize = 16;
 
-/// Between two looks, so that a change of several objects is one change.
+/// Between two looks. The first is taken at once, for calls may fail until it is done; what changes next is gathered.
 const GATHER: Duration = Duration::from_millis(50);
 
 /// Before a failed look is tried again; each further one waits twice as long, up to the last.
 const RETRY: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(30);
-
-/// Heals within a minute of one another that are made at once. Whoever undoes more than these is somebody else's controller,
-/// and meets us ever more slowly.
-const HEALS: u32 = 4;
 
 /// What a replica must know to look after its certificates.
 pub struct Managed {
@@ -105,11 +103,10 @@ struct Memory {
     pace: Pace,
 }
 
-/// How fast caBundles are healed.
-#[derive(Default)]
-struct Pace {
-    last: Option<Timestamp>,
-    close: u32,
+impl Failure {
+    fn is_conflict(&self) -> bool {
+        matches!(self, Self::Write { source: Error::Api(status), .. } if status.code == 409)
+    }
 }
 
 impl Rotator {
@@ -175,9 +172,9 @@ impl Managed {
                     pause
                 }
             };
-            // Whoever is woken looks soon, whoever is not looks in time.
-            _ = timeout(pause.unsigned_abs(), rotator.wake.notified()).await;
             sleep(GATHER).await;
+            // Whoever is woken looks at once, whoever is not looks in time.
+            _ = timeout(pause.unsigned_abs(), rotator.wake.notified()).await;
         }
     }
 
@@ -204,7 +201,10 @@ impl Managed {
             let step = rotation::plan(&sight, &self.times);
             self.tell(memory, &look, rotator);
             if let Step::Wait(until) = step {
-                return Ok(until);
+                return match self.disown(&look.configurations).await {
+                    Err(failure) if failure.is_conflict() => Ok(look.now + RETRY),
+                    disowned => disowned.map(|()| until),
+                };
             }
             if matches!(step, Step::Add(_))
                 && let Some(later) = memory.pace.later(look.now)
@@ -213,7 +213,7 @@ impl Managed {
             }
             match self.act(step, look, memory).await {
                 // Somebody was quicker.
-                Err(Failure::Write { source: Error::Api(status), .. }) if status.code == 409 => {}
+                Err(failure) if failure.is_conflict() => {}
                 acted => acted?,
             }
         }
@@ -278,182 +278,7 @@ impl Managed {
         });
     }
 
-    async fn act(&self, step: Step, look: Look, memory: &mut Memory) -> Result<(), Failure> {
-        let Look { configurations, secret, live, now, .. } = look;
-        let done = match step {
-            Step::Wait(_) => return Ok(()),
-            Step::Create => {
-                let made = self.made(memory, live, now)?.written(CaSecret::object());
-                self.secrets().create(&PostParams::default(), &made).await.map_err(writing(SECRET))?;
-                tracing::info!(namespace = %self.namespace, secret = ca_secret::NAME, "made the Secret of the CA");
-                Done::Created
-            }
-            Step::Replace => {
-                memory.known = None;
-                let made = self.made(memory, live, now)?;
-                self.write(secret, &made).await?;
-                tracing::warn!(
-                    namespace = %self.namespace, secret = ca_secret::NAME,
-                    "made a new CA in the place of one that could not be used, for there was nothing to serve"
-                );
-                Done::Replaced
-            }
-            Step::Sign => {
-                let Some(known) = &memory.known else { return Ok(()) };
-                let leaf = self.sign(known, now)?;
-                let (issuer, not_after) = (leaf.issuer.short(), leaf.not_after);
-                tracing::info!(%issuer, %not_after, "serving a new certificate");
-                memory.leaf = Some(leaf);
-                Done::Signed
-            }
-            Step::Add(required) => {
-                memory.pace.healed(now);
-                let cas = required.len();
-                self.publish(&configurations, &Change::Add(required), now).await?;
-                tracing::info!(cas, "added the CAs that caBundles lacked");
-                Done::Healed
-            }
-            Step::Begin => {
-                let Some(known) = &memory.known else { return Ok(()) };
-                let begun = known.begun(Arc::new(self.authority(now)?))?;
-                self.write(secret, &begun).await?;
-                let next = begun.cas.next.as_ref().map(|next| next.short()).unwrap_or_default();
-                tracing::info!(current = %begun.cas.current.short(), %next, "a rotation of the CA has begun");
-                Done::Begun
-            }
-            Step::Promote => {
-                let Some(known) = &memory.known else { return Ok(()) };
-                // The time of the write: until then the other replicas sign with the CA before it.
-                let promoted = known.promoted(Timestamp::now());
-                self.write(secret, &promoted).await?;
-                tracing::info!(current = %promoted.cas.current.short(), "the next CA is the current one now");
-                Done::Promoted
-            }
-            Step::Retire(bundle) => {
-                let Some(known) = &memory.known else { return Ok(()) };
-                self.write(secret, &known.retired(bundle)).await?;
-                tracing::info!(current = %known.cas.current.short(), "the CAs before the current one are retired");
-                Done::Retired
-            }
-            Step::Tidy => {
-                let Some(known) = &memory.known else { return Ok(()) };
-                let bundle = known.cas.bundle.clone();
-                let cas = bundle.len();
-                self.publish(&configurations, &Change::Set(bundle), now).await?;
-                tracing::info!(cas, "took the CAs that are not ours any more out of the caBundles");
-                Done::Tidied
-            }
-        };
-        self.metrics.certificates().done(done);
-        Ok(())
-    }
-
-    /// A Secret of the CA that this replica remembers, or of a new one.
-    fn made(&self, memory: &Memory, mut live: Vec<Bundle>, now: Timestamp) -> Result<CaSecret, Failure> {
-        let remembered = memory.known.as_ref().filter(|known| known.cas.current.not_after > now);
-        let authority = match remembered {
-            Some(known) => Arc::clone(&known.current),
-            None => Arc::new(self.authority(now)?),
-        };
-        live.extend(memory.leaf.as_ref().map(|leaf| Bundle::from_iter([leaf.issuer.clone()])));
-        // The time of the write, from which the life of older leaves is counted.
-        Ok(CaSecret::fresh(authority, &live, Timestamp::now())?)
-    }
-
-    fn authority(&self, now: Timestamp) -> Result<Authority, AuthorityError> {
-        Authority::generate("interlock CA", now, self.times.ca)
-    }
-
-    fn sign(&self, known: &CaSecret, now: Timestamp) -> Result<Leaf, Failure> {
-        let names: Vec<_> = self.names.iter().map(String::as_str).collect();
-        let pair = known.current.issue(&names, now, self.times.leaf)?;
-        let path = std::path::Path::new(ca_secret::NAME);
-        let pem = tls::Pem {
-            certificate_path: path,
-            certificate: pair.certificate_pem.as_bytes(),
-            key_path: path,
-            key: pair.key_pem.as_bytes(),
-        };
-        self.certificates.replace(tls::parse(pem)?);
-        let life = pair.not_after.duration_since(now);
-        Ok(Leaf { issuer: known.cas.current.clone(), renew_at: pair.not_after - life / 3, not_after: pair.not_after })
-    }
-
-    /// Writes the Secret over the one that was read.
-    async fn write(&self, secret: Option<Secret>, content: &CaSecret) -> Result<(), Failure> {
-        let Some(secret) = secret else { return Ok(()) };
-        let written = content.written(secret);
-        self.secrets()
-            .replace(ca_secret::NAME, &PostParams::default(), &written)
-            .await
-            .map(drop)
-            .map_err(writing(SECRET))
-    }
-
-    /// Changes each configuration, both in any case.
-    async fn publish(&self, configurations: &[Configuration], change: &Change, now: Timestamp) -> Result<(), Failure> {
-        let mut ended = Ok(());
-        for found in configurations {
-            match found.change(&self.client, change, now).await {
-                // It was removed meanwhile.
-                Err(Error::Api(status)) if status.code == 404 => {}
-                Err(source) => ended = Err(Failure::Write { what: CONFIGURATIONS, source }),
-                Ok(()) => {}
-            }
-        }
-        ended
-    }
-
     fn secrets(&self) -> Api<Secret> {
         Api::namespaced(self.client.clone(), &self.namespace)
-    }
-}
-
-fn writing(what: &'static str) -> impl Fn(Error) -> Failure {
-    move |source| Failure::Write { what, source }
-}
-
-impl Pace {
-    /// Until when to wait with the next heal.
-    fn later(&self, now: Timestamp) -> Option<Timestamp> {
-        let doublings = self.close.checked_sub(HEALS)?.min(6);
-        let later = self.last? + (RETRY * 2_i32.pow(doublings)).min(MINUTE);
-        (later > now && later <= now + MINUTE).then_some(later)
-    }
-
-    fn healed(&mut self, now: Timestamp) {
-        let close = self.last.is_some_and(|last| now.duration_since(last).abs() < MINUTE * 2);
-        self.close = if close { self.close.saturating_add(1) } else { 0 };
-        if self.close == HEALS {
-            tracing::warn!(
-                "somebody keeps changing the caBundles, so they are healed more slowly; see managedFields of the webhook \
-                 configurations for who it is"
-            );
-        }
-        self.last = Some(now);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_undoes_every_heal_is_met_ever_more_slowly() {
-        let mut pace = Pace::default();
-        let mut now: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
-        let mut pauses = Vec::new();
-        for _ in 0..12 {
-            if let Some(later) = pace.later(now) {
-                pauses.push(later.duration_since(now).as_secs());
-                now = later;
-            }
-            pace.healed(now);
-        }
-        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60]);
-        now += MINUTE * 3;
-        assert_eq!(pace.later(now), None, "whoever waited long enough is healed at once");
-        pace.healed(now);
-        assert_eq!(pace.later(now), None);
     }
 }

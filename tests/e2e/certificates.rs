@@ -143,6 +143,7 @@ fn certificates_look_after_themselves() {
     a_rotation_is_noticed_by_nobody(&scene);
     a_rotation_outlives_its_leader(&scene);
     wiped_and_foreign_ca_bundles_are_healed(&scene);
+    an_entry_that_an_installer_drops_is_gone(&scene);
     a_deleted_secret_is_made_again_of_the_same_ca(&scene);
     a_corrupt_secret_stops_nobody_and_keeps_nobody_down(&scene);
 }
@@ -224,7 +225,7 @@ impl Clients {
     fn arguments(&self) -> [&'static str; 2] {
         [
             format!("--client-ca-file={}", self.dir.path().join("ca.crt").display()).leak(),
-            "--client-name=kube-apiserver",
+            "--client-name=another,kube-apiserver",
         ]
     }
 }
@@ -291,6 +292,33 @@ fn wiped_and_foreign_ca_bundles_are_healed(scene: &Scene<'_>) {
         scene.guards();
     }
     assert_eq!(scene.comes_to_rest(), current, "strangers go, and no CA was made");
+}
+
+/// As an upgrade by helm 4 does, or by kubectl apply --server-side.
+fn an_entry_that_an_installer_drops_is_gone(scene: &Scene<'_>) {
+    let live = scene.admin.get(&[CONFIGURATIONS[0]]);
+    let mut entries = live["webhooks"].as_array().unwrap().clone();
+    entries.iter_mut().for_each(|entry| _ = entry["clientConfig"].as_object_mut().unwrap().remove("caBundle"));
+    let apply = |entries: &[Value]| {
+        let [api, kind] = ["apiVersion", "kind"].map(|key| &live[key]);
+        let object = json!({"apiVersion": api, "kind": kind, "metadata": {"name": "interlock"}, "webhooks": entries});
+        scene.admin.apply(&object, &["--server-side", "--force-conflicts", "--field-manager=installer"])
+    };
+    let mut more = entries.clone();
+    more.push(entries[0].clone());
+    more.last_mut().unwrap()["name"] = json!("former.interlock.dev");
+    apply(&more).expect_success();
+    eventually(PHASE, "the further entry is trusted", || {
+        let status = scene.certs(&["status", "-o", "json"]);
+        if status.success() { Ok(()) } else { Err(format!("{status}\n{}", scene.logs())) }
+    });
+    // Some moments later the caBundle belongs to nobody.
+    eventually(PHASE, "the configuration without it is accepted", || apply(&entries).into_result());
+    let left = scene.admin.get(&[CONFIGURATIONS[0]]);
+    let names = |of: &Value| of.as_array().unwrap().iter().map(|entry| entry["name"].clone()).collect::<Vec<_>>();
+    assert_eq!(names(&left["webhooks"]), names(&live["webhooks"]));
+    assert!(left["webhooks"][0]["clientConfig"]["caBundle"].is_string(), "what stays keeps its caBundle");
+    scene.guards();
 }
 
 fn a_deleted_secret_is_made_again_of_the_same_ca(scene: &Scene<'_>) {

@@ -268,6 +268,7 @@ fn the_chart_is_well_made_and_refuses_wrong_values_in_a_sentence() {
             ("image.registri=x", "'/image': additional properties 'registri' not allowed"),
             ("failurePolicy=Fail", "'/failurePolicy': value must be one of"),
             ("namespaces={Shop}", "'/namespaces/0'"),
+            ("clientAuthentication.names={one\\,two}", "'/clientAuthentication/names/0'"),
             (
                 "namespaces={interlock-system}",
                 "interlock-system is never guarded, or an outage of Interlock could not be mended",

@@ -55,7 +55,7 @@ const USED: [(&str, &str, &str, &str); 26] = [
 /// The same in Interlock's own namespace alone.
 const USED_AT_HOME: [(&str, &str, &str, &str); 4] = [
     ("", "secrets", "", "create"),
-    ("", "secrets", "interlock-ca", "get list watch update patch"),
+    ("", "secrets", "interlock-ca", "get list watch update"),
     ("coordination.k8s.io", "leases", "", "create"),
     ("coordination.k8s.io", "leases", "interlock-leader", "get patch"),
 ];

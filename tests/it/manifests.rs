@@ -146,3 +146,33 @@ fn the_role_reads_what_commits_are_compared_with() {
     let profiles = rule("clustersummaries clusterconfigurations profiles", "get");
     assert_eq!(granted("config.projectsveltos.io"), [profiles]);
 }
+
+#[test]
+fn the_image_is_built_of_everything_that_the_sources_include() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let ignore = fs::read_to_string(root.join(".dockerignore")).unwrap();
+    let kept: Vec<_> = ignore.lines().filter_map(|line| line.strip_prefix('!')).map(|path| root.join(path)).collect();
+    let mut included = 0;
+    let mut directories = vec![root.join("src")];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap();
+            for after in text.split("include_str!(\"").skip(1) {
+                let file = directory.join(after.split('"').next().unwrap()).canonicalize().unwrap();
+                assert!(
+                    kept.iter().any(|kept| file.starts_with(kept)),
+                    "{} includes {}",
+                    path.display(),
+                    file.display()
+                );
+                included += 1;
+            }
+        }
+    }
+    assert!(included > 0);
+}

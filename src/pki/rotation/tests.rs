@@ -373,6 +373,27 @@ fn a_rotation_is_the_leaders_and_has_phases() {
 }
 
 #[test]
+fn an_earlier_time_of_the_promotion_retires_a_ca_whose_key_has_leaked() {
+    let mut scene = Scene::rest();
+    let Stored::Good(cas) = scene.stored.clone() else { unreachable!() };
+    let mut cas = cas.begun(ca(2, at(10)));
+    scene.live = vec![cas.bundle.clone(); 3];
+    scene.settling.look(&scene.live, at(12));
+    cas = cas.promoted(at(20));
+    scene.leaf = Some(Leaf { issuer: cas.current.clone(), renew_at: at(60), not_after: at(80) });
+    scene.stored = Stored::Good(cas.clone());
+    assert_eq!(scene.plan(true, 28), Step::Wait(at(60)), "by itself it stays for the life of a leaf");
+
+    cas.promoted = Some(at(-1_000_000));
+    let kept = Bundle::from_iter([cas.current.clone()]);
+    scene.stored = Stored::Good(cas.clone());
+    assert_eq!(scene.plan(true, 21), Step::Retire(kept.clone()));
+    scene.stored = Stored::Good(cas.retired(kept));
+    assert_eq!(scene.plan(true, 21), Step::Wait(at(29)), "the other replicas get their time to sign");
+    assert_eq!(scene.plan(true, 28), Step::Tidy);
+}
+
+#[test]
 fn a_wiped_or_foreign_ca_bundle_is_healed_by_anybody() {
     let mut scene = Scene::rest();
     let ours = scene.live[0].clone();

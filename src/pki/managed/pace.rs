@@ -1,0 +1,61 @@
+//! How fast caBundles are healed, where somebody undoes it each time.
+
+use jiff::Timestamp;
+
+use super::{MINUTE, RETRY};
+
+/// Heals within a minute of one another that are made at once: to undo one configuration and then the other takes two. Whoever
+/// undoes more than these is somebody else's controller, and meets us ever more slowly.
+const HEALS: u32 = 8;
+
+/// How fast caBundles are healed.
+#[derive(Default)]
+pub(super) struct Pace {
+    last: Option<Timestamp>,
+    close: u32,
+}
+
+impl Pace {
+    /// Until when to wait with the next heal.
+    pub(super) fn later(&self, now: Timestamp) -> Option<Timestamp> {
+        let doublings = self.close.checked_sub(HEALS)?.min(6);
+        let later = self.last? + (RETRY * 2_i32.pow(doublings)).min(MINUTE);
+        (later > now && later <= now + MINUTE).then_some(later)
+    }
+
+    pub(super) fn healed(&mut self, now: Timestamp) {
+        let close = self.last.is_some_and(|last| now.duration_since(last).abs() < MINUTE * 2);
+        self.close = if close { self.close.saturating_add(1) } else { 0 };
+        if self.close == HEALS {
+            tracing::warn!(
+                "somebody keeps changing the caBundles, so they are healed more slowly; see managedFields of the webhook \
+                 configurations for who it is"
+            );
+        }
+        self.last = Some(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_undoes_every_heal_is_met_ever_more_slowly() {
+        let mut pace = Pace::default();
+        let mut now: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
+        let mut pauses = Vec::new();
+        for _ in 0..16 {
+            if let Some(later) = pace.later(now) {
+                pauses.push(later.duration_since(now).as_secs());
+                now = later;
+            }
+            pace.healed(now);
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60]);
+        now += MINUTE * 3;
+        assert_eq!(pace.later(now), None, "whoever waited long enough is healed at once");
+        pace.healed(now);
+        assert_eq!(pace.later(now), None);
+    }
+}
