@@ -90,13 +90,6 @@ impl Cluster {
         self.kubelet.connections()
     }
 
-    /// Which replica leads.
-    pub(crate) fn leader(&self) -> Option<Replica> {
-        let lease = self.kubectl().find(&["lease", "interlock-leader"])?;
-        let holder = lease["spec"]["holderIdentity"].as_str()?.to_owned();
-        self.replicas().into_iter().find(|replica| holder.starts_with(&replica.pod))
-    }
-
     /// Replaces one replica after the other, as for a new version, and returns when that is done.
     #[track_caller]
     pub(crate) fn rolling_restart(&self) {

@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-/// Between two looks. Short against a helm run, long against a kubectl call.
+/// Between two looks at first; short against a helm run.
 const PAUSE: Duration = Duration::from_millis(100);
+/// And later: most looks run kubectl, and what is waited for shares its cores with them.
+const LONGEST: Duration = Duration::from_millis(500);
 
 /// Calls `look` until it gives a value, and fails at the deadline with what was expected and the last thing seen.
 #[track_caller]
@@ -24,7 +26,7 @@ pub(crate) fn within<T>(
             Err(seen) if start.elapsed() >= deadline => {
                 return Err(format!("expected within {deadline:?}: {expected}\nlast seen: {seen}"));
             }
-            Err(_) => std::thread::sleep(PAUSE),
+            Err(_) => std::thread::sleep((start.elapsed() / 8).clamp(PAUSE, LONGEST)),
         }
     }
 }

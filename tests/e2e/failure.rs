@@ -36,13 +36,21 @@ fn every_state_is_as_the_table_says() {
     });
     for row in &rows {
         states.enter(&row.state);
-        let seen = within(HEARD, &row.state, || {
-            let seen = columns.all();
-            if seen == row.cells { Ok(()) } else { Err(format!("{seen:?}\nbut the table says\n{:?}", row.cells)) }
-        });
-        seen.unwrap_or_else(|error| panic!("{error}\n{}", columns.transcript()));
-        eventually(HEARD, "the garbage collector and the namespace controller clean up", || {
-            columns.clean_up(&row.state)
+        eventually(HEARD, "the API server has heard of the state", || columns.heard_of(states.sign(&row.state)));
+        // Side by side: the namespace controller takes its time.
+        std::thread::scope(|scope| {
+            let cleaned = scope.spawn(|| {
+                within(HEARD, "the garbage collector and the namespace controller clean up", || {
+                    columns.clean_up(&row.state)
+                })
+            });
+            let seen = within(HEARD, &row.state, || {
+                let seen = columns.all();
+                if seen == row.cells { Ok(()) } else { Err(format!("{seen:?}\nbut the table says\n{:?}", row.cells)) }
+            });
+            seen.unwrap_or_else(|error| panic!("{error}\n{}", columns.transcript()));
+            let cleaned = cleaned.join().expect("cleaning up ends");
+            cleaned.unwrap_or_else(|error| panic!("{}: {error}", row.state));
         });
     }
     // And back.

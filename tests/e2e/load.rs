@@ -24,9 +24,13 @@ use crate::namespace::Namespace;
 use crate::records::encode;
 
 /// Cycles that go on at a time: enough for the rate as long as a write takes less than a tenth of a second.
-const WORKERS: u32 = 16;
+pub(crate) const WORKERS: u32 = 16;
 /// Writes in a cycle.
 const WRITES: u32 = 8;
+/// What is admitted in place of a verdict while nobody is there to give it: the entries that these go through fail open.
+const OPEN: [&str; 2] = ["reopen: admitted", "edit: admitted"];
+/// What Interlock says where it was asked by an API server that did not answer it.
+const ALONE: &str = "could not be judged: the API server did not answer";
 /// The release whose objects are edited, and its objects' name.
 const RELEASE: &str = "base";
 /// Faults that are kept with their text.
@@ -46,7 +50,7 @@ enum Got {
     Right,
     /// Admitted though it must not be, refused though it may be, or refused for another reason.
     Wrong(String),
-    /// The API server had no answer of the webhook.
+    /// The API server had no answer of the webhook, or the webhook none of the API server.
     Failed(String),
     /// The API server itself did not answer.
     Unreachable,
@@ -59,9 +63,9 @@ pub(crate) struct Phase {
     pub(crate) right: u64,
     /// How many of these were refusals.
     pub(crate) refused: u64,
-    /// Decided otherwise than they must be, and how many of these are not kept.
+    /// Decided otherwise than they must be.
     pub(crate) wrong: Vec<String>,
-    /// Calls of the webhook that failed.
+    /// Calls of the webhook that failed, or were answered by a webhook that could not judge.
     pub(crate) failed: Vec<String>,
     /// Writes that found no API server.
     pub(crate) unreachable: u64,
@@ -127,6 +131,21 @@ impl Drop for Load {
 }
 
 impl Phase {
+    /// Nothing that must pass was refused.
+    pub(crate) fn let_in_only(&self) -> bool {
+        self.wrong.iter().all(|wrong| wrong.ends_with(": admitted"))
+    }
+
+    /// No call failed, but of an API server that answered nobody itself.
+    pub(crate) fn reached(&self) -> bool {
+        self.failed.iter().all(|failed| failed.contains(ALONE))
+    }
+
+    /// Nothing was decided wrongly but where the registration says to let pass what nobody judges.
+    pub(crate) fn failed_open_only(&self) -> bool {
+        self.wrong.iter().all(|wrong| OPEN.contains(&wrong.as_str()))
+    }
+
     /// Calls that failed or were decided wrongly.
     pub(crate) fn faults(&self) -> usize {
         self.wrong.len() + self.failed.len()
@@ -259,6 +278,7 @@ fn judge(expect: Expect, result: kube::Result<()>) -> Got {
             match expect {
                 Expect::Refused(rule) if refused && message.contains(&format!("[{rule}]")) => Got::Right,
                 _ if message.contains("failed calling webhook") => Got::Failed(without_names(message)),
+                _ if refused && message.contains(ALONE) => Got::Failed(without_names(message)),
                 // One that has just started does not know its roles yet.
                 _ if status.code == 429 || status.code >= 500 || message.contains(" is forbidden: User ") => {
                     Got::Unreachable

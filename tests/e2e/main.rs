@@ -32,7 +32,6 @@ mod process;
 mod records;
 mod rendered;
 mod webhook;
-mod writes;
 
 mod adoption;
 mod audit_log;

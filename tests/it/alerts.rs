@@ -33,9 +33,12 @@ const OF_THE_API_SERVER: [&str; 3] = [
 
 /// Everything that a process tells once everything has happened to it.
 static TOLD: LazyLock<String> = LazyLock::new(|| {
+    use Refusal::{BodyTooSlow, NoAnswer, NoMemory, ReviewTooSlow, TooLarge};
     let metrics = Metrics::new();
     metrics.review(Endpoint::Validate).end(ReviewEnd::Answered);
-    metrics.refused(Refusal::TooLarge);
+    for refusal in [TooLarge, NoMemory, BodyTooSlow, ReviewTooSlow, NoAnswer] {
+        metrics.refused(refusal);
+    }
     metrics.cut(Cut::Full);
     metrics.accept_failed(Port::Admission);
     metrics.handshake_failed(HandshakeFailure::NotTls);
@@ -163,8 +166,16 @@ fn every_value_of_a_label_that_is_asked_for_is_spelled_as_in_the_code() {
                 seen += 1;
             }
         }
+        for label in ["check", "reason"] {
+            for known in query.split(&format!("{label}=~\"")).skip(1) {
+                for value in known.split('"').next().unwrap().split('|') {
+                    assert!(TOLD.contains(&format!("{label}=\"{value}\"")), "{label}={value} is never told: {query}");
+                    seen += 1;
+                }
+            }
+        }
     }
-    assert!(seen > 10, "{seen}");
+    assert!(seen > 15, "{seen}");
 }
 
 #[test]

@@ -62,6 +62,38 @@ fn the_examples_of_the_reference_are_a_policy() {
     assert!(read.is_ok(), "{:?}\n{file}", read.err());
 }
 
+#[test]
+fn every_link_of_the_documents_leads_somewhere() {
+    let documents = fs::read_dir(path("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let mut seen = 0;
+    for document in documents.chain([path("README.md")]) {
+        for link in links(&fs::read_to_string(&document).unwrap()) {
+            let (file, heading) = link.split_once('#').map_or((link.as_str(), None), |(file, id)| (file, Some(id)));
+            let file = if file.is_empty() { document.clone() } else { document.with_file_name(file) };
+            assert!(file.exists(), "{} leads to {link}, which is not there", document.display());
+            let found = heading.is_none_or(|id| headings(&fs::read_to_string(&file).unwrap()).any(|known| known == id));
+            assert!(found, "{} leads to {link}: no such heading", document.display());
+            seen += 1;
+        }
+    }
+    assert!(seen > 40, "{seen}");
+}
+
+/// Within the repository.
+fn links(document: &str) -> Vec<String> {
+    let targets = document.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    targets.map(|(target, _)| target.to_owned()).filter(|target| !target.contains("://")).collect()
+}
+
+/// As links name them: lower case, blanks as hyphens, and no punctuation.
+fn headings(document: &str) -> impl Iterator<Item = String> {
+    let lines = document.lines().filter(|line| line.starts_with('#'));
+    lines.map(|line| {
+        let text = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        text.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
+    })
+}
+
 /// Rows are what stands there, columns what is written.
 fn transitions() -> String {
     let states: Vec<Option<Status>> = [None].into_iter().chain(Status::ALL.map(Some)).collect();

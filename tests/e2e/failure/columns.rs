@@ -87,6 +87,14 @@ impl<'p> Columns<'p> {
         Self { plane, namespace, columns, doomed: Mutex::default(), transcript: Mutex::default() }
     }
 
+    /// An error as long as the first column's lawful act does not end with this sign of a state.
+    pub(super) fn heard_of(&self, sign: Option<&str>) -> Result<(), String> {
+        let (_, Column::Pair(good, _)) = &self.columns[0] else { return Err("no pair to try".to_owned()) };
+        let output = good.run(&self.namespace.kubectl("alice"));
+        let heard = sign.map_or(output.success(), |sign| !output.success() && output.stderr.contains(sign));
+        if heard { Ok(()) } else { Err(output.to_string()) }
+    }
+
     /// What every column is now, in order.
     #[track_caller]
     pub(super) fn all(&self) -> Vec<String> {
@@ -150,8 +158,7 @@ impl<'p> Columns<'p> {
         let kubectl = namespace.kubectl("admin");
         namespace.helm(HelmVersion::V4, Driver::ConfigMap, "alice").ok(&["install", "demo", Chart::new("demo").path()]);
         let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner"}});
-        kubectl.with_file("create", &owner, &[]).expect_success();
-        let owner = kubectl.get(&["configmap", "owner"]);
+        let owner = kubectl.with_file("create", &owner, &["-o", "json"]).expect_success().json();
         let owners =
             json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}]);
         let patch = json!({"metadata": {"ownerReferences": owners}}).to_string();

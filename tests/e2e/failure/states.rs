@@ -79,8 +79,24 @@ impl<'p> States<'p> {
             "Interlock cannot reach the API server" => both(&cut_off.url(), cut_off.ca()),
             other => panic!("nobody knows how to make this state: {other}"),
         };
-        for (file, (url, ca)) in [(VALIDATING, judging), (MUTATING, stamping)] {
+        // What can be seen last shows that both are heard of.
+        for (file, (url, ca)) in [(MUTATING, stamping), (VALIDATING, judging)] {
             register_file(self.plane, file, &url, &ca).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+
+    /// What a record's creation is refused with in this state and in no other; none where it passes.
+    #[track_caller]
+    pub(super) fn sign(&self, state: &str) -> Option<&'static str> {
+        match state {
+            "all is well" | "the mutating half alone is away" => None,
+            "no replica is there" => Some("connection refused"),
+            "it accepts connections and never answers" => Some("deadline exceeded"),
+            "it answers with an error" => Some("an error on the server"),
+            "its certificate has expired" => Some("certificate has expired"),
+            "the caBundle is wiped" => Some("signed by unknown authority"),
+            "Interlock cannot reach the API server" => Some("could not be judged"),
+            other => panic!("nobody knows the sign of this state: {other}"),
         }
     }
 }
