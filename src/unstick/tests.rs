@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
@@ -37,6 +38,8 @@ enum Deletion {
 struct Fake {
     secrets: Arc<Mutex<BTreeMap<String, Value>>>,
     deletion: Deletion,
+    /// How many were named.
+    named: Arc<AtomicUsize>,
     /// So many Secrets can be made.
     quota: Option<usize>,
 }
@@ -63,8 +66,7 @@ impl tower_service::Service<Request<Body>> for Fake {
 }
 
 fn failure(code: u16, reason: &str, message: &str) -> (u16, Value) {
-    let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code});
-    let mut status = status;
+    let mut status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code});
     status["reason"] = reason.into();
     status["message"] = message.into();
     (code, status)
@@ -82,8 +84,9 @@ impl Fake {
                 }
                 let mut made = body.clone();
                 let prefix = body["metadata"]["generateName"].as_str().unwrap_or_default();
-                let name =
-                    body["metadata"]["name"].as_str().map_or(format!("{prefix}{}", secrets.len()), str::to_owned);
+                let name = body["metadata"]["name"]
+                    .as_str()
+                    .map_or_else(|| format!("{prefix}{}", self.named.fetch_add(1, Ordering::Relaxed)), str::to_owned);
                 made["metadata"]["name"] = name.as_str().into();
                 if secrets.contains_key(&name) {
                     return failure(409, "AlreadyExists", "already exists");
