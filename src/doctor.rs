@@ -25,6 +25,8 @@ use serde_json::Value;
 pub use check::{Check, Report, State};
 use fetch::Seen;
 
+use crate::policy::Files;
+
 /// An answer that takes longer is none.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -39,9 +41,10 @@ struct Cluster {
     budgets: Seen,
     lease: Seen,
     definition: Seen,
-    policies: Seen,
-    namespace_policies: Seen,
+    /// `None` where there are none.
+    policies: Result<Option<Files>, String>,
     namespaces: Seen,
+    nodes: Seen,
     records: Result<neighbours::Records, String>,
     version: Seen,
     roles: Seen,
@@ -66,7 +69,7 @@ pub async fn examine(client: &Client, namespace: &str) -> Result<Report, kube::E
     checks.extend(probe::checks(client, &cluster).await);
     checks.extend(replicas::checks(&cluster));
     checks.extend(definitions::checks(&cluster));
-    checks.extend(rights::checks(client, namespace, &registration::guarded(&cluster)).await);
+    checks.extend(rights::checks(client, &cluster).await);
     checks.extend(writers::checks(&cluster));
     checks.extend(neighbours::checks(&cluster));
     Ok(Report { version: env!("CARGO_PKG_VERSION"), namespace: namespace.to_owned(), checks })
@@ -97,11 +100,11 @@ impl Cluster {
             get(format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets?limit=100")),
             get(format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/interlock-leader")),
         );
-        let (definition, policies, namespace_policies, namespaces, records, version) = tokio::join!(
+        let (definition, policies, namespaces, nodes, records, version) = tokio::join!(
             get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/releaseoverrides.interlock.dev".to_owned()),
-            get(format!("{core}/configmaps/interlock-policies")),
-            get(format!("{core}/configmaps/interlock-namespace-policies")),
+            fetch::policies(client, namespace),
             fetch::metadata(client, "/api/v1/namespaces?limit=5000"),
+            fetch::metadata(client, "/api/v1/nodes?limit=2"),
             neighbours::records(client),
             get("/version".to_owned()),
         );
@@ -121,8 +124,8 @@ impl Cluster {
             lease,
             definition,
             policies,
-            namespace_policies,
             namespaces,
+            nodes,
             records,
             version,
             roles,

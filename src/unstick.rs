@@ -127,13 +127,35 @@ impl Pending {
         &self.entry.name
     }
 
-    /// Keeps a copy of the record, in a Secret for each of its parts, and tells their names. One that was kept before is left
-    /// as it is: its name says which state of the record it is of.
+    /// Keeps a copy of the record, in a Secret for each of its parts, deletes the record, if it is still as it was read, and
+    /// tells the names of these Secrets. Where the record stays, its copy goes. Its parts go with it, by the garbage collector.
     ///
     /// # Errors
-    /// When a part cannot be read or its copy not be made.
-    pub async fn keep(&self, view: &View<'_>, dry_run: bool) -> Result<Vec<String>, UnstickError> {
+    /// When a part cannot be read or its copy not be made, when the record changed, when an admission webhook refuses its
+    /// deletion, or the API server does not answer.
+    pub async fn unstick(&self, view: &View<'_>, dry_run: bool) -> Result<Vec<String>, UnstickError> {
         let store = Store::of(&view.client, &self.release.namespace);
+        let copies = self.keep(&store, dry_run).await?;
+        let Err(error) = self.delete(&store, dry_run).await else {
+            return Ok(copies);
+        };
+        if let (UnstickError::Failed { what, why }, false) = (&error, dry_run) {
+            // Without an answer the record may be gone, and its copy is all that is left.
+            match store.get(self.storage.kind(), &self.entry.name).await {
+                Ok(None) => return Ok(copies),
+                Ok(Some(_)) => {}
+                Err(_) => {
+                    let (what, copies) = (what.clone(), copies.join(", "));
+                    let why = format!("{why}. Whether it is gone is not known; a copy of it is in Secret {copies}");
+                    return Err(UnstickError::Failed { what, why });
+                }
+            }
+        }
+        forget(&store, &copies, dry_run).await;
+        Err(error)
+    }
+
+    async fn keep(&self, store: &Store<'_>, dry_run: bool) -> Result<Vec<String>, UnstickError> {
         let failed = |why: String| UnstickError::Failed { what: format!("copy the record {}", self.entry.name), why };
         let index = value(&self.object).map_err(failed)?;
         let mut parts = Vec::new();
@@ -142,41 +164,31 @@ impl Pending {
             parts.push(part.ok_or_else(|| failed(format!("its part {name} is missing")))?);
         }
         let origin = Origin { release: &self.release, storage: self.storage, revision: self.entry.revision };
-        // The copy of the record itself comes last: where it is, the others are.
-        let copies = parts.iter().map(|part| copy_of(part, &origin, Some(&self.entry.name), &[]));
-        let mut copies = copies.collect::<Result<Vec<_>, _>>().map_err(failed)?;
-        let names: Vec<_> = copies.iter().map(|copy| copy.name.clone()).collect();
-        copies.push(copy_of(&index, &origin, None, &names).map_err(failed)?);
         let mut kept = Vec::new();
-        for copy in copies {
-            match store.create("Secret", &copy.object, dry_run).await {
-                Ok(_) | Err(UnstickError::Exists(_)) => kept.push(copy.name),
-                Err(error) => return Err(error),
+        // The copy of the record itself comes last: where it is, the others are.
+        for (object, part_of) in parts.iter().map(|part| (part, Some(self.record()))).chain([(&index, None)]) {
+            let others = if part_of.is_none() { kept.as_slice() } else { &[] };
+            let made = match copy_of(object, &origin, part_of, others).map_err(failed) {
+                Ok(copy) => store.create("Secret", &copy, dry_run).await,
+                Err(error) => Err(error),
+            };
+            match made {
+                Ok(made) => kept.push(made["metadata"]["name"].as_str().unwrap_or_default().to_owned()),
+                Err(error) => {
+                    forget(store, &kept, dry_run).await;
+                    return Err(error);
+                }
             }
         }
         Ok(kept)
     }
 
-    /// Deletes the record, if it is still as it was read. Its parts go with it, by the garbage collector.
-    ///
-    /// # Errors
-    /// When it changed, when an admission webhook refuses it, or the API server does not answer.
-    pub async fn delete(&self, view: &View<'_>, dry_run: bool) -> Result<(), UnstickError> {
-        let Self { release, storage, entry, object } = self;
+    async fn delete(&self, store: &Store<'_>, dry_run: bool) -> Result<(), UnstickError> {
+        let Self { storage, entry, object, .. } = self;
         let read = value(object).map_err(|why| UnstickError::Failed { what: format!("read {}", entry.name), why })?;
         let given = |key: &str| read["metadata"][key].as_str().unwrap_or_default();
-        let store = Store::of(&view.client, &release.namespace);
         let state = Some((given("uid"), given("resourceVersion")));
         store.delete(storage.kind(), &entry.name, state, dry_run).await
-    }
-
-    /// Takes away copies that are not needed: the record is still there.
-    pub async fn forget(&self, view: &View<'_>, copies: &[String]) {
-        let store = Store::of(&view.client, &self.release.namespace);
-        for name in copies {
-            // One that stays does no harm.
-            let _ = store.delete("Secret", name, None, false).await;
-        }
     }
 
     /// The further parts of the record.
@@ -190,6 +202,17 @@ impl Pending {
     }
 }
 
+/// Takes away copies that are not needed: the record is still there.
+async fn forget(store: &Store<'_>, copies: &[String], dry_run: bool) {
+    for name in copies.iter().filter(|_| !dry_run) {
+        // One that stays does no harm.
+        let _ = store.delete("Secret", name, None, false).await;
+    }
+}
+
 fn value(object: &RawValue) -> Result<Value, String> {
     serde_json::from_str(object.get()).map_err(|error| error.to_string())
 }
+
+#[cfg(test)]
+mod tests;

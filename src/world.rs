@@ -17,6 +17,7 @@ mod manifests;
 pub mod memory;
 mod override_file;
 mod parents;
+pub(crate) mod policies;
 mod query;
 pub(crate) mod reach;
 pub(crate) mod read;

@@ -7,7 +7,8 @@ use comfy_table::{Cell, Color};
 use kube::Client;
 
 use super::cluster::ClusterArguments;
-use super::{Finding, Output, table};
+use super::table::{self, printable};
+use super::{Finding, Output};
 use crate::doctor::{Report, State, examine, registration};
 use crate::scan::Severity;
 
@@ -18,7 +19,7 @@ use crate::scan::Severity;
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Interlock's own namespace
-    #[arg(short, long, value_name = "NAMESPACE", default_value = "interlock-system")]
+    #[arg(short, long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = "interlock-system")]
     namespace: String,
     /// Print the registration as it should be, for kubectl apply, and examine nothing
     #[arg(long)]
@@ -78,11 +79,6 @@ fn told(report: &Report) -> String {
         report.namespace
     ));
     text
-}
-
-/// Names come from the cluster, and a terminal obeys what stands between control characters.
-fn printable(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
 fn state(state: State) -> Cell {

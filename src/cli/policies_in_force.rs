@@ -1,46 +1,82 @@
 //! The policies that a running Interlock judges by, for commands that must not have another opinion.
 
-use anyhow::Context;
-use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
-use kube::api::Api;
 
 use super::PolicyDir;
 use super::table::printable;
 use crate::policy::{Files, Policies};
+use crate::scan::listing::why;
+use crate::world::policies::policies;
 
-/// Where Interlock is installed.
-const NAMESPACE: &str = "interlock-system";
-/// The ConfigMaps with the cluster's policy, and with those of namespaces.
-const CONFIG_MAPS: [&str; 2] = ["interlock-policies", "interlock-namespace-policies"];
+/// Which policy to judge by, where a cluster has one.
+#[derive(Debug, clap::Args)]
+pub(super) struct InForce {
+    /// Interlock's own namespace, whose policy counts unless --policies names another
+    #[arg(long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = "interlock-system")]
+    interlock_namespace: String,
+    #[command(flatten)]
+    directory: PolicyDir,
+}
 
-impl PolicyDir {
-    /// Those of the directory that was named; otherwise those that the cluster's Interlock goes by; where none is installed,
-    /// or it may not be read, the shipped ones, which the latter says.
-    pub(super) async fn in_force(&self, client: &Client) -> anyhow::Result<Policies> {
-        if self.policies.is_some() {
-            return self.load();
+impl InForce {
+    /// Those of the directory that was named; otherwise those that the cluster's Interlock goes by. Where it has none, or they
+    /// may not be read, as by most people, or are wrong, the shipped ones, which the error output says once.
+    pub(super) async fn read(&self, client: &Client) -> anyhow::Result<Policies> {
+        if self.directory.policies.is_some() {
+            return self.directory.load();
         }
-        let api: Api<ConfigMap> = Api::namespaced(client.clone(), NAMESPACE);
-        let mut texts = Vec::new();
-        for name in CONFIG_MAPS {
-            match api.get_opt(name).await {
-                Ok(found) => texts.push(found.and_then(|found| found.data).unwrap_or_default()),
-                Err(error) => {
-                    let why = printable(&error.to_string());
-                    eprintln!(
-                        "interlock: the policy in force cannot be read, so the shipped one counts: {NAMESPACE}/{name}: {why}"
-                    );
-                    return self.load();
-                }
-            }
-        }
-        let namespaces = texts.pop().unwrap_or_default();
-        let own = texts.pop().unwrap_or_default();
-        if own.is_empty() {
-            return self.load();
-        }
-        let policies = Policies::of_files(&Files::mounted(own, namespaces));
-        policies.with_context(|| format!("the policies in {NAMESPACE} cannot be used; name others with --policies"))
+        let why = match policies(client, &self.interlock_namespace).await {
+            Ok(found) => match of(found) {
+                Ok(policies) => return Ok(policies),
+                Err(why) => why,
+            },
+            Err(error) => why(&error),
+        };
+        eprintln!("{}", self.instead(&why));
+        self.directory.load()
+    }
+
+    fn instead(&self, why: &str) -> String {
+        format!(
+            "interlock: goes by the shipped policy, which may differ in when an operation counts as stuck: that of \
+             namespace {} cannot be used: {}. Name its directory with --policies, or another installation with \
+             --interlock-namespace",
+            self.interlock_namespace,
+            printable(why)
+        )
+    }
+}
+
+/// Those of an installation, or why there are none.
+fn of(found: Option<Files>) -> Result<Policies, String> {
+    let files = found.ok_or("there is no ConfigMap interlock-policies")?;
+    Policies::of_files(&files).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        in_force: InForce,
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_told_in_a_line_and_another_installation_can_be_named() {
+        let shipped = || ("cluster.yaml".to_owned(), include_str!("../../policies/cluster.yaml").to_owned());
+        assert!(of(Some(Files::mounted([shipped()], []))).is_ok());
+        assert!(of(None).unwrap_err().contains("no ConfigMap interlock-policies"));
+        let wrong = [("cluster.yaml".to_owned(), "kind: Nonsense\n".to_owned())];
+        assert!(of(Some(Files::mounted(wrong, []))).unwrap_err().contains("cluster.yaml"));
+        let without = of(Some(Files::mounted([], []))).unwrap_err();
+        assert!(without.contains("has no key cluster.yaml"), "{without}");
+        let line = Line::try_parse_from(["status", "--interlock-namespace", "guard"]).unwrap();
+        let told = line.in_force.instead("forbidden:\n\x1b[2J");
+        assert!(told.contains("namespace guard cannot be used: forbidden:") && told.lines().count() == 1, "{told}");
+        assert!(told.contains("goes by the shipped policy") && !told.contains('\x1b'), "{told}");
     }
 }

@@ -11,10 +11,11 @@ use jiff::Timestamp;
 use kube::Client;
 use serde::Serialize;
 
+use super::Finding;
 use super::break_glass;
 use super::cluster::{ClusterArguments, server_time};
+use super::policies_in_force::InForce;
 use super::table::printable;
-use super::{Finding, PolicyDir};
 use crate::release::{ReleaseRef, Storage};
 use crate::scan::Gap;
 use crate::status::{Clock, Described, Options, Row, StatusError, Stuck, Survey, View, describe, follow, survey};
@@ -52,7 +53,7 @@ pub(super) struct Arguments {
     #[arg(short, long, value_enum, default_value = "table")]
     output: Format,
     #[command(flatten)]
-    policies: PolicyDir,
+    policies: InForce,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -83,7 +84,7 @@ async fn told(arguments: &Arguments) -> anyhow::Result<Finding> {
     let (options, only) = arguments.which(&config.default_namespace)?;
     let client = Client::try_from(config).context("failed to make a client for the cluster")?;
     let clock = Clock::told(server_time(&client).await?);
-    let policies = arguments.policies.in_force(&client).await?;
+    let policies = arguments.policies.read(&client).await?;
     let mut view = View::open(&client, &policies).await;
     if let Some(release) = only.as_ref().filter(|_| !arguments.watch) {
         return describe_one(&view, release, arguments.output, clock.now()).await;

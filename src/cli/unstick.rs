@@ -8,9 +8,10 @@ use serde::Serialize;
 
 use super::break_glass;
 use super::cluster::{ClusterArguments, server_time};
+use super::policies_in_force::InForce;
 use super::status::{StorageArgument, lines};
 use super::table::printable;
-use super::{Finding, Output, PolicyDir};
+use super::{Finding, Output};
 use crate::release::{History, ReleaseRef, Status, Storage};
 use crate::rules::{Check, Holds};
 use crate::status::{Row, View, forward, helm};
@@ -46,7 +47,7 @@ pub(super) struct Arguments {
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
     #[command(flatten)]
-    policies: PolicyDir,
+    policies: InForce,
 }
 
 /// What came of it.
@@ -100,7 +101,7 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<Account> {
     let config = arguments.cluster.found().await?;
     let client = Client::try_from(config).context("failed to make a client for the cluster")?;
     let now = server_time(&client).await?;
-    let policies = arguments.policies.in_force(&client).await?;
+    let policies = arguments.policies.read(&client).await?;
     let view = View::open(&client, &policies).await;
     let release = &arguments.release;
     if arguments.restore {
@@ -132,27 +133,13 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<Account> {
             return Ok(account);
         }
     }
-    let mut copies = Vec::new();
-    let done = match pending.keep(&view, arguments.dry_run).await {
-        Ok(kept) => {
-            copies = kept;
-            pending.delete(&view, arguments.dry_run).await
-        }
-        Err(error) => Err(error),
-    };
-    match done {
-        Ok(()) => {
+    match pending.unstick(&view, arguments.dry_run).await {
+        Ok(copies) => {
             account.outcome = if arguments.dry_run { Outcome::WouldUnstick } else { Outcome::Unstuck };
             account.copies = copies;
             account.next = Some(forward(&row));
         }
-        Err(error) => {
-            // Without an answer the record may be gone, and its copy is all that is left.
-            account.why = Some(answer(error)?);
-            if !arguments.dry_run {
-                pending.forget(&view, &copies).await;
-            }
-        }
+        Err(error) => account.why = Some(answer(error)?),
     }
     Ok(account)
 }

@@ -50,7 +50,7 @@ fn judged(entries: &[(String, String)], now: Timestamp, namespace: &str) -> Vec<
         match valid_until(bundle, now) {
             Ok(last) => {
                 until = until.min(Some(last)).or(Some(last));
-                if last < now + SOON {
+                if last.duration_since(now) < SOON {
                     let evidence = format!("{of}: the last CA of the caBundle ends at {last}");
                     checks.push(Check::found(CHECK, Medium, evidence, restart(namespace)));
                 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::check::Check;
 use super::{Cluster, Seen};
 use crate::crd::ReleaseOverride;
-use crate::policy::{Files, Reading};
+use crate::policy::Reading;
 use crate::scan::Severity::{High, Medium};
 
 const DEFINITION: &str = "overrides";
@@ -43,30 +43,17 @@ fn definition(cluster: &Cluster) -> Check {
 
 fn policies(cluster: &Cluster) -> Check {
     let namespace = &cluster.namespace;
-    let cluster_policy = match &cluster.policies {
-        Seen::Known(map) => match map["data"]["cluster.yaml"].as_str() {
-            Some(text) => text.to_owned(),
-            None => {
-                let evidence = "the ConfigMap interlock-policies has no key cluster.yaml";
-                return Check::found(POLICIES, High, evidence, publish(namespace));
-            }
-        },
-        Seen::Absent => {
+    let files = match &cluster.policies {
+        Ok(Some(files)) => files,
+        Ok(None) => {
             let evidence = format!(
                 "there is no ConfigMap interlock-policies in {namespace}: replicas have the shipped policy, or do not start"
             );
             return Check::found(POLICIES, Medium, evidence, publish(namespace));
         }
-        Seen::Unknown(why) => return Check::skipped(POLICIES, why),
+        Err(why) => return Check::skipped(POLICIES, why),
     };
-    let of_namespaces = match &cluster.namespace_policies {
-        Seen::Known(map) => map["data"].as_object().cloned().unwrap_or_default(),
-        Seen::Absent => serde_json::Map::new(),
-        Seen::Unknown(why) => return Check::skipped(POLICIES, why),
-    };
-    let namespaces = of_namespaces.into_iter().filter_map(|(key, text)| Some((key, text.as_str()?.to_owned())));
-    let files = Files::mounted([("cluster.yaml".to_owned(), cluster_policy)], namespaces);
-    match Reading::of(&files).whole() {
+    match Reading::of(files).whole() {
         Ok(policies) => Check::ok(
             POLICIES,
             format!("cluster.yaml and {} of namespaces read without an error", policies.namespaces().count()),
@@ -93,6 +80,7 @@ mod tests {
 
     use super::super::tests::cluster;
     use super::*;
+    use crate::policy::Files;
 
     fn defined() -> Value {
         let mut live = serde_json::to_value(ReleaseOverride::crd()).unwrap();
@@ -117,20 +105,23 @@ mod tests {
     #[test]
     fn policies_are_read_as_replicas_read_them() {
         let good = include_str!("../../policies/cluster.yaml");
-        let map = |text: &str| Seen::Known(json!({"data": {"cluster.yaml": text}}));
-        let told = |policies: Seen, namespaces: Seen| {
-            let check = super::policies(&Cluster { policies, namespace_policies: namespaces, ..cluster() });
+        let of = |namespaces: &[(String, String)], text: &str| {
+            Ok(Some(Files::mounted([("cluster.yaml".to_owned(), text.to_owned())], namespaces.to_vec())))
+        };
+        let told = |policies: Result<Option<Files>, String>| {
+            let check = super::policies(&Cluster { policies, ..cluster() });
             (check.state.as_str(), check.evidence)
         };
-        assert_eq!(told(map(good), Seen::Absent).0, "ok");
+        assert_eq!(told(of(&[], good)).0, "ok");
         let shop = "apiVersion: interlock.dev/v1alpha1\nkind: NamespacePolicy\nrules: {manual-edit: {mode: of}}\n";
-        let wrong = told(map(good), Seen::Known(json!({"data": {"shop.yaml": shop}})));
+        let wrong = told(of(&[("shop.yaml".to_owned(), shop.to_owned())], good));
         assert!(
             wrong.0 == "high" && wrong.1.contains("namespaces/shop.yaml:3:") && wrong.1.contains("did you mean"),
             "{wrong:?}"
         );
-        assert_eq!(told(map("nonsense"), Seen::Absent).0, "high");
-        assert_eq!(told(Seen::Known(json!({"data": {}})), Seen::Absent).0, "high");
-        assert_eq!(told(Seen::Absent, Seen::Absent).0, "medium");
+        assert_eq!(told(of(&[], "nonsense")).0, "high");
+        assert_eq!(told(Ok(Some(Files::mounted([], [])))).0, "high");
+        assert_eq!(told(Ok(None)).0, "medium");
+        assert_eq!(told(Err("forbidden".to_owned())).0, "skipped");
     }
 }

@@ -10,6 +10,8 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::PATIENCE;
+use crate::policy::Files;
+use crate::world;
 
 /// Metadata alone, of a list.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
@@ -59,6 +61,14 @@ async fn read(client: &Client, path: &str, accept: &str) -> Seen {
         Ok(Err(Error::Api(status))) if status.code == 404 => Seen::Absent,
         Ok(Err(error)) => Seen::Unknown(why(&error)),
         Err(_) => Seen::Unknown("the API server did not answer in time".to_owned()),
+    }
+}
+
+/// The policies of the installation in a namespace.
+pub(super) async fn policies(client: &Client, namespace: &str) -> Result<Option<Files>, String> {
+    match timeout(PATIENCE, world::policies::policies(client, namespace)).await {
+        Ok(read) => read.map_err(|error| why(&error)),
+        Err(_) => Err("the API server did not answer in time".to_owned()),
     }
 }
 

@@ -14,7 +14,10 @@ use tokio::time::timeout;
 use super::check::Check;
 use super::selector::{label_of, matches};
 use super::{Cluster, PATIENCE};
+use crate::facts::{Actor, ActorKind};
+use crate::policy::{Mode, Reading, Scope};
 use crate::release::stamps::HOLDER;
+use crate::rules::RuleId;
 use crate::scan::Severity::High;
 
 const STAMPED: &str = "stamps";
@@ -22,6 +25,9 @@ const JUDGED: &str = "judges";
 
 /// The release that never is.
 const RELEASE: &str = "interlock-doctor";
+
+/// What is wrong, unless the policy wants it so.
+const ADMITTED: &str = "a record that contradicts itself was admitted";
 
 /// Entries that the dry runs go through.
 const JUDGING: &str = "create-delete.records.interlock.dev";
@@ -37,6 +43,9 @@ struct Answer {
 }
 
 pub(super) async fn checks(client: &Client, cluster: &Cluster) -> Vec<Check> {
+    if let Err(why) = cluster.namespaces.items() {
+        return vec![Check::skipped(JUDGED, why)];
+    }
     let Some(namespace) = guarded(cluster) else {
         return vec![Check::skipped(JUDGED, "no namespace is guarded, so there is nowhere to try it")];
     };
@@ -44,9 +53,30 @@ pub(super) async fn checks(client: &Client, cluster: &Cluster) -> Vec<Check> {
     let good = ask(client, &namespace, "pending-install", "pending-install").await;
     let bad = ask(client, &namespace, "pending-install", "deployed").await;
     match (good, bad) {
-        (Ok(good), Ok(bad)) => judged(&good, &bad, &namespace, &cluster.namespace),
+        (Ok(good), Ok(bad)) => {
+            let mut checks = judged(&good, &bad, &namespace, &cluster.namespace);
+            if is_lenient(cluster, &namespace) {
+                checks.iter_mut().filter(|check| check.evidence.starts_with(ADMITTED)).for_each(as_policy_has_it);
+            }
+            checks
+        }
         (Err(why), _) | (_, Err(why)) => vec![Check::skipped(JUDGED, why)],
     }
+}
+
+/// Whether the policy of a namespace lets a record in that contradicts itself, and says nothing.
+fn is_lenient(cluster: &Cluster, namespace: &str) -> bool {
+    let Ok(Some(files)) = &cluster.policies else { return false };
+    let Some(policies) = Reading::of(files).policies else { return false };
+    let actor = Actor { name: "", kind: ActorKind::Person, groups: &[] };
+    let (release, kind, owner) = (Some(RELEASE), "Secret", Some("helm"));
+    let scope = Scope { actor, namespace, release, kind, owner, creates_record: true };
+    policies.of(namespace).mode(RuleId::RecordIntegrity, &scope) < Mode::Warn
+}
+
+fn as_policy_has_it(check: &mut Check) {
+    let evidence = "the policy admits a record that contradicts itself in silence, so whether we judge does not show";
+    *check = Check::note(JUDGED, evidence);
 }
 
 /// A namespace whose records are guarded: `default` where it is.
@@ -144,7 +174,7 @@ fn judged(good: &Answer, bad: &Answer, tried_in: &str, own: &str) -> Vec<Check> 
                 not, the \
              validating half is not called:\nkubectl -n {own} logs deployment/interlock"
         );
-        Check::found(JUDGED, High, format!("a record that contradicts itself was admitted in {tried_in}"), fix)
+        Check::found(JUDGED, High, format!("{ADMITTED} in {tried_in}"), fix)
     });
     checks
 }
@@ -201,6 +231,21 @@ mod tests {
         assert_eq!(states(&refused, &refused), ["skipped", "ok"]);
         let forbidden = answer(403, "secrets is forbidden: User \"bob\" cannot create resource \"secrets\"", "", None);
         assert_eq!(states(&forbidden, &forbidden), ["skipped"]);
+    }
+
+    #[test]
+    fn a_policy_that_only_watches_is_no_finding() {
+        let of = |text: &str| crate::doctor::Cluster {
+            policies: Ok(Some(crate::policy::Files::mounted([("cluster.yaml".to_owned(), text.to_owned())], []))),
+            ..super::super::tests::cluster()
+        };
+        let watching = include_str!("../../policies/examples/audit-first/cluster.yaml");
+        assert!(is_lenient(&of(watching), "shop"));
+        assert!(!is_lenient(&of(include_str!("../../policies/cluster.yaml")), "shop"));
+        assert!(!is_lenient(&super::super::tests::cluster(), "shop"));
+        let stamped = answer(201, "", "", Some("alice"));
+        let admitted = judged(&stamped, &stamped, "default", "guard").pop().unwrap();
+        assert!(admitted.evidence.starts_with(ADMITTED), "{admitted:?}");
     }
 
     #[test]

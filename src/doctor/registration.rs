@@ -14,6 +14,9 @@ const CHECK: &str = "registration";
 /// The label by which entries leave namespaces out.
 const NAME: &str = "kubernetes.io/metadata.name";
 
+/// The condition by which the entries of some namespaces leave out what lies in none.
+const INSIDE: &str = "in-a-namespace";
+
 /// Our namespace, as the manifests call it.
 const SHIPPED_NAMESPACE: &str = "interlock-system";
 
@@ -62,9 +65,16 @@ fn of_half((kind, resource, text): (&str, &str, &str), live: &Seen, namespace: &
     };
     let of_name =
         |all: &Value, name: &str| entries(all).find(|entry| entry["name"] == name).map(|entry| defaulted(entry, kind));
+    let are_some = is_of_some(live);
     for wanted in entries(&shipped) {
         let name = wanted["name"].as_str().unwrap_or_default();
         match of_name(live, name) {
+            None if are_some && lies_in_no_namespace(wanted) => {
+                tell(
+                    name,
+                    (State::Note, "is left out, for it lies in no namespace, and only some are guarded".to_owned()),
+                );
+            }
             None => tell(name, (State::Finding(High), "is missing: nobody asks us about it".to_owned())),
             Some(entry) => {
                 let differences = differences(&defaulted(wanted, kind), &entry, namespace);
@@ -160,7 +170,8 @@ fn differences(shipped: &Value, live: &Value, namespace: &str) -> Vec<Difference
     }
     all.extend(rules(&shipped["rules"], &live["rules"]));
     all.extend(namespaces(&shipped["namespaceSelector"], &live["namespaceSelector"], namespace));
-    all.extend(conditions(&shipped["matchConditions"], &live["matchConditions"]));
+    let is_some = !names(&live["namespaceSelector"], "In").is_empty();
+    all.extend(conditions(&shipped["matchConditions"], &live["matchConditions"], is_some));
     for field in ["objectSelector", "matchPolicy", "sideEffects", "admissionReviewVersions", "reinvocationPolicy"] {
         if shipped[field] != live[field] {
             all.push(finding(Medium, format!("{field} is {}, shipped is {}", live[field], shipped[field])));
@@ -254,7 +265,17 @@ fn rules(shipped: &Value, live: &Value) -> Vec<Difference> {
     all
 }
 
-fn conditions(shipped: &Value, live: &Value) -> Vec<Difference> {
+/// Whether a configuration guards some namespaces alone.
+fn is_of_some(configuration: &Value) -> bool {
+    entries(configuration).any(|entry| !names(&entry["namespaceSelector"], "In").is_empty())
+}
+
+/// Whether an entry is about nothing that lies in a namespace.
+fn lies_in_no_namespace(entry: &Value) -> bool {
+    entry["rules"].as_array().into_iter().flatten().all(|rule| rule["scope"] == "Cluster")
+}
+
+fn conditions(shipped: &Value, live: &Value, is_of_some: bool) -> Vec<Difference> {
     let named = |all: &Value| -> BTreeMap<String, String> {
         let pair = |it: &Value| Some((it["name"].as_str()?.to_owned(), it["expression"].as_str()?.trim().to_owned()));
         all.as_array().into_iter().flatten().filter_map(pair).collect()
@@ -268,7 +289,9 @@ fn conditions(shipped: &Value, live: &Value) -> Vec<Difference> {
             Some(_) => {}
         }
     }
-    for name in live.keys().filter(|name| !shipped.contains_key(*name)) {
+    // A selector of namespaces has no effect on what lies in none.
+    let is_known = |name: &&String| shipped.contains_key(*name) || (is_of_some && *name == INSIDE);
+    for name in live.keys().filter(|name| !is_known(name)) {
         all.push(finding(Low, format!("matchCondition {name} was added: what it leaves out is guarded by nothing")));
     }
     all
@@ -314,7 +337,44 @@ pub(super) fn guarded(cluster: &Cluster) -> Vec<String> {
     first.map(|entry| names(&entry["namespaceSelector"], "In").into_iter().collect()).unwrap_or_default()
 }
 
-/// Both shipped configurations as a list, reached as the live entries are reached.
+/// Keeps what somebody may want otherwise than it is shipped: which namespaces, whether it fails open, and for how long it is
+/// waited for. Without it the repair of one entry would guard namespaces in which we may read nothing, and close them.
+fn keep_choices(wanted: &mut Value, live: &Value, namespace: &str) {
+    let entries_of = |all: &Value| entries(all).cloned().collect::<Vec<_>>();
+    let all = entries_of(live);
+    let is_open = !all.is_empty() && all.iter().all(|entry| entry["failurePolicy"] == "Ignore");
+    let are_some = is_of_some(live);
+    let Some(list) = wanted["webhooks"].as_array_mut() else { return };
+    list.retain(|entry| !(are_some && lies_in_no_namespace(entry)));
+    for entry in list {
+        let own = all.iter().find(|it| it["name"] == entry["name"]);
+        let is_chosen = |it: &&Value| {
+            let difference = namespaces(&entry["namespaceSelector"], &it["namespaceSelector"], namespace);
+            difference.is_some_and(|(state, _)| state == State::Note)
+        };
+        // One that went is like the others.
+        let like = own.or_else(|| all.iter().find(|it| is_chosen(it))).filter(is_chosen);
+        let selector = like.map(|it| it["namespaceSelector"].clone());
+        let inside =
+            like.and_then(|it| it["matchConditions"].as_array()?.iter().find(|it| it["name"] == INSIDE).cloned());
+        if let Some(selector) = selector {
+            entry["namespaceSelector"] = selector;
+        }
+        if let Some(inside) = inside {
+            let mut conditions = entry["matchConditions"].as_array().cloned().unwrap_or_default();
+            conditions.push(inside);
+            entry["matchConditions"] = conditions.into();
+        }
+        if is_open || own.is_some_and(|own| own["failurePolicy"] == "Ignore") {
+            entry["failurePolicy"] = "Ignore".into();
+        }
+        if let Some(seconds) = own.and_then(|own| own["timeoutSeconds"].as_u64()).filter(|seconds| *seconds <= 5) {
+            entry["timeoutSeconds"] = seconds.into();
+        }
+    }
+}
+
+/// Both shipped configurations as a list, reached as the live entries are reached, and with what was chosen for them.
 pub(super) fn repaired(namespace: &str, validating: &Value, mutating: &Value) -> Value {
     let live = [validating, mutating];
     let bundles = live.iter().flat_map(|it| entries(it)).filter_map(|entry| entry["clientConfig"]["caBundle"].as_str());
@@ -324,6 +384,7 @@ pub(super) fn repaired(namespace: &str, validating: &Value, mutating: &Value) ->
     let base = url.map(|url| url.rsplit_once('/').map_or(url, |(base, _)| base));
     let items = HALVES.iter().zip(live).filter_map(|((_, _, text), live)| {
         let mut wanted = shipped(text, namespace)?;
+        keep_choices(&mut wanted, live, namespace);
         for entry in wanted["webhooks"].as_array_mut()? {
             if let (Some(base), Some(path)) = (base, entry["clientConfig"]["service"]["path"].as_str()) {
                 entry["clientConfig"] = json!({"url": format!("{base}{path}")});

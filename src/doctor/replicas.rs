@@ -84,18 +84,28 @@ fn pods(cluster: &Cluster) -> Vec<Check> {
     // Without a Deployment there is nothing more to say, and what may not be read is told of it already.
     let (Ok(pods), Seen::Known(_)) = (cluster.pods.items(), &cluster.deployment) else { return Vec::new() };
     let namespace = &cluster.namespace;
-    let pods: Vec<_> = pods.iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()).collect();
+    // Of those that were evicted or have ended, none is a replica.
+    let is_over = |pod: &Value| ["Failed", "Succeeded"].map(Value::from).contains(&pod["status"]["phase"]);
+    let is_live = |pod: &&Value| pod["metadata"]["deletionTimestamp"].is_null() && !is_over(pod);
+    let pods: Vec<_> = pods.iter().filter(is_live).collect();
     let containers = |pod: &Value| {
         let all = pod["status"]["containerStatuses"].as_array().into_iter().flatten().cloned();
         all.filter(|it| it["name"] == "interlock").collect::<Vec<_>>()
     };
     let mut checks = Vec::new();
-    let images: BTreeSet<_> = pods.iter().filter_map(|pod| pod["spec"]["containers"][0]["image"].as_str()).collect();
+    // Somebody's sidecar has an image of its own.
+    let ours = |pod: &'_ Value| {
+        let mut all = pod["spec"]["containers"].as_array().into_iter().flatten();
+        all.find(|it| it["name"] == "interlock").and_then(|it| Some(it["image"].as_str()?.to_owned()))
+    };
+    let images: BTreeSet<_> = pods.iter().filter_map(|pod| ours(pod)).collect();
     let version = env!("CARGO_PKG_VERSION");
     let tags: BTreeSet<_> = images.iter().map(|image| tag(image)).collect();
     if images.len() > 1 {
-        let evidence =
-            format!("replicas run different images: {}", images.iter().copied().collect::<Vec<_>>().join(", "));
+        let evidence = format!(
+            "replicas run different images: {}",
+            images.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+        );
         let fix = format!("kubectl -n {namespace} rollout status deployment/interlock");
         checks.push(Check::found(REPLICAS, Medium, evidence, fix));
     } else if let Some(tag) = tags.iter().next().filter(|tag| tag.trim_start_matches('v') != version) {
@@ -105,7 +115,11 @@ fn pods(cluster: &Cluster) -> Vec<Check> {
         ));
     }
     let nodes: BTreeSet<_> = pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str()).collect();
-    if pods.len() > 1 && nodes.len() == 1 {
+    let are_others = cluster.nodes.items().is_ok_and(|nodes| nodes.len() > 1);
+    if pods.len() > 1 && nodes.len() == 1 && !are_others {
+        let evidence = format!("all {} replicas are on one node, and no other is known", pods.len());
+        checks.push(Check::note(REPLICAS, evidence));
+    } else if pods.len() > 1 && nodes.len() == 1 {
         let evidence = format!("all {} replicas are on node {}", pods.len(), nodes.iter().next().unwrap_or(&""));
         let fix = format!(
             "kubectl -n {namespace} rollout restart deployment/interlock\n(its topologySpreadConstraints spread new \

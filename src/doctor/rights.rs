@@ -10,6 +10,8 @@ use serde_json::Value;
 
 use super::check::Check;
 use super::fetch::why;
+use super::registration::guarded;
+use super::{Cluster, Seen};
 use crate::scan::Severity::{High, Medium};
 
 const RIGHTS: &str = "rights";
@@ -22,6 +24,9 @@ const MANIFESTS: [&str; 2] =
 /// only some namespaces are guarded, they are bound in those alone.
 const GUARDING: &str = "interlock";
 const OPTIONAL: &str = "interlock-leader";
+
+/// The roles by which we look after our own certificate.
+const CERTIFICATES: &str = "interlock-certificates";
 
 /// The namespace of Roles, as the manifests call it.
 const SHIPPED_NAMESPACE: &str = "interlock-system";
@@ -75,10 +80,14 @@ impl std::fmt::Display for Right {
     }
 }
 
-/// `guarded` names the namespaces that are guarded where not all are.
-pub(super) async fn checks(client: &Client, namespace: &str, guarded: &[String]) -> Vec<Check> {
+pub(super) async fn checks(client: &Client, cluster: &Cluster) -> Vec<Check> {
+    let namespace = cluster.namespace.as_str();
     let user = format!("system:serviceaccount:{namespace}:interlock");
-    let needed = ask(client, &user, namespace, needed(namespace, guarded)).await;
+    let mut needed = needed(namespace, &guarded(cluster));
+    if has_certificate_of_a_file(&cluster.deployment) {
+        needed.retain(|right| right.role != CERTIFICATES);
+    }
+    let needed = ask(client, &user, namespace, needed).await;
     let forbidden = ask(client, &user, namespace, forbidden()).await;
     match (needed, forbidden) {
         (Ok(needed), Ok(forbidden)) => judged(&needed, &forbidden, namespace),
@@ -86,7 +95,15 @@ pub(super) async fn checks(client: &Client, namespace: &str, guarded: &[String])
     }
 }
 
-/// Everything that the manifests give to our account.
+/// Whether somebody else looks after the certificate: then nobody gives us rights to.
+fn has_certificate_of_a_file(deployment: &Seen) -> bool {
+    let Seen::Known(deployment) = deployment else { return false };
+    let containers = deployment["spec"]["template"]["spec"]["containers"].as_array().into_iter().flatten();
+    let mut variables = containers.flat_map(|it| it["env"].as_array().into_iter().flatten());
+    variables.any(|it| it["name"] == "INTERLOCK_TLS_CERT_FILE")
+}
+
+/// Everything that the manifests give to our account. `guarded` names the namespaces that are guarded where not all are.
 fn needed(namespace: &str, guarded: &[String]) -> Vec<Right> {
     let documents = MANIFESTS.iter().flat_map(|text| text.split("\n---\n"));
     let documents: Vec<Value> = documents.filter_map(|document| serde_saphyr::from_str(document).ok()).collect();
@@ -253,6 +270,14 @@ mod tests {
         // Where only some namespaces are guarded, in those alone.
         let some = super::needed("guard", &["shop".to_owned()]);
         assert!(some.iter().any(|right| right.to_string() == "list secrets in shop"));
+        // Where the certificate is somebody else's, so are the rights.
+        let variables = |names: serde_json::Value| {
+            let template = serde_json::json!({"spec": {"containers": [{"name": "interlock", "env": names}]}});
+            Seen::Known(serde_json::json!({"spec": {"template": template}}))
+        };
+        let mounted = serde_json::json!([{"name": "INTERLOCK_TLS_CERT_FILE", "value": "/tls.crt"}]);
+        assert!(has_certificate_of_a_file(&variables(mounted)) && needed.iter().any(|it| it.role == CERTIFICATES));
+        assert!(!has_certificate_of_a_file(&variables(serde_json::json!(null))));
         // What people are given to break the glass is not ours.
         assert!(!told.contains(&"create releaseoverrides.interlock.dev".to_owned()));
         let asked: Vec<_> = forbidden().iter().map(ToString::to_string).collect();

@@ -51,6 +51,9 @@ impl Files {
         let cluster = own.into_iter().find(|(key, _)| key == "cluster.yaml");
         let cluster = cluster.map(|(key, text)| Source { path: key.into(), text });
         let mut files = Self { cluster, ..Self::default() };
+        if files.cluster.is_none() {
+            files.wrong("cluster.yaml".into(), "the ConfigMap has no key cluster.yaml; put the cluster's policy there");
+        }
         for (key, text) in namespaces {
             let path = Path::new(NAMESPACES).join(&key);
             match key.strip_suffix(".yaml") {

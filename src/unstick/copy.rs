@@ -6,7 +6,6 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::release::{ReleaseRef, Revision, Storage};
 use crate::status::Kept;
@@ -34,9 +33,6 @@ const METADATA: [&str; 6] = ["name", "labels", "annotations", "ownerReferences",
 /// Those that the API server gives, and which a new object cannot have.
 const GIVEN: [&str; 2] = ["uid", "resourceVersion"];
 
-/// The longest that a release's name is in the name of a copy; the end tells copies apart.
-const LONGEST: usize = 180;
-
 /// Whose record it is.
 pub(super) struct Origin<'a> {
     pub(super) release: &'a ReleaseRef,
@@ -44,13 +40,8 @@ pub(super) struct Origin<'a> {
     pub(super) revision: Revision,
 }
 
-/// A copy to be made.
-pub(super) struct Copy {
-    pub(super) name: String,
-    pub(super) object: Value,
-}
-
-/// The copy of one object of a record.
+/// The copy of one object of a record. The API server names it, so that nobody shares a copy with another who keeps the same
+/// record at the same time: each takes away only their own.
 ///
 /// # Errors
 /// When it is no object with a name.
@@ -59,10 +50,8 @@ pub(super) fn copy_of(
     origin: &Origin<'_>,
     part_of: Option<&str>,
     parts: &[String],
-) -> Result<Copy, String> {
+) -> Result<Value, String> {
     let metadata = object["metadata"].as_object().ok_or("it has no metadata")?;
-    let text = |key: &str| metadata.get(key).and_then(Value::as_str).unwrap_or_default();
-    let name = copy_name(origin, [text("name"), text("uid"), text("resourceVersion")]);
     let kept: Map<_, _> =
         METADATA.iter().filter_map(|key| Some(((*key).to_owned(), metadata.get(*key)?.clone()))).collect();
     let is_config_map = origin.storage == Storage::ConfigMap;
@@ -94,9 +83,10 @@ pub(super) fn copy_of(
     }
     let (label, value) = COPY_LABEL;
     let labels = json!({"app.kubernetes.io/managed-by": "interlock", label: value});
-    let metadata = json!({"name": name, "namespace": namespace, "labels": labels, "annotations": annotations});
-    let object = json!({"apiVersion": "v1", "kind": "Secret", "type": COPY_TYPE, "metadata": metadata, "data": data});
-    Ok(Copy { name, object })
+    let begins = format!("interlock-copy-{release}-v{}-", origin.revision);
+    let metadata =
+        json!({"generateName": begins, "namespace": namespace, "labels": labels, "annotations": annotations});
+    Ok(json!({"apiVersion": "v1", "kind": "Secret", "type": COPY_TYPE, "metadata": metadata, "data": data}))
 }
 
 /// The object that a copy was made of, to be created again.
@@ -123,15 +113,6 @@ pub(super) fn original_of(copy: &Value) -> Result<Value, String> {
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut).ok_or("its original has no metadata")?;
     GIVEN.iter().for_each(|key| _ = metadata.remove(*key));
     Ok(original)
-}
-
-/// A name that says which state of which object it is a copy of, so that a second attempt finds the first one's.
-fn copy_name(origin: &Origin<'_>, state: [&str; 3]) -> String {
-    let digest = Sha256::digest(state.join("\n"));
-    let digest: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-    let release: String = origin.release.name.chars().take(LONGEST).collect();
-    let release = release.trim_end_matches(['-', '.']);
-    format!("interlock-copy-{release}-v{}-{digest}", origin.revision)
 }
 
 #[cfg(test)]
@@ -171,7 +152,7 @@ mod tests {
             for given in ["uid", "resourceVersion", "creationTimestamp", "managedFields", "namespace"] {
                 wanted["metadata"].as_object_mut().unwrap().remove(given);
             }
-            assert_eq!(original_of(&copy.object).unwrap(), wanted, "{kind}");
+            assert_eq!(original_of(&copy).unwrap(), wanted, "{kind}");
         }
     }
 
@@ -180,20 +161,11 @@ mod tests {
         use crate::release::Stored;
         let release = ReleaseRef::new("shop", "web");
         let copy = copy_of(&record("Secret"), &origin(&release, Storage::Secret), None, &[]).unwrap();
-        let raw = serde_json::value::to_raw_value(&copy.object).unwrap();
+        let raw = serde_json::value::to_raw_value(&copy).unwrap();
         let stored = Stored::read(&raw).unwrap();
         assert_eq!(stored.storage("Secret"), None);
         assert_eq!((stored.metadata.label("owner"), stored.secret_type.as_deref()), (None, Some(COPY_TYPE)));
-        assert_eq!(copy.object["data"], record("Secret")["data"], "data stay as they are");
-    }
-
-    #[test]
-    fn a_name_is_of_one_state_of_one_object() {
-        let long = ReleaseRef::new("olm", format!("{}-", "x".repeat(252)));
-        let name = |uid: &str, version: &str| copy_name(&origin(&long, Storage::OlmIndex), ["a", uid, version]);
-        assert_eq!(name("u", "7"), name("u", "7"));
-        assert_ne!(name("u", "7"), name("u", "8"));
-        assert!(name("u", "7").len() <= 253 && crate::release::is_subdomain(&name("u", "7"), 253));
+        assert_eq!(copy["data"], record("Secret")["data"], "data stay as they are");
     }
 
     #[test]
@@ -201,9 +173,9 @@ mod tests {
         let release = ReleaseRef::new("olm", "web");
         let origin = origin(&release, Storage::OlmIndex);
         let part = copy_of(&record("Secret"), &origin, Some("sh.helm.release.v1.web.v2"), &[]).unwrap();
-        assert_eq!(part.object["metadata"]["annotations"][PART_OF], "sh.helm.release.v1.web.v2");
-        let index = copy_of(&record("Secret"), &origin, None, std::slice::from_ref(&part.name)).unwrap();
-        assert_eq!(index.object["metadata"]["annotations"][PARTS], format!("[\"{}\"]", part.name));
+        assert_eq!(part["metadata"]["annotations"][PART_OF], "sh.helm.release.v1.web.v2");
+        let index = copy_of(&record("Secret"), &origin, None, &["part".to_owned()]).unwrap();
+        assert_eq!(index["metadata"]["annotations"][PARTS], "[\"part\"]");
     }
 
     #[test]

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::UnstickError;
-use super::copy::{COPY_LABEL, PART_OF, PARTS, RELEASE, REVISION, STORAGE, original_of};
+use super::copy::{COPY_LABEL, ORIGINAL, PART_OF, PARTS, RELEASE, REVISION, STORAGE, original_of};
 use super::store::Store;
-use crate::release::{ReleaseRef, Revision, Storage};
+use crate::release::{ReleaseRef, Revision, Status, Storage};
 use crate::status::View;
 
 /// Whose a part of a record is.
@@ -33,6 +33,8 @@ pub struct Copied {
     original: Value,
     /// The copies of its parts, and these.
     parts: Vec<(String, Value)>,
+    /// Copies of the same state of the record, which somebody else kept at the same time.
+    twins: Vec<String>,
     /// The record, where it is back already.
     there: Option<Value>,
 }
@@ -54,6 +56,10 @@ impl Copied {
             return Ok(None);
         };
         let original = original_of(&copy).map_err(|why| failed("read the copy of the record", why))?;
+        if !is_of(&original, release, storage, revision) {
+            let why = format!("Secret {name} is no copy of a pending record of it. Somebody else made that");
+            return Err(failed(&format!("restore revision {revision} of release {release}"), why));
+        }
         let mut parts = Vec::new();
         for part in names(&copy) {
             let copy = store.get("Secret", &part).await?;
@@ -62,6 +68,11 @@ impl Copied {
         }
         let history = view.history(release, storage).await;
         let history = history.map_err(|error| failed("restore the record", error.to_string()))?;
+        if history.newest().is_none() {
+            return Err(UnstickError::Overtaken(format!(
+                "Cannot restore revision {revision} of release {release}: none of its records is left, it was uninstalled since"
+            )));
+        }
         let mut there = None;
         if let Some(newest) = history.newest().filter(|newest| newest.revision >= revision) {
             there = store.get(storage.kind(), text(&original, "/metadata/name")).await?;
@@ -74,7 +85,8 @@ impl Copied {
                 )));
             }
         }
-        Ok(Some(Self { release: release.clone(), storage, revision, name, original, parts, there }))
+        let twins = twins(&all, &copy);
+        Ok(Some(Self { release: release.clone(), storage, revision, name, original, parts, twins, there }))
     }
 
     /// The object that the record is to become again.
@@ -103,6 +115,7 @@ impl Copied {
         let record = self.record().to_owned();
         let mut copies: Vec<_> = self.parts.iter().map(|(name, _)| name.clone()).collect();
         copies.push(self.name);
+        copies.extend(self.twins);
         let restored = Restored { record, revision: self.revision.0, copies };
         let index = match self.there {
             Some(there) => there,
@@ -128,6 +141,15 @@ impl Copied {
     }
 }
 
+/// Whether this is the pending record that a copy says it is of: whoever may create Secrets can make a copy.
+fn is_of(original: &Value, release: &ReleaseRef, storage: Storage, revision: Revision) -> bool {
+    let label = |key: &str| original["metadata"]["labels"][key].as_str().unwrap_or_default();
+    original["kind"] == storage.kind()
+        && label("name") == release.name
+        && label("version").parse() == Ok(revision)
+        && label("status").parse().is_ok_and(Status::is_pending)
+}
+
 /// The copy of the highest revision of a release; of several of that the latest.
 fn newest(all: &[Value], release: &str) -> Option<(String, Storage, Revision)> {
     let copies = all.iter().filter_map(|copy| {
@@ -146,6 +168,14 @@ fn newest(all: &[Value], release: &str) -> Option<(String, Storage, Revision)> {
     });
     let newest = copies.max_by_key(|(revision, created, ..)| (*revision, *created));
     newest.map(|(revision, _, name, storage)| (name.to_owned(), storage, revision))
+}
+
+/// The other copies of what a copy was made of, and those of its parts.
+fn twins(all: &[Value], copy: &Value) -> Vec<String> {
+    let original = |copy: &Value| copy["metadata"]["annotations"][ORIGINAL].clone();
+    let is_twin = |it: &&Value| original(it) == original(copy) && it["metadata"]["name"] != copy["metadata"]["name"];
+    let twins = all.iter().filter(is_twin);
+    twins.flat_map(|twin| names(twin).into_iter().chain([text(twin, "/metadata/name").to_owned()])).collect()
 }
 
 /// The copies of the parts of a record.

@@ -11,6 +11,9 @@ use crate::scan::listing::why;
 /// The field manager of our writes.
 const MANAGER: &str = "interlock";
 
+/// What the API server says when a webhook that must answer does not.
+const UNANSWERED: &str = "failed calling webhook";
+
 /// The objects of a namespace.
 pub(super) struct Store<'c> {
     client: &'c Client,
@@ -95,6 +98,10 @@ fn told(what: String, name: &str, error: Error) -> UnstickError {
         Error::Api(status) if status.code == 409 => UnstickError::Changed(name.to_owned()),
         Error::Api(status) if status.message.contains("denied the request") => {
             UnstickError::Refused(status.message.clone())
+        }
+        Error::Api(status) if status.message.contains(UNANSWERED) && status.message.contains(".interlock.dev") => {
+            let why = format!("{}. No replica of Interlock answers; `interlock doctor` tells why", status.message);
+            UnstickError::Failed { what, why }
         }
         _ => UnstickError::Failed { what, why: why(&error) },
     }

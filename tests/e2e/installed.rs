@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -10,14 +11,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::assets::progress;
+use crate::assets::{interlock, progress};
 use crate::chart::Chart;
-use crate::clients::{Driver, Helm, HelmVersion};
+use crate::clients::{Driver, Helm, HelmVersion, client_environment};
 use crate::cluster::{Cluster, NAMESPACE};
 use crate::eventually::eventually;
 use crate::load::{Load, Phase};
 use crate::namespace::Namespace;
-use crate::process::Output;
+use crate::process::{Output, run};
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/chart");
 /// The policy that ships, and what is changed in another.
@@ -48,6 +49,7 @@ fn interlock_is_installed_lives_and_goes_while_others_work() {
     let before = objects(&cluster);
     let site = Site::new(&cluster, HelmVersion::V4);
     site.install();
+    site.expect_healthy();
     site.upgrade_and_rollback();
     site.come_back_from_nothing(&["--force-conflicts"]);
     site.uninstall(&before);
@@ -111,6 +113,17 @@ impl<'c> Site<'c> {
         assert!(phase.let_in_only(), "{phase}");
         assert!(failed.iter().all(fails_closed), "something failed otherwise: {failed:#?}");
         assert_eq!(self.cluster.await_ready(REPLICAS).len(), REPLICAS);
+    }
+
+    /// `interlock doctor` has nothing to say against what was installed.
+    fn expect_healthy(&self) {
+        eventually(SOON, "the doctor finds nothing", || {
+            let mut doctor = Command::new(interlock().map_err(|error| error.to_string())?);
+            doctor.args(["doctor", "-n", NAMESPACE]);
+            client_environment(&mut doctor, &self.cluster.plane().admin(), self.cluster.plane().dir());
+            let told = run(doctor, SOON);
+            if told.stdout.contains("nothing is wrong\n") { told.into_result() } else { Err(told.to_string()) }
+        });
     }
 
     /// What must be refused is, and what stands beside it is not.

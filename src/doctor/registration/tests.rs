@@ -144,3 +144,57 @@ fn the_repaired_registration_is_whole_and_reached_as_before() {
     let by_url = super::repaired("guard", &url, &Value::Null);
     assert_eq!(by_url["items"][1]["webhooks"][0]["clientConfig"], json!({"url": "https://10.0.0.1:8443/mutate"}));
 }
+
+/// The two configurations as overlays/namespaced makes them for `shop`.
+fn of_shop() -> [Value; 2] {
+    let name = json!({"key": NAME, "operator": "In", "values": ["shop"]});
+    let inside = json!({"name": INSIDE, "expression": "has(request.namespace) && request.namespace != ''"});
+    installed().map(|mut all| {
+        let entries = all["webhooks"].as_array_mut().unwrap();
+        entries.retain(|entry| !lies_in_no_namespace(entry));
+        for entry in entries {
+            entry["namespaceSelector"] = json!({"matchExpressions": [name]});
+            entry["matchConditions"].as_array_mut().unwrap().push(inside.clone());
+        }
+        all
+    })
+}
+
+#[test]
+fn where_some_namespaces_are_guarded_nothing_is_wrong_and_a_repair_guards_no_others() {
+    let [mut validating, mutating] = of_shop();
+    for (half, live) in HALVES.into_iter().zip([&validating, &mutating]) {
+        let told = of_half(half, &Seen::Known(json!({"items": [live]})), "guard");
+        assert!(told.iter().all(|check| check.state == State::Note), "{told:?}");
+    }
+    let whole = repaired("guard", &validating, &mutating);
+    for (item, live) in whole["items"].as_array().unwrap().iter().zip([&validating, &mutating]) {
+        let kind = live["kind"].as_str().unwrap();
+        let item: Vec<_> = entries(item).map(|entry| defaulted(entry, kind)).collect();
+        assert_eq!(&Value::from(item), &live["webhooks"], "nothing is to be mended");
+    }
+    let entries = validating["webhooks"].as_array_mut().unwrap();
+    let lost = entries.remove(0);
+    let whole = repaired("guard", &validating, &mutating);
+    let back = entries_named(&whole, lost["name"].as_str().unwrap());
+    assert_eq!(back, [lost]);
+}
+
+fn entries_named(whole: &Value, name: &str) -> Vec<Value> {
+    let all = whole["items"].as_array().unwrap().iter().flat_map(entries);
+    all.filter(|entry| entry["name"] == name).map(|entry| defaulted(entry, "ValidatingWebhookConfiguration")).collect()
+}
+
+#[test]
+fn a_repair_closes_nothing_that_somebody_left_open() {
+    let [mut validating, mutating] = installed();
+    for entry in validating["webhooks"].as_array_mut().unwrap() {
+        entry["failurePolicy"] = "Ignore".into();
+        entry["timeoutSeconds"] = 2.into();
+    }
+    let lost = validating["webhooks"].as_array_mut().unwrap().remove(0);
+    let whole = repaired("guard", &validating, &mutating);
+    let all: Vec<_> = entries(&whole["items"][0]).collect();
+    assert!(all.iter().all(|entry| entry["failurePolicy"] == "Ignore"), "{all:?}");
+    assert!(all.iter().any(|entry| entry["name"] == lost["name"]) && all[1]["timeoutSeconds"] == 2);
+}

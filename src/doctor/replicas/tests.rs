@@ -5,7 +5,7 @@ use super::*;
 
 fn pod(name: &str, node: &str, image: &str, restarts: u64) -> Value {
     json!({
-        "metadata": {"name": name}, "spec": {"nodeName": node, "containers": [{"image": image}]},
+        "metadata": {"name": name}, "spec": {"nodeName": node, "containers": [{"name": "proxy", "image": name}, {"name": "interlock", "image": image}]},
         "status": {"containerStatuses": [{
             "name": "interlock", "restartCount": restarts, "lastState": {"terminated": {"reason": "OOMKilled"}},
         }]},
@@ -27,6 +27,7 @@ fn healthy() -> Cluster {
         lease: Seen::Known(
             json!({"spec": {"holderIdentity": "interlock-a-7", "renewTime": "2026-11-21T09:59:55.000000Z"}}),
         ),
+        nodes: Seen::Known(json!({"items": [{"metadata": {"name": "one"}}, {"metadata": {"name": "two"}}]})),
         ..cluster()
     }
 }
@@ -48,6 +49,18 @@ fn known(seen: &mut Seen) -> &mut Value {
 fn two_ready_replicas_and_a_leader_are_fine() {
     let told = told(|_| {});
     assert_eq!(told.iter().map(|(state, _)| *state).collect::<Vec<_>>(), ["ok", "ok"], "{told:?}");
+}
+
+#[test]
+fn one_node_and_pods_that_are_over_are_no_finding() {
+    let told = told(|it| {
+        it.nodes = Seen::Known(json!({"items": [{"metadata": {"name": "one"}}]}));
+        known(&mut it.pods)["items"][1]["spec"]["nodeName"] = "one".into();
+        let mut evicted = pod("interlock-c", "two", "other:0.0.1", 9);
+        evicted["status"]["phase"] = "Failed".into();
+        known(&mut it.pods)["items"].as_array_mut().unwrap().push(evicted);
+    });
+    assert_eq!(told.iter().map(|(state, _)| *state).collect::<Vec<_>>(), ["ok", "note", "ok"], "{told:?}");
 }
 
 #[test]
