@@ -10,7 +10,8 @@ use release_interlock::engine::decision::{Decision, DecisionFinding};
 use release_interlock::engine::outcome::Verdict;
 use release_interlock::engine::policy::Mode;
 use release_interlock::engine::review::Operation;
-use release_interlock::engine::rules::{Kind, RuleId};
+use release_interlock::engine::rules as rule_table;
+use release_interlock::engine::violation::ViolationKind;
 use release_interlock::inspect::scan::Report;
 use release_interlock::serve::https::{Endpoint, Refusal};
 use release_interlock::serve::report::metrics::{
@@ -51,7 +52,9 @@ static TOLD: LazyLock<String> = LazyLock::new(|| {
     metrics.certificates().trouble(Trouble::Read);
     metrics.waiting(Sink::Events, 1);
     metrics.wrote(Sink::Reports, Write::Failed);
-    for (kind, overridden) in [(Kind::Refused, None), (Kind::Late, None), (Kind::Refused, Some("shop/fix"))] {
+    for (kind, overridden) in
+        [(ViolationKind::Refused, None), (ViolationKind::Late, None), (ViolationKind::Refused, Some("shop/fix"))]
+    {
         metrics.decided(&decision(kind, overridden));
     }
     metrics.render().unwrap()
@@ -77,12 +80,12 @@ fn scan() -> Report {
     }
 }
 
-fn decision(kind: Kind, overridden: Option<&str>) -> Decision {
+fn decision(kind: ViolationKind, overridden: Option<&str>) -> Decision {
     let finding = DecisionFinding {
-        rule: RuleId::ManualEdit,
+        rule: rule_table::named("manual-edit").unwrap(),
         mode: Mode::Enforce,
         kind,
-        refuses: kind == Kind::Refused && overridden.is_none(),
+        refuses: kind == ViolationKind::Refused && overridden.is_none(),
         overridden: overridden.map(str::to_owned),
         pointers: Vec::new(),
         message: "No.".to_owned(),

@@ -14,7 +14,7 @@ use release_interlock::budget::Budget;
 use release_interlock::engine::facts::{Actor, ActorKind};
 use release_interlock::engine::policy::{Files, Mode, Policies, Reading, Scope};
 use release_interlock::engine::release::record::INFLATE_LIMIT;
-use release_interlock::engine::rules::RuleId;
+use release_interlock::engine::rules;
 use release_interlock::judge::Judge;
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::admin;
@@ -80,7 +80,7 @@ impl Followed {
     fn mode(&self, namespace: &str) -> Mode {
         let actor = Actor { name: "alice", kind: ActorKind::Person, groups: &[] };
         let scope = Scope { actor, namespace, release: None, kind: "Secret", owner: None, creates_record: false };
-        self.policies.load().of(namespace).mode(RuleId::IllegalTransition, &scope)
+        self.policies.load().of(namespace).mode(rules::named("illegal-transition").unwrap(), &scope)
     }
 }
 

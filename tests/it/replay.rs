@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 use release_interlock::engine::policy::Policy;
-use release_interlock::engine::rules::RuleId;
+use release_interlock::engine::rules;
 use release_interlock::offline::replay::{Replay, Replayed};
 use serde::Deserialize;
 use serde_json::json;
@@ -36,7 +36,7 @@ async fn replayed(name: &str) -> Vec<Replayed> {
 async fn compare(name: &str, reviews: usize) {
     let text = std::fs::read_to_string(recordings().join(format!("{name}.expect.json"))).unwrap();
     let expected: Expected = serde_json::from_str(&text).unwrap();
-    let known: BTreeSet<_> = RuleId::ALL.into_iter().map(|rule| rule.as_str().to_owned()).collect();
+    let known: BTreeSet<_> = rules::all().map(|rule| rule.as_str().to_owned()).collect();
     let results = replayed(name).await;
     assert_eq!(results.len(), reviews, "the recording {name} is not whole");
     let mut wrong = Vec::new();

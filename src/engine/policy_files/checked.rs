@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use super::file::{At, CaseFile, IgnoredFile, OneGlob, OverridesFile, PolicyFile, RuleFile, ScalableFile, WhenFile};
-use super::{Ignored, Modes, Overrides, Policy, Recovery, Rollouts, RuleSettings, Scalable, Starters, When};
-use crate::engine::rules::RuleId;
+use crate::engine::policy::{
+    Ignored, Modes, Overrides, Policy, Recovery, Rollouts, RuleSettings, Scalable, Starters, When,
+};
+use crate::engine::rule::{Mode, RuleId};
+use crate::engine::rules;
 
 /// The value of a key, where it is there.
 pub(super) fn value<T: Clone>(key: Option<&At<T>>) -> Option<T> {
@@ -12,23 +15,22 @@ pub(super) fn value<T: Clone>(key: Option<&At<T>>) -> Option<T> {
 }
 
 pub(super) fn cluster(file: &PolicyFile) -> Policy {
-    let rule = |rule| rule_of(file, rule);
-    let mut rules = RuleId::ALL.map(RuleSettings::of);
-    for (settings, id) in rules.iter_mut().zip(RuleId::ALL) {
-        if let Some(file) = rule(id) {
-            settings.modes = modes(file, settings.modes.mode);
-            settings.on_undecided = value(file.on_undecided.as_ref());
-        }
-    }
-    let listed = rule(RuleId::ManualScale).and_then(|file| file.resources.as_ref());
-    let listed = listed.into_iter().flat_map(|listed| &listed.value).filter_map(scalable);
-    let grace = rule(RuleId::ManualEdit).and_then(|file| value(file.grace_after_failure.as_ref()));
-    let started_by = rule(RuleId::UnusualCreate).and_then(|file| value(file.started_by.as_ref()));
+    let rules = rules::all().map(|rule| {
+        let shipped = RuleSettings::shipped(rule);
+        let settings = rule_of(file, rule).map(|file| RuleSettings {
+            modes: modes(file, shipped.modes.mode),
+            on_undecided: value(file.on_undecided.as_ref()),
+            tightened: None,
+        });
+        (rule, settings.unwrap_or(shipped))
+    });
+    let listed = rule_files(file).filter_map(|rule| rule.resources.as_ref());
+    let listed = listed.flat_map(|listed| &listed.value).filter_map(scalable);
     Policy {
-        rules,
-        started_by: started_by.unwrap_or(Starters::Anybody),
-        recovery: rule(RuleId::PendingRecovery).map(recovery).unwrap_or_default(),
-        rollouts: rule(RuleId::DroppedBundles).map(rollouts).unwrap_or_default(),
+        rules: rules.collect(),
+        started_by: setting(file, |rule| rule.started_by.as_ref()).unwrap_or(Starters::Anybody),
+        recovery: recovery(file),
+        rollouts: rollouts(file),
         overrides: file.overrides.as_ref().map(|file| overrides(&file.value)).unwrap_or_default(),
         bounds: Arc::default(),
         managers: value(file.managers.as_ref()).unwrap_or_default(),
@@ -36,8 +38,18 @@ pub(super) fn cluster(file: &PolicyFile) -> Policy {
         controllers: value(file.controllers.as_ref()).unwrap_or_default(),
         ignore: file.ignore.iter().flat_map(|ignore| &ignore.value).filter_map(ignored).collect(),
         scalable: Scalable::built_in().into_iter().chain(listed).collect(),
-        grace_after_failure: grace.unwrap_or(Policy::GRACE_AFTER_FAILURE),
+        grace_after_failure: setting(file, |rule| rule.grace_after_failure.as_ref())
+            .unwrap_or(Policy::GRACE_AFTER_FAILURE),
     }
+}
+
+/// The value of a setting that one rule has: a file that gives it to another rule is wrong.
+fn setting<T: Clone>(file: &PolicyFile, of: impl Fn(&RuleFile) -> Option<&At<T>>) -> Option<T> {
+    rule_files(file).find_map(|rule| value(of(rule)))
+}
+
+fn rule_files(file: &PolicyFile) -> impl Iterator<Item = &RuleFile> {
+    file.rules.iter().flat_map(|rules| &rules.value.0).map(|(_, at)| &at.value)
 }
 
 pub(super) fn rule_of(file: &PolicyFile, rule: RuleId) -> Option<&RuleFile> {
@@ -45,12 +57,12 @@ pub(super) fn rule_of(file: &PolicyFile, rule: RuleId) -> Option<&RuleFile> {
 }
 
 /// The modes that a file gives, with this one where it gives none.
-pub(super) fn modes(file: &RuleFile, otherwise: super::Mode) -> Modes {
+pub(super) fn modes(file: &RuleFile, otherwise: Mode) -> Modes {
     let cases = file.cases.iter().flat_map(|cases| &cases.value).filter_map(case).collect();
     Modes { mode: value(file.mode.as_ref()).unwrap_or(otherwise), cases }
 }
 
-fn case(file: &CaseFile) -> Option<(When, super::Mode)> {
+fn case(file: &CaseFile) -> Option<(When, Mode)> {
     Some((when(&file.when.as_ref()?.value), file.mode.as_ref()?.value))
 }
 
@@ -66,20 +78,20 @@ fn when(file: &WhenFile) -> When {
     }
 }
 
-fn recovery(file: &RuleFile) -> Recovery {
+fn recovery(file: &PolicyFile) -> Recovery {
     let shipped = Recovery::default();
     Recovery {
-        stale_after: value(file.stale_after.as_ref()).unwrap_or(shipped.stale_after),
-        rollback: value(file.rollback.as_ref()).unwrap_or(shipped.rollback),
-        roll_forward_only: value(file.roll_forward_only.as_ref()).unwrap_or(shipped.roll_forward_only),
+        stale_after: setting(file, |rule| rule.stale_after.as_ref()).unwrap_or(shipped.stale_after),
+        rollback: setting(file, |rule| rule.rollback.as_ref()).unwrap_or(shipped.rollback),
+        roll_forward_only: setting(file, |rule| rule.roll_forward_only.as_ref()).unwrap_or(shipped.roll_forward_only),
     }
 }
 
-fn rollouts(file: &RuleFile) -> Rollouts {
+fn rollouts(file: &PolicyFile) -> Rollouts {
     let shipped = Rollouts::default();
     Rollouts {
-        unexplained: value(file.unexplained.as_ref()).unwrap_or(shipped.unexplained),
-        first_install: value(file.first_install.as_ref()).unwrap_or(shipped.first_install),
+        unexplained: setting(file, |rule| rule.unexplained.as_ref()).unwrap_or(shipped.unexplained),
+        first_install: setting(file, |rule| rule.first_install.as_ref()).unwrap_or(shipped.first_install),
     }
 }
 

@@ -7,10 +7,11 @@ use serde_json::Value;
 
 use super::checked::rule_of;
 use super::file::{Given, Key, OF_THE_CLUSTER, OverridesFile, Part, PolicyFile, RuleFile, owner};
+use super::files::{Files, NAMESPACES};
 use super::layers::Layers;
-use super::problem::{Problem, Source, Span};
-use super::{Files, NAMESPACES, PolicyError, RuleSettings};
-use crate::engine::rules::RuleId;
+use super::problem::{PolicyError, Problem, Source, Span};
+use crate::engine::rule::RuleId;
+use crate::engine::rules;
 
 /// What is in force.
 #[derive(Debug, PartialEq, Eq)]
@@ -73,7 +74,7 @@ pub struct SettingDoc {
     /// What it may be, where that is a list.
     pub choices: Vec<String>,
     /// What holds where no file says it.
-    pub default: Option<&'static str>,
+    pub default: Option<String>,
 }
 
 /// The settings of a rule.
@@ -107,10 +108,10 @@ pub fn in_force(files: &Files, namespace: &str) -> Result<InForce, PolicyError> 
     let own = namespaces.get(namespace).map(|(source, file)| Layer { source, file });
     let delegated = cluster.iter().filter_map(|layer| layer.file.delegate.as_ref()).flat_map(|at| &at.value);
     let delegated: Vec<_> = delegated.copied().collect();
-    let rules = RuleId::ALL.into_iter().map(|rule| of_rule(rule, delegated.contains(&rule), cluster, own));
+    let rules = rules::all().map(|rule| of_rule(rule, delegated.contains(&rule), cluster, own));
     let overrides = OverridesFile::KEYS.iter().filter_map(|key| {
         let given = [own, cluster].into_iter().flatten().find_map(|layer| layer.overrides(key.name));
-        Some(given.unwrap_or(built_in(key.name, key.default?)))
+        Some(given.unwrap_or(built_in(key.name, key.default?())))
     });
     let lists = PolicyFile::KEYS.iter().filter(|key| OF_THE_CLUSTER.contains(&key.name)).map(|key| {
         let given = cluster.and_then(|layer| layer.told(layer.file.given(), key.name));
@@ -189,12 +190,16 @@ fn keys_of(rule: RuleId) -> impl Iterator<Item = &'static Key> {
     RuleFile::KEYS.iter().filter(move |key| owner(key.name).is_none_or(|owner| owner == rule))
 }
 
-fn default(key: &Key, rule: RuleId) -> Option<&'static str> {
-    if key.name == "mode" { Some(RuleSettings::of(rule).modes.mode.as_str()) } else { key.default }
+fn default(key: &Key, rule: RuleId) -> Option<String> {
+    if key.name == "mode" {
+        Some(rule.specification().mode.as_str().to_owned())
+    } else {
+        key.default.map(|spell| spell())
+    }
 }
 
-fn built_in(name: &'static str, value: &str) -> SettingInForce {
-    SettingInForce { name, value: value.to_owned(), origin: Origin::BuiltIn }
+fn built_in(name: &'static str, value: impl Into<String>) -> SettingInForce {
+    SettingInForce { name, value: value.into(), origin: Origin::BuiltIn }
 }
 
 fn choices(key: &Key) -> Vec<String> {

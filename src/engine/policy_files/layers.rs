@@ -1,22 +1,14 @@
 //! The layers of policy: that of the cluster, and over it those of namespaces.
 
 use std::collections::BTreeMap;
-use std::iter;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::checked::cluster;
 use super::file::{Kind, PolicyFile, read};
+use super::files::Files;
 use super::namespace::{over, refuse_what_is_the_clusters};
-use super::problem::{Problem, Problems, Source};
-use super::{Files, Policy, PolicyError};
-
-/// What is in force where.
-#[derive(Debug, Clone)]
-pub struct Policies {
-    cluster: Arc<Policy>,
-    namespaces: BTreeMap<String, Arc<Policy>>,
-}
+use super::problem::{PolicyError, Problem, Problems, Source};
+use crate::engine::policy::Policies;
 
 /// What came of policy files.
 #[derive(Debug)]
@@ -92,55 +84,12 @@ impl<'f> Layers<'f> {
 }
 
 impl Policies {
-    /// Reads a directory of policies.
-    ///
-    /// # Errors
-    /// Everything that is wrong, over all files.
-    pub fn load(directory: &Path) -> Result<Self, PolicyError> {
-        Self::of_files(&Files::read(directory))
-    }
-
-    /// The same of texts that were read already.
+    /// The policies of texts that were read already.
     ///
     /// # Errors
     /// Everything that is wrong, over all of them.
     pub fn of_files(files: &Files) -> Result<Self, PolicyError> {
         Reading::of(files).whole()
-    }
-
-    /// Those of a directory where one is named, otherwise the shipped policy.
-    ///
-    /// # Errors
-    /// As [`Self::load`].
-    pub fn load_or_shipped(directory: Option<&Path>) -> Result<Self, PolicyError> {
-        directory.map_or_else(|| Policy::shipped().map(Self::from), Self::load)
-    }
-
-    /// Tells every policy how namespaces bound the overrides that lie in them.
-    fn share_bounds(&mut self) {
-        let bounds = self.namespaces.iter().filter(|(_, policy)| policy.overrides != self.cluster.overrides);
-        let bounds = bounds.map(|(namespace, policy)| (namespace.clone(), policy.overrides.clone()));
-        let bounds: Arc<BTreeMap<_, _>> = Arc::new(bounds.collect());
-        for policy in iter::once(&mut self.cluster).chain(self.namespaces.values_mut()) {
-            Arc::make_mut(policy).bounds = Arc::clone(&bounds);
-        }
-    }
-
-    /// The policy for requests about objects of a namespace; empty for cluster-scoped ones.
-    #[must_use]
-    pub fn of(&self, namespace: &str) -> &Arc<Policy> {
-        self.namespaces.get(namespace).unwrap_or(&self.cluster)
-    }
-
-    /// The namespaces that have a policy of their own.
-    pub fn namespaces(&self) -> impl Iterator<Item = &str> {
-        self.namespaces.keys().map(String::as_str)
-    }
-}
-
-impl From<Policy> for Policies {
-    fn from(policy: Policy) -> Self {
-        Self { cluster: Arc::new(policy), namespaces: BTreeMap::new() }
     }
 }
 

@@ -4,8 +4,9 @@
 use super::checked::{modes, rule_of};
 use super::file::{At, Given, OF_THE_CLUSTER, OverridesFile, Part, PolicyFile, RuleFile, Spelled};
 use super::problem::Problems;
-use super::{Mode, OnUndecided, Overrides, Policy, RuleSettings};
-use crate::engine::rules::RuleId;
+use crate::engine::policy::{OnUndecided, Overrides, Policy, RuleSettings};
+use crate::engine::rule::{Mode, RuleId};
+use crate::engine::rules;
 
 /// Refuses what only the cluster policy may say.
 pub(super) fn refuse_what_is_the_clusters(file: &PolicyFile, problems: &mut Problems<'_>) {
@@ -23,7 +24,7 @@ pub(super) fn refuse_what_is_the_clusters(file: &PolicyFile, problems: &mut Prob
 /// The cluster's policy with what a namespace says over it.
 pub(super) fn over(cluster: &Policy, delegated: &[RuleId], file: &PolicyFile, problems: &mut Problems<'_>) -> Policy {
     let mut policy = cluster.clone();
-    for rule in RuleId::ALL {
+    for rule in rules::all() {
         if let Some(file) = rule_of(file, rule) {
             let reason = format!("a namespace may only tighten, unless cluster.yaml delegates {rule}");
             let free = delegated.contains(&rule);
@@ -49,7 +50,7 @@ struct Layer<'p, 's> {
 
 impl Layer<'_, '_> {
     fn rule(&mut self, file: &RuleFile, rule: RuleId, policy: &mut Policy) {
-        let settings = &mut policy.rules[rule as usize];
+        let settings = &mut policy.settings_mut(rule);
         self.modes(file, settings);
         self.undecided(file, settings);
         self.put(file.started_by.as_ref(), &mut policy.started_by, PartialOrd::lt);

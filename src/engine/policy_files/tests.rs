@@ -5,6 +5,8 @@ use jiff::SignedDuration;
 use super::file::{Part, RuleFile};
 use super::*;
 use crate::engine::facts::{Actor, ActorKind};
+use crate::engine::policy::{Consent, OnUndecided, Overrides, Recovery, RollbackWay, Rollouts, Scope, Unexplained};
+use crate::engine::rule::{Mode, RuleId};
 
 const HEAD: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
 
@@ -23,17 +25,16 @@ fn read(rest: &str) -> Result<Policy, String> {
 
 #[test]
 fn every_rule_is_enforced_but_those_that_advise_in_the_shipped_policy_and_in_an_empty_one() {
-    const ADVICE: [RuleId; 4] =
-        [RuleId::ResumeInterrupted, RuleId::RemoveWhileLive, RuleId::RetryStrategy, RuleId::ExtensionSafety];
+    let advice = ["resume-interrupted", "remove-while-live", "retry-strategy", "extension-safety"].map(RuleId::known);
     let policy = Policy::shipped().unwrap();
-    for rule in RuleId::ALL {
-        let wanted = if ADVICE.contains(&rule) { Mode::Warn } else { Mode::Enforce };
+    for rule in crate::engine::rules::all() {
+        let wanted = if advice.contains(&rule) { Mode::Warn } else { Mode::Enforce };
         assert_eq!(mode(&policy, rule, "alice"), wanted, "{rule}");
         assert_eq!(mode(&read("").unwrap(), rule, "alice"), wanted, "{rule}");
     }
     let robot = "system:serviceaccount:ci:deployer";
-    assert_eq!(mode(&policy, RuleId::ManualEdit, robot), Mode::Audit);
-    assert_eq!(mode(&policy, RuleId::ConcurrentOperation, robot), Mode::Enforce);
+    assert_eq!(mode(&policy, RuleId::known("manual-edit"), robot), Mode::Audit);
+    assert_eq!(mode(&policy, RuleId::known("concurrent-operation"), robot), Mode::Enforce);
     assert_eq!(policy.recovery, Recovery::default());
     assert_eq!(policy.rollouts, Rollouts::default());
     assert!(policy.managers.contains("system:serviceaccount:flux-system:helm-controller"));
@@ -50,10 +51,10 @@ fn settings_are_read() {
     assert_eq!(policy.recovery.stale_after, SignedDuration::from_mins(90));
     assert_eq!(policy.recovery.rollback, RollbackWay::Never);
     assert!(policy.recovery.roll_forward_only);
-    assert_eq!(mode(&policy, RuleId::PendingRecovery, "alice"), Mode::Warn);
-    assert_eq!(mode(&policy, RuleId::RevisionOrder, "alice"), Mode::Off);
-    assert_eq!(policy.on_undecided(RuleId::RevisionOrder), Some(OnUndecided::Allow));
-    assert_eq!(mode(&policy, RuleId::RecordDeletion, "alice"), Mode::Enforce);
+    assert_eq!(mode(&policy, RuleId::known("pending-recovery"), "alice"), Mode::Warn);
+    assert_eq!(mode(&policy, RuleId::known("revision-order"), "alice"), Mode::Off);
+    assert_eq!(policy.on_undecided(RuleId::known("revision-order")), Some(OnUndecided::Allow));
+    assert_eq!(mode(&policy, RuleId::known("record-deletion"), "alice"), Mode::Enforce);
     assert!(policy.tools.contains("system:serviceaccount:velero:velero"));
 }
 
@@ -72,13 +73,13 @@ fn the_first_case_that_holds_gives_the_mode() {
          - {when: {groups: [ops]}, mode: enforce}\n",
     )
     .unwrap();
-    assert_eq!(mode(&policy, RuleId::ManualEdit, "ci-bot"), Mode::Audit);
-    assert_eq!(mode(&policy, RuleId::ManualEdit, "alice"), Mode::Warn);
+    assert_eq!(mode(&policy, RuleId::known("manual-edit"), "ci-bot"), Mode::Audit);
+    assert_eq!(mode(&policy, RuleId::known("manual-edit"), "alice"), Mode::Warn);
     let prod = Scope { namespace: "prod", ..scope("ci-bot") };
-    assert_eq!(policy.mode(RuleId::ManualEdit, &prod), Mode::Off);
+    assert_eq!(policy.mode(RuleId::known("manual-edit"), &prod), Mode::Off);
     let groups = ["devs".into(), "ops".into()];
     let ops = Scope { actor: Actor { groups: &groups, ..scope("alice").actor }, ..scope("alice") };
-    assert_eq!(policy.mode(RuleId::ManualEdit, &ops), Mode::Enforce);
+    assert_eq!(policy.mode(RuleId::known("manual-edit"), &ops), Mode::Enforce);
 }
 
 #[test]
@@ -148,8 +149,8 @@ fn every_error_of_a_file_is_told_at_once_with_its_place() {
 fn what_an_alias_repeats_is_read_each_time_and_told_once() {
     let text = "rules:\n  manual-edit: &e\n    cases: [{when: {users: [bot]}, mode: audit}]\n  manual-delete: *e\n";
     let policy = read(text).unwrap();
-    assert_eq!(mode(&policy, RuleId::ManualDelete, "bot"), Mode::Audit);
-    assert_eq!(mode(&policy, RuleId::ManualScale, "bot"), Mode::Enforce);
+    assert_eq!(mode(&policy, RuleId::known("manual-delete"), "bot"), Mode::Audit);
+    assert_eq!(mode(&policy, RuleId::known("manual-scale"), "bot"), Mode::Enforce);
     assert_eq!(read(&text.replace("audit", "audti")).unwrap_err().lines().count(), 1);
 }
 
@@ -197,10 +198,10 @@ fn another_kind_is_refused() {
 fn the_defaults_that_are_told_are_those_that_hold() {
     let mut text = String::from("overrides:\n");
     for key in file::OverridesFile::KEYS {
-        text.push_str(&format!("  {}: {}\n", key.name, key.default.unwrap()));
+        text.push_str(&format!("  {}: {}\n", key.name, key.default.unwrap()()));
     }
     text.push_str("rules:\n");
-    for rule in RuleId::ALL {
+    for rule in crate::engine::rules::all() {
         text.push_str(&format!("  {rule}:\n    cases: []\n"));
         let settings = settings_of(rule).into_iter().filter_map(|setting| Some((setting.name, setting.default?)));
         settings.for_each(|(name, default)| text.push_str(&format!("    {name}: {default}\n")));

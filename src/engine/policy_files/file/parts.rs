@@ -6,10 +6,14 @@ use serde_json::Value;
 
 use super::read::{At, Given, Key, Part, Read, entries, keys, missing_keys, object_schema, unknown_key, value};
 use super::tree::Node;
-use super::values::{ByRule, Kind, OneGlob, Version};
-use crate::engine::policy::problem::Problems;
-use crate::engine::policy::{Consent, Globs, Mode, OnUndecided, RollbackWay, Starters, Unexplained};
-use crate::engine::rules::RuleId;
+use super::values::{ByRule, EMPTY_LIST, Kind, OneGlob, Spelled, Version};
+use crate::engine::policy::{
+    Consent, DEFAULT_NAMESPACE, Globs, OnUndecided, Overrides, Policy, Recovery, RollbackWay, Rollouts, Scalable,
+    Starters, Unexplained,
+};
+use crate::engine::policy_files::problem::Problems;
+use crate::engine::rule::{Mode, RuleId};
+use crate::engine::rules;
 
 keys! {
     /// A policy file, of the cluster or of a namespace.
@@ -45,43 +49,31 @@ keys! {
         /// Modes for some requests: the first case whose `when` holds counts, otherwise `mode`.
         cases "cases": Vec<CaseFile>;
         /// Who may start operations, uninstalls included; everybody, or managers and the accounts of HelmReleases alone.
-        started_by "startedBy": Starters = "anybody";
+        started_by "startedBy": Starters = Starters::Anybody;
         /// An operation in flight for longer than this, by the API server's clock, counts as stuck.
-        stale_after "staleAfter": SignedDuration = "15m";
+        stale_after "staleAfter": SignedDuration = Recovery::default().stale_after;
         /// Whether a rollback may be started over an operation in flight.
-        rollback "rollback": RollbackWay = "whenStale";
+        rollback "rollback": RollbackWay = Recovery::default().rollback;
         /// No rollback over an operation in flight, and for people none over a failed one.
-        roll_forward_only "rollForwardOnly": bool = "false";
+        roll_forward_only "rollForwardOnly": bool = Recovery::default().roll_forward_only;
         /// How long the former holder of a failed operation may go on writing the objects of its release.
-        grace_after_failure "graceAfterFailure": SignedDuration = "60s";
+        grace_after_failure "graceAfterFailure": SignedDuration = Policy::GRACE_AFTER_FAILURE;
         /// Custom resources with a scale subresource, beside Kubernetes' own kinds.
-        resources "resources": Vec<ScalableFile> = "[]";
+        resources "resources": Vec<ScalableFile> = EMPTY_LIST;
         /// A release is left out and no chart is said to have failed.
-        unexplained "unexplained": Unexplained = "deny";
+        unexplained "unexplained": Unexplained = Rollouts::default().unexplained;
         /// What is left out was never delivered, so that nothing is removed.
-        first_install "firstInstall": Consent = "allow";
+        first_install "firstInstall": Consent = Rollouts::default().first_install;
     }
 }
 
-/// Which rule a setting belongs to; what is not here belongs to every one.
-pub(in crate::engine::policy) const SETTINGS: [(&str, RuleId); 8] = [
-    ("startedBy", RuleId::UnusualCreate),
-    ("staleAfter", RuleId::PendingRecovery),
-    ("rollback", RuleId::PendingRecovery),
-    ("rollForwardOnly", RuleId::PendingRecovery),
-    ("graceAfterFailure", RuleId::ManualEdit),
-    ("resources", RuleId::ManualScale),
-    ("unexplained", RuleId::DroppedBundles),
-    ("firstInstall", RuleId::DroppedBundles),
-];
-
 /// Keys that only the cluster policy has, wherever they stand.
-pub(in crate::engine::policy) const OF_THE_CLUSTER: [&str; 7] =
+pub(in crate::engine::policy_files) const OF_THE_CLUSTER: [&str; 7] =
     ["delegate", "managers", "tools", "controllers", "ignore", "resources", "namespace"];
 
 /// The rule that a setting belongs to; `None` for those of every rule.
-pub(in crate::engine::policy) fn owner(setting: &str) -> Option<RuleId> {
-    SETTINGS.iter().find(|(name, _)| *name == setting).map(|(_, rule)| *rule)
+pub(in crate::engine::policy_files) fn owner(setting: &str) -> Option<RuleId> {
+    rules::all().find(|rule| rule.specification().settings.contains(&setting))
 }
 
 keys! {
@@ -146,7 +138,7 @@ keys! {
         /// The kind, for example Widget.
         kind "kind": String, required;
         /// JSON pointer to the field that the subresource sets.
-        replicas "replicas": PointerBuf = "/spec/replicas";
+        replicas "replicas": PointerBuf = Scalable::usual_replicas().as_str();
     }
 }
 
@@ -154,12 +146,12 @@ keys! {
     /// What ReleaseOverrides may do.
     OverridesFile {
         /// Whether there may be any.
-        allowed "allowed": bool = "true";
+        allowed "allowed": bool = Overrides::default().allowed;
         /// How long one may hold.
-        max_duration "maxDuration": SignedDuration = "4h";
+        max_duration "maxDuration": SignedDuration = Overrides::default().max_duration;
         /// Whether who makes one may not use it.
-        second_person "secondPerson": bool = "false";
+        second_person "secondPerson": bool = Overrides::default().second_person;
         /// The namespace of those for what is in no namespace.
-        namespace "namespace": String = "interlock-system";
+        namespace "namespace": String = DEFAULT_NAMESPACE;
     }
 }

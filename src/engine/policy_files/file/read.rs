@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::nearest::did_you_mean;
 use super::tree::{Content, Entry, Node};
-use crate::engine::policy::problem::{Problems, Span};
+use crate::engine::policy_files::problem::{Problems, Span};
 
 /// What can be read from a part of a file. One description serves the reader, the schema and `explain`.
 pub(super) trait Read: Sized {
@@ -16,14 +16,14 @@ pub(super) trait Read: Sized {
 
 /// A value of a key, with its places.
 #[derive(Debug)]
-pub(in crate::engine::policy) struct At<T> {
-    pub(in crate::engine::policy) value: T,
+pub(in crate::engine::policy_files) struct At<T> {
+    pub(in crate::engine::policy_files) value: T,
     /// Of the value.
-    pub(in crate::engine::policy) span: Span,
+    pub(in crate::engine::policy_files) span: Span,
     /// Of the key.
-    pub(in crate::engine::policy) key: Span,
+    pub(in crate::engine::policy_files) key: Span,
     /// The value as it stands there, on one line.
-    pub(in crate::engine::policy) text: String,
+    pub(in crate::engine::policy_files) text: String,
 }
 
 /// The value of a key.
@@ -33,11 +33,11 @@ pub(super) fn value<T: Read>(entry: &Entry, problems: &mut Problems<'_>) -> Opti
 }
 
 /// A key that a part may have.
-pub(in crate::engine::policy) struct Key {
-    pub(in crate::engine::policy) name: &'static str,
-    pub(in crate::engine::policy) about: &'static [&'static str],
+pub(in crate::engine::policy_files) struct Key {
+    pub(in crate::engine::policy_files) name: &'static str,
+    pub(in crate::engine::policy_files) about: &'static [&'static str],
     /// As YAML.
-    pub(in crate::engine::policy) default: Option<&'static str>,
+    pub(in crate::engine::policy_files) default: Option<fn() -> String>,
     required: bool,
     schema: fn() -> Value,
 }
@@ -47,7 +47,7 @@ impl Key {
         Self { name, about, default: None, required: false, schema }
     }
 
-    pub(super) const fn default(self, default: &'static str) -> Self {
+    pub(super) const fn default(self, default: fn() -> String) -> Self {
         Self { default: Some(default), ..self }
     }
 
@@ -56,26 +56,26 @@ impl Key {
     }
 
     /// The JSON Schema of its value.
-    pub(in crate::engine::policy) fn schema(&self) -> Value {
+    pub(in crate::engine::policy_files) fn schema(&self) -> Value {
         (self.schema)()
     }
 
     /// What it is for.
-    pub(in crate::engine::policy) fn description(&self) -> String {
+    pub(in crate::engine::policy_files) fn description(&self) -> String {
         self.about.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
     }
 }
 
 /// A key that was given, for those who ask whether it may be there and what it says.
-pub(in crate::engine::policy) struct Given<'f> {
-    pub(in crate::engine::policy) name: &'static str,
-    pub(in crate::engine::policy) key: Span,
-    pub(in crate::engine::policy) span: Span,
-    pub(in crate::engine::policy) text: &'f str,
+pub(in crate::engine::policy_files) struct Given<'f> {
+    pub(in crate::engine::policy_files) name: &'static str,
+    pub(in crate::engine::policy_files) key: Span,
+    pub(in crate::engine::policy_files) span: Span,
+    pub(in crate::engine::policy_files) text: &'f str,
 }
 
 /// A part of a file with keys of known names.
-pub(in crate::engine::policy) trait Part {
+pub(in crate::engine::policy_files) trait Part {
     /// Every key, in the order of the documentation.
     const KEYS: &'static [Key];
     /// The keys that are there.
@@ -85,17 +85,17 @@ pub(in crate::engine::policy) trait Part {
 /// Makes a struct of optional keys, each a line: doc, field, key, type, `= default`, `, required`.
 macro_rules! keys {
     ($(#[doc = $about:literal])+ $name:ident {
-        $($(#[doc = $doc:literal])+ $field:ident $key:literal: $type:ty $(= $default:literal)? $(, $required:ident)?;)+
+        $($(#[doc = $doc:literal])+ $field:ident $key:literal: $type:ty $(= $default:expr)? $(, $required:ident)?;)+
     }) => {
         $(#[doc = $about])+
         #[derive(Debug, Default)]
-        pub(in crate::engine::policy) struct $name {
-            $(pub(in crate::engine::policy) $field: Option<At<$type>>,)+
+        pub(in crate::engine::policy_files) struct $name {
+            $(pub(in crate::engine::policy_files) $field: Option<At<$type>>,)+
         }
 
         impl Part for $name {
             const KEYS: &'static [Key] = &[
-                $(Key::new($key, &[$($doc),+], <$type as Read>::schema)$(.default($default))?$(.$required())?,)+
+                $(Key::new($key, &[$($doc),+], <$type as Read>::schema)$(.default(|| Spelled::spelled(&$default)))?$(.$required())?,)+
             ];
 
             fn given(&self) -> Vec<Given<'_>> {
@@ -158,7 +158,10 @@ pub(super) fn described(key: &Key) -> Value {
     let mut schema = key.schema();
     schema["description"] = key.description().into();
     if let Some(default) = key.default {
-        schema["default"] = serde_json::from_str(default).unwrap_or_else(|_| default.into());
+        schema["default"] = {
+            let default = default();
+            serde_json::from_str(&default).unwrap_or_else(|_| default.into())
+        };
     }
     schema
 }

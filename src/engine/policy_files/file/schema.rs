@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::parts::{OF_THE_CLUSTER, OverridesFile, PolicyFile, RuleFile, owner};
 use super::read::{Key, Part, described, object_schema};
 use super::values::{Kind, Spelled};
-use crate::engine::rules::RuleId;
+use crate::engine::rules;
 
 const CASES: &str = "cases";
 
@@ -35,7 +35,7 @@ fn of(kind: Kind) -> Value {
     let properties = &mut schema["properties"];
     properties["kind"] = json!({"const": kind.spelled()});
     properties["overrides"]["properties"] = object_schema(keys(OverridesFile::KEYS, kind))["properties"].clone();
-    for rule in RuleId::ALL {
+    for rule in rules::all() {
         let belongs = |key: &&Key| owner(key.name).is_none_or(|owner| owner == rule);
         let mut own = object_schema(keys(RuleFile::KEYS, kind).filter(belongs));
         own["properties"][CASES] = json!({"$ref": "#/definitions/cases"});

@@ -6,7 +6,7 @@ use std::fmt;
 
 use granit_parser::{Event, Marker, Parser, ScalarStyle};
 
-use crate::engine::policy::problem::{Problems, Span};
+use crate::engine::policy_files::problem::{Problems, Span};
 
 /// The parts of a file at most, those that aliases repeat included; the shipped policy has some three hundred.
 const NODES: usize = 100_000;

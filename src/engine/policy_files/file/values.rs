@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use super::nearest::did_you_mean;
 use super::read::{At, Read, entries, value};
 use super::tree::{Content, Node};
-use crate::engine::policy::problem::{Problems, Span};
-use crate::engine::policy::{Consent, Globs, Mode, OnUndecided, RollbackWay, Starters, Unexplained};
-use crate::engine::rules::RuleId;
+use crate::engine::policy::{Consent, Globs, OnUndecided, RollbackWay, Starters, Unexplained};
+use crate::engine::policy_files::problem::{Problems, Span};
+use crate::engine::rule::{Mode, RuleId};
+use crate::engine::rules;
 
 /// A value that policies spell, so that two layers can be told apart in a message.
-pub(in crate::engine::policy) trait Spelled {
+pub(in crate::engine::policy_files) trait Spelled {
     /// As policies spell it.
     fn spelled(&self) -> String;
 }
@@ -46,13 +47,13 @@ macro_rules! choice {
 
 /// `apiVersion`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine::policy) enum Version {
+pub(in crate::engine::policy_files) enum Version {
     V1Alpha1,
 }
 
 /// `kind`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine::policy) enum Kind {
+pub(in crate::engine::policy_files) enum Kind {
     Cluster,
     Namespace,
 }
@@ -72,7 +73,7 @@ choice!(Consent { "allow" => Consent::Allow, "deny" => Consent::Deny });
 
 impl Read for RuleId {
     fn schema() -> Value {
-        json!({"enum": Self::ALL.map(Self::as_str)})
+        json!({"enum": rules::all().map(Self::as_str).collect::<Vec<_>>()})
     }
 
     fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
@@ -94,6 +95,15 @@ impl Read for bool {
                 None
             }
         }
+    }
+}
+
+/// How a list that is left out is spelled.
+pub(super) const EMPTY_LIST: &str = "[]";
+
+impl Spelled for &str {
+    fn spelled(&self) -> String {
+        (*self).to_owned()
     }
 }
 
@@ -175,7 +185,7 @@ impl Read for Globs {
 
 /// Globs of which there is one.
 #[derive(Debug)]
-pub(in crate::engine::policy) struct OneGlob(pub(in crate::engine::policy) Globs);
+pub(in crate::engine::policy_files) struct OneGlob(pub(in crate::engine::policy_files) Globs);
 
 impl Read for OneGlob {
     fn schema() -> Value {
@@ -189,10 +199,10 @@ impl Read for OneGlob {
 
 /// Values by the names of rules.
 #[derive(Debug)]
-pub(in crate::engine::policy) struct ByRule<T>(pub(in crate::engine::policy) Vec<(RuleId, At<T>)>);
+pub(in crate::engine::policy_files) struct ByRule<T>(pub(in crate::engine::policy_files) Vec<(RuleId, At<T>)>);
 
 impl<T> ByRule<T> {
-    pub(in crate::engine::policy) fn of(&self, rule: RuleId) -> Option<&At<T>> {
+    pub(in crate::engine::policy_files) fn of(&self, rule: RuleId) -> Option<&At<T>> {
         self.0.iter().find(|(named, _)| *named == rule).map(|(_, value)| value)
     }
 }
@@ -200,7 +210,7 @@ impl<T> ByRule<T> {
 impl<T: Read> Read for ByRule<T> {
     fn schema() -> Value {
         let properties: serde_json::Map<_, _> =
-            RuleId::ALL.into_iter().map(|rule| (rule.as_str().to_owned(), T::schema())).collect();
+            rules::all().map(|rule| (rule.as_str().to_owned(), T::schema())).collect();
         json!({"type": "object", "additionalProperties": false, "properties": properties})
     }
 
@@ -218,10 +228,10 @@ impl<T: Read> Read for ByRule<T> {
 }
 
 fn rule(span: Span, text: &str, problems: &mut Problems<'_>) -> Option<RuleId> {
-    let rule = RuleId::ALL.into_iter().find(|rule| rule.as_str() == text);
+    let rule = rules::named(text);
     if rule.is_none() {
-        let known = RuleId::ALL.map(RuleId::as_str).into_iter();
-        problems.at(span, format!("there is no rule `{text}`{}", did_you_mean(text, known)));
+        let known = rules::all().map(RuleId::as_str).collect::<Vec<_>>();
+        problems.at(span, format!("there is no rule `{text}`{}", did_you_mean(text, known.iter().copied())));
     }
     rule
 }

@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use super::*;
 use crate::engine::facts::{Actor, ActorKind};
 use crate::engine::policy::{Mode, OnUndecided, Origin, RollbackWay, Scope, Starters, in_force};
-use crate::engine::rules::RuleId;
+use crate::engine::rule::RuleId;
 
 const CLUSTER: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
 const NAMESPACE: &str = "apiVersion: interlock.dev/v1alpha1\nkind: NamespacePolicy\n";
@@ -35,18 +35,19 @@ fn the_stricter_of_both_modes_counts_for_each_request() {
     let cluster = "rules:\n  manual-edit: {mode: warn, cases: [{when: {users: [bot]}, mode: audit}]}\n";
     let shop = "rules:\n  manual-edit: {mode: warn, cases: [{when: {users: [alice]}, mode: enforce}]}\n";
     let policies = read(cluster, shop).unwrap();
-    let modes = |namespace| ["alice", "bob", "bot"].map(|user| mode(&policies, namespace, RuleId::ManualEdit, user));
+    let modes =
+        |namespace| ["alice", "bob", "bot"].map(|user| mode(&policies, namespace, RuleId::known("manual-edit"), user));
     assert_eq!(modes("shop"), [Mode::Enforce, Mode::Warn, Mode::Warn]);
     assert_eq!(modes("bar"), [Mode::Warn, Mode::Warn, Mode::Audit]);
-    assert_eq!(mode(&policies, "shop", RuleId::ManualScale, "alice"), Mode::Enforce);
+    assert_eq!(mode(&policies, "shop", RuleId::known("manual-scale"), "alice"), Mode::Enforce);
 }
 
 #[test]
 fn cases_alone_add_to_what_the_cluster_has() {
     let shop = "rules:\n  manual-edit: {cases: [{when: {users: [bot]}, mode: enforce}]}\n";
     let policies = read("rules:\n  manual-edit: {mode: audit}\n", shop).unwrap();
-    assert_eq!(mode(&policies, "shop", RuleId::ManualEdit, "bot"), Mode::Enforce);
-    assert_eq!(mode(&policies, "shop", RuleId::ManualEdit, "bob"), Mode::Audit);
+    assert_eq!(mode(&policies, "shop", RuleId::known("manual-edit"), "bot"), Mode::Enforce);
+    assert_eq!(mode(&policies, "shop", RuleId::known("manual-edit"), "bob"), Mode::Audit);
 }
 
 #[test]
@@ -56,14 +57,14 @@ fn of_a_delegated_rule_the_namespace_alone_counts_where_it_says_something() {
     let shop = "rules:\n  manual-edit: {mode: 'off', onUndecided: allow}\n  \
                 pending-recovery: {rollback: always}\n";
     let policies = read(cluster, shop).unwrap();
-    assert_eq!(mode(&policies, "shop", RuleId::ManualEdit, "bot"), Mode::Off);
-    assert_eq!(policies.of("shop").on_undecided(RuleId::ManualEdit), Some(OnUndecided::Allow));
+    assert_eq!(mode(&policies, "shop", RuleId::known("manual-edit"), "bot"), Mode::Off);
+    assert_eq!(policies.of("shop").on_undecided(RuleId::known("manual-edit")), Some(OnUndecided::Allow));
     assert_eq!(policies.of("shop").recovery.rollback, RollbackWay::Always);
-    assert_eq!(mode(&policies, "shop", RuleId::PendingRecovery, "bot"), Mode::Enforce);
-    assert_eq!(mode(&policies, "bar", RuleId::ManualEdit, "bot"), Mode::Warn);
+    assert_eq!(mode(&policies, "shop", RuleId::known("pending-recovery"), "bot"), Mode::Enforce);
+    assert_eq!(mode(&policies, "bar", RuleId::known("manual-edit"), "bot"), Mode::Warn);
     // Where it says nothing of modes, those of the cluster stand.
     let policies = read(cluster, "rules:\n  manual-edit: {graceAfterFailure: 1s}\n").unwrap();
-    assert_eq!(mode(&policies, "shop", RuleId::ManualEdit, "bot"), Mode::Warn);
+    assert_eq!(mode(&policies, "shop", RuleId::known("manual-edit"), "bot"), Mode::Warn);
     assert_eq!(policies.of("shop").grace_after_failure, SignedDuration::from_secs(1));
     // Other rules than the delegated one go by these.
     for loose in ["manual-edit: {graceAfterFailure: 1h}", "pending-recovery: {staleAfter: 5m}"] {
@@ -113,7 +114,7 @@ fn settings_are_tightened() {
     let (shop, bar) = (policies.of("shop"), policies.of("bar"));
     assert_eq!(shop.recovery.stale_after, SignedDuration::from_hours(1));
     assert!(shop.recovery.roll_forward_only && shop.recovery.rollback == RollbackWay::Never);
-    assert_eq!(shop.on_undecided(RuleId::PendingRecovery), Some(OnUndecided::Deny));
+    assert_eq!(shop.on_undecided(RuleId::known("pending-recovery")), Some(OnUndecided::Deny));
     assert_eq!(shop.grace_after_failure, SignedDuration::from_secs(1));
     assert_eq!(shop.rollouts.first_install, crate::engine::policy::Consent::Deny);
     assert_eq!((shop.started_by, bar.started_by), (Starters::Managers, Starters::Anybody));
@@ -178,8 +179,8 @@ fn a_wrong_file_of_a_namespace_leaves_it_the_policy_of_the_cluster_and_the_other
     files.namespaces.push(("bar".to_owned(), bar));
     let reading = Reading::of(&files);
     let policies = reading.policies.unwrap();
-    assert_eq!(mode(&policies, "shop", RuleId::ManualEdit, "bob"), Mode::Audit);
-    assert_eq!(mode(&policies, "bar", RuleId::ManualEdit, "bob"), Mode::Enforce);
+    assert_eq!(mode(&policies, "shop", RuleId::known("manual-edit"), "bob"), Mode::Audit);
+    assert_eq!(mode(&policies, "bar", RuleId::known("manual-edit"), "bob"), Mode::Enforce);
     assert_eq!(policies.namespaces().collect::<Vec<_>>(), ["bar"]);
     assert_eq!(reading.problems.len(), 1);
 }
@@ -203,13 +204,15 @@ fn what_is_in_force_names_file_and_line() {
             Origin::BuiltIn => format!("{} {} built in", setting.name, setting.value),
             Origin::File { file, line } => format!("{} {} {}:{line}", setting.name, setting.value, file.display()),
         };
-        let rule = |rule: RuleId| in_force.rules[rule as usize].settings.iter().map(told).collect::<Vec<_>>();
+        let rule = |rule: RuleId| {
+            in_force.rules.iter().find(|it| it.rule == rule).unwrap().settings.iter().map(told).collect::<Vec<_>>()
+        };
         let overrides = in_force.overrides.iter().map(told).collect::<Vec<_>>();
-        (rule(RuleId::ManualEdit), rule(RuleId::ManualScale), overrides)
+        (rule(RuleId::known("manual-edit")), rule(RuleId::known("manual-scale")), overrides)
     };
     let case = "case audit when {users: [bot]} p/cluster.yaml:9";
     let (edit, scale, overrides) = told("shop");
-    let grace = "graceAfterFailure 60s built in";
+    let grace = "graceAfterFailure 1m built in";
     assert_eq!(edit, ["mode enforce p/namespaces/shop.yaml:4", case, grace]);
     assert_eq!(scale, ["mode 'off' p/namespaces/shop.yaml:5", "resources [] built in"]);
     assert_eq!(overrides[1], "maxDuration 1h p/namespaces/shop.yaml:6");
