@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::acts::{Target, Verdict};
-use crate::chart::Chart;
-use crate::clients::{Driver, Helm, HelmVersion};
-use crate::decisions::{Decision, decisions, expect_findings_only_of};
-use crate::eventually::eventually;
+use crate::harness::acts::{Target, Verdict};
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, Helm, HelmVersion};
+use crate::harness::decisions::{Decision, decisions, expect_findings_only_of};
+use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::records;
 use crate::leftovers::{EXTRA, KEPT};
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::records;
 
 const WHILE: Duration = Duration::from_secs(60);
 

@@ -4,12 +4,12 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::chart::Chart;
-use crate::clients::{Driver, HelmVersion};
-use crate::eventually::eventually;
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::process::run;
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::process::run;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 

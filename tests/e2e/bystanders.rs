@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::acts::{Act, Target, Verdict};
-use crate::clients::Kubectl;
-use crate::decisions::{decisions, expect_findings_only_of};
-use crate::eventually::eventually;
-use crate::origins::Origin;
+use crate::harness::acts::{Act, Target, Verdict};
+use crate::harness::clients::Kubectl;
+use crate::harness::decisions::{decisions, expect_findings_only_of};
+use crate::harness::eventually::eventually;
+use crate::harness::origins::Origin;
 
 use Verdict::{Edits, Passes};
 
@@ -109,8 +109,9 @@ fn what_a_chart_does_not_declare_is_free_whichever_helm_wrote_the_rest() {
             assert!(dry.iter().any(|decision| decision.rules == rules), "{origin:?} {dry:#?}");
         }
         // The next upgrade is as if nobody had been there.
-        let helm = namespace.helm(crate::clients::HelmVersion::V4, crate::clients::Driver::Secret, "alice");
-        helm.ok(&["upgrade", "demo", crate::chart::Chart::new("demo").path(), "--set=image=two"]);
+        let helm =
+            namespace.helm(crate::harness::clients::HelmVersion::V4, crate::harness::clients::Driver::Secret, "alice");
+        helm.ok(&["upgrade", "demo", crate::harness::chart::Chart::new("demo").path(), "--set=image=two"]);
     });
 }
 

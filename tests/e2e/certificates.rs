@@ -15,14 +15,14 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, Stream};
 use serde_json::{Value, json};
 
-use crate::assets::interlock;
-use crate::chart::Chart;
-use crate::clients::{Driver, Helm, HelmVersion, Kubectl};
-use crate::eventually::eventually;
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::process::{Output, run};
-use crate::webhook::{Webhook, register_at, wait_until_called};
+use crate::harness::assets::interlock;
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, Helm, HelmVersion, Kubectl};
+use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::process::{Output, run};
+use crate::harness::webhook::{Webhook, register_at, wait_until_called};
 
 /// Times that let a rotation end within seconds.
 const QUICK: &[&str] = &["--certificate-name=127.0.0.1", "--leaf-lifetime=9", "--ca-settle=2"];

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::chart::Chart;
-use crate::clients::{Driver, HelmVersion};
-use crate::eventually::eventually;
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::records;
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::records;
 
 fn three_revisions(test: &str, driver: Driver) -> (Namespace<'static>, Chart) {
     let namespace = Namespace::new(Plane::shared(), test);

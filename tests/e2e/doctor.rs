@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::assets::interlock;
-use crate::clients::{Identity, client_environment};
-use crate::eventually::eventually;
 use crate::failure;
-use crate::plane::Plane;
-use crate::process::{Output, run};
+use crate::harness::assets::interlock;
+use crate::harness::clients::{Identity, client_environment};
+use crate::harness::eventually::eventually;
+use crate::harness::plane::Plane;
+use crate::harness::process::{Output, run};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 

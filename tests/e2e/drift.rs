@@ -1,11 +1,11 @@
 //! Drift, and who may correct it: on a plane where bob is only warned, and a service account is a manager.
 
-use crate::acts::{Target, Verdict};
-use crate::chart::Chart;
-use crate::clients::{Driver, HelmVersion, Kubectl};
-use crate::decisions::{decisions, expect_findings_only_of};
-use crate::namespace::Namespace;
-use crate::process::Output;
+use crate::harness::acts::{Target, Verdict};
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion, Kubectl};
+use crate::harness::decisions::{decisions, expect_findings_only_of};
+use crate::harness::namespace::Namespace;
+use crate::harness::process::Output;
 use crate::recovery::impatient;
 
 use Verdict::{Edits, Passes};

@@ -7,8 +7,8 @@ mod table;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use crate::eventually::{eventually, within};
-use crate::plane::Plane;
+use crate::harness::eventually::{eventually, within};
+use crate::harness::plane::Plane;
 use columns::Columns;
 use states::States;
 

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::chart::Chart;
-use crate::clients::{Driver, HelmVersion};
-use crate::controllers::{Flux, establish_kinds, failed, helm_controller, reached};
-use crate::decisions::{decisions, expect_findings_only_of};
-use crate::eventually::eventually;
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::records;
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::controllers::{Flux, establish_kinds, failed, helm_controller, reached};
+use crate::harness::decisions::{decisions, expect_findings_only_of};
+use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::records;
 
 const ROLLOUT: Duration = Duration::from_secs(60);
 const REFUSED: &str = "selector";

@@ -8,13 +8,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::chart::Chart;
-use crate::clients::{Driver, HelmVersion};
-use crate::eventually::eventually;
-use crate::forging;
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::webhook::{Webhook, register};
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::eventually::eventually;
+use crate::harness::forging;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::webhook::{Webhook, register};
 
 /// The API server looks at its files when they change, and at the latest after a minute.
 const RELOADED: Duration = Duration::from_secs(90);

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::acts::{Target, Verdict};
-use crate::chart::Chart;
-use crate::clients::{Driver, HelmVersion, Kubectl};
-use crate::decisions::{decisions, expect_findings_only_of};
-use crate::eventually::eventually;
-use crate::namespace::Namespace;
-use crate::plane::Plane;
+use crate::harness::acts::{Target, Verdict};
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion, Kubectl};
+use crate::harness::decisions::{decisions, expect_findings_only_of};
+use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
 
 /// How long a definition may take to be served, and to reach the webhook's watches.
 const SERVED: Duration = Duration::from_secs(60);
@@ -24,7 +24,7 @@ const DEFINITION: &str = "customresourcedefinition/helmreleases.helm.toolkit.flu
 #[track_caller]
 fn define(plane: &Plane) {
     let admin = plane.kubectl(&plane.admin());
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/crds/helmreleases.yaml");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/harness/crds/helmreleases.yaml");
     admin.ok(&["apply", "-f", file.to_str().expect("the checkout has a plain name")]);
     admin.ok(&["wait", DEFINITION, "--for=condition=Established", "--timeout=60s"]);
     let probe = helm_release("default", "probe", json!({}));

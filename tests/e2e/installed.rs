@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::assets::{interlock, progress};
-use crate::chart::Chart;
-use crate::clients::{Driver, Helm, HelmVersion, client_environment};
-use crate::cluster::{Cluster, NAMESPACE};
-use crate::eventually::eventually;
-use crate::load::{Load, Phase};
-use crate::namespace::Namespace;
-use crate::process::{Output, run};
+use crate::harness::assets::{interlock, progress};
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, Helm, HelmVersion, client_environment};
+use crate::harness::cluster::{Cluster, NAMESPACE};
+use crate::harness::eventually::eventually;
+use crate::harness::load::{Load, Phase};
+use crate::harness::namespace::Namespace;
+use crate::harness::process::{Output, run};
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/chart");
 /// The policy that ships, and what is changed in another.

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use crate::chart::Chart;
-use crate::clients::{Driver, HelmVersion};
-use crate::eventually::eventually;
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::records;
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::records;
+use crate::harness::webhook::Webhook;
 use crate::recovery::{impatient, killed_on_the_way_to, once_stale, policy, unlock};
-use crate::webhook::Webhook;
 
 const V1: &str = "sh.helm.release.v1.demo.v1";
 const V2: &str = "sh.helm.release.v1.demo.v2";
@@ -28,7 +28,12 @@ fn await_note(namespace: &Namespace<'_>, driver: Driver) {
 }
 
 /// Upgrades to a version, as alice.
-fn upgrade(namespace: &Namespace<'_>, version: HelmVersion, driver: Driver, to: &str) -> crate::process::Output {
+fn upgrade(
+    namespace: &Namespace<'_>,
+    version: HelmVersion,
+    driver: Driver,
+    to: &str,
+) -> crate::harness::process::Output {
     let chart = Chart::new("demo");
     chart.set_version(to);
     let helm = namespace.helm(version, driver, "alice");

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::chart::{Chart, HookKind, When};
-use crate::clients::{Driver, HelmVersion};
-use crate::eventually::eventually;
-use crate::gate::Gate;
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::records;
+use crate::harness::chart::{Chart, HookKind, When};
+use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::eventually::eventually;
+use crate::harness::gate::Gate;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::records;
 use crate::recovery::policy;
 
 const V2: &str = "sh.helm.release.v1.demo.v2";

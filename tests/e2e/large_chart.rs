@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::acts::{Act, Target, Verdict};
-use crate::clients::{Driver, HelmVersion};
-use crate::decisions::{decisions, expect_findings_only_of};
-use crate::eventually::eventually;
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::records;
+use crate::harness::acts::{Act, Target, Verdict};
+use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::decisions::{decisions, expect_findings_only_of};
+use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::records;
 
 use Verdict::{Deletes, Edits, Passes, Scales};
 
@@ -307,7 +307,7 @@ fn helm_4() {
 fn life(version: HelmVersion) {
     let namespace = Namespace::new(Plane::shared(), "large");
     let alice = namespace.helm(version, Driver::Secret, "alice");
-    let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/charts/shop");
+    let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/harness/charts/shop");
     let chart = chart.to_str().expect("the repository has a plain name");
     alice.ok(&["install", "shop", chart]);
     let (bob, target) = (namespace.kubectl("bob"), Target::deployed(&namespace, "shop", 2));

@@ -1,10 +1,10 @@
 //! Objects with the marks of a release that no release declares any more.
 
-use crate::acts::{Act, Target, Verdict};
-use crate::chart::Chart;
-use crate::clients::{Driver, HelmVersion};
-use crate::namespace::Namespace;
-use crate::plane::Plane;
+use crate::harness::acts::{Act, Target, Verdict};
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
 
 use Verdict::{Deletes, Edits, Passes};
 

@@ -3,11 +3,11 @@
 
 use std::fmt::Write as _;
 
-use crate::chart::{Chart, HookKind, When};
-use crate::clients::{Driver, Helm, HelmVersion};
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::records::Record;
+use crate::harness::chart::{Chart, HookKind, When};
+use crate::harness::clients::{Driver, Helm, HelmVersion};
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::records::Record;
 
 /// A step: what it is called, and the command line with the chart's path for `CHART`.
 type Step = (&'static str, &'static [&'static str]);

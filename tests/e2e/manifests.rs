@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::clients::HelmVersion;
-use crate::plane::Plane;
-use crate::rendered::{OVERLAYS, chart, helm, kustomize, object, of_kind, strings};
+use crate::harness::clients::HelmVersion;
+use crate::harness::plane::Plane;
+use crate::harness::rendered::{OVERLAYS, chart, helm, kustomize, object, of_kind, strings};
 
 /// Everything but the hooks, which no kustomization has.
 const NO_HOOKS: &str = "--no-hooks";

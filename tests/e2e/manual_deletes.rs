@@ -1,7 +1,7 @@
 //! Objects of a release deleted by hand.
 
-use crate::acts::{Act, Target, Verdict};
-use crate::origins::Origin;
+use crate::harness::acts::{Act, Target, Verdict};
+use crate::harness::origins::Origin;
 
 use Verdict::{Deletes, Passes};
 
@@ -34,7 +34,7 @@ fn a_declared_object_is_not_deleted_by_hand_whichever_helm_wrote_it() {
         assert_eq!(uids(), before, "{origin:?}");
         // The neighbour: the way that takes them all.
         namespace
-            .helm(crate::clients::HelmVersion::V4, crate::clients::Driver::Secret, "bob")
+            .helm(crate::harness::clients::HelmVersion::V4, crate::harness::clients::Driver::Secret, "bob")
             .ok(&["uninstall", "demo"]);
     });
 }

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::acts::{Act, Target, Verdict, edit};
-use crate::decisions::decisions;
-use crate::eventually::eventually;
-use crate::namespace::Namespace;
-use crate::origins::Origin;
+use crate::harness::acts::{Act, Target, Verdict, edit};
+use crate::harness::decisions::decisions;
+use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
+use crate::harness::origins::Origin;
 
 use Verdict::{Edits, Passes};
 
@@ -146,7 +146,7 @@ fn a_declared_field_is_not_edited_by_hand_whichever_helm_wrote_it() {
 }
 
 /// Puts an edited copy of an object in its place, as bob.
-fn replaced(namespace: &Namespace<'_>, object: &str, edit: impl FnOnce(&mut Value)) -> crate::process::Output {
+fn replaced(namespace: &Namespace<'_>, object: &str, edit: impl FnOnce(&mut Value)) -> crate::harness::process::Output {
     let kubectl = namespace.kubectl("bob");
     let mut object = kubectl.get(&[object]);
     edit(&mut object);

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::chart::{Chart, HookKind, When};
-use crate::controllers::{Olm, establish_kinds, failed, operator_controller, reached};
-use crate::decisions::{decisions, expect_findings_only_of};
-use crate::eventually::eventually;
-use crate::gate::Gate;
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::records::{self, Record};
+use crate::harness::chart::{Chart, HookKind, When};
+use crate::harness::controllers::{Olm, establish_kinds, failed, operator_controller, reached};
+use crate::harness::decisions::{decisions, expect_findings_only_of};
+use crate::harness::eventually::eventually;
+use crate::harness::gate::Gate;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::records::{self, Record};
 
 /// How long the garbage collector may take to hear of a new kind, and to collect.
 pub(crate) const COLLECTOR: Duration = Duration::from_secs(120);

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::clients::Kubectl;
-use crate::controllers::{Olm, failed, reached};
-use crate::eventually::eventually;
+use crate::harness::clients::Kubectl;
+use crate::harness::controllers::{Olm, failed, reached};
+use crate::harness::eventually::eventually;
+use crate::harness::process::Output;
 use crate::olm::{CHUNK, COLLECTOR, Extension, hooked, noise};
-use crate::process::Output;
 use crate::recovery::{impatient, once_stale};
 
 /// What bob asks OLM for.

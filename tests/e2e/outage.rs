@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::chart::Chart;
-use crate::clients::{Driver, HelmVersion};
-use crate::eventually::eventually;
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::records;
-use crate::webhook::register;
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::records;
+use crate::harness::webhook::register;
 
 const DOWN: &[&str] = &["failed calling webhook \"create-delete.records.interlock.dev\""];
 

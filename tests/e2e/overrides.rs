@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::assets::interlock;
-use crate::chart::Chart;
-use crate::clients::{Driver, HelmVersion, Identity, Kubectl, client_environment};
-use crate::eventually::eventually;
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::process::{Output, run};
+use crate::harness::assets::interlock;
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion, Identity, Kubectl, client_environment};
+use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::process::{Output, run};
 
 /// Long enough for the acts in between on a busy machine, short enough to wait for its end.
 const SHORT: &str = "20s";

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::eventually::eventually;
-use crate::process::{Output, run};
+use crate::harness::eventually::eventually;
+use crate::harness::process::{Output, run};
 
 /// For an upgrade that waits for pods on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(180);

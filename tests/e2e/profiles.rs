@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::namespace::Namespace;
-use crate::plane::Plane;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
 
 #[test]
 fn what_a_profile_s_agent_wrote_changes_through_the_profile() {

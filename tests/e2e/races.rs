@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::chart::Chart;
-use crate::clients::{Driver, HelmVersion};
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::records;
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::records;
 
 const WHILE: Duration = Duration::from_secs(60);
 
@@ -24,8 +24,8 @@ pub(crate) fn during_an_upgrade(
     test: &str,
     version: HelmVersion,
     driver: Driver,
-    act: impl FnOnce(&Namespace<'_>, &crate::clients::Helm, &Chart),
-) -> (Namespace<'static>, crate::process::Output) {
+    act: impl FnOnce(&Namespace<'_>, &crate::harness::clients::Helm, &Chart),
+) -> (Namespace<'static>, crate::harness::process::Output) {
     let namespace = Namespace::new(Plane::shared(), test);
     let alice = namespace.helm(version, driver, "alice");
     let chart = Chart::new("demo");
@@ -66,7 +66,7 @@ fn a_second_upgrade_by_a_client_that_does_not_look_is_refused() {
         // helm itself refuses before it writes; other clients of the API need not.
         let kubectl = namespace.kubectl("bob");
         let mut record = kubectl.get(&["secret", "sh.helm.release.v1.demo.v2"]);
-        crate::forging::copy(&mut record, driver, 3, "pending-upgrade");
+        crate::harness::forging::copy(&mut record, driver, 3, "pending-upgrade");
         let refused = kubectl.with_file("create", &record, &[]).expect_failure(&["[concurrent-operation]"]);
         assert!(refused.stderr.contains("held by alice"), "{refused}");
     });

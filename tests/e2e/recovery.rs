@@ -3,14 +3,14 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::chart::Chart;
-use crate::clients::{Driver, HelmVersion};
-use crate::eventually::eventually;
-use crate::forging;
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::process::Output;
-use crate::records;
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::eventually::eventually;
+use crate::harness::forging;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::process::Output;
+use crate::harness::records;
 
 const V2: &str = "sh.helm.release.v1.demo.v2";
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::chart::Chart;
-use crate::clients::{Driver, HelmVersion};
-use crate::decisions::decisions;
-use crate::eventually::eventually;
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::webhook::Webhook;
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::decisions::decisions;
+use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::webhook::Webhook;
 
 /// Longer than the leader needs to take over, and than a test wants to wait.
 const ARGUMENTS: &[&str] = &["--report-retention=75", "--report-round=1"];
@@ -39,7 +39,7 @@ fn release<'p>(plane: &'p Plane, mode: &str) -> Namespace<'p> {
 }
 
 /// One write of a declared label, as bob.
-fn label(namespace: &Namespace<'_>, tier: &str, more: &[&str]) -> crate::process::Output {
+fn label(namespace: &Namespace<'_>, tier: &str, more: &[&str]) -> crate::harness::process::Output {
     let tier = format!("tier={tier}");
     let args = [&["label", "--overwrite", "deployment/demo", &tier], more].concat();
     namespace.kubectl("bob").run(&args)
@@ -107,7 +107,7 @@ fn a_finding_is_counted_once_told_reported_kept_over_the_leaders_death_and_forgo
     let plane = Plane::start_with(POLICY, ARGUMENTS);
     let first = plane.webhook();
     let admin = plane.kubectl(&plane.admin());
-    let definition = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/crds/reports.yaml");
+    let definition = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/harness/crds/reports.yaml");
     admin.ok(&["apply", "-f", definition.to_str().expect("the checkout has a plain name")]);
     let (enforced, warned, audited) =
         (release(&plane, "enforced"), release(&plane, "warned"), release(&plane, "audited"));

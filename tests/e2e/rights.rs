@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::assets::interlock;
-use crate::chart::Chart;
-use crate::clients::{Driver, Helm, HelmVersion, Identity, Kubectl};
-use crate::eventually::eventually;
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::process::{Output, run};
-use crate::rendered::{chart, kustomize, object, of_kind, strings};
-use crate::webhook::Webhook;
+use crate::harness::assets::interlock;
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, Helm, HelmVersion, Identity, Kubectl};
+use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::process::{Output, run};
+use crate::harness::rendered::{chart, kustomize, object, of_kind, strings};
+use crate::harness::webhook::Webhook;
 
 const ACCOUNT: &str = "system:serviceaccount:interlock-system:interlock";
 const DEADLINE: Duration = Duration::from_secs(90);

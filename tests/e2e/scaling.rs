@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use crate::acts::{Target, Verdict};
-use crate::chart::Chart;
-use crate::clients::{Driver, HelmVersion};
-use crate::decisions::expect_findings_only_of;
-use crate::eventually::eventually;
-use crate::namespace::Namespace;
-use crate::origins::Origin;
-use crate::plane::Plane;
+use crate::harness::acts::{Target, Verdict};
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::decisions::expect_findings_only_of;
+use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
+use crate::harness::origins::Origin;
+use crate::harness::plane::Plane;
 
 use Verdict::{Passes, Scales};
 

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::assets::interlock;
-use crate::chart::Chart;
-use crate::clients::{Driver, Helm, HelmVersion, Identity, client_environment};
-use crate::eventually::eventually;
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::process::{Output, run};
-use crate::records;
+use crate::harness::assets::interlock;
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, Helm, HelmVersion, Identity, client_environment};
+use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::process::{Output, run};
+use crate::harness::records;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -171,7 +171,7 @@ fn declarations_that_collide_or_dangle_are_found_where_their_kinds_are_installed
     let plane = Plane::without_webhook();
     let admin = plane.kubectl(&plane.admin());
     for file in ["helmreleases.yaml", "sveltos.yaml"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/crds").join(file);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/harness/crds").join(file);
         admin.ok(&["apply", "-f", path.to_str().unwrap()]);
     }
     admin.ok(&["wait", "crd", "--all", "--for=condition=Established", "--timeout=60s"]);

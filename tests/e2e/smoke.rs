@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::chart::{Chart, HookKind, When};
-use crate::clients::{Driver, HelmVersion};
-use crate::eventually::eventually;
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::records;
+use crate::harness::chart::{Chart, HookKind, When};
+use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::records;
 
 #[test]
 fn helm_3_with_secrets_lives_a_whole_life() {

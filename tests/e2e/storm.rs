@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::assets::{interlock, progress};
-use crate::clients::{Driver, Helm, HelmVersion, client_environment};
-use crate::cluster::{Cluster, NAMESPACE};
-use crate::eventually::eventually;
-use crate::load::{Load, WORKERS};
-use crate::namespace::Namespace;
-use crate::process::run;
+use crate::harness::assets::{interlock, progress};
+use crate::harness::clients::{Driver, Helm, HelmVersion, client_environment};
+use crate::harness::cluster::{Cluster, NAMESPACE};
+use crate::harness::eventually::eventually;
+use crate::harness::load::{Load, WORKERS};
+use crate::harness::namespace::Namespace;
+use crate::harness::process::run;
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/chart");
 /// A policy that differs from the shipped one in nothing that the load meets.

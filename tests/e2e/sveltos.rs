@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::addon_controller::{AddonController, chart_of, failed, install, managing, shared};
-use crate::decisions::decisions;
-use crate::eventually::eventually;
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::process::Output;
-use crate::webhook::register;
+use crate::harness::addon_controller::{AddonController, chart_of, failed, install, managing, shared};
+use crate::harness::decisions::decisions;
+use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::process::Output;
+use crate::harness::webhook::register;
 
 const ERROR: &str = "values don't meet the specifications of the schema(s) in the following chart(s): web";
 

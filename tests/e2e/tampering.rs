@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::chart::Chart;
-use crate::clients::{Driver, HelmVersion};
-use crate::forging;
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::records;
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::forging;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::records;
 
 /// A release with a superseded and a deployed record.
 fn two_revisions(test: &str, version: HelmVersion, driver: Driver) -> (Namespace<'static>, Chart) {
@@ -47,7 +47,7 @@ fn replace(
     driver: Driver,
     name: &str,
     edit: impl FnOnce(&mut Value),
-) -> crate::process::Output {
+) -> crate::harness::process::Output {
     let kubectl = namespace.kubectl("alice");
     let mut object = kubectl.get(&[driver.resource(), name]);
     edit(&mut object);
@@ -95,7 +95,7 @@ fn kubectl_edit_of_a_record_is_refused() {
     let kubectl = namespace.kubectl("alice");
     let mut edit = kubectl.command(&["edit", "secret", V1]);
     edit.env("KUBE_EDITOR", "sed -i 's/status: superseded/status: deployed/'");
-    let output = crate::process::run(edit, std::time::Duration::from_secs(60));
+    let output = crate::harness::process::run(edit, std::time::Duration::from_secs(60));
     // kubectl saves what could not be stored to a temporary file, and says why.
     output.expect_failure(&["[record-integrity]"]);
     assert_eq!(records::summary(&namespace.records(Driver::Secret, "demo")), "1 superseded, 2 deployed");

@@ -6,15 +6,15 @@ use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
-use crate::addon_controller::{AddonController, install, managing};
-use crate::chart::Chart;
-use crate::clients::{Driver, HelmVersion, Kubectl};
-use crate::controllers::establish_kinds;
-use crate::eventually::eventually;
-use crate::forging;
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::process::Output;
+use crate::harness::addon_controller::{AddonController, install, managing};
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion, Kubectl};
+use crate::harness::controllers::establish_kinds;
+use crate::harness::eventually::eventually;
+use crate::harness::forging;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::process::Output;
 
 const V1: &str = "sh.helm.release.v1.demo.v1";
 const V2: &str = "sh.helm.release.v1.demo.v2";

@@ -15,8 +15,8 @@ use release_interlock::server::{
 };
 use tokio::time::Instant;
 
-use crate::plane::Plane;
-use crate::webhook::{MUTATING, VALIDATING, Webhook, register_file};
+use crate::harness::plane::Plane;
+use crate::harness::webhook::{MUTATING, VALIDATING, Webhook, register_file};
 
 /// Port 9 is for discarding; nobody listens there.
 const NOBODY: &str = "https://127.0.0.1:9";

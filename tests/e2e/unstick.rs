@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::assets::interlock;
-use crate::chart::{Chart, HookKind, When};
-use crate::clients::{Driver, HelmVersion, client_environment};
-use crate::controllers::{failed, reached};
-use crate::eventually::eventually;
-use crate::namespace::Namespace;
+use crate::harness::assets::interlock;
+use crate::harness::chart::{Chart, HookKind, When};
+use crate::harness::clients::{Driver, HelmVersion, client_environment};
+use crate::harness::controllers::{failed, reached};
+use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::process::{Output, Running, run};
+use crate::harness::records;
 use crate::olm::{CHUNK, COLLECTOR, Extension, hooked, noise};
-use crate::plane::Plane;
-use crate::process::{Output, Running, run};
-use crate::records;
 use crate::recovery::{impatient, killed_on_the_way_to, policy};
 
 const DEADLINE: Duration = Duration::from_secs(60);

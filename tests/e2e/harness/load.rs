@@ -18,10 +18,10 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 
-use crate::chart::Chart;
-use crate::clients::{Driver, HelmVersion, Identity};
-use crate::namespace::Namespace;
-use crate::records::encode;
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion, Identity};
+use crate::harness::namespace::Namespace;
+use crate::harness::records::encode;
 
 /// Cycles that go on at a time: enough for the rate as long as a write takes less than a tenth of a second.
 pub(crate) const WORKERS: u32 = 16;

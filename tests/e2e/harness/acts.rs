@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::clients::Kubectl;
-use crate::namespace::Namespace;
-use crate::process::{Output, run};
+use crate::harness::clients::Kubectl;
+use crate::harness::namespace::Namespace;
+use crate::harness::process::{Output, run};
 
 const EDITOR: Duration = Duration::from_secs(60);
 

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::namespace::Namespace;
+use crate::harness::namespace::Namespace;
 
 /// One line of its log.
 #[derive(Debug, Deserialize)]

@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::chart::Chart;
-use crate::clients::{Driver, HelmVersion};
-use crate::decisions::{Decision, decisions};
-use crate::eventually::eventually;
-use crate::namespace::Namespace;
-use crate::plane::Plane;
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::decisions::{Decision, decisions};
+use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
 
 /// Longer than the directory goes without being looked at.
 const TAKEN_UP: Duration = Duration::from_secs(45);

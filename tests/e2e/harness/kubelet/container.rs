@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Deserialize;
 
 use super::specification::Start;
-use crate::assets::interlock;
-use crate::process::{leash, signal};
+use crate::harness::assets::interlock;
+use crate::harness::process::{leash, signal};
 
 /// The line that `interlock serve` prints when it listens.
 #[derive(Debug, Clone, Copy, Deserialize)]

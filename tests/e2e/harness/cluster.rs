@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::balancer::{Connections, write_egress};
-use crate::clients::Kubectl;
-use crate::eventually::eventually;
-use crate::kubelet::{Kubelet, Replica};
-use crate::plane::Plane;
+use crate::harness::balancer::{Connections, write_egress};
+use crate::harness::clients::Kubectl;
+use crate::harness::eventually::eventually;
+use crate::harness::kubelet::{Kubelet, Replica};
+use crate::harness::plane::Plane;
 
 /// Where Interlock is installed.
 pub(crate) const NAMESPACE: &str = "interlock-system";

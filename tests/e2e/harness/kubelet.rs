@@ -36,9 +36,9 @@ use tokio::time::sleep;
 
 use container::Addresses;
 
-use crate::balancer::{Connections, Route, balance};
-use crate::plane::Plane;
-use crate::process::signal;
+use crate::harness::balancer::{Connections, Route, balance};
+use crate::harness::plane::Plane;
+use crate::harness::process::signal;
 
 /// Between two looks at everything.
 const TICK: Duration = Duration::from_millis(50);

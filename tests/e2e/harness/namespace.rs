@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::clients::{Driver, Helm, HelmVersion, Identity, Kubectl};
-use crate::eventually::eventually;
-use crate::plane::Plane;
-use crate::records::{self, Record};
+use crate::harness::clients::{Driver, Helm, HelmVersion, Identity, Kubectl};
+use crate::harness::eventually::eventually;
+use crate::harness::plane::Plane;
+use crate::harness::records::{self, Record};
 
 /// How long a controller may take to react on a busy machine.
 const CONTROLLERS: Duration = Duration::from_secs(60);

@@ -12,9 +12,9 @@ use std::time::Instant;
 
 use serde::Deserialize;
 
-use crate::assets::{prepared, progress, target_dir};
-use crate::clients::{Identity, Kubectl};
-use crate::webhook::Webhook;
+use crate::harness::assets::{prepared, progress, target_dir};
+use crate::harness::clients::{Identity, Kubectl};
+use crate::harness::webhook::Webhook;
 
 /// Set to keep a plane's directory with its logs after the tests.
 const KEEP: &str = "INTERLOCK_E2E_KEEP";

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::assets::assets;
-use crate::clients::HelmVersion;
-use crate::process::{Output, run};
+use crate::harness::assets::assets;
+use crate::harness::clients::HelmVersion;
+use crate::harness::process::{Output, run};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 

@@ -12,12 +12,12 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::assets::assets;
-use crate::chart::Chart;
-use crate::clients::{Identity, client_environment};
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::process::{Output, Running, run};
+use crate::harness::assets::assets;
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Identity, client_environment};
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::process::{Output, Running, run};
 
 /// A reconcile that takes longer hangs.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -122,7 +122,7 @@ pub(crate) fn establish_kinds(plane: &Plane) {
         return;
     }
     let admin = plane.kubectl(&plane.admin());
-    let kinds = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/crds");
+    let kinds = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/harness/crds");
     let kinds = kinds.to_str().expect("the sources have a plain path");
     admin.ok(&["apply", "--server-side", "-f", kinds]);
     admin.ok(&["wait", "--for=condition=Established", "--timeout=60s", "-f", kinds]);

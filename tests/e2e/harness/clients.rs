@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::assets::assets;
-use crate::process::{Output, Running, run};
+use crate::harness::assets::assets;
+use crate::harness::process::{Output, Running, run};
 
 /// A client that takes longer hangs.
 const DEADLINE: Duration = Duration::from_secs(120);

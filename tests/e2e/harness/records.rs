@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-use crate::clients::{Driver, Kubectl};
+use crate::harness::clients::{Driver, Kubectl};
 
 /// One stored revision.
 #[derive(Debug, Clone)]

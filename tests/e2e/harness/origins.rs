@@ -1,9 +1,9 @@
 //! Releases as different helms leave them: they write objects, and account for their fields, in different ways.
 
-use crate::chart::Chart;
-use crate::clients::{Driver, HelmVersion};
-use crate::namespace::Namespace;
-use crate::plane::Plane;
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
 
 /// Who installed a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

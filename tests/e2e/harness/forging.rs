@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::clients::Driver;
-use crate::records;
+use crate::harness::clients::Driver;
+use crate::harness::records;
 
 /// Makes a stored record one of another revision and status, ready to be created.
 pub(crate) fn copy(object: &mut Value, driver: Driver, revision: u64, status: &str) {

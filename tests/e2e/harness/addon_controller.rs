@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::clients::{Identity, Kubectl};
-use crate::controllers::{account, establish_kinds};
-use crate::namespace::Namespace;
-use crate::plane::Plane;
-use crate::process::Output;
+use crate::harness::clients::{Identity, Kubectl};
+use crate::harness::controllers::{account, establish_kinds};
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::process::Output;
 
 const LIB: &str = "lib.projectsveltos.io/v1beta1";
 const CONFIG: &str = "config.projectsveltos.io/v1beta1";

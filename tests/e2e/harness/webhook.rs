@@ -13,12 +13,12 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::assets::interlock;
-use crate::clients::{Driver, Identity};
-use crate::eventually::{eventually, within};
-use crate::plane::Plane;
-use crate::process::{leash, signal};
-use crate::records::encode;
+use crate::harness::assets::interlock;
+use crate::harness::clients::{Driver, Identity};
+use crate::harness::eventually::{eventually, within};
+use crate::harness::plane::Plane;
+use crate::harness::process::{leash, signal};
+use crate::harness::records::encode;
 
 /// The file of the judging half's registration.
 pub(crate) const VALIDATING: &str = "validating-webhooks.yaml";

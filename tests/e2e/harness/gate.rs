@@ -20,9 +20,9 @@ use release_interlock::server::{
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::clients::Identity;
-use crate::eventually::eventually;
-use crate::namespace::Namespace;
+use crate::harness::clients::Identity;
+use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
 
 /// Where a namespace's writes are counted.
 struct Count {
