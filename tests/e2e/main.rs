@@ -12,44 +12,10 @@
     reason = "a test fails by a panic, helpers included, and has no public interface"
 )]
 
+mod controllers;
 mod harness;
-
-mod adoption;
-mod audit_log;
-mod bystanders;
-mod certificates;
-mod deletion;
-mod doctor;
-mod drift;
-mod failure;
-mod flux;
-mod hard_mode;
-mod helm_releases;
-mod in_transition;
-mod installed;
-mod interrupted;
-mod kill;
-mod large_chart;
-mod leftovers;
-mod life;
-mod manifests;
-mod manual_deletes;
-mod manual_edits;
-mod modes;
-mod olm;
-mod olm_resume;
-mod outage;
-mod overrides;
-mod playground;
-mod profiles;
-mod races;
-mod recovery;
-mod reports;
-mod rights;
-mod scaling;
-mod scanning;
-mod smoke;
-mod storm;
-mod sveltos;
-mod tampering;
-mod unstick;
+mod installation;
+mod objects;
+mod on_call;
+mod policies;
+mod records;

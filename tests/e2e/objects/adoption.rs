@@ -13,7 +13,7 @@ use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::records;
-use crate::leftovers::{EXTRA, KEPT};
+use crate::objects::leftovers::{EXTRA, KEPT};
 
 const WHILE: Duration = Duration::from_secs(60);
 

@@ -29,7 +29,7 @@ pub(crate) fn impatient() -> &'static Plane {
 
 /// The shipped policy with other settings of `pending-recovery`, and every rule over records enforced.
 pub(crate) fn policy(recovery: &str) -> String {
-    let shipped = include_str!("../../policies/cluster.yaml");
+    let shipped = include_str!("../../../policies/cluster.yaml");
     let (_, lists) = shipped.split_once("\nmanagers:").unwrap();
     format!(
         "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nrules:\n  resume-interrupted: {{mode: enforce}}\n  pending-recovery: {{{recovery}}}\nmanagers:{lists}"

@@ -26,7 +26,7 @@ pub(crate) fn plane() -> MutexGuard<'static, Plane> {
 #[test]
 fn every_state_is_as_the_table_says() {
     let plane = plane();
-    let rows = table::rows("e2e/failure.rs::every_state_is_as_the_table_says");
+    let rows = table::rows("e2e/installation/failure.rs::every_state_is_as_the_table_says");
     let states = States::new(&plane);
     let columns = Columns::new(&plane);
     std::thread::scope(|scope| {

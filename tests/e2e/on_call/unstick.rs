@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::controllers::olm::{CHUNK, COLLECTOR, Extension, hooked, noise};
 use crate::harness::assets::interlock;
 use crate::harness::chart::{Chart, HookKind, When};
 use crate::harness::clients::{Driver, HelmVersion, client_environment};
@@ -14,8 +15,7 @@ use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::process::{Output, Running, run};
 use crate::harness::records;
-use crate::olm::{CHUNK, COLLECTOR, Extension, hooked, noise};
-use crate::recovery::{impatient, killed_on_the_way_to, policy};
+use crate::records::recovery::{impatient, killed_on_the_way_to, policy};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 const V2: &str = "sh.helm.release.v1.demo.v2";
@@ -267,7 +267,7 @@ fn the_webhook_has_the_last_word_and_no_copy_stays_behind() {
     assert_eq!((failing(&refused), on_call.copies()), (Vec::new(), 0), "{refused:#}");
     assert_eq!(records::summary(&namespace.records(driver, "demo")), "1 deployed, 2 pending-upgrade");
     // Its holder may end it, as ever.
-    crate::recovery::unlock(&namespace, driver, "alice").expect_success();
+    crate::records::recovery::unlock(&namespace, driver, "alice").expect_success();
     let (row, code) = on_call.status("demo");
     assert_eq!((&row["status"], code), (&json!("failed"), Some(0)), "{row:#}");
 }

@@ -15,7 +15,7 @@ use crate::harness::process::run;
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/chart");
 /// A policy that differs from the shipped one in nothing that the load meets.
-const POLICY: &str = concat!(include_str!("../../policies/cluster.yaml"), "\n# Another text.\n");
+const POLICY: &str = concat!(include_str!("../../../policies/cluster.yaml"), "\n# Another text.\n");
 const REPLICAS: usize = 3;
 /// Writes a second, unless told otherwise: what two busy cores bear beside everything else that runs on them.
 const RATE: u32 = 60;

@@ -10,7 +10,7 @@ pub(super) struct Row {
 #[track_caller]
 pub(super) fn rows(test: &str) -> Vec<Row> {
     let rows =
-        include_str!("../../../docs/failure.md").lines().filter(|line| line.starts_with('|') && line.contains(test));
+        include_str!("../../../../docs/failure.md").lines().filter(|line| line.starts_with('|') && line.contains(test));
     let rows: Vec<_> = rows.map(row).collect();
     assert_eq!(rows.first().map(|row| row.state.as_str()), Some("all is well"));
     rows

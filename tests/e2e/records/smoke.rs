@@ -87,7 +87,7 @@ fn people_and_service_accounts_are_who_they_are() {
 
 #[test]
 fn the_webhook_judges_stamps_stops_and_comes_back() {
-    let plane = Plane::start(include_str!("../../policies/cluster.yaml"));
+    let plane = Plane::start(include_str!("../../../policies/cluster.yaml"));
     let namespace = Namespace::new(&plane, "webhook");
     let helm = namespace.helm(HelmVersion::V4, Driver::Secret, "alice");
     let chart = Chart::new("demo");

@@ -6,7 +6,7 @@ use crate::harness::clients::{Driver, HelmVersion, Kubectl};
 use crate::harness::decisions::{decisions, expect_findings_only_of};
 use crate::harness::namespace::Namespace;
 use crate::harness::process::Output;
-use crate::recovery::impatient;
+use crate::records::recovery::impatient;
 
 use Verdict::{Edits, Passes};
 

@@ -114,7 +114,7 @@ fn in_named_namespaces(plane: &Plane, audit: &Audit, files: &Path) {
     let account = plane.account("interlock-system", "interlock").unwrap();
     let policies = files.join("policies");
     fs::create_dir_all(&policies).unwrap();
-    fs::write(policies.join("cluster.yaml"), include_str!("../../policies/cluster.yaml")).unwrap();
+    fs::write(policies.join("cluster.yaml"), include_str!("../../../policies/cluster.yaml")).unwrap();
     let webhook = Webhook::of(plane, &account, &policies, "named", &["--namespaces", "shop"]).unwrap();
     webhook.register_by(plane, &objects).unwrap();
     ready(&webhook);

@@ -71,7 +71,7 @@ fn only_new_and_deleted_records_wait_for_a_webhook_that_is_down() {
 
 #[test]
 fn an_upgrade_that_runs_while_the_webhook_dies_ends_as_without_it() {
-    let plane = Plane::start(include_str!("../../policies/cluster.yaml"));
+    let plane = Plane::start(include_str!("../../../policies/cluster.yaml"));
     for (version, driver) in [(HelmVersion::V3, Driver::Secret), (HelmVersion::V4, Driver::ConfigMap)] {
         let namespace = Namespace::new(&plane, "outage-upgrade");
         let helm = namespace.helm(version, driver, "alice");

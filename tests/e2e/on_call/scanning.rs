@@ -129,7 +129,7 @@ fn every_fault_is_found_and_nothing_else() {
 fn policies(plane: &Plane) -> std::path::PathBuf {
     let dir = plane.dir().join("impatient");
     std::fs::create_dir_all(&dir).unwrap();
-    std::fs::write(dir.join("cluster.yaml"), crate::recovery::policy("staleAfter: 1s")).unwrap();
+    std::fs::write(dir.join("cluster.yaml"), crate::records::recovery::policy("staleAfter: 1s")).unwrap();
     dir
 }
 

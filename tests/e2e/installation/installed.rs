@@ -22,7 +22,7 @@ use crate::harness::process::{Output, run};
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/chart");
 /// The policy that ships, and what is changed in another.
-const SHIPPED: &str = include_str!("../../policies/cluster.yaml");
+const SHIPPED: &str = include_str!("../../../policies/cluster.yaml");
 const MANUAL_EDIT: [&str; 2] = ["manual-edit:\n    mode: enforce", "manual-edit:\n    mode: audit"];
 const REPLICAS: usize = 3;
 /// Writes a second: enough to meet every moment, and room for everything else on two cores.

@@ -9,7 +9,7 @@ use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::records;
 use crate::harness::webhook::Webhook;
-use crate::recovery::{impatient, killed_on_the_way_to, once_stale, policy, unlock};
+use crate::records::recovery::{impatient, killed_on_the_way_to, once_stale, policy, unlock};
 
 const V1: &str = "sh.helm.release.v1.demo.v1";
 const V2: &str = "sh.helm.release.v1.demo.v2";

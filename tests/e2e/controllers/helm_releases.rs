@@ -209,7 +209,7 @@ fn the_shipped_role_reads_helm_releases_and_their_definition_alone() {
 
 #[test]
 fn definitions_come_and_go_without_a_restart_or_a_loop_of_errors() {
-    let plane = Plane::start(include_str!("../../policies/cluster.yaml"));
+    let plane = Plane::start(include_str!("../../../policies/cluster.yaml"));
     assert_eq!(plane.webhook().admin("/readyz").0, 200, "without Flux nothing is waited for");
     let admin = plane.kubectl(&plane.admin());
     for life in ["first", "second"] {

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::failure;
 use crate::harness::assets::interlock;
 use crate::harness::clients::{Identity, client_environment};
 use crate::harness::eventually::eventually;
 use crate::harness::plane::Plane;
 use crate::harness::process::{Output, run};
+use crate::installation::failure;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 

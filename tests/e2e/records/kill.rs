@@ -11,7 +11,7 @@ use crate::harness::gate::Gate;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::records;
-use crate::recovery::policy;
+use crate::records::recovery::policy;
 
 const V2: &str = "sh.helm.release.v1.demo.v2";
 

@@ -1,0 +1,8 @@
+//! Flux, OLM and Sveltos in front of the webhook.
+
+mod flux;
+mod helm_releases;
+pub(crate) mod olm;
+mod olm_resume;
+mod profiles;
+mod sveltos;

@@ -1,0 +1,6 @@
+//! The commands and reports for people on call.
+
+mod audit_log;
+mod reports;
+mod scanning;
+mod unstick;

@@ -1,0 +1,5 @@
+//! What policies and overrides change.
+
+mod modes;
+mod overrides;
+mod playground;

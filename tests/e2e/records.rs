@@ -1,0 +1,10 @@
+//! Helm's release records: written, deleted, forged, raced for, interrupted, and recovered.
+
+mod deletion;
+mod interrupted;
+mod kill;
+mod life;
+pub(crate) mod races;
+pub(crate) mod recovery;
+mod smoke;
+mod tampering;
