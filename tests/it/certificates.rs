@@ -20,8 +20,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::sign::CertifiedKey;
 
-use crate::client::{Client, Connection};
-use crate::server::{Server, review, soon};
+use crate::harness::client::{Client, Connection};
+use crate::harness::server::{Server, review, soon};
 
 fn made() -> DevCertificates {
     dev::ensure(tempfile::tempdir().unwrap().path(), Timestamp::now()).unwrap()

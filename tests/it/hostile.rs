@@ -9,8 +9,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::client::{Connection, request};
-use crate::server::{Server, review, review_of, soon};
+use crate::harness::client::{Connection, request};
+use crate::harness::server::{Server, review, review_of, soon};
 
 /// A time that is over at once, and long enough for a client on the same machine that does not dawdle.
 const SHORT: Duration = Duration::from_millis(300);

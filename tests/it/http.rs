@@ -12,8 +12,8 @@ use release_interlock::server::limits::BODY_BYTES;
 use release_interlock::server::{Limits, Readiness, admin, admission};
 use tower_service::Service;
 
-use crate::client::{Answer, request};
-use crate::server::{Stub, review, review_of};
+use crate::harness::client::{Answer, request};
+use crate::harness::server::{Stub, review, review_of};
 
 struct Desk {
     router: Router,

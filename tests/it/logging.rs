@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{gzip, review, secret};
-use crate::standalone::Standalone;
+use crate::harness::fixtures::{gzip, review, secret};
+use crate::harness::standalone::Standalone;
 
 /// Stands wherever an object has room for a secret.
 pub(crate) const SECRET: &str = "hunter2-is-not-for-the-log";

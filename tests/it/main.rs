@@ -3,13 +3,12 @@
 
 mod alerts;
 mod certificates;
-mod client;
 mod command_line;
 mod crd;
 mod documentation;
 mod failure;
-mod fixtures;
 mod hard_mode;
+mod harness;
 mod hostile;
 mod http;
 mod layering;
@@ -19,9 +18,7 @@ mod policies;
 mod reload;
 mod replay;
 mod reviews;
-mod server;
 mod shutdown;
-mod standalone;
 mod suites;
 mod tls;
 #[cfg(feature = "otel")]

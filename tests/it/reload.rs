@@ -25,8 +25,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::client::request;
-use crate::fixtures::{body, gzip, review, secret};
+use crate::harness::client::request;
+use crate::harness::fixtures::{body, gzip, review, secret};
 use crate::http::send;
 use crate::reviews::Desk;
 

@@ -159,11 +159,14 @@ async fn audit_events_are_judged_with_the_world_as_their_old_objects() {
 #[tokio::test]
 async fn a_given_object_and_a_taken_name_keep_their_holder() {
     let record = |status: &str| {
-        crate::fixtures::secret(status, &crate::fixtures::gzip(crate::fixtures::body(status).as_bytes()))
+        crate::harness::fixtures::secret(
+            status,
+            &crate::harness::fixtures::gzip(crate::harness::fixtures::body(status).as_bytes()),
+        )
     };
     let by = |user: &str, operation: &str, old: Option<&str>, new: &str| {
         let old = old.map(record);
-        let mut review = crate::fixtures::review(operation, old.as_ref(), Some(&record(new)));
+        let mut review = crate::harness::fixtures::review(operation, old.as_ref(), Some(&record(new)));
         review["request"]["userInfo"]["username"] = user.into();
         json!({"t": 1_795_255_260, "review": review})
     };
@@ -211,7 +214,10 @@ fn logged(level: &str, user: &str, at: &str, mut event: serde_json::Value) -> se
 }
 
 fn record(status: &str) -> serde_json::Value {
-    crate::fixtures::secret(status, &crate::fixtures::gzip(crate::fixtures::body(status).as_bytes()))
+    crate::harness::fixtures::secret(
+        status,
+        &crate::harness::fixtures::gzip(crate::harness::fixtures::body(status).as_bytes()),
+    )
 }
 
 /// A log in which bob deletes the only record of a release, twice, and much else is written or read.
@@ -250,7 +256,7 @@ fn a_log_becomes_a_table_and_what_it_leaves_out_is_said() {
     let dir = tempfile::tempdir().unwrap();
     let [plain, gzip, zstd] = ["audit.log", "audit.log.gz", "audit.log.zst"].map(|name| dir.path().join(name));
     std::fs::write(&plain, lines_of(&log())).unwrap();
-    std::fs::write(&gzip, crate::fixtures::gzip(lines_of(&log()).as_bytes())).unwrap();
+    std::fs::write(&gzip, crate::harness::fixtures::gzip(lines_of(&log()).as_bytes())).unwrap();
     // As `cat a.zst b.zst` or a log that was appended to: of several frames.
     let frame = |line: &serde_json::Value| {
         ruzstd::encoding::compress_to_vec(format!("{line}\n").as_bytes(), ruzstd::encoding::CompressionLevel::Fastest)

@@ -20,8 +20,8 @@ use release_interlock::world::World;
 use release_interlock::world::memory::Memory;
 use serde_json::{Value, json};
 
-use crate::client::{Answer, request};
-use crate::fixtures::{body, creation, gzip, review, secret};
+use crate::harness::client::{Answer, request};
+use crate::harness::fixtures::{body, creation, gzip, review, secret};
 use crate::http::send;
 
 /// The real webhook behind the real router.

@@ -6,8 +6,8 @@ use ::http::StatusCode;
 use release_interlock::server::{Limits, Stopped};
 use tokio::net::TcpStream;
 
-use crate::client::Connection;
-use crate::server::{Server, review, soon};
+use crate::harness::client::Connection;
+use crate::harness::server::{Server, review, soon};
 
 /// Longer than any test: the phase is left by a signal only.
 const FOREVER: Duration = Duration::from_secs(3600);

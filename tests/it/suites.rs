@@ -61,7 +61,7 @@ fn the_suite_in_the_readme_runs_as_printed() {
     // What it names.
     fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/cluster.yaml"), dir.path().join("cluster.yaml"))
         .unwrap();
-    fs::write(dir.path().join("before.jsonl.gz"), crate::fixtures::gzip(b"{\"mark\": \"before\"}\n")).unwrap();
+    fs::write(dir.path().join("before.jsonl.gz"), crate::harness::fixtures::gzip(b"{\"mark\": \"before\"}\n")).unwrap();
     let output = interlock(&["test", path(&dir)]);
     assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
 }
@@ -136,12 +136,13 @@ fn a_step_may_be_a_review_and_a_suite_may_start_from_a_recording() {
     let dir = tempfile::tempdir().unwrap();
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/overtaken-upgrade.json");
     fs::copy(example, dir.path().join("review.json")).unwrap();
-    let packed = crate::fixtures::gzip(crate::fixtures::body("pending-install").as_bytes());
-    let created = crate::fixtures::secret("pending-install", &packed);
-    let review = crate::fixtures::review("CREATE", None, Some(&created));
+    let packed = crate::harness::fixtures::gzip(crate::harness::fixtures::body("pending-install").as_bytes());
+    let created = crate::harness::fixtures::secret("pending-install", &packed);
+    let review = crate::harness::fixtures::review("CREATE", None, Some(&created));
     let user = review["request"]["userInfo"]["username"].as_str().unwrap();
     let recorded = serde_json::json!({"t": 1_795_255_260, "review": review});
-    fs::write(dir.path().join("before.jsonl.gz"), crate::fixtures::gzip(recorded.to_string().as_bytes())).unwrap();
+    fs::write(dir.path().join("before.jsonl.gz"), crate::harness::fixtures::gzip(recorded.to_string().as_bytes()))
+        .unwrap();
     let text = format!(
         "apiVersion: interlock.dev/v1alpha1\nkind: PolicySuite\ngiven:\n  recording: before.jsonl.gz\ncases:\n\
          - name: from a file\n  when: [{{review: review.json}}]\n  then: {{verdict: denied, rule: illegal-transition}}\n\

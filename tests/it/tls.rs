@@ -12,8 +12,8 @@ use rustls::version::{TLS12, TLS13};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::client::{Client, Connection};
-use crate::server::{Server, review, soon};
+use crate::harness::client::{Client, Connection};
+use crate::harness::server::{Server, review, soon};
 
 #[tokio::test]
 async fn tls_1_2_and_1_3_are_spoken_with_http_1_1() {

@@ -17,7 +17,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::client::Client;
+use crate::harness::client::Client;
 
 /// Admits everything with its uid, except what the key `test` of the body asks for.
 #[derive(Debug, Default)]
