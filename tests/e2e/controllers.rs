@@ -2,7 +2,7 @@
 
 mod flux;
 mod helm_releases;
-pub(crate) mod olm;
+mod olm;
 mod olm_resume;
 mod profiles;
 mod sveltos;

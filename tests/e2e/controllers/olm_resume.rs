@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use crate::controllers::olm::{CHUNK, COLLECTOR, Extension, hooked, noise};
 use crate::harness::clients::Kubectl;
 use crate::harness::controllers::{Olm, failed, reached};
 use crate::harness::eventually::eventually;
+use crate::harness::extension::{CHUNK, COLLECTOR, Extension, hooked, noise};
+use crate::harness::in_flight::{impatient, once_stale};
 use crate::harness::process::Output;
-use crate::records::recovery::{impatient, once_stale};
 
 /// What bob asks OLM for.
 fn ask_for(bob: &Kubectl, extension: &Extension, version: &str) -> Output {

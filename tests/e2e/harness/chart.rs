@@ -5,6 +5,28 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
+/// A template: a ConfigMap that helm does not delete.
+pub(crate) const KEPT: &str = r#"apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: kept
+  annotations:
+    helm.sh/resource-policy: keep
+data:
+  note: {{ .Values.note | quote }}
+"#;
+
+/// A template: a ConfigMap that comes with a value.
+pub(crate) const EXTRA: &str = r#"{{- if .Values.extra }}
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: extra
+data:
+  note: {{ .Values.note | quote }}
+{{- end }}
+"#;
+
 /// When a hook runs, as in `helm.sh/hook`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum When {

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use serde::Deserialize;
@@ -92,6 +92,15 @@ impl Plane {
     pub(crate) fn shipped(name: &str) -> Result<Self, String> {
         let policies = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
         Self::boot(name, |plane| Webhook::start(plane, &policies, &[]).map(Some))
+    }
+
+    /// A plane whose registration tests may break, one after the other. Each test restores it.
+    #[track_caller]
+    pub(crate) fn breakable() -> MutexGuard<'static, Self> {
+        static PLANE: OnceLock<Mutex<Plane>> = OnceLock::new();
+        let plane =
+            PLANE.get_or_init(|| Mutex::new(Self::shipped("failure").unwrap_or_else(|error| panic!("{error}"))));
+        plane.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A plane without the webhook, to see what clients do alone. Its API server keeps an audit log.

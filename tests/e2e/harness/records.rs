@@ -10,6 +10,10 @@ use serde_json::Value;
 
 use crate::harness::clients::{Driver, Kubectl};
 
+/// The names of the first two records of a release `demo`.
+pub(crate) const V1: &str = "sh.helm.release.v1.demo.v1";
+pub(crate) const V2: &str = "sh.helm.release.v1.demo.v2";
+
 /// One stored revision.
 #[derive(Debug, Clone)]
 pub(crate) struct Record {

@@ -13,7 +13,6 @@ use crate::harness::clients::{Identity, client_environment};
 use crate::harness::eventually::eventually;
 use crate::harness::plane::Plane;
 use crate::harness::process::{Output, run};
-use crate::installation::failure;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -81,7 +80,7 @@ fn an_installation_is_examined_as_far_as_one_may_look() {
 
 #[test]
 fn what_is_broken_is_found_and_its_fix_mends_it() {
-    let plane = failure::plane();
+    let plane = Plane::breakable();
     let admin = plane.kubectl(&plane.admin());
     let mend = |fix: &str| {
         assert!(

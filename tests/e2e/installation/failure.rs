@@ -4,7 +4,6 @@ mod columns;
 mod states;
 mod table;
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::harness::eventually::{eventually, within};
@@ -15,17 +14,9 @@ use states::States;
 /// How long the API server may take to hear of another registration, with the slowest row in it.
 const HEARD: Duration = Duration::from_secs(40);
 
-/// A plane whose registration tests may break, one after the other. Each leaves it whole.
-#[track_caller]
-pub(crate) fn plane() -> MutexGuard<'static, Plane> {
-    static PLANE: OnceLock<Mutex<Plane>> = OnceLock::new();
-    let plane = PLANE.get_or_init(|| Mutex::new(Plane::shipped("failure").unwrap_or_else(|error| panic!("{error}"))));
-    plane.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[test]
 fn every_state_is_as_the_table_says() {
-    let plane = plane();
+    let plane = Plane::breakable();
     let rows = table::rows("e2e/installation/failure.rs::every_state_is_as_the_table_says");
     let states = States::new(&plane);
     let columns = Columns::new(&plane);

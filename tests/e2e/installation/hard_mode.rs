@@ -14,6 +14,7 @@ use crate::harness::eventually::eventually;
 use crate::harness::forging;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
+use crate::harness::records::V1;
 use crate::harness::webhook::{Webhook, register};
 
 /// The API server looks at its files when they change, and at the latest after a minute.
@@ -129,10 +130,9 @@ fn nobody_switches_interlock_off_and_files_guard_where_a_manager_does() {
     for kind in registered {
         admin.ok(&[&["delete", kind, "interlock"], &manager[..]].concat());
     }
-    let v1 = "sh.helm.release.v1.demo.v1";
     let kubectl = namespace.kubectl("alice");
-    kubectl.fails(&["delete", "secret", v1], &["denied the request", "[record-deletion]"]);
-    let mut record = kubectl.get(&["secret", v1]);
+    kubectl.fails(&["delete", "secret", V1], &["denied the request", "[record-deletion]"]);
+    let mut record = kubectl.get(&["secret", V1]);
     forging::copy(&mut record, Driver::Secret, 2, "deployed");
     kubectl.with_file("create", &record, &[]).expect_failure(&["denied the request", "[unusual-create]"]);
     helm.ok(&["upgrade", "demo", chart.path(), "--set=note=two"]);

@@ -15,6 +15,7 @@ use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::process::{Output, run};
+use crate::harness::records::V1;
 use crate::harness::rendered::{chart, kustomize, object, of_kind, strings};
 use crate::harness::webhook::Webhook;
 
@@ -126,7 +127,7 @@ fn in_named_namespaces(plane: &Plane, audit: &Audit, files: &Path) {
         let bob = Kubectl::new(&plane.person("bob"), Some(namespace), plane.dir());
         eventually(DEADLINE, "the registration is in force", || {
             helm.run(&["install", "demo", chart.path()]).into_result()?;
-            let record = bob.get(&["secret", "sh.helm.release.v1.demo.v1"]);
+            let record = bob.get(&["secret", V1]);
             if record["metadata"]["annotations"]["interlock.dev/holder"].is_string() == guarded {
                 return Ok(());
             }
@@ -138,7 +139,7 @@ fn in_named_namespaces(plane: &Plane, audit: &Audit, files: &Path) {
             bob.fails(&edit, &["[manual-edit]", "release shop/demo"]);
             bob.ok(&["label", "configmap", "demo", "team=blue"]);
             bob.fails(&["scale", "deployment", "demo", "--replicas=3"], &["[manual-scale]"]);
-            bob.fails(&["delete", "secret", "sh.helm.release.v1.demo.v1"], &["[record-deletion]"]);
+            bob.fails(&["delete", "secret", V1], &["[record-deletion]"]);
         }
         helm.ok(&["upgrade", "demo", chart.path(), "--set=note=two"]);
         if !guarded {

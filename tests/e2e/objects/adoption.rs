@@ -6,14 +6,13 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::harness::acts::{Target, Verdict};
-use crate::harness::chart::Chart;
+use crate::harness::chart::{Chart, EXTRA, KEPT};
 use crate::harness::clients::{Driver, Helm, HelmVersion};
 use crate::harness::decisions::{Decision, decisions, expect_findings_only_of};
 use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::records;
-use crate::objects::leftovers::{EXTRA, KEPT};
 
 const WHILE: Duration = Duration::from_secs(60);
 

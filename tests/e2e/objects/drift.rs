@@ -4,9 +4,9 @@ use crate::harness::acts::{Target, Verdict};
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion, Kubectl};
 use crate::harness::decisions::{decisions, expect_findings_only_of};
+use crate::harness::in_flight::impatient;
 use crate::harness::namespace::Namespace;
 use crate::harness::process::Output;
-use crate::records::recovery::impatient;
 
 use Verdict::{Edits, Passes};
 

@@ -2,8 +2,8 @@
 
 use crate::harness::clients::{Driver, HelmVersion};
 use crate::harness::decisions::expect_findings_only_of;
+use crate::harness::in_flight::during_an_upgrade;
 use crate::harness::records;
-use crate::records::races::during_an_upgrade;
 
 const RULE: &str = "[foreign-edit-in-transition]";
 const WAIT: &str = "Wait until the operation ends; then change it through the release, or ask for a ReleaseOverride.";

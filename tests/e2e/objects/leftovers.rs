@@ -1,34 +1,12 @@
 //! Objects with the marks of a release that no release declares any more.
 
 use crate::harness::acts::{Act, Target, Verdict};
-use crate::harness::chart::Chart;
+use crate::harness::chart::{Chart, EXTRA, KEPT};
 use crate::harness::clients::{Driver, HelmVersion};
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 
 use Verdict::{Deletes, Edits, Passes};
-
-/// A ConfigMap that helm does not delete.
-pub(crate) const KEPT: &str = r#"apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: kept
-  annotations:
-    helm.sh/resource-policy: keep
-data:
-  note: {{ .Values.note | quote }}
-"#;
-
-/// A ConfigMap that comes with a value.
-pub(crate) const EXTRA: &str = r#"{{- if .Values.extra }}
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: extra
-data:
-  note: {{ .Values.note | quote }}
-{{- end }}
-"#;
 
 const EDIT: &[&str] = &["patch", "configmap", "kept", "--type=merge", "-p", r#"{"data":{"note":"bob"}}"#];
 const DELETE: &[&str] = &["delete", "configmap", "kept"];

@@ -10,6 +10,7 @@ use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::process::run;
+use crate::harness::records::V2;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -24,7 +25,7 @@ fn the_log_of_a_cluster_without_the_webhook_names_the_forbidden_acts_and_no_othe
     let bob = namespace.kubectl("bob");
     bob.ok(&["label", "configmap", "demo", "team=blue"]);
     bob.ok(&["patch", "configmap", "demo", "--type=merge", "-p", r#"{"data":{"note":"bob"}}"#]);
-    bob.ok(&["delete", "secret", "sh.helm.release.v1.demo.v2"]);
+    bob.ok(&["delete", "secret", V2]);
 
     // The log is everybody's, and may be in the middle of a line: the events of this namespace, as soon as all are there.
     let copy = tempfile::NamedTempFile::new().unwrap();

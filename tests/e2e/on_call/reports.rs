@@ -12,6 +12,7 @@ use crate::harness::decisions::decisions;
 use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
+use crate::harness::records::V1;
 use crate::harness::webhook::Webhook;
 
 /// Longer than the leader needs to take over, and than a test wants to wait.
@@ -128,12 +129,12 @@ fn a_finding_is_counted_once_told_reported_kept_over_the_leaders_death_and_forgo
     let event = await_event(&enforced, 1);
     assert_eq!((&event["action"], &event["reason"]), (&"Refused".into(), &"ManualEdit".into()));
     let regarding = (&event["regarding"]["kind"], &event["regarding"]["name"], &event["related"]["name"]);
-    assert_eq!(regarding, (&"Deployment".into(), &"demo".into(), &"sh.helm.release.v1.demo.v1".into()));
+    assert_eq!(regarding, (&"Deployment".into(), &"demo".into(), &V1.into()));
     let described = enforced.kubectl("admin").ok(&["describe", "deployment/demo"]).stdout;
     assert!(described.contains("Refused to bob"), "{described}");
     let written = await_report(&enforced, 1);
     assert_eq!((&written["summary"]["fail"], &written["summary"]["warn"]), (&1.into(), &0.into()));
-    assert_eq!(written["scope"]["name"], "sh.helm.release.v1.demo.v1");
+    assert_eq!(written["scope"]["name"], V1);
     assert_eq!(written["results"][0]["properties"]["verdict"], "denied");
     assert_eq!(written["results"][0]["resources"][0]["kind"], "Deployment");
     // The neighbour leaves no trace.

@@ -10,6 +10,7 @@ use crate::harness::assets::interlock;
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, Helm, HelmVersion, Identity, client_environment};
 use crate::harness::eventually::eventually;
+use crate::harness::in_flight::policy;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::process::{Output, run};
@@ -129,7 +130,7 @@ fn every_fault_is_found_and_nothing_else() {
 fn policies(plane: &Plane) -> std::path::PathBuf {
     let dir = plane.dir().join("impatient");
     std::fs::create_dir_all(&dir).unwrap();
-    std::fs::write(dir.join("cluster.yaml"), crate::records::recovery::policy("staleAfter: 1s")).unwrap();
+    std::fs::write(dir.join("cluster.yaml"), policy("staleAfter: 1s")).unwrap();
     dir
 }
 

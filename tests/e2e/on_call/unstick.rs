@@ -5,20 +5,19 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::controllers::olm::{CHUNK, COLLECTOR, Extension, hooked, noise};
 use crate::harness::assets::interlock;
 use crate::harness::chart::{Chart, HookKind, When};
 use crate::harness::clients::{Driver, HelmVersion, client_environment};
 use crate::harness::controllers::{failed, reached};
 use crate::harness::eventually::eventually;
+use crate::harness::extension::{CHUNK, COLLECTOR, Extension, hooked, noise};
+use crate::harness::in_flight::{impatient, killed_on_the_way_to, policy, unlock};
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::process::{Output, Running, run};
-use crate::harness::records;
-use crate::records::recovery::{impatient, killed_on_the_way_to, policy};
+use crate::harness::records::{self, V2};
 
 const DEADLINE: Duration = Duration::from_secs(60);
-const V2: &str = "sh.helm.release.v1.demo.v2";
 
 /// Somebody on call, by whose policy an operation is stuck after three seconds.
 struct OnCall<'n> {
@@ -267,7 +266,7 @@ fn the_webhook_has_the_last_word_and_no_copy_stays_behind() {
     assert_eq!((failing(&refused), on_call.copies()), (Vec::new(), 0), "{refused:#}");
     assert_eq!(records::summary(&namespace.records(driver, "demo")), "1 deployed, 2 pending-upgrade");
     // Its holder may end it, as ever.
-    crate::records::recovery::unlock(&namespace, driver, "alice").expect_success();
+    unlock(&namespace, driver, "alice").expect_success();
     let (row, code) = on_call.status("demo");
     assert_eq!((&row["status"], code), (&json!("failed"), Some(0)), "{row:#}");
 }

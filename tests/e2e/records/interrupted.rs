@@ -5,14 +5,11 @@ use std::time::Duration;
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
 use crate::harness::eventually::eventually;
+use crate::harness::in_flight::{impatient, killed_on_the_way_to, once_stale, policy, unlock};
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
-use crate::harness::records;
+use crate::harness::records::{self, V1, V2};
 use crate::harness::webhook::Webhook;
-use crate::records::recovery::{impatient, killed_on_the_way_to, once_stale, policy, unlock};
-
-const V1: &str = "sh.helm.release.v1.demo.v1";
-const V2: &str = "sh.helm.release.v1.demo.v2";
 
 /// Longer than a leader may be silent.
 const SUCCESSION: Duration = Duration::from_secs(60);

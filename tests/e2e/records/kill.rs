@@ -8,12 +8,10 @@ use crate::harness::chart::{Chart, HookKind, When};
 use crate::harness::clients::{Driver, HelmVersion};
 use crate::harness::eventually::eventually;
 use crate::harness::gate::Gate;
+use crate::harness::in_flight::policy;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
-use crate::harness::records;
-use crate::records::recovery::policy;
-
-const V2: &str = "sh.helm.release.v1.demo.v2";
+use crate::harness::records::{self, V2};
 
 /// Long enough to see on a busy machine that a fresh operation is guarded, short enough to wait for.
 const STALE: Duration = Duration::from_secs(20);

@@ -1,14 +1,9 @@
 //! Two people at one release at the same time.
 
-use std::time::Duration;
-
-use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
-use crate::harness::namespace::Namespace;
-use crate::harness::plane::Plane;
-use crate::harness::records;
-
-const WHILE: Duration = Duration::from_secs(60);
+use crate::harness::forging;
+use crate::harness::in_flight::during_an_upgrade;
+use crate::harness::records::{self, V2};
 
 /// Runs a test for both helms and both drivers.
 fn everywhere(test: impl Fn(HelmVersion, Driver)) {
@@ -17,27 +12,6 @@ fn everywhere(test: impl Fn(HelmVersion, Driver)) {
             test(version, driver);
         }
     }
-}
-
-/// Alice's upgrade to revision 2 hangs in its wait; bob does something to the release; the pods become ready.
-pub(crate) fn during_an_upgrade(
-    test: &str,
-    version: HelmVersion,
-    driver: Driver,
-    act: impl FnOnce(&Namespace<'_>, &crate::harness::clients::Helm, &Chart),
-) -> (Namespace<'static>, crate::harness::process::Output) {
-    let namespace = Namespace::new(Plane::shared(), test);
-    let alice = namespace.helm(version, driver, "alice");
-    let chart = Chart::new("demo");
-    alice.ok(&["install", "demo", chart.path(), "--wait", "--timeout=60s"]);
-    namespace.hang_pods();
-    let upgrade = alice.spawn(&["upgrade", "demo", chart.path(), "--set=image=two", "--wait", "--timeout=50s"]);
-    namespace.await_status(driver, "demo", 2, "pending-upgrade");
-    let bob = alice.by(&namespace.plane().person("bob"));
-    act(&namespace, &bob, &chart);
-    namespace.ready_pods();
-    let ended = upgrade.wait(WHILE);
-    (namespace, ended)
 }
 
 #[test]
@@ -65,8 +39,8 @@ fn a_second_upgrade_by_a_client_that_does_not_look_is_refused() {
     let (namespace, upgrade) = during_an_upgrade("race-upgrade", HelmVersion::V4, driver, |namespace, _, _| {
         // helm itself refuses before it writes; other clients of the API need not.
         let kubectl = namespace.kubectl("bob");
-        let mut record = kubectl.get(&["secret", "sh.helm.release.v1.demo.v2"]);
-        crate::harness::forging::copy(&mut record, driver, 3, "pending-upgrade");
+        let mut record = kubectl.get(&["secret", V2]);
+        forging::copy(&mut record, driver, 3, "pending-upgrade");
         let refused = kubectl.with_file("create", &record, &[]).expect_failure(&["[concurrent-operation]"]);
         assert!(refused.stderr.contains("held by alice"), "{refused}");
     });

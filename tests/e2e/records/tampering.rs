@@ -7,7 +7,7 @@ use crate::harness::clients::{Driver, HelmVersion};
 use crate::harness::forging;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
-use crate::harness::records;
+use crate::harness::records::{self, V1, V2};
 
 /// A release with a superseded and a deployed record.
 fn two_revisions(test: &str, version: HelmVersion, driver: Driver) -> (Namespace<'static>, Chart) {
@@ -18,9 +18,6 @@ fn two_revisions(test: &str, version: HelmVersion, driver: Driver) -> (Namespace
     helm.ok(&["upgrade", "demo", chart.path(), "--set=note=two"]);
     (namespace, chart)
 }
-
-const V1: &str = "sh.helm.release.v1.demo.v1";
-const V2: &str = "sh.helm.release.v1.demo.v2";
 
 #[test]
 fn labels_of_a_record_are_not_edited_and_other_labels_are_free() {

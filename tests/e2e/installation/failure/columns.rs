@@ -15,9 +15,7 @@ use crate::harness::forging;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::process::Output;
-
-const V1: &str = "sh.helm.release.v1.demo.v1";
-const V2: &str = "sh.helm.release.v1.demo.v2";
+use crate::harness::records::{V1, V2};
 
 /// What the API server says where nobody was there to judge, and Interlock where it could not.
 const CLOSED: [&str; 2] = ["failed calling webhook", "could not be judged"];
