@@ -18,7 +18,7 @@ use release_interlock::scan::Report;
 use release_interlock::server::{Endpoint, Refusal};
 use serde_json::Value;
 
-use crate::documentation::path;
+use crate::harness::binary::repository;
 
 const ALERTS: &str = "manifests/chart/files/alerts.yaml";
 const DASHBOARD: &str = "manifests/chart/files/dashboard.json";
@@ -109,7 +109,7 @@ fn decision(kind: Kind, overridden: Option<&str>) -> Decision {
 }
 
 fn rules() -> Vec<Value> {
-    let file: Value = serde_saphyr::from_str(&fs::read_to_string(path(ALERTS)).unwrap()).unwrap();
+    let file: Value = serde_saphyr::from_str(&fs::read_to_string(repository(ALERTS)).unwrap()).unwrap();
     let groups = file["groups"].as_array().unwrap().iter();
     groups.flat_map(|group| group["rules"].as_array().unwrap().clone()).collect()
 }
@@ -120,7 +120,7 @@ fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
 
 /// The queries of the alert rules and of the dashboard.
 fn queries() -> Vec<String> {
-    let dashboard: Value = serde_json::from_str(&fs::read_to_string(path(DASHBOARD)).unwrap()).unwrap();
+    let dashboard: Value = serde_json::from_str(&fs::read_to_string(repository(DASHBOARD)).unwrap()).unwrap();
     let panels = dashboard["panels"].as_array().unwrap().iter();
     let shown = panels.flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
     let shown: Vec<_> = shown.map(|target| text(target, "/expr").to_owned()).collect();
@@ -180,7 +180,7 @@ fn every_value_of_a_label_that_is_asked_for_is_spelled_as_in_the_code() {
 
 #[test]
 fn every_alert_leads_to_its_paragraph_and_every_paragraph_has_its_alert() {
-    let runbook = fs::read_to_string(path(RUNBOOK)).unwrap();
+    let runbook = fs::read_to_string(repository(RUNBOOK)).unwrap();
     let (_, paragraphs) = runbook.split_once("\n## Alerts\n").expect("a section of alerts");
     let paragraphs = paragraphs.split("\n## ").next().unwrap();
     let told: BTreeSet<_> = paragraphs.lines().filter_map(|line| line.strip_prefix("### ")).collect();

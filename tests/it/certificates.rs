@@ -1,7 +1,6 @@
 //! Certificates from files, and clients that must show one of their own.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,28 +20,16 @@ use rustls::pki_types::pem::PemObject;
 use rustls::sign::CertifiedKey;
 
 use crate::harness::client::{Client, Connection};
+use crate::harness::mounted::mount;
 use crate::harness::server::{Server, review, soon};
 
 fn made() -> DevCertificates {
     dev::ensure(tempfile::tempdir().unwrap().path(), Timestamp::now()).unwrap()
 }
 
-/// Publishes both files as the kubelet does with a Secret: in a directory of their own, to which the link `..data` is swapped.
-fn mount(directory: &Path, generation: usize, certificate: &str, key: &str) {
-    let real = format!("..{generation}");
-    fs::create_dir(directory.join(&real)).unwrap();
-    for (name, text) in [("tls.crt", certificate), ("tls.key", key)] {
-        fs::write(directory.join(&real).join(name), text).unwrap();
-        if generation == 1 {
-            symlink(Path::new("..data").join(name), directory.join(name)).unwrap();
-        }
-    }
-    let old = fs::read_link(directory.join("..data"));
-    symlink(&real, directory.join("..data_tmp")).unwrap();
-    fs::rename(directory.join("..data_tmp"), directory.join("..data")).unwrap();
-    if let Ok(old) = old {
-        fs::remove_dir_all(directory.join(old)).unwrap();
-    }
+/// The files of a mounted Secret of type `kubernetes.io/tls`.
+fn files(made: &DevCertificates) -> [(&'static str, String); 2] {
+    [("tls.crt", made.certificate_pem.clone()), ("tls.key", made.key_pem.clone())]
 }
 
 /// Waits for a condition; files are watched on another thread.
@@ -68,7 +55,7 @@ fn counts(metrics: &Metrics, line: &str) -> bool {
 async fn mounted_files_are_taken_up_whenever_they_are_swapped() {
     let directory = tempfile::tempdir().unwrap();
     let (first, metrics) = (made(), Arc::new(Metrics::new()));
-    mount(directory.path(), 1, &first.certificate_pem, &first.key_pem);
+    mount(directory.path(), 1, &files(&first));
     let (certificate, key) = (directory.path().join("tls.crt"), directory.path().join("tls.key"));
     let followed = Followed::open(certificate, key, Arc::clone(&metrics)).unwrap();
     let certificates = followed.certificates();
@@ -76,7 +63,7 @@ async fn mounted_files_are_taken_up_whenever_they_are_swapped() {
     let following = tokio::spawn(followed.follow());
     for generation in [2, 3] {
         let next = made();
-        mount(directory.path(), generation, &next.certificate_pem, &next.key_pem);
+        mount(directory.path(), generation, &files(&next));
         until(|| is_served(&certificates, &next.certificate_pem)).await;
         let not_after = format!(r#"interlock_cert_not_after_seconds{{role="leaf"}} {}"#, next.not_after.as_second());
         assert!(counts(&metrics, &not_after));

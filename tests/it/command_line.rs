@@ -4,9 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
 
-fn interlock(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_interlock")).args(args).output().unwrap()
-}
+use crate::harness::binary::interlock;
 
 fn text(output: &Output) -> String {
     assert!(output.status.success(), "{output:?}");

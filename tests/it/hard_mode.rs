@@ -1,9 +1,11 @@
 //! The files of the hard mode: the static webhook guards as the registered one does.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
+
+use crate::harness::binary::repository;
 
 /// Set to write the file in place of comparing it.
 const WRITE: &str = "INTERLOCK_WRITE_MANIFESTS";
@@ -15,7 +17,7 @@ const HEAD: &str = "\
 ";
 
 fn path(file: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests").join(file)
+    repository("manifests").join(file)
 }
 
 /// The documents of a file.

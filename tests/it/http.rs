@@ -6,13 +6,12 @@ use std::time::Duration;
 use ::http::{Method, Request, StatusCode};
 use axum::Router;
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use release_interlock::report::metrics::Metrics;
 use release_interlock::server::limits::BODY_BYTES;
 use release_interlock::server::{Limits, Readiness, admin, admission};
-use tower_service::Service;
 
-use crate::harness::client::{Answer, request};
+use crate::harness::client::{Answer, request, send};
 use crate::harness::server::{Stub, review, review_of};
 
 struct Desk {
@@ -39,11 +38,6 @@ impl Desk {
         let text = self.metrics.render().unwrap();
         assert!(text.lines().any(|found| found == line), "no line {line} in\n{text}");
     }
-}
-
-pub(crate) async fn send(router: &Router, request: Request<Full<Bytes>>) -> Answer {
-    let (head, body) = router.clone().call(request).await.unwrap().into_parts();
-    Answer { status: head.status, headers: head.headers, body: body.collect().await.unwrap().to_bytes() }
 }
 
 #[tokio::test]

@@ -1,25 +1,21 @@
 //! Policy files as people meet them: the texts of errors, the schema for editors, what is explained.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::PathBuf;
+use std::process::Output;
 use std::sync::OnceLock;
 
 use release_interlock::policy::schema;
 use serde_json::{Value, json};
 
+use crate::harness::binary::{interlock_in, repository};
+
 /// Set to write the expected texts anew.
 const WRITE: &str = "INTERLOCK_WRITE_EXPECTED";
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
 /// The binary in `tests/policies`, so that texts name no place of this machine.
 fn interlock(args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_interlock"));
-    command.current_dir(root().join("tests/policies")).env("NO_COLOR", "1").env_remove("INTERLOCK_POLICIES");
-    command.args(args).output().unwrap()
+    interlock_in("tests/policies").env("NO_COLOR", "1").args(args).output().unwrap()
 }
 
 /// What it printed, both streams, and its exit code.
@@ -29,7 +25,7 @@ fn transcript(output: &Output) -> String {
 }
 
 fn expect(name: &str, output: &Output) {
-    let file = root().join("tests/policies/expected").join(name);
+    let file = repository("tests/policies/expected").join(name);
     let got = transcript(output);
     if std::env::var_os(WRITE).is_some() {
         fs::write(&file, &got).unwrap();
@@ -74,7 +70,7 @@ fn a_server_does_not_start_with_a_wrong_file() {
 
 #[test]
 fn the_committed_schema_is_the_one_that_files_are_read_by() {
-    let committed = fs::read_to_string(root().join("policies/schema.json")).unwrap();
+    let committed = fs::read_to_string(repository("policies/schema.json")).unwrap();
     let printed = interlock(&["policy", "schema"]).stdout;
     assert!(committed.as_bytes() == printed, "`interlock policy schema > policies/schema.json` mends this");
     let rules = &schema()["else"]["properties"]["rules"]["properties"];
@@ -136,12 +132,12 @@ fn yaml(path: PathBuf) -> Value {
 
 #[test]
 fn the_schema_allows_what_is_good_and_shows_editors_what_is_not() {
-    let of = |file: &str| wrong(&schema(), &yaml(root().join(file)), "");
+    let of = |file: &str| wrong(&schema(), &yaml(repository(file)), "");
     assert_eq!(of("policies/cluster.yaml"), [""; 0]);
     assert_eq!(of("tests/policies/good/cluster.yaml"), [""; 0]);
     assert_eq!(of("tests/policies/good/namespaces/shop.yaml"), [""; 0]);
     assert_eq!(of("tests/policies/loosening/namespaces/shop.yaml"), ["/managers: unknown"]);
-    let mut policy = yaml(root().join("policies/cluster.yaml"));
+    let mut policy = yaml(repository("policies/cluster.yaml"));
     policy["rules"]["manual-edit"]["staleAfter"] = "5m".into();
     policy["rules"]["manual-delete"]["mode"] = "enforced".into();
     policy["rules"]["manual-scale"]["cases"] = json!([{"when": {"user": []}, "mode": "audit"}]);
@@ -151,7 +147,7 @@ fn the_schema_allows_what_is_good_and_shows_editors_what_is_not() {
 
 #[test]
 fn the_shipped_policy_names_the_schema_for_editors() {
-    let text = fs::read_to_string(root().join("policies/cluster.yaml")).unwrap();
+    let text = fs::read_to_string(repository("policies/cluster.yaml")).unwrap();
     assert_eq!(text.lines().next(), Some("# yaml-language-server: $schema=schema.json"));
 }
 

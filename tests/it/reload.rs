@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -25,10 +24,10 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::harness::client::request;
+use crate::harness::client::{request, send};
+use crate::harness::desk::Desk;
 use crate::harness::fixtures::{body, gzip, review, secret};
-use crate::http::send;
-use crate::reviews::Desk;
+use crate::harness::mounted::mount;
 
 /// Less than the directory is looked at without being told.
 const TOLD: Duration = Duration::from_secs(25);
@@ -85,25 +84,6 @@ impl Followed {
 
 fn shipped() -> Arc<ArcSwap<Policies>> {
     Arc::new(ArcSwap::from_pointee(Policies::load_or_shipped(None).unwrap()))
-}
-
-/// Publishes files as the kubelet does with a ConfigMap: a directory of their own, and the link `..data` swapped over to it.
-fn mount(directory: &Path, generation: usize, files: &[(&str, String)]) {
-    fs::create_dir_all(directory).unwrap();
-    let real = format!("..{generation}");
-    fs::create_dir(directory.join(&real)).unwrap();
-    for (name, text) in files {
-        fs::write(directory.join(&real).join(name), text).unwrap();
-        if fs::symlink_metadata(directory.join(name)).is_err() {
-            symlink(Path::new("..data").join(name), directory.join(name)).unwrap();
-        }
-    }
-    let old = fs::read_link(directory.join("..data"));
-    symlink(&real, directory.join("..data_tmp")).unwrap();
-    fs::rename(directory.join("..data_tmp"), directory.join("..data")).unwrap();
-    if let Ok(old) = old {
-        fs::remove_dir_all(directory.join(old)).unwrap();
-    }
 }
 
 #[tokio::test]

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 use release_interlock::policy::Policy;
@@ -12,18 +11,17 @@ use release_interlock::rules::RuleId;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::harness::binary::{interlock, repository, stderr, stdout};
+use crate::harness::fixtures::{body, gzip, review, secret};
+
 #[derive(Deserialize)]
 struct Expected {
     deny: BTreeMap<usize, BTreeSet<String>>,
     any: BTreeSet<usize>,
 }
 
-fn recordings() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings")
-}
-
 async fn replayed(name: &str) -> Vec<Replayed> {
-    let file = BufReader::new(File::open(recordings().join(format!("{name}.jsonl.gz"))).unwrap());
+    let file = BufReader::new(File::open(repository(&format!("tests/recordings/{name}.jsonl.gz"))).unwrap());
     let mut replay = Replay::new(Policy::shipped().unwrap(), true);
     let mut results = Vec::new();
     for (index, line) in BufReader::new(MultiGzDecoder::new(file)).lines().enumerate() {
@@ -34,7 +32,7 @@ async fn replayed(name: &str) -> Vec<Replayed> {
 
 /// Compares every line with its expectation; a line whose rules are all still to come is expected to be admitted.
 async fn compare(name: &str, reviews: usize) {
-    let text = std::fs::read_to_string(recordings().join(format!("{name}.expect.json"))).unwrap();
+    let text = std::fs::read_to_string(repository(&format!("tests/recordings/{name}.expect.json"))).unwrap();
     let expected: Expected = serde_json::from_str(&text).unwrap();
     let known: BTreeSet<_> = RuleId::ALL.into_iter().map(|rule| rule.as_str().to_owned()).collect();
     let results = replayed(name).await;
@@ -158,15 +156,10 @@ async fn audit_events_are_judged_with_the_world_as_their_old_objects() {
 
 #[tokio::test]
 async fn a_given_object_and_a_taken_name_keep_their_holder() {
-    let record = |status: &str| {
-        crate::harness::fixtures::secret(
-            status,
-            &crate::harness::fixtures::gzip(crate::harness::fixtures::body(status).as_bytes()),
-        )
-    };
+    let record = |status: &str| secret(status, &gzip(body(status).as_bytes()));
     let by = |user: &str, operation: &str, old: Option<&str>, new: &str| {
         let old = old.map(record);
-        let mut review = crate::harness::fixtures::review(operation, old.as_ref(), Some(&record(new)));
+        let mut review = review(operation, old.as_ref(), Some(&record(new)));
         review["request"]["userInfo"]["username"] = user.into();
         json!({"t": 1_795_255_260, "review": review})
     };
@@ -214,10 +207,7 @@ fn logged(level: &str, user: &str, at: &str, mut event: serde_json::Value) -> se
 }
 
 fn record(status: &str) -> serde_json::Value {
-    crate::harness::fixtures::secret(
-        status,
-        &crate::harness::fixtures::gzip(crate::harness::fixtures::body(status).as_bytes()),
-    )
+    secret(status, &gzip(body(status).as_bytes()))
 }
 
 /// A log in which bob deletes the only record of a release, twice, and much else is written or read.
@@ -238,15 +228,6 @@ fn log() -> Vec<serde_json::Value> {
     ]
 }
 
-fn interlock(args: &[&str]) -> std::process::Output {
-    let mut interlock = std::process::Command::new(env!("CARGO_BIN_EXE_interlock"));
-    interlock.args(args).current_dir(env!("CARGO_MANIFEST_DIR")).env_remove("INTERLOCK_POLICIES").output().unwrap()
-}
-
-fn texts(output: &std::process::Output) -> [String; 2] {
-    [&output.stdout, &output.stderr].map(|bytes| String::from_utf8(bytes.clone()).unwrap())
-}
-
 fn lines_of(log: &[serde_json::Value]) -> String {
     log.iter().map(|line| format!("{line}\n")).collect()
 }
@@ -254,17 +235,17 @@ fn lines_of(log: &[serde_json::Value]) -> String {
 #[test]
 fn a_log_becomes_a_table_and_what_it_leaves_out_is_said() {
     let dir = tempfile::tempdir().unwrap();
-    let [plain, gzip, zstd] = ["audit.log", "audit.log.gz", "audit.log.zst"].map(|name| dir.path().join(name));
+    let [plain, gzipped, zstd] = ["audit.log", "audit.log.gz", "audit.log.zst"].map(|name| dir.path().join(name));
     std::fs::write(&plain, lines_of(&log())).unwrap();
-    std::fs::write(&gzip, crate::harness::fixtures::gzip(lines_of(&log()).as_bytes())).unwrap();
+    std::fs::write(&gzipped, gzip(lines_of(&log()).as_bytes())).unwrap();
     // As `cat a.zst b.zst` or a log that was appended to: of several frames.
     let frame = |line: &serde_json::Value| {
         ruzstd::encoding::compress_to_vec(format!("{line}\n").as_bytes(), ruzstd::encoding::CompressionLevel::Fastest)
     };
     std::fs::write(&zstd, log().iter().flat_map(frame).collect::<Vec<_>>()).unwrap();
-    for file in [plain, gzip, zstd] {
+    for file in [plain, gzipped, zstd] {
         let output = interlock(&["replay", "--as-recorded", file.to_str().unwrap()]);
-        let [table, notes] = texts(&output);
+        let (table, notes) = (stdout(&output), stderr(&output));
         assert_eq!(output.status.code(), Some(1), "{notes}");
         for wanted in
             ["DENIED", "record-deletion", "bob", "shop/web", "2026-11-20", "2026-11-21", "2 reviews, 2 denied"]
@@ -282,7 +263,7 @@ fn what_is_older_is_judged_and_not_reported() {
     std::fs::write(&file, lines_of(&log())).unwrap();
     let since = |time: &str| {
         let args = ["replay", "--as-recorded", "-o", "json", "--since", time, file.to_str().unwrap()];
-        texts(&interlock(&args))[0].lines().count()
+        stdout(&interlock(&args)).lines().count()
     };
     assert_eq!([since("2026-11-20"), since("2026-11-21T00:00:00Z"), since("2026-11-22")], [2, 1, 0]);
 }
@@ -296,13 +277,14 @@ fn two_policies_are_compared_review_by_review() {
         interlock(&["replay", "--as-recorded", "-o", output, "--compare", with, file.to_str().unwrap()])
     };
     let same = compared("policies", "table");
-    assert_eq!((same.status.code(), texts(&same)[0].as_str()), (Some(0), "2 reviews, 0 judged differently\n"));
+    assert_eq!((same.status.code(), stdout(&same)), (Some(0), "2 reviews, 0 judged differently\n"));
     let other = compared("policies/examples/audit-first", "json");
     assert_eq!(other.status.code(), Some(1));
-    let first: serde_json::Value = serde_json::from_str(texts(&other)[0].lines().next().unwrap()).unwrap();
+    let first: serde_json::Value = serde_json::from_str(stdout(&other).lines().next().unwrap()).unwrap();
     assert_eq!((&first["policies"]["allowed"], &first["compare"]["allowed"]), (&false.into(), &true.into()));
     assert_eq!(first["compare"]["violations"][0]["mode"], "audit");
-    let table = &texts(&compared("policies/examples/audit-first", "table"))[0];
+    let compared = compared("policies/examples/audit-first", "table");
+    let table = stdout(&compared);
     assert!(table.contains("audited:") && table.contains("2 reviews, 2 judged differently"), "{table}");
 }
 
@@ -313,7 +295,7 @@ fn a_log_that_ends_in_the_middle_of_a_line_says_so() {
     let whole = lines_of(&log());
     std::fs::write(&file, &whole[..whole.len() - 10]).unwrap();
     let output = interlock(&["replay", file.to_str().unwrap()]);
-    let error = &texts(&output)[1];
+    let error = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{error}");
     assert!(error.contains("audit.log: line 7: ") && error.contains("ends in the middle"), "{error}");
 }
@@ -328,7 +310,7 @@ fn a_dry_run_that_would_be_refused_counts_as_refused() {
     for (output, wanted) in [("json", "\"allowed\":false"), ("table", "1 reviews, 1 denied")] {
         let judged = interlock(&["replay", "-o", output, file.to_str().unwrap()]);
         assert_eq!(judged.status.code(), Some(1));
-        assert!(texts(&judged)[0].contains(wanted), "{}", texts(&judged)[0]);
+        assert!(stdout(&judged).contains(wanted), "{}", stdout(&judged));
     }
 }
 

@@ -2,73 +2,16 @@
 
 use std::sync::Arc;
 
-use ::http::{Method, StatusCode};
-use axum::Router;
+use ::http::StatusCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
-use release_interlock::budget::Budget;
-use release_interlock::judge::Judge;
-use release_interlock::policy::Policy;
 use release_interlock::release::record::INFLATE_LIMIT;
-use release_interlock::report::Reporter;
-use release_interlock::report::metrics::Metrics;
 use release_interlock::server::limits::BODY_BYTES;
-use release_interlock::server::{Limits, admission};
-use release_interlock::webhook::Webhook;
-use release_interlock::world::World;
 use release_interlock::world::memory::Memory;
 use serde_json::{Value, json};
 
-use crate::harness::client::{Answer, request};
+use crate::harness::desk::Desk;
 use crate::harness::fixtures::{body, creation, gzip, review, secret};
-use crate::http::send;
-
-/// The real webhook behind the real router.
-pub(crate) struct Desk {
-    router: Router,
-    pub(crate) metrics: Arc<Metrics>,
-}
-
-impl Desk {
-    pub(crate) fn new(world: Arc<dyn World>) -> Self {
-        Self::of(Judge::new(Policy::shipped().unwrap(), world, Arc::new(Budget::new(2 * INFLATE_LIMIT))))
-    }
-
-    pub(crate) fn of(judge: Judge) -> Self {
-        let metrics = Arc::new(Metrics::new());
-        let webhook = Webhook::new(judge, Reporter::new(metrics.clone()));
-        let router = admission::router(Arc::new(webhook), &Limits::default(), metrics.clone());
-        Self { router, metrics }
-    }
-
-    pub(crate) async fn post(&self, path: &str, body: impl Into<Bytes>) -> Answer {
-        send(&self.router, request(Method::POST, path, Some("application/json"), body.into())).await
-    }
-
-    /// The answer to a review: whether it is allowed, and what is said.
-    pub(crate) async fn judge(&self, review: &Value) -> (bool, String) {
-        let answer = self.post("/validate", review.to_string()).await;
-        assert_eq!(answer.status, StatusCode::OK);
-        let response = answer.json()["response"].clone();
-        assert_eq!(response["uid"], review["request"]["uid"]);
-        let allowed = response["allowed"].as_bool().unwrap();
-        if !allowed {
-            assert_eq!(
-                (&response["status"]["code"], &response["status"]["reason"]),
-                (&json!(403), &json!("Forbidden"))
-            );
-        }
-        let warnings =
-            response["warnings"].as_array().map(|all| all.iter().filter_map(Value::as_str).collect::<Vec<_>>());
-        let message = response["status"]["message"].as_str().map(str::to_owned);
-        (allowed, message.unwrap_or_else(|| warnings.unwrap_or_default().join(" ")))
-    }
-
-    async fn answers_the_next_honest_review(&self) {
-        assert_eq!(self.judge(&creation("pending-install")).await, (true, String::new()));
-    }
-}
 
 fn desk() -> Desk {
     Desk::new(Arc::new(Memory::new(1 << 20)))

@@ -11,8 +11,8 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use crate::harness::fixtures::creation;
+use crate::harness::secrets::{SECRET, tell_secrets};
 use crate::harness::standalone::Standalone;
-use crate::logging::{SECRET, tell_secrets};
 
 /// As an API server sends it: trace, parent, sampled.
 const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";

@@ -7,8 +7,8 @@ use release_interlock::release::History;
 use release_interlock::world::cluster::Cluster;
 use release_interlock::world::{Answer, Answering, Knowledge, Query, World};
 
+use crate::harness::desk::Desk;
 use crate::harness::fixtures::{body, creation, gzip, review, secret};
-use crate::reviews::Desk;
 
 struct Silent;
 

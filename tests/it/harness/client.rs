@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ::http::{HeaderMap, Method, Request, StatusCode};
+use axum::Router;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::{self, SendRequest};
@@ -18,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tower_service::Service;
 
 pub(crate) struct Client {
     address: SocketAddr,
@@ -145,4 +147,10 @@ pub(crate) fn request(method: Method, path: &str, content_type: Option<&str>, bo
         request = request.header("content-type", kind);
     }
     request.body(Full::new(body)).unwrap()
+}
+
+/// Sends a request through a router, without a socket.
+pub(crate) async fn send(router: &Router, request: Request<Full<Bytes>>) -> Answer {
+    let (head, body) = router.clone().call(request).await.unwrap().into_parts();
+    Answer { status: head.status, headers: head.headers, body: body.collect().await.unwrap().to_bytes() }
 }
