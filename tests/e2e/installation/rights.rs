@@ -104,49 +104,12 @@ fn the_account_may_do_what_interlock_does_and_nothing_else_and_a_removal_leaves_
     removed(&plane, files.path());
 }
 
-/// An account with the rights of the overlay, and Interlock behind its registration.
+/// Interlock limited to the namespace `shop`, with the rights of the overlay.
 fn in_named_namespaces(plane: &Plane, audit: &Audit, files: &Path) {
-    let admin = plane.kubectl(&plane.admin());
-    let objects = kustomize("overlays/namespaced");
-    let kinds = ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
-    install(&admin, objects.iter().filter(|it| kinds.contains(&it["kind"].as_str().unwrap())));
-    let definition = object(&objects, "CustomResourceDefinition", "releaseoverrides.interlock.dev");
-    install(&admin, [definition]);
-    let account = plane.account("interlock-system", "interlock").unwrap();
-    let policies = files.join("policies");
-    fs::create_dir_all(&policies).unwrap();
-    fs::write(policies.join("cluster.yaml"), include_str!("../../../policies/cluster.yaml")).unwrap();
-    let webhook = Webhook::of(plane, &account, &policies, "named", &["--namespaces", "shop"]).unwrap();
-    webhook.register_by(plane, &objects).unwrap();
-    ready(&webhook);
-
+    let (account, webhook) = start_in_named_namespaces(plane, files);
     let other = Namespace::new(plane, "other");
-    for (namespace, guarded) in [("shop", true), (other.name(), false)] {
-        let helm = Helm::new(HelmVersion::V4, Driver::Secret, &plane.person("alice"), namespace, plane.dir());
-        let chart = Chart::new("demo");
-        let bob = Kubectl::new(&plane.person("bob"), Some(namespace), plane.dir());
-        eventually(DEADLINE, "the registration is in force", || {
-            helm.run(&["install", "demo", chart.path()]).into_result()?;
-            let record = bob.get(&["secret", V1]);
-            if record["metadata"]["annotations"]["interlock.dev/holder"].is_string() == guarded {
-                return Ok(());
-            }
-            helm.ok(&["uninstall", "demo"]);
-            Err(record["metadata"].to_string())
-        });
-        let edit = ["patch", "configmap", "demo", "--type=merge", "-p", r#"{"data":{"note":"bob"}}"#];
-        if guarded {
-            bob.fails(&edit, &["[manual-edit]", "release shop/demo"]);
-            bob.ok(&["label", "configmap", "demo", "team=blue"]);
-            bob.fails(&["scale", "deployment", "demo", "--replicas=3"], &["[manual-scale]"]);
-            bob.fails(&["delete", "secret", V1], &["[record-deletion]"]);
-        }
-        helm.ok(&["upgrade", "demo", chart.path(), "--set=note=two"]);
-        if !guarded {
-            bob.ok(&edit);
-        }
-    }
-    // The scan of the leader has looked.
+    expect_guarded(plane, "shop");
+    expect_unguarded(plane, other.name());
     eventually(DEADLINE, "the leader has scanned", || {
         if webhook.log().contains("scanned") { Ok(()) } else { Err(webhook.log()) }
     });
@@ -169,10 +132,72 @@ fn in_named_namespaces(plane: &Plane, audit: &Audit, files: &Path) {
     assert_eq!(allowed(plane, &account, &secrets), [true, false, false]);
 }
 
-/// The rights of the base.
+/// Installs the overlay's rights and registration, and starts Interlock behind them.
+fn start_in_named_namespaces(plane: &Plane, files: &Path) -> (Identity, Webhook) {
+    let admin = plane.kubectl(&plane.admin());
+    let objects = kustomize("overlays/namespaced");
+    let kinds = ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
+    install(&admin, objects.iter().filter(|it| kinds.contains(&it["kind"].as_str().unwrap())));
+    let definition = object(&objects, "CustomResourceDefinition", "releaseoverrides.interlock.dev");
+    install(&admin, [definition]);
+    let account = plane.account("interlock-system", "interlock").unwrap();
+    let policies = files.join("policies");
+    fs::create_dir_all(&policies).unwrap();
+    fs::write(policies.join("cluster.yaml"), include_str!("../../../policies/cluster.yaml")).unwrap();
+    let webhook = Webhook::of(plane, &account, &policies, "named", &["--namespaces", "shop"]).unwrap();
+    webhook.register_by(plane, &objects).unwrap();
+    ready(&webhook);
+    (account, webhook)
+}
+
+const EDIT: [&str; 6] = ["patch", "configmap", "demo", "--type=merge", "-p", r#"{"data":{"note":"bob"}}"#];
+
+#[track_caller]
+fn expect_guarded(plane: &Plane, namespace: &str) {
+    let (helm, bob, chart) = install_release(plane, namespace, true);
+    bob.fails(&EDIT, &["[manual-edit]", "release shop/demo"]);
+    bob.ok(&["label", "configmap", "demo", "team=blue"]);
+    bob.fails(&["scale", "deployment", "demo", "--replicas=3"], &["[manual-scale]"]);
+    bob.fails(&["delete", "secret", V1], &["[record-deletion]"]);
+    helm.ok(&["upgrade", "demo", chart.path(), "--set=note=two"]);
+}
+
+#[track_caller]
+fn expect_unguarded(plane: &Plane, namespace: &str) {
+    let (helm, bob, chart) = install_release(plane, namespace, false);
+    helm.ok(&["upgrade", "demo", chart.path(), "--set=note=two"]);
+    bob.ok(&EDIT);
+}
+
+/// Alice's release `demo`, installed again until its record has a holder, or has none where Interlock guards nothing.
+#[track_caller]
+fn install_release(plane: &Plane, namespace: &str, guarded: bool) -> (Helm, Kubectl, Chart) {
+    let helm = Helm::new(HelmVersion::V4, Driver::Secret, &plane.person("alice"), namespace, plane.dir());
+    let bob = Kubectl::new(&plane.person("bob"), Some(namespace), plane.dir());
+    let chart = Chart::new("demo");
+    eventually(DEADLINE, "the registration is in force", || {
+        helm.run(&["install", "demo", chart.path()]).into_result()?;
+        let record = bob.get(&["secret", V1]);
+        if record["metadata"]["annotations"]["interlock.dev/holder"].is_string() == guarded {
+            return Ok(());
+        }
+        helm.ok(&["uninstall", "demo"]);
+        Err(record["metadata"].to_string())
+    });
+    (helm, bob, chart)
+}
+
+/// Interlock for the whole cluster, with the rights of the base.
 fn everywhere(plane: &Plane, audit: &Audit) {
-    // What limited it would be more than the base grants.
+    // The base does not grant these.
     plane.kubectl(&plane.admin()).ok(&["delete", "rolebinding", "interlock", "interlock-leader", "-n", "shop"]);
+    run_interlock_everywhere(plane);
+    expect_grants_and_requests_as_in_the_tables(plane, audit);
+    expect_accesses_as_in_the_tables(plane);
+}
+
+/// A release's life with refusals and Events, so that Interlock sends each kind of request.
+fn run_interlock_everywhere(plane: &Plane) {
     let policies = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("policies");
     let webhook = Webhook::start(plane, &policies, &[]).unwrap();
     ready(&webhook);
@@ -183,13 +208,17 @@ fn everywhere(plane: &Plane, audit: &Audit) {
     let bob = namespace.kubectl("bob");
     bob.fails(&["scale", "deployment", "demo", "--replicas=3"], &["[manual-scale]"]);
     bob.fails(&["delete", "configmap", "demo"], &["[manual-delete]"]);
-    eventually(DEADLINE, "the refusals are told as Events", || {
+    eventually(DEADLINE, "the refusals are reported as Events", || {
         let events = bob.get(&["events.events.k8s.io"])["items"].to_string();
         if events.contains("interlock") { Ok(()) } else { Err(events) }
     });
     helm.ok(&["uninstall", "demo"]);
     webhook.stop();
+}
 
+/// The manifests grant exactly the tables, and Interlock has asked for nothing else.
+#[track_caller]
+fn expect_grants_and_requests_as_in_the_tables(plane: &Plane, audit: &Audit) {
     let table = |used: &[(&str, &str, &str, &str)]| -> BTreeSet<String> {
         let each = used.iter().flat_map(|(group, resource, name, verbs)| {
             verbs.split(' ').map(move |verb| format!("{verb} {resource}.{group} {name}"))
@@ -210,14 +239,18 @@ fn everywhere(plane: &Plane, audit: &Audit) {
         });
         assert!(is_used, "not in the table: {verb} {resource}.{group} {namespace}/{name}");
     }
-    // It was asked at all.
+    // An empty log would prove nothing.
     for seen in
         ["watch secrets.", "list configmaps.", "patch leases.coordination.k8s.io", "create events.events.k8s.io"]
     {
         let is_there = |it: &Asked| format!("{} {}.{}", it.verb, it.resource, it.group) == seen;
         assert!(asked.iter().any(is_there), "{seen} was not asked");
     }
+}
 
+/// The API server allows the account everything in the tables, and nothing that is forbidden.
+#[track_caller]
+fn expect_accesses_as_in_the_tables(plane: &Plane) {
     let account = plane.account("interlock-system", "interlock").unwrap();
     let mut accesses = Vec::new();
     for (used, namespace) in [(&USED[..], "shop"), (&USED_AT_HOME[..], "interlock-system")] {
