@@ -103,83 +103,127 @@ fn findings(webhook: &Webhook, mode: &str, verdict: &str) -> u64 {
     counted(webhook, &format!("findings_total{{{labels}}}")).unwrap_or_default()
 }
 
+/// Three releases on a plane of the test's own, each under another mode of `manual-edit`.
+struct Releases<'p> {
+    plane: &'p Plane,
+    enforced: Namespace<'p>,
+    warned: Namespace<'p>,
+    audited: Namespace<'p>,
+}
+
+impl<'p> Releases<'p> {
+    fn new(plane: &'p Plane) -> Self {
+        let admin = plane.kubectl(&plane.admin());
+        let definition = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/harness/crds/reports.yaml");
+        admin.ok(&["apply", "-f", definition.to_str().expect("the checkout has a plain name")]);
+        let [enforced, warned, audited] = ["enforced", "warned", "audited"].map(|mode| release(plane, mode));
+        Self { plane, enforced, warned, audited }
+    }
+
+    fn a_dry_run_is_answered_and_leaves_nothing(&self) {
+        label(&self.enforced, "bob", &["--dry-run=server"]).expect_failure(&["[manual-edit]"]);
+        label(&self.warned, "bob", &["--dry-run=server"]).expect_success();
+        let webhook = self.plane.webhook();
+        assert_eq!((findings(webhook, "enforce", "denied"), findings(webhook, "warn", "warned")), (0, 0));
+    }
+
+    /// However often the API server asks about it. Returns the report.
+    fn one_act_is_one_finding_in_every_sink(&self) -> Value {
+        let (enforced, webhook) = (&self.enforced, self.plane.webhook());
+        label(enforced, "bob", &[]).expect_failure(&["[manual-edit]"]);
+        let refused =
+            decisions(enforced).into_iter().filter(|decision| decision.verdict == "denied" && !decision.dry_run);
+        let (repeats, news): (Vec<_>, Vec<_>) = refused.partition(|decision| decision.repeated);
+        assert_eq!(news.len(), 1, "{news:#?}");
+        assert_eq!(findings(webhook, "enforce", "denied"), 1);
+        let repeated = repeats.len() as u64;
+        assert_eq!(counted(webhook, "repeats_total").unwrap_or_default(), repeated, "{repeats:#?}");
+        let event = await_event(enforced, 1);
+        assert_eq!((&event["action"], &event["reason"]), (&"Refused".into(), &"ManualEdit".into()));
+        let regarding = (&event["regarding"]["kind"], &event["regarding"]["name"], &event["related"]["name"]);
+        assert_eq!(regarding, (&"Deployment".into(), &"demo".into(), &V1.into()));
+        let described = enforced.kubectl("admin").ok(&["describe", "deployment/demo"]).stdout;
+        assert!(described.contains("Refused to bob"), "{described}");
+        let written = await_report(enforced, 1);
+        assert_eq!((&written["summary"]["fail"], &written["summary"]["warn"]), (&1.into(), &0.into()));
+        assert_eq!(written["scope"]["name"], V1);
+        assert_eq!(written["results"][0]["properties"]["verdict"], "denied");
+        assert_eq!(written["results"][0]["resources"][0]["kind"], "Deployment");
+        // The neighbour leaves no trace.
+        enforced.kubectl("bob").ok(&["label", "deployment/demo", "team=blue"]);
+        written
+    }
+
+    /// By the same user, it counts on the same Event and in the same result. Returns the report.
+    fn another_change_is_folded_into_it(&self, written: &Value) -> Value {
+        label(&self.enforced, "eve", &[]).expect_failure(&["[manual-edit]"]);
+        await_event(&self.enforced, 2);
+        let folded = await_report(&self.enforced, 2);
+        assert_eq!(folded["metadata"]["uid"], written["metadata"]["uid"]);
+        folded
+    }
+
+    fn warnings_and_audits_are_admitted_and_reported_apart(&self) {
+        let (warned, audited, webhook) = (&self.warned, &self.audited, self.plane.webhook());
+        let told = label(warned, "bob", &[]).expect_success().stderr;
+        assert!(told.contains("Warning: interlock:"), "{told}");
+        let silent = label(audited, "bob", &[]).expect_success().stderr;
+        assert!(!silent.contains("interlock"), "{silent}");
+        assert_eq!(await_event(warned, 1)["action"], "Warned");
+        assert_eq!(await_event(audited, 1)["action"], "Audited");
+        let (warning, failure) = (await_report(warned, 1), await_report(audited, 1));
+        assert_eq!((&warning["summary"]["warn"], &warning["summary"]["fail"]), (&1.into(), &0.into()));
+        assert_eq!((&failure["summary"]["fail"], &failure["summary"]["warn"]), (&1.into(), &0.into()));
+        assert_eq!(failure["results"][0]["properties"]["verdict"], "would-deny");
+        assert_eq!((findings(webhook, "warn", "warned"), findings(webhook, "audit", "would-deny")), (1, 1));
+    }
+
+    /// Though rounds of the leader have passed since.
+    fn a_report_that_has_not_changed_is_not_written_again(&self, folded: &Value) {
+        let still = report(&self.enforced).expect("the report is still there");
+        assert_eq!(still["metadata"]["resourceVersion"], folded["metadata"]["resourceVersion"]);
+        let updates = counted(self.plane.webhook(), r#"report_writes_total{sink="reports",write="updated"}"#);
+        assert_eq!(updates, Some(4));
+    }
+
+    /// The leader dies with an Event that it may not have reported; another one takes over from the reports and the
+    /// Events. Returns that one, which leads as long as it lives.
+    fn the_report_goes_on_when_the_leader_is_killed(&self, written: &Value) -> Webhook {
+        let (enforced, first) = (&self.enforced, self.plane.webhook());
+        let second = Webhook::replica(self.plane, first.policies(), "second", ARGUMENTS).unwrap();
+        label(enforced, "mallory", &[]).expect_failure(&["[manual-edit]"]);
+        await_event(enforced, 3);
+        first.kill();
+        eventually(PATIENCE, "the second replica leads", || {
+            if second.log().contains("\"leading\"") { Ok(()) } else { Err(second.log()) }
+        });
+        first.restart();
+        label(enforced, "trudy", &[]).expect_failure(&["[manual-edit]"]);
+        let kept = await_report(enforced, 4);
+        assert_eq!(kept["metadata"]["uid"], written["metadata"]["uid"]);
+        assert_eq!(kept["results"][0]["properties"]["first"], written["results"][0]["properties"]["first"]);
+        second
+    }
+
+    /// The uninstalled release takes its report along; the others' results become too old.
+    fn reports_go_with_their_release_and_with_time(&self) {
+        self.enforced.helm(HelmVersion::V4, Driver::Secret, "alice").ok(&["uninstall", "demo"]);
+        await_no_report(&self.enforced);
+        await_no_report(&self.audited);
+        await_no_report(&self.warned);
+    }
+}
+
 #[test]
-fn a_finding_is_counted_once_told_reported_kept_over_the_leaders_death_and_forgotten_in_time() {
+fn a_finding_is_counted_once_reported_kept_when_the_leader_dies_and_forgotten_in_time() {
     let plane = Plane::start_with(POLICY, ARGUMENTS);
-    let first = plane.webhook();
-    let admin = plane.kubectl(&plane.admin());
-    let definition = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/harness/crds/reports.yaml");
-    admin.ok(&["apply", "-f", definition.to_str().expect("the checkout has a plain name")]);
-    let (enforced, warned, audited) =
-        (release(&plane, "enforced"), release(&plane, "warned"), release(&plane, "audited"));
-
-    // A dry run gets its answer and leaves nothing.
-    label(&enforced, "bob", &["--dry-run=server"]).expect_failure(&["[manual-edit]"]);
-    label(&warned, "bob", &["--dry-run=server"]).expect_success();
-    assert_eq!((findings(first, "enforce", "denied"), findings(first, "warn", "warned")), (0, 0));
-
-    // One act is one finding in every sink, however often the API server asks.
-    label(&enforced, "bob", &[]).expect_failure(&["[manual-edit]"]);
-    let refused = decisions(&enforced).into_iter().filter(|decision| decision.verdict == "denied" && !decision.dry_run);
-    let (repeats, news): (Vec<_>, Vec<_>) = refused.partition(|decision| decision.repeated);
-    assert_eq!(news.len(), 1, "{news:#?}");
-    assert_eq!(findings(first, "enforce", "denied"), 1);
-    let repeated = repeats.len() as u64;
-    assert_eq!(counted(first, "repeats_total").unwrap_or_default(), repeated, "{repeats:#?}");
-    let event = await_event(&enforced, 1);
-    assert_eq!((&event["action"], &event["reason"]), (&"Refused".into(), &"ManualEdit".into()));
-    let regarding = (&event["regarding"]["kind"], &event["regarding"]["name"], &event["related"]["name"]);
-    assert_eq!(regarding, (&"Deployment".into(), &"demo".into(), &V1.into()));
-    let described = enforced.kubectl("admin").ok(&["describe", "deployment/demo"]).stdout;
-    assert!(described.contains("Refused to bob"), "{described}");
-    let written = await_report(&enforced, 1);
-    assert_eq!((&written["summary"]["fail"], &written["summary"]["warn"]), (&1.into(), &0.into()));
-    assert_eq!(written["scope"]["name"], V1);
-    assert_eq!(written["results"][0]["properties"]["verdict"], "denied");
-    assert_eq!(written["results"][0]["resources"][0]["kind"], "Deployment");
-    // The neighbour leaves no trace.
-    enforced.kubectl("bob").ok(&["label", "deployment/demo", "team=blue"]);
-
-    // Another change by the same hand is counted on the same Event and in the same result.
-    label(&enforced, "eve", &[]).expect_failure(&["[manual-edit]"]);
-    await_event(&enforced, 2);
-    let folded = await_report(&enforced, 2);
-    assert_eq!(folded["metadata"]["uid"], written["metadata"]["uid"]);
-
-    // What only warns and what only records are told apart, and not refused.
-    let told = label(&warned, "bob", &[]).expect_success().stderr;
-    assert!(told.contains("Warning: interlock:"), "{told}");
-    let silent = label(&audited, "bob", &[]).expect_success().stderr;
-    assert!(!silent.contains("interlock"), "{silent}");
-    assert_eq!(await_event(&warned, 1)["action"], "Warned");
-    assert_eq!(await_event(&audited, 1)["action"], "Audited");
-    let (warning, failure) = (await_report(&warned, 1), await_report(&audited, 1));
-    assert_eq!((&warning["summary"]["warn"], &warning["summary"]["fail"]), (&1.into(), &0.into()));
-    assert_eq!((&failure["summary"]["fail"], &failure["summary"]["warn"]), (&1.into(), &0.into()));
-    assert_eq!(failure["results"][0]["properties"]["verdict"], "would-deny");
-    assert_eq!((findings(first, "warn", "warned"), findings(first, "audit", "would-deny")), (1, 1));
-    // Rounds have passed since, and nothing was written that had not changed.
-    let still = report(&enforced).expect("the report is still there");
-    assert_eq!(still["metadata"]["resourceVersion"], folded["metadata"]["resourceVersion"]);
-    assert_eq!(counted(first, r#"report_writes_total{sink="reports",write="updated"}"#), Some(4));
-
-    // The leader dies with an Event that it may not have reported of; another takes over from the reports and the Events.
-    let second = Webhook::replica(&plane, first.policies(), "second", ARGUMENTS).unwrap();
-    label(&enforced, "mallory", &[]).expect_failure(&["[manual-edit]"]);
-    await_event(&enforced, 3);
-    first.kill();
-    eventually(PATIENCE, "the second replica leads", || {
-        if second.log().contains("\"leading\"") { Ok(()) } else { Err(second.log()) }
-    });
-    first.restart();
-    label(&enforced, "trudy", &[]).expect_failure(&["[manual-edit]"]);
-    let kept = await_report(&enforced, 4);
-    assert_eq!(kept["metadata"]["uid"], written["metadata"]["uid"]);
-    assert_eq!(kept["results"][0]["properties"]["first"], written["results"][0]["properties"]["first"]);
-
-    // A release that goes takes its report along; what is old falls out.
-    enforced.helm(HelmVersion::V4, Driver::Secret, "alice").ok(&["uninstall", "demo"]);
-    await_no_report(&enforced);
-    await_no_report(&audited);
-    await_no_report(&warned);
+    let releases = Releases::new(&plane);
+    releases.a_dry_run_is_answered_and_leaves_nothing();
+    let written = releases.one_act_is_one_finding_in_every_sink();
+    let folded = releases.another_change_is_folded_into_it(&written);
+    releases.warnings_and_audits_are_admitted_and_reported_apart();
+    releases.a_report_that_has_not_changed_is_not_written_again(&folded);
+    let second = releases.the_report_goes_on_when_the_leader_is_killed(&written);
+    releases.reports_go_with_their_release_and_with_time();
+    drop(second);
 }
