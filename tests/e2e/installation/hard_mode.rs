@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::harness::chart::Chart;
-use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::clients::{Driver, HelmVersion, Kubectl};
 use crate::harness::eventually::eventually;
 use crate::harness::forging;
 use crate::harness::namespace::Namespace;
@@ -21,6 +21,8 @@ use crate::harness::webhook::{Webhook, register};
 const RELOADED: Duration = Duration::from_secs(90);
 
 const NOT_YOURS: &str = "may not change what Interlock rests on";
+const CLOSED: &str = "failed calling webhook \"create-delete.records.interlock.dev\"";
+const REGISTERED: [&str; 2] = ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"];
 
 /// The files of `manifests/static` in a directory of the test, and the flags by which the API server reads them.
 struct Files {
@@ -78,23 +80,43 @@ fn nobody_switches_interlock_off_and_files_guard_where_a_manager_does() {
     register(&plane, &url, webhook.ca()).unwrap();
     let admin = plane.kubectl(&plane.admin());
 
-    // With nobody at the static address the gates are closed, whatever the registered webhook says.
+    // Nobody listens at the static address yet: the gates are closed, whatever the registered webhook says.
     let namespace = Namespace::new(&plane, "hard");
     let chart = Chart::new("demo");
     let helm = namespace.helm(HelmVersion::V4, Driver::Secret, "alice");
-    let closed = "failed calling webhook \"create-delete.records.interlock.dev\"";
-    helm.fails(&["install", "demo", chart.path()], &[closed, "127.0.0.1:9"]);
+    helm.fails(&["install", "demo", chart.path()], &[CLOSED, "127.0.0.1:9"]);
     namespace.kubectl("alice").ok(&["create", "configmap", "ordinary"]);
 
-    // The file is taken up without a restart, and then it judges.
+    // The API server takes the file up without a restart, and the webhook judges.
     files.point(url.trim_start_matches("https://"), &ca);
     eventually(RELOADED, "the API server takes the file up", || {
         helm.run(&["install", "demo", chart.path()]).into_result()
     });
 
-    // Not even system:masters takes the registration away: by name, all of a kind, as a collection, or by an edit.
-    let registered = ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"];
-    for kind in registered {
+    not_even_system_masters_takes_it_away(&admin);
+    other_configurations_and_namespaces_are_free(&admin);
+
+    // A manager may remove the registration; the files still judge.
+    let manager = ["--as=admin", "--as-group=system:masters", "--as-group=interlock:managers"];
+    for kind in REGISTERED {
+        admin.ok(&[&["delete", kind, "interlock"], &manager[..]].concat());
+    }
+    let kubectl = namespace.kubectl("alice");
+    kubectl.fails(&["delete", "secret", V1], &["denied the request", "[record-deletion]"]);
+    let mut record = kubectl.get(&["secret", V1]);
+    forging::copy(&mut record, Driver::Secret, 2, "deployed");
+    kubectl.with_file("create", &record, &[]).expect_failure(&["denied the request", "[unusual-create]"]);
+    helm.ok(&["upgrade", "demo", chart.path(), "--set=note=two"]);
+    // They refuse while nobody answers.
+    webhook.kill();
+    helm.fails(&["upgrade", "demo", chart.path()], &[CLOSED]);
+    admin.ok(&["delete", "namespace", namespace.name(), "--timeout=60s"]);
+}
+
+/// Neither by name, nor all of a kind, nor as a collection, nor by an edit.
+#[track_caller]
+fn not_even_system_masters_takes_it_away(admin: &Kubectl) {
+    for kind in REGISTERED {
         admin.fails(&["delete", kind, "interlock"], &[NOT_YOURS, "admin"]);
         admin.fails(&["delete", kind, "--all"], &[NOT_YOURS]);
         let path = format!("/apis/admissionregistration.k8s.io/v1/{kind}s");
@@ -107,7 +129,11 @@ fn nobody_switches_interlock_off_and_files_guard_where_a_manager_does() {
     admin.ok(&["apply", "-f", definition]);
     admin.ok(&["wait", "--for=condition=Established", "--timeout=60s", "-f", definition]);
     admin.fails(&["delete", "-f", definition], &[NOT_YOURS]);
-    // The neighbours: other configurations and namespaces, and our own account's caBundle.
+}
+
+/// Interlock's own account may change its registration too. Nobody puts a file's name into the API.
+#[track_caller]
+fn other_configurations_and_namespaces_are_free(admin: &Kubectl) {
     let other = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
         "metadata": {"name": "other"}, "webhooks": [],
@@ -120,24 +146,7 @@ fn nobody_switches_interlock_off_and_files_guard_where_a_manager_does() {
     admin.fails(&label, &[NOT_YOURS]);
     let ours = "--as=system:serviceaccount:interlock-system:interlock";
     admin.ok(&[&label[..], &[ours, "--as-group=system:masters"]].concat());
-    // Nobody puts a file's name into the API.
     let mut forged = other;
     forged["metadata"]["name"] = "interlock.static.k8s.io".into();
     admin.with_file("create", &forged, &[]).expect_failure(&["reserved"]);
-
-    // A manager may; and then the files still judge.
-    let manager = ["--as=admin", "--as-group=system:masters", "--as-group=interlock:managers"];
-    for kind in registered {
-        admin.ok(&[&["delete", kind, "interlock"], &manager[..]].concat());
-    }
-    let kubectl = namespace.kubectl("alice");
-    kubectl.fails(&["delete", "secret", V1], &["denied the request", "[record-deletion]"]);
-    let mut record = kubectl.get(&["secret", V1]);
-    forging::copy(&mut record, Driver::Secret, 2, "deployed");
-    kubectl.with_file("create", &record, &[]).expect_failure(&["denied the request", "[unusual-create]"]);
-    helm.ok(&["upgrade", "demo", chart.path(), "--set=note=two"]);
-    // And refuse where nobody answers.
-    webhook.kill();
-    helm.fails(&["upgrade", "demo", chart.path()], &[closed]);
-    admin.ok(&["delete", "namespace", namespace.name(), "--timeout=60s"]);
 }
