@@ -10,7 +10,7 @@ use crate::harness::chart::Chart;
 use crate::harness::controllers::{failed, operator_controller, reached};
 use crate::harness::decisions::{decisions, expect_findings_only_of};
 use crate::harness::eventually::eventually;
-use crate::harness::extension::{CHUNK, COLLECTOR, Extension, hooked, noise};
+use crate::harness::extension::{CHUNK, COLLECTOR, Extension, hooked, large, noise};
 use crate::harness::gate::Gate;
 use crate::harness::plane::Plane;
 
@@ -83,7 +83,6 @@ fn olm_keeps_a_record_in_five_secrets() {
     let extension = Extension::new(Plane::shared(), "olm-chunks");
     let olm = extension.olm.clone().chunk_size(CHUNK);
     let chart = hooked();
-    let large = |note: &str| json!({"note": format!("{note} {}", noise())});
     reached(olm.reconcile(&chart, &large("one")), "install 1 deployed");
     assert_eq!(extension.parts(), [5]);
     let first = extension.secrets();
@@ -108,10 +107,7 @@ fn olm_keeps_a_record_in_five_secrets() {
     interrupted.expect_findings_only_of(&[]);
 
     reached(interrupted.olm.uninstall(), "uninstall");
-    eventually(COLLECTOR, "no part of a record is left", || {
-        let left = interrupted.secrets();
-        if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
-    });
+    interrupted.await_no_records();
     interrupted.expect_findings_only_of(&[]);
 }
 
@@ -137,7 +133,7 @@ fn killed_at(step: usize) -> &'static str {
     let chart = Chart::new("demo");
     reached(olm.reconcile(&chart, &json!({"note": noise()})), "install 1 deployed");
     assert_eq!(extension.parts(), [2]);
-    let values = json!({"note": format!("two {}", noise())});
+    let values = large("two");
     let gate = Gate::before(&extension.system, &operator_controller(extension.system.plane()));
     let reached_gate = gate.hold(step);
     let mut upgrade = olm.spawn(&chart, &values);
@@ -178,22 +174,12 @@ fn killed_at(step: usize) -> &'static str {
 #[test]
 fn what_a_deleted_cluster_extension_leaves_behind_is_collected() {
     let extension = Extension::new(Plane::shared(), "olm-collected");
-    let Extension { system, objects, name, olm } = &extension;
-    let bob = system.kubectl("bob");
-    let description = json!({
-        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "metadata": {"name": name},
-        "spec": {
-            "namespace": objects.name(),
-            "source": {"sourceType": "Catalog", "catalog": {"packageName": "demo", "version": "1.0.0"}},
-        },
-    });
-    bob.apply(&description, &[]).expect_success();
-    let made = bob.get(&["clusterextension", name]);
-    let uid = made["metadata"]["uid"].as_str().unwrap();
-    let olm = olm.clone().owned_by(uid).chunk_size(CHUNK);
+    let bob = extension.system.kubectl("bob");
+    let extension = extension.asked_for(&bob);
+    let Extension { objects, name, olm, .. } = &extension;
     let chart = Chart::new("demo");
     reached(olm.reconcile(&chart, &json!({"note": noise()})), "install 1 deployed");
-    reached(olm.reconcile(&chart, &json!({"note": format!("two {}", noise())})), "upgrade 2 deployed");
+    reached(olm.reconcile(&chart, &large("two")), "upgrade 2 deployed");
     assert_eq!(extension.parts(), [5, 5]);
     bob.ok(&["delete", "clusterextension", name]);
     eventually(COLLECTOR, "records and objects are collected", || {

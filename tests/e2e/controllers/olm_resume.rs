@@ -1,52 +1,59 @@
 //! OLM dies in the middle of an upgrade: version 2 is finished before version 3 is tried, though nothing of OLM remembers.
 
-use serde_json::json;
-
 use crate::harness::clients::Kubectl;
-use crate::harness::controllers::{Olm, failed, reached};
+use crate::harness::controllers::{failed, reached};
 use crate::harness::eventually::eventually;
-use crate::harness::extension::{CHUNK, COLLECTOR, Extension, hooked, noise};
+use crate::harness::extension::{COLLECTOR, Extension, hooked, large};
 use crate::harness::in_flight::{impatient, once_stale};
-use crate::harness::process::Output;
-
-/// What bob asks OLM for.
-fn ask_for(bob: &Kubectl, extension: &Extension, version: &str) -> Output {
-    let description = json!({
-        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "metadata": {"name": extension.name},
-        "spec": {
-            "namespace": extension.objects.name(),
-            "source": {"sourceType": "Catalog", "catalog": {"packageName": "demo", "version": version}},
-        },
-    });
-    bob.apply(&description, &[])
-}
 
 #[test]
 fn an_interrupted_version_is_finished_before_the_next_one_is_tried() {
     let extension = Extension::new(impatient(), "olm-resume");
     let bob = extension.system.kubectl("bob");
-    ask_for(&bob, &extension, "1.0.0").expect_success();
-    let made = bob.get(&["clusterextension", &extension.name]);
-    let uid = made["metadata"]["uid"].as_str().unwrap();
-    let olm: Olm = extension.olm.clone().owned_by(uid).chunk_size(CHUNK);
-    let extension = Extension { olm: olm.clone(), ..extension };
+    let extension = extension.asked_for(&bob);
+    let olm = &extension.olm;
     let chart = hooked();
-    let large = |note: &str| json!({"note": format!("{note} {}", noise())});
     reached(olm.reconcile(&chart, &large("one")), "install 1 deployed");
 
-    ask_for(&bob, &extension, "2.0.0").expect_success();
+    extension.ask_for(&bob, "2.0.0").expect_success();
     chart.set_version("2.0.0");
     extension.kill_in_hook(&chart, &large("two"), 2);
     extension.objects.ready_pods();
     extension.objects.await_available(&extension.name);
-    ask_for(&bob, &extension, "3.0.0").expect_failure(&[
+    extension.ask_for(&bob, "3.0.0").expect_failure(&[
         "[extension-change-while-pending]",
         "its operation to demo-2.0.0 is pending-upgrade, revision 2",
         "delete only the record",
     ]);
-    ask_for(&bob, &extension, "v2.0.0").expect_success();
+    extension.ask_for(&bob, "v2.0.0").expect_success();
 
-    // A part alone is nobody's to delete; the record is, once it is stuck, and its parts go with it.
+    delete_the_pending_record(&extension, &bob);
+    extension.ask_for(&bob, "3.0.0").expect_success();
+    chart.set_version("3.0.0");
+    failed(
+        olm.reconcile(&chart, &large("three")),
+        "upgrade 1 deployed",
+        &["[resume-interrupted]", "to demo-3.0.0: its upgrade to demo-2.0.0 (revision 2) was interrupted"],
+    );
+    extension.expect_records("1 deployed");
+    extension.ask_for(&bob, "2.0.0").expect_success();
+    chart.set_version("2.0.0");
+    reached(olm.reconcile(&chart, &large("two")), "upgrade 2 deployed");
+    extension.ask_for(&bob, "3.0.0").expect_success();
+    chart.set_version("3.0.0");
+    reached(olm.reconcile(&chart, &large("three")), "upgrade 3 deployed");
+    extension.expect_records("1 superseded, 2 superseded, 3 deployed");
+
+    // Nobody edits what it has installed, though its record lies in five Secrets of another namespace.
+    let image = ["set", "image", "deployment", &extension.name, "app=alice:1"];
+    extension.objects.kubectl("alice").fails(&image, &["[manual-edit]", &format!("{}/", extension.system.name())]);
+    bob.ok(&["delete", "clusterextension", &extension.name]);
+    extension.await_no_records();
+}
+
+/// A part alone is nobody's to delete; the record is, once it is stuck, and its parts go with it.
+#[track_caller]
+fn delete_the_pending_record(extension: &Extension, bob: &Kubectl) {
     let index = extension.records().pop().unwrap().object;
     let part = extension.secrets().into_keys().find(|name| name.starts_with(&index) && *name != index).unwrap();
     bob.fails(&["delete", "secret", &part], &["[record-deletion]", "holds a part of the record"]);
@@ -56,30 +63,5 @@ fn an_interrupted_version_is_finished_before_the_next_one_is_tried() {
         let deployed = extension.records().pop().unwrap();
         let note = deployed.annotations["interlock.dev/interrupted"].clone();
         if left.is_empty() && note == "demo-2.0.0@2" { Ok(()) } else { Err(format!("{left:?}, {note}")) }
-    });
-
-    ask_for(&bob, &extension, "3.0.0").expect_success();
-    chart.set_version("3.0.0");
-    failed(
-        olm.reconcile(&chart, &large("three")),
-        "upgrade 1 deployed",
-        &["[resume-interrupted]", "to demo-3.0.0: its upgrade to demo-2.0.0 (revision 2) was interrupted"],
-    );
-    extension.expect_records("1 deployed");
-    ask_for(&bob, &extension, "2.0.0").expect_success();
-    chart.set_version("2.0.0");
-    reached(olm.reconcile(&chart, &large("two")), "upgrade 2 deployed");
-    ask_for(&bob, &extension, "3.0.0").expect_success();
-    chart.set_version("3.0.0");
-    reached(olm.reconcile(&chart, &large("three")), "upgrade 3 deployed");
-    extension.expect_records("1 superseded, 2 superseded, 3 deployed");
-
-    // Nobody edits what it has installed, though its record lies in five Secrets of another namespace.
-    let image = ["set", "image", "deployment", &extension.name, "app=alice:1"];
-    extension.objects.kubectl("alice").fails(&image, &["[manual-edit]", &format!("{}/", extension.system.name())]);
-    bob.ok(&["delete", "clusterextension", &extension.name]);
-    eventually(COLLECTOR, "the records are collected", || {
-        let left = extension.secrets();
-        if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
     });
 }

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::chart::{Chart, HookKind, When};
+use crate::harness::clients::Kubectl;
 use crate::harness::controllers::{Olm, establish_kinds, operator_controller};
 use crate::harness::decisions::expect_findings_only_of;
 use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
+use crate::harness::process::Output;
 use crate::harness::records::{self, Record};
 
 /// How long the garbage collector may take to hear of a new kind, and to collect.
@@ -39,6 +41,31 @@ impl Extension {
         let name = objects.name().to_owned();
         let olm = Olm::new(&operator_controller(plane), &system, &objects, &name);
         Self { system, objects, name, olm }
+    }
+
+    /// Asks OLM, as somebody, for a version of the bundle.
+    #[track_caller]
+    pub(crate) fn ask_for(&self, kubectl: &Kubectl, version: &str) -> Output {
+        let catalog = json!({"packageName": "demo", "version": version});
+        let description = json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "metadata": {"name": self.name},
+            "spec": {
+                "namespace": self.objects.name(),
+                "source": {"sourceType": "Catalog", "catalog": catalog},
+            },
+        });
+        kubectl.apply(&description, &[])
+    }
+
+    /// Asks OLM for version 1.0.0. The ClusterExtension owns the records and objects from now on, each record in several
+    /// Secrets.
+    #[track_caller]
+    pub(crate) fn asked_for(self, kubectl: &Kubectl) -> Self {
+        self.ask_for(kubectl, "1.0.0").expect_success();
+        let created = kubectl.get(&["clusterextension", &self.name]);
+        let uid = created["metadata"]["uid"].as_str().expect("a stored object has a uid");
+        let olm = self.olm.clone().owned_by(uid).chunk_size(CHUNK);
+        Self { olm, ..self }
     }
 
     /// By revision.
@@ -82,6 +109,15 @@ impl Extension {
         assert_eq!(newest, Some((revision, "pending-upgrade".to_owned())));
     }
 
+    /// The garbage collector takes every record.
+    #[track_caller]
+    pub(crate) fn await_no_records(&self) {
+        eventually(COLLECTOR, "no part of a record is left", || {
+            let left = self.secrets();
+            if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+        });
+    }
+
     /// The webhook was asked about both namespaces, and had nothing to say of anybody but these.
     #[track_caller]
     pub(crate) fn expect_findings_only_of(&self, culprits: &[&str]) {
@@ -104,4 +140,9 @@ pub(crate) fn noise() -> String {
         char::from(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-."[(state >> 26) as usize])
     };
     (0..20_000).map(next).collect()
+}
+
+/// Values of a record that takes five Secrets of [`CHUNK`] bytes.
+pub(crate) fn large(note: &str) -> Value {
+    json!({"note": format!("{note} {}", noise())})
 }

@@ -10,7 +10,7 @@ use crate::harness::chart::{Chart, HookKind, When};
 use crate::harness::clients::{Driver, HelmVersion, client_environment};
 use crate::harness::controllers::{failed, reached};
 use crate::harness::eventually::eventually;
-use crate::harness::extension::{CHUNK, COLLECTOR, Extension, hooked, noise};
+use crate::harness::extension::{CHUNK, COLLECTOR, Extension, hooked, large};
 use crate::harness::in_flight::{impatient, killed_on_the_way_to, policy, unlock};
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
@@ -276,7 +276,6 @@ fn a_record_of_olm_in_five_secrets_is_unstuck_and_restored_whole() {
     let extension = Extension::new(impatient(), "on-call-olm");
     let olm = extension.olm.clone().chunk_size(CHUNK);
     let chart = hooked();
-    let large = |note: &str| json!({"note": format!("{note} {}", noise())});
     reached(olm.reconcile(&chart, &large("one")), "install 1 deployed");
     let extension = Extension { olm, ..extension };
     extension.kill_in_hook(&chart, &large("two"), 2);
