@@ -8,7 +8,6 @@ use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
 use crate::harness::controllers::{Flux, establish_kinds, failed, helm_controller, reached};
 use crate::harness::decisions::{decisions, expect_findings_only_of};
-use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::records;
@@ -27,11 +26,7 @@ fn killed_upgrade(flux: &Flux, records: &Namespace<'_>, objects: &Namespace<'_>,
     objects.hang_pods();
     let upgrade = flux.clone().waiting(ROLLOUT * 5).spawn(chart, &json!({"image": "killed"}));
     records.await_status(Driver::Secret, "demo", revision, "pending-upgrade");
-    eventually(ROLLOUT, "the upgrade has changed the Deployment", || {
-        let image = objects.kubectl("admin").get(&["deployment", "demo"]);
-        let image = image["spec"]["template"]["spec"]["containers"][0]["image"].to_string();
-        if image.contains("killed") { Ok(()) } else { Err(image) }
-    });
+    objects.await_image("demo", "killed");
     upgrade.kill();
     objects.ready_pods();
 }

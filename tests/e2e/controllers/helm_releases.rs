@@ -24,9 +24,7 @@ const DEFINITION: &str = "customresourcedefinition/helmreleases.helm.toolkit.flu
 #[track_caller]
 fn define(plane: &Plane) {
     let admin = plane.kubectl(&plane.admin());
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/harness/crds/helmreleases.yaml");
-    admin.ok(&["apply", "-f", file.to_str().expect("the checkout has a plain name")]);
-    admin.ok(&["wait", DEFINITION, "--for=condition=Established", "--timeout=60s"]);
+    plane.define("tests/e2e/harness/crds/helmreleases.yaml");
     let probe = helm_release("default", "probe", json!({}));
     eventually(SERVED, "the webhook knows the HelmReleases", || {
         let output = admin.with_file("create", &probe, &["--dry-run=server"]);

@@ -135,17 +135,9 @@ fn killed_at(step: usize) -> &'static str {
     assert_eq!(extension.parts(), [2]);
     let values = large("two");
     let gate = Gate::before(&extension.system, &operator_controller(extension.system.plane()));
-    let reached_gate = gate.hold(step);
+    let hold = gate.hold(step);
     let mut upgrade = olm.spawn(&chart, &values);
-    let held = loop {
-        if reached_gate.recv_timeout(Duration::from_millis(50)).is_ok() {
-            break true;
-        }
-        if !upgrade.is_running() {
-            break false;
-        }
-    };
-    if !held {
+    if !hold.reached_by(&mut upgrade) {
         reached(upgrade.wait(Duration::from_secs(60)), "upgrade 2 deployed");
         return "ended";
     }

@@ -23,6 +23,7 @@ use tokio::time::Instant;
 use crate::harness::clients::Identity;
 use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
+use crate::harness::process::Running;
 
 /// Where a namespace's writes are counted.
 struct Count {
@@ -146,12 +147,12 @@ impl Gate {
         gate
     }
 
-    /// Counts from zero again, and holds the `at`-th write from now on: the receiver hears when it has come.
-    pub(crate) fn hold(&self, at: usize) -> Receiver<()> {
+    /// Counts from zero again, and holds the `at`-th write from now on.
+    pub(crate) fn hold(&self, at: usize) -> Hold {
         let (reached, hears) = channel();
         let mut counts = gates().counts.lock().unwrap();
         counts.insert(self.namespace.clone(), Count { seen: 0, hold: Some((at, reached)) });
-        hears
+        Hold(hears)
     }
 
     /// Holds nothing any more.
@@ -161,5 +162,22 @@ impl Gate {
 
     fn seen(&self) -> usize {
         gates().counts.lock().unwrap()[&self.namespace].seen
+    }
+}
+
+/// A write that is to be held.
+pub(crate) struct Hold(Receiver<()>);
+
+impl Hold {
+    /// Waits until the client makes that write; false if the client ends without it.
+    pub(crate) fn reached_by(&self, client: &mut Running) -> bool {
+        loop {
+            if self.0.recv_timeout(Duration::from_millis(50)).is_ok() {
+                return true;
+            }
+            if !client.is_running() {
+                return false;
+            }
+        }
     }
 }

@@ -67,11 +67,7 @@ pub(crate) fn killed_on_the_way_to<'p>(
     let upgrade = helm.spawn(&["upgrade", "demo", chart.path(), "--set=replicas=4,image=two", "--wait"]);
     namespace.await_status(driver, "demo", 2, "pending-upgrade");
     // The record is there before the objects are: let it get to its wait.
-    eventually(Duration::from_secs(60), "the upgrade has changed the Deployment", || {
-        let image = namespace.kubectl("admin").get(&["deployment", "demo"]);
-        let image = image["spec"]["template"]["spec"]["containers"][0]["image"].to_string();
-        if image.contains("two") { Ok(()) } else { Err(image) }
-    });
+    namespace.await_image("demo", "two");
     upgrade.kill();
     if healthy {
         namespace.ready_pods();

@@ -109,6 +109,22 @@ impl<'a> Namespace<'a> {
         })
     }
 
+    /// The image of the Deployment's first container.
+    #[track_caller]
+    pub(crate) fn image(&self, deployment: &str) -> String {
+        let object = self.kubectl("admin").get(&["deployment", deployment]);
+        object["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Waits until an upgrade has written this image into the Deployment.
+    #[track_caller]
+    pub(crate) fn await_image(&self, deployment: &str, image: &str) {
+        eventually(CONTROLLERS, &format!("{deployment} has the image {image}"), || match self.image(deployment) {
+            current if current == image => Ok(()),
+            current => Err(current),
+        });
+    }
+
     /// Waits until the Deployment has all its replicas available, or none of the newest template.
     #[track_caller]
     pub(crate) fn await_available(&self, deployment: &str) {

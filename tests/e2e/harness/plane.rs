@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use serde::Deserialize;
 
-use crate::harness::assets::{prepared, progress, target_dir};
-use crate::harness::clients::{Identity, Kubectl};
+use crate::harness::assets::{interlock, prepared, progress, target_dir};
+use crate::harness::clients::{Identity, Kubectl, client_environment};
 use crate::harness::webhook::Webhook;
 
 /// Set to keep a plane's directory with its logs after the tests.
@@ -267,6 +267,23 @@ impl Plane {
 
     pub(crate) fn kubectl(&self, who: &Identity) -> Kubectl {
         Kubectl::new(who, None, self.dir())
+    }
+
+    /// `interlock ARGS` as somebody.
+    pub(crate) fn interlock(&self, who: &Identity, args: &[&str]) -> Command {
+        let mut command = Command::new(interlock().unwrap_or_else(|error| panic!("{error}")));
+        command.args(args);
+        client_environment(&mut command, who, self.dir());
+        command
+    }
+
+    /// Installs the definitions in a file of the repository, and waits until they are served.
+    #[track_caller]
+    pub(crate) fn define(&self, file: &str) {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        let (admin, file) = (self.kubectl(&self.admin()), file.to_str().expect("the repository has a plain path"));
+        admin.ok(&["apply", "-f", file]);
+        admin.ok(&["wait", "--for=condition=Established", "--timeout=60s", "-f", file]);
     }
 
     /// The webhook in front of this plane.

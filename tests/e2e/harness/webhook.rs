@@ -20,6 +20,9 @@ use crate::harness::plane::Plane;
 use crate::harness::process::{leash, signal};
 use crate::harness::records::encode;
 
+/// An address where nobody listens: port 9 is reserved for the discard protocol.
+pub(crate) const NOWHERE: &str = "https://127.0.0.1:9";
+
 /// The file of the judging half's registration.
 pub(crate) const VALIDATING: &str = "validating-webhooks.yaml";
 /// The file of the stamping half's.
@@ -30,6 +33,8 @@ const REGISTRATIONS: [&str; 2] = [VALIDATING, MUTATING];
 const PROBED: [&str; 2] = ["stamp.records.interlock.dev", "create-delete.records.interlock.dev"];
 /// How long `serve` may take to say that it is ready.
 const READY: Duration = Duration::from_secs(20);
+/// How long until its caches are filled and its certificate is served, on a busy machine.
+const SYNCED: Duration = Duration::from_secs(90);
 /// How long it may take to end after SIGTERM, its drain included.
 const END: Duration = Duration::from_secs(40);
 
@@ -116,7 +121,7 @@ impl Webhook {
         let kubeconfig = plane.dir().join("nowhere.kubeconfig");
         let nowhere = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "nowhere",
-            "clusters": [{"name": "nowhere", "cluster": {"server": "https://127.0.0.1:9"}}], "users": [],
+            "clusters": [{"name": "nowhere", "cluster": {"server": NOWHERE}}], "users": [],
             "contexts": [{"name": "nowhere", "context": {"cluster": "nowhere", "user": ""}}],
         });
         fs::write(&kubeconfig, nowhere.to_string())
@@ -217,6 +222,15 @@ impl Webhook {
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
         let code = head.split(' ').nth(1).and_then(|code| code.parse().ok());
         (code.unwrap_or_else(|| panic!("expected an HTTP answer to {path}: {answer}")), body.to_owned())
+    }
+
+    /// Waits until it says that it is ready.
+    #[track_caller]
+    pub(crate) fn await_ready(&self) {
+        eventually(SYNCED, "the webhook is ready", || match self.admin("/readyz?verbose") {
+            (200, _) => Ok(()),
+            other => Err(format!("{other:?}\n{}", self.log())),
+        });
     }
 
     /// SIGTERM, and returns when it has ended: what is in flight is answered first.

@@ -124,7 +124,7 @@ fn certificates_look_after_themselves() {
     let url = |number: usize| format!("https://{}", replicas[number % 2].listen());
     register_at(&plane, &url, None).unwrap();
     for replica in &replicas {
-        ready(replica);
+        replica.await_ready();
     }
     wait_until_called(&plane, || replicas[0].log()).unwrap();
 
@@ -146,14 +146,6 @@ fn certificates_look_after_themselves() {
     an_entry_that_an_installer_drops_is_gone(&scene);
     a_deleted_secret_is_made_again_of_the_same_ca(&scene);
     a_corrupt_secret_stops_nobody_and_keeps_nobody_down(&scene);
-}
-
-#[track_caller]
-fn ready(replica: &Webhook) {
-    eventually(PHASE, "ready", || match replica.admin("/readyz?verbose") {
-        (200, _) => Ok(()),
-        (_, said) => Err(format!("{said}\n{}", replica.log())),
-    });
 }
 
 fn only_the_api_server_is_answered(scene: &Scene<'_>) {
@@ -256,7 +248,7 @@ fn a_rotation_outlives_its_leader(scene: &Scene<'_>) {
     });
     leader.kill();
     leader.restart();
-    ready(leader);
+    leader.await_ready();
     scene.guards();
     assert_ne!(scene.comes_to_rest(), before, "it goes on where it was");
     scene.guards();
@@ -352,7 +344,7 @@ fn a_corrupt_secret_stops_nobody_and_keeps_nobody_down(scene: &Scene<'_>) {
     // Somebody starts, and has nothing to serve.
     scene.replicas[0].stop();
     scene.replicas[0].restart();
-    ready(&scene.replicas[0]);
+    scene.replicas[0].await_ready();
     scene.guards();
     assert_ne!(scene.comes_to_rest(), before);
     scene.guards();

@@ -3,13 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
-use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::harness::assets::interlock;
-use crate::harness::clients::{Identity, client_environment};
+use crate::harness::clients::Identity;
 use crate::harness::eventually::eventually;
 use crate::harness::plane::Plane;
 use crate::harness::process::{Output, run};
@@ -18,10 +17,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 /// `interlock doctor ARGS` as somebody.
 fn doctor(plane: &Plane, who: &Identity, args: &[&str]) -> Output {
-    let mut command = Command::new(interlock().unwrap());
-    command.arg("doctor").args(args);
-    client_environment(&mut command, who, plane.dir());
-    run(command, DEADLINE)
+    run(plane.interlock(who, &[&["doctor"], args].concat()), DEADLINE)
 }
 
 /// What it says of one check: state, evidence and fix of each.

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -11,9 +10,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::assets::{interlock, progress};
+use crate::harness::assets::progress;
 use crate::harness::chart::Chart;
-use crate::harness::clients::{Driver, Helm, HelmVersion, client_environment};
+use crate::harness::clients::{Driver, Helm, HelmVersion};
 use crate::harness::cluster::{Cluster, NAMESPACE};
 use crate::harness::eventually::eventually;
 use crate::harness::load::{Load, Phase};
@@ -117,10 +116,8 @@ impl<'c> Site<'c> {
     /// `interlock doctor` has nothing to say against what was installed.
     fn expect_healthy(&self) {
         eventually(SOON, "the doctor finds nothing", || {
-            let mut doctor = Command::new(interlock().map_err(|error| error.to_string())?);
-            doctor.args(["doctor", "-n", NAMESPACE]);
-            client_environment(&mut doctor, &self.cluster.plane().admin(), self.cluster.plane().dir());
-            let told = run(doctor, SOON);
+            let plane = self.cluster.plane();
+            let told = run(plane.interlock(&plane.admin(), &["doctor", "-n", NAMESPACE]), SOON);
             if told.stdout.contains("nothing is wrong\n") { told.into_result() } else { Err(told.to_string()) }
         });
     }

@@ -10,7 +10,7 @@ use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::records;
-use crate::harness::webhook::register;
+use crate::harness::webhook::{NOWHERE, register};
 
 const DOWN: &[&str] = &["failed calling webhook \"create-delete.records.interlock.dev\""];
 
@@ -23,8 +23,7 @@ fn only_new_and_deleted_records_wait_for_a_webhook_that_is_down() {
     for (version, driver) in [(HelmVersion::V3, Driver::Secret), (HelmVersion::V4, Driver::ConfigMap)] {
         namespace.helm(version, driver, "alice").ok(&["install", driver.resource(), chart.path()]);
     }
-    // Port 9 is for discarding; nobody listens there.
-    register(&plane, "https://127.0.0.1:9", plane.ca()).unwrap();
+    register(&plane, NOWHERE, plane.ca()).unwrap();
     let marker = |name: &str, kind: &str, labels: Value| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "labels": labels}});
     eventually(Duration::from_secs(20), "the registration works", || {
         let record = marker("probe", "ConfigMap", json!({"owner": "helm"}));

@@ -146,7 +146,7 @@ fn start_in_named_namespaces(plane: &Plane, files: &Path) -> (Identity, Webhook)
     fs::write(policies.join("cluster.yaml"), include_str!("../../../policies/cluster.yaml")).unwrap();
     let webhook = Webhook::of(plane, &account, &policies, "named", &["--namespaces", "shop"]).unwrap();
     webhook.register_by(plane, &objects).unwrap();
-    ready(&webhook);
+    webhook.await_ready();
     (account, webhook)
 }
 
@@ -200,7 +200,7 @@ fn everywhere(plane: &Plane, audit: &Audit) {
 fn run_interlock_everywhere(plane: &Plane) {
     let policies = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("policies");
     let webhook = Webhook::start(plane, &policies, &[]).unwrap();
-    ready(&webhook);
+    webhook.await_ready();
     let namespace = Namespace::new(plane, "everywhere");
     let helm = namespace.helm(HelmVersion::V4, Driver::ConfigMap, "alice");
     let chart = Chart::new("demo");
@@ -317,14 +317,6 @@ fn removed(plane: &Plane, files: &Path) {
     let refused =
         run(powerless, DEADLINE).expect_failure(&["failed to remove ValidatingWebhookConfiguration interlock"]);
     assert_eq!(refused.status.code(), Some(2), "{refused}");
-}
-
-#[track_caller]
-fn ready(webhook: &Webhook) {
-    eventually(DEADLINE, "the webhook is ready", || match webhook.admin("/readyz?verbose") {
-        (200, _) => Ok(()),
-        other => Err(format!("{other:?}\n{}", webhook.log())),
-    });
 }
 
 #[track_caller]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::assets::{interlock, progress};
-use crate::harness::clients::{Driver, Helm, HelmVersion, client_environment};
+use crate::harness::assets::progress;
+use crate::harness::clients::{Driver, Helm, HelmVersion};
 use crate::harness::cluster::{Cluster, NAMESPACE};
 use crate::harness::eventually::eventually;
 use crate::harness::load::{Load, WORKERS};
@@ -122,10 +122,8 @@ impl Storm<'_> {
     /// `interlock certs rotate`, to the end: another CA signs.
     fn rotate(&self) {
         let before = self.secret()["data"]["current.crt"].clone();
-        let mut rotate = std::process::Command::new(interlock().expect("the built interlock"));
-        rotate.args(["certs", "rotate", "--namespace", NAMESPACE]);
-        client_environment(&mut rotate, &self.cluster.plane().admin(), self.cluster.plane().dir());
-        run(rotate, SOON).expect_success();
+        let plane = self.cluster.plane();
+        run(plane.interlock(&plane.admin(), &["certs", "rotate", "--namespace", NAMESPACE]), SOON).expect_success();
         eventually(SOON, "another CA signs", || {
             let now = self.secret()["data"]["current.crt"].clone();
             if now == before { Err("the old one does".to_owned()) } else { Ok(()) }

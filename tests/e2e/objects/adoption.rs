@@ -3,13 +3,10 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-
 use crate::harness::acts::{Target, Verdict};
 use crate::harness::chart::{Chart, EXTRA, KEPT};
 use crate::harness::clients::{Driver, Helm, HelmVersion};
 use crate::harness::decisions::{Decision, decisions, expect_findings_only_of};
-use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::records;
@@ -121,14 +118,7 @@ fn an_upgrade_that_is_interrupted_ends_as_without_the_webhook() {
         namespace.hang_pods();
         let values = "--set=extra=true,note=two,image=two";
         let upgrade = alice.spawn(&["upgrade", "demo", chart.path(), values, "--wait", "--cleanup-on-fail"]);
-        let kubectl = namespace.kubectl("admin");
-        eventually(WHILE, "the upgrade has come to its wait", || {
-            let deployment = kubectl.get(&["deployment/demo"]);
-            match &deployment["spec"]["template"]["spec"]["containers"][0]["image"] {
-                Value::String(image) if image == "two" => Ok(()),
-                image => Err(image.to_string()),
-            }
-        });
+        namespace.await_image("demo", "two");
         upgrade.interrupt();
         let ended = upgrade.wait(WHILE);
         assert!(!ended.success() && !ended.timed_out, "{ended}");

@@ -18,11 +18,6 @@ fn release(test: &str, version: HelmVersion) -> Namespace<'static> {
     namespace
 }
 
-fn image(namespace: &Namespace<'_>) -> String {
-    let deployment = namespace.kubectl("admin").get(&["deployment/demo"]);
-    deployment["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default().to_owned()
-}
-
 #[test]
 fn an_edit_that_was_only_warned_of_does_not_make_the_next_one_free() {
     for version in HelmVersion::ALL {
@@ -69,10 +64,10 @@ fn a_manager_corrects_drift_outside_of_any_operation() {
         namespace.kubectl_as(&bot).ok(&["set", "image", "deployment/demo", "app=drifted:1"]);
         let target = Target::deployed(&namespace, "demo", 1);
         target.expect(&apply(&namespace.kubectl("alice"), &other), Edits(IMAGE));
-        assert_eq!(image(&namespace), "drifted:1");
+        assert_eq!(namespace.image("demo"), "drifted:1");
         let corrector = namespace.service_account("corrector");
         apply(&namespace.kubectl_as(&corrector), &manifest).expect_success();
-        assert_eq!(image(&namespace), "registry.invalid/app:1");
+        assert_eq!(namespace.image("demo"), "registry.invalid/app:1");
         // It is trusted with more than that, and with scaling and deleting.
         let manager = namespace.kubectl_as(&corrector);
         apply(&manager, &other).expect_success();

@@ -1,7 +1,6 @@
 //! What a finding leaves behind in the cluster: counted once, told by an Event, reported of its release by the leader, and gone
 //! when its time is over.
 
-use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -113,9 +112,7 @@ struct Releases<'p> {
 
 impl<'p> Releases<'p> {
     fn new(plane: &'p Plane) -> Self {
-        let admin = plane.kubectl(&plane.admin());
-        let definition = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/harness/crds/reports.yaml");
-        admin.ok(&["apply", "-f", definition.to_str().expect("the checkout has a plain name")]);
+        plane.define("tests/e2e/harness/crds/reports.yaml");
         let [enforced, warned, audited] = ["enforced", "warned", "audited"].map(|mode| release(plane, mode));
         Self { plane, enforced, warned, audited }
     }

@@ -1,14 +1,11 @@
 //! `interlock scan` over releases that somebody broke, on a plane where nobody refused it.
 
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::assets::interlock;
 use crate::harness::chart::Chart;
-use crate::harness::clients::{Driver, Helm, HelmVersion, Identity, client_environment};
+use crate::harness::clients::{Driver, Helm, HelmVersion, Identity};
 use crate::harness::eventually::eventually;
 use crate::harness::in_flight::policy;
 use crate::harness::namespace::Namespace;
@@ -21,10 +18,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// Runs `interlock scan ARGS` as somebody.
 #[track_caller]
 fn scan(plane: &Plane, who: &Identity, args: &[&str]) -> Output {
-    let mut command = Command::new(interlock().unwrap());
-    command.arg("scan").args(args);
-    client_environment(&mut command, who, plane.dir());
-    run(command, DEADLINE)
+    run(plane.interlock(who, &[&["scan"], args].concat()), DEADLINE)
 }
 
 /// Check, release and object of every finding in a namespace.
@@ -170,12 +164,9 @@ fn declared_fields_drift_and_others_do_not() {
 #[test]
 fn declarations_that_collide_or_dangle_are_found_where_their_kinds_are_installed() {
     let plane = Plane::without_webhook();
-    let admin = plane.kubectl(&plane.admin());
-    for file in ["helmreleases.yaml", "sveltos.yaml"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/harness/crds").join(file);
-        admin.ok(&["apply", "-f", path.to_str().unwrap()]);
+    for file in ["helmreleases", "sveltos"] {
+        plane.define(&format!("tests/e2e/harness/crds/{file}.yaml"));
     }
-    admin.ok(&["wait", "crd", "--all", "--for=condition=Established", "--timeout=60s"]);
     let namespace = Namespace::new(plane, "scan-declared");
     let kubectl = namespace.kubectl("admin");
     let create = |api: &str, kind: &str, name: &str, spec: Value| {

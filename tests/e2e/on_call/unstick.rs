@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::assets::interlock;
 use crate::harness::chart::{Chart, HookKind, When};
-use crate::harness::clients::{Driver, HelmVersion, client_environment};
+use crate::harness::clients::{Driver, HelmVersion};
 use crate::harness::controllers::{failed, reached};
 use crate::harness::eventually::eventually;
 use crate::harness::extension::{CHUNK, COLLECTOR, Extension, hooked, large};
@@ -36,10 +35,7 @@ impl<'n> OnCall<'n> {
     /// `interlock ARGS`, by the shipped policy.
     fn command(&self, args: &[&str]) -> Command {
         let plane = self.namespace.plane();
-        let mut command = Command::new(interlock().unwrap());
-        command.args(args);
-        client_environment(&mut command, &plane.person(self.person), plane.dir());
-        command
+        plane.interlock(&plane.person(self.person), args)
     }
 
     #[track_caller]

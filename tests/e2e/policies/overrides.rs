@@ -1,14 +1,12 @@
 //! Break-glass, from a refusal to the next one: made by the real command, kept by a real API server.
 
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::assets::interlock;
 use crate::harness::chart::Chart;
-use crate::harness::clients::{Driver, HelmVersion, Identity, Kubectl, client_environment};
+use crate::harness::clients::{Driver, HelmVersion, Identity, Kubectl};
 use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
@@ -19,10 +17,8 @@ const SHORT: &str = "20s";
 
 /// `interlock override` as somebody, for the release `demo` of a namespace.
 fn open(namespace: &Namespace<'_>, who: &Identity, args: &[&str]) -> Output {
-    let mut command = Command::new(interlock().unwrap());
-    command.arg("override").arg(format!("{}/demo", namespace.name())).args(args);
-    client_environment(&mut command, who, namespace.plane().dir());
-    run(command, Duration::from_secs(60))
+    let release = format!("{}/demo", namespace.name());
+    run(namespace.plane().interlock(who, &[&["override", &release], args].concat()), Duration::from_secs(60))
 }
 
 /// An edit of a declared field, another one each time.

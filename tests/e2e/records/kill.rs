@@ -76,17 +76,9 @@ fn killed_at(version: HelmVersion, step: usize) -> Option<String> {
         Chart::new("demo").hook(When::PreUpgrade, HookKind::ConfigMap).hook(When::PostUpgrade, HookKind::ConfigMap);
     alice.ok(&["install", "demo", chart.path()]);
     let gate = Gate::new(&namespace, "alice");
-    let reached = gate.hold(step);
+    let hold = gate.hold(step);
     let mut upgrade = alice.spawn(&["upgrade", "demo", chart.path(), "--set=note=two,image=two"]);
-    let held = loop {
-        if reached.recv_timeout(Duration::from_millis(50)).is_ok() {
-            break true;
-        }
-        if !upgrade.is_running() {
-            break false;
-        }
-    };
-    if !held {
+    if !hold.reached_by(&mut upgrade) {
         upgrade.wait(Duration::from_secs(60)).expect_success();
         return None;
     }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::harness::chart::{Chart, HookKind, When};
 use crate::harness::clients::{Driver, HelmVersion};
-use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::records;
@@ -94,10 +93,7 @@ fn the_webhook_judges_stamps_stops_and_comes_back() {
     helm.ok(&["install", "demo", chart.path(), "--wait", "--timeout=60s"]);
     let records = namespace.records(Driver::Secret, "demo");
     assert_eq!(records[0].annotations.get("interlock.dev/holder").map(String::as_str), Some("alice"));
-    eventually(Duration::from_secs(20), "the webhook is ready", || match plane.webhook().admin("/readyz") {
-        (200, _) => Ok(()),
-        other => Err(format!("{other:?}")),
-    });
+    plane.webhook().await_ready();
     plane.webhook().stop();
     helm.fails(&["upgrade", "demo", chart.path()], &["failed calling webhook"]);
     plane.webhook().restart();

@@ -52,10 +52,7 @@ impl<'p> Columns<'p> {
     #[track_caller]
     pub(super) fn new(plane: &'p Plane) -> Self {
         establish_kinds(plane);
-        let admin = plane.kubectl(&plane.admin());
-        let definition = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/base/releaseoverrides.yaml");
-        admin.ok(&["apply", "-f", definition]);
-        admin.ok(&["wait", "--for=condition=Established", "--timeout=60s", "-f", definition]);
+        plane.define("manifests/base/releaseoverrides.yaml");
         let namespace = Namespace::new(plane, "failure");
         let helm = namespace.helm(HelmVersion::V3, Driver::Secret, "alice");
         let chart = Chart::new("demo");

@@ -16,10 +16,7 @@ use release_interlock::server::{
 use tokio::time::Instant;
 
 use crate::harness::plane::Plane;
-use crate::harness::webhook::{MUTATING, VALIDATING, Webhook, register_file};
-
-/// Port 9 is for discarding; nobody listens there.
-const NOBODY: &str = "https://127.0.0.1:9";
+use crate::harness::webhook::{MUTATING, NOWHERE, VALIDATING, Webhook, register_file};
 
 /// Longer than a leaf of the development certificates lives, shorter than its CA.
 const LONG_AGO: SignedDuration = SignedDuration::from_hours(24 * 200);
@@ -65,7 +62,7 @@ impl<'p> States<'p> {
         let both = |url: &str, ca: &Path| [(url.to_owned(), ca.to_owned()), (url.to_owned(), ca.to_owned())];
         let [judging, stamping] = match state {
             "all is well" => both(&good.url, &good.ca),
-            "no replica is there" => both(NOBODY, &good.ca),
+            "no replica is there" => both(NOWHERE, &good.ca),
             "it accepts connections and never answers" => {
                 // Connections wait to be accepted for ever.
                 both(&format!("https://{}", silent.local_addr().unwrap()), &good.ca)
@@ -74,7 +71,7 @@ impl<'p> States<'p> {
             "its certificate has expired" => both(&expired.url, &expired.ca),
             "the caBundle is wiped" => both(&good.url, &self.no_ca),
             "the mutating half alone is away" => {
-                [(good.url.clone(), good.ca.clone()), (NOBODY.to_owned(), good.ca.clone())]
+                [(good.url.clone(), good.ca.clone()), (NOWHERE.to_owned(), good.ca.clone())]
             }
             "Interlock cannot reach the API server" => both(&cut_off.url(), cut_off.ca()),
             other => panic!("nobody knows how to make this state: {other}"),
