@@ -1,4 +1,5 @@
-//! Everything that is not a test: planes, clients, charts, stand-ins for controllers, and views of what they leave behind.
+//! Everything that is not a test: control planes, clients, charts, stand-ins for controllers, and views of records and
+//! decisions.
 
 pub(crate) mod acts;
 pub(crate) mod addon_controller;

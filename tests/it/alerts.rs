@@ -1,4 +1,4 @@
-//! Alert rules, dashboard and runbook: they speak of metrics that there are, and lead to each other.
+//! Alert rules, dashboard and runbook: their metrics exist, and they link to each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,14 +24,14 @@ const ALERTS: &str = "manifests/chart/files/alerts.yaml";
 const DASHBOARD: &str = "manifests/chart/files/dashboard.json";
 const RUNBOOK: &str = "docs/runbook.md";
 
-/// What the API server counts of webhooks.
+/// The API server's own metrics of webhooks.
 const OF_THE_API_SERVER: [&str; 3] = [
     "apiserver_admission_webhook_fail_open_count",
     "apiserver_admission_webhook_rejection_count",
     "apiserver_admission_webhook_admission_duration_seconds_bucket",
 ];
 
-/// Everything that a process tells once everything has happened to it.
+/// All metrics of a process in which every event has happened.
 static TOLD: LazyLock<String> = LazyLock::new(|| {
     use Refusal::{BodyTooSlow, NoAnswer, NoMemory, ReviewTooSlow, TooLarge};
     let metrics = Metrics::new();
@@ -128,7 +128,7 @@ fn queries() -> Vec<String> {
     rules().iter().map(|rule| text(rule, "/expr").to_owned()).chain(shown).collect()
 }
 
-/// The metrics of a query: names with a prefix that somebody's metrics have.
+/// The metrics of a query: words with a prefix of a known exporter.
 fn metrics_of(query: &str) -> impl Iterator<Item = &str> {
     let words = query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.filter(|word| ["interlock_", "process_", "apiserver_"].iter().any(|prefix| word.starts_with(prefix)))
@@ -148,7 +148,7 @@ fn every_metric_that_is_asked_for_exists() {
     }
 }
 
-/// A label that is spelled otherwise than in the code selects nothing, for ever.
+/// A label value that the code never exports selects nothing.
 #[test]
 fn every_value_of_a_label_that_is_asked_for_is_spelled_as_in_the_code() {
     let mut seen = 0;

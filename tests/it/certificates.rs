@@ -1,4 +1,4 @@
-//! Certificates from files, and clients that must show one of their own.
+//! Certificates from files, and client certificates.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn files(made: &DevCertificates) -> [(&'static str, String); 2] {
     [("tls.crt", made.certificate_pem.clone()), ("tls.key", made.key_pem.clone())]
 }
 
-/// Waits for a condition; files are watched on another thread.
+/// Waits for a condition. Files are watched on another thread.
 async fn until(mut holds: impl FnMut() -> bool) {
     soon(async {
         while !holds() {
@@ -84,7 +84,7 @@ async fn files_that_do_not_fit_together_leave_what_is_served() {
     let certificates = followed.certificates();
     let following = tokio::spawn(followed.follow());
     let troubles = |count: usize| format!(r#"interlock_cert_troubles_total{{reason="files"}} {count}"#);
-    // The certificate of another key; half of one; none.
+    // A certificate for another key, half a certificate, and no key.
     fs::write(&certificate, &second.certificate_pem).unwrap();
     until(|| counts(&metrics, &troubles(1))).await;
     fs::write(&certificate, &first.certificate_pem[..300]).unwrap();
@@ -92,14 +92,14 @@ async fn files_that_do_not_fit_together_leave_what_is_served() {
     fs::remove_file(&key).unwrap();
     until(|| counts(&metrics, &troubles(3))).await;
     assert!(is_served(&certificates, &first.certificate_pem));
-    // Whole again, in two steps.
+    // Complete again, in two steps.
     fs::write(&key, &second.key_pem).unwrap();
     fs::write(&certificate, &second.certificate_pem).unwrap();
     until(|| is_served(&certificates, &second.certificate_pem)).await;
     following.abort();
 }
 
-/// A CA of clients.
+/// A CA for client certificates.
 struct Issuer(CertifiedIssuer<'static, KeyPair>);
 
 impl Issuer {
@@ -134,7 +134,7 @@ impl Issuer {
     }
 }
 
-/// Whether a review is answered. In TLS 1.3 a client only learns after its handshake that it was refused.
+/// Whether a review is answered. In TLS 1.3 a client learns only after its handshake that it was rejected.
 async fn answered(client: Client) -> bool {
     let Ok(stream) = client.stream().await else { return false };
     let mut connection = Connection::over(stream).await;

@@ -1,4 +1,4 @@
-//! The command line as a whole: completions and manual pages name every subcommand, and the name of a plugin is understood.
+//! The command line: completions and manual pages name every subcommand, and the plugin's name works.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// The subcommands, as --help tells them.
+/// The subcommands in the output of `--help`.
 fn subcommands() -> Vec<String> {
     let help = text(&interlock(&["--help"]));
     let (_, listed) = help.split_once("Commands:\n").unwrap();

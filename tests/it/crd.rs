@@ -1,4 +1,4 @@
-//! The definition that is committed is the one of the type.
+//! The committed definition matches the type.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use release_interlock::crd;
 
 use crate::harness::binary::repository;
 
-/// Set to write the file in place of comparing it.
+/// Set to write the file instead of comparing it.
 const WRITE: &str = "INTERLOCK_WRITE_MANIFESTS";
 
 #[test]

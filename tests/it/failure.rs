@@ -1,10 +1,10 @@
-//! The table of `docs/failure.md`: every row is proved by tests that exist. The first rows are tried by `tests/e2e`.
+//! The table of `docs/failure.md`: every row names tests that exist. The e2e tests prove the rows.
 
 use std::fs;
 
 use crate::harness::binary::repository;
 
-/// The rows below the heading, each as its cells.
+/// The cells of each row below the heading.
 fn rows() -> Vec<Vec<String>> {
     let file = repository("docs/failure.md");
     let text = fs::read_to_string(file).unwrap();

@@ -1,4 +1,4 @@
-//! The files of the hard mode: the static webhook guards as the registered one does.
+//! The files of the hard mode: the static webhook has the same gates as the registered one.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::binary::repository;
 
-/// Set to write the file in place of comparing it.
+/// Set to write the file instead of comparing it.
 const WRITE: &str = "INTERLOCK_WRITE_MANIFESTS";
 
 const HEAD: &str = "\
@@ -26,7 +26,7 @@ fn documents(file: &str) -> Vec<Value> {
     text.split("\n---\n").map(|document| serde_saphyr::from_str(document).unwrap()).collect()
 }
 
-/// The gates, reached by an address.
+/// The gates, with an address instead of a Service.
 fn made() -> Value {
     let base = documents("base/validating-webhooks.yaml").remove(0);
     let gates = base["webhooks"].as_array().unwrap().iter().filter(|entry| entry["failurePolicy"] == "Fail");

@@ -1,4 +1,4 @@
-//! What the process logs: one line a decision, in either format, and never anything of an object.
+//! The log: one line a decision, in both formats, and never the content of an object.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What needs more than one module but no cluster.
+//! Tests that need more than one module but no cluster.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 mod alerts;

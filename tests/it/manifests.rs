@@ -1,4 +1,4 @@
-//! The registration: what must be true of every entry, and of those for objects.
+//! The registration: properties of every entry, and of the entries for objects.
 
 use std::fs;
 
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::harness::binary::repository;
 
-/// The gates: what passes them unseen is lost, and what they hold back is tried again.
+/// The gates. They fail closed: a missed write cannot be undone, and a refused one is retried.
 const FAIL: [&str; 3] =
     ["create-delete.records.interlock.dev", "commits.sveltos.interlock.dev", "overrides.interlock.dev"];
 
-/// What concerns every namespace, our own included.
+/// Entries for every namespace, including Interlock's own.
 const EVERYWHERE: &str = "overrides.interlock.dev";
 
-/// The entries of the judging half, anchors resolved.
+/// The entries of the validating half, with YAML anchors resolved.
 fn entries() -> Vec<Value> {
     let file = repository("manifests/base/validating-webhooks.yaml");
     let configuration: Value = serde_saphyr::from_str(&fs::read_to_string(file).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Policy files as people meet them: the texts of errors, the schema for editors, what is explained.
+//! Policy files for people: error texts, the schema for editors, and `explain`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 
 use crate::harness::binary::{interlock_in, repository};
 
-/// Set to write the expected texts anew.
+/// Set to rewrite the expected texts.
 const WRITE: &str = "INTERLOCK_WRITE_EXPECTED";
 
-/// The binary in `tests/policies`, so that texts name no place of this machine.
+/// Runs in `tests/policies`, so that the output has no paths of this machine.
 fn interlock(args: &[&str]) -> Output {
     interlock_in("tests/policies").env("NO_COLOR", "1").args(args).output().unwrap()
 }
 
-/// What it printed, both streams, and its exit code.
+/// Standard output, standard error and exit code.
 fn transcript(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     format!("{}{}exit {}\n", text(&output.stdout), text(&output.stderr), output.status.code().unwrap())
@@ -81,7 +81,7 @@ fn the_committed_schema_is_the_one_that_files_are_read_by() {
 
 static ALL: OnceLock<Value> = OnceLock::new();
 
-/// Where a value is not what a schema of ours allows: the few words of JSON Schema that it is made of.
+/// The violations of a value. Covers only the keywords of JSON Schema that our schema uses.
 fn wrong(schema: &Value, value: &Value, at: &str) -> Vec<String> {
     let mut found = Vec::new();
     let referred = ALL.get_or_init(self::schema);

@@ -1,4 +1,4 @@
-//! Every recording of real clients, judged, and compared with the verdicts that each line must get.
+//! Recordings of real clients, judged and compared with the expected verdict of each line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -30,7 +30,7 @@ async fn replayed(name: &str) -> Vec<Replayed> {
     results
 }
 
-/// Compares every line with its expectation; a line whose rules are all still to come is expected to be admitted.
+/// Compares every line with its expectation. A line whose rules do not exist yet must be admitted.
 async fn compare(name: &str, reviews: usize) {
     let text = std::fs::read_to_string(repository(&format!("tests/recordings/{name}.expect.json"))).unwrap();
     let expected: Expected = serde_json::from_str(&text).unwrap();
@@ -169,11 +169,11 @@ async fn a_given_object_and_a_taken_name_keep_their_holder() {
         &[
             by("alice", "CREATE", None, "pending-install"),
             unlock.clone(),
-            // The refused write is taken back by somebody who does not know of stamps.
+            // The write that was refused comes back from a client that does not know about stamps.
             json!({"object": record("pending-install")}),
             unlock.clone(),
             json!({"object": record("pending-install")}),
-            // The API server would answer that there is one.
+            // The API server would answer that the object exists.
             by("bob", "CREATE", None, "pending-install"),
             by("alice", "UPDATE", Some("pending-install"), "failed"),
         ],
@@ -194,7 +194,7 @@ async fn an_unknown_line_is_an_error_with_its_number() {
     }
 }
 
-/// An audit event by somebody at some time.
+/// An audit event with this user and time.
 fn logged(level: &str, user: &str, at: &str, mut event: serde_json::Value) -> serde_json::Value {
     event["level"] = level.into();
     event["user"]["username"] = user.into();
@@ -210,7 +210,7 @@ fn record(status: &str) -> serde_json::Value {
     secret(status, &gzip(body(status).as_bytes()))
 }
 
-/// A log in which bob deletes the only record of a release, twice, and much else is written or read.
+/// A log in which bob deletes the only record of a release twice, among other writes and reads.
 fn log() -> Vec<serde_json::Value> {
     let mut heartbeat = audit("update", 200, &config_map("node"));
     heartbeat["objectRef"]["resource"] = "leases".into();
@@ -223,7 +223,7 @@ fn log() -> Vec<serde_json::Value> {
         logged("Metadata", "alice", at, audit("update", 200, &config_map("bare"))),
         logged("RequestResponse", "bob", at, audit("delete", 200, &record("deployed"))),
         json!({"object": record("deployed")}),
-        // What is known needs no object in the log.
+        // A known object need not be in the log.
         logged("Metadata", "bob", "2026-11-21T10:00:00Z", audit("delete", 200, &record("deployed"))),
     ]
 }
@@ -238,7 +238,7 @@ fn a_log_becomes_a_table_and_what_it_leaves_out_is_said() {
     let [plain, gzipped, zstd] = ["audit.log", "audit.log.gz", "audit.log.zst"].map(|name| dir.path().join(name));
     std::fs::write(&plain, lines_of(&log())).unwrap();
     std::fs::write(&gzipped, gzip(lines_of(&log()).as_bytes())).unwrap();
-    // As `cat a.zst b.zst` or a log that was appended to: of several frames.
+    // Several frames, as in `cat a.zst b.zst` or in a log that was appended to.
     let frame = |line: &serde_json::Value| {
         ruzstd::encoding::compress_to_vec(format!("{line}\n").as_bytes(), ruzstd::encoding::CompressionLevel::Fastest)
     };
@@ -314,7 +314,7 @@ fn a_dry_run_that_would_be_refused_counts_as_refused() {
     }
 }
 
-/// What is judged, and what is said to be missing, of single events.
+/// The number of judged reviews, and the reported gaps.
 async fn gaps_of(events: &[serde_json::Value]) -> (usize, std::collections::BTreeMap<String, usize>) {
     let mut replay = Replay::new(Policy::shipped().unwrap(), true);
     let mut judged = 0;
@@ -334,7 +334,7 @@ async fn events_whose_objects_were_cut_off_are_gaps() {
     };
     let cut = [cut_off("create", 201), cut_off("update", 200), cut_off("patch", 200)];
     assert_eq!(gaps_of(&cut).await, (0, [("secrets".to_owned(), 3)].into()));
-    // Deletions have no objects at any level, and connections are no writes.
+    // Deletions have no objects at any level, and connections are not writes.
     let mut exec = cut_off("create", 101);
     exec["objectRef"]["resource"] = "pods".into();
     exec["objectRef"]["subresource"] = "exec".into();

@@ -1,4 +1,5 @@
-//! Hostile and broken reviews, answered by the real webhook: each gets its sentence, and the next honest review its answer.
+//! Hostile and broken reviews, answered by the real webhook: each gets its message, and the next honest review its
+//! answer.
 
 use std::sync::Arc;
 
@@ -68,7 +69,7 @@ async fn deep_json_is_neither_a_crash_nor_a_reason_to_refuse() {
     let record = body("pending-install").replacen(r#""manifest":"""#, &format!(r#""manifest":"","later":{deep}"#), 1);
     let create = review("CREATE", None, Some(&secret("pending-install", &gzip(record.as_bytes()))));
     assert_eq!(desk.judge(&create).await, (true, String::new()));
-    // The same in the review itself, which skips what it does not know without recursion.
+    // The same in the review itself: unknown fields are skipped without recursion.
     let body =
         creation("pending-install").to_string().replacen(r#""uid":"u1""#, &format!(r#""uid":"u1","x":{deep}"#), 1);
     assert_eq!(desk.post("/validate", body).await.status, StatusCode::OK);
@@ -142,7 +143,7 @@ async fn a_denial_carries_code_reason_rule_and_place() {
     assert!(!desk.metrics.render().unwrap().contains("interlock_findings_total{"));
     update["request"]["dryRun"] = false.into();
     assert!(!desk.judge(&update).await.0);
-    // Nor is the API server's asking again.
+    // A review that the API server repeats is not counted either.
     assert!(!desk.judge(&update).await.0);
     let line = r#"interlock_findings_total{rule="illegal-transition",mode="enforce",verdict="denied"} 1"#;
     assert!(desk.metrics.render().unwrap().contains(line));

@@ -1,4 +1,4 @@
-//! `interlock test` as people run it: the examples of policies, what is printed, and how it exits.
+//! `interlock test` as people run it: example policies, output and exit codes.
 
 use std::fs;
 
@@ -46,7 +46,7 @@ fn the_suite_in_the_readme_runs_as_printed() {
     let (suite, _) = suite.split_once("```").unwrap();
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("a.test.yaml"), suite).unwrap();
-    // What it names.
+    // The files that the suite names.
     fs::copy(repository("policies/cluster.yaml"), dir.path().join("cluster.yaml")).unwrap();
     fs::write(dir.path().join("before.jsonl.gz"), gzip(b"{\"mark\": \"before\"}\n")).unwrap();
     let output = interlock(&["test", path(&dir)]);

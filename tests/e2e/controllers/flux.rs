@@ -1,4 +1,4 @@
-//! Flux's helm-controller in front of the webhook: its own transitions pass without a finding.
+//! Flux's helm-controller in front of the webhook: its transitions cause no finding.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn expect_records(namespace: &Namespace<'_>, release: &str, summary: &str) {
     assert_eq!(records::summary(&namespace.records(Driver::Secret, release)), summary);
 }
 
-/// Kills an upgrade that waits for pods, when it has changed the Deployment.
+/// Kills an upgrade that waits for pods, after it has changed the Deployment.
 #[track_caller]
 fn killed_upgrade(flux: &Flux, records: &Namespace<'_>, objects: &Namespace<'_>, chart: &Chart, revision: u32) {
     objects.hang_pods();
@@ -31,13 +31,13 @@ fn killed_upgrade(flux: &Flux, records: &Namespace<'_>, objects: &Namespace<'_>,
     objects.ready_pods();
 }
 
-/// The resource versions of a release's records: they change with every write.
+/// The resource versions of the records, which change with every write.
 fn versions(namespace: &Namespace<'_>) -> Vec<Value> {
     let list = namespace.kubectl("admin").get(&["secret", "-l", "owner=helm"]);
     list["items"].as_array().unwrap().iter().map(|record| record["metadata"]["resourceVersion"].clone()).collect()
 }
 
-/// What `Flux` does, as a person writes it: tried again for ever when an install or an upgrade fails.
+/// The HelmRelease that `Flux` plays: a failed install or upgrade is retried for ever.
 fn helm_release() -> Value {
     json!({
         "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "demo"},
@@ -80,7 +80,7 @@ fn flux_lives_a_whole_life_with_retry_on_failure() {
     assert_eq!(records[3].body["info"]["description"], "Release unlocked from stale 'pending-upgrade' state");
     assert_eq!(records[4].annotations["interlock.dev/holder"], controller.user());
 
-    // A service account is watched where a person is refused.
+    // A service account is audited where a person is refused.
     let bot = namespace.service_account("bot");
     let drift = namespace.kubectl_as(&bot);
     drift.ok(&["set", "image", "deployment/demo", "app=drifted:1"]);
@@ -133,7 +133,7 @@ fn flux_as_a_tenant_keeps_records_and_objects_apart() {
     reached(waiting.reconcile(&chart, &json!({"note": "two"})), "unlock 3 failed, upgrade 4 deployed");
     let records = storage.records(Driver::Secret, "demo");
     assert_eq!(records::summary(&records), "1 superseded, 2 failed, 3 failed, 4 deployed");
-    // The user is the tenant's; that Flux is behind it only the manager tells, which is taken from the user agent.
+    // The user is the tenant. Only the field manager, taken from the user agent, shows that Flux wrote it.
     assert_eq!(records[3].annotations["interlock.dev/holder"], tenant.user());
     assert_eq!(records[3].annotations["interlock.dev/target-namespace"], target.name());
     let managed = storage.kubectl("admin").get(&["secret", &records[3].object, "--show-managed-fields"]);
@@ -147,7 +147,7 @@ fn flux_as_a_tenant_keeps_records_and_objects_apart() {
     reached(flux.reconcile(&chart, &json!({"note": "three"})), "upgrade 5 deployed");
     expect_findings_only_of(&target, &["bob"]);
 
-    // No manager, but what it puts back is what the chart declares.
+    // The account is no manager, but it restores what the chart declares.
     target.kubectl_as(&tenant).ok(&["delete", "service/demo"]);
     target.kubectl_as(&tenant).ok(&["set", "image", "deployment/demo", "app=drifted:1"]);
     reached(flux.clone().correcting_drift().reconcile(&chart, &json!({"note": "three"})), "correct-drift 5 deployed");

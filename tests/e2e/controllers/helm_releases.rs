@@ -1,5 +1,5 @@
-//! Flux's HelmReleases: which of them may drive a release, and what an edit of one does to it. No Flux runs here: people
-//! write the objects, and the tests write their status in its place.
+//! Flux's HelmReleases: which of them may drive a release, and what an edit of one does to the release. Flux does not
+//! run here: the tests write the objects and their status.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -15,12 +15,12 @@ use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 
-/// How long a definition may take to be served, and to reach the webhook's watches.
+/// How long a definition may take until it is served and the webhook watches it.
 const SERVED: Duration = Duration::from_secs(60);
 
 const DEFINITION: &str = "customresourcedefinition/helmreleases.helm.toolkit.fluxcd.io";
 
-/// Defines HelmReleases on a plane, and waits until the webhook knows them.
+/// Installs the definition of HelmReleases and waits until the webhook knows it.
 #[track_caller]
 fn define(plane: &Plane) {
     let admin = plane.kubectl(&plane.admin());
@@ -32,7 +32,7 @@ fn define(plane: &Plane) {
     });
 }
 
-/// The plane of all tests, with HelmReleases defined long after its webhook started.
+/// The shared plane, with HelmReleases defined long after its webhook started.
 fn shared() -> &'static Plane {
     static DEFINED: OnceLock<()> = OnceLock::new();
     DEFINED.get_or_init(|| define(Plane::shared()));
@@ -50,7 +50,7 @@ fn helm_release(namespace: &str, name: &str, spec: Value) -> Value {
     })
 }
 
-/// Tries until the webhook has seen what it is to refuse this for.
+/// Repeats a dry run until the webhook has seen the reason to refuse it, then creates the object.
 #[track_caller]
 fn refused(kubectl: &Kubectl, object: &Value, texts: &[&str]) {
     let output = eventually(SERVED, &format!("a refusal with {texts:?}"), || {
@@ -71,15 +71,15 @@ fn a_second_helm_release_on_a_release_is_refused_with_the_name_of_the_first() {
     let second = helm_release(here, "two", json!({"releaseName": "web"}));
     let first = format!("HelmRelease {here}/one");
     refused(&alice, &second, &["[duplicate-release]", &first, &format!("release {here}/web"), "suspend"]);
-    // A long name is shortened before records are looked up: these two differ in what is cut off, and in their digests.
+    // Flux shortens long names. These two differ only in the cut-off part, and so in their digests.
     let long = |end: &str| format!("{}{end}", "long-".repeat(11));
     create(&long("a"), json!({})).expect_success();
     create(&long("b"), json!({})).expect_success();
-    // By default a release is called after its target namespace and its HelmRelease.
+    // By default a release is named after its target namespace and its HelmRelease.
     let same = helm_release(here, long("a").strip_prefix("long-").unwrap(), json!({"targetNamespace": "long"}));
     refused(&alice, &same, &["[duplicate-release]", &format!("HelmRelease {here}/{}", long("a"))]);
 
-    // The neighbours: records elsewhere, another cluster, and one that does nothing.
+    // The allowed neighbours: records in another namespace, another cluster, and a suspended HelmRelease.
     let elsewhere = format!("{here}-records");
     create("records", json!({"releaseName": "web", "storageNamespace": elsewhere})).expect_success();
     create("remote", json!({"releaseName": "web", "kubeConfig": {"secretRef": {"name": "prod"}}})).expect_success();
@@ -91,7 +91,7 @@ fn a_second_helm_release_on_a_release_is_refused_with_the_name_of_the_first() {
     eventually(SERVED, "the first is suspended, so the second may go on", || alice.run(&resume).into_result());
     alice.ok(&["delete", "helmrelease/idle"]);
     create("two", json!({"releaseName": "web"})).expect_success();
-    // Labels of a HelmRelease have nothing to do with any of this.
+    // Labels do not matter.
     alice.ok(&["label", "helmrelease/two", "team=blue"]);
     let asked = decisions(&namespace).into_iter().filter(|decision| decision.name == "two" && !decision.dry_run);
     assert_eq!(asked.map(|decision| decision.operation).collect::<Vec<_>>(), ["CREATE", "CREATE"]);
@@ -136,7 +136,7 @@ fn an_edit_that_makes_flux_uninstall_a_release_is_acknowledged_or_refused() {
     let acknowledged = json!({"metadata": {"annotations": annotations}, "spec": {"releaseName": "shop"}});
     edit("web", &acknowledged).expect_success();
 
-    // What is not installed yet can go anywhere.
+    // A HelmRelease that is not installed yet may be changed freely.
     alice.with_file("create", &helm_release(here, "new", json!({})), &[]).expect_success();
     edit("new", &json!({"spec": {"releaseName": "other"}})).expect_success();
 }
@@ -171,7 +171,7 @@ fn the_account_that_a_helm_release_names_is_a_manager_of_its_release_alone() {
         refused(&alice, &second, &["[duplicate-release]", taken]);
     }
     namespace.helm_as(HelmVersion::V4, Driver::Secret, &tenant).ok(&["install", "demo", Chart::new("demo").path()]);
-    // Drift, and its correction, outside of any operation.
+    // Drift and its correction while no operation is in flight.
     let set =
         |image: &str| ["set".to_owned(), "image".to_owned(), "deployment/demo".to_owned(), format!("app={image}")];
     let edit = |kubectl: &Kubectl, image: &str| kubectl.run(&set(image).each_ref().map(String::as_str));
@@ -194,7 +194,7 @@ fn the_shipped_role_reads_helm_releases_and_their_definition_alone() {
         admin.ok(&["apply", "-f", base.join(file).to_str().expect("the checkout has a plain name")]);
     }
     let webhook = "--as=system:serviceaccount:interlock-system:interlock";
-    // The same request as the watch's first: by field, which a permission for one name covers.
+    // The watch's first request: a field selector, which a permission for one name covers.
     let only = "--field-selector=metadata.name=helmreleases.helm.toolkit.fluxcd.io";
     eventually(SERVED, "the role is in force", || {
         admin.run(&["get", "customresourcedefinitions", only, webhook]).into_result()
@@ -218,7 +218,7 @@ fn definitions_come_and_go_without_a_restart_or_a_loop_of_errors() {
         refused(&namespace.kubectl("alice"), &object("two"), &["[duplicate-release]", "/one"]);
         admin.ok(&["delete", DEFINITION, "--timeout=60s"]);
     }
-    // Retries start within a second and pause for half a minute at most, so a loop would show by the end of this.
+    // Retries start within a second and pause for at most half a minute, so a loop of errors would show in this time.
     let namespace = Namespace::new(&plane, "after");
     namespace.helm(HelmVersion::V4, Driver::Secret, "alice").ok(&["install", "demo", Chart::new("demo").path()]);
     let log = plane.webhook().log();

@@ -1,5 +1,5 @@
-//! OLM's operator-controller in front of the webhook: its own transitions pass without a finding, also when a record takes
-//! several Secrets.
+//! OLM's operator-controller in front of the webhook: its transitions cause no finding, even if a record takes several
+//! Secrets.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn olm_lives_a_whole_life() {
     reached(olm.reconcile(&chart, &two), "upgrade 2 deployed");
     failed(olm.reconcile(&chart, &json!({"note": "three", "breakApply": true})), "upgrade 3 failed", &["selector"]);
     extension.expect_records("1 superseded, 2 deployed, 3 failed");
-    // Neither rolled back nor uninstalled: the same again, until it works.
+    // OLM neither rolls back nor uninstalls: it repeats the upgrade until it works.
     reached(olm.reconcile(&chart, &two), "upgrade 4 deployed");
     extension.expect_records("1 superseded, 2 superseded, 3 failed, 4 deployed");
     let newest = extension.records().pop().unwrap();
@@ -67,11 +67,10 @@ fn olm_writes_nothing_over_an_interrupted_upgrade() {
     }
     assert_eq!(extension.secrets(), secrets);
     assert_eq!(self::writes(&extension), writes);
-    // The hook comes before the objects, so there was nothing to ask about in their namespace.
+    // The hook runs before the objects are written, so there are no reviews in their namespace.
     expect_findings_only_of(&extension.system, &[]);
 }
 
-/// How many writes of OLM the webhook has seen.
 fn writes(extension: &Extension) -> usize {
     let user = operator_controller(extension.system.plane());
     let ours = |namespace| decisions(namespace).iter().filter(|decision| decision.user == user.user()).count();
@@ -88,7 +87,7 @@ fn olm_keeps_a_record_in_five_secrets() {
     let first = extension.secrets();
     reached(olm.reconcile(&chart, &large("two")), "upgrade 2 deployed");
     assert_eq!(extension.parts(), [5, 5]);
-    // To say that revision 1 is superseded, all of its parts but the first were deleted and written under other names.
+    // To mark revision 1 as superseded, OLM deletes all its parts but the first and writes them under other names.
     let second = extension.secrets();
     let kept: Vec<_> = first.keys().filter(|name| second.contains_key(*name)).collect();
     assert_eq!(kept, [&extension.records()[0].object]);
@@ -113,11 +112,11 @@ fn olm_keeps_a_record_in_five_secrets() {
 
 #[test]
 fn olm_is_let_alone_wherever_its_upgrade_was_killed() {
-    // Its writes in order: the index and the chunk of revision 2; then of revision 1, to supersede it, and of revision 2,
-    // to say that it is deployed, the deletion of the chunk, the index, and the chunk again.
+    // OLM's writes in order: the index and the chunk of revision 2. Then, first for revision 1 (superseded) and then
+    // for revision 2 (deployed): the deletion of the chunk, the index, and the new chunk.
     let rewritten = ["pending", "unreadable", "unreadable"];
     let expected = [&["not begun", "unreadable"], &rewritten[..], &rewritten, &["ended"]].concat();
-    // Side by side: most of the time they wait.
+    // In parallel: the cases spend most of their time waiting.
     let endings: Vec<_> = std::thread::scope(|scope| {
         let cases: Vec<_> = (1..=expected.len()).map(|step| scope.spawn(move || killed_at(step))).collect();
         cases.into_iter().map(|case| case.join().unwrap()).collect()
@@ -125,8 +124,8 @@ fn olm_is_let_alone_wherever_its_upgrade_was_killed() {
     assert_eq!(endings, expected);
 }
 
-/// Kills an upgrade before its n-th write of records, and tells how the next reconcile finds it, or that it ended before
-/// there was such a write.
+/// Kills an upgrade before its n-th write of records. Returns how the next reconcile finds the release, or `ended` if
+/// there is no such write.
 fn killed_at(step: usize) -> &'static str {
     let extension = Extension::new(Plane::shared(), &format!("olm-killed-{step}"));
     let olm = extension.olm.clone().chunk_size(CHUNK * 3);
@@ -154,7 +153,7 @@ fn killed_at(step: usize) -> &'static str {
             failed(next, "upgrade 2 pending-upgrade", &[IN_PROGRESS]);
             "pending"
         } else {
-            // One part of one revision is enough, and OLM finds no way out by itself.
+            // One missing part of one revision is enough, and OLM does not recover by itself.
             failed(next, "", &["not found"]);
             "unreadable"
         }

@@ -1,4 +1,5 @@
-//! OLM dies in the middle of an upgrade: version 2 is finished before version 3 is tried, though nothing of OLM remembers.
+//! OLM dies in the middle of an upgrade: version 2 must be finished before version 3 is tried, although OLM itself
+//! keeps no memory of it.
 
 use crate::harness::clients::Kubectl;
 use crate::harness::controllers::{failed, reached};
@@ -44,14 +45,14 @@ fn an_interrupted_version_is_finished_before_the_next_one_is_tried() {
     reached(olm.reconcile(&chart, &large("three")), "upgrade 3 deployed");
     extension.expect_records("1 superseded, 2 superseded, 3 deployed");
 
-    // Nobody edits what it has installed, though its record lies in five Secrets of another namespace.
+    // The objects are guarded, although their record is stored in five Secrets of another namespace.
     let image = ["set", "image", "deployment", &extension.name, "app=alice:1"];
     extension.objects.kubectl("alice").fails(&image, &["[manual-edit]", &format!("{}/", extension.system.name())]);
     bob.ok(&["delete", "clusterextension", &extension.name]);
     extension.await_no_records();
 }
 
-/// A part alone is nobody's to delete; the record is, once it is stuck, and its parts go with it.
+/// A part alone may not be deleted. The record may, once it is stuck, and its parts are deleted with it.
 #[track_caller]
 fn delete_the_pending_record(extension: &Extension, bob: &Kubectl) {
     let index = extension.records().pop().unwrap().object;

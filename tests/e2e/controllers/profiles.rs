@@ -1,4 +1,4 @@
-//! Objects with the marks of a Sveltos profile, which keeps no record in the cluster: the account of fields decides.
+//! Objects with the marks of a Sveltos profile. A profile has no record in the cluster, so managedFields decide.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! Sveltos in pull mode: commits that would remove running workloads are refused, and everything else that its controller
-//! does goes through.
+//! Sveltos in pull mode: commits that would remove running workloads are refused. Everything else that its controller
+//! does is admitted.
 
 use std::time::Duration;
 
@@ -26,19 +26,19 @@ fn all() -> [Value; 3] {
     [managing("web"), managing("cache"), managing("db")]
 }
 
-/// What kubectl was warned of, its lines put together again.
+/// The warnings that kubectl printed, as one line.
 fn warnings(output: &Output) -> String {
     output.stderr.replace("\nWarning: interlock: ", " ")
 }
 
-/// What the webhook was asked about, as `OPERATION verdict`, since the last `skip` times.
+/// The reviews of groups as `OPERATION verdict`, without the first `skip`.
 fn asked(namespace: &Namespace<'_>, skip: usize) -> Vec<String> {
     let groups =
         decisions(namespace).into_iter().filter(|it| it.resource == "configurationgroups.lib.projectsveltos.io");
     groups.skip(skip).map(|decision| format!("{} {}", decision.operation, decision.verdict)).collect()
 }
 
-/// The first install, until the agent has carried it out: neither bundles nor group are left.
+/// The first install, until the agent has completed it: neither bundles nor group are left.
 fn install_all(shop: &mut AddonController<'_>) {
     stage_all(shop);
     shop.report(&all());
@@ -47,7 +47,7 @@ fn install_all(shop: &mut AddonController<'_>) {
     assert_eq!(shop.group(), None);
 }
 
-/// A commit that is refused with these texts, and as every dropped bundle is.
+/// The commit is refused with these texts and with those of every dropped bundle.
 #[track_caller]
 fn expect_dropped(namespace: &Namespace<'_>, commit: Output, texts: &[&str]) {
     let profile = format!("ClusterProfile {}", namespace.name());
@@ -108,7 +108,7 @@ fn a_rollout_in_flight_loses_no_release() {
     stage_all(&mut shop);
     shop.report(&all());
     shop.commit().expect_success();
-    // Somebody takes an item out by hand.
+    // A person removes an item by hand.
     let names = shop.listed();
     shop.write_group(&names[1..], &json!({})).expect_failure(&["leaves out release shop/web:", "[dropped-bundles]"]);
     shop.terminate();
@@ -121,7 +121,7 @@ fn what_only_looks_like_a_loss_passes() {
     let namespace = Namespace::new(Plane::shared(), "sveltos-legal");
     let mut shop = AddonController::new(&namespace, account, &["web", "cache", "db"]);
 
-    // A first install of which only a part renders: nothing is there to lose.
+    // A first install of which only a part renders: no release can be lost.
     let new = |release: &str| json!({"releaseName": release, "releaseNamespace": "shop", "status": "Managing"});
     shop.discard();
     shop.stage("web", 1);
@@ -130,7 +130,7 @@ fn what_only_looks_like_a_loss_passes() {
         entry
     }));
     shop.commit().expect_success();
-    // The next is whole, and then one of fewer bundles.
+    // Then a complete one, and one with fewer bundles.
     stage_all(&mut shop);
     shop.report(&all());
     shop.commit().expect_success();
@@ -140,7 +140,7 @@ fn what_only_looks_like_a_loss_passes() {
     }
     shop.commit().expect_success();
 
-    // A chart that is to be uninstalled, and has no hooks.
+    // A chart without hooks is to be uninstalled.
     let mut uninstalled = chart_of("db");
     uninstalled["helmChartAction"] = "Uninstall".into();
     shop.want(&json!({"helmCharts": [chart_of("web"), chart_of("cache"), uninstalled]}));
@@ -148,18 +148,18 @@ fn what_only_looks_like_a_loss_passes() {
     shop.stage("web", 1);
     shop.stage("cache", 1);
     shop.commit().expect_success();
-    // One that is taken out of the profile.
+    // A chart is removed from the profile.
     shop.want(&json!({"helmCharts": [chart_of("web"), chart_of("cache")]}));
     shop.report(&[managing("web"), managing("cache")]);
     shop.commit_with(&json!({"requestorHash": "bmV3"})).expect_success();
-    // One that another profile has taken over.
+    // Another profile has taken a release over.
     let conflict = json!({"releaseName": "web", "releaseNamespace": "shop", "status": "Conflict"});
     shop.report(&[conflict, managing("cache")]);
     shop.discard();
     shop.stage("cache", 1);
     shop.commit().expect_success();
 
-    // One that renders to nothing, once the profile says that it may.
+    // A chart renders nothing, once the profile allows that.
     shop.want(&json!({"helmCharts": [chart_of("cache"), chart_of("empty")]}));
     shop.report(&[managing("cache"), managing("empty")]);
     shop.commit_with(&json!({"requestorHash": "ZW1wdHk="})).expect_failure(&["shop/empty", "may-render-nothing"]);
@@ -167,7 +167,7 @@ fn what_only_looks_like_a_loss_passes() {
     namespace.kubectl("admin").ok(&["annotate", "clusterprofile", namespace.name(), opt_out]);
     shop.commit_with(&json!({"requestorHash": "ZW1wdHk="})).expect_success();
 
-    // The last chart is taken out.
+    // The last chart is removed.
     shop.want(&json!({"helmCharts": []}));
     shop.report(&[]);
     shop.discard();
@@ -197,10 +197,10 @@ fn what_needs_no_judging_is_not_asked_about() {
     patch(r#"{"metadata":{"finalizers":["projectsveltos.io/agent"]}}"#, &[]);
     patch(r#"{"status":{"status":"Provisioned"}}"#, &["--subresource=status"]);
     stage_all(&mut shop);
-    // Dry runs list what they can.
+    // A dry run lists the bundles that it could render.
     shop.discard();
     shop.commit_with(&json!({"dryRun": true})).expect_success();
-    // A group with a finalizer stays until the agent has seen that it goes.
+    // A group with a finalizer stays until the agent has seen its deletion.
     shop.terminate();
     patch(r#"{"spec":{"tier":7}}"#, &[]);
     patch(r#"{"metadata":{"finalizers":null}}"#, &[]);
@@ -209,13 +209,13 @@ fn what_needs_no_judging_is_not_asked_about() {
     shop.write_group(&[], &json!({"sourceStatus": "Deleted"})).expect_success();
     shop.write_group(&[], &json!({"sourceStatus": "Deleted", "action": "Remove"})).expect_success();
     shop.terminate();
-    // What no ClusterSummary requested, and features that fail by themselves.
+    // Features that are not checked.
     let mut other = shop.of_feature("Kustomize");
     other.commit().expect_success();
     other.terminate();
     assert_eq!(asked(&namespace, 0), seen);
 
-    // Taking the dry run back is asked about, by what comes.
+    // The end of a dry run is reviewed.
     shop.write_group(&[], &json!({"dryRun": true})).expect_success();
     shop.write_group(&[], &json!({})).expect_failure(&["[dropped-bundles]"]);
     assert_eq!(asked(&namespace, 1), ["UPDATE denied"]);
@@ -232,7 +232,7 @@ fn other_writes_of_groups_are_told_from_what_sveltos_does() {
     let missing = ["config-missing".to_owned()];
     let gone = [shop.listed(), missing.to_vec()].concat();
     shop.write_group(&gone, &json!({})).expect_failure(&["[dropped-bundles]", "config-missing", "[dangling-bundle]"]);
-    // A removal of what is still wanted.
+    // A removal of releases that the profile still wants.
     let removed = shop.write_group(&[], &json!({"action": "Remove"})).expect_success();
     let warned = warnings(&removed);
     assert!(warned.contains("tells the agent to remove everything, though ClusterSummary"), "{warned}");
@@ -254,7 +254,7 @@ fn other_writes_of_groups_are_told_from_what_sveltos_does() {
     shop.want(&json!({"policyRefs": [optional]}));
     resources.commit().expect_success();
 
-    // A group of a profile that is not there cannot be judged.
+    // Without its ClusterSummary a group cannot be judged.
     namespace.kubectl("admin").ok(&["delete", "clustersummary/summary"]);
     let unknown = shop.write_group(&[], &json!({})).expect_success();
     assert!(warnings(&unknown).contains("/summary does not exist"), "{unknown}");

@@ -1,4 +1,4 @@
-//! Acts by hand on the objects of a release, and what must become of each.
+//! Acts by hand on the objects of a release, and the expected result of each.
 
 use std::time::Duration;
 
@@ -8,22 +8,20 @@ use crate::harness::process::{Output, run};
 
 const EDITOR: Duration = Duration::from_secs(60);
 
-/// What must become of an act.
+/// The expected result of an act.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Verdict {
     Passes,
-    /// `manual-edit` refuses it because of this field, or of these: `a and b`.
+    /// `manual-edit` refuses it because of this field, or these fields: `a and b`.
     Edits(&'static str),
-    /// `manual-delete` refuses it.
     Deletes,
-    /// `manual-scale` refuses it.
     Scales,
 }
 
-/// What it is called, the arguments of kubectl with `NAMESPACE` in place of the namespace, and what must become of it.
+/// Its name in failures, the arguments of kubectl with `NAMESPACE` for the namespace, and the expected result.
 pub(crate) type Act = (&'static str, &'static [&'static str], Verdict);
 
-/// A release whose objects are to be touched, and its state as messages tell it.
+/// A release whose objects are edited, and its state as messages show it.
 pub(crate) struct Target<'n> {
     pub(crate) namespace: &'n Namespace<'n>,
     pub(crate) release: &'n str,
@@ -32,12 +30,12 @@ pub(crate) struct Target<'n> {
 }
 
 impl<'n> Target<'n> {
-    /// A release at rest.
+    /// A release with no operation in flight.
     pub(crate) fn deployed(namespace: &'n Namespace<'n>, release: &'n str, revision: u32) -> Self {
         Self { namespace, release, state: format!("revision {revision}, deployed") }
     }
 
-    /// Does all of these, and tells of every one that did not end as it must.
+    /// Runs all acts and reports every unexpected result.
     #[track_caller]
     pub(crate) fn expect_all(&self, kubectl: &Kubectl, acts: &[Act]) {
         let wrong = acts.iter().filter_map(|(what, args, verdict)| {
@@ -49,7 +47,6 @@ impl<'n> Target<'n> {
         assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
     }
 
-    /// The act ended as it must.
     #[track_caller]
     pub(crate) fn expect(&self, output: &Output, verdict: Verdict) {
         self.judge(output, verdict).unwrap_or_else(|why| panic!("{why}"));
@@ -67,7 +64,7 @@ impl<'n> Target<'n> {
         }
     }
 
-    /// The message from the release on.
+    /// The refusal's text, starting at the release.
     fn refusal(&self, verdict: Verdict) -> Option<String> {
         let Self { namespace, release, state } = self;
         let owner = format!("is managed by release {}/{release} ({state})", namespace.name());
@@ -88,7 +85,7 @@ impl<'n> Target<'n> {
     }
 }
 
-/// `kubectl edit` with a script of sed in place of an editor.
+/// `kubectl edit` with a sed script as its editor.
 #[track_caller]
 pub(crate) fn edit(kubectl: &Kubectl, object: &str, script: &str) -> Output {
     let mut edit = kubectl.command(&["edit", object]);

@@ -1,5 +1,5 @@
-//! Sveltos' addon-controller in pull mode, played by kubectl under its name: the writes of one profile on one cluster, in
-//! the order in which the real one makes them.
+//! Sveltos' addon-controller in pull mode, played by kubectl under its account: the writes for one profile on one
+//! cluster, in the order of the real controller.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,24 +22,24 @@ pub(crate) fn install(plane: &Plane) -> Identity {
     account(plane, "projectsveltos", "addon-controller")
 }
 
-/// The same on the plane that tests share, once.
+/// Installs it on the shared plane, once.
 #[track_caller]
 pub(crate) fn shared() -> &'static Identity {
     static ACCOUNT: OnceLock<Identity> = OnceLock::new();
     ACCOUNT.get_or_init(|| install(Plane::shared()))
 }
 
-/// The profile that is named after the namespace, on its cluster `prod`.
+/// The rollout of a profile with the namespace's name on its cluster `prod`.
 pub(crate) struct AddonController<'a> {
     namespace: &'a Namespace<'a>,
     kubectl: Kubectl,
     feature: &'static str,
-    /// What was staged since the last discard, in order: the index of each bundle and its name.
+    /// Bundles staged since the last discard, in order: index and name.
     staged: Vec<(String, String)>,
 }
 
 impl<'a> AddonController<'a> {
-    /// Registers the cluster, and makes the profile with these charts.
+    /// Registers the cluster and creates the profile with these charts.
     #[track_caller]
     pub(crate) fn new(namespace: &'a Namespace<'a>, account: &Identity, charts: &[&str]) -> Self {
         let kubectl = namespace.kubectl_as(account);
@@ -55,7 +55,7 @@ impl<'a> AddonController<'a> {
         controller
     }
 
-    /// The same profile's rollout of another feature.
+    /// The rollout of another feature of the same profile.
     pub(crate) fn of_feature(&self, feature: &'static str) -> Self {
         Self { namespace: self.namespace, kubectl: self.kubectl.clone(), feature, staged: Vec::new() }
     }
@@ -66,14 +66,14 @@ impl<'a> AddonController<'a> {
         self.kubectl.apply(&object, &[]).expect_success();
     }
 
-    /// What the profile wants.
+    /// Changes the profile's desired state.
     #[track_caller]
     pub(crate) fn want(&self, spec: &Value) {
         let patch = json!({"spec": {"clusterProfileSpec": spec}}).to_string();
         self.kubectl.ok(&["patch", "clustersummary/summary", "--type=merge", "-p", &patch]);
     }
 
-    /// How the releases stand. Written to the API server just before each commit.
+    /// Reports the releases' status, as the controller does just before each commit.
     #[track_caller]
     pub(crate) fn report(&self, releases: &[Value]) {
         let patch = json!({"status": {"helmReleaseSummaries": releases}}).to_string();
@@ -103,7 +103,7 @@ impl<'a> AddonController<'a> {
         self.group().map_or_else(Vec::new, |group| names_of(&group))
     }
 
-    /// The start of every rollout, and its end after a failure: the bundles that the group does not name go.
+    /// Starts a rollout, or ends it after a failure: deletes the bundles that the group does not name.
     #[track_caller]
     pub(crate) fn discard(&mut self) {
         self.staged.clear();
@@ -133,13 +133,13 @@ impl<'a> AddonController<'a> {
         }
     }
 
-    /// Stages a release whole.
+    /// Stages all bundles of a release.
     #[track_caller]
     pub(crate) fn stage(&mut self, release: &str, bundles: usize) {
         self.stage_some(release, bundles, bundles);
     }
 
-    /// Stages one bundle: a group that is there is marked as Preparing, then the bundle is created, or written over.
+    /// Stages one bundle: marks an existing group as Preparing, then creates or replaces the bundle.
     #[track_caller]
     pub(crate) fn stage_bundle(&mut self, index: &str, spec: &Value) {
         let (group, bundles) = self.pulled();
@@ -161,13 +161,13 @@ impl<'a> AddonController<'a> {
         self.staged.push((index.to_owned(), name));
     }
 
-    /// Commits exactly what is staged; where that is admitted, the other bundles go.
+    /// Commits exactly the staged bundles. If the commit is admitted, deletes the others.
     #[track_caller]
     pub(crate) fn commit(&self) -> Output {
         self.commit_with(&json!({}))
     }
 
-    /// The same with other values of fields.
+    /// Like `commit`, with other values for some fields.
     #[track_caller]
     pub(crate) fn commit_with(&self, fields: &Value) -> Output {
         let staged: Vec<_> = self.staged.iter().map(|(_, name)| name.clone()).collect();
@@ -178,7 +178,7 @@ impl<'a> AddonController<'a> {
         output
     }
 
-    /// Creates the group, under a new name, or writes its whole specification.
+    /// Creates the group under a new name, or replaces its specification.
     #[track_caller]
     pub(crate) fn write_group(&self, bundles: &[String], fields: &Value) -> Output {
         let mut spec = json!({
@@ -208,7 +208,7 @@ impl<'a> AddonController<'a> {
         }
     }
 
-    /// The end of every rollout that the agent has carried out: the bundles go, then the group.
+    /// Ends a rollout that the agent has completed: deletes the bundles, then the group.
     #[track_caller]
     pub(crate) fn terminate(&mut self) {
         self.staged.clear();
@@ -237,12 +237,12 @@ pub(crate) fn chart_of(release: &str) -> Value {
     json!({"chartName": release, "releaseName": release, "releaseNamespace": "shop", "helmChartAction": "Install"})
 }
 
-/// How a release stands that was rendered at least once.
+/// The status of a release that was rendered at least once.
 pub(crate) fn managing(release: &str) -> Value {
     json!({"releaseName": release, "releaseNamespace": "shop", "status": "Managing", "valuesHash": "aGFzaA=="})
 }
 
-/// The same after its chart failed.
+/// The status of a release after its chart failed.
 pub(crate) fn failed(release: &str, message: &str) -> Value {
     let mut entry = managing(release);
     entry["failureMessage"] = message.into();

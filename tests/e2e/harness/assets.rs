@@ -11,7 +11,6 @@ use std::time::Instant;
 /// The Kubernetes that `tests/controlplane/go.mod` pins. Clients refuse a server without a version that parses.
 const KUBERNETES: (&str, &str, &str) = ("1", "36", "3");
 
-/// Where the programs are.
 #[derive(Debug, Clone)]
 pub(crate) struct Assets {
     pub(crate) controlplane: PathBuf,
@@ -24,7 +23,6 @@ pub(crate) struct Assets {
     pub(crate) kube_apiserver: Option<PathBuf>,
 }
 
-/// One of the two helms.
 struct HelmSource {
     program: &'static str,
     package: &'static str,
@@ -48,20 +46,20 @@ const HELMS: [HelmSource; 2] = [
     },
 ];
 
-/// The programs, built if need be. A failure is told to everybody who asks, without trying again.
+/// The programs, built if necessary. A failed build is not repeated: every later call gets the same error.
 pub(crate) fn prepared() -> Result<&'static Assets, String> {
     static ASSETS: OnceLock<Result<Assets, String>> = OnceLock::new();
     ASSETS.get_or_init(prepare).as_ref().map_err(String::clone)
 }
 
-/// The same, for a test.
+/// Like `prepared`, but panics on failure.
 #[track_caller]
 pub(crate) fn assets() -> &'static Assets {
     prepared().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The `interlock` under test. Cargo tells tests where it is; an example is not told, and is its own, see
-/// `examples/playground.rs`.
+/// The `interlock` under test. Cargo gives its path to tests, but not to examples: the playground is its own
+/// `interlock`, see `examples/playground.rs`.
 pub(crate) fn interlock() -> Result<PathBuf, String> {
     match option_env!("CARGO_BIN_EXE_interlock") {
         Some(program) => Ok(program.into()),
@@ -74,7 +72,7 @@ pub(crate) fn progress(line: &str) {
     let _ = writeln!(std::io::stderr(), "e2e: {line}");
 }
 
-/// `target/`, wherever it is: told to tests, and found by an example above itself.
+/// `target/`: Cargo gives its path to tests; an example looks for it above its own file.
 pub(crate) fn target_dir() -> &'static Path {
     static DIR: OnceLock<PathBuf> = OnceLock::new();
     DIR.get_or_init(|| {
@@ -151,7 +149,7 @@ fn build_controllers(dir: &Path) -> Result<PathBuf, String> {
 
 fn helm(dir: &Path, source: &HelmSource) -> Result<PathBuf, String> {
     let HelmSource { program, package, version, version_variable } = source;
-    // One that is there already, if it is of the same minor version: v3.22.0 and v3.22.4 write the same records.
+    // Use an installed helm of the same minor version: v3.22.0 and v3.22.4 write the same records.
     let minor = version.rsplit_once('.').map_or(*version, |(minor, _)| minor);
     for name in [*program, "helm"] {
         let installed = Command::new(name).args(["version", "--template", "{{.Version}}"]).output();
@@ -197,7 +195,7 @@ fn built(
             String::from_utf8_lossy(&output.stderr)
         ));
     }
-    // The stamp goes first and comes last, so that a program without its stamp is built again.
+    // The stamp is removed first and written last: a program without a stamp is built again.
     let _ = fs::remove_file(&stamp_file);
     fs::rename(&product, &program).map_err(|e| format!("cannot move {} into place: {e}", product.display()))?;
     fs::write(&stamp_file, stamp).map_err(|e| format!("cannot write {}: {e}", stamp_file.display()))?;
@@ -216,7 +214,7 @@ fn go(what: &str) -> Result<Command, String> {
         ));
     }
     let mut go = Command::new("go");
-    // No C compiler, and a program that runs on any Linux.
+    // Needs no C compiler, and the program runs on any Linux.
     go.env("CGO_ENABLED", "0");
     Ok(go)
 }
@@ -236,7 +234,7 @@ fn stamp_of(sources: &Path, flags: &str) -> Result<String, String> {
     Ok(format!("{:016x}", hasher.finish()))
 }
 
-/// A program of `KUBEBUILDER_ASSETS`, if it is of our minor version.
+/// A program in `KUBEBUILDER_ASSETS`, if it has the pinned minor version.
 fn kubebuilder(name: &str, version_args: &[&str]) -> Option<PathBuf> {
     let program = PathBuf::from(std::env::var_os("KUBEBUILDER_ASSETS")?).join(name);
     let output = Command::new(&program).args(version_args).output().ok()?;

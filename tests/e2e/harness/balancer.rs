@@ -1,5 +1,5 @@
-//! What kube-proxy is to the API server's calls of a Service: every new connection goes to one of the pods that are ready.
-//! It is reached as an API server in another network reaches its cluster, by `CONNECT` to an egress proxy.
+//! A stand-in for kube-proxy: each new connection from the API server to a Service goes to one of the ready pods. The
+//! API server connects as if it were in another network: by `CONNECT` to an egress proxy.
 
 use std::io::{Error, ErrorKind};
 use std::net::SocketAddr;
@@ -12,10 +12,10 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 
-/// A request's head is shorter.
+/// Longer than any request's head.
 const HEAD: usize = 1024;
 
-/// Where a connection to an address of the cluster goes now; None where nobody is ready.
+/// Where a connection to an address of the cluster goes now. `None` if no pod is ready.
 pub(crate) type Route = Arc<dyn Fn(SocketAddr) -> Option<SocketAddr> + Send + Sync>;
 
 /// Counts of connections since the start.
@@ -26,19 +26,19 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Those that came while no pod was ready.
+    /// Connections while no pod was ready.
     pub(crate) fn nobody(&self) -> u64 {
         self.nobody.load(Ordering::Relaxed)
     }
 
-    /// Those that a pod did not take although it was said to be ready.
+    /// Connections that a pod refused although it was reported as ready.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 }
 
-/// Tells an API server, by the file of `--egress-selector-config-file`, to reach the cluster through this socket. A port
-/// would have to speak TLS.
+/// The content of `--egress-selector-config-file`: the API server reaches the cluster through this socket. A TCP port
+/// would need TLS.
 pub(crate) fn write_egress(file: &Path, proxy: &Path) -> io::Result<()> {
     let selection = json!({
         "name": "cluster",
@@ -58,7 +58,7 @@ pub(crate) async fn balance(listener: UnixListener, route: Route, connections: A
         if let Ok((client, _)) = listener.accept().await {
             let (route, connections) = (route.clone(), connections.clone());
             tokio::spawn(async move {
-                // An end that goes away is the other end's to notice.
+                // If one end closes, the other end notices.
                 let _ = join(client, &route, &connections).await;
             });
         }
@@ -71,7 +71,7 @@ async fn join(mut client: UnixStream, route: &Route, connections: &Connections) 
         connections.nobody.fetch_add(1, Ordering::Relaxed);
         return client.write_all(b"HTTP/1.1 503 No Endpoints\r\nContent-Length: 0\r\n\r\n").await;
     };
-    // Once: whoever takes another pod after a failure is no kube-proxy, and would hide what clients see.
+    // Tried once: kube-proxy does not try another pod after a failure, and a retry would hide errors that clients see.
     let Ok(mut pod) = TcpStream::connect(pod).await else {
         connections.refused.fetch_add(1, Ordering::Relaxed);
         return client.write_all(b"HTTP/1.1 502 Connection Refused\r\nContent-Length: 0\r\n\r\n").await;
@@ -80,7 +80,7 @@ async fn join(mut client: UnixStream, route: &Route, connections: &Connections) 
     copy_bidirectional(&mut client, &mut pod).await.map(drop)
 }
 
-/// Reads `CONNECT ADDRESS HTTP/1.1` with its headers. The client says nothing further before it has an answer.
+/// Reads `CONNECT ADDRESS HTTP/1.1` with its headers. The client sends nothing more before the answer.
 async fn wanted(client: &mut UnixStream) -> io::Result<SocketAddr> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

@@ -16,7 +16,7 @@ data:
   note: {{ .Values.note | quote }}
 "#;
 
-/// A template: a ConfigMap that comes with a value.
+/// A template: a ConfigMap that exists only with `extra=true`.
 pub(crate) const EXTRA: &str = r#"{{- if .Values.extra }}
 apiVersion: v1
 kind: ConfigMap
@@ -57,7 +57,7 @@ impl When {
     }
 }
 
-/// What a hook is. helm does not wait for a ConfigMap, and waits for a Job or Pod to complete.
+/// The kind of a hook. helm waits until a Job or Pod completes, but not for a ConfigMap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HookKind {
     ConfigMap,
@@ -221,8 +221,8 @@ spec:
     ),
     (
         "refused.yaml",
-        // A valid object to every client, and no selector that a Deployment may have. Deployments of one kind are
-        // applied by name, and `zz` comes last.
+        // Clients accept the object, but the API server rejects its selector. helm applies Deployments by name, so `zz`
+        // is last.
         r#"{{- if .Values.breakApply }}
 apiVersion: apps/v1
 kind: Deployment

@@ -1,4 +1,4 @@
-//! helm and kubectl as somebody.
+//! helm and kubectl, each under an identity.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,7 +43,7 @@ pub(crate) enum HelmVersion {
 impl HelmVersion {
     pub(crate) const ALL: [Self; 2] = [Self::V3, Self::V4];
 
-    /// The flag that undoes a failed upgrade or install; it was renamed.
+    /// The flag that undoes a failed upgrade or install. helm 4 renamed it.
     pub(crate) fn rollback_on_failure(self) -> &'static str {
         match self {
             Self::V3 => "--atomic",
@@ -52,7 +52,6 @@ impl HelmVersion {
     }
 }
 
-/// What helm keeps its records in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Driver {
     Secret,
@@ -71,7 +70,7 @@ impl Driver {
     }
 }
 
-/// helm as somebody in a namespace.
+/// helm under an identity, in a namespace.
 #[derive(Debug, Clone)]
 pub(crate) struct Helm {
     version: HelmVersion,
@@ -95,36 +94,34 @@ impl Helm {
         self.driver
     }
 
-    /// The same helm as somebody else.
+    /// The same helm under another identity.
     pub(crate) fn by(&self, who: &Identity) -> Self {
         Self { who: who.clone(), ..self.clone() }
     }
 
-    /// Runs `helm ARGS -n NAMESPACE` to its end, whatever that is.
+    /// Runs `helm ARGS -n NAMESPACE` to its end, successful or not.
     #[track_caller]
     pub(crate) fn run(&self, args: &[&str]) -> Output {
         run(self.command(args), DEADLINE)
     }
 
-    /// Runs it and expects success.
     #[track_caller]
     pub(crate) fn ok(&self, args: &[&str]) -> Output {
         self.run(args).expect_success()
     }
 
-    /// Runs it and expects a failure with all of these texts on standard error.
+    /// Expects a failure with all of these texts on standard error.
     #[track_caller]
     pub(crate) fn fails(&self, args: &[&str], texts: &[&str]) -> Output {
         self.run(args).expect_failure(texts)
     }
 
-    /// Starts it and returns at once.
     #[track_caller]
     pub(crate) fn spawn(&self, args: &[&str]) -> Running {
         Running::spawn(self.command(args))
     }
 
-    /// Its command line, for a test that wants to change it.
+    /// The command, for a test that changes it before it runs.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let assets = assets();
         let mut command = Command::new(match self.version {
@@ -143,7 +140,7 @@ impl Helm {
     }
 }
 
-/// kubectl as somebody, in a namespace or none.
+/// kubectl under an identity, in a namespace or none.
 #[derive(Debug, Clone)]
 pub(crate) struct Kubectl {
     who: Identity,
@@ -179,7 +176,7 @@ impl Kubectl {
         self.ok(&all).json()
     }
 
-    /// The same, or None if there is no such object.
+    /// Like `get`, but `None` if the object does not exist.
     #[track_caller]
     pub(crate) fn find(&self, args: &[&str]) -> Option<Value> {
         let mut all = vec!["get", "-o", "json"];
@@ -188,7 +185,7 @@ impl Kubectl {
         if output.stderr.contains("(NotFound)") { None } else { Some(output.expect_success().json()) }
     }
 
-    /// Creates or updates an object as given.
+    /// `kubectl apply` with this object.
     #[track_caller]
     pub(crate) fn apply(&self, object: &Value, args: &[&str]) -> Output {
         self.with_file("apply", object, args)
@@ -216,7 +213,7 @@ impl Kubectl {
     }
 }
 
-/// Nothing of the developer's own configuration reaches a client.
+/// Hides the developer's own configuration from a client.
 pub(crate) fn client_environment(command: &mut Command, who: &Identity, home: &Path) {
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
@@ -226,8 +223,8 @@ pub(crate) fn client_environment(command: &mut Command, who: &Identity, home: &P
     }
     command.env("KUBECONFIG", &who.kubeconfig);
     command.env("HOME", home);
-    // What the API server offers, read once for all clients of the plane.
+    // All clients of the plane share one discovery cache.
     command.env("KUBECACHEDIR", home.join("discovery"));
-    // They live for a moment: a fifth of their CPU time would go into collecting garbage.
+    // Clients are short-lived: garbage collection would take a fifth of their CPU time.
     command.env("GOGC", "800");
 }

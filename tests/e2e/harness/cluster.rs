@@ -1,4 +1,4 @@
-//! A plane with a node: what is installed in it runs, and the API server reaches it through its Service.
+//! A plane with a node: installed pods run, and the API server reaches them through their Service.
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -18,10 +18,11 @@ pub(crate) const NAMESPACE: &str = "interlock-system";
 /// How long replicas may take to get ready on a busy machine.
 const READY: Duration = Duration::from_secs(60);
 
-/// So many lines of a replica's log are shown.
+/// How many lines of a replica's log are shown.
 const LAST: usize = 20;
 
-/// The fields go in this order: nobody is called by an API server that is gone, and that has its file until its end.
+/// Fields are dropped in this order: pods end before the API server that they call, and the API server before its
+/// egress file is removed.
 pub(crate) struct Cluster {
     kubelet: Kubelet,
     plane: Plane,
@@ -40,7 +41,7 @@ impl Cluster {
             name,
             &[
                 format!("--apiserver-flag=--egress-selector-config-file={}", file.display()),
-                // Otherwise it waits for its watches until somebody loses patience.
+                // Otherwise the API server waits for its watches to close before it ends.
                 "--apiserver-flag=--shutdown-watch-termination-grace-period=2s".to_owned(),
                 format!("--leave-pods-of={NAMESPACE}"),
             ],
@@ -63,7 +64,7 @@ impl Cluster {
         self.kubelet.replicas()
     }
 
-    /// Waits until exactly so many replicas run and are ready.
+    /// Waits until exactly this many replicas run and are ready.
     #[track_caller]
     pub(crate) fn await_ready(&self, count: usize) -> Vec<Replica> {
         eventually(READY, &format!("{count} replicas are ready"), || {
@@ -73,7 +74,7 @@ impl Cluster {
         })
     }
 
-    /// What the API server knows of the pods, and what they log.
+    /// The pods' status in the API server, and their logs.
     fn condition(&self) -> String {
         let mut condition = self.kubectl().run(&["get", "pods", "-o", "wide"]).to_string();
         for replica in self.replicas() {
@@ -90,7 +91,7 @@ impl Cluster {
         self.kubelet.connections()
     }
 
-    /// Replaces one replica after the other, as for a new version, and returns when that is done.
+    /// Replaces one replica after the other, as for a new version. Returns when all are replaced.
     #[track_caller]
     pub(crate) fn rolling_restart(&self) {
         let (kubectl, count) = (self.kubectl(), self.replicas().len());
@@ -99,7 +100,7 @@ impl Cluster {
         self.await_ready(count);
     }
 
-    /// Gives the replicas another `cluster.yaml`, which they find in their volume a moment later.
+    /// Changes `cluster.yaml` in the replicas' ConfigMap. Their volumes follow a moment later.
     #[track_caller]
     pub(crate) fn edit_policies(&self, yaml: &str) {
         let patch = json!({"data": {"cluster.yaml": yaml}}).to_string();
@@ -112,7 +113,7 @@ impl Cluster {
         self.plane.restart_api_server();
     }
 
-    /// The same by SIGKILL.
+    /// Like `restart_api_server`, but with SIGKILL.
     #[track_caller]
     pub(crate) fn kill_api_server(&self) {
         self.plane.kill_api_server();

@@ -1,6 +1,6 @@
 //! Flux's helm-controller and OLM's operator-controller, one reconcile at a time.
 //!
-//! What they are told is a chart's directory and values; which version that is stands in its `Chart.yaml`.
+//! Each reconcile gets a chart's directory and values; the version is in its `Chart.yaml`.
 
 use std::collections::HashSet;
 use std::ops::Deref;
@@ -22,7 +22,7 @@ use crate::harness::process::{Output, Running, run};
 /// A reconcile that takes longer hangs.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// The exit code of a reconcile that acted and did not reach what is described.
+/// The exit code of a reconcile that acted and did not reach the desired state.
 const FAILED: i32 = 1;
 
 /// What a reconcile did.
@@ -33,7 +33,7 @@ pub(crate) struct Report {
     shown: String,
 }
 
-/// One thing that it did, or was about to do when it could not.
+/// One thing that the reconcile did, or failed to do.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Action {
     action: String,
@@ -42,7 +42,7 @@ pub(crate) struct Action {
     revision: u32,
     #[serde(default)]
     status: String,
-    /// Those that were put right, as `Kind/name`.
+    /// The objects that were corrected, as `Kind/name`.
     #[serde(default)]
     pub(crate) objects: Vec<String>,
     #[serde(default)]
@@ -58,13 +58,12 @@ impl Report {
         self.actions.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
-    /// The errors of its actions.
     pub(crate) fn errors(&self) -> String {
         self.actions.iter().map(|action| action.error.as_str()).filter(|error| !error.is_empty()).collect()
     }
 }
 
-/// A reconcile that reached what is described, by these actions.
+/// A reconcile that reached the desired state by these actions.
 #[track_caller]
 pub(crate) fn reached(output: Output, actions: &str) -> Report {
     let report = report(output.expect_success());
@@ -72,7 +71,7 @@ pub(crate) fn reached(output: Output, actions: &str) -> Report {
     report
 }
 
-/// A reconcile that failed, by these actions and with all of these texts among its errors.
+/// A reconcile that failed after these actions, with all of these texts in its errors.
 #[track_caller]
 pub(crate) fn failed(output: Output, actions: &str, texts: &[&str]) -> Report {
     assert_eq!(output.status.code(), Some(FAILED), "expected a failed action\n{output}");
@@ -103,7 +102,7 @@ pub(crate) fn operator_controller(plane: &Plane) -> Identity {
     account(plane, "olmv1-system", "operator-controller-controller-manager")
 }
 
-/// A controller's account, which may do everything, in its usual namespace.
+/// The service account of a controller in its usual namespace, with every right.
 #[track_caller]
 pub(crate) fn account(plane: &Plane, namespace: &str, name: &str) -> Identity {
     let made = plane.kubectl(&plane.admin()).run(&["create", "namespace", namespace]);
@@ -111,11 +110,11 @@ pub(crate) fn account(plane: &Plane, namespace: &str, name: &str) -> Identity {
     plane.service_account(namespace, name)
 }
 
-/// Makes sure, once a plane, that it knows the kinds of Flux, OLM and Sveltos.
+/// Installs the kinds of Flux, OLM and Sveltos, once for each plane.
 #[track_caller]
 pub(crate) fn establish_kinds(plane: &Plane) {
     static DONE: Mutex<Option<HashSet<PathBuf>>> = Mutex::new(None);
-    // Held over the whole: whoever comes second needs the kinds as well.
+    // Held until the kinds are served: a second caller needs them too.
     let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
     let done = done.get_or_insert_default();
     if done.contains(plane.dir()) {
@@ -146,7 +145,7 @@ impl Flux {
         self.flag("target-namespace", namespace.name())
     }
 
-    /// Writes records and objects as somebody else, as with `spec.serviceAccountName`.
+    /// Writes records and objects under another account, as with `spec.serviceAccountName`.
     #[must_use]
     pub(crate) fn impersonating(self, tenant: &Identity) -> Self {
         self.flag("as", tenant.user())
@@ -158,19 +157,19 @@ impl Flux {
         self.flag("origin", &format!("{}/{name}", namespace.name()))
     }
 
-    /// Rolls a failed upgrade back and uninstalls a failed install, in place of trying again.
+    /// Rolls a failed upgrade back and uninstalls a failed install, instead of trying again.
     #[must_use]
     pub(crate) fn remediating(self) -> Self {
         self.flag("strategy", "RemediateOnFailure")
     }
 
-    /// Waits until the objects are ready, for so long.
+    /// Waits up to `timeout` until the objects are ready.
     #[must_use]
     pub(crate) fn waiting(self, timeout: Duration) -> Self {
         self.flag("timeout", &format!("{}s", timeout.as_secs())).flag("wait", "true")
     }
 
-    /// Puts objects right that differ from the release.
+    /// Corrects objects that differ from the release.
     #[must_use]
     pub(crate) fn correcting_drift(self) -> Self {
         self.flag("correct-drift", "true")
@@ -225,7 +224,7 @@ impl Deref for Olm {
     }
 }
 
-/// The program in one of its roles, as somebody, and what it drives.
+/// The program in one of its roles, under an account, and what it drives.
 #[derive(Debug, Clone)]
 pub(crate) struct Controller {
     role: &'static str,
@@ -245,13 +244,14 @@ impl Controller {
         self
     }
 
-    /// One reconcile to its end. OLM's upgrades only if the rendered objects differ, whatever the chart's version.
+    /// Runs one reconcile to its end. OLM upgrades only if the rendered objects differ, whatever the chart's version
+    /// is.
     #[track_caller]
     pub(crate) fn reconcile(&self, chart: &Chart, values: &Value) -> Output {
         run(self.toward(chart, values), DEADLINE)
     }
 
-    /// Starts one and returns at once.
+    /// Starts a reconcile and returns at once.
     #[track_caller]
     pub(crate) fn spawn(&self, chart: &Chart, values: &Value) -> Running {
         Running::spawn(self.toward(chart, values))

@@ -1,10 +1,9 @@
-//! What the webhook decided, as it logged it.
+//! The webhook's decisions, read from its log.
 
 use serde::Deserialize;
 
 use crate::harness::namespace::Namespace;
 
-/// One line of its log.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Decision {
     pub(crate) operation: String,
@@ -13,15 +12,15 @@ pub(crate) struct Decision {
     pub(crate) name: String,
     pub(crate) user: String,
     pub(crate) verdict: String,
-    /// `manual-edit=audit` for every rule that had something to say.
+    /// For example `manual-edit=audit`, for every rule with a finding.
     pub(crate) rules: String,
     pub(crate) reason: String,
     pub(crate) dry_run: bool,
-    /// The API server asked the same again.
+    /// The API server repeated the review.
     pub(crate) repeated: bool,
 }
 
-/// Every decision about a namespace, and about cluster-scoped objects with its name in theirs.
+/// Every decision about a namespace, and about cluster-scoped objects whose names contain the namespace's.
 #[track_caller]
 pub(crate) fn decisions(namespace: &Namespace<'_>) -> Vec<Decision> {
     let log = namespace.plane().webhook().log();
@@ -39,7 +38,7 @@ pub(crate) fn decisions(namespace: &Namespace<'_>) -> Vec<Decision> {
     decided.map(read).filter(ours).collect()
 }
 
-/// No rule had anything to say of anybody but these: not even in a mode that admits.
+/// No rule has a finding about any other user, not even in a mode that admits.
 #[track_caller]
 pub(crate) fn expect_findings_only_of(namespace: &Namespace<'_>, culprits: &[&str]) {
     let decisions = decisions(namespace);

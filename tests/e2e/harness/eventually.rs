@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-/// Between two looks at first; short against a helm run.
+/// The first pauses between looks; short compared to a helm run.
 const PAUSE: Duration = Duration::from_millis(100);
-/// And later: most looks run kubectl, and what is waited for shares its cores with them.
+/// The later pauses: most looks run kubectl, which competes for cores with the process under test.
 const LONGEST: Duration = Duration::from_millis(500);
 
 /// Calls `look` until it gives a value, and fails at the deadline with what was expected and the last thing seen.
@@ -13,7 +13,7 @@ pub(crate) fn eventually<T>(deadline: Duration, expected: &str, look: impl FnMut
     within(deadline, expected, look).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The same with the failure as a value.
+/// Like `eventually`, with the failure as a value.
 pub(crate) fn within<T>(
     deadline: Duration,
     expected: &str,

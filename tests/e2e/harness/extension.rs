@@ -1,4 +1,4 @@
-//! A ClusterExtension of OLM with namespaces of its own, driven by its controller, and killed in the middle.
+//! A ClusterExtension of OLM in namespaces of its own, driven by its controller, which tests can kill.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use crate::harness::plane::Plane;
 use crate::harness::process::Output;
 use crate::harness::records::{self, Record};
 
-/// How long the garbage collector may take to hear of a new kind, and to collect.
+/// How long the garbage collector may take to discover a new kind and to collect.
 pub(crate) const COLLECTOR: Duration = Duration::from_secs(120);
 
 /// A record with [`noise`] in it takes five Secrets of this size.
 pub(crate) const CHUNK: usize = 4096;
 
-/// An extension with two namespaces of its own: one for the records, which OLM's system namespace is elsewhere, and one
-/// for the objects.
+/// An extension with two namespaces: one for the records, in the role of OLM's system namespace, and one for the
+/// objects.
 pub(crate) struct Extension {
     pub(crate) system: Namespace<'static>,
     pub(crate) objects: Namespace<'static>,
@@ -31,19 +31,19 @@ pub(crate) struct Extension {
 }
 
 impl Extension {
-    /// One on a plane, with nothing installed yet.
+    /// An extension on a plane, with nothing installed yet.
     #[track_caller]
     pub(crate) fn new(plane: &'static Plane, test: &str) -> Self {
         establish_kinds(plane);
         let (system, objects) =
             (Namespace::new(plane, &format!("{test}-system")), Namespace::new(plane, &format!("{test}-app")));
-        // Cluster-scoped, so that it must be nobody else's.
+        // ClusterExtensions are cluster-scoped, so the name must be unique.
         let name = objects.name().to_owned();
         let olm = Olm::new(&operator_controller(plane), &system, &objects, &name);
         Self { system, objects, name, olm }
     }
 
-    /// Asks OLM, as somebody, for a version of the bundle.
+    /// Applies the ClusterExtension with this version of the bundle.
     #[track_caller]
     pub(crate) fn ask_for(&self, kubectl: &Kubectl, version: &str) -> Output {
         let catalog = json!({"packageName": "demo", "version": version});
@@ -57,8 +57,8 @@ impl Extension {
         kubectl.apply(&description, &[])
     }
 
-    /// Asks OLM for version 1.0.0. The ClusterExtension owns the records and objects from now on, each record in several
-    /// Secrets.
+    /// Applies the ClusterExtension with version 1.0.0. It owns all later records and objects; each record takes
+    /// several Secrets.
     #[track_caller]
     pub(crate) fn asked_for(self, kubectl: &Kubectl) -> Self {
         self.ask_for(kubectl, "1.0.0").expect_success();
@@ -78,7 +78,7 @@ impl Extension {
         assert_eq!(records::summary(&self.records()), summary);
     }
 
-    /// The Secrets in the system's namespace that hold records, with what changes at every write.
+    /// The Secrets that hold records, with their resource versions.
     pub(crate) fn secrets(&self) -> BTreeMap<String, String> {
         let list = self.system.kubectl("admin").get(&["secret", "-l", "owner=operator-controller"]);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -93,14 +93,15 @@ impl Extension {
         self.records().iter().map(part_of).collect()
     }
 
-    /// Kills an upgrade of [`hooked`] while it waits for its hook; pods hang from then on. The record can be read: it is rewritten before the hook starts.
+    /// Kills an upgrade of [`hooked`] while it waits for its hook. Pods hang from then on. The record is complete: OLM
+    /// writes it before the hook starts.
     #[track_caller]
     pub(crate) fn kill_in_hook(&self, chart: &Chart, values: &Value, revision: u32) {
         self.objects.hang_pods();
         let upgrade = self.olm.spawn(chart, values);
         eventually(Duration::from_secs(60), "the hook's Job waits", || {
             let jobs = self.objects.kubectl("admin").get(&["job"]);
-            // One of an earlier upgrade stays until this one's is made.
+            // The Job of an earlier upgrade stays until this one's is created.
             let waits = |job: &Value| job["status"]["completionTime"].is_null();
             if jobs["items"].as_array().unwrap().iter().any(waits) { Ok(()) } else { Err("none".to_owned()) }
         });
@@ -109,7 +110,7 @@ impl Extension {
         assert_eq!(newest, Some((revision, "pending-upgrade".to_owned())));
     }
 
-    /// The garbage collector takes every record.
+    /// Waits until the garbage collector has deleted every record.
     #[track_caller]
     pub(crate) fn await_no_records(&self) {
         eventually(COLLECTOR, "no part of a record is left", || {
@@ -118,7 +119,7 @@ impl Extension {
         });
     }
 
-    /// The webhook was asked about both namespaces, and had nothing to say of anybody but these.
+    /// The webhook was asked about both namespaces, and has findings about these users only.
     #[track_caller]
     pub(crate) fn expect_findings_only_of(&self, culprits: &[&str]) {
         expect_findings_only_of(&self.system, culprits);
@@ -131,7 +132,7 @@ pub(crate) fn hooked() -> Chart {
     Chart::new("demo").hook(When::PreUpgrade, HookKind::Job)
 }
 
-/// Text that does not compress, or not much, and is the same every time.
+/// Text that hardly compresses and is always the same.
 pub(crate) fn noise() -> String {
     let mut state: u32 = 1;
     let next = |_| {

@@ -1,11 +1,11 @@
-//! Records written by hand, as somebody with kubectl and bad ideas would.
+//! Records written by hand, as an attacker with kubectl would write them.
 
 use serde_json::Value;
 
 use crate::harness::clients::Driver;
 use crate::harness::records;
 
-/// Makes a stored record one of another revision and status, ready to be created.
+/// Turns a stored record into a new one with another revision and status, ready to be created.
 pub(crate) fn copy(object: &mut Value, driver: Driver, revision: u64, status: &str) {
     edit(object, driver, |body| {
         body["version"] = revision.into();

@@ -1,5 +1,5 @@
-//! A second webhook, of the test itself: it counts the writes of one user in a namespace and holds the n-th, so that a
-//! client can be killed at exactly that step.
+//! A second webhook, in the test process: it counts one user's writes in a namespace and blocks the n-th, so that a
+//! test can kill the client at exactly that step.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -25,10 +25,10 @@ use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::process::Running;
 
-/// Where a namespace's writes are counted.
+/// The writes in one namespace.
 struct Count {
     seen: usize,
-    /// The write to hold; it is told here when it has come.
+    /// The write to block, and the channel that reports its arrival.
     hold: Option<(usize, Sender<()>)>,
 }
 
@@ -42,7 +42,7 @@ struct Gates {
 struct Gatekeeper(Arc<Mutex<HashMap<String, Count>>>);
 
 impl Gatekeeper {
-    /// Counts a write; true when it is the one to be held.
+    /// Counts a write. True if this write is to be blocked.
     fn count(&self, body: &[u8]) -> bool {
         let review = Review::parse(body).expect("the API server sends reviews");
         let mut counts = self.0.lock().unwrap();
@@ -59,7 +59,7 @@ impl Reviewer for Gatekeeper {
     fn answer(&self, _: Endpoint, body: Bytes, _: Instant) -> BoxFuture<'_, Reply> {
         Box::pin(async move {
             if self.count(&body) {
-                // Held until the API server gives up, which it does when its client has gone.
+                // Blocked until the API server gives up, which it does when its client ends.
                 std::future::pending::<()>().await;
             }
             let uid = uid_of(&body).unwrap_or_default();
@@ -112,12 +112,12 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Stands in the way of every write of a person in a namespace.
+    /// Counts every write of a person in a namespace.
     pub(crate) fn new(namespace: &Namespace<'_>, person: &str) -> Self {
         Self::before(namespace, &namespace.plane().person(person))
     }
 
-    /// The same for anybody.
+    /// Like `new`, for any identity.
     pub(crate) fn before(namespace: &Namespace<'_>, who: &Identity) -> Self {
         let gates = gates();
         let name = namespace.name().to_owned();
@@ -147,7 +147,7 @@ impl Gate {
         gate
     }
 
-    /// Counts from zero again, and holds the `at`-th write from now on.
+    /// Restarts the count and blocks the `at`-th write from now on.
     pub(crate) fn hold(&self, at: usize) -> Hold {
         let (reached, hears) = channel();
         let mut counts = gates().counts.lock().unwrap();
@@ -155,7 +155,7 @@ impl Gate {
         Hold(hears)
     }
 
-    /// Holds nothing any more.
+    /// Blocks no further writes.
     pub(crate) fn open(&self) {
         gates().counts.lock().unwrap().insert(self.namespace.clone(), Count { seen: 0, hold: None });
     }
@@ -165,11 +165,11 @@ impl Gate {
     }
 }
 
-/// A write that is to be held.
+/// A write that is to be blocked.
 pub(crate) struct Hold(Receiver<()>);
 
 impl Hold {
-    /// Waits until the client makes that write; false if the client ends without it.
+    /// Waits until the client makes that write. False if the client ends without it.
     pub(crate) fn reached_by(&self, client: &mut Running) -> bool {
         loop {
             if self.0.recv_timeout(Duration::from_millis(50)).is_ok() {

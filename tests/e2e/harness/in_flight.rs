@@ -1,4 +1,4 @@
-//! Operations in flight: some hang, some were killed, and some are ended by somebody else.
+//! Operations in flight: some hang, some were killed, and some are ended by another user.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::harness::plane::Plane;
 use crate::harness::process::Output;
 use crate::harness::records::V2;
 
-/// How long an operation may go on once nothing is in its way.
+/// How long an operation may take once nothing blocks it.
 const WHILE: Duration = Duration::from_secs(60);
 
-/// A plane on which an operation counts as stuck after three seconds, bob is only warned of his edits, and any service account
-/// `corrector` is a manager.
+/// A plane where an operation counts as stuck after three seconds, bob's edits only cause warnings, and every service
+/// account `corrector` is a manager.
 pub(crate) fn impatient() -> &'static Plane {
     static PLANE: OnceLock<Plane> = OnceLock::new();
     PLANE.get_or_init(|| {
@@ -28,7 +28,7 @@ pub(crate) fn impatient() -> &'static Plane {
     })
 }
 
-/// The shipped policy with other settings of `pending-recovery`, and every rule over records enforced.
+/// The shipped policy with other settings for `pending-recovery`. Every rule over records is enforced.
 pub(crate) fn policy(recovery: &str) -> String {
     let shipped = include_str!("../../../policies/cluster.yaml");
     let (_, lists) = shipped.split_once("\nmanagers:").unwrap();
@@ -37,7 +37,7 @@ pub(crate) fn policy(recovery: &str) -> String {
     )
 }
 
-/// A release whose upgrade to revision 2 was killed. Its pods become ready, unless they are to hang.
+/// A release whose upgrade to revision 2 was killed. Its pods become ready if `healthy`, and hang otherwise.
 pub(crate) fn killed(
     plane: &'static Plane,
     test: &str,
@@ -48,7 +48,7 @@ pub(crate) fn killed(
     killed_on_the_way_to("1.0.0", plane, test, version, driver, healthy)
 }
 
-/// The same, where the upgrade brings in this version of the chart.
+/// Like `killed`, where the upgrade is to this version of the chart.
 pub(crate) fn killed_on_the_way_to<'p>(
     chart_version: &str,
     plane: &'p Plane,
@@ -60,13 +60,13 @@ pub(crate) fn killed_on_the_way_to<'p>(
     let namespace = Namespace::new(plane, test);
     let helm = namespace.helm(version, driver, "alice");
     let chart = Chart::new("demo");
-    // With several replicas a rollout that hangs shows in the numbers: of one, the old pod stays available.
+    // A rollout that hangs shows only with several replicas: of one, the old pod stays available.
     helm.ok(&["install", "demo", chart.path(), "--set=replicas=4", "--wait", "--timeout=60s"]);
     namespace.hang_pods();
     chart.set_version(chart_version);
     let upgrade = helm.spawn(&["upgrade", "demo", chart.path(), "--set=replicas=4,image=two", "--wait"]);
     namespace.await_status(driver, "demo", 2, "pending-upgrade");
-    // The record is there before the objects are: let it get to its wait.
+    // helm writes the record before the objects. Wait until it waits for pods.
     namespace.await_image("demo", "two");
     upgrade.kill();
     if healthy {
@@ -76,7 +76,7 @@ pub(crate) fn killed_on_the_way_to<'p>(
     namespace
 }
 
-/// Tries until an act that waits for staleness passes; every refusal before that must be of `pending-recovery`.
+/// Repeats an act until the operation is stale and the act passes. Until then only `pending-recovery` may refuse it.
 pub(crate) fn once_stale(what: &str, mut act: impl FnMut() -> Output) {
     eventually(Duration::from_secs(60), what, || {
         let output = act();
@@ -99,7 +99,7 @@ pub(crate) fn unlock(namespace: &Namespace<'_>, driver: Driver, person: &str) ->
     kubectl.with_file("replace", &record, &[])
 }
 
-/// Alice's upgrade to revision 2 hangs in its wait; bob does something to the release; the pods become ready.
+/// Alice's upgrade to revision 2 waits for pods that hang; bob acts on the release; then the pods become ready.
 pub(crate) fn during_an_upgrade(
     test: &str,
     version: HelmVersion,

@@ -40,9 +40,9 @@ use crate::harness::balancer::{Connections, Route, balance};
 use crate::harness::plane::Plane;
 use crate::harness::process::signal;
 
-/// Between two looks at everything.
+/// The pause between two looks at a pod.
 const TICK: Duration = Duration::from_millis(50);
-/// How long the end of everything may take.
+/// How long all pods may take to end.
 const END: Duration = Duration::from_secs(10);
 
 /// The node of one namespace's pods. All of them are killed when this is dropped.
@@ -57,9 +57,7 @@ pub(crate) struct Kubelet {
 pub(crate) struct Replica {
     pub(crate) pod: String,
     pub(crate) pid: u32,
-    /// Whether new connections go to it.
     pub(crate) ready: bool,
-    /// How often its container was started again.
     pub(crate) restarts: u32,
     ports: Ports,
     labels: BTreeMap<String, String>,
@@ -73,7 +71,7 @@ impl Replica {
     }
 }
 
-/// Where the ports of a container really are.
+/// The real addresses of a container's ports.
 #[derive(Debug, Clone)]
 struct Ports {
     real: BTreeMap<u16, SocketAddr>,
@@ -81,7 +79,8 @@ struct Ports {
 }
 
 impl Ports {
-    /// `numbers` are the container's own for reviews and for probes; none is open before the process has said where.
+    /// `numbers` are the specified ports for reviews and probes. They have no address before the process prints its
+    /// own.
     fn of(pod: &Pod, numbers: [u16; 2], addresses: Option<Addresses>) -> Self {
         let real = addresses.map(|at| numbers.into_iter().zip([at.listen, at.admin]).collect());
         let ports =
@@ -100,7 +99,6 @@ impl Ports {
     }
 }
 
-/// What the pods share.
 struct Node {
     client: Client,
     namespace: String,
@@ -118,7 +116,7 @@ struct Node {
 }
 
 impl Kubelet {
-    /// Runs the pods of the namespace, now and from now on, and takes connections for its Services on the proxy's socket.
+    /// Runs the namespace's pods, and routes connections from the proxy's socket to its Services.
     pub(crate) fn start(plane: &Plane, namespace: &str, proxy: UnixListener) -> Result<Self, String> {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.map_err(|e| format!("cannot start a runtime: {e}"))?;
@@ -165,7 +163,7 @@ impl Kubelet {
 
 impl Drop for Kubelet {
     fn drop(&mut self) {
-        // The tasks are dropped, and with each its process.
+        // Dropping the tasks kills their processes.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_timeout(END);
         }
@@ -216,7 +214,7 @@ impl Node {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// The pod as it is now, while it is the same one.
+    /// The pod as it is now, if it has the same uid.
     fn pod(&self, seen: &Pod) -> Option<Arc<Pod>> {
         let found = self.pods.find(|pod| pod.metadata.name == seen.metadata.name)?;
         (found.uid() == seen.uid()).then_some(found)

@@ -23,20 +23,20 @@ use crate::harness::clients::{Driver, HelmVersion, Identity};
 use crate::harness::namespace::Namespace;
 use crate::harness::records::encode;
 
-/// Cycles that go on at a time: enough for the rate as long as a write takes less than a tenth of a second.
+/// Concurrent cycles: enough for the rate while a write takes less than a tenth of a second.
 pub(crate) const WORKERS: u32 = 16;
 /// Writes in a cycle.
 const WRITES: u32 = 8;
-/// What is admitted in place of a verdict while nobody is there to give it: the entries that these go through fail open.
+/// Writes that pass through entries that fail open: admitted while no replica answers.
 const OPEN: [&str; 2] = ["reopen: admitted", "edit: admitted"];
-/// What Interlock says where it was asked by an API server that did not answer it.
+/// Interlock's message when the API server that asked does not answer its queries.
 const ALONE: &str = "could not be judged: the API server did not answer";
 /// The release whose objects are edited, and its objects' name.
 const RELEASE: &str = "base";
-/// Faults that are kept with their text.
+/// How many faults are kept with their text.
 const KEPT: usize = 20;
 
-/// What must become of a write.
+/// The expected result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expect {
     Passes,
@@ -44,13 +44,13 @@ enum Expect {
     Refused(&'static str),
 }
 
-/// What became of it.
+/// The result of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Got {
     Right,
-    /// Admitted though it must not be, refused though it may be, or refused for another reason.
+    /// Admitted against the rules, refused against the rules, or refused for another reason.
     Wrong(String),
-    /// The API server had no answer of the webhook, or the webhook none of the API server.
+    /// The API server got no answer from the webhook, or the webhook none from the API server.
     Failed(String),
     /// The API server itself did not answer.
     Unreachable,
@@ -59,13 +59,13 @@ enum Got {
 /// How the writes of one phase ended.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Phase {
-    /// Writes that were answered as they must be, refusals included.
+    /// Writes with the expected result, including refusals.
     pub(crate) right: u64,
-    /// How many of these were refusals.
+    /// How many of the right ones were refusals.
     pub(crate) refused: u64,
-    /// Decided otherwise than they must be.
+    /// Decided wrongly.
     pub(crate) wrong: Vec<String>,
-    /// Calls of the webhook that failed, or were answered by a webhook that could not judge.
+    /// Calls of the webhook that failed, or that it could not judge.
     pub(crate) failed: Vec<String>,
     /// Writes that found no API server.
     pub(crate) unreachable: u64,
@@ -75,7 +75,7 @@ pub(crate) struct Phase {
     pub(crate) took: Duration,
 }
 
-/// A load on its way. It ends when this is dropped.
+/// A running load. It ends when this value is dropped.
 pub(crate) struct Load {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -88,7 +88,7 @@ struct Shared {
 }
 
 impl Load {
-    /// Installs the release whose objects are edited, and starts to write so often a second.
+    /// Installs the release whose objects are edited, and starts with this many writes a second.
     #[track_caller]
     pub(crate) fn start(namespace: &Namespace<'_>, rate: u32) -> Self {
         let chart = Chart::new(RELEASE);
@@ -131,17 +131,17 @@ impl Drop for Load {
 }
 
 impl Phase {
-    /// Nothing that must pass was refused.
+    /// No allowed write was refused.
     pub(crate) fn let_in_only(&self) -> bool {
         self.wrong.iter().all(|wrong| wrong.ends_with(": admitted"))
     }
 
-    /// No call failed, but of an API server that answered nobody itself.
+    /// Calls failed only because the API server itself did not answer.
     pub(crate) fn reached(&self) -> bool {
         self.failed.iter().all(|failed| failed.contains(ALONE))
     }
 
-    /// Nothing was decided wrongly but where the registration says to let pass what nobody judges.
+    /// Wrong decisions occurred only at entries that fail open.
     pub(crate) fn failed_open_only(&self) -> bool {
         self.wrong.iter().all(|wrong| OPEN.contains(&wrong.as_str()))
     }
@@ -171,14 +171,14 @@ impl Shared {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes, and notes how that ended; nothing where its cycle cannot go on.
+    /// Makes a write and records its result. `None` if the cycle cannot continue.
     async fn write<T>(&self, what: &str, expect: Expect, write: impl Future<Output = kube::Result<T>>) -> Option<()> {
         let started = Instant::now();
         let got = judge(expect, write.await.map(drop));
         self.note(what, expect, got, started.elapsed()).then_some(())
     }
 
-    /// Says whether the cycle may go on.
+    /// Returns whether the cycle may continue.
     fn note(&self, what: &str, expect: Expect, got: Got, took: Duration) -> bool {
         let mut current = self.current();
         let phase = &mut current.0;
@@ -197,7 +197,7 @@ impl Shared {
     }
 }
 
-/// The clients of the two who write.
+/// The clients of the two users who write.
 struct Writers {
     owner: Api<Secret>,
     stranger: Api<Secret>,
@@ -212,7 +212,7 @@ async fn run(people: &[Identity; 2], namespace: &str, rate: u32, shared: &Shared
         stranger: Api::namespaced(stranger.clone(), namespace),
         objects: Api::namespaced(stranger, namespace),
     };
-    // Each worker starts a cycle as often as its share of the rate is; one that is late goes on at once.
+    // Each worker starts its share of the cycles. A worker that is late continues at once.
     let every = Duration::from_secs(1) * WORKERS * WRITES / rate;
     let worker = async |number: u32| {
         let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + every * number / WORKERS, every);
@@ -239,7 +239,7 @@ impl Writers {
     async fn cycle(&self, shared: &Shared) {
         let number = shared.cycles.fetch_add(1, Ordering::Relaxed);
         let release = format!("load-{number}");
-        // What one write leaves undone, later ones would be judged by.
+        // A failed write would change the verdicts of later writes.
         _ = self.life(&release, shared).await;
     }
 
@@ -279,7 +279,7 @@ fn judge(expect: Expect, result: kube::Result<()>) -> Got {
                 Expect::Refused(rule) if refused && message.contains(&format!("[{rule}]")) => Got::Right,
                 _ if message.contains("failed calling webhook") => Got::Failed(without_names(message)),
                 _ if refused && message.contains(ALONE) => Got::Failed(without_names(message)),
-                // One that has just started does not know its roles yet.
+                // An API server that has just started does not know its roles yet.
                 _ if status.code == 429 || status.code >= 500 || message.contains(" is forbidden: User ") => {
                     Got::Unreachable
                 }
@@ -290,7 +290,7 @@ fn judge(expect: Expect, result: kube::Result<()>) -> Got {
     }
 }
 
-/// A message without the number of its release, so that equal ones are told once.
+/// A message without the number of its release, so that equal messages are counted together.
 fn without_names(message: &str) -> String {
     message.split("load-").enumerate().fold(String::new(), |text, (number, part)| {
         text + if number == 0 { part } else { part.trim_start_matches(|c: char| c.is_ascii_digit()) }

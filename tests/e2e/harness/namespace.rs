@@ -21,12 +21,12 @@ pub(crate) struct Namespace<'a> {
 }
 
 impl<'a> Namespace<'a> {
-    /// Makes it, with a name that starts with the test's. Pods in it become ready.
+    /// Creates a namespace whose name starts with the test's. Pods in it become ready.
     #[track_caller]
     pub(crate) fn new(plane: &'a Plane, test: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        // At most 63 characters, and the end tells two tests apart.
+        // A name has at most 63 characters, and its end must differ between tests.
         let test: String = test.replace(['_', '.'], "-").chars().take(50).collect();
         let namespace = Self { plane, name: format!("{test}-{count}") };
         let admin = plane.kubectl(&plane.admin());
@@ -45,24 +45,22 @@ impl<'a> Namespace<'a> {
         self.plane
     }
 
-    /// helm as a person.
     #[track_caller]
     pub(crate) fn helm(&self, version: HelmVersion, driver: Driver, person: &str) -> Helm {
         self.helm_as(version, driver, &self.plane.person(person))
     }
 
-    /// helm as anybody.
+    /// helm as a person or service account.
     pub(crate) fn helm_as(&self, version: HelmVersion, driver: Driver, who: &Identity) -> Helm {
         Helm::new(version, driver, who, &self.name, self.plane.dir())
     }
 
-    /// kubectl as a person.
     #[track_caller]
     pub(crate) fn kubectl(&self, person: &str) -> Kubectl {
         self.kubectl_as(&self.plane.person(person))
     }
 
-    /// kubectl as anybody.
+    /// kubectl as a person or service account.
     pub(crate) fn kubectl_as(&self, who: &Identity) -> Kubectl {
         Kubectl::new(who, Some(&self.name), self.plane.dir())
     }

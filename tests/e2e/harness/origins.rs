@@ -1,4 +1,4 @@
-//! Releases as different helms leave them: they write objects, and account for their fields, in different ways.
+//! Releases as each version of helm leaves them. The versions differ in how they write objects and managedFields.
 
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
@@ -12,7 +12,7 @@ pub(crate) enum Origin {
     Helm3,
     /// helm 4, by server-side apply.
     Helm4,
-    /// helm 3, and helm 4 has taken it over to server-side apply.
+    /// helm 3 first, then helm 4 by server-side apply.
     TakenOver,
 }
 

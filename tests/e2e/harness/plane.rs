@@ -1,4 +1,4 @@
-//! A control plane for as long as the test process runs, with or without the webhook in front of it.
+//! A control plane that runs as long as the test process, with or without the webhook.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,20 +33,20 @@ struct Ready {
 pub(crate) struct Plane {
     ready: Ready,
     webhook: Option<Webhook>,
-    /// After the webhook, so that that goes before the API server.
+    /// Dropped after the webhook, so that the webhook ends first.
     supervisor: Supervisor,
-    /// Files of the clients and the webhook; the control plane has its own beside them. Last, when nobody writes there.
+    /// Files of the clients, the webhook and the control plane. Dropped last, when no process writes there.
     dir: Dir,
 }
 
 struct Supervisor {
     child: Child,
-    /// Where it is told what to do and says when that is done. None once it is to end.
+    /// Commands go in, confirmations come out. `None` once it is to end.
     pipes: Mutex<Option<(ChildStdin, BufReader<ChildStdout>)>>,
 }
 
 impl Supervisor {
-    /// Has a command carried out.
+    /// Runs a command of the control plane.
     fn obey(&self, command: &str) -> Result<(), String> {
         let mut pipes = self.pipes.lock().unwrap_or_else(PoisonError::into_inner);
         let (stdin, stdout) = pipes.as_mut().ok_or("the control plane is about to end")?;
@@ -69,7 +69,7 @@ impl Drop for Supervisor {
     }
 }
 
-/// A plane's directory. It goes with the plane, unless it is to be kept or a test failed; a later run removes it then.
+/// A plane's directory, removed with the plane. If it is to be kept or a test failed, a later run removes it.
 struct Dir(PathBuf);
 
 impl Drop for Dir {
@@ -88,7 +88,7 @@ impl Plane {
         Self::once(&PLANE, || Self::shipped("shared"))
     }
 
-    /// The same for one owner, and with a failure as a value.
+    /// The same setup as a plane of its own, with a failure as a value.
     pub(crate) fn shipped(name: &str) -> Result<Self, String> {
         let policies = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
         Self::boot(name, |plane| Webhook::start(plane, &policies, &[]).map(Some))
@@ -103,7 +103,7 @@ impl Plane {
         plane.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A plane without the webhook, to see what clients do alone. Its API server keeps an audit log.
+    /// A plane without the webhook, to see what clients do without it. Its API server writes an audit log.
     #[track_caller]
     pub(crate) fn without_webhook() -> &'static Self {
         static PLANE: OnceLock<Result<Plane, String>> = OnceLock::new();
@@ -116,14 +116,14 @@ impl Plane {
         Self::boot("alone", |_| Ok(None)).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// A plane of the test's own without the webhook, whose API server is given further flags.
+    /// A plane of the test's own without the webhook, with further flags for its API server.
     #[track_caller]
     pub(crate) fn with_api_server(name: &str, flags: &[String]) -> Self {
         let flags: Vec<_> = flags.iter().map(|flag| format!("--apiserver-flag={flag}")).collect();
         Self::with_flags(name, &flags)
     }
 
-    /// The same with flags for all of it.
+    /// A plane of the test's own without the webhook, with flags for `controlplane up`.
     #[track_caller]
     pub(crate) fn with_flags(name: &str, flags: &[String]) -> Self {
         let flags: Vec<_> = flags.iter().map(String::as_str).collect();
@@ -177,9 +177,9 @@ impl Plane {
         if let Some(apiserver) = &assets.kube_apiserver {
             up.arg("--kube-apiserver").arg(apiserver);
         }
-        // The planes share few cores, and memory costs less than collecting garbage more often.
+        // Planes share few cores, and memory is cheaper than frequent garbage collection.
         up.env("GOGC", "300");
-        // Ctrl-C on a terminal reaches this process alone; the control plane ends in order when its input closes.
+        // Ctrl-C on a terminal must reach only this process. The control plane shuts down when its input closes.
         up.process_group(0);
         up.arg(dir.0.join("controlplane")).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = up.spawn().map_err(|e| format!("cannot start {}: {e}", assets.controlplane.display()))?;
@@ -200,7 +200,7 @@ impl Plane {
         Ok(plane)
     }
 
-    /// What is tested is admission, so RBAC lets everybody do everything.
+    /// RBAC allows everything to everybody: admission is under test.
     fn let_people_in(&self) -> Result<(), String> {
         let output = self.kubectl(&self.admin()).run(&[
             "create",
@@ -226,7 +226,7 @@ impl Plane {
         self.person("admin")
     }
 
-    /// A service account with a real token, which may do everything. Made if it is not there.
+    /// A service account with a real token and every right. Created if it does not exist.
     #[track_caller]
     pub(crate) fn service_account(&self, namespace: &str, name: &str) -> Identity {
         let admin = self.kubectl(&self.admin());
@@ -237,7 +237,7 @@ impl Plane {
         self.account(namespace, name).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// A service account with a real token and no rights but those that it has been given. Made if it is not there.
+    /// A service account with a real token and only the rights that it was granted. Created if it does not exist.
     pub(crate) fn account(&self, namespace: &str, name: &str) -> Result<Identity, String> {
         let admin = self.kubectl(&self.admin());
         let made = admin.run(&["create", "serviceaccount", name, "-n", namespace]);
@@ -255,7 +255,7 @@ impl Plane {
             "contexts": [{"name": user, "context": {"cluster": "controlplane", "user": user}}],
             "current-context": user,
         });
-        // Whole at any moment: other tests read the file of the same account meanwhile.
+        // Written atomically: other tests may read the same account's file at the same time.
         let whole = || {
             let mut file = tempfile::NamedTempFile::new_in(self.dir())?;
             file.write_all(content.to_string().as_bytes())?;
@@ -269,7 +269,7 @@ impl Plane {
         Kubectl::new(who, None, self.dir())
     }
 
-    /// `interlock ARGS` as somebody.
+    /// `interlock ARGS` under an identity.
     pub(crate) fn interlock(&self, who: &Identity, args: &[&str]) -> Command {
         let mut command = Command::new(interlock().unwrap_or_else(|error| panic!("{error}")));
         command.args(args);
@@ -292,12 +292,12 @@ impl Plane {
         self.webhook.as_ref().expect("this plane was started without the webhook")
     }
 
-    /// Where the clients of this plane and its webhook keep their files.
+    /// The directory for the files of this plane's clients and webhook.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir.0
     }
 
-    /// The writes of everybody, with their objects.
+    /// Every write, with its object.
     #[track_caller]
     pub(crate) fn audit_log(&self) -> &Path {
         self.ready.audit_log.as_deref().expect("this plane was started without an audit log")
@@ -312,14 +312,13 @@ impl Plane {
         &self.ready.server
     }
 
-    /// Stops the API server, which answers first what it has begun, and starts it again on its port. Returns when it is
-    /// ready.
+    /// Stops the API server, which finishes its requests, and restarts it on its port. Returns when it is ready.
     #[track_caller]
     pub(crate) fn restart_api_server(&self) {
         self.supervisor.obey("restart kube-apiserver").unwrap_or_else(|error| panic!("{error}"));
     }
 
-    /// The same after SIGKILL.
+    /// Like `restart_api_server`, but with SIGKILL.
     #[track_caller]
     pub(crate) fn kill_api_server(&self) {
         self.supervisor.obey("kill kube-apiserver").unwrap_or_else(|error| panic!("{error}"));
@@ -330,7 +329,7 @@ fn keep() -> bool {
     std::env::var_os(KEEP).is_some()
 }
 
-/// A new directory `target/tmp/planes/PID-N-NAME`. Those of processes that are gone are removed on the way.
+/// Creates the directory `target/tmp/planes/PID-N-NAME`, and removes those of processes that have ended.
 fn plane_dir(name: &str) -> Result<PathBuf, String> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let planes = target_dir().join("tmp/planes");

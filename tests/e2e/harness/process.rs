@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 /// What a client printed and how it ended.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
-    /// The command line, for failures.
+    /// The command line, shown when a test fails.
     pub(crate) command: String,
     pub(crate) status: ExitStatus,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) took: Duration,
-    /// It was killed because it took too long.
+    /// Killed at the deadline.
     pub(crate) timed_out: bool,
 }
 
@@ -43,12 +43,11 @@ impl Output {
         self
     }
 
-    /// For a condition that is waited for.
+    /// For conditions in `eventually`.
     pub(crate) fn into_result(self) -> Result<Self, String> {
         if self.success() { Ok(self) } else { Err(self.to_string()) }
     }
 
-    /// Standard output as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> serde_json::Value {
         match serde_json::from_str(&self.stdout) {
@@ -94,13 +93,13 @@ impl Running {
         }
     }
 
-    /// SIGKILL: the client gets no chance to clean up. Returns once it is gone.
+    /// SIGKILL: the client cannot clean up. Returns once it has ended.
     pub(crate) fn kill(mut self) -> Output {
         let _ = self.child.kill();
         self.collect_output(false)
     }
 
-    /// SIGINT, as by Ctrl-C on a terminal: the client cleans up as it does then. Returns at once.
+    /// SIGINT, like Ctrl-C on a terminal: the client cleans up. Returns at once.
     pub(crate) fn interrupt(&self) {
         signal("INT", self.child.id());
     }
@@ -160,7 +159,7 @@ pub(crate) fn signal(name: &str, pid: u32) {
 /// own standard input closes: what is kept in a static of the test process is never dropped, but its pipes close.
 pub(crate) fn leash() -> Command {
     let mut command = Command::new("sh");
-    // Ctrl-C on a terminal reaches the process at the other end of the pipe alone.
+    // Ctrl-C on a terminal must reach only the process at the other end of the pipe.
     command.process_group(0).arg("-c").arg(
         r#"exec 3<&0
         sh -c 'echo $$; exec "$@"' leashed "$@" 3<&- </dev/null & pid=$!

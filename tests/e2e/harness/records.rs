@@ -1,4 +1,4 @@
-//! Release records as they are stored, label and body side by side.
+//! Release records as they are stored, with labels and bodies.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -19,14 +19,13 @@ pub(crate) const V2: &str = "sh.helm.release.v1.demo.v2";
 pub(crate) struct Record {
     /// The name of its Secret or ConfigMap.
     pub(crate) object: String,
-    /// In the body.
+    /// From the body.
     pub(crate) revision: u32,
     pub(crate) label_status: String,
     pub(crate) body_status: String,
     /// `name-version` of its chart.
     pub(crate) chart: String,
     pub(crate) annotations: BTreeMap<String, String>,
-    /// The whole body.
     pub(crate) body: Value,
 }
 
@@ -40,8 +39,8 @@ pub(crate) fn read(kubectl: &Kubectl, driver: Driver, release: &str) -> Vec<Reco
     records
 }
 
-/// The records of a ClusterExtension as OLM keeps them in a namespace, by revision: an index Secret with the first bytes
-/// of the body, and Secrets with the others.
+/// The records of a ClusterExtension as OLM stores them, by revision: an index Secret with the first bytes of the body,
+/// and Secrets with the rest.
 #[track_caller]
 pub(crate) fn read_chunked(kubectl: &Kubectl, extension: &str) -> Vec<Record> {
     let list = kubectl.get(&["secret", "-l", "owner=operator-controller"]);
@@ -67,7 +66,7 @@ pub(crate) fn read_chunked(kubectl: &Kubectl, extension: &str) -> Vec<Record> {
     records
 }
 
-/// How many of them say `deployed` in their bodies. Two is what the webhook is there to prevent.
+/// How many records say `deployed` in their bodies. The webhook exists to prevent two.
 pub(crate) fn deployed(records: &[Record]) -> usize {
     with_status(records, "deployed").len()
 }
@@ -77,7 +76,7 @@ pub(crate) fn with_status(records: &[Record], status: &str) -> Vec<u32> {
     records.iter().filter(|record| record.body_status == status).map(|record| record.revision).collect()
 }
 
-/// `1 superseded, 2 deployed`; a label that disagrees with its body is shown.
+/// For example `1 superseded, 2 deployed`. A label that differs from its body is shown.
 pub(crate) fn summary(records: &[Record]) -> String {
     let one = |record: &Record| {
         let Record { revision, body_status, label_status, .. } = record;
@@ -90,7 +89,7 @@ pub(crate) fn summary(records: &[Record]) -> String {
     records.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// The body as it is stored: for a Secret the API's base64 comes off first.
+/// Decodes the body. For a Secret, the API's own base64 is removed first.
 pub(crate) fn decode(object: &Value, driver: Driver) -> Value {
     let stored = object["data"]["release"].as_str().unwrap_or_default().as_bytes().to_vec();
     let inner = match driver {
@@ -100,7 +99,7 @@ pub(crate) fn decode(object: &Value, driver: Driver) -> Value {
     inflate(&STANDARD.decode(inner).expect("helm stores base64"))
 }
 
-/// The body as a value of `data.release`, for a test that writes a record by itself.
+/// Encodes a body as a value of `data.release`.
 pub(crate) fn encode(body: &Value, driver: Driver) -> String {
     use flate2::{Compression, write::GzEncoder};
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());

@@ -1,4 +1,4 @@
-//! What `manifests/` render to, by the real kubectl and the real helm.
+//! `manifests/` as the real kubectl and the real helm render them.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -27,13 +27,13 @@ pub(crate) fn kustomize(directory: &str) -> Vec<Value> {
     documents(&run(kubectl, DEADLINE).expect_success().stdout)
 }
 
-/// The chart as it is installed, hooks left out unless asked for.
+/// The rendered chart, without hooks unless the arguments ask for them.
 #[track_caller]
 pub(crate) fn chart(version: HelmVersion, namespace: &str, arguments: &[&str]) -> Vec<Value> {
     documents(&helm(version, "template", namespace, arguments).expect_success().stdout)
 }
 
-/// `helm COMMAND` with the chart, to its end, whatever that is.
+/// Runs `helm COMMAND` with the chart to its end, successful or not.
 pub(crate) fn helm(version: HelmVersion, command: &str, namespace: &str, arguments: &[&str]) -> Output {
     let assets = assets();
     let mut helm = Command::new(match version {
@@ -44,7 +44,7 @@ pub(crate) fn helm(version: HelmVersion, command: &str, namespace: &str, argumen
     if command == "template" {
         helm.arg("interlock");
     }
-    // Without a cluster helm 3 would take that of its own build, which knows none.
+    // Without a cluster, helm 3 would use the version of its own build, which has none.
     helm.arg(manifests("chart")).args(["-n", namespace, "--kube-version", "1.36.0"]).args(arguments);
     run(helm, DEADLINE)
 }
@@ -56,12 +56,10 @@ pub(crate) fn object<'o>(objects: &'o [Value], kind: &str, name: &str) -> &'o Va
     found.unwrap_or_else(|| panic!("expected {kind} {name}"))
 }
 
-/// Those of a kind.
 pub(crate) fn of_kind<'o>(objects: &'o [Value], kind: &str) -> impl Iterator<Item = &'o Value> {
     objects.iter().filter(move |object| object["kind"] == kind)
 }
 
-/// A list of strings.
 pub(crate) fn strings(value: &Value) -> Vec<&str> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }

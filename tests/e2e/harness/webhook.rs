@@ -1,4 +1,4 @@
-//! The built `interlock` in front of a plane: started, registered through `manifests/`, stopped and started again.
+//! The built `interlock` in front of a plane: started, registered from `manifests/`, stopped and restarted.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -23,19 +23,18 @@ use crate::harness::records::encode;
 /// An address where nobody listens: port 9 is reserved for the discard protocol.
 pub(crate) const NOWHERE: &str = "https://127.0.0.1:9";
 
-/// The file of the judging half's registration.
+/// The registration of the validating half.
 pub(crate) const VALIDATING: &str = "validating-webhooks.yaml";
-/// The file of the stamping half's.
+/// The registration of the mutating half.
 pub(crate) const MUTATING: &str = "mutating-webhooks.yaml";
-/// The files with a registration in them.
 const REGISTRATIONS: [&str; 2] = [VALIDATING, MUTATING];
-/// The entries that one dry run of a record's creation goes through.
+/// The entries that are called for one dry run of a record's CREATE.
 const PROBED: [&str; 2] = ["stamp.records.interlock.dev", "create-delete.records.interlock.dev"];
-/// How long `serve` may take to say that it is ready.
+/// How long `serve` may take to print its ready line.
 const READY: Duration = Duration::from_secs(20);
-/// How long until its caches are filled and its certificate is served, on a busy machine.
+/// How long its caches and its certificate may take on a busy machine.
 const SYNCED: Duration = Duration::from_secs(90);
-/// How long it may take to end after SIGTERM, its drain included.
+/// How long `serve` may take to end after SIGTERM, including its drain.
 const END: Duration = Duration::from_secs(40);
 
 /// The line that `interlock serve` prints when it is ready.
@@ -45,28 +44,28 @@ pub(crate) struct Addresses {
     pub(crate) listen: String,
     /// Where `/livez`, `/readyz` and `/metrics` are.
     pub(crate) admin: String,
-    /// The certificate that signed the serving one, PEM; none where certificates are managed.
+    /// The CA of the serving certificate. `None` if Interlock manages its certificates.
     pub(crate) ca: Option<PathBuf>,
 }
 
 /// One `interlock serve` with its registration.
 pub(crate) struct Webhook {
     kubeconfig: PathBuf,
-    /// Of development certificates; none where certificates are managed.
+    /// Development certificates. `None` if Interlock manages its certificates.
     certs: Option<PathBuf>,
     policies: PathBuf,
     log: PathBuf,
-    /// What it is told besides.
+    /// Further arguments.
     arguments: &'static [&'static str],
     addresses: Addresses,
-    /// None while it is stopped.
+    /// `None` while it is stopped.
     process: Mutex<Option<Process>>,
 }
 
 struct Process {
     /// The shell that holds the server, see [`leash`].
     leash: Child,
-    /// Open as long as the server is to run.
+    /// The server ends when this closes.
     _stdin: ChildStdin,
     /// Kept open: a server that writes to a closed pipe dies.
     _stdout: BufReader<ChildStdout>,
@@ -83,7 +82,7 @@ impl Webhook {
         Ok(webhook)
     }
 
-    /// Starts a server that looks after its own certificates. No review is sent to it yet.
+    /// Starts a server that manages its own certificates. It is not registered.
     pub(crate) fn managed(
         plane: &Plane,
         policies: &Path,
@@ -93,7 +92,7 @@ impl Webhook {
         Self::unregistered(plane, policies, name, None, arguments)
     }
 
-    /// Starts a server that no review is sent to.
+    /// Starts a server that is not registered.
     pub(crate) fn replica(
         plane: &Plane,
         policies: &Path,
@@ -104,7 +103,7 @@ impl Webhook {
         Self::unregistered(plane, policies, name, Some(certs), arguments)
     }
 
-    /// Starts a server under an account with whatever rights that has. No review is sent to it.
+    /// Starts a server under a given account. It is not registered.
     pub(crate) fn of(
         plane: &Plane,
         account: &Identity,
@@ -116,7 +115,7 @@ impl Webhook {
         Self::under(plane, account, policies, name, Some(certs), arguments)
     }
 
-    /// One that no review is sent to, and whose own calls reach nobody.
+    /// A server that is not registered, and cannot reach the API server.
     pub(crate) fn cut_off(plane: &Plane) -> Result<Self, String> {
         let kubeconfig = plane.dir().join("nowhere.kubeconfig");
         let nowhere = json!({
@@ -129,7 +128,7 @@ impl Webhook {
         Self::of(plane, &Identity::new("nobody", &kubeconfig), plane.webhook().policies(), "cut-off", &[])
     }
 
-    /// Registers it by the configurations among these objects.
+    /// Registers it with the webhook configurations among these objects.
     pub(crate) fn register_by(&self, plane: &Plane, objects: &[Value]) -> Result<(), String> {
         let ca = self.addresses.ca.as_deref().ok_or("the webhook has no development CA")?;
         let ca = fs::read(ca).map_err(|e| format!("cannot read {}: {e}", ca.display()))?;
@@ -175,7 +174,6 @@ impl Webhook {
         })
     }
 
-    /// Where reviews go.
     pub(crate) fn url(&self) -> String {
         format!("https://{}", self.addresses.listen)
     }
@@ -191,23 +189,20 @@ impl Webhook {
         &self.addresses.listen
     }
 
-    /// The policies that it reads.
     pub(crate) fn policies(&self) -> &Path {
         &self.policies
     }
 
-    /// The file of its log.
     #[allow(dead_code, reason = "the playground tells people where it is")]
     pub(crate) fn log_file(&self) -> &Path {
         &self.log
     }
 
-    /// Everything it has logged so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// The answer of a path of the admin port: status code and body.
+    /// GET on the admin port: status code and body.
     #[track_caller]
     pub(crate) fn admin(&self, path: &str) -> (u16, String) {
         let ask = || -> std::io::Result<String> {
@@ -224,7 +219,7 @@ impl Webhook {
         (code.unwrap_or_else(|| panic!("expected an HTTP answer to {path}: {answer}")), body.to_owned())
     }
 
-    /// Waits until it says that it is ready.
+    /// Waits until `/readyz` answers 200.
     #[track_caller]
     pub(crate) fn await_ready(&self) {
         eventually(SYNCED, "the webhook is ready", || match self.admin("/readyz?verbose") {
@@ -233,19 +228,19 @@ impl Webhook {
         });
     }
 
-    /// SIGTERM, and returns when it has ended: what is in flight is answered first.
+    /// SIGTERM. Returns when the server has ended; it answers requests in flight first.
     #[track_caller]
     pub(crate) fn stop(&self) {
         self.end("TERM");
     }
 
-    /// SIGKILL, and returns when it is gone.
+    /// SIGKILL. Returns when the server has ended.
     #[track_caller]
     pub(crate) fn kill(&self) {
         self.end("KILL");
     }
 
-    /// Starts it again on the same ports, with the same certificates and policies.
+    /// Restarts it on the same ports, with the same certificates and policies.
     #[track_caller]
     pub(crate) fn restart(&self) {
         let mut process = self.process();
@@ -272,7 +267,7 @@ impl Webhook {
     }
 }
 
-/// Nobody waits for an answer any more when a plane is dropped.
+/// SIGKILL: when a plane is dropped, no request is in flight.
 impl Drop for Webhook {
     fn drop(&mut self) {
         if let Some(mut process) = self.process().take() {
@@ -282,13 +277,13 @@ impl Drop for Webhook {
     }
 }
 
-/// Applies the manifests with nothing but clientConfig replaced.
+/// Applies the manifests. Only `clientConfig` is replaced.
 pub(crate) fn register(plane: &Plane, url: &str, ca: &Path) -> Result<(), String> {
     let ca = fs::read(ca).map_err(|e| format!("cannot read {}: {e}", ca.display()))?;
     register_at(plane, &|_| url.to_owned(), Some(&ca))
 }
 
-/// The same, each entry by its number with a URL of its own, and where there is no CA without caBundle.
+/// Like `register`, with a URL for each entry by its number. Without a CA the entries have no caBundle.
 pub(crate) fn register_at(plane: &Plane, url: &dyn Fn(usize) -> String, ca: Option<&[u8]>) -> Result<(), String> {
     for name in REGISTRATIONS {
         register_one(plane, manifest(name)?, url, ca)?;
@@ -296,7 +291,7 @@ pub(crate) fn register_at(plane: &Plane, url: &dyn Fn(usize) -> String, ca: Opti
     Ok(())
 }
 
-/// Applies one of the files.
+/// Like `register`, for one file.
 pub(crate) fn register_file(plane: &Plane, file: &str, url: &str, ca: &Path) -> Result<(), String> {
     let ca = fs::read(ca).map_err(|e| format!("cannot read {}: {e}", ca.display()))?;
     register_one(plane, manifest(file)?, &|_| url.to_owned(), Some(&ca))
@@ -320,8 +315,8 @@ fn register_one(
     applied.map(|_| ()).map_err(|e| format!("{} was not accepted\n{e}", registration["kind"]))
 }
 
-/// The API server reads its configurations from a watch, so a registration works some moments after it is accepted.
-/// Whether it does is read from the server's own count of calls, which depends on no policy.
+/// The API server watches its configurations, so a registration takes effect some moments after it is accepted. The
+/// server's own count of calls shows it, whatever the policy is.
 pub(crate) fn wait_until_called(plane: &Plane, log: impl Fn() -> String) -> Result<(), String> {
     let body = json!({"name": "probe", "version": 1, "namespace": "default", "info": {"status": "pending-install"}});
     let record = json!({
@@ -360,7 +355,7 @@ pub(crate) fn manifest(name: &str) -> Result<Value, String> {
     serde_saphyr::from_str(&text).map_err(|e| format!("{} is not YAML: {e}", file.display()))
 }
 
-/// Interlock's own account with the rights that `manifests/` give it, and no more: what it lacks, every test would notice.
+/// Interlock's own account with exactly the rights that `manifests/` grant. If one is missing, tests fail.
 fn rights(plane: &Plane) -> Result<Identity, String> {
     let admin = plane.kubectl(&plane.admin());
     for file in ["namespace.yaml", "rbac.yaml", "rbac-certificates.yaml", "rbac-people.yaml"] {
@@ -392,7 +387,7 @@ fn launch(
         return Err("interlock has no pipes".to_owned());
     };
     let mut stdout = BufReader::new(stdout);
-    // A server that hangs before it is ready is ended, which ends the reads below.
+    // A server that hangs before it is ready is killed, which ends the reads below.
     let mut lines = [String::new(), String::new()];
     let reading = std::thread::scope(|scope| {
         let reader = scope.spawn(|| {

@@ -1,4 +1,4 @@
-//! Certificates that look after themselves: two replicas, each behind every other entry of the webhook configurations.
+//! Certificates that Interlock manages: two replicas, each behind every other entry of the webhook configurations.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -24,16 +24,16 @@ use crate::harness::plane::Plane;
 use crate::harness::process::{Output, run};
 use crate::harness::webhook::{Webhook, register_at, wait_until_called};
 
-/// Times that let a rotation end within seconds.
+/// Settings with which a rotation ends within seconds.
 const QUICK: &[&str] = &["--certificate-name=127.0.0.1", "--leaf-lifetime=9", "--ca-settle=2"];
 
-/// How long a phase may take on a busy machine, another leader included.
+/// How long a phase may take on a busy machine, including a change of leaders.
 const PHASE: Duration = Duration::from_secs(90);
 
 const CONFIGURATIONS: [&str; 2] =
     ["validatingwebhookconfiguration/interlock", "mutatingwebhookconfiguration/interlock"];
 
-/// A plane whose webhook is two replicas, and somebody who works there.
+/// A plane with two replicas of the webhook, and a user who works there.
 struct Scene<'p> {
     plane: &'p Plane,
     replicas: [Webhook; 2],
@@ -55,12 +55,12 @@ impl Scene<'_> {
         run(command, PHASE)
     }
 
-    /// What `interlock certs status` tells; 1 is its code when something is to be said.
+    /// The output of `interlock certs status`. Its exit code is 1 if there are findings.
     fn status(&self) -> Value {
         self.certs(&["status", "-o", "json"]).json()
     }
 
-    /// A legitimate act passes, and a forbidden one is refused by a rule: both replicas were asked, and trusted.
+    /// An allowed act passes, and a rule refuses a forbidden one: the API server trusts and reaches both replicas.
     #[track_caller]
     fn guards(&self) {
         self.helm.ok(&["upgrade", "demo", self.chart.path()]);
@@ -70,7 +70,7 @@ impl Scene<'_> {
         self.alice.fails(&["scale", "deployment", "demo", "--replicas=7"], &["[manual-scale]"]);
     }
 
-    /// Waits until one CA is left, everywhere.
+    /// Waits until the Secret and every caBundle have the same single CA.
     #[track_caller]
     fn comes_to_rest(&self) -> String {
         eventually(PHASE, "one CA that every entry trusts, and no other", || {
@@ -86,7 +86,7 @@ impl Scene<'_> {
         })
     }
 
-    /// How often the API server could not reach a webhook, whether it let the request through or not.
+    /// The API server's counts of failed webhook calls, at entries that fail open and closed.
     fn failures(&self) -> Vec<String> {
         let metrics = self.admin.ok(&["get", "--raw", "/metrics"]).stdout;
         let failed = |line: &&str| {
@@ -106,10 +106,10 @@ fn certificates_look_after_themselves() {
     let start = |name, arguments| {
         Webhook::managed(&plane, &policies, name, arguments).unwrap_or_else(|error| panic!("{error}"))
     };
-    // The first one answers nobody but the API server.
+    // The first replica answers only the API server.
     let choosy: Vec<_> = QUICK.iter().copied().chain(clients.arguments()).collect();
     let replicas = [start("first", choosy.leak()), start("second", QUICK)];
-    // Nobody is ready before somebody can trust it, and says what for.
+    // A replica is not ready before its CA is published, and says what it waits for.
     for replica in &replicas {
         eventually(PHASE, "a leaf is served", || {
             let (code, said) = replica.admin("/readyz?verbose");
@@ -158,7 +158,7 @@ fn only_the_api_server_is_answered(scene: &Scene<'_>) {
     assert!(error.contains("CertificateRequired"), "{error}");
 }
 
-/// Asks for nothing in particular, as a client without a certificate.
+/// A GET request by a client without a certificate.
 fn ask(address: &str, ca: &[u8]) -> std::io::Result<String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(CertificateDer::pem_slice_iter(ca).flatten());
@@ -174,7 +174,7 @@ fn ask(address: &str, ca: &[u8]) -> std::io::Result<String> {
     Ok(answer)
 }
 
-/// The certificate that the API server shows to webhooks, with the files that tell it so.
+/// The API server's client certificate for webhooks, with its configuration files.
 struct Clients {
     dir: tempfile::TempDir,
 }
@@ -208,12 +208,12 @@ impl Clients {
         Self { dir }
     }
 
-    /// Of the API server.
+    /// The flag of the API server.
     fn flag(&self) -> String {
         format!("--admission-control-config-file={}", self.dir.path().join("admission.json").display())
     }
 
-    /// Of a replica that knows whom to answer.
+    /// The arguments of a replica that answers only this client.
     fn arguments(&self) -> [&'static str; 2] {
         [
             format!("--client-ca-file={}", self.dir.path().join("ca.crt").display()).leak(),
@@ -277,7 +277,7 @@ fn wiped_and_foreign_ca_bundles_are_healed(scene: &Scene<'_>) {
             let status = scene.certs(&["status", "-o", "json"]);
             if status.success() { Ok(()) } else { Err(format!("{status}\n{}", scene.logs())) }
         });
-        // The API server reads its configurations from a watch.
+        // The API server watches its configurations, so changes take effect later.
         eventually(PHASE, "reviews are answered again", || {
             scene.helm.run(&["upgrade", "demo", scene.chart.path()]).into_result()
         });
@@ -286,7 +286,7 @@ fn wiped_and_foreign_ca_bundles_are_healed(scene: &Scene<'_>) {
     assert_eq!(scene.comes_to_rest(), current, "strangers go, and no CA was made");
 }
 
-/// As an upgrade by helm 4 does, or by kubectl apply --server-side.
+/// As in an upgrade by helm 4, or by `kubectl apply --server-side`.
 fn an_entry_that_an_installer_drops_is_gone(scene: &Scene<'_>) {
     let live = scene.admin.get(&[CONFIGURATIONS[0]]);
     let mut entries = live["webhooks"].as_array().unwrap().clone();
@@ -304,7 +304,7 @@ fn an_entry_that_an_installer_drops_is_gone(scene: &Scene<'_>) {
         let status = scene.certs(&["status", "-o", "json"]);
         if status.success() { Ok(()) } else { Err(format!("{status}\n{}", scene.logs())) }
     });
-    // Some moments later the caBundle belongs to nobody.
+    // Some moments later no field manager owns the caBundle.
     eventually(PHASE, "the configuration without it is accepted", || apply(&entries).into_result());
     let left = scene.admin.get(&[CONFIGURATIONS[0]]);
     let names = |of: &Value| of.as_array().unwrap().iter().map(|entry| entry["name"].clone()).collect::<Vec<_>>();
@@ -341,7 +341,7 @@ fn a_corrupt_secret_stops_nobody_and_keeps_nobody_down(scene: &Scene<'_>) {
     assert!(output.status.code() == Some(1) && output.stdout.contains("current.crt cannot be used"), "{output}");
     scene.guards();
     assert_eq!(scene.failures(), failures);
-    // Somebody starts, and has nothing to serve.
+    // A replica starts and has no certificate to serve.
     scene.replicas[0].stop();
     scene.replicas[0].restart();
     scene.replicas[0].await_ready();

@@ -1,5 +1,5 @@
-//! `interlock doctor` in front of a real API server: what it says of an installation, of a broken one, and that what it
-//! says to do mends it. And the same binary as a plugin of the real kubectl.
+//! `interlock doctor` with a real API server: its report on a good installation and on a broken one, and that its fixes
+//! work. Also the same binary as a plugin of the real kubectl.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
@@ -15,12 +15,12 @@ use crate::harness::process::{Output, run};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// `interlock doctor ARGS` as somebody.
+/// `interlock doctor ARGS` under an identity.
 fn doctor(plane: &Plane, who: &Identity, args: &[&str]) -> Output {
     run(plane.interlock(who, &[&["doctor"], args].concat()), DEADLINE)
 }
 
-/// What it says of one check: state, evidence and fix of each.
+/// State, evidence and fix of each result of one check.
 fn told(plane: &Plane, check: &str) -> Vec<(String, String, String)> {
     let report = doctor(plane, &plane.admin(), &["-o", "json"]).json();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -40,7 +40,7 @@ fn found(plane: &Plane, check: &str, words: &str) -> String {
     })
 }
 
-/// Waits until nothing is found by these checks.
+/// Waits until these checks find nothing.
 #[track_caller]
 fn fine(plane: &Plane, checks: &[&str]) {
     eventually(DEADLINE, &format!("{checks:?} find nothing"), || {
@@ -54,7 +54,7 @@ fn fine(plane: &Plane, checks: &[&str]) {
 fn an_installation_is_examined_as_far_as_one_may_look() {
     let plane = Plane::shared();
     fine(plane, &["api-server", "registration", "caBundle", "stamps", "judges", "leader", "rights"]);
-    // This is no Deployment: the harness starts the binary.
+    // There is no Deployment: the harness starts the binary.
     assert!(found(plane, "replicas", "no Deployment interlock in interlock-system").contains("kubectl apply -k"));
     let writers = told(plane, "writers");
     assert!(writers[0].1.contains("may switch Interlock off") && writers[0].1.contains("Group devs"), "{writers:?}");
@@ -62,7 +62,7 @@ fn an_installation_is_examined_as_far_as_one_may_look() {
     assert_eq!(whole.status.code(), Some(1), "{whole}");
     assert!(whole.stdout.contains("checks of the installation in interlock-system"), "{whole}");
 
-    // Somebody without rights is told what could not be looked at, and changes nothing.
+    // Without rights, the report lists what could not be checked, and nothing is changed.
     let nobody = plane.account("default", "nobody").unwrap();
     let report = doctor(plane, &nobody, &["-o", "json"]);
     let states: BTreeSet<_> =

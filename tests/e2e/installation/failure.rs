@@ -1,4 +1,4 @@
-//! What fails open and what fails closed: the table of `docs/failure.md`, tried on a real API server.
+//! What fails open and what fails closed: the table of `docs/failure.md`, proved on a real API server.
 
 mod columns;
 mod states;
@@ -11,7 +11,7 @@ use crate::harness::plane::Plane;
 use columns::Columns;
 use states::States;
 
-/// How long the API server may take to hear of another registration, with the slowest row in it.
+/// How long the API server may take to apply another registration, in the slowest row.
 const HEARD: Duration = Duration::from_secs(40);
 
 #[test]
@@ -28,7 +28,7 @@ fn every_state_is_as_the_table_says() {
     for row in &rows {
         states.enter(&row.state);
         eventually(HEARD, "the API server has heard of the state", || columns.heard_of(states.sign(&row.state)));
-        // Side by side: the namespace controller takes its time.
+        // In parallel: the namespace controller is slow.
         std::thread::scope(|scope| {
             let cleaned = scope.spawn(|| {
                 within(HEARD, "the garbage collector and the namespace controller clean up", || {
@@ -44,7 +44,7 @@ fn every_state_is_as_the_table_says() {
             cleaned.unwrap_or_else(|error| panic!("{}: {error}", row.state));
         });
     }
-    // And back.
+    // Back to the first state.
     states.enter(&rows[0].state);
     eventually(HEARD, "everything is judged again", || {
         let seen = columns.all();

@@ -1,4 +1,4 @@
-//! Admission from files of the API server: what guards when an administrator has taken the registration away.
+//! Admission from files of the API server: the guard that is left when an administrator removes the registration.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ const NOT_YOURS: &str = "may not change what Interlock rests on";
 const CLOSED: &str = "failed calling webhook \"create-delete.records.interlock.dev\"";
 const REGISTERED: [&str; 2] = ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"];
 
-/// The files of `manifests/static` in a directory of the test, and the flags by which the API server reads them.
+/// The files of `manifests/static` in a directory of the test.
 struct Files {
     dir: tempfile::TempDir,
 }
@@ -39,7 +39,7 @@ impl Files {
         let directory = files.dir.path().to_str().unwrap();
         let configuration = shipped("admission.yaml").replace("/etc/kubernetes/interlock", directory);
         fs::write(files.dir.path().join("admission.yaml"), configuration).unwrap();
-        // Port 9 is for discarding; nobody listens there.
+        // Nobody listens on port 9, which is reserved for the discard protocol.
         files.point("127.0.0.1:9", "");
         files
     }
@@ -59,7 +59,7 @@ impl Files {
             let url = entry["clientConfig"]["url"].as_str().unwrap().replace("INTERLOCK_ADDRESS", address);
             entry["clientConfig"] = json!({"url": url, "caBundle": STANDARD.encode(ca)});
         }
-        // Whole at any moment.
+        // Replaced atomically.
         let new = self.dir.path().join("new");
         fs::write(&new, webhook.to_string()).unwrap();
         fs::rename(new, self.dir.path().join("webhooks/interlock.yaml")).unwrap();

@@ -1,5 +1,5 @@
-//! Interlock as its chart installs it: from nothing to guarded, upgraded, rolled back, without a replica, and uninstalled,
-//! each while somebody else's helm works.
+//! Interlock installed by its chart: installed, upgraded, rolled back, without a replica, and uninstalled, each while
+//! another user's helm works.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,21 +20,21 @@ use crate::harness::namespace::Namespace;
 use crate::harness::process::{Output, run};
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/chart");
-/// The policy that ships, and what is changed in another.
+/// The shipped policy, and a change for a second one.
 const SHIPPED: &str = include_str!("../../../policies/cluster.yaml");
 const MANUAL_EDIT: [&str; 2] = ["manual-edit:\n    mode: enforce", "manual-edit:\n    mode: audit"];
 const REPLICAS: usize = 3;
-/// Writes a second: enough to meet every moment, and room for everything else on two cores.
+/// Writes a second: enough to hit every phase, and two cores can still do the rest.
 const RATE: u32 = 30;
-/// Writes that an entry that fails open may miss while replicas come and go.
+/// How many writes an entry that fails open may miss while replicas change.
 const MISSED: usize = 2;
 /// How long controllers and watches may take on a busy machine.
 const SOON: Duration = Duration::from_secs(60);
-/// How the namespaces begin in which somebody works, and how they and what is in them are told among all objects.
+/// The prefix of the namespaces with other users' work. It also tells their objects from all others.
 const THERE: &str = "there";
 const THEIRS: [&str; 2] = ["Namespace /there-", " there-"];
-/// What stays after `helm uninstall`: the namespace, which helm makes and never deletes, and the definition of overrides,
-/// without which the API server would delete them.
+/// What `helm uninstall` leaves: the namespace, which helm never deletes, and the definition of overrides, because
+/// deleting it would delete all overrides.
 const LEFT: [&str; 4] = [
     "APIService /v1alpha1.interlock.dev",
     "CustomResourceDefinition /releaseoverrides.interlock.dev",
@@ -58,13 +58,13 @@ fn interlock_is_installed_lives_and_goes_while_others_work() {
     site.uninstall(&before);
 }
 
-/// One version of helm, which installs Interlock here, and with which somebody works there.
+/// One version of helm: the admin installs Interlock with it, and alice works with it.
 struct Site<'c> {
     cluster: &'c Cluster,
-    /// As admin in Interlock's namespace.
+    /// The admin's helm in Interlock's namespace.
     interlock: Helm,
     there: Namespace<'c>,
-    /// As alice in the other.
+    /// Alice's helm in her namespace.
     demo: Helm,
     chart: Chart,
     load: Load,
@@ -101,19 +101,19 @@ impl<'c> Site<'c> {
         output
     }
 
-    /// From nothing to guarded.
+    /// Installs Interlock and waits until it guards.
     fn install(&self) {
         let work = Work::start(self);
         self.helm("install", &["--create-namespace"]);
         self.expect_guarded();
-        // Until the first replica is ready, the entries that fail closed let nobody begin an operation.
+        // Until the first replica is ready, the entries that fail closed block new operations.
         let (phase, failed) = work.count("the installation");
         assert!(phase.let_in_only(), "{phase}");
         assert!(failed.iter().all(fails_closed), "something failed otherwise: {failed:#?}");
         assert_eq!(self.cluster.await_ready(REPLICAS).len(), REPLICAS);
     }
 
-    /// `interlock doctor` has nothing to say against what was installed.
+    /// `interlock doctor` has no finding about the installation.
     fn expect_healthy(&self) {
         eventually(SOON, "the doctor finds nothing", || {
             let plane = self.cluster.plane();
@@ -122,7 +122,7 @@ impl<'c> Site<'c> {
         });
     }
 
-    /// What must be refused is, and what stands beside it is not.
+    /// Forbidden acts are refused, and their allowed neighbours pass.
     fn expect_guarded(&self) {
         let kubectl = self.there.kubectl("alice");
         let release = format!("guarded-{}", self.there.records(Driver::Secret, "guarded").len());
@@ -138,7 +138,7 @@ impl<'c> Site<'c> {
         kubectl.ok(&["label", "deployment/guarded", "--overwrite", &format!("team={release}")]);
     }
 
-    /// The chart's next version, with another policy and other pods, and back.
+    /// Upgrades to another policy and other pods, and rolls back.
     fn upgrade_and_rollback(&self) {
         let trusted = self.ca_bundles();
         let work = Work::start(self);
@@ -156,11 +156,11 @@ impl<'c> Site<'c> {
         self.cluster.await_ready(REPLICAS);
     }
 
-    /// An edit by hand ends so once the replicas have the policy that decides on it.
+    /// Waits until an edit by hand has this result, because the replicas take time to read their policy.
     fn expect_edit(&self, ends: impl Fn(&Output) -> bool) {
         let kubectl = self.there.kubectl("alice");
         eventually(SOON, "the replicas follow the policy", || {
-            // A dry run is judged alike, and leaves no field behind that the next upgrade would fight for.
+            // A dry run gets the same verdict and leaves no field that conflicts with the next upgrade.
             let output = kubectl.run(&["set", "image", "deployment/guarded", "app=other", "--dry-run=server"]);
             if ends(&output) { Ok(()) } else { Err(output.to_string()) }
         });
@@ -177,7 +177,7 @@ impl<'c> Site<'c> {
         entries.map(|entry| (text(&entry["name"]), text(&entry["clientConfig"]["caBundle"]))).collect()
     }
 
-    /// Without a replica nobody judges, and the chart's own upgrade is judged by nobody.
+    /// Without a replica nothing is judged, including the chart's own upgrade, which brings the replicas back.
     fn come_back_from_nothing(&self, args: &[&str]) {
         let trusted = self.ca_bundles();
         self.cluster.kubectl().ok(&["scale", "deployment/interlock", "--replicas=0"]);
@@ -192,7 +192,7 @@ impl<'c> Site<'c> {
         self.expect_guarded();
     }
 
-    /// Nothing fails on the way, and nothing is left but what is said to be.
+    /// Nothing fails during the uninstall, and only the documented objects are left.
     fn uninstall(self, before: &BTreeSet<String>) {
         let work = Work::start(&self);
         self.helm("uninstall", &[]);
@@ -210,7 +210,7 @@ impl<'c> Site<'c> {
     }
 }
 
-/// Somebody whose helm upgrades a release over and over, beside the load.
+/// A user whose helm upgrades a release again and again, next to the load.
 struct Work<'s> {
     stop: Arc<AtomicBool>,
     helm: JoinHandle<Vec<Output>>,
@@ -234,19 +234,18 @@ impl<'s> Work<'s> {
         Self { stop, helm: worker, load: &site.load }
     }
 
-    /// Nothing has failed.
     #[track_caller]
     fn stop(self, during: &str) {
         let (phase, failed) = self.count(during);
-        // The policy in between only notes edits. What fails open has been missed once in a thousand writes, on a machine
-        // with ten times the work that it can do.
+        // The policy in between only audits edits. On a machine with ten times its capacity of work, one write in a
+        // thousand passed an entry that fails open.
         let missed = phase.wrong.iter().filter(|wrong| *wrong != "edit: admitted").count();
         assert!(phase.right > 0 && phase.failed.is_empty(), "{phase}");
         assert!(missed <= MISSED && phase.failed_open_only(), "{phase}");
         assert!(failed.is_empty(), "{} operations failed, such as\n{}", failed.len(), failed[0]);
     }
 
-    /// Returns what became of the writes, and the operations of helm that failed.
+    /// Returns the results of the writes, and the failed operations of helm.
     #[track_caller]
     fn count(self, during: &str) -> (Phase, Vec<Output>) {
         self.stop.store(true, Ordering::Relaxed);
@@ -259,12 +258,12 @@ impl<'s> Work<'s> {
     }
 }
 
-/// It failed because nobody could be asked.
+/// It failed because no replica answered.
 fn fails_closed(output: &Output) -> bool {
     output.stderr.contains("failed calling webhook")
 }
 
-/// Every object of the cluster, but those that the control plane makes and removes by itself.
+/// Every object of the cluster, except those that the control plane creates and removes by itself.
 fn objects(cluster: &Cluster) -> BTreeSet<String> {
     let kubectl = cluster.kubectl();
     let kinds = kubectl.ok(&["api-resources", "--verbs=list", "-o", "name"]).stdout;

@@ -1,4 +1,4 @@
-//! `manifests/`: base, overlays and chart say the same, and each of them keeps to what is good practice for a webhook.
+//! `manifests/`: base, overlays and chart are equivalent, and follow good practice for webhooks.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use crate::harness::clients::HelmVersion;
 use crate::harness::plane::Plane;
 use crate::harness::rendered::{OVERLAYS, chart, helm, kustomize, object, of_kind, strings};
 
-/// Everything but the hooks, which no kustomization has.
+/// Without hooks, which no kustomization has.
 const NO_HOOKS: &str = "--no-hooks";
 
-/// Every way to install Interlock, with the namespace it is in.
+/// Every way to install Interlock, with its namespace.
 fn installations() -> Vec<(String, &'static str, Vec<Value>)> {
     let mut all = vec![("base".to_owned(), "interlock-system", kustomize("base"))];
     for (overlay, _) in OVERLAYS {
@@ -43,7 +43,7 @@ fn same(what: &str, expected: &[Value], rendered: &[Value]) {
         named.collect()
     };
     let (mut expected, rendered) = (by_name(expected), by_name(rendered));
-    // helm makes the namespace itself, if it is told to.
+    // helm creates the namespace itself, with `--create-namespace`.
     expected.retain(|_, object| object["kind"] != "Namespace");
     assert_eq!(expected.keys().collect::<Vec<_>>(), rendered.keys().collect::<Vec<_>>(), "{what}");
     for (name, object) in &expected {
@@ -52,10 +52,10 @@ fn same(what: &str, expected: &[Value], rendered: &[Value]) {
     }
 }
 
-/// Without what only helm says, and with lists by name in one order.
+/// Removes helm's own metadata and sorts lists by name.
 fn comparable(object: &Value) -> Value {
     let mut object = sorted(object);
-    // Generated, and without a label where no chart puts one.
+    // Generated names differ, and only charts set these labels.
     let is_definition = object["kind"] == "CustomResourceDefinition";
     let metadata = object["metadata"].as_object_mut().unwrap();
     if let Some(Value::Object(labels)) = metadata.get_mut("labels") {
@@ -112,7 +112,7 @@ fn every_installation_survives_the_loss_of_a_replica_and_runs_restricted() {
             spread.iter().all(|it| it["labelSelector"]["matchLabels"] == spec["selector"]["matchLabels"]),
             "{what}"
         );
-        // Above the drain of src/server/limits.rs and the farewells after it.
+        // Longer than the server's drain and the end of its connections.
         let limits = release_interlock::server::Limits::default();
         let grace = pod["terminationGracePeriodSeconds"].as_u64().unwrap();
         assert!(grace > (limits.drain_delay + limits.drain).as_secs() + 4, "{what}");
@@ -136,7 +136,7 @@ fn every_installation_survives_the_loss_of_a_replica_and_runs_restricted() {
         }
         let image = container["image"].as_str().unwrap();
         assert_eq!(image, format!("interlock:{}", env!("CARGO_PKG_VERSION")), "{what}");
-        // Every variable is one that `serve` knows, and nothing is told by a flag.
+        // Every variable is one that `serve` knows, and there are no flags.
         assert_eq!(container["args"], json!(["serve"]), "{what}");
         let mounted: Vec<_> = container["volumeMounts"].as_array().unwrap().iter().collect();
         assert!(mounted.iter().all(|mount| mount["readOnly"] == true && mount.get("subPath").is_none()), "{what}");
@@ -152,7 +152,6 @@ fn every_installation_survives_the_loss_of_a_replica_and_runs_restricted() {
     }
 }
 
-/// A security context, spelt once.
 struct Context(&'static str);
 
 impl Context {
@@ -195,7 +194,7 @@ fn every_registration_is_narrow_and_leaves_itself_out() {
                     let conditions = entry["matchConditions"].as_array().unwrap();
                     assert!(conditions.iter().any(|it| it["name"] == "not-cascading-deletion"), "{name}");
                 }
-                // Overrides lie in any namespace, and none is needed to start.
+                // Overrides can be in any namespace, and Interlock starts without them.
                 if entry["name"].as_str().unwrap().contains("overrides.") && what != "overlays/namespaced" {
                     continue;
                 }
@@ -337,12 +336,12 @@ fn the_values_of_the_chart_reach_what_they_name() {
         json!([{"ipBlock": {"cidr": "10.0.0.0/8"}}])
     );
     object(&objects, "ServiceMonitor", "interlock");
-    // What is in force follows the namespace of the release.
+    // The namespace of the release sets these values.
     let plain = chart(HelmVersion::V4, "platform", &[]);
     assert!(plain.iter().all(|object| !object.to_string().contains("interlock-system")));
 }
 
-/// A definition goes with the chart only if a person says so, and helm takes the registration away before anything else.
+/// A definition is deleted with the chart only on request, and the registration is removed before anything else.
 #[test]
 fn the_chart_goes_in_order() {
     let objects = chart(HelmVersion::V3, "platform", &[]);
@@ -372,13 +371,13 @@ fn the_chart_goes_in_order() {
 fn the_api_server_accepts_every_installation() {
     let plane = Plane::without_webhook();
     let admin = plane.kubectl(&plane.admin());
-    // A dry run finds no namespace for the objects inside it.
+    // A dry run does not create the namespace for the objects inside it.
     for namespace in ["interlock-system", "platform", "shop"] {
         let made = admin.run(&["create", "namespace", namespace]);
         assert!(made.success() || made.stderr.contains("already exists"), "{made}");
     }
     for (what, _, objects) in installations() {
-        // Their definitions are not installed here; that of cert-manager's objects is theirs to check.
+        // Their definitions are not installed here.
         let known = objects.into_iter().filter(|it| it["apiVersion"] != "cert-manager.io/v1");
         let list = json!({"apiVersion": "v1", "kind": "List", "items": known.collect::<Vec<_>>()});
         let checked = admin.with_file("create", &list, &["--dry-run=server"]);

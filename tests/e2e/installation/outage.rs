@@ -1,4 +1,4 @@
-//! What the registration does by itself when nobody answers.
+//! The effect of the registration alone, when no replica answers.
 
 use std::time::Duration;
 
@@ -34,26 +34,26 @@ fn only_new_and_deleted_records_wait_for_a_webhook_that_is_down() {
     for (version, driver) in [(HelmVersion::V3, Driver::Secret), (HelmVersion::V4, Driver::ConfigMap)] {
         let (helm, resource) = (namespace.helm(version, driver, "alice"), driver.resource());
         let object = format!("sh.helm.release.v1.{resource}.v1");
-        // A transition cannot start, and leaves nothing behind.
+        // A transition cannot start. It leaves nothing behind.
         helm.fails(&["upgrade", resource, chart.path(), "--set=note=two"], DOWN);
         helm.fails(&["install", &format!("{resource}-2"), chart.path()], DOWN);
         kubectl.fails(&["delete", resource, &object], DOWN);
         kubectl.fails(&["delete", resource, "-l", "owner=helm"], DOWN);
         assert_eq!(records::summary(&namespace.records(driver, resource)), "1 deployed");
-        // One that runs can write its progress.
+        // A running operation can still write its record.
         kubectl.ok(&["label", resource, &object, "team=shop"]);
-        // Who knows only one of the two marks of a record does not get past either.
+        // Removing one of a record's two marks does not help.
         kubectl.ok(&["label", resource, &object, "owner-"]);
         if driver == Driver::Secret {
             kubectl.fails(&["delete", resource, &object], DOWN);
         }
         kubectl.ok(&["label", resource, &object, "owner=helm"]);
     }
-    // OLM's list of chunks is a record by its type alone.
+    // OLM's index Secret is a record by its type alone.
     let mut chunks = marker("index", "Secret", json!({}));
     chunks["type"] = json!("operatorframework.io/index.v1");
     kubectl.with_file("create", &chunks, &[]).expect_failure(DOWN);
-    // Everything else is not asked about: other Secrets and ConfigMaps, with and without labels, and the objects of charts.
+    // Everything else passes: other Secrets and ConfigMaps, with and without labels, and objects of charts.
     for kind in ["Secret", "ConfigMap"] {
         for labels in [json!({"owner": "shop"}), json!(null)] {
             kubectl.with_file("create", &marker("ordinary", kind, labels), &[]).expect_success();
@@ -61,7 +61,7 @@ fn only_new_and_deleted_records_wait_for_a_webhook_that_is_down() {
         }
     }
     kubectl.ok(&["scale", "deployment", "secret", "--replicas=2"]);
-    // Nor are records in kube-system, and those that go with their owner or namespace.
+    // So do records in kube-system, and records that are deleted with their namespace.
     let system = plane.kubectl(&plane.admin());
     let record = marker("probe", "ConfigMap", json!({"owner": "helm"}));
     system.with_file("create", &record, &["-n", "kube-system"]).expect_success();
@@ -83,7 +83,7 @@ fn an_upgrade_that_runs_while_the_webhook_dies_ends_as_without_it() {
         namespace.ready_pods();
         upgrade.wait(Duration::from_secs(90)).expect_success();
         assert_eq!(records::summary(&namespace.records(driver, "demo")), "1 superseded, 2 deployed");
-        // What the API server refuses without us is a new transition, and it says whom it could not reach.
+        // While the webhook is down, the API server refuses a new transition and names the webhook.
         helm.fails(&["upgrade", "demo", chart.path(), "--set=note=two"], DOWN);
         assert_eq!(records::summary(&namespace.records(driver, "demo")), "1 superseded, 2 deployed");
         plane.webhook().restart();

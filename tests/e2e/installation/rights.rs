@@ -1,4 +1,5 @@
-//! What Interlock's account may do: what it does, and nothing else. Limited to some namespaces, and in all of them.
+//! The rights of Interlock's account: everything that it needs and nothing else, for some namespaces and for the whole
+//! cluster.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,8 +23,8 @@ use crate::harness::webhook::Webhook;
 const ACCOUNT: &str = "system:serviceaccount:interlock-system:interlock";
 const DEADLINE: Duration = Duration::from_secs(90);
 
-/// Everything that Interlock asks of the API server: group, resource, the one name where it is one alone, verbs. In every
-/// namespace that it guards, or in none.
+/// Every request of Interlock to the API server: group, resource, name if only one is needed, verbs. In each guarded
+/// namespace, or cluster-scoped.
 const USED: [(&str, &str, &str, &str); 26] = [
     ("", "secrets", "", "get list watch patch"),
     ("", "configmaps", "", "get list watch patch"),
@@ -53,7 +54,7 @@ const USED: [(&str, &str, &str, &str); 26] = [
     ("admissionregistration.k8s.io", "validatingwebhookconfigurations", "interlock", "get list watch patch"),
 ];
 
-/// The same in Interlock's own namespace alone.
+/// Requests in Interlock's own namespace.
 const USED_AT_HOME: [(&str, &str, &str, &str); 4] = [
     ("", "secrets", "", "create"),
     ("", "secrets", "interlock-ca", "get list watch update"),
@@ -61,7 +62,7 @@ const USED_AT_HOME: [(&str, &str, &str, &str); 4] = [
     ("coordination.k8s.io", "leases", "interlock-leader", "get patch"),
 ];
 
-/// What whoever took over the account would like: group, resource with subresource, name, verb, namespace.
+/// Requests that an attacker with the account would make: group, resource with subresource, name, verb, namespace.
 const FORBIDDEN: [(&str, &str, &str, &str, &str); 27] = [
     ("", "secrets", "", "create", "shop"),
     ("", "secrets", "", "update", "shop"),
@@ -268,7 +269,7 @@ fn expect_accesses_as_in_the_tables(plane: &Plane) {
     assert!(may.iter().all(|may| !may), "{:?}", forbidden.iter().zip(may).filter(|(_, may)| *may).collect::<Vec<_>>());
 }
 
-/// What the Job of the chart does before helm deletes anything, with the rights of that Job.
+/// The commands of the chart's uninstall Job, with the Job's rights.
 fn removed(plane: &Plane, files: &Path) {
     let admin = plane.kubectl(&plane.admin());
     let rendered = chart(HelmVersion::V4, "interlock-system", &[]);
@@ -304,13 +305,13 @@ fn removed(plane: &Plane, files: &Path) {
     assert_eq!(there(), (0, 0));
     let pods = admin.get(&["pods", "-n", "interlock-system", "-l", "app.kubernetes.io/component=webhook"]);
     assert_eq!(pods["items"], json!([]));
-    // Again: what is gone is gone.
+    // A second run finds nothing to remove.
     let again = remove(&[]).expect_success();
     assert!(again.stdout.contains("MutatingWebhookConfiguration interlock is not there"), "{again}");
-    // Nobody is asked any more, though no replica is left.
+    // Without registrations, writes pass although no replica is left.
     let after = Namespace::new(plane, "after");
     after.helm(HelmVersion::V3, Driver::Secret, "alice").ok(&["install", "demo", Chart::new("demo").path()]);
-    // Whoever may not is told what failed.
+    // An account without rights gets an error that names the object.
     let mut powerless = Command::new(interlock().unwrap());
     let account = plane.account("interlock-system", "powerless").unwrap();
     powerless.args(["registration", "remove", "--kubeconfig"]).arg(account.kubeconfig());
@@ -350,7 +351,7 @@ fn granted(objects: &[Value], kind: &str) -> BTreeSet<String> {
     granted
 }
 
-/// An act, for the API server to judge.
+/// A request for which the API server checks a right.
 #[derive(Debug)]
 struct Access<'a> {
     verb: &'a str,
@@ -360,7 +361,7 @@ struct Access<'a> {
     namespace: &'a str,
 }
 
-/// Whether somebody may, act by act, as the API server says.
+/// Whether an identity has these rights, according to the API server.
 #[track_caller]
 fn allowed(plane: &Plane, who: &Identity, accesses: &[Access<'_>]) -> Vec<bool> {
     let reviews = accesses.iter().map(|Access { verb, group, resource, name, namespace }| {
@@ -375,7 +376,7 @@ fn allowed(plane: &Plane, who: &Identity, accesses: &[Access<'_>]) -> Vec<bool> 
     });
     let list = json!({"apiVersion": "v1", "kind": "List", "items": reviews.collect::<Vec<_>>()});
     let answered = plane.kubectl(who).with_file("create", &list, &["-o", "json", "--validate=false"]).expect_success();
-    // One document after the other.
+    // kubectl prints one document after the other.
     let answers = serde_json::Deserializer::from_str(&answered.stdout).into_iter::<Value>();
     let answers = answers.map(|it| it.unwrap()).flat_map(|it| match it["items"].as_array() {
         Some(items) => items.clone(),
@@ -386,7 +387,7 @@ fn allowed(plane: &Plane, who: &Identity, accesses: &[Access<'_>]) -> Vec<bool> 
     may
 }
 
-/// Every request of the account, without its objects, as the API server logs them.
+/// The API server's audit log of the account's requests, without objects.
 struct Audit {
     policy: PathBuf,
     log: PathBuf,
@@ -416,7 +417,7 @@ impl Audit {
         flags.map(|(flag, path)| format!("--{flag}={}", path.display())).to_vec()
     }
 
-    /// So far, as soon as all that went before is there.
+    /// All requests so far. Waits until the last one is logged.
     #[track_caller]
     fn of_account(&self, plane: &Plane) -> Vec<Asked> {
         let account = plane.account("interlock-system", "interlock").unwrap();

@@ -1,5 +1,5 @@
-//! Everything that may befall an installation, one after the other, under a steady load of writes: what fails and what is
-//! decided wrongly is counted from the client's side, phase by phase.
+//! Everything that can happen to an installation, one phase after another, under a steady load of writes. Failed and
+//! wrongly decided writes are counted by the clients.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use crate::harness::namespace::Namespace;
 use crate::harness::process::run;
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/chart");
-/// A policy that differs from the shipped one in nothing that the load meets.
+/// Another file with the same policy.
 const POLICY: &str = concat!(include_str!("../../../policies/cluster.yaml"), "\n# Another text.\n");
 const REPLICAS: usize = 3;
-/// Writes a second, unless told otherwise: what two busy cores bear beside everything else that runs on them.
+/// The default number of writes a second: as many as two busy cores can handle next to everything else.
 const RATE: u32 = 60;
-/// Says otherwise.
+/// Overrides the rate.
 const RATE_VARIABLE: &str = "INTERLOCK_E2E_RATE";
-/// Leaves that end within the test, CAs that are used a moment after they are trusted, and replicas that let go sooner than
-/// they would among many nodes.
+/// Leaves expire within the test, CAs are used soon after they are published, and replicas drain faster than a cluster
+/// with many nodes needs.
 const TIMES: [&str; 6] = [
     "--set=extraEnv[0].name=INTERLOCK_LEAF_LIFETIME",
     "--set-string=extraEnv[0].value=30",
@@ -33,19 +33,18 @@ const TIMES: [&str; 6] = [
 ];
 /// How long anything may take on a busy machine.
 const SOON: Duration = Duration::from_secs(90);
-/// So many writes end as they must before a phase counts.
+/// The number of right writes that end a phase.
 const ENOUGH: u64 = 100;
 
-/// What a phase may cost.
+/// The faults that a phase may cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Price {
-    /// Nothing.
     Nothing,
-    /// What a replica was answering when it died, and the connections that it did not take until that was noticed.
+    /// The requests of a killed replica, and the connections that it refuses until it leaves the Service.
     Replica,
-    /// What nobody could judge before something was back in order.
+    /// Writes that could not be judged until the damage was repaired.
     Moment,
-    /// The API server is away for a while, and before that asks who cannot ask it any more.
+    /// Writes while the API server is down, and reviews during which it went down.
     ApiServer,
 }
 
@@ -91,7 +90,7 @@ struct Storm<'c> {
 }
 
 impl Storm<'_> {
-    /// Does something under load, and judges how the writes ended meanwhile and for a while after.
+    /// Acts under load, and checks the results of the writes during the act and for a while after.
     #[track_caller]
     fn phase(&self, what: &str, price: Price, act: impl FnOnce()) {
         let refused = self.cluster.connections().refused();
@@ -104,7 +103,7 @@ impl Storm<'_> {
         });
         let phase = self.load.phase();
         progress(&format!("{what}: {phase}"));
-        // Fewer than those of one second.
+        // Fewer than the writes of one second.
         let few = phase.faults() < self.rate as usize;
         match price {
             Price::Nothing => assert_eq!(phase.faults(), 0, "{what}: {phase}"),
@@ -119,7 +118,7 @@ impl Storm<'_> {
         }
     }
 
-    /// `interlock certs rotate`, to the end: another CA signs.
+    /// `interlock certs rotate`, until the new CA signs.
     fn rotate(&self) {
         let before = self.secret()["data"]["current.crt"].clone();
         let plane = self.cluster.plane();

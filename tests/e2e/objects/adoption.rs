@@ -1,5 +1,4 @@
-//! helm's own ways with objects that are not quite its own: cleaned up, kept, taken over, written late. All of it as
-//! without the webhook.
+//! helm cleans up, keeps, takes over and writes objects late. All of this works as without the webhook.
 
 use std::time::Duration;
 
@@ -71,7 +70,7 @@ fn an_uninstall_keeps_history_and_what_is_to_be_kept() {
         alice.ok(&["uninstall", "demo", "--keep-history"]);
         assert_eq!(config_maps(&namespace), ["kept"]);
         assert_eq!(records::summary(&namespace.records(Driver::Secret, "demo")), "1 uninstalled");
-        // It comes back, and finds what was kept.
+        // A rollback restores the release and finds the kept object.
         alice.ok(&["rollback", "demo", "1"]);
         assert_eq!(config_maps(&namespace), ["demo", "kept"]);
         expect_findings_only_of(&namespace, &[]);
@@ -91,7 +90,7 @@ fn a_second_release_takes_an_object_over_and_the_first_takes_it_back() {
             annotation
         };
         alice.ok(&["install", "one", chart.path()]);
-        // helm's own check, and a thief without a release.
+        // Refused by helm's own check, and without a release by Interlock.
         bob.fails(&["install", "two", chart.path()], &["cannot be imported into the current release"]);
         let steal = ["annotate", "configmap/shared", "--overwrite", "meta.helm.sh/release-name=two"];
         let mark = "metadata.annotations[meta.helm.sh/release-name]";
@@ -125,7 +124,7 @@ fn an_upgrade_that_is_interrupted_ends_as_without_the_webhook() {
         let records = namespace.records(Driver::Secret, "demo");
         assert_eq!(records::summary(&records), "1 deployed, 2 failed", "{ended}");
         expect_findings_only_of(&namespace, &[]);
-        // The same by a bystander.
+        // Another user may not delete the object.
         namespace.kubectl("bob").fails(&["delete", "configmap/demo"], &["(revision 2, failed)", "[manual-delete]"]);
     }
 }

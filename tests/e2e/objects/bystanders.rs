@@ -1,4 +1,4 @@
-//! Writers that keep a cluster alive, beside a release that is guarded: none of them is disturbed.
+//! Ordinary writers of a cluster next to a guarded release: none is disturbed.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const CONTROLLERS: Duration = Duration::from_secs(90);
 
 const IMAGE: &str = "spec.template.spec.containers[app].image";
 
-/// In this order: a rollout that is restarted has something to pause.
+/// The order matters: a restart leaves a rollout to pause.
 const UNDECLARED: &[Act] = &[
     ("a restart", &["rollout", "restart", "deployment/demo"], Passes),
     ("a pause", &["rollout", "pause", "deployment/demo"], Passes),
@@ -87,7 +87,7 @@ const UNMANAGED: &[Act] = &[
     ("its image", &["set", "image", "deployment/own", "*=bob:1"], Passes),
     ("its label", &["label", "deployment/own", "app.kubernetes.io/managed-by=bob"], Passes),
     ("its scale", &["scale", "deployment/own", "--replicas=2"], Passes),
-    // What Argo CD and many charts do: the label of Helm, and no release.
+    // As with Argo CD and many charts: Helm's label, but no release.
     ("a label like Helm's", &["label", "deployment/own", "--overwrite", "app.kubernetes.io/managed-by=Helm"], Passes),
     ("the image of that", &["set", "image", "deployment/own", "*=bob:2"], Passes),
     ("the label", &["label", "deployment/own", "app.kubernetes.io/managed-by-"], Passes),
@@ -104,11 +104,11 @@ fn what_a_chart_does_not_declare_is_free_whichever_helm_wrote_the_rest() {
         target.expect_all(&kubectl, UNMANAGED);
         expect_findings_only_of(&namespace, &["bob"]);
         let dry: Vec<_> = decisions(&namespace).into_iter().filter(|decision| decision.dry_run).collect();
-        // More than two, where the API server tried again.
+        // The API server may repeat a review, so there may be more than two.
         for rules in ["", "manual-edit=enforce"] {
             assert!(dry.iter().any(|decision| decision.rules == rules), "{origin:?} {dry:#?}");
         }
-        // The next upgrade is as if nobody had been there.
+        // The next upgrade works as without these edits.
         let helm =
             namespace.helm(crate::harness::clients::HelmVersion::V4, crate::harness::clients::Driver::Secret, "alice");
         helm.ok(&["upgrade", "demo", crate::harness::chart::Chart::new("demo").path(), "--set=image=two"]);
@@ -149,7 +149,7 @@ fn a_finalizer_is_taken_off_an_object_that_is_on_its_way_out() {
     kubectl.ok(&["patch", "configmap", "demo", "--type=merge", "-p", &finalizers(r#"["example.com/wait"]"#)]);
     namespace.kubectl_as(&bot).ok(&["delete", "configmap", "demo", "--wait=false"]);
     assert_ne!(kubectl.get(&["configmap", "demo"])["metadata"]["deletionTimestamp"], json!(null));
-    // Dying, it may be deleted once more and edited; its neighbour may not.
+    // An object that is being deleted may be deleted again and edited. Its neighbour may not.
     kubectl.ok(&["delete", "configmap", "demo", "--wait=false"]);
     kubectl.ok(&["patch", "configmap", "demo", "--type=merge", "-p", &finalizers("null")]);
     gone(&kubectl, &["configmap", "demo"]);

@@ -1,4 +1,4 @@
-//! Drift, and who may correct it: on a plane where bob is only warned, and a service account is a manager.
+//! Drift, and who may correct it. Bob's edits only cause warnings here, and a service account is a manager.
 
 use crate::harness::acts::{Target, Verdict};
 use crate::harness::chart::Chart;
@@ -26,7 +26,7 @@ fn an_edit_that_was_only_warned_of_does_not_make_the_next_one_free() {
         let warned = bob.ok(&["set", "image", "deployment/demo", "app=bob:1"]);
         let first = format!("Warning: interlock: Deployment {}/demo is managed by release", namespace.name());
         assert!(warned.stderr.contains(&first) && warned.stderr.contains("[manual-edit]"), "{warned}");
-        // By the object's own account the image is bob's now; only the manifest knows that the chart declares it.
+        // managedFields now say that the image is bob's. Only the manifest shows that the chart declares it.
         let fields = alice.ok(&["get", "deployment/demo", "--show-managed-fields", "-o", "json"]).json();
         let owners = fields["metadata"]["managedFields"].as_array().unwrap().iter().filter(|entry| {
             let containers = &entry["fieldsV1"]["f:spec"]["f:template"]["f:spec"]["f:containers"];
@@ -68,7 +68,7 @@ fn a_manager_corrects_drift_outside_of_any_operation() {
         let corrector = namespace.service_account("corrector");
         apply(&namespace.kubectl_as(&corrector), &manifest).expect_success();
         assert_eq!(namespace.image("demo"), "registry.invalid/app:1");
-        // It is trusted with more than that, and with scaling and deleting.
+        // A manager may also make other edits, scale and delete.
         let manager = namespace.kubectl_as(&corrector);
         apply(&manager, &other).expect_success();
         manager.ok(&["scale", "deployment/demo", "--replicas=2"]);

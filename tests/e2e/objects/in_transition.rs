@@ -1,4 +1,4 @@
-//! Somebody else's hands on a release while its operation is in flight.
+//! Edits by other users while an operation is in flight.
 
 use crate::harness::clients::{Driver, HelmVersion};
 use crate::harness::decisions::expect_findings_only_of;
@@ -28,7 +28,7 @@ fn only_the_holder_touches_what_an_upgrade_in_flight_declares() {
             for (args, what) in refused {
                 bob.fails(args, &["denied the request", &owner, what, WAIT, RULE]);
             }
-            // The neighbours: what nobody declares, and the holder's own hands.
+            // The allowed neighbours: fields that nobody declares, and edits by the holder.
             bob.ok(&["annotate", "deployment/demo", "note=hello"]);
             let patch = r#"{"data":{"note":"mine"}}"#;
             namespace.kubectl("alice").ok(&["patch", "configmap/demo", "--type=merge", "-p", patch]);
@@ -37,7 +37,7 @@ fn only_the_holder_touches_what_an_upgrade_in_flight_declares() {
         let records = namespace.records(driver, "demo");
         assert_eq!(records::summary(&records), "1 superseded, 2 deployed");
         expect_findings_only_of(&namespace, &["bob"]);
-        // Once it has ended the holder is a person like any other.
+        // When the operation has ended, the holder is treated like any other person.
         let alice = namespace.kubectl("alice");
         alice.fails(&["set", "image", "deployment/demo", "app=mine:1"], &["(revision 2, deployed)", "[manual-edit]"]);
     }

@@ -1,5 +1,5 @@
-//! A chart of the size and shape of a public one, `charts/shop`: about 40 objects with everything in them that charts use.
-//! It lives its life without a finding, and every act by hand on it has its verdict.
+//! `charts/shop`, a chart like a large public one: about 40 objects that use every feature of charts. Its own life
+//! causes no finding, and every act by hand gets its verdict.
 
 use std::path::Path;
 use std::sync::Once;
@@ -20,7 +20,7 @@ use Verdict::{Deletes, Edits, Passes, Scales};
 /// How long a client or the API server may take to notice something.
 const NOTICED: Duration = Duration::from_secs(60);
 
-/// Acts of somebody else on the second revision.
+/// Acts of another user on the second revision.
 const ACTS: &[Act] = &[
     (
         "an image",
@@ -319,7 +319,8 @@ fn life(version: HelmVersion) {
     assert!(told.iter().all(|decision| !decision.reason.contains("hunter")), "a secret is told");
 
     alice.ok(&["rollback", "shop", "1"]);
-    // Interrupted among its 40 writes, of which some may come after the record says failed; at the latest in its wait.
+    // Interrupted during its 40 writes, at the latest while it waits. Some writes may follow after the record says
+    // `failed`.
     namespace.hang_pods();
     let interrupted = alice.spawn(&[&second[..], &["--wait"]].concat());
     namespace.await_status(Driver::Secret, "shop", 4, "pending-upgrade");
@@ -340,7 +341,7 @@ fn life(version: HelmVersion) {
     expect_findings_only_of(&namespace, &["bob"]);
 }
 
-/// Sends the chart's own resource to the webhook, as whoever installs Interlock does for custom resources.
+/// Registers the chart's custom resource, as an operator of Interlock does for custom resources.
 fn register_carts(namespace: &Namespace<'_>) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,4 +1,4 @@
-//! Objects with the marks of a release that no release declares any more.
+//! Objects with a release's marks that no release declares any more.
 
 use crate::harness::acts::{Act, Target, Verdict};
 use crate::harness::chart::{Chart, EXTRA, KEPT};
@@ -22,7 +22,7 @@ fn what_an_uninstall_keeps_belongs_to_nobody() {
         let kubectl = namespace.kubectl("bob");
         let chart = Chart::new("demo").template("kept", KEPT);
         for how in ["--keep-history", "--ignore-not-found"] {
-            // Over what the uninstall before has kept in its history.
+            // `--replace`: the previous uninstall may have kept its history.
             alice.ok(&["install", "demo", chart.path(), "--replace"]);
             let revision = namespace.records(Driver::Secret, "demo").last().unwrap().revision;
             let target = Target::deployed(&namespace, "demo", revision);

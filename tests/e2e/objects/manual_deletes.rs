@@ -32,7 +32,7 @@ fn a_declared_object_is_not_deleted_by_hand_whichever_helm_wrote_it() {
         let before = uids();
         Target::deployed(&namespace, "demo", revision).expect_all(&kubectl, DELETES);
         assert_eq!(uids(), before, "{origin:?}");
-        // The neighbour: the way that takes them all.
+        // The allowed neighbour: `helm uninstall`, which deletes all objects.
         namespace
             .helm(crate::harness::clients::HelmVersion::V4, crate::harness::clients::Driver::Secret, "bob")
             .ok(&["uninstall", "demo"]);

@@ -1,4 +1,4 @@
-//! Objects of a release edited by hand: every way of it is refused, and says which field the chart declares.
+//! Objects of a release edited by hand: every way is refused, and the refusal names the declared field.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ const IMAGE: &str = "spec.template.spec.containers[app].image";
 const MANAGED_BY: &str = "metadata.labels[app.kubernetes.io/managed-by]";
 const RELEASE_NAME: &str = "metadata.annotations[meta.helm.sh/release-name]";
 
-/// Every one of these leaves the object as it is.
+/// None of these changes the object.
 const EDITS: &[Act] = &[
     ("another image", &["set", "image", "deployment/demo", "app=bob:1"], Edits(IMAGE)),
     (
@@ -102,7 +102,7 @@ const EDITS: &[Act] = &[
     ),
 ];
 
-/// The neighbours: what the chart does not declare is free.
+/// The allowed neighbours: fields that the chart does not declare.
 const FREE: &[Act] = &[
     ("an undeclared label", &["label", "deployment/demo", "team=blue"], Passes),
     ("an undeclared annotation", &["annotate", "service/demo", "note=hello"], Passes),
@@ -145,17 +145,17 @@ fn a_declared_field_is_not_edited_by_hand_whichever_helm_wrote_it() {
     });
 }
 
-/// Puts an edited copy of an object in its place, as bob.
+/// Replaces an object by an edited copy, as bob.
 fn replaced(namespace: &Namespace<'_>, object: &str, edit: impl FnOnce(&mut Value)) -> crate::harness::process::Output {
     let kubectl = namespace.kubectl("bob");
     let mut object = kubectl.get(&[object]);
     edit(&mut object);
-    // Controllers write the status meanwhile.
+    // Controllers write the status at the same time.
     object["metadata"].as_object_mut().unwrap().remove("resourceVersion");
     kubectl.with_file("replace", &object, &[])
 }
 
-/// What edits are after.
+/// What the edits would change.
 fn contents(namespace: &Namespace<'_>) -> Vec<Value> {
     let kubectl = namespace.kubectl("admin");
     ["deployment/demo", "configmap/demo", "service/demo"]
@@ -212,7 +212,7 @@ fn what_an_admitted_edit_took_from_the_account_of_fields_is_still_declared_by_th
         let target = Target::deployed(&namespace, "demo", revision);
         let bot = namespace.kubectl_as(&namespace.service_account("bot"));
         let kubectl = namespace.kubectl("bob");
-        // One field has gone to another manager, and of the ConfigMap nobody knows who wrote what.
+        // One field has moved to another manager, and the ConfigMap has no managedFields.
         bot.ok(&["set", "image", "deployment/demo", "app=bot:1"]);
         bot.ok(&["patch", "configmap/demo", "--type=merge", "-p", r#"{"metadata":{"managedFields":[{}]}}"#]);
         let fields = kubectl.ok(&["get", "configmap/demo", "--show-managed-fields", "-o", "json"]).json();

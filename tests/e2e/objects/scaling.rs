@@ -13,7 +13,7 @@ use crate::harness::plane::Plane;
 
 use Verdict::{Passes, Scales};
 
-/// The autoscaler looks every 15 seconds.
+/// The autoscaler acts every 15 seconds.
 const AUTOSCALER: Duration = Duration::from_secs(90);
 
 #[test]
@@ -59,10 +59,10 @@ fn replicas_that_the_chart_leaves_to_others_are_scaled_by_anybody() {
         let kubectl = namespace.kubectl("bob");
         kubectl.ok(&["scale", "deployment/demo", "--replicas=3"]);
         kubectl.ok(&["patch", "deployment/demo", "--type=merge", "-p", r#"{"spec":{"replicas":2}}"#]);
-        // Nobody's Deployment.
+        // A Deployment without a release.
         kubectl.ok(&["create", "deployment", "unmanaged", "--image=registry.invalid/app:1"]);
         kubectl.ok(&["scale", "deployment/unmanaged", "--replicas=3"]);
-        // The neighbour: what it declares is still declared.
+        // The refused neighbour: declared fields are still declared.
         Target::deployed(&namespace, "demo", 1).expect_all(
             &kubectl,
             &[(
@@ -79,7 +79,7 @@ fn replicas_that_the_chart_leaves_to_others_are_scaled_by_anybody() {
 fn an_autoscaler_scales_declared_replicas() {
     let (namespace, revision) = Origin::Helm3.release("scale-auto");
     let kubectl = namespace.kubectl("bob");
-    // Without metrics an autoscaler still keeps to its least.
+    // Without metrics an autoscaler still enforces its minimum.
     kubectl.ok(&["autoscale", "deployment", "demo", "--min=3", "--max=5"]);
     eventually(AUTOSCALER, "the autoscaler raises the replicas to its least", || {
         match &kubectl.get(&["deployment/demo"])["spec"]["replicas"] {
@@ -87,10 +87,10 @@ fn an_autoscaler_scales_declared_replicas() {
             replicas => Err(replicas.to_string()),
         }
     });
-    // The neighbour, at the same moment.
+    // The refused neighbour at the same time.
     Target::deployed(&namespace, "demo", revision)
         .expect_all(&kubectl, &[("by hand", &["scale", "deployment/demo", "--replicas=4"], Scales)]);
-    // helm puts its number back, as it does without us.
+    // helm restores its number, as without the webhook.
     let chart = Chart::new("demo");
     namespace.helm(HelmVersion::V3, Driver::Secret, "alice").ok(&["upgrade", "demo", chart.path(), "--set=note=two"]);
     expect_findings_only_of(&namespace, &["bob"]);

@@ -1,4 +1,4 @@
-//! The audit log of a real API server, judged afterwards: what Interlock would have refused.
+//! The audit log of a real API server, judged afterwards: the acts that Interlock would have refused.
 
 use std::fs;
 use std::process::Command;
@@ -27,7 +27,8 @@ fn the_log_of_a_cluster_without_the_webhook_names_the_forbidden_acts_and_no_othe
     bob.ok(&["patch", "configmap", "demo", "--type=merge", "-p", r#"{"data":{"note":"bob"}}"#]);
     bob.ok(&["delete", "secret", V2]);
 
-    // The log is everybody's, and may be in the middle of a line: the events of this namespace, as soon as all are there.
+    // All tests share the log, and its last line may be incomplete. Copy the events of this namespace, once all are
+    // written.
     let copy = tempfile::NamedTempFile::new().unwrap();
     eventually(DEADLINE, "the deletion is logged", || {
         let log = fs::read_to_string(plane.audit_log()).map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
-//! What a finding leaves behind in the cluster: counted once, told by an Event, reported of its release by the leader, and gone
-//! when its time is over.
+//! The traces of a finding in the cluster: counted once, shown in an Event, reported by the leader for its release, and
+//! removed after its retention.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::harness::plane::Plane;
 use crate::harness::records::V1;
 use crate::harness::webhook::Webhook;
 
-/// Longer than the leader needs to take over, and than a test wants to wait.
+/// The retention is longer than a change of leaders and short enough to wait for.
 const ARGUMENTS: &[&str] = &["--report-retention=75", "--report-round=1"];
 
-/// Longer than both of these.
+/// Longer than the retention and a change of leaders.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const POLICY: &str = "apiVersion: interlock.dev/v1alpha1
@@ -45,13 +45,13 @@ fn label(namespace: &Namespace<'_>, tier: &str, more: &[&str]) -> crate::harness
     namespace.kubectl("bob").run(&args)
 }
 
-/// Our Events of a namespace.
+/// Interlock's Events in a namespace.
 fn events(namespace: &Namespace<'_>) -> Vec<Value> {
     let all = namespace.kubectl("admin").get(&["events.events.k8s.io", "-l", "app.kubernetes.io/managed-by=interlock"]);
     all["items"].as_array().unwrap().clone()
 }
 
-/// How often the only Event of a namespace has happened, once it says so, with the Event.
+/// Waits until the namespace's only Event has this count, and returns the Event.
 #[track_caller]
 fn await_event(namespace: &Namespace<'_>, count: u64) -> Value {
     eventually(PATIENCE, &format!("one Event of {} that counts {count}", namespace.name()), || {
@@ -67,7 +67,7 @@ fn report(namespace: &Namespace<'_>) -> Option<Value> {
     namespace.kubectl("admin").find(&["reports.openreports.io", "interlock-demo"])
 }
 
-/// The report of a namespace's release, once its only result counts so many.
+/// Waits until the report has one result with this count, and returns the report.
 #[track_caller]
 fn await_report(namespace: &Namespace<'_>, count: u64) -> Value {
     let count = count.to_string();
@@ -90,7 +90,7 @@ fn await_no_report(namespace: &Namespace<'_>) {
     });
 }
 
-/// The line of a metric, or nothing.
+/// The value of a metric, if it is exported.
 fn counted(webhook: &Webhook, metric: &str) -> Option<u64> {
     let (_, text) = webhook.admin("/metrics");
     let line = text.lines().find_map(|line| line.strip_prefix(&format!("interlock_{metric} ")))?;
@@ -124,7 +124,7 @@ impl<'p> Releases<'p> {
         assert_eq!((findings(webhook, "enforce", "denied"), findings(webhook, "warn", "warned")), (0, 0));
     }
 
-    /// However often the API server asks about it. Returns the report.
+    /// However often the API server repeats the review. Returns the report.
     fn one_act_is_one_finding_in_every_sink(&self) -> Value {
         let (enforced, webhook) = (&self.enforced, self.plane.webhook());
         label(enforced, "bob", &[]).expect_failure(&["[manual-edit]"]);
@@ -146,12 +146,12 @@ impl<'p> Releases<'p> {
         assert_eq!(written["scope"]["name"], V1);
         assert_eq!(written["results"][0]["properties"]["verdict"], "denied");
         assert_eq!(written["results"][0]["resources"][0]["kind"], "Deployment");
-        // The neighbour leaves no trace.
+        // The allowed neighbour leaves no trace.
         enforced.kubectl("bob").ok(&["label", "deployment/demo", "team=blue"]);
         written
     }
 
-    /// By the same user, it counts on the same Event and in the same result. Returns the report.
+    /// It counts on the same Event and in the same result. Returns the report.
     fn another_change_is_folded_into_it(&self, written: &Value) -> Value {
         label(&self.enforced, "eve", &[]).expect_failure(&["[manual-edit]"]);
         await_event(&self.enforced, 2);
@@ -175,7 +175,7 @@ impl<'p> Releases<'p> {
         assert_eq!((findings(webhook, "warn", "warned"), findings(webhook, "audit", "would-deny")), (1, 1));
     }
 
-    /// Though rounds of the leader have passed since.
+    /// The leader has had several rounds since.
     fn a_report_that_has_not_changed_is_not_written_again(&self, folded: &Value) {
         let still = report(&self.enforced).expect("the report is still there");
         assert_eq!(still["metadata"]["resourceVersion"], folded["metadata"]["resourceVersion"]);
@@ -183,8 +183,8 @@ impl<'p> Releases<'p> {
         assert_eq!(updates, Some(4));
     }
 
-    /// The leader dies with an Event that it may not have reported; another one takes over from the reports and the
-    /// Events. Returns that one, which leads as long as it lives.
+    /// The leader dies with an Event that it may not have reported. Another replica takes over from the reports and the
+    /// Events. Returns that replica, which leads as long as it runs.
     fn the_report_goes_on_when_the_leader_is_killed(&self, written: &Value) -> Webhook {
         let (enforced, first) = (&self.enforced, self.plane.webhook());
         let second = Webhook::replica(self.plane, first.policies(), "second", ARGUMENTS).unwrap();
@@ -202,7 +202,7 @@ impl<'p> Releases<'p> {
         second
     }
 
-    /// The uninstalled release takes its report along; the others' results become too old.
+    /// An uninstall removes the release's report. The results of the other releases expire.
     fn reports_go_with_their_release_and_with_time(&self) {
         self.enforced.helm(HelmVersion::V4, Driver::Secret, "alice").ok(&["uninstall", "demo"]);
         await_no_report(&self.enforced);

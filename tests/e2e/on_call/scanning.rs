@@ -1,4 +1,4 @@
-//! `interlock scan` over releases that somebody broke, on a plane where nobody refused it.
+//! `interlock scan` over broken releases, on a plane without the webhook, which would have refused to break them.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ fn found(namespace: &Namespace<'_>, args: &[&str]) -> Vec<(String, String, Strin
     findings.iter().map(|it| (text(&it["check"]), text(&it["release"]), text(&it["object"]["name"]))).collect()
 }
 
-/// The report of a scan that ran; it must have ended with 1 if there is something bad in it.
+/// The report of a scan. Its exit code must be 1 if the report has a high finding.
 #[track_caller]
 fn report(output: &Output) -> Value {
     let report = output.json();
@@ -51,7 +51,7 @@ fn v(release: &str, revision: u32) -> String {
     format!("sh.helm.release.v1.{release}.v{revision}")
 }
 
-/// Writes the body of a record again, and its label `status` where that is to agree.
+/// Changes the body of a record, and its label `status` if that is to agree.
 #[track_caller]
 fn rewrite(namespace: &Namespace<'_>, release: &str, revision: u32, status: &str, label: bool) {
     let kubectl = namespace.kubectl("admin");
@@ -97,7 +97,7 @@ fn every_fault_is_found_and_nothing_else() {
     let [doubled, stuck, garbled, labelled, lying] =
         [v("doubled", 2), v("stuck", 2), v("garbled", 1), v("labelled", 1), v("lying", 1)];
     let [interrupted, failed, buried] = [v("interrupted", 1), v("failed", 2), v("buried", 1)];
-    // The clock counts from the creation of the record.
+    // The age is counted from the record's creation.
     eventually(Duration::from_secs(30), "the operation is stuck", || {
         let found = found(&namespace, &args);
         if found.iter().any(|(check, ..)| check == "stuck-operation") { Ok(()) } else { Err(format!("{found:#?}")) }
@@ -113,14 +113,14 @@ fn every_fault_is_found_and_nothing_else() {
         ("buried-operation", "buried", &buried),
     ]);
     assert_eq!(found(&namespace, &args), faults);
-    // By the shipped policy the operation may still be alive, and what the metadata do not question is not opened.
+    // By the shipped policy the operation may still run, and bodies that the metadata do not question are not read.
     let fewer = found(&namespace, &["--bodies", "questioned"]);
     let hidden = ["stuck-operation", "unreadable-record"];
     let left = faults.into_iter().filter(|(check, release, _)| !hidden.contains(&check.as_str()) && release != "lying");
     assert_eq!(fewer, left.collect::<Vec<_>>());
 }
 
-/// A directory with the shipped policy, by which an operation is stuck after a second.
+/// A directory with the shipped policy, changed so that an operation is stuck after a second.
 fn policies(plane: &Plane) -> std::path::PathBuf {
     let dir = plane.dir().join("impatient");
     std::fs::create_dir_all(&dir).unwrap();

@@ -18,7 +18,7 @@ use crate::harness::records::{self, V2};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Somebody on call, by whose policy an operation is stuck after three seconds.
+/// A person on call, whose policy counts an operation as stuck after three seconds.
 struct OnCall<'n> {
     namespace: &'n Namespace<'n>,
     person: &'static str,
@@ -32,7 +32,7 @@ impl<'n> OnCall<'n> {
         Self { namespace, person, policies }
     }
 
-    /// `interlock ARGS`, by the shipped policy.
+    /// `interlock ARGS` with the shipped policy.
     fn command(&self, args: &[&str]) -> Command {
         let plane = self.namespace.plane();
         plane.interlock(&plane.person(self.person), args)
@@ -47,7 +47,7 @@ impl<'n> OnCall<'n> {
         [args, &["--policies", self.policies.path().to_str().unwrap()]].concat()
     }
 
-    /// The release as `status` shows it, and its exit code.
+    /// The release in the output of `status`, and the exit code.
     #[track_caller]
     fn status(&self, release: &str) -> (Value, Option<i32>) {
         let output = self.run(&self.impatiently(&["status", "-n", self.namespace.name(), "-o", "json"]));
@@ -64,7 +64,7 @@ impl<'n> OnCall<'n> {
         })
     }
 
-    /// `interlock unstick NAMESPACE/RELEASE ARGS -o json`, which must end with this code.
+    /// `interlock unstick NAMESPACE/RELEASE ARGS -o json`, which must exit with this code.
     #[track_caller]
     fn unstick(&self, release: &str, args: &[&str], code: i32) -> Value {
         let named = format!("{}/{release}", self.namespace.name());
@@ -73,7 +73,7 @@ impl<'n> OnCall<'n> {
         output.json()
     }
 
-    /// Takes the stuck record away once nothing but its age is in the way.
+    /// Deletes the stuck record as soon as it is old enough. No other check may fail.
     #[track_caller]
     fn unstick_once_stale(&self, release: &str) -> Value {
         let named = format!("{}/{release}", self.namespace.name());
@@ -92,14 +92,14 @@ impl<'n> OnCall<'n> {
     }
 }
 
-/// The checks that do not hold.
+/// The checks that fail.
 fn failing(account: &Value) -> Vec<String> {
     let checks = account["checks"].as_array().unwrap().iter();
     let failing = checks.filter(|check| check["holds"] != "yes");
     failing.map(|check| check["check"].as_str().unwrap().to_owned()).collect()
 }
 
-/// What of the object of a record comes back.
+/// The parts of a record that a restore brings back.
 fn kept(object: &Value) -> Value {
     let metadata = &object["metadata"];
     json!({"type": object["type"], "data": object["data"], "name": metadata["name"], "labels": metadata["labels"]})
@@ -114,7 +114,7 @@ fn a_killed_upgrade_is_seen_checked_unstuck_restored_and_rolled_forward() {
     let wanted =
         json!(["pending-upgrade", 2, "alice", "demo-1.0.0", {"kind": "helm"}, format!("interlock unstick {named}")]);
     assert_eq!(json!([row["status"], row["revision"], row["holder"], row["chart"], row["owner"], row["next"]]), wanted);
-    // By the shipped policy it may be alive.
+    // By the shipped policy the operation may still run.
     let calm = on_call.run(&["status", "-n", namespace.name()]);
     assert!(calm.success() && calm.stdout.contains("wait until"), "{calm}");
     let fresh = on_call.run(&["unstick", &named, "--yes"]);
@@ -217,7 +217,7 @@ fn without_the_webhook_a_hook_that_runs_is_waited_for_and_changes_are_watched() 
     assert!(closer.success() && closer.stdout.contains("History\n     2  deployed"), "{closer}");
 }
 
-/// `interlock status --watch`, which ends with this.
+/// `interlock status --watch`, which ends when this is dropped.
 struct Watch {
     _running: Running,
     lines: tempfile::NamedTempFile,
@@ -229,7 +229,7 @@ impl Watch {
         let lines = tempfile::NamedTempFile::new().unwrap();
         let args = on_call.impatiently(&["status", "--watch", "-o", "json", "-n", on_call.namespace.name()]);
         let watch = on_call.command(&args);
-        // To be read while it goes on.
+        // The output goes to a file, which the test reads while the command runs.
         let mut shell = Command::new("sh");
         shell.args(["-c", "exec \"$@\" >\"$LINES_TO\"", "sh"]).arg(watch.get_program()).args(watch.get_args());
         shell.envs(watch.get_envs().filter_map(|(key, value)| Some((key, value?)))).env("LINES_TO", lines.path());
@@ -261,7 +261,7 @@ fn the_webhook_has_the_last_word_and_no_copy_stays_behind() {
     assert!(why.contains("denied the request") && why.contains("[pending-recovery]"), "{why}");
     assert_eq!((failing(&refused), on_call.copies()), (Vec::new(), 0), "{refused:#}");
     assert_eq!(records::summary(&namespace.records(driver, "demo")), "1 deployed, 2 pending-upgrade");
-    // Its holder may end it, as ever.
+    // The holder may unlock it.
     unlock(&namespace, driver, "alice").expect_success();
     let (row, code) = on_call.status("demo");
     assert_eq!((&row["status"], code), (&json!("failed"), Some(0)), "{row:#}");
@@ -291,7 +291,7 @@ fn a_record_of_olm_in_five_secrets_is_unstuck_and_restored_whole() {
     let unstuck = on_call.unstick(name, &["--yes"], 0);
     assert_eq!(unstuck["copies"].as_array().unwrap().len(), 5, "{unstuck:#}");
     extension.expect_records("1 deployed");
-    // The parts go with the record, and only then may it come back.
+    // The record can be restored only after its old parts are collected.
     eventually(COLLECTOR, "the record is back", || {
         let output = on_call.run(&["unstick", &format!("{}/{name}", extension.system.name()), "--restore", "--yes"]);
         if !output.success() {

@@ -1,4 +1,4 @@
-//! What policies make of the same act: by mode, namespace and case, and while their files change.
+//! The same act under different policies: by mode, namespace and case, and while the files change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 
-/// Longer than the directory goes without being looked at.
+/// Longer than the interval at which the directory is read.
 const TAKEN_UP: Duration = Duration::from_secs(45);
 
 const HEAD: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ";
@@ -32,7 +32,7 @@ impl<'p> Policies<'p> {
         Self { plane, directory }
     }
 
-    /// Puts a file there as editors do: beside its place, then into it.
+    /// Writes a file as editors do: a new file, renamed over the old one.
     fn write(&self, file: &Path, text: &str) {
         let mut written = tempfile::NamedTempFile::new_in(&self.directory).unwrap();
         std::io::Write::write_all(&mut written, format!("{HEAD}{text}").as_bytes()).unwrap();
@@ -48,7 +48,7 @@ impl<'p> Policies<'p> {
         self.write(&file, &format!("NamespacePolicy\nrules:\n  manual-edit: {rules}\n"));
     }
 
-    /// Waits until the webhook says this of its policies.
+    /// Waits until the webhook reports this about its policies.
     #[track_caller]
     fn await_state(&self, says: &str) {
         eventually(TAKEN_UP, &format!("the policies are {says:?}"), || {
@@ -65,7 +65,7 @@ fn released<'p>(plane: &'p Plane, chart: &Chart, name: &str) -> Namespace<'p> {
     namespace
 }
 
-/// What the log tells of the edits of a person: the verdict and the rules, dry runs apart.
+/// Verdict and rules of a person's edits in the log, without dry runs.
 fn edits(namespace: &Namespace<'_>, person: &str) -> Vec<(String, String)> {
     let edit = |decision: &Decision| decision.user == person && decision.operation == "UPDATE" && !decision.dry_run;
     let mut told: Vec<_> =
@@ -101,14 +101,14 @@ fn the_same_act_under_every_mode_and_while_files_change() {
         assert!(output.success() && output.stderr.contains(RULE) == warned, "{output}");
         assert_eq!(edits(namespace, "bob"), [("allowed".to_owned(), rules.to_owned())]);
     }
-    // Another rule of the same namespaces is the cluster's.
+    // For other rules, the cluster's policy applies in these namespaces.
     off.kubectl("bob").fails(&["delete", "service/demo"], &["denied the request", "[manual-delete]"]);
-    // The same act and namespace, by somebody whom a case names.
+    // The same act in the same namespace, by a user whom a case names.
     let warned = enforce.kubectl("ci-bot").run(&["set", "image", "deployment/demo", "app=ci:1"]);
     assert!(warned.success() && warned.stderr.contains(RULE), "{warned}");
     assert_eq!(edits(&enforce, "ci-bot"), [("allowed".to_owned(), "manual-edit=warn".to_owned())]);
 
-    // The neighbours go on while the files of the cluster and of a namespace are wrong.
+    // Other namespaces keep their policies while the files of the cluster and of one namespace are wrong.
     policies.cluster("rules:\n  manual-delete: {mode: of}\n");
     policies.await_state("there is no `of` here; did you mean `off`?");
     as_bob(&enforce, &[]).expect_failure(&["denied the request", RULE]);

@@ -1,4 +1,4 @@
-//! Break-glass, from a refusal to the next one: made by the real command, kept by a real API server.
+//! Break-glass, from one refusal to the next: created by the real command, stored by a real API server.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::harness::process::{Output, run};
 /// Long enough for the acts in between on a busy machine, short enough to wait for its end.
 const SHORT: &str = "20s";
 
-/// `interlock override` as somebody, for the release `demo` of a namespace.
+/// `interlock override` for the release `demo` of a namespace.
 fn open(namespace: &Namespace<'_>, who: &Identity, args: &[&str]) -> Output {
     let release = format!("{}/demo", namespace.name());
     run(namespace.plane().interlock(who, &[&["override", &release], args].concat()), Duration::from_secs(60))
 }
 
-/// An edit of a declared field, another one each time.
+/// An edit of a declared field, with a new value each time.
 fn edit(kubectl: &Kubectl, note: &str) -> Output {
     let patch = json!({"data": {"note": note}}).to_string();
     kubectl.run(&["patch", "configmap/demo", "--type=merge", "-p", &patch])
@@ -39,7 +39,7 @@ fn a_refused_edit_passes_while_an_override_is_open_and_is_refused_again() {
         format!("In an emergency: interlock override {name}/demo --rule manual-edit --for 30m --reason \"...\"");
     edit(&bob, "bob").expect_failure(&["[manual-edit]", &command]);
 
-    // Until somebody installs the definition there is no way out, and the command says so.
+    // Without the definition there is no way out, and the command says so.
     let by_alice = plane.person("alice");
     let asked = ["--rule", "manual-edit", "--for", SHORT, "--reason", "incident 7", "--user", "bob"];
     let install = "kubectl apply -f manifests/base/releaseoverrides.yaml";
@@ -56,10 +56,10 @@ fn a_refused_edit_passes_while_an_override_is_open_and_is_refused_again() {
     let admitted = edit(&bob, "bob again").expect_success();
     let warning = format!("interlock: manual-edit is overridden by ReleaseOverride {name}/demo-");
     assert!(admitted.stderr.contains(&warning) && admitted.stderr.contains("incident 7"), "{admitted}");
-    // Neither somebody else nor another act.
+    // The override covers no other user and no other act.
     edit(&alice, "alice").expect_failure(&["[manual-edit]"]);
     bob.fails(&["delete", "service/demo"], &["[manual-delete]"]);
-    // The dry run left nothing; the maker is stamped; the log tells of the use.
+    // The dry run left nothing. The creator is stamped. The log shows the use.
     let stored = alice.get(&["releaseoverrides"]);
     let stored = stored["items"].as_array().unwrap();
     assert_eq!(stored.len(), 1, "{stored:?}");
@@ -77,7 +77,7 @@ fn a_refused_edit_passes_while_an_override_is_open_and_is_refused_again() {
     });
 }
 
-/// The API server and the policy say who may open what.
+/// RBAC and the policy limit who may open what.
 fn limits(namespace: &Namespace<'_>) {
     let plane = namespace.plane();
     let alice = plane.person("alice");
@@ -88,14 +88,14 @@ fn limits(namespace: &Namespace<'_>) {
     let guest = plane.account(namespace.name(), "guest").unwrap();
     let forbidden = ["cannot create resource \"releaseoverrides\""];
     open(namespace, &guest, &asked(&["--for", "30m"])).expect_failure(&forbidden);
-    // With the shipped role, in this namespace alone.
+    // The shipped role, bound in this namespace only.
     let user = format!("--serviceaccount={}:guest", namespace.name());
     namespace.kubectl("admin").ok(&["create", "rolebinding", "guest", "--clusterrole=interlock-breakglass", &user]);
     let made = eventually(Duration::from_secs(30), "the role works", || {
         open(namespace, &guest, &asked(&["--for", "30m", "--user", "nobody", "-o", "json"])).into_result()
     });
     let mut made: Value = made.json();
-    // What is made never changes, and neither does who made it.
+    // Neither the specification nor its creator can change.
     let kubectl = namespace.kubectl("alice");
     made["metadata"]["annotations"]["interlock.dev/created-by"] = "bob".into();
     kubectl.with_file("replace", &made, &[]).expect_success();

@@ -1,4 +1,4 @@
-//! `cargo run --example playground`: what it prints can be done, and it leaves nothing behind.
+//! `cargo run --example playground`: the printed commands work, and nothing is left behind.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::harness::eventually::eventually;
 use crate::harness::process::{Output, run};
 
-/// For an upgrade that waits for pods on a busy machine.
+/// Long enough for an upgrade that waits for pods on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(180);
 
 #[test]
@@ -48,11 +48,11 @@ fn the_playground_can_be_played_with_and_ends_with_its_input() {
     });
 }
 
-/// Cargo, which the playground takes the place of. Its input closes when it is dropped.
+/// The process of cargo, replaced by the playground. Its input closes when this is dropped.
 struct Playground(Child);
 
 impl Playground {
-    /// Everything up to the last line that it prints.
+    /// The output up to its last line.
     fn instructions(&mut self) -> String {
         let mut text = String::new();
         let mut stdout = BufReader::new(self.0.stdout.take().unwrap());
@@ -64,7 +64,7 @@ impl Playground {
     }
 }
 
-/// The indented lines of the part that starts so.
+/// The indented lines of the part that starts with `start`.
 fn commands(printed: &str, start: &str) -> String {
     let (_, part) = printed.split_once(start).unwrap_or_else(|| panic!("expected {start:?} in\n{printed}"));
     let indented = |line: &&str| line.starts_with("    ") || line.is_empty();

@@ -45,7 +45,7 @@ fn all_records_by_label_or_by_all_leave_the_live_one() {
             assert_eq!(records::summary(&namespace.records(driver, "demo")), "3 deployed", "{selection:?}");
             let helm = namespace.helm(HelmVersion::V3, driver, "alice");
             helm.ok(&["upgrade", "demo", chart.path(), "--set=note=four"]);
-            // The neighbour: the way that takes the objects along.
+            // The allowed neighbour: `helm uninstall`, which deletes the objects too.
             helm.ok(&["uninstall", "demo"]);
             assert!(namespace.records(driver, "demo").is_empty());
         }

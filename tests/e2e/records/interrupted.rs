@@ -1,4 +1,4 @@
-//! An upgrade that was killed and whose record was deleted or unlocked: it is finished before the next version is tried.
+//! An upgrade was killed and its record deleted or unlocked: it must be finished before the next version is tried.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::harness::plane::Plane;
 use crate::harness::records::{self, V1, V2};
 use crate::harness::webhook::Webhook;
 
-/// Longer than a leader may be silent.
+/// Longer than the leader's lease.
 const SUCCESSION: Duration = Duration::from_secs(60);
 
 /// Waits for the leader's note on the deployed record.
@@ -48,7 +48,7 @@ fn another_version_is_refused_until_the_interrupted_one_is_deployed() {
             "[resume-interrupted]",
             "to demo-3.0.0: its upgrade to demo-2.0.0 (revision 2) was interrupted and never finished",
         ]);
-        // What it says is nobody else's to say.
+        // Only the leader writes the note.
         let other = "interlock.dev/interrupted=demo-3.0.0@2";
         kubectl.ok(&["annotate", "--overwrite", driver.resource(), V1, other]);
         await_note(&namespace, driver);
@@ -92,7 +92,7 @@ fn helm_is_only_warned_by_the_shipped_policy() {
     namespace.await_status(driver, "demo", 2, "pending-upgrade");
     running.kill();
     namespace.ready_pods();
-    // Her own record she may unlock; that she does so from elsewhere is what its text says.
+    // Alice may unlock her own record. Its text says that she did so from elsewhere.
     unlock(&namespace, driver, "alice").expect_success();
     let upgraded = upgrade(&namespace, version, driver, "3.0.0").expect_success();
     let told = upgraded.stdout + &upgraded.stderr;
@@ -120,7 +120,7 @@ fn another_replica_leads_when_the_leader_is_killed() {
         if now == led || now.is_empty() { Err(format!("{now:?} leads\n{}", second.log())) } else { Ok(now) }
     });
     assert_ne!(leads, led);
-    // Back again, and no leader: what it admits, the other notes.
+    // The first replica is back but does not lead: the leader notes what it admits.
     first.restart();
     let kubectl = namespace.kubectl("bob");
     once_stale("bob deletes the stuck record", || kubectl.run(&["delete", "secret", V2]));

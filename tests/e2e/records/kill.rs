@@ -19,7 +19,7 @@ const STALE: Duration = Duration::from_secs(20);
 /// More steps than any upgrade of this chart has.
 const MANY: usize = 40;
 
-/// Cases that run side by side: most of their time they wait.
+/// Cases run in parallel: they spend most of their time waiting.
 const SIDE_BY_SIDE: usize = 6;
 
 fn plane() -> &'static Plane {
@@ -37,7 +37,7 @@ fn helm_4_killed_at_every_step_of_an_upgrade() {
     every_step(HelmVersion::V4);
 }
 
-/// Kills at step 1, 2, 3 ... until an upgrade has no such step, and looks at what each leaves behind.
+/// Kills at step 1, 2, 3 ... until an upgrade has no such step, and collects the records that each kill leaves behind.
 fn every_step(version: HelmVersion) {
     let steps = Mutex::new((1..MANY).collect::<VecDeque<_>>());
     let endings = Mutex::new(Vec::new());
@@ -66,8 +66,8 @@ fn every_step(version: HelmVersion) {
     assert!(endings.len() >= 9, "only these steps were killed at:\n{}", numbered.join("\n"));
 }
 
-/// Kills an upgrade in the middle of its n-th write, tries the ways out, and tells what it had left behind; `None` when
-/// the upgrade has no such write.
+/// Kills an upgrade during its n-th write and tries the ways out. Returns the records that the kill left behind, or
+/// `None` if the upgrade has no such write.
 fn killed_at(version: HelmVersion, step: usize) -> Option<String> {
     let namespace = Namespace::new(plane(), &format!("kill-{step}"));
     let (alice, bob) =
@@ -87,7 +87,7 @@ fn killed_at(version: HelmVersion, step: usize) -> Option<String> {
     gate.open();
     let before = records::summary(&namespace.records(Driver::Secret, "demo"));
     if before == "1 deployed" {
-        // Nothing was begun, so nothing is in the way.
+        // No operation was started, so nothing blocks the next.
         bob.ok(&["upgrade", "demo", chart.path(), "--set=note=two"]);
         return Some(before);
     }
@@ -100,13 +100,13 @@ fn killed_at(version: HelmVersion, step: usize) -> Option<String> {
 
     let deployed = before.contains("1 deployed");
     if deployed && step.is_multiple_of(2) {
-        // The runbook's way: the record goes, and the upgrade runs again.
+        // The runbook's way: delete the record and run the upgrade again.
         eventually(STALE * 3, "the stuck record is deleted", || kubectl.run(&["delete", "secret", V2]).into_result());
         bob.ok(&["upgrade", "demo", chart.path(), "--set=note=two"]);
         assert_eq!(records::summary(&namespace.records(Driver::Secret, "demo")), "1 superseded, 2 deployed");
         return Some(before);
     }
-    // Helm's way. Without a deployed record it is the only one.
+    // Helm's way, and the only one without a deployed record.
     eventually(STALE * 3, "the rollback is admitted", || {
         if !deployed {
             kubectl.fails(&["delete", "secret", V2], &["[pending-recovery]", "no earlier revision is deployed"]);

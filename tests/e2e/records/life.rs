@@ -1,5 +1,5 @@
-//! A release's whole life, side by side on a control plane with the webhook and on one without: no write is refused, and
-//! every record is what it is without us.
+//! A release's whole life, in parallel on a control plane with the webhook and on one without: no write is refused, and
+//! the records are the same.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::records::Record;
 
-/// A step: what it is called, and the command line with the chart's path for `CHART`.
+/// A step: its name, and the command line with `CHART` for the chart's path.
 type Step = (&'static str, &'static [&'static str]);
 
 const LIFE: &[Step] = &[
@@ -81,14 +81,14 @@ fn same_life(version: HelmVersion, driver: Driver, release: &str) {
     });
 }
 
-/// Lives a life on both planes at once and compares the accounts; nothing was refused on the one with the webhook.
+/// Lives a life on both planes in parallel and compares the transcripts. The webhook refuses nothing.
 fn compare(life: impl Fn(&'static Plane) -> (String, String) + Sync) {
     let ((guarded, with), (alone, without)) = std::thread::scope(|scope| {
         let alone = scope.spawn(|| life(Plane::without_webhook()));
         let guarded = life(Plane::shared());
         (guarded, alone.join().unwrap())
     });
-    // The namespaces' names are all that may differ.
+    // Only the names of the namespaces may differ.
     assert_eq!(with.replace(&guarded, "NAMESPACE"), without.replace(&alone, "NAMESPACE"));
     let denied = Plane::shared().webhook().log();
     let ours = format!("\"namespace\":\"{guarded}\"");
@@ -111,7 +111,7 @@ fn chart() -> Chart {
         .hook(When::Test, HookKind::Pod)
 }
 
-/// Takes a step and writes down how it ended and which records there are then.
+/// Takes a step and writes its result and the records into the transcript.
 fn live(namespace: &Namespace<'_>, helm: &Helm, chart: &Chart, release: &str, step: &Step, account: &mut String) {
     let (name, line) = step;
     let line: Vec<_> = line

@@ -1,4 +1,4 @@
-//! Two people at one release at the same time.
+//! Two people change one release at the same time.
 
 use crate::harness::clients::{Driver, HelmVersion};
 use crate::harness::forging;
@@ -27,7 +27,7 @@ fn a_rollback_during_an_upgrade_is_refused_and_the_upgrade_ends_as_if_nothing_ha
         upgrade.expect_success();
         let records = namespace.records(driver, "demo");
         assert_eq!(records::summary(&records), "1 superseded, 2 deployed");
-        // The neighbour: once nothing is in flight the same rollback passes.
+        // The allowed neighbour: the same rollback, once no operation is in flight.
         namespace.helm(version, driver, "bob").ok(&["rollback", "demo", "1", "--wait", "--timeout=60s"]);
         assert_eq!(records::deployed(&namespace.records(driver, "demo")), 1);
     });
@@ -37,7 +37,7 @@ fn a_rollback_during_an_upgrade_is_refused_and_the_upgrade_ends_as_if_nothing_ha
 fn a_second_upgrade_by_a_client_that_does_not_look_is_refused() {
     let driver = Driver::Secret;
     let (namespace, upgrade) = during_an_upgrade("race-upgrade", HelmVersion::V4, driver, |namespace, _, _| {
-        // helm itself refuses before it writes; other clients of the API need not.
+        // helm itself refuses before it writes, but other clients may not look.
         let kubectl = namespace.kubectl("bob");
         let mut record = kubectl.get(&["secret", V2]);
         forging::copy(&mut record, driver, 3, "pending-upgrade");
@@ -56,7 +56,7 @@ fn an_uninstall_and_reinstall_during_an_upgrade_leaves_one_deployed_record() {
             bob.ok(&["uninstall", "demo", "--keep-history"]);
             namespace.ready_pods();
             bob.ok(&["install", "demo", chart.path(), "--replace", "--wait", "--timeout=60s"]);
-            // Alice's upgrade may go on now: its objects are there again.
+            // Alice's upgrade can continue: its objects exist again.
         });
         let records = namespace.records(driver, "demo");
         assert_eq!(records::with_status(&records, "deployed"), [3], "{}\n{upgrade}", records::summary(&records));

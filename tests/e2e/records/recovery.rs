@@ -1,4 +1,4 @@
-//! The ways out of an operation that died, before and after it counts as stuck.
+//! The ways out of an operation whose client died, before and after it counts as stuck.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn a_fresh_operation_is_neither_rolled_back_over_nor_deleted_nor_unlocked() {
         }
         unlock(&namespace, driver, "bob").expect_failure(&["[pending-recovery]", "held by alice"]);
         assert_eq!(records::summary(&namespace.records(driver, "demo")), "1 deployed, 2 pending-upgrade");
-        // The holder may: it is what helm does when it fails. After that everything is open.
+        // The holder may unlock it: helm does so when it fails. Then every way out is open.
         unlock(&namespace, driver, "alice").expect_success();
         namespace.helm(version, driver, "bob").ok(&["rollback", "demo", "1", "--wait", "--timeout=60s"]);
         assert_eq!(records::summary(&namespace.records(driver, "demo")), "1 superseded, 2 failed, 3 deployed");

@@ -1,4 +1,4 @@
-//! The harness itself: real clients on the plane, most of them without the webhook.
+//! The harness itself: real clients on a control plane, mostly without the webhook.
 
 use std::time::Duration;
 

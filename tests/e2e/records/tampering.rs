@@ -1,4 +1,4 @@
-//! Records edited with kubectl, each refusal beside an edit that passes.
+//! Records edited with kubectl: each refusal next to an allowed edit.
 
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ fn labels_of_a_record_are_not_edited_and_other_labels_are_free() {
     }
 }
 
-/// Puts an edited copy of a stored record in its place.
+/// Replaces a stored record by an edited copy.
 fn replace(
     namespace: &Namespace<'_>,
     driver: Driver,
@@ -71,13 +71,13 @@ fn the_body_of_a_record_is_not_edited() {
         }
         replace(&namespace, driver, V2, |object| object["data"]["release"] = "bm90IGEgcmVjb3Jk".into())
             .expect_failure(&["[record-integrity]"]);
-        // Both sides at once, along an edge that nobody takes.
+        // Label and body at once, along an edge that no client makes.
         replace(&namespace, driver, V1, |object| {
             forging::edit(object, driver, |body| body["info"]["status"] = "deployed".into());
             object["metadata"]["labels"]["status"] = "deployed".into();
         })
         .expect_failure(&["[illegal-transition]"]);
-        // The neighbour: what hooks and tests write.
+        // The allowed neighbour: the writes of hooks and tests.
         replace(&namespace, driver, V2, |object| {
             forging::edit(object, driver, |body| body["info"]["description"] = "edited".into());
         })
@@ -93,7 +93,7 @@ fn kubectl_edit_of_a_record_is_refused() {
     let mut edit = kubectl.command(&["edit", "secret", V1]);
     edit.env("KUBE_EDITOR", "sed -i 's/status: superseded/status: deployed/'");
     let output = crate::harness::process::run(edit, std::time::Duration::from_secs(60));
-    // kubectl saves what could not be stored to a temporary file, and says why.
+    // kubectl saves the refused edit to a temporary file and prints the reason.
     output.expect_failure(&["[record-integrity]"]);
     assert_eq!(records::summary(&namespace.records(Driver::Secret, "demo")), "1 superseded, 2 deployed");
 }
@@ -110,14 +110,14 @@ fn records_are_not_created_by_hand() {
         };
         let helm = namespace.helm(HelmVersion::V3, driver, "alice");
         helm.ok(&["upgrade", "demo", chart.path(), "--history-max=2", "--set=note=three"]);
-        // Revision 1 is pruned; an old one does not come back, in whatever status.
+        // Revision 1 is pruned. An old revision cannot be created again in any status.
         for status in ["pending-upgrade", "superseded"] {
             create(&|object| forging::copy(object, driver, 1, status))
                 .expect_failure(&["denied the request", "[revision-order]"]);
         }
         create(&|object| forging::copy(object, driver, 4, "deployed")).expect_failure(&["[unusual-create]"]);
         create(&|object| forging::copy(object, driver, 4, "failed")).expect_failure(&["[unusual-create]"]);
-        // A record of another release under this one's name.
+        // A body of another release under this record's name.
         create(&|object| {
             forging::copy(object, driver, 4, "pending-upgrade");
             forging::edit(object, driver, |body| body["name"] = "other".into());
@@ -144,7 +144,7 @@ fn the_holder_is_stamped_and_cannot_be_forged() {
     }
     let kubectl = namespace.kubectl("alice");
     let secret = format!("secret/{V2}");
-    // The mutating half puts the old value back, whatever was sent.
+    // The mutating half restores the old value.
     kubectl.ok(&["annotate", &secret, "--overwrite", "interlock.dev/holder=bob"]);
     kubectl.ok(&["annotate", &secret, "interlock.dev/started-"]);
     let mut created = kubectl.get(&["secret", V2]);

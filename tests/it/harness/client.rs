@@ -1,4 +1,4 @@
-//! A small HTTPS client that shows what a real one hides: single connections, raw bytes, certificates.
+//! A small HTTPS client with access to what real clients hide: single connections, raw bytes, certificates.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Trusts one CA, and asks for the name that an API server asks for.
+    /// Trusts one CA, and uses the server name that an API server uses.
     pub(crate) fn new(address: SocketAddr, ca_pem: &str) -> Self {
         Self::with_versions(address, ca_pem, rustls::ALL_VERSIONS)
     }
@@ -59,7 +59,7 @@ impl Client {
         self
     }
 
-    /// With a certificate of its own, if any.
+    /// With a client certificate, if any.
     pub(crate) fn presenting(mut self, key: Option<CertifiedKey>) -> Self {
         if let Some(key) = key {
             self.config.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(key));

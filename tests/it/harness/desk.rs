@@ -1,4 +1,4 @@
-//! The webhook of the binary behind its router, without a socket.
+//! The real webhook behind its router, without a socket.
 
 use std::sync::Arc;
 
@@ -19,7 +19,6 @@ use serde_json::{Value, json};
 use crate::harness::client::{Answer, request, send};
 use crate::harness::fixtures::creation;
 
-/// The real webhook behind the real router.
 pub(crate) struct Desk {
     router: Router,
     pub(crate) metrics: Arc<Metrics>,
@@ -41,7 +40,7 @@ impl Desk {
         send(&self.router, request(Method::POST, path, Some("application/json"), body.into())).await
     }
 
-    /// The answer to a review: whether it is allowed, and what is said.
+    /// The answer to a review: whether it is allowed, and its message or warnings.
     pub(crate) async fn judge(&self, review: &Value) -> (bool, String) {
         let answer = self.post("/validate", review.to_string()).await;
         assert_eq!(answer.status, StatusCode::OK);

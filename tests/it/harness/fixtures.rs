@@ -26,7 +26,7 @@ pub(crate) fn body(status: &str) -> String {
     .to_string()
 }
 
-/// The Secret of a record with any bytes where gzip belongs.
+/// The Secret of a record, with `packed` in place of the gzip data.
 pub(crate) fn secret(status: &str, packed: &[u8]) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",

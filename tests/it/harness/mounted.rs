@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-/// Publishes files as the kubelet does with a ConfigMap or Secret: in a directory of their own, to which the link `..data` is swapped.
+/// Publishes files as the kubelet does with a ConfigMap or Secret: in a new directory, to which the link `..data` is
+/// swapped.
 pub(crate) fn mount(directory: &Path, generation: usize, files: &[(&str, String)]) {
     fs::create_dir_all(directory).unwrap();
     let real = format!("..{generation}");

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use crate::harness::fixtures::{gzip, review, secret};
 use crate::harness::standalone::Standalone;
 
-/// Stands wherever an object has room for a secret.
 pub(crate) const SECRET: &str = "hunter2-is-not-for-the-log";
 
 /// The body of a record with secrets in its manifest, values and description.
@@ -24,7 +23,7 @@ pub(crate) fn record(status: &str) -> Value {
     secret(status, &gzip(&body(status)))
 }
 
-/// A Secret of the release whose value somebody changes.
+/// A Secret of a release, with this value.
 fn managed(value: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "stringData": {"password": value},
@@ -36,7 +35,7 @@ fn managed(value: &str) -> Value {
     })
 }
 
-/// A HelmRelease that does not read.
+/// A HelmRelease that cannot be parsed.
 fn broken_declaration() -> Value {
     let spec = json!({"releaseName": {"password": SECRET}, "install": SECRET, "values": {"password": SECRET}});
     let mut review = review("CREATE", None, Some(&json!({"metadata": SECRET, "spec": spec})));
@@ -46,7 +45,7 @@ fn broken_declaration() -> Value {
     review
 }
 
-/// Healthy, refused and broken requests, each with a secret in its object; how many of them are decided.
+/// Sends healthy, refused and broken requests, each with a secret in its object. Returns how many are decided.
 pub(crate) async fn tell_secrets(server: &Standalone, headers: &[(&'static str, &str)]) -> usize {
     let mut unlabelled = record("deployed");
     unlabelled["metadata"]["labels"] = json!(SECRET);

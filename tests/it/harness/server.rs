@@ -1,4 +1,4 @@
-//! A server to be tested: the real listener around a reviewer that does what the body asks for.
+//! A server under test: the real listener with a reviewer that does what the body asks for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use tokio::time::Instant;
 
 use crate::harness::client::Client;
 
-/// Admits everything with its uid, except what the key `test` of the body asks for.
+/// Admits every review, unless the key `test` of the body asks for something else.
 #[derive(Debug, Default)]
 pub(crate) struct Stub {
-    /// Told once for each review that says `"test": "wait"`.
+    /// Notified for each review with `"test": "wait"`.
     pub(crate) entered: Notify,
     /// What those reviews wait for.
     pub(crate) release: Notify,
@@ -61,7 +61,7 @@ fn reply(review: &Value, allowed: bool, message: &str) -> Reply {
     Reply { status: StatusCode::OK, body: body.to_string().into_bytes() }
 }
 
-/// A review with a uid, and what the stub shall do with it.
+/// A review with a uid, and an instruction for the stub.
 pub(crate) fn review(uid: &str, test: Option<&str>) -> Bytes {
     json!({"kind": "AdmissionReview", "request": {"uid": uid}, "test": test}).to_string().into()
 }
@@ -91,7 +91,7 @@ impl Server {
         Self::start_for(None, limits).await
     }
 
-    /// One that talks to some clients only.
+    /// A server that accepts only some clients.
     pub(crate) async fn start_for(clients: Option<Arc<Clients>>, limits: Limits) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let made = dev::ensure(dir.path(), Timestamp::now()).unwrap();
@@ -145,16 +145,16 @@ impl Server {
         );
     }
 
-    /// How the server ended; waits for it.
+    /// Waits for the server's end.
     pub(crate) async fn stopped(self) -> Stopped {
         soon(self.running).await.unwrap()
     }
 }
 
-/// How long a test waits for what must happen, on a slow machine too.
+/// How long a test waits for an expected event, even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Fails when `future` takes too long, in place of hanging.
+/// Fails if `future` takes too long.
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("took too long")
 }

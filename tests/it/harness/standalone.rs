@@ -23,7 +23,7 @@ impl Standalone {
         let dir = tempfile::tempdir().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_interlock"));
         command.arg("serve").args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]).args(arguments);
-        // Whatever else is set where the tests run.
+        // Variables of the environment in which the tests run.
         for name in ["INTERLOCK_LOG", "INTERLOCK_LOG_FORMAT", "KUBERNETES_SERVICE_HOST", "INTERLOCK_KUBECONFIG"] {
             command.env_remove(name);
         }
@@ -48,7 +48,7 @@ impl Standalone {
         self.client.connect().await.send(request).await.unwrap().body
     }
 
-    /// SIGTERM; returns what was logged once it has ended.
+    /// SIGTERM. Returns the log once the server has ended.
     pub(crate) fn stop(mut self) -> String {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-s", "TERM", &pid]).status().unwrap().success());

@@ -20,7 +20,7 @@ pub(super) struct Addresses {
     pub(super) admin: SocketAddr,
 }
 
-/// What the process has said of itself so far.
+/// The output of the process so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Said {
     pub(super) pid: Option<u32>,
@@ -30,7 +30,7 @@ pub(super) struct Said {
 /// A process that is killed when this is dropped.
 pub(super) struct Process {
     leash: Child,
-    /// Open as long as the process is to run.
+    /// The process ends when this closes.
     stdin: Option<ChildStdin>,
     said: Arc<Mutex<Said>>,
 }
@@ -69,7 +69,7 @@ impl Process {
         *self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a signal by name, once it is known to whom.
+    /// Sends a signal by name, once the process id is known.
     pub(super) fn signal(&self, name: &str) {
         if let Some(pid) = self.said().pid {
             signal(name, pid);
@@ -86,7 +86,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         if self.ended().is_none() {
             self.signal("KILL");
-            // One that has not said who it is ends by its leash.
+            // A process whose id is unknown ends when its leash closes.
             drop(self.stdin.take());
             let _ = self.leash.wait();
         }

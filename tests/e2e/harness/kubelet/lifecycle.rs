@@ -23,20 +23,19 @@ use super::status::{Report, State};
 use super::volumes::{self, Content};
 use super::{Node, Ports, Replica, TICK};
 
-/// How long one call of the API server may take.
 const CALL: Duration = Duration::from_secs(5);
-/// Between two attempts at what cannot be done yet.
+/// The pause before a failed step is tried again.
 const AGAIN: Duration = Duration::from_millis(500);
-/// Before a container is started again, from the second time on; a kubelet waits 10 s.
+/// The pause before a container is restarted, from the second time on. A kubelet waits 10 s.
 const BACKOFF: Duration = Duration::from_secs(1);
-/// How long new connections still come to a pod that is told to end: news of it take their way through the API server.
+/// How long a pod that is ending still gets new connections: the change takes this long through the API server.
 const NEWS: Duration = Duration::from_secs(1);
 
 /// One pod.
 struct Life {
     node: Arc<Node>,
     dir: PathBuf,
-    /// Nobody connects to it: what listens, listens on this machine.
+    /// Never used for connections: containers listen on 127.0.0.1.
     address: String,
     since: Timestamp,
     mounts: BTreeMap<String, Content>,
@@ -79,7 +78,7 @@ pub(super) async fn live(node: Arc<Node>, first: Arc<Pod>) {
     };
     while let Some(pod) = life.node.pod(&first) {
         if let Err(why) = life.look(&pod).await {
-            // Told in the pod's log: the status may be what cannot be written.
+            // Written to the pod's log, because writing the status may be what fails.
             life.log(&why);
             sleep(AGAIN).await;
         }
@@ -107,7 +106,7 @@ impl Life {
                 }
             }
         }
-        // What cannot be read any more stays as it is.
+        // Volumes follow their sources only while the container runs.
         let volumes = match self.container {
             Container::Running { .. } if self.ending.is_none() => self.write_volumes(pod),
             _ => Ok(()),
@@ -117,7 +116,7 @@ impl Life {
         self.report(pod).await.and(volumes)
     }
 
-    /// There is no scheduler, and a pod without a node is deleted without a grace period.
+    /// There is no scheduler. A pod without a node would be deleted without a grace period.
     async fn bind(&self, pod: &Pod) -> Result<(), String> {
         let name = pod.name_any();
         let binding = json!({
@@ -147,7 +146,7 @@ impl Life {
         Ok(Container::Running { process, numbers: start.ports, since: Timestamp::now(), probes })
     }
 
-    /// A token of the pod's account, which is good as long as the pod is.
+    /// A token of the pod's account, bound to the pod.
     async fn kubeconfig(&self, pod: &Pod) -> Result<PathBuf, String> {
         let account = pod.spec.as_ref().and_then(|spec| spec.service_account_name.as_deref()).unwrap_or("default");
         let request = TokenRequest {
@@ -192,7 +191,7 @@ impl Life {
         Ok(())
     }
 
-    /// Tells the container to end, then makes it, and then lets go of the pod.
+    /// Stops the container, kills it after its grace period, then deletes the pod.
     async fn end(&mut self, pod: &Pod) -> Result<(), String> {
         let grace = u64::try_from(pod.metadata.deletion_grace_period_seconds.unwrap_or(30)).unwrap_or(0);
         match (&self.container, self.ending) {
@@ -216,14 +215,14 @@ impl Life {
         }
     }
 
-    /// Sees whether the container lives and how it is.
+    /// Checks whether the container runs and probes it.
     async fn watch(&mut self, pod: &Pod) {
         let Container::Running { process, numbers, probes, .. } = &mut self.container else { return };
         if let Some(code) = process.ended() {
             let policy = pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref()).unwrap_or("Always");
             let again = policy == "Always" || (policy == "OnFailure" && code != 0);
             self.container = if again && self.ending.is_none() {
-                // The first time at once.
+                // The first restart is immediate.
                 self.next = Instant::now() + BACKOFF * self.restarts.min(10);
                 self.restarts += 1;
                 Container::Waiting(format!("back-off after exit code {code}"))
@@ -262,7 +261,7 @@ impl Life {
         !gone && process.said().pid.is_some() && passes(&probes.startup) && passes(&probes.readiness)
     }
 
-    /// Lets the balancer and the test know.
+    /// Publishes the pod to the balancer and to the test.
     fn publish(&self, pod: &Pod) {
         let name = pod.name_any();
         let replica = match &self.container {

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
-/// A container that gets ready is noticed sooner than every few seconds, so that tests wait for it alone.
+/// Shorter than the specified period, so that tests do not wait for probes.
 const PERIOD: Duration = Duration::from_millis(200);
 
 /// One probe, and what it has found.
@@ -17,13 +17,13 @@ pub(super) struct Probe {
     path: String,
     port: IntOrString,
     timeout: Duration,
-    /// How long it may fail before that counts: as often as the specification says, at its period.
+    /// How long it may fail before the failure counts: the specified threshold times the specified period.
     patience: Duration,
     next: Instant,
     failing: Option<Instant>,
-    /// None before it has counted for the first time.
+    /// `None` before the first result counts.
     pub(super) passes: Option<bool>,
-    /// What was answered last, where that was a failure.
+    /// The last failure.
     pub(super) failure: String,
 }
 
@@ -49,7 +49,7 @@ impl Probe {
         &self.port
     }
 
-    /// Asks if it is time to.
+    /// Probes if the period has passed.
     pub(super) async fn look(&mut self, address: Option<SocketAddr>) {
         if Instant::now() < self.next {
             return;

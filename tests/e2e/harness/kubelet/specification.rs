@@ -1,4 +1,4 @@
-//! What a container is started with, read from the pod's specification.
+//! How a container is started, according to the pod's specification.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use kube::ResourceExt;
 
 use super::{Node, volumes};
 
-/// Where `interlock serve` listens unless told otherwise, and the variables that tell it.
+/// The default addresses of `interlock serve`, and the variables that change them.
 const PORTS: [(&str, u16); 2] = [("INTERLOCK_LISTEN", 8443), ("INTERLOCK_ADMIN_LISTEN", 8081)];
 
 /// What to run.
@@ -34,7 +34,7 @@ pub(super) fn container(pod: &Pod) -> Result<&Container, String> {
 }
 
 impl Start {
-    /// `root` is where the mounts lie, `kubeconfig` what the pod's account uses, if it has a token.
+    /// `root` is the directory of the mounts. `kubeconfig` is the pod's, if its account has a token.
     pub(super) fn of(node: &Node, pod: &Pod, root: &Path, kubeconfig: Option<&Path>) -> Result<Self, String> {
         let container = container(pod)?;
         if container.env_from.as_ref().is_some_and(|sources| !sources.is_empty()) || container.lifecycle.is_some() {
@@ -50,7 +50,7 @@ impl Start {
                 environment.insert(variable.name.clone(), moved(&value));
             }
         }
-        // The image's entry point is the program itself, so that a command can only repeat its name.
+        // The image's entry point is the program itself, so a command can only repeat its name.
         let command = container.command.iter().flatten().skip(1).chain(container.args.iter().flatten());
         let arguments = command.map(|argument| moved(argument)).collect();
         let ports = PORTS.map(|(variable, default)| {
@@ -75,7 +75,7 @@ pub(super) fn has_token(pod: &Pod) -> bool {
     mounts.into_iter().flatten().any(|mount| mount.mount_path == volumes::ACCOUNT)
 }
 
-/// A path below a mount, as this machine knows it; also as the value of a flag.
+/// Translates a path below a mount to this machine, also inside a flag's value.
 fn moved(value: &str, mounts: &[&str], root: &Path) -> String {
     let (flag, path) = match value.split_once('=') {
         Some((flag, path)) if flag.starts_with("--") => (format!("{flag}="), path),
@@ -85,7 +85,7 @@ fn moved(value: &str, mounts: &[&str], root: &Path) -> String {
     if mounts.iter().find(below).is_some() { format!("{flag}{}{path}", root.display()) } else { value.to_owned() }
 }
 
-/// The value of a variable; None where an optional source is not there.
+/// The value of a variable. `None` if an optional source does not exist.
 fn value(node: &Node, pod: &Pod, variable: &EnvVar) -> Result<Option<String>, String> {
     let Some(source) = &variable.value_from else { return Ok(Some(variable.value.clone().unwrap_or_default())) };
     let unknown = || format!("the source of the variable {} is not known here", variable.name);

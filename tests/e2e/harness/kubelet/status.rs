@@ -1,4 +1,4 @@
-//! What the node reports of a pod.
+//! A pod's status, as the node reports it.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
@@ -7,14 +7,13 @@ use serde_json::{Value, json};
 /// The state of a pod's container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum State {
-    /// It cannot be started, for this reason.
+    /// It cannot be started for this reason.
     Waiting(String),
     Running(Timestamp),
     /// It ended with this code and will not be started again.
     Ended(i32, Timestamp),
 }
 
-/// All that is reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) state: State,
@@ -28,7 +27,6 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// As a pod's `status`.
     pub(super) fn status(&self, pod: &Pod) -> Value {
         let Self { state, started, ready, restarts, message, address, since } = self;
         let (phase, state) = match state {

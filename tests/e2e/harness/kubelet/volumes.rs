@@ -1,4 +1,4 @@
-//! Volumes, written as a kubelet writes them: files appear and change all at once, by the swap of the link `..data`.
+//! Volumes, written as a kubelet writes them: all files change at once, by a swap of the link `..data`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,10 +15,10 @@ use super::Node;
 /// Paths below the mount, and what is in the files.
 pub(super) type Content = BTreeMap<String, Vec<u8>>;
 
-/// Where the admission of pods mounts the token of the service account. Our pods are given a kubeconfig in its place.
+/// The mount of the service account's token. Pods here get a kubeconfig instead.
 pub(super) const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// What a container finds at each of its mounts.
+/// The content of each of a container's mounts.
 pub(super) fn contents(node: &Node, pod: &Pod) -> Result<BTreeMap<String, Content>, String> {
     let spec = pod.spec.as_ref().ok_or("a pod without a specification")?;
     let mounts = spec.containers.iter().flat_map(|container| container.volume_mounts.iter().flatten());
@@ -89,7 +89,7 @@ fn chosen(mut all: Content, items: Option<&[KeyToPath]>) -> Result<Content, Stri
     chosen.collect()
 }
 
-/// Gives a mount this content in the place of what was there.
+/// Replaces the content of a mount.
 pub(super) fn write(mount: &Path, content: &Content) -> IoResult<()> {
     fs::create_dir_all(mount)?;
     let before = fs::read_link(mount.join("..data")).ok();

@@ -1,5 +1,5 @@
-//! What is tried in every state: for each column of the table an act that is in order and one that a rule refuses, as dry
-//! runs, so that they can be tried again; and what controllers clean up, which is real.
+//! The acts in every state: for each column of the table an allowed one and one that a rule refuses, as dry runs so
+//! that they can be repeated. Only the clean-up by controllers is real.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -17,7 +17,7 @@ use crate::harness::plane::Plane;
 use crate::harness::process::Output;
 use crate::harness::records::{V1, V2};
 
-/// What the API server says where nobody was there to judge, and Interlock where it could not.
+/// Messages of an act that failed closed: the API server's without an answer, and Interlock's if it could not judge.
 const CLOSED: [&str; 2] = ["failed calling webhook", "could not be judged"];
 
 /// An act of one column.
@@ -30,11 +30,11 @@ enum Act {
 
 /// How a column is read.
 enum Column {
-    /// Judged if the second is refused; open if it is admitted; closed if the first is refused already.
+    /// Judged if the second is refused, open if it is admitted, closed if even the first is refused.
     Pair(Act, Act),
-    /// Judged if this warns with a rule; open if it does not.
+    /// Judged if this causes a rule's warning, open if not.
     Warned(Act, &'static str),
-    /// Judged if the record that this writes still has its holder.
+    /// Judged if the record still has its holder after this write.
     Stamp(Act),
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Columns<'p> {
 }
 
 impl<'p> Columns<'p> {
-    /// Makes what is to be touched, while all is well.
+    /// Creates the objects for all acts, while all is well.
     #[track_caller]
     pub(super) fn new(plane: &'p Plane) -> Self {
         establish_kinds(plane);
@@ -82,7 +82,7 @@ impl<'p> Columns<'p> {
         Self { plane, namespace, columns, doomed: Mutex::default(), transcript: Mutex::default() }
     }
 
-    /// An error as long as the first column's lawful act does not end with this sign of a state.
+    /// An error until the first column's allowed act shows this sign of the state.
     pub(super) fn heard_of(&self, sign: Option<&str>) -> Result<(), String> {
         let (_, Column::Pair(good, _)) = &self.columns[0] else { return Err("no pair to try".to_owned()) };
         let output = good.run(&self.namespace.kubectl("alice"));
@@ -90,7 +90,7 @@ impl<'p> Columns<'p> {
         if heard { Ok(()) } else { Err(output.to_string()) }
     }
 
-    /// What every column is now, in order.
+    /// The current value of each column.
     #[track_caller]
     pub(super) fn all(&self) -> Vec<String> {
         self.transcript.lock().unwrap().clear();
@@ -106,7 +106,7 @@ impl<'p> Columns<'p> {
         })
     }
 
-    /// What the clients printed last.
+    /// The last output of the clients.
     pub(super) fn transcript(&self) -> String {
         self.transcript.lock().unwrap().join("\n\n")
     }
@@ -117,7 +117,7 @@ impl<'p> Columns<'p> {
             self.transcript.lock().unwrap().push(format!("{name}: {output}"));
             output
         };
-        // Of an invalid object kubectl leaves out who said so.
+        // For an invalid object kubectl does not print who rejected it.
         let denied =
             |output: &Output| ["denied the request", "[dropped-bundles]"].iter().any(|it| output.stderr.contains(it));
         let closed = |output: &Output| !output.success() && CLOSED.iter().any(|text| output.stderr.contains(text));
@@ -146,7 +146,8 @@ impl<'p> Columns<'p> {
         }
     }
 
-    /// Makes what is to be cleaned up in a state: a record with an owner, another one, and an object of a release.
+    /// Creates a namespace to be cleaned up in a state: a record with an owner, another record, and an object of a
+    /// release.
     #[track_caller]
     pub(super) fn prepare(&self, state: &str) {
         let namespace = Namespace::new(self.plane, "failure-clean");
@@ -161,7 +162,7 @@ impl<'p> Columns<'p> {
         self.doomed.lock().unwrap().insert(state.to_owned(), namespace);
     }
 
-    /// Deletes the owner, then the namespace; an error as long as they have not taken everything along.
+    /// Deletes the owner, then the namespace. An error until everything is deleted with them.
     pub(super) fn clean_up(&self, state: &str) -> Result<(), String> {
         let doomed = self.doomed.lock().unwrap();
         let namespace = doomed.get(state).ok_or("nothing was prepared")?;
@@ -194,7 +195,7 @@ fn pair(good: &[&str], bad: &[&str]) -> Column {
     Column::Pair(run(good), run(bad))
 }
 
-/// The record of the next operation, as helm begins one and as nobody does.
+/// CREATE of the next record, as helm does it and in a status that no client uses.
 fn created(namespace: &Namespace<'_>) -> Column {
     let newest = namespace.kubectl("admin").get(&["secret", V2]);
     let [good, bad] = ["pending-upgrade", "deployed"].map(|status| {
@@ -205,7 +206,7 @@ fn created(namespace: &Namespace<'_>) -> Column {
     Column::Pair(good, bad)
 }
 
-/// One more HelmRelease, and one that drives a release that another one drives.
+/// A new HelmRelease, and a second one for the same release.
 fn helm_releases(namespace: &Namespace<'_>) -> Column {
     let release = |name: &str, drives: &str| {
         json!({
@@ -217,7 +218,7 @@ fn helm_releases(namespace: &Namespace<'_>) -> Column {
     Column::Pair(Act::With("create", release("other", "other")), Act::With("create", release("second", "cart")))
 }
 
-/// A commit that says what was said before, and one that drops the bundles of a live release.
+/// An unchanged commit, and one that drops the bundles of a live release.
 #[track_caller]
 fn commits(plane: &Plane, namespace: &Namespace<'_>) -> Column {
     let account = install(plane);
@@ -239,7 +240,7 @@ fn extension() -> Act {
     Act::With("create", json!({"apiVersion": api, "kind": "ClusterExtension", "metadata": head, "spec": spec}))
 }
 
-/// An override that is open for so long.
+/// The CREATE of an override for this time.
 fn overriding(namespace: &Namespace<'_>, open_for: &str) -> Act {
     let open_for: jiff::SignedDuration = open_for.parse().expect("a duration");
     let expires = (jiff::Timestamp::now() + open_for).to_string();

@@ -1,4 +1,4 @@
-//! The states that Interlock can be in, as its registration and stand-ins for broken servers make them.
+//! The states of Interlock, created by its registration and by stand-ins for broken servers.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::harness::plane::Plane;
 use crate::harness::webhook::{MUTATING, NOWHERE, VALIDATING, Webhook, register_file};
 
-/// Longer than a leaf of the development certificates lives, shorter than its CA.
+/// Older than the lifetime of a development leaf, younger than its CA's.
 const LONG_AGO: SignedDuration = SignedDuration::from_hours(24 * 200);
 
 /// Where reviews go, and which CA is trusted there.
@@ -27,7 +27,7 @@ struct Server {
     ca: PathBuf,
 }
 
-/// All that is needed to bring the API server of a plane into any of the states.
+/// The servers and files for all states.
 pub(super) struct States<'p> {
     plane: &'p Plane,
     good: Server,
@@ -55,7 +55,7 @@ impl<'p> States<'p> {
         }
     }
 
-    /// Registers what makes this state. The API server hears of it some moments later.
+    /// Registers this state. The API server applies it some moments later.
     #[track_caller]
     pub(super) fn enter(&self, state: &str) {
         let Self { good, cut_off, silent, failing, expired, .. } = self;
@@ -64,7 +64,7 @@ impl<'p> States<'p> {
             "all is well" => both(&good.url, &good.ca),
             "no replica is there" => both(NOWHERE, &good.ca),
             "it accepts connections and never answers" => {
-                // Connections wait to be accepted for ever.
+                // Connections are never accepted.
                 both(&format!("https://{}", silent.local_addr().unwrap()), &good.ca)
             }
             "it answers with an error" => both(&failing.url, &failing.ca),
@@ -76,13 +76,13 @@ impl<'p> States<'p> {
             "Interlock cannot reach the API server" => both(&cut_off.url(), cut_off.ca()),
             other => panic!("nobody knows how to make this state: {other}"),
         };
-        // What can be seen last shows that both are heard of.
+        // The slowest change shows that both are in force.
         for (file, (url, ca)) in [(MUTATING, stamping), (VALIDATING, judging)] {
             register_file(self.plane, file, &url, &ca).unwrap_or_else(|error| panic!("{error}"));
         }
     }
 
-    /// What a record's creation is refused with in this state and in no other; none where it passes.
+    /// The refusal of a record's CREATE that occurs only in this state. `None` if it passes.
     #[track_caller]
     pub(super) fn sign(&self, state: &str) -> Option<&'static str> {
         match state {
@@ -98,7 +98,6 @@ impl<'p> States<'p> {
     }
 }
 
-/// Fails at everything.
 struct Failing;
 
 impl Reviewer for Failing {
@@ -111,7 +110,7 @@ impl Reviewer for Failing {
     }
 }
 
-/// A server that answers with errors, and with a certificate of this time. It runs for as long as the test process does.
+/// A server that answers with errors, with a certificate issued at this time. It runs as long as the test process.
 fn broken(certificates: &Path, made_at: Timestamp) -> Server {
     let (ready, started) = channel();
     let certificates = certificates.to_owned();

@@ -1,6 +1,6 @@
-//! The table as it stands in the documentation.
+//! The table in the documentation.
 
-/// One state and what is to be seen in it, column by column.
+/// One state and the expected value of each column.
 pub(super) struct Row {
     pub(super) state: String,
     pub(super) cells: Vec<String>,
@@ -19,7 +19,7 @@ pub(super) fn rows(test: &str) -> Vec<Row> {
 fn row(line: &str) -> Row {
     let mut cells: Vec<_> = line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
     let state = cells.remove(0);
-    // The last two are what cleans up, which is tried apart, and the tests.
+    // The last two are the clean-up, which is tested separately, and the tests' names.
     cells.truncate(cells.len() - 2);
     Row { state, cells }
 }
