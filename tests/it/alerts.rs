@@ -135,7 +135,7 @@ fn metrics_of(query: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn every_metric_that_is_asked_for_exists() {
+fn every_queried_metric_exists() {
     let names: BTreeSet<_> = TOLD.lines().filter_map(|line| line.split(['{', ' ']).next()).collect();
     for query in queries() {
         assert!(metrics_of(&query).next().is_some(), "no metric in {query}");
@@ -150,7 +150,7 @@ fn every_metric_that_is_asked_for_exists() {
 
 /// A label value that the code never exports selects nothing.
 #[test]
-fn every_value_of_a_label_that_is_asked_for_is_spelled_as_in_the_code() {
+fn every_queried_label_value_is_exported() {
     let mut seen = 0;
     for query in queries() {
         for known in query.split("verdict=\"").skip(1) {

@@ -52,7 +52,7 @@ fn counts(metrics: &Metrics, line: &str) -> bool {
 }
 
 #[tokio::test]
-async fn mounted_files_are_taken_up_whenever_they_are_swapped() {
+async fn mounted_files_are_reloaded_at_every_swap() {
     let directory = tempfile::tempdir().unwrap();
     let (first, metrics) = (made(), Arc::new(Metrics::new()));
     mount(directory.path(), 1, &files(&first));
@@ -72,7 +72,7 @@ async fn mounted_files_are_taken_up_whenever_they_are_swapped() {
 }
 
 #[tokio::test]
-async fn files_that_do_not_fit_together_leave_what_is_served() {
+async fn files_that_do_not_match_leave_the_served_certificate() {
     let directory = tempfile::tempdir().unwrap();
     let (first, second, metrics) = (made(), made(), Arc::new(Metrics::new()));
     let (certificate, key) = (directory.path().join("cert.pem"), directory.path().join("key.pem"));
@@ -178,7 +178,7 @@ async fn only_clients_with_the_right_certificate_are_answered() {
 }
 
 #[test]
-fn a_ca_of_clients_that_cannot_be_used_is_named() {
+fn an_unusable_client_ca_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("clients.crt");
     let open = || Clients::open(&file, []).unwrap_err();

@@ -156,7 +156,7 @@ async fn a_handshake_that_breaks_off_is_counted() {
 }
 
 #[tokio::test]
-async fn plain_http_on_the_https_port_is_told_so() {
+async fn plain_http_on_the_https_port_gets_an_explanation() {
     let server = Server::start(Limits::default()).await;
     let mut stream = TcpStream::connect(server.admission).await.unwrap();
     stream.write_all(b"G").await.unwrap();

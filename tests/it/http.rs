@@ -177,7 +177,7 @@ async fn a_review_whose_caller_has_gone_is_ended_and_its_memory_given_back() {
 }
 
 #[tokio::test]
-async fn probes_tell_alive_from_ready() {
+async fn probes_distinguish_alive_from_ready() {
     let readiness = Readiness::new();
     let gate = readiness.gate("policies");
     let router = admin::router(readiness.clone(), Arc::new(Metrics::new()));

@@ -20,7 +20,7 @@ async fn a_decision_is_one_line_of_json_by_flag_and_objects_stay_out_of_the_log_
 }
 
 #[tokio::test]
-async fn lines_for_people_can_be_had_without_a_terminal_and_have_no_colours_then() {
+async fn text_lines_without_a_terminal_have_no_colours() {
     let server = Standalone::start(&[], &[("INTERLOCK_LOG_FORMAT", "text")]);
     let review = review("CREATE", None, Some(&record("pending-install")));
     server.post("/validate", review.to_string(), &[]).await;

@@ -35,14 +35,14 @@ fn expect(name: &str, output: &Output) {
 }
 
 #[test]
-fn every_error_is_told_at_once_with_its_excerpt() {
+fn every_error_is_reported_at_once_with_its_excerpt() {
     for case in ["good", "typing-errors", "loosening", "not-yaml", "nowhere"] {
         expect(&format!("check-{case}.txt"), &interlock(&["policy", "check", case]));
     }
 }
 
 #[test]
-fn a_program_gets_the_same_as_json() {
+fn the_same_errors_are_available_as_json() {
     let output = interlock(&["policy", "check", "loosening", "-o", "json"]);
     let lines = String::from_utf8(output.stdout).unwrap();
     let files: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -86,7 +86,7 @@ fn shipped() -> Arc<ArcSwap<Policies>> {
 }
 
 #[tokio::test]
-async fn a_mounted_configmap_is_taken_up_whenever_it_is_swapped() {
+async fn a_mounted_configmap_is_reloaded_at_every_swap() {
     let directory = tempfile::tempdir().unwrap();
     let cluster = |mode: &str| vec![("cluster.yaml", policy("ClusterPolicy", mode))];
     let shop = |mode: &str| vec![("shop.yaml", policy("NamespacePolicy", mode))];

@@ -233,7 +233,7 @@ fn lines_of(log: &[serde_json::Value]) -> String {
 }
 
 #[test]
-fn a_log_becomes_a_table_and_what_it_leaves_out_is_said() {
+fn a_log_becomes_a_table_and_its_gaps_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let [plain, gzipped, zstd] = ["audit.log", "audit.log.gz", "audit.log.zst"].map(|name| dir.path().join(name));
     std::fs::write(&plain, lines_of(&log())).unwrap();
@@ -257,7 +257,7 @@ fn a_log_becomes_a_table_and_what_it_leaves_out_is_said() {
 }
 
 #[test]
-fn what_is_older_is_judged_and_not_reported() {
+fn older_reviews_are_judged_and_not_reported() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("audit.log");
     std::fs::write(&file, lines_of(&log())).unwrap();

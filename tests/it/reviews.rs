@@ -77,7 +77,7 @@ async fn deep_json_is_neither_a_crash_nor_a_reason_to_refuse() {
 }
 
 #[tokio::test]
-async fn what_is_no_review_is_told_what_was_expected() {
+async fn a_body_that_is_no_review_gets_an_explanation() {
     let desk = desk();
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}});
     let reply = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {"uid": "u1"}});

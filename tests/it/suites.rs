@@ -150,7 +150,7 @@ fn a_step_may_be_a_review_and_a_suite_may_start_from_a_recording() {
 }
 
 #[test]
-fn what_is_given_wrongly_is_named() {
+fn a_wrong_starting_state_is_named() {
     for (given, wanted) in [
         ("objects: [{kind: A}]", "given.objects: "),
         ("records: [{release: shop/web, revision: 1, age: 999999999h}]", "given.records: age: "),

@@ -88,7 +88,7 @@ async fn a_new_certificate_is_served_to_new_connections_and_old_ones_live_on() {
 }
 
 #[test]
-fn what_cannot_be_served_is_named_with_a_way_out() {
+fn an_unusable_certificate_is_named_with_a_way_out() {
     let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let made = dev::ensure(dir.path(), Timestamp::now()).unwrap();
     let foreign = dev::ensure(other.path(), Timestamp::now()).unwrap();

@@ -142,7 +142,7 @@ fn an_edit_that_makes_flux_uninstall_a_release_is_acknowledged_or_refused() {
 }
 
 #[test]
-fn risky_strategies_are_shown_as_warnings() {
+fn risky_strategies_cause_warnings() {
     let namespace = Namespace::new(shared(), "strategy");
     let alice = namespace.kubectl("alice");
     let spec = json!({"install": {"strategy": {"name": "RetryOnFailure"}}, "upgrade": {"force": true}});

@@ -111,7 +111,7 @@ fn olm_keeps_a_record_in_five_secrets() {
 }
 
 #[test]
-fn olm_is_let_alone_wherever_its_upgrade_was_killed() {
+fn olm_is_not_disturbed_wherever_its_upgrade_was_killed() {
     // OLM's writes in order: the index and the chunk of revision 2. Then, first for revision 1 (superseded) and then
     // for revision 2 (deployed): the deletion of the chunk, the index, and the new chunk.
     let rewritten = ["pending", "unreadable", "unreadable"];

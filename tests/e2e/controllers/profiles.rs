@@ -6,7 +6,7 @@ use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 
 #[test]
-fn what_a_profile_s_agent_wrote_changes_through_the_profile() {
+fn fields_of_a_profile_change_only_through_the_profile() {
     let namespace = Namespace::new(Plane::shared(), "profile");
     let object = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "data": {"mode": "declared"},

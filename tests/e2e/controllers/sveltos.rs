@@ -116,7 +116,7 @@ fn a_rollout_in_flight_loses_no_release() {
 }
 
 #[test]
-fn what_only_looks_like_a_loss_passes() {
+fn a_commit_that_only_looks_like_a_loss_passes() {
     let account = shared();
     let namespace = Namespace::new(Plane::shared(), "sveltos-legal");
     let mut shop = AddonController::new(&namespace, account, &["web", "cache", "db"]);
@@ -177,7 +177,7 @@ fn what_only_looks_like_a_loss_passes() {
 }
 
 #[test]
-fn what_needs_no_judging_is_not_asked_about() {
+fn harmless_writes_of_groups_are_not_reviewed() {
     let account = shared();
     let namespace = Namespace::new(Plane::shared(), "sveltos-quiet");
     let agent = namespace.kubectl_as(&namespace.service_account("prod"));
@@ -222,7 +222,7 @@ fn what_needs_no_judging_is_not_asked_about() {
 }
 
 #[test]
-fn other_writes_of_groups_are_told_from_what_sveltos_does() {
+fn writes_of_groups_that_sveltos_does_not_make_are_refused_or_warned() {
     let account = shared();
     let namespace = Namespace::new(Plane::shared(), "sveltos-odd");
     let mut shop = AddonController::new(&namespace, account, &["web"]);

@@ -51,7 +51,7 @@ fn fine(plane: &Plane, checks: &[&str]) {
 }
 
 #[test]
-fn an_installation_is_examined_as_far_as_one_may_look() {
+fn an_installation_is_checked_as_far_as_the_user_may_read() {
     let plane = Plane::shared();
     fine(plane, &["api-server", "registration", "caBundle", "stamps", "judges", "leader", "rights"]);
     // There is no Deployment: the harness starts the binary.
@@ -75,7 +75,7 @@ fn an_installation_is_examined_as_far_as_one_may_look() {
 }
 
 #[test]
-fn what_is_broken_is_found_and_its_fix_mends_it() {
+fn a_fault_is_found_and_its_fix_works() {
     let plane = Plane::breakable();
     let admin = plane.kubectl(&plane.admin());
     let mend = |fix: &str| {

@@ -55,7 +55,7 @@ fn same(what: &str, expected: &[Value], rendered: &[Value]) {
 /// Removes helm's own metadata and sorts lists by name.
 fn comparable(object: &Value) -> Value {
     let mut object = sorted(object);
-    // Generated names differ, and only charts set these labels.
+    // The base has the generated definition, which has no labels.
     let is_definition = object["kind"] == "CustomResourceDefinition";
     let metadata = object["metadata"].as_object_mut().unwrap();
     if let Some(Value::Object(labels)) = metadata.get_mut("labels") {
@@ -221,7 +221,7 @@ fn every_registration_is_narrow_and_leaves_itself_out() {
 }
 
 #[test]
-fn nobody_is_given_more_than_is_said() {
+fn no_installation_grants_dangerous_rights() {
     for (what, namespace, objects) in installations() {
         let account = json!({"kind": "ServiceAccount", "name": "interlock", "namespace": namespace});
         for kind in ["ClusterRole", "Role"] {
@@ -257,7 +257,7 @@ fn nobody_is_given_more_than_is_said() {
 }
 
 #[test]
-fn the_chart_is_well_made_and_refuses_wrong_values_in_a_sentence() {
+fn the_chart_lints_and_rejects_wrong_values_with_a_message() {
     for version in HelmVersion::ALL {
         helm(version, "lint", "interlock-system", &["--strict"]).expect_success();
         let wrong = [
@@ -281,7 +281,7 @@ fn the_chart_is_well_made_and_refuses_wrong_values_in_a_sentence() {
 }
 
 #[test]
-fn the_values_of_the_chart_reach_what_they_name() {
+fn each_value_of_the_chart_reaches_its_object() {
     let values = [
         "image.registry=registry.invalid/team",
         "image.digest=sha256:0000000000000000000000000000000000000000000000000000000000000000",
@@ -343,7 +343,7 @@ fn the_values_of_the_chart_reach_what_they_name() {
 
 /// A definition is deleted with the chart only on request, and the registration is removed before anything else.
 #[test]
-fn the_chart_goes_in_order() {
+fn an_uninstall_removes_the_registration_first_and_keeps_the_definition() {
     let objects = chart(HelmVersion::V3, "platform", &[]);
     let definition = object(&objects, "CustomResourceDefinition", "releaseoverrides.interlock.dev");
     assert_eq!(definition["metadata"]["annotations"]["helm.sh/resource-policy"], "keep");

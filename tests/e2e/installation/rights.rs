@@ -94,7 +94,7 @@ const FORBIDDEN: [(&str, &str, &str, &str, &str); 27] = [
 ];
 
 #[test]
-fn the_account_may_do_what_interlock_does_and_nothing_else_and_a_removal_leaves_nothing_behind() {
+fn the_account_has_exactly_the_rights_that_interlock_uses_and_a_removal_leaves_nothing_behind() {
     let files = tempfile::tempdir().unwrap();
     let audit = Audit::new(files.path());
     let plane = Plane::with_api_server("rights", &audit.flags());

@@ -35,7 +35,7 @@ fn config_maps(namespace: &Namespace<'_>) -> Vec<String> {
 }
 
 #[test]
-fn an_install_that_fails_takes_its_objects_along() {
+fn a_failed_install_deletes_its_objects() {
     for version in HelmVersion::ALL {
         let (namespace, alice) = namespace_and_helm("undo-install", version);
         let chart = Chart::new("demo");
@@ -48,7 +48,7 @@ fn an_install_that_fails_takes_its_objects_along() {
 }
 
 #[test]
-fn an_upgrade_that_fails_deletes_what_it_has_made() {
+fn a_failed_upgrade_deletes_the_objects_that_it_created() {
     for version in HelmVersion::ALL {
         let (namespace, alice) = namespace_and_helm("clean-up", version);
         let chart = Chart::new("demo").template("extra", EXTRA);
@@ -62,7 +62,7 @@ fn an_upgrade_that_fails_deletes_what_it_has_made() {
 }
 
 #[test]
-fn an_uninstall_keeps_history_and_what_is_to_be_kept() {
+fn an_uninstall_keeps_its_history_and_kept_objects() {
     for version in HelmVersion::ALL {
         let (namespace, alice) = namespace_and_helm("keep", version);
         let chart = Chart::new("demo").template("kept", KEPT);
@@ -109,7 +109,7 @@ fn a_second_release_takes_an_object_over_and_the_first_takes_it_back() {
 }
 
 #[test]
-fn an_upgrade_that_is_interrupted_ends_as_without_the_webhook() {
+fn an_interrupted_upgrade_ends_as_without_the_webhook() {
     for version in HelmVersion::ALL {
         let (namespace, alice) = namespace_and_helm("interrupt", version);
         let chart = Chart::new("demo").template("extra", EXTRA);

@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::harness::acts::{Act, Target, Verdict};
-use crate::harness::clients::Kubectl;
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion, Kubectl};
 use crate::harness::decisions::{decisions, expect_findings_only_of};
 use crate::harness::eventually::eventually;
 use crate::harness::origins::Origin;
@@ -95,7 +96,7 @@ const UNMANAGED: &[Act] = &[
 ];
 
 #[test]
-fn what_a_chart_does_not_declare_is_free_whichever_helm_wrote_the_rest() {
+fn undeclared_fields_are_free_whichever_helm_wrote_the_rest() {
     Origin::everywhere(|origin| {
         let (namespace, revision) = origin.release("free");
         let target = Target::deployed(&namespace, "demo", revision);
@@ -109,14 +110,13 @@ fn what_a_chart_does_not_declare_is_free_whichever_helm_wrote_the_rest() {
             assert!(dry.iter().any(|decision| decision.rules == rules), "{origin:?} {dry:#?}");
         }
         // The next upgrade works as without these edits.
-        let helm =
-            namespace.helm(crate::harness::clients::HelmVersion::V4, crate::harness::clients::Driver::Secret, "alice");
-        helm.ok(&["upgrade", "demo", crate::harness::chart::Chart::new("demo").path(), "--set=image=two"]);
+        let helm = namespace.helm(HelmVersion::V4, Driver::Secret, "alice");
+        helm.ok(&["upgrade", "demo", Chart::new("demo").path(), "--set=image=two"]);
     });
 }
 
 #[test]
-fn the_garbage_collector_takes_an_object_of_a_release_whose_owner_has_gone() {
+fn the_garbage_collector_deletes_a_guarded_object_whose_owner_is_gone() {
     let (namespace, _) = Origin::Helm4.release("garbage");
     let kubectl = namespace.kubectl("admin");
     kubectl.ok(&["create", "configmap", "owner"]);
@@ -132,7 +132,7 @@ fn the_garbage_collector_takes_an_object_of_a_release_whose_owner_has_gone() {
 }
 
 #[test]
-fn a_namespace_goes_with_the_objects_of_its_releases() {
+fn a_namespace_is_deleted_with_the_objects_of_its_releases() {
     let (namespace, _) = Origin::Helm3.release("namespace-goes");
     let kubectl = namespace.plane().kubectl(&namespace.plane().person("bob"));
     kubectl.ok(&["delete", "namespace", namespace.name(), "--wait=false"]);
@@ -141,7 +141,7 @@ fn a_namespace_goes_with_the_objects_of_its_releases() {
 }
 
 #[test]
-fn a_finalizer_is_taken_off_an_object_that_is_on_its_way_out() {
+fn a_finalizer_can_be_removed_from_an_object_that_is_being_deleted() {
     let (namespace, revision) = Origin::Helm3.release("finalizer");
     let bot = namespace.service_account("bot");
     let kubectl = namespace.kubectl("bob");

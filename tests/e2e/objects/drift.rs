@@ -19,7 +19,7 @@ fn release(test: &str, version: HelmVersion) -> Namespace<'static> {
 }
 
 #[test]
-fn an_edit_that_was_only_warned_of_does_not_make_the_next_one_free() {
+fn an_edit_admitted_with_a_warning_does_not_free_the_next_one() {
     for version in HelmVersion::ALL {
         let namespace = release("warned", version);
         let (alice, bob) = (namespace.kubectl("alice"), namespace.kubectl("bob"));

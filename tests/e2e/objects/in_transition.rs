@@ -9,7 +9,7 @@ const RULE: &str = "[foreign-edit-in-transition]";
 const WAIT: &str = "Wait until the operation ends; then change it through the release, or ask for a ReleaseOverride.";
 
 #[test]
-fn only_the_holder_touches_what_an_upgrade_in_flight_declares() {
+fn only_the_holder_edits_what_an_upgrade_in_flight_declares() {
     for (version, driver) in [(HelmVersion::V3, Driver::ConfigMap), (HelmVersion::V4, Driver::Secret)] {
         let (namespace, upgrade) = during_an_upgrade("flight", version, driver, |namespace, _, _| {
             let bob = namespace.kubectl("bob");

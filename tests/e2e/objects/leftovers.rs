@@ -15,7 +15,7 @@ const LIVE: &[Act] = &[("an edit", EDIT, Edits("data.note")), ("the end", DELETE
 const FREE: &[Act] = &[("an edit", EDIT, Passes), ("the end", DELETE, Passes)];
 
 #[test]
-fn what_an_uninstall_keeps_belongs_to_nobody() {
+fn an_object_kept_by_an_uninstall_is_free() {
     for version in HelmVersion::ALL {
         let namespace = Namespace::new(Plane::shared(), "kept");
         let alice = namespace.helm(version, Driver::Secret, "alice");
@@ -34,7 +34,7 @@ fn what_an_uninstall_keeps_belongs_to_nobody() {
 }
 
 #[test]
-fn what_an_upgrade_drops_but_keeps_belongs_to_nobody() {
+fn an_object_dropped_but_kept_by_an_upgrade_is_free() {
     let namespace = Namespace::new(Plane::shared(), "dropped");
     let alice = namespace.helm(HelmVersion::V4, Driver::Secret, "alice");
     alice.ok(&["install", "demo", Chart::new("demo").template("kept", KEPT).path()]);
@@ -45,7 +45,7 @@ fn what_an_upgrade_drops_but_keeps_belongs_to_nobody() {
 }
 
 #[test]
-fn what_a_failed_upgrade_left_behind_may_be_deleted() {
+fn leftovers_of_a_failed_upgrade_can_be_deleted() {
     for version in HelmVersion::ALL {
         let namespace = Namespace::new(Plane::shared(), "left-behind");
         let alice = namespace.helm(version, Driver::Secret, "alice");

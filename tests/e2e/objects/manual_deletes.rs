@@ -1,6 +1,7 @@
 //! Objects of a release deleted by hand.
 
 use crate::harness::acts::{Act, Target, Verdict};
+use crate::harness::clients::{Driver, HelmVersion};
 use crate::harness::origins::Origin;
 
 use Verdict::{Deletes, Passes};
@@ -19,7 +20,7 @@ const DELETES: &[Act] = &[
 ];
 
 #[test]
-fn a_declared_object_is_not_deleted_by_hand_whichever_helm_wrote_it() {
+fn a_declared_object_cannot_be_deleted_by_hand_whichever_helm_wrote_it() {
     Origin::everywhere(|origin| {
         let (namespace, revision) = origin.release("delete");
         let kubectl = namespace.kubectl("bob");
@@ -33,8 +34,6 @@ fn a_declared_object_is_not_deleted_by_hand_whichever_helm_wrote_it() {
         Target::deployed(&namespace, "demo", revision).expect_all(&kubectl, DELETES);
         assert_eq!(uids(), before, "{origin:?}");
         // The allowed neighbour: `helm uninstall`, which deletes all objects.
-        namespace
-            .helm(crate::harness::clients::HelmVersion::V4, crate::harness::clients::Driver::Secret, "bob")
-            .ok(&["uninstall", "demo"]);
+        namespace.helm(HelmVersion::V4, Driver::Secret, "bob").ok(&["uninstall", "demo"]);
     });
 }

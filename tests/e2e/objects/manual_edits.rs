@@ -7,6 +7,7 @@ use crate::harness::decisions::decisions;
 use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::origins::Origin;
+use crate::harness::process::Output;
 
 use Verdict::{Edits, Passes};
 
@@ -110,7 +111,7 @@ const FREE: &[Act] = &[
 ];
 
 #[test]
-fn a_declared_field_is_not_edited_by_hand_whichever_helm_wrote_it() {
+fn a_declared_field_cannot_be_edited_by_hand_whichever_helm_wrote_it() {
     Origin::everywhere(|origin| {
         let (namespace, revision) = origin.release("edit");
         let target = Target::deployed(&namespace, "demo", revision);
@@ -146,7 +147,7 @@ fn a_declared_field_is_not_edited_by_hand_whichever_helm_wrote_it() {
 }
 
 /// Replaces an object by an edited copy, as bob.
-fn replaced(namespace: &Namespace<'_>, object: &str, edit: impl FnOnce(&mut Value)) -> crate::harness::process::Output {
+fn replaced(namespace: &Namespace<'_>, object: &str, edit: impl FnOnce(&mut Value)) -> Output {
     let kubectl = namespace.kubectl("bob");
     let mut object = kubectl.get(&[object]);
     edit(&mut object);
@@ -174,7 +175,7 @@ fn contents(namespace: &Namespace<'_>) -> Vec<Value> {
 }
 
 #[test]
-fn service_accounts_are_admitted_and_recorded() {
+fn edits_by_service_accounts_are_admitted_and_audited() {
     let (namespace, _) = Origin::Helm4.release("edit-account");
     let bot = namespace.service_account("bot");
     let kubectl = namespace.kubectl_as(&bot);
@@ -206,7 +207,7 @@ fn service_accounts_are_admitted_and_recorded() {
 }
 
 #[test]
-fn what_an_admitted_edit_took_from_the_account_of_fields_is_still_declared_by_the_manifest() {
+fn a_field_that_an_edit_took_from_managed_fields_is_still_declared_by_the_manifest() {
     Origin::everywhere(|origin| {
         let (namespace, revision) = origin.release("edit-account-lost");
         let target = Target::deployed(&namespace, "demo", revision);

@@ -17,7 +17,7 @@ use Verdict::{Passes, Scales};
 const AUTOSCALER: Duration = Duration::from_secs(90);
 
 #[test]
-fn declared_replicas_are_not_scaled_by_hand_whichever_helm_wrote_them() {
+fn declared_replicas_cannot_be_scaled_by_hand_whichever_helm_wrote_them() {
     Origin::everywhere(|origin| {
         let (namespace, revision) = origin.release("scale");
         let kubectl = namespace.kubectl("bob");
@@ -47,7 +47,7 @@ fn declared_replicas_are_not_scaled_by_hand_whichever_helm_wrote_them() {
 }
 
 #[test]
-fn replicas_that_the_chart_leaves_to_others_are_scaled_by_anybody() {
+fn undeclared_replicas_can_be_scaled_by_anybody() {
     for version in HelmVersion::ALL {
         let namespace = Namespace::new(Plane::shared(), "scale-free");
         namespace.helm(version, Driver::Secret, "alice").ok(&[

@@ -11,6 +11,7 @@ use crate::harness::decisions::decisions;
 use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
+use crate::harness::process::Output;
 use crate::harness::records::V1;
 use crate::harness::webhook::Webhook;
 
@@ -39,7 +40,7 @@ fn release<'p>(plane: &'p Plane, mode: &str) -> Namespace<'p> {
 }
 
 /// One write of a declared label, as bob.
-fn label(namespace: &Namespace<'_>, tier: &str, more: &[&str]) -> crate::harness::process::Output {
+fn label(namespace: &Namespace<'_>, tier: &str, more: &[&str]) -> Output {
     let tier = format!("tier={tier}");
     let args = [&["label", "--overwrite", "deployment/demo", &tier], more].concat();
     namespace.kubectl("bob").run(&args)

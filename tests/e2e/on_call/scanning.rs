@@ -194,7 +194,7 @@ fn declarations_that_collide_or_dangle_are_found_where_their_kinds_are_installed
 }
 
 #[test]
-fn what_may_not_be_read_is_named_and_nothing_is_written() {
+fn unreadable_resources_are_named_and_nothing_is_written() {
     let plane = Plane::without_webhook();
     let namespace = Namespace::new(plane, "scan-rights");
     let who = plane.account(namespace.name(), "auditor").unwrap();

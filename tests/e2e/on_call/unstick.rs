@@ -251,7 +251,7 @@ impl Watch {
 }
 
 #[test]
-fn the_webhook_has_the_last_word_and_no_copy_stays_behind() {
+fn the_webhook_can_refuse_to_unstick_and_no_copy_is_left() {
     let driver = Driver::Secret;
     let namespace = killed_on_the_way_to("1.0.0", Plane::shared(), "on-call", HelmVersion::V4, driver, true);
     let on_call = OnCall::new(&namespace, "bob");

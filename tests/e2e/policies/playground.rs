@@ -13,7 +13,7 @@ use crate::harness::process::{Output, run};
 const DEADLINE: Duration = Duration::from_secs(180);
 
 #[test]
-fn the_playground_can_be_played_with_and_ends_with_its_input() {
+fn the_commands_of_the_playground_work_and_it_ends_with_its_input() {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["run", "--quiet", "--example", "playground"]).current_dir(env!("CARGO_MANIFEST_DIR"));
     let mut playground = Playground(cargo.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());

@@ -20,7 +20,7 @@ fn three_revisions(test: &str, driver: Driver) -> (Namespace<'static>, Chart) {
 }
 
 #[test]
-fn the_newest_deployed_record_stays_and_older_ones_may_go() {
+fn the_newest_deployed_record_cannot_be_deleted_and_older_ones_can() {
     for driver in Driver::ALL {
         let (namespace, chart) = three_revisions("delete-one", driver);
         let kubectl = namespace.kubectl("alice");
@@ -35,7 +35,7 @@ fn the_newest_deployed_record_stays_and_older_ones_may_go() {
 }
 
 #[test]
-fn all_records_by_label_or_by_all_leave_the_live_one() {
+fn deleting_all_records_leaves_the_live_one() {
     for driver in Driver::ALL {
         for selection in [["-l", "owner=helm"], ["--all", "--wait=true"]] {
             let (namespace, chart) = three_revisions("delete-all", driver);
@@ -53,7 +53,7 @@ fn all_records_by_label_or_by_all_leave_the_live_one() {
 }
 
 #[test]
-fn a_collection_delete_by_a_person_takes_no_record() {
+fn a_collection_delete_by_a_person_deletes_no_record() {
     let (namespace, _) = three_revisions("delete-collection", Driver::Secret);
     let path = format!("/api/v1/namespaces/{}/secrets?labelSelector=owner%3Dhelm", namespace.name());
     namespace.kubectl("alice").fails(&["delete", "--raw", &path], &["[record-deletion]", "together with others"]);
@@ -62,7 +62,7 @@ fn a_collection_delete_by_a_person_takes_no_record() {
 }
 
 #[test]
-fn a_namespace_goes_with_all_its_records() {
+fn a_namespace_is_deleted_with_all_its_records() {
     let (namespace, _) = three_revisions("delete-namespace", Driver::Secret);
     namespace.helm(HelmVersion::V4, Driver::ConfigMap, "alice").ok(&["install", "other", Chart::new("other").path()]);
     let kubectl = namespace.plane().kubectl(&namespace.plane().person("alice"));
@@ -76,7 +76,7 @@ fn a_namespace_goes_with_all_its_records() {
 }
 
 #[test]
-fn the_garbage_collector_takes_records_whose_owner_has_gone() {
+fn the_garbage_collector_deletes_records_whose_owner_is_gone() {
     let (namespace, _) = three_revisions("delete-garbage", Driver::Secret);
     let kubectl = namespace.kubectl("admin");
     kubectl.ok(&["create", "configmap", "owner"]);

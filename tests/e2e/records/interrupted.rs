@@ -8,6 +8,7 @@ use crate::harness::eventually::eventually;
 use crate::harness::in_flight::{impatient, killed_on_the_way_to, once_stale, policy, unlock};
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
+use crate::harness::process::Output;
 use crate::harness::records::{self, V1, V2};
 use crate::harness::webhook::Webhook;
 
@@ -25,12 +26,7 @@ fn await_note(namespace: &Namespace<'_>, driver: Driver) {
 }
 
 /// Upgrades to a version, as alice.
-fn upgrade(
-    namespace: &Namespace<'_>,
-    version: HelmVersion,
-    driver: Driver,
-    to: &str,
-) -> crate::harness::process::Output {
+fn upgrade(namespace: &Namespace<'_>, version: HelmVersion, driver: Driver, to: &str) -> Output {
     let chart = Chart::new("demo");
     chart.set_version(to);
     let helm = namespace.helm(version, driver, "alice");
@@ -59,7 +55,7 @@ fn another_version_is_refused_until_the_interrupted_one_is_deployed() {
 }
 
 #[test]
-fn an_unlocked_operation_is_interrupted_too_and_a_rollback_makes_it_good() {
+fn an_unlocked_operation_counts_as_interrupted_until_a_rollback() {
     let (version, driver) = (HelmVersion::V4, Driver::Secret);
     let namespace = killed_on_the_way_to("2.0.0", impatient(), "unlocked", version, driver, true);
     once_stale("bob unlocks", || unlock(&namespace, driver, "bob"));
@@ -69,7 +65,7 @@ fn an_unlocked_operation_is_interrupted_too_and_a_rollback_makes_it_good() {
 }
 
 #[test]
-fn what_is_never_to_be_finished_is_forgotten_by_taking_its_note_off() {
+fn an_interrupted_operation_is_forgotten_when_its_note_is_removed() {
     let (version, driver) = (HelmVersion::V3, Driver::Secret);
     let namespace = killed_on_the_way_to("2.0.0", impatient(), "forgotten", version, driver, true);
     once_stale("bob unlocks", || unlock(&namespace, driver, "bob"));
@@ -80,7 +76,7 @@ fn what_is_never_to_be_finished_is_forgotten_by_taking_its_note_off() {
 }
 
 #[test]
-fn helm_is_only_warned_by_the_shipped_policy() {
+fn the_shipped_policy_only_warns_helm() {
     let namespace = Namespace::new(Plane::shared(), "warned");
     let (version, driver) = (HelmVersion::V4, Driver::Secret);
     let chart = Chart::new("demo");

@@ -55,7 +55,7 @@ fn a_stale_record_over_a_healthy_workload_is_deleted_and_the_upgrade_runs_again(
 }
 
 #[test]
-fn a_stale_record_over_an_unhealthy_workload_stays() {
+fn a_stale_record_over_an_unhealthy_workload_cannot_be_deleted() {
     let namespace = killed(impatient(), "stale-unhealthy", HelmVersion::V3, Driver::Secret, false);
     let kubectl = namespace.kubectl("bob");
     eventually(Duration::from_secs(60), "only the workload is left to complain about", || {

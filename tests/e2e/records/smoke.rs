@@ -54,7 +54,7 @@ fn whole_life(version: HelmVersion, driver: Driver) {
 }
 
 #[test]
-fn wait_hangs_where_pods_hang_and_a_killed_helm_leaves_a_pending_record() {
+fn helm_waits_while_pods_hang_and_leaves_a_pending_record_when_killed() {
     let namespace = Namespace::new(Plane::without_webhook(), "hang");
     let helm = namespace.helm(HelmVersion::V3, Driver::Secret, "alice");
     let chart = Chart::new("demo");
@@ -73,7 +73,7 @@ fn wait_hangs_where_pods_hang_and_a_killed_helm_leaves_a_pending_record() {
 }
 
 #[test]
-fn people_and_service_accounts_are_who_they_are() {
+fn people_and_service_accounts_have_their_own_names() {
     let namespace = Namespace::new(Plane::without_webhook(), "who");
     let account = namespace.service_account("deployer");
     assert_eq!(account.user(), format!("system:serviceaccount:{}:deployer", namespace.name()));

@@ -7,6 +7,7 @@ use crate::harness::clients::{Driver, HelmVersion};
 use crate::harness::forging;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
+use crate::harness::process::{Output, run};
 use crate::harness::records::{self, V1, V2};
 
 /// A release with a superseded and a deployed record.
@@ -20,7 +21,7 @@ fn two_revisions(test: &str, version: HelmVersion, driver: Driver) -> (Namespace
 }
 
 #[test]
-fn labels_of_a_record_are_not_edited_and_other_labels_are_free() {
+fn record_labels_cannot_be_edited_and_other_labels_can() {
     for driver in Driver::ALL {
         let (namespace, chart) = two_revisions("tamper-label", HelmVersion::V3, driver);
         let kubectl = namespace.kubectl("alice");
@@ -39,12 +40,7 @@ fn labels_of_a_record_are_not_edited_and_other_labels_are_free() {
 }
 
 /// Replaces a stored record by an edited copy.
-fn replace(
-    namespace: &Namespace<'_>,
-    driver: Driver,
-    name: &str,
-    edit: impl FnOnce(&mut Value),
-) -> crate::harness::process::Output {
+fn replace(namespace: &Namespace<'_>, driver: Driver, name: &str, edit: impl FnOnce(&mut Value)) -> Output {
     let kubectl = namespace.kubectl("alice");
     let mut object = kubectl.get(&[driver.resource(), name]);
     edit(&mut object);
@@ -52,7 +48,7 @@ fn replace(
 }
 
 #[test]
-fn the_body_of_a_record_is_not_edited() {
+fn the_body_of_a_record_cannot_be_edited() {
     for driver in Driver::ALL {
         let (namespace, _) = two_revisions("tamper-body", HelmVersion::V4, driver);
         type Edit = fn(&mut Value);
@@ -92,14 +88,14 @@ fn kubectl_edit_of_a_record_is_refused() {
     let kubectl = namespace.kubectl("alice");
     let mut edit = kubectl.command(&["edit", "secret", V1]);
     edit.env("KUBE_EDITOR", "sed -i 's/status: superseded/status: deployed/'");
-    let output = crate::harness::process::run(edit, std::time::Duration::from_secs(60));
+    let output = run(edit, std::time::Duration::from_secs(60));
     // kubectl saves the refused edit to a temporary file and prints the reason.
     output.expect_failure(&["[record-integrity]"]);
     assert_eq!(records::summary(&namespace.records(Driver::Secret, "demo")), "1 superseded, 2 deployed");
 }
 
 #[test]
-fn records_are_not_created_by_hand() {
+fn records_cannot_be_created_by_hand() {
     for driver in Driver::ALL {
         let (namespace, chart) = two_revisions("tamper-create", HelmVersion::V3, driver);
         let kubectl = namespace.kubectl("alice");

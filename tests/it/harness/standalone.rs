@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::client::Client;
+use crate::harness::client::{Client, request};
 
 /// A running server; killed when dropped.
 pub(crate) struct Standalone {
@@ -40,8 +40,7 @@ impl Standalone {
 
     /// Sends a body to one half of the webhook, with further headers.
     pub(crate) async fn post(&self, path: &str, body: String, headers: &[(&'static str, &str)]) -> Bytes {
-        let mut request =
-            crate::harness::client::request(::http::Method::POST, path, Some("application/json"), body.into());
+        let mut request = request(::http::Method::POST, path, Some("application/json"), body.into());
         for (name, value) in headers {
             request.headers_mut().insert(*name, value.parse().unwrap());
         }
