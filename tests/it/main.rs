@@ -15,6 +15,7 @@ mod layering;
 mod logging;
 mod manifests;
 mod policies;
+mod proofs;
 mod reload;
 mod replay;
 mod reviews;
