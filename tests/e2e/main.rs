@@ -1,9 +1,9 @@
 //! Tests on real parts: a real API server with its controllers, the real helm 3 and helm 4, and the built `interlock`.
 //!
-//! What a test uses: a [`harness::plane::Plane`] (shared by all tests, or its own), a [`harness::namespace::Namespace`] of
-//! its own in it, and in that the clients of [`harness::clients`] as somebody, the charts of [`harness::chart`] and the
-//! views of [`harness::records`]. Where Interlock itself is to be installed, a [`harness::cluster::Cluster`]: a plane with a
-//! [`harness::kubelet`] and a [`harness::balancer`].
+//! A test uses a [`harness::plane::Plane`], shared or its own, and a [`harness::namespace::Namespace`] of its own in it, with
+//! the clients of [`harness::clients`], the charts of [`harness::chart`] and the stored records of [`harness::records`].
+//! Tests that install Interlock use a [`harness::cluster::Cluster`]: a plane with a [`harness::kubelet`] and a
+//! [`harness::balancer`]. `tests/README.md` says which file proves which promise.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -162,14 +162,17 @@ fn every_queried_label_value_is_exported() {
         for (label, value) in told {
             for known in query.split(&format!("{label}=\"")).skip(1) {
                 assert_eq!(known.split('"').next(), Some(value), "{query}");
-                assert!(TOLD.contains(&format!("{label}=\"{value}\"")), "{label}={value} is never told");
+                assert!(TOLD.contains(&format!("{label}=\"{value}\"")), "{label}={value} is never exported");
                 seen += 1;
             }
         }
         for label in ["check", "reason"] {
             for known in query.split(&format!("{label}=~\"")).skip(1) {
                 for value in known.split('"').next().unwrap().split('|') {
-                    assert!(TOLD.contains(&format!("{label}=\"{value}\"")), "{label}={value} is never told: {query}");
+                    assert!(
+                        TOLD.contains(&format!("{label}=\"{value}\"")),
+                        "{label}={value} is never exported: {query}"
+                    );
                     seen += 1;
                 }
             }

@@ -72,7 +72,7 @@ fn a_server_does_not_start_with_a_wrong_file() {
 fn the_committed_schema_is_the_one_that_files_are_read_by() {
     let committed = fs::read_to_string(repository("policies/schema.json")).unwrap();
     let printed = interlock(&["policy", "schema"]).stdout;
-    assert!(committed.as_bytes() == printed, "`interlock policy schema > policies/schema.json` mends this");
+    assert!(committed.as_bytes() == printed, "`interlock policy schema > policies/schema.json` fixes this");
     let rules = &schema()["else"]["properties"]["rules"]["properties"];
     assert_eq!(rules["manual-edit"]["properties"]["mode"]["enum"], json!(["enforce", "warn", "audit", "off"]));
     assert_eq!(rules["manual-edit"]["properties"].get("staleAfter"), None);

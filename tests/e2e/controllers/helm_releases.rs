@@ -149,7 +149,7 @@ fn risky_strategies_cause_warnings() {
     let made = alice.with_file("create", &helm_release(namespace.name(), "web", spec), &[]).expect_success();
     assert_eq!(made.stderr.matches("[retry-strategy]").count(), 2, "{made}");
     let edited = alice.ok(&["patch", "helmrelease/web", "--type=merge", "-p", r#"{"spec":{"interval":"5m"}}"#]);
-    assert!(!edited.stderr.contains("interlock"), "what was there before has been told\n{edited}");
+    assert!(!edited.stderr.contains("interlock"), "a strategy that was already there caused a warning\n{edited}");
     alice.ok(&["patch", "helmrelease/web", "--type=merge", "-p", r#"{"spec":{"suspend":true}}"#]);
     let deleted = alice.ok(&["delete", "helmrelease/web"]);
     assert!(deleted.stderr.contains("suspended") && deleted.stderr.contains("[retry-strategy]"), "{deleted}");

@@ -1,10 +1,9 @@
-//! Stands in for the nodes of a cluster: runs the pods of one namespace as processes of this machine, and says where the
-//! connections to a Service of the namespace go.
+//! A stand-in for the nodes of a cluster: runs the pods of one namespace as processes of this machine, and routes
+//! connections to the namespace's Services.
 //!
-//! A pod is given what its specification says: arguments, environment, volumes, a token of its service account, probes, a
-//! signal and some time at its end. What differs from a cluster: every container is the built `interlock`; it listens on
-//! free ports of 127.0.0.1; paths below a mount lie in the pod's own directory; probes that succeed are repeated more
-//! often than they say.
+//! A pod gets what it specifies: arguments, environment, volumes, a token of its service account, probes, SIGTERM and a
+//! grace period. It differs from a cluster: every container is the built `interlock`; it listens on free ports of 127.0.0.1;
+//! paths below a mount are in the pod's own directory; probes run more often than specified.
 
 mod container;
 mod lifecycle;

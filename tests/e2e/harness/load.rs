@@ -1,8 +1,8 @@
-//! A steady load of writes on a plane, each with the verdict that it must get.
+//! A steady load of writes on a plane, each with its expected verdict.
 //!
-//! One cycle is the life of a record that nobody else knows: it is created, made `deployed`, `uninstalling` and deleted, by
-//! `ci-bot`, as helm would; between these bob does what must be refused, and on the objects of a release that helm has
-//! installed both what must be refused and what must not.
+//! One cycle is the life of a record of its own: `ci-bot` creates it, makes it `deployed` and `uninstalling`, and deletes it,
+//! as helm would. In between, bob makes writes that must be refused, and allowed and forbidden edits of the objects of an
+//! installed release.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -193,7 +193,7 @@ impl Webhook {
         &self.policies
     }
 
-    #[allow(dead_code, reason = "the playground tells people where it is")]
+    #[allow(dead_code, reason = "the playground prints it")]
     pub(crate) fn log_file(&self) -> &Path {
         &self.log
     }

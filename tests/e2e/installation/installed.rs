@@ -30,7 +30,7 @@ const RATE: u32 = 30;
 const MISSED: usize = 2;
 /// How long controllers and watches may take on a busy machine.
 const SOON: Duration = Duration::from_secs(60);
-/// The prefix of the namespaces with other users' work. It also tells their objects from all others.
+/// The prefix of the namespaces with other users' work. It also identifies their objects.
 const THERE: &str = "there";
 const THEIRS: [&str; 2] = ["Namespace /there-", " there-"];
 /// What `helm uninstall` leaves: the namespace, which helm never deletes, and the definition of overrides, because

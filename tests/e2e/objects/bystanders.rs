@@ -21,13 +21,13 @@ const IMAGE: &str = "spec.template.spec.containers[app].image";
 const UNDECLARED: &[Act] = &[
     ("a restart", &["rollout", "restart", "deployment/demo"], Passes),
     ("a pause", &["rollout", "pause", "deployment/demo"], Passes),
-    ("its end", &["rollout", "resume", "deployment/demo"], Passes),
+    ("a resume", &["rollout", "resume", "deployment/demo"], Passes),
     ("a label", &["label", "deployment/demo", "team=blue"], Passes),
-    ("it changes", &["label", "deployment/demo", "--overwrite", "team=red"], Passes),
-    ("it goes", &["label", "deployment/demo", "team-"], Passes),
+    ("its change", &["label", "deployment/demo", "--overwrite", "team=red"], Passes),
+    ("its removal", &["label", "deployment/demo", "team-"], Passes),
     ("an annotation", &["annotate", "configmap/demo", "note=hello"], Passes),
     ("a variable", &["set", "env", "deployment/demo", "EXTRA=1"], Passes),
-    ("it goes again", &["set", "env", "deployment/demo", "EXTRA-"], Passes),
+    ("its removal", &["set", "env", "deployment/demo", "EXTRA-"], Passes),
     ("resources", &["set", "resources", "deployment/demo", "--limits=cpu=1"], Passes),
     (
         "a sidecar in front",
@@ -92,7 +92,7 @@ const UNMANAGED: &[Act] = &[
     ("a label like Helm's", &["label", "deployment/own", "--overwrite", "app.kubernetes.io/managed-by=Helm"], Passes),
     ("the image of that", &["set", "image", "deployment/own", "*=bob:2"], Passes),
     ("the label", &["label", "deployment/own", "app.kubernetes.io/managed-by-"], Passes),
-    ("the end", &["delete", "deployment/own"], Passes),
+    ("a deletion", &["delete", "deployment/own"], Passes),
 ];
 
 #[test]

@@ -284,14 +284,14 @@ const ACTS: &[Act] = &[
     ),
     ("an ephemeral pod", &["delete", "pod", "shop-db-0", "--wait=false"], Passes),
     ("the claim of a StatefulSet", &["label", "pvc/data-shop-db-0", "team=blue"], Passes),
-    ("the end of data", &["delete", "pvc/shop-uploads", "--wait=false"], Deletes),
-    ("the end of a Service", &["delete", "service/shop-db"], Deletes),
-    ("the end of a Secret", &["delete", "secret/shop-credentials"], Deletes),
-    ("the end of a Job that is done", &["delete", "job/shop-seed"], Deletes),
-    ("the end of a hook", &["delete", "job/shop-migrate"], Passes),
-    ("the end of a custom resource", &["delete", "cart/shop"], Deletes),
-    ("the end of a cluster-scoped object", &["delete", "priorityclass/NAMESPACE-shop"], Deletes),
-    ("the end of everything", &["delete", "deployments,statefulsets", "--all"], Deletes),
+    ("deletion of data", &["delete", "pvc/shop-uploads", "--wait=false"], Deletes),
+    ("deletion of a Service", &["delete", "service/shop-db"], Deletes),
+    ("deletion of a Secret", &["delete", "secret/shop-credentials"], Deletes),
+    ("deletion of a Job that is done", &["delete", "job/shop-seed"], Deletes),
+    ("deletion of a hook", &["delete", "job/shop-migrate"], Passes),
+    ("deletion of a custom resource", &["delete", "cart/shop"], Deletes),
+    ("deletion of a cluster-scoped object", &["delete", "priorityclass/NAMESPACE-shop"], Deletes),
+    ("deletion of everything", &["delete", "deployments,statefulsets", "--all"], Deletes),
 ];
 
 #[test]
@@ -316,7 +316,7 @@ fn life(version: HelmVersion) {
     register_carts(&namespace);
     target.expect_all(&bob, ACTS);
     let told: Vec<_> = decisions(&namespace).into_iter().filter(|decision| decision.user == "bob").collect();
-    assert!(told.iter().all(|decision| !decision.reason.contains("hunter")), "a secret is told");
+    assert!(told.iter().all(|decision| !decision.reason.contains("hunter")), "a decision shows a secret");
 
     alice.ok(&["rollback", "shop", "1"]);
     // Interrupted during its 40 writes, at the latest while it waits. Some writes may follow after the record says

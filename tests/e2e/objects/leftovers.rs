@@ -11,8 +11,8 @@ use Verdict::{Deletes, Edits, Passes};
 const EDIT: &[&str] = &["patch", "configmap", "kept", "--type=merge", "-p", r#"{"data":{"note":"bob"}}"#];
 const DELETE: &[&str] = &["delete", "configmap", "kept"];
 
-const LIVE: &[Act] = &[("an edit", EDIT, Edits("data.note")), ("the end", DELETE, Deletes)];
-const FREE: &[Act] = &[("an edit", EDIT, Passes), ("the end", DELETE, Passes)];
+const LIVE: &[Act] = &[("an edit", EDIT, Edits("data.note")), ("a deletion", DELETE, Deletes)];
+const FREE: &[Act] = &[("an edit", EDIT, Passes), ("a deletion", DELETE, Passes)];
 
 #[test]
 fn an_object_kept_by_an_uninstall_is_free() {

@@ -15,7 +15,7 @@ use crate::harness::records;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Runs `interlock scan ARGS` as somebody.
+/// Runs `interlock scan ARGS` under an identity.
 #[track_caller]
 fn scan(plane: &Plane, who: &Identity, args: &[&str]) -> Output {
     run(plane.interlock(who, &[&["scan"], args].concat()), DEADLINE)

@@ -239,7 +239,7 @@ impl Watch {
     /// Waits until the last line says this of the release: status, revision, whether it is stuck.
     #[track_caller]
     fn await_last(&self, wanted: (&str, u32, &str)) {
-        eventually(DEADLINE, &format!("the watch tells {wanted:?}"), || {
+        eventually(DEADLINE, &format!("the watch reports {wanted:?}"), || {
             let told = std::fs::read_to_string(self.lines.path()).unwrap();
             let last =
                 told.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok()).unwrap_or_default();

@@ -43,7 +43,7 @@ struct Life {
     restarts: u32,
     /// When the container may start.
     next: Instant,
-    /// When it was told to end.
+    /// When it got SIGTERM.
     ending: Option<Instant>,
     told: Option<Report>,
 }
