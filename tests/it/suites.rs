@@ -51,10 +51,10 @@ fn every_example_of_a_policy_holds_what_its_suite_says() {
 }
 
 #[test]
-fn the_suite_in_the_readme_runs_as_printed() {
-    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
-    let (_, section) = readme.split_once("\n## Test policies\n").unwrap();
-    let (_, suite) = section.split_once("```yaml\n").unwrap();
+fn the_suite_in_the_documentation_runs_as_printed() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/testing-policies.md");
+    let page = fs::read_to_string(page).unwrap();
+    let (_, suite) = page.split_once("```yaml\n").unwrap();
     let (suite, _) = suite.split_once("```").unwrap();
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("a.test.yaml"), suite).unwrap();
