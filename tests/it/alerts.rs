@@ -1,5 +1,7 @@
 //! Alert rules, dashboard and runbook: they speak of metrics that there are, and lead to each other.
 
+mod promtool;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::LazyLock;

@@ -17,7 +17,8 @@ const BEGIN: &str = "<!-- written by INTERLOCK_WRITE_DOCS=1 cargo test --test it
 const END: &str = "<!-- end -->\n";
 
 /// Documents beside those in `docs/`.
-const OUTSIDE: [&str; 5] = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "tests/recordings/README.md"];
+const OUTSIDE: [&str; 5] =
+    ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "tests/recordings/README.md"];
 
 /// Settings that every rule has; told once.
 const SHARED: [&str; 3] = ["mode", "onUndecided", "cases"];
