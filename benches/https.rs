@@ -17,15 +17,16 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
 use release_interlock::budget::Budget;
+use release_interlock::engine::policy::Policy;
 use release_interlock::judge::Judge;
-use release_interlock::pki::dev;
-use release_interlock::policy::Policy;
-use release_interlock::report::Reporter;
-use release_interlock::report::metrics::Metrics;
-use release_interlock::server::{
-    self, Bound, BoxFuture, Certificates, Endpoint, Limits, Readiness, Reply, Reviewer, Setup, Signals, tls,
+use release_interlock::readiness::Readiness;
+use release_interlock::serve::https::{
+    self, Bound, BoxFuture, Certificates, Endpoint, Limits, Reply, Reviewer, Setup, Signals,
 };
-use release_interlock::webhook::Webhook;
+use release_interlock::serve::pki::{dev, tls};
+use release_interlock::serve::report::Reporter;
+use release_interlock::serve::report::metrics::Metrics;
+use release_interlock::serve::webhook::Webhook;
 use release_interlock::world::memory::Memory;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -121,7 +122,7 @@ async fn round(reviewer: Arc<dyn Reviewer>, metrics: Arc<Metrics>, body: &Bytes)
     let bound = Bound::bind("127.0.0.1:0".parse()?, "127.0.0.1:0".parse()?).await?;
     let address = bound.admission_address();
     let (_signals, received) = Signals::manual();
-    let server = tokio::spawn(server::run(bound, reviewer, setup, received));
+    let server = tokio::spawn(https::run(bound, reviewer, setup, received));
 
     let connector = connector(&made.ca_pem)?;
     let mut connections = JoinSet::new();

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use release_interlock::facts::{Bodies, Facts, Objects};
-use release_interlock::policy::Policy;
-use release_interlock::release::stamps::HOLDER;
-use release_interlock::release::{Entry, History, Revision, Stamps, Status, Storage};
-use release_interlock::review::Review;
-use release_interlock::rules::{Step, decide};
-use release_interlock::world::{Answer, Evidence, Knowledge, Located, Query};
+use release_interlock::engine::evidence::{Answer, Evidence, Knowledge, Located, Query};
+use release_interlock::engine::facts::{Bodies, Facts, Objects};
+use release_interlock::engine::policy::Policy;
+use release_interlock::engine::release::stamps::HOLDER;
+use release_interlock::engine::release::{Entry, History, Revision, Stamps, Status, Storage};
+use release_interlock::engine::review::Review;
+use release_interlock::engine::rules::{Step, decide};
 use serde_json::Value;
 
 #[path = "fixtures/edits.rs"]

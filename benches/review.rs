@@ -15,9 +15,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::bufread::GzDecoder;
 use release_interlock::budget::Budget;
+use release_interlock::engine::policy::Policy;
+use release_interlock::engine::reply;
+use release_interlock::engine::review::Review;
 use release_interlock::judge::Judge;
-use release_interlock::policy::Policy;
-use release_interlock::review::{self, Review};
 use release_interlock::world::memory::Memory;
 use serde::Deserialize;
 use serde_json::Value;
@@ -52,7 +53,7 @@ fn compare(name: &str, body: &[u8], floor: impl Fn(&[u8]), naive: impl Fn(&[u8])
         let deadline = tokio::time::Instant::now() + Duration::from_secs(3);
         let verdict = runtime.block_on(judge.validate(&review.request, now, deadline)).unwrap();
         assert!(verdict.outcome.allowed, "{}", verdict.outcome.message);
-        black_box(review::answer(&review.request.uid, &verdict.outcome));
+        black_box(reply::answer(&review.request.uid, &verdict.outcome));
     };
     // Small bodies are repeated until a sample is long enough to be timed.
     let repeat = (400_000 / body.len()).max(1);

@@ -8,16 +8,18 @@ use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
 
 use crate::budget::Budget;
-use crate::facts::{Bodies, Facts, Objects, Subject};
-use crate::mode::{self, Outcome};
-use crate::overrides::objection;
-use crate::policy::{Policies, Policy, Scope};
-use crate::report::Decision;
-use crate::review::{BadReview, Patch, Request};
-use crate::rules::{Kind, RuleId, Step, Violation, decide};
-use crate::stamp;
-use crate::traces;
-use crate::world::{Answer, Evidence, World};
+use crate::engine::decision::Decision;
+use crate::engine::evidence::{Answer, Evidence};
+use crate::engine::facts::{Bodies, Facts, Objects, Subject};
+use crate::engine::json::Patch;
+use crate::engine::outcome::{self, Outcome};
+use crate::engine::overrides::objection;
+use crate::engine::policy::{Policies, Policy, Scope};
+use crate::engine::review::{BadReview, Request};
+use crate::engine::rules::{Kind, RuleId, Step, Violation, decide};
+use crate::engine::stamp;
+use crate::serve::traces;
+use crate::world::World;
 
 /// Judges reviews by a policy, asking a world what it needs to know.
 pub struct Judge {
@@ -81,12 +83,12 @@ impl Judge {
             }
             (_, Ok(_)) => {
                 let violations = self.settle(&facts, policy, now, deadline).await;
-                mode::apply(policy, &Scope::of(&facts, policy), violations)
+                outcome::apply(policy, &Scope::of(&facts, policy), violations)
             }
             // Only the bodies of records are waited for.
             (_, Err(_)) => {
                 let violations = RuleId::over_records().map(overloaded).collect();
-                mode::apply(policy, &Scope::of(&facts, policy), violations)
+                outcome::apply(policy, &Scope::of(&facts, policy), violations)
             }
         };
         let decision = Decision::of(request, &facts, &outcome, started.elapsed());

@@ -10,10 +10,10 @@ use kube::api::{Api, ObjectMeta, PostParams};
 
 use super::cluster::{ClusterArguments, server_time};
 use super::{Finding, Output};
-use crate::crd::{ReleaseOverride, ReleaseOverrideSpec};
-use crate::overrides::PLURAL;
-use crate::release::{ReleaseRef, is_subdomain};
-use crate::rules::RuleId;
+use crate::engine::overrides::PLURAL;
+use crate::engine::release::{ReleaseRef, is_subdomain};
+use crate::engine::rules::RuleId;
+use crate::world::kubernetes::override_definition::{ReleaseOverride, ReleaseOverrideSpec};
 
 /// The longest name that an object can have, in bytes.
 const LONGEST_NAME: usize = 253;
@@ -184,7 +184,7 @@ mod tests {
         );
         let text = object.to_string();
         // What the rules read of it is the same.
-        let read: crate::overrides::Spec = serde_json::from_value(object["spec"].clone()).unwrap();
+        let read: crate::engine::overrides::Spec = serde_json::from_value(object["spec"].clone()).unwrap();
         assert_eq!((read.rules, text.contains("11:30")), (vec![RuleId::ManualEdit, RuleId::ManualScale], true));
         assert_eq!(
             told(&serde_json::from_str(&text).unwrap(), now, true),

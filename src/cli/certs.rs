@@ -14,7 +14,7 @@ use kube::{Api, Client};
 
 use super::Finding;
 use super::cluster::ClusterArguments;
-use crate::pki::dev;
+use crate::serve::pki::dev;
 
 /// Look at the certificates, have the CA rotated, or make certificates for development
 #[derive(Debug, clap::Args)]

@@ -9,8 +9,8 @@ use kube::Client;
 use super::cluster::ClusterArguments;
 use super::table::{self, printable};
 use super::{Finding, Output};
-use crate::doctor::{Report, State, examine, registration};
-use crate::scan::Severity;
+use crate::inspect::doctor::{Report, State, examine, registration};
+use crate::inspect::scan::Severity;
 
 /// Examine an installation: what is wrong with it, and the command that mends it
 ///

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, stderr};
 
 use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
 
-use crate::policy::{PolicyError, Problem};
+use crate::engine::policy::{PolicyError, Problem};
 
 /// Every problem with its excerpt, coloured on a terminal.
 pub(super) fn excerpts(error: &PolicyError) -> String {

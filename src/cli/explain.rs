@@ -5,8 +5,8 @@ use std::io::{Write, stdout};
 use serde_json::{Value, json};
 
 use super::{Finding, Output, PolicyDir, table};
-use crate::policy::{InForce, Origin, SettingInForce, in_force, nearest_to, settings_of};
-use crate::rules::{Documentation, RuleId};
+use crate::engine::policy::{InForce, Origin, SettingInForce, in_force, nearest_to, settings_of};
+use crate::engine::rules::{Documentation, RuleId};
 
 /// Explain a rule, or what is in force in a namespace; without either, list the rules
 #[derive(Debug, clap::Args)]

@@ -4,9 +4,9 @@ use kube::Client;
 
 use super::PolicyDir;
 use super::table::printable;
-use crate::policy::{Files, Policies};
-use crate::scan::listing::why;
-use crate::world::policies::policies;
+use crate::engine::policy::{Files, Policies};
+use crate::inspect::scan::listing::why;
+use crate::world::kubernetes::policies::policies;
 
 /// Which policy to judge by, where a cluster has one.
 #[derive(Debug, clap::Args)]

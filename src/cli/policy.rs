@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::excerpt::excerpts;
 use super::{Finding, Output};
-use crate::policy::{Files, PolicyError, Problem, Reading, schema};
+use crate::engine::policy::{Files, PolicyError, Problem, Reading, schema};
 
 /// Check policy files, and describe them to editors
 #[derive(Debug, clap::Args)]

@@ -18,8 +18,8 @@ use tokio::time::{Instant, sleep};
 
 use super::Finding;
 use super::cluster::ClusterArguments;
-use crate::leader::LEASE;
-use crate::pki::ca_secret;
+use crate::serve::leader::LEASE;
+use crate::serve::pki::ca_secret;
 
 /// What the webhook configurations and the Deployment are called.
 const NAME: &str = "interlock";

@@ -12,8 +12,8 @@ use jiff::Timestamp;
 
 use super::progress::{Progress, Unit};
 use super::{Finding, Output, PolicyDir, block_on};
-use crate::policy::Policies;
-use crate::replay::{Replay, Replayed, Source, SourceLine};
+use crate::engine::policy::Policies;
+use crate::offline::replay::{Replay, Replayed, Source, SourceLine};
 use compare::Comparison;
 use tally::Tally;
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::{Finding, Output, PolicyDir, block_on, table};
-use crate::replay::Replay;
+use crate::offline::replay::Replay;
 
 /// Judge one AdmissionReview from a file, in an empty cluster
 #[derive(Debug, clap::Args)]

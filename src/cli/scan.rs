@@ -15,10 +15,10 @@ use tokio::time::sleep;
 
 use super::cluster::ClusterArguments;
 use super::progress::{self, Unit};
-use super::table::printable;
-use super::{Finding as Found, PolicyDir, table};
-use crate::scan::{Bodies, Finding, Gap, Options, Progress, Report, Severity, page, scan};
-use crate::world::Reach;
+use super::table::{self, printable};
+use super::{Finding as Found, PolicyDir};
+use crate::inspect::scan::{Bodies, Finding, Gap, Options, Progress, Report, Severity, page, scan};
+use crate::world::kubernetes::Reach;
 
 /// How often the bar moves by itself.
 const TICK: Duration = Duration::from_millis(250);

@@ -20,19 +20,19 @@ use super::cluster::ClusterArguments;
 use super::telemetry::{self, TelemetryArguments};
 use super::{Finding, PolicyDir};
 use crate::budget::Budget;
+use crate::engine::policy::{Files, Policies, Reading, is_label};
 use crate::judge::Judge;
-use crate::leader::Candidate;
-use crate::ourselves;
-use crate::policy::{Files, Policies, Reading, is_label};
-use crate::reload::Reload;
-use crate::report::metrics::Metrics;
-use crate::report::openreports::Reports;
-use crate::report::{Reporter, events};
-use crate::server::{self, Bound, Limits, Readiness, Setup, Signals, Stopped};
-use crate::webhook::Webhook;
-use crate::world::cluster::Cluster;
+use crate::readiness::Readiness;
+use crate::serve::https::{self, Bound, Limits, Setup, Signals, Stopped};
+use crate::serve::leader::Candidate;
+use crate::serve::reload::Reload;
+use crate::serve::report::metrics::Metrics;
+use crate::serve::report::openreports::Reports;
+use crate::serve::report::{Reporter, events};
+use crate::serve::webhook::Webhook;
+use crate::world::kubernetes::{Cluster, Reach, identity};
 use crate::world::memory::Memory;
-use crate::world::{OverrideFile, Reach};
+use crate::world::memory::OverrideFile;
 use certificates::{Around, CertificateArguments, Kept};
 use reports::ReportArguments;
 
@@ -149,7 +149,7 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
             });
             let ourselves = Arc::default();
             let known = readiness.gate("the API server to tell who we are");
-            tokio::spawn(ourselves::learn(for_reviews.clone(), Arc::clone(&ourselves), known));
+            tokio::spawn(identity::learn(for_reviews.clone(), Arc::clone(&ourselves), known));
             let judge = Judge::new(policies, world.clone(), decodes).knowing(ourselves);
             follow(&judge);
             tokio::spawn(count_overrides(world.clone(), judge.policies(), metrics.clone()));
@@ -196,7 +196,7 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
     }
     let setup = Setup { certificates, clients, metrics, readiness, limits };
     announce(&bound, ca.as_deref(), standalone)?;
-    let stopped = server::run(bound, Arc::new(webhook), setup, signals).await;
+    let stopped = https::run(bound, Arc::new(webhook), setup, signals).await;
     if let Some((candidacy, writing)) = background {
         tokio::join!(candidacy.resign(), writing.finish());
     }

@@ -11,14 +11,15 @@ use jiff::Timestamp;
 use kube::Client;
 use serde::Serialize;
 
-use super::Finding;
-use super::break_glass;
 use super::cluster::{ClusterArguments, server_time};
 use super::policies_in_force::InForce;
 use super::table::printable;
-use crate::release::{ReleaseRef, Storage};
-use crate::scan::Gap;
-use crate::status::{Clock, Described, Options, Row, StatusError, Stuck, Survey, View, describe, follow, survey};
+use super::{Finding, break_glass};
+use crate::engine::release::{ReleaseRef, Storage};
+use crate::inspect::scan::Gap;
+use crate::inspect::status::{
+    Clock, Described, Options, Row, StatusError, Stuck, Survey, View, describe, follow, survey,
+};
 use lines::Lines;
 
 /// A quiet watch hears from the API server once a minute.

@@ -9,7 +9,7 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, fmt, registry};
 
-use crate::traces;
+use crate::serve::traces;
 
 /// Names the level, for example `debug` or `release_interlock=debug,kube=info`.
 const LEVEL: &str = "INTERLOCK_LOG";

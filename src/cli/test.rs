@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::progress::{Progress, Unit};
 use super::{Finding, Output, block_on};
-use crate::policy::Globs;
-use crate::suite::{CaseResult, SUFFIX, Suite, SuiteError};
+use crate::engine::policy::Globs;
+use crate::offline::suite::{CaseResult, SUFFIX, Suite, SuiteError};
 
 /// Run the test suites of policies
 #[derive(Debug, clap::Args)]

@@ -6,16 +6,15 @@ use anyhow::Context;
 use kube::Client;
 use serde::Serialize;
 
-use super::break_glass;
 use super::cluster::{ClusterArguments, server_time};
 use super::policies_in_force::InForce;
 use super::status::{StorageArgument, lines};
 use super::table::printable;
-use super::{Finding, Output};
-use crate::release::{History, ReleaseRef, Status, Storage};
-use crate::rules::{Check, Holds};
-use crate::status::{Row, View, forward, helm};
-use crate::unstick::{Copied, Pending, UnstickError};
+use super::{Finding, Output, break_glass};
+use crate::engine::release::{History, ReleaseRef, Status, Storage};
+use crate::engine::rules::{Check, Holds};
+use crate::inspect::status::{Row, View, forward, helm};
+use crate::inspect::unstick::{Copied, Pending, UnstickError};
 
 /// Take the record of a dead operation out of the way, after the checks of the runbook
 ///

@@ -1,8 +1,8 @@
 //! The payload of a stored record, given the JSON text of its object, in one Secret or in several.
 
-use crate::release::record::{DecodeError, Payload, extra_chunks};
-use crate::release::{Storage, Stored};
-use crate::review::unquoted;
+use crate::engine::json::unquoted;
+use crate::engine::release::record::{DecodeError, Payload, extra_chunks};
+use crate::engine::release::{Storage, Stored};
 
 /// What the object of a record holds.
 pub(super) enum Opened {

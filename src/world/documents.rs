@@ -7,7 +7,7 @@ use quick_cache::sync::Cache;
 use serde_json::Value;
 
 use super::manifests::State;
-use crate::release::manifest::{ObjectRef, document};
+use crate::engine::release::manifest::{ObjectRef, document};
 
 /// What the kept documents may take together, in bytes. One of 3 KiB of YAML takes about 20.
 const LIMIT: u64 = 32 << 20;

@@ -1,8 +1,8 @@
 //! Which records are those of the release that an object names: one order of trust, for every world.
 
-use super::Located;
-use crate::release::stamps::TARGET_NAMESPACE;
-use crate::release::{Entry, History, Storage};
+use crate::engine::evidence::Located;
+use crate::engine::release::stamps::TARGET_NAMESPACE;
+use crate::engine::release::{Entry, History, Storage};
 
 /// The release that an object names.
 #[derive(Debug, Clone, Copy)]
@@ -112,7 +112,7 @@ fn target(entry: &Entry) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::release::{Revision, Stamps, Status};
+    use crate::engine::release::{Revision, Stamps, Status};
 
     const SOUGHT: Sought<'static> = Sought { name: "web", target_namespace: "shop", origin: Some("flux"), told: None };
 

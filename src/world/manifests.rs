@@ -6,7 +6,7 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use serde::Deserialize;
 
-use crate::release::{DecodeError, Record};
+use crate::engine::release::{DecodeError, Record};
 
 /// What the kept manifests may take together, in bytes. An ordinary one has some 50 KiB, so these are more releases than
 /// people and controllers edit at a time.

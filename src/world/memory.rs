@@ -1,5 +1,8 @@
 //! A world in memory: for the standalone server, which learns from what it admits, for replay, and for tests.
 
+mod learn;
+mod override_file;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,21 +13,22 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::body::{self, Opened};
-use super::documents;
-use super::helm_releases;
+use super::kubernetes::{helm_releases, release_overrides};
 use super::locate::{self, Place, Sought};
 use super::manifests::{self, State};
 use super::read::{self, Rollout};
-use super::release_overrides;
-use super::{Answer, Answering, Knowledge, Located, ObjectKey, Query, RecordRef, ScaledRef, Workload, World};
-use crate::flux::{self, Driver, HelmRelease};
-use crate::managed::{Marks, Origin};
-use crate::overrides::{self, Override};
-use crate::release::manifest::{ObjectRef, WorkloadKind, WorkloadRef};
-use crate::release::record::{DecodeError, Payload};
-use crate::release::{History, Storage};
-use crate::review::{Metadata, first_at};
-use crate::sveltos::{Bundle, BundleRef};
+use super::{Answering, World, documents};
+use crate::engine::evidence::{Answer, Knowledge, Located, ObjectKey, Query, RecordRef, ScaledRef, Workload};
+use crate::engine::flux::{self, Driver, HelmRelease};
+use crate::engine::json::first_at;
+use crate::engine::managed::{Marks, Origin};
+use crate::engine::object::Metadata;
+use crate::engine::overrides::{self, Override};
+use crate::engine::release::manifest::{ObjectRef, WorkloadKind, WorkloadRef};
+use crate::engine::release::record::{DecodeError, Payload};
+use crate::engine::release::{History, Storage};
+use crate::engine::sveltos::{Bundle, BundleRef};
+pub use override_file::OverrideFile;
 
 /// Objects as JSON text, the oldest forgotten first when they grow over a limit.
 #[derive(Debug)]
@@ -336,8 +340,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::managed::Owner;
-    use crate::world::Freshness;
+    use crate::engine::evidence::Freshness;
+    use crate::engine::managed::Owner;
 
     /// Puts a record in: of Helm in Secrets, or of OLM.
     fn put_record(memory: &Memory, storage: Storage, namespace: &str, revision: u64, target_namespace: Option<&str>) {

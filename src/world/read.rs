@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{ObjectKey, Workload};
-use crate::managed::Marks;
-use crate::release::{Entry, Stamps, Storage};
-use crate::review::unquoted;
-use crate::sveltos::{self, Bundle, BundleRef};
+use crate::engine::evidence::{ObjectKey, Workload};
+use crate::engine::json::unquoted;
+use crate::engine::managed::Marks;
+use crate::engine::release::{Entry, Stamps, Storage};
+use crate::engine::sveltos::{self, Bundle, BundleRef};
 
 /// The labels by which clients list records, of every release and storage.
 pub(crate) const RECORDS: &str = "owner in (helm,operator-controller)";

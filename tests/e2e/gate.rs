@@ -11,12 +11,14 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::StatusCode;
 use jiff::Timestamp;
-use release_interlock::pki::dev;
-use release_interlock::report::metrics::Metrics;
-use release_interlock::review::{Review, allow_with_patch, uid_of};
-use release_interlock::server::{
-    Bound, BoxFuture, Certificates, Endpoint, Limits, Readiness, Reply, Reviewer, Setup, Signals, run, tls,
+use release_interlock::engine::reply::allow_with_patch;
+use release_interlock::engine::review::{Review, uid_of};
+use release_interlock::readiness::Readiness;
+use release_interlock::serve::https::{
+    Bound, BoxFuture, Certificates, Endpoint, Limits, Reply, Reviewer, Setup, Signals, run,
 };
+use release_interlock::serve::pki::{dev, tls};
+use release_interlock::serve::report::metrics::Metrics;
 use serde_json::json;
 use tokio::time::Instant;
 

@@ -113,7 +113,7 @@ fn every_installation_survives_the_loss_of_a_replica_and_runs_restricted() {
             "{what}"
         );
         // Above the drain of src/server/limits.rs and the farewells after it.
-        let limits = release_interlock::server::Limits::default();
+        let limits = release_interlock::serve::https::Limits::default();
         let grace = pod["terminationGracePeriodSeconds"].as_u64().unwrap();
         assert!(grace > (limits.drain_delay + limits.drain).as_secs() + 4, "{what}");
         assert_eq!(pod["priorityClassName"], "interlock", "{what}");

@@ -8,16 +8,16 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use release_interlock::mode::Verdict;
-use release_interlock::policy::Mode;
-use release_interlock::report::metrics::{
+use release_interlock::engine::decision::{Decision, DecisionFinding};
+use release_interlock::engine::outcome::Verdict;
+use release_interlock::engine::policy::Mode;
+use release_interlock::engine::review::Operation;
+use release_interlock::engine::rules::{Kind, RuleId};
+use release_interlock::inspect::scan::Report;
+use release_interlock::serve::https::{Endpoint, Refusal};
+use release_interlock::serve::report::metrics::{
     Cut, Done, HandshakeFailure, Metrics, Port, Reloaded, ReviewEnd, Role, Sink, Trouble, Write,
 };
-use release_interlock::report::{Decision, DecisionFinding};
-use release_interlock::review::Operation;
-use release_interlock::rules::{Kind, RuleId};
-use release_interlock::scan::Report;
-use release_interlock::server::{Endpoint, Refusal};
 use serde_json::Value;
 
 use crate::documentation::path;

@@ -10,12 +10,12 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
     KeyUsagePurpose,
 };
-use release_interlock::pki::dev::{self, DevCertificates};
-use release_interlock::pki::files::Followed;
-use release_interlock::report::metrics::Metrics;
-use release_interlock::server::clients::ClientsError;
-use release_interlock::server::tls::{Certificates, parse};
-use release_interlock::server::{Clients, Limits, tls};
+use release_interlock::serve::https::clients::ClientsError;
+use release_interlock::serve::https::{Clients, Limits};
+use release_interlock::serve::pki::dev::{self, DevCertificates};
+use release_interlock::serve::pki::files::Followed;
+use release_interlock::serve::pki::tls::{self, Certificates, parse};
+use release_interlock::serve::report::metrics::Metrics;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::sign::CertifiedKey;

@@ -4,9 +4,9 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use release_interlock::policy::{Files, Reading, schema, settings_of};
-use release_interlock::release::status::{Guard, Status, transition};
-use release_interlock::rules::{Documentation, RuleId};
+use release_interlock::engine::policy::{Files, Reading, schema, settings_of};
+use release_interlock::engine::release::status::{Guard, Status, transition};
+use release_interlock::engine::rules::{Documentation, RuleId};
 use serde_json::Value;
 
 /// Set to write the documents in place of comparing them.

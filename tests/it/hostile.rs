@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ::http::{Method, StatusCode};
-use release_interlock::server::Limits;
-use release_interlock::server::limits::BODY_BYTES;
+use release_interlock::serve::https::Limits;
+use release_interlock::serve::https::limits::BODY_BYTES;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;

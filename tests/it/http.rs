@@ -7,9 +7,10 @@ use ::http::{Method, Request, StatusCode};
 use axum::Router;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use release_interlock::report::metrics::Metrics;
-use release_interlock::server::limits::BODY_BYTES;
-use release_interlock::server::{Limits, Readiness, admin, admission};
+use release_interlock::readiness::Readiness;
+use release_interlock::serve::https::limits::BODY_BYTES;
+use release_interlock::serve::https::{Limits, admin, admission};
+use release_interlock::serve::report::metrics::Metrics;
 use tower_service::Service;
 
 use crate::client::{Answer, request};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use release_interlock::policy::schema;
+use release_interlock::engine::policy::schema;
 use serde_json::{Value, json};
 
 /// Set to write the expected texts anew.

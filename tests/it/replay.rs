@@ -6,9 +6,9 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
-use release_interlock::policy::Policy;
-use release_interlock::replay::{Replay, Replayed};
-use release_interlock::rules::RuleId;
+use release_interlock::engine::policy::Policy;
+use release_interlock::engine::rules::RuleId;
+use release_interlock::offline::replay::{Replay, Replayed};
 use serde::Deserialize;
 use serde_json::json;
 

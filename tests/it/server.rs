@@ -6,12 +6,12 @@ use std::time::Duration;
 use ::http::StatusCode;
 use bytes::Bytes;
 use jiff::Timestamp;
-use release_interlock::pki::dev;
-use release_interlock::report::metrics::Metrics;
-use release_interlock::server::{
-    self, Bound, BoxFuture, Certificates, Clients, Endpoint, Limits, Readiness, Reply, Reviewer, Setup, Signals,
-    Stopped, tls,
+use release_interlock::readiness::Readiness;
+use release_interlock::serve::https::{
+    self, Bound, BoxFuture, Certificates, Clients, Endpoint, Limits, Reply, Reviewer, Setup, Signals, Stopped,
 };
+use release_interlock::serve::pki::{dev, tls};
+use release_interlock::serve::report::metrics::Metrics;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
@@ -116,7 +116,7 @@ impl Server {
             readiness: setup.readiness.clone(),
             stub: Arc::clone(&stub),
             signals,
-            running: tokio::spawn(server::run(bound, stub, setup, received)),
+            running: tokio::spawn(https::run(bound, stub, setup, received)),
         }
     }
 

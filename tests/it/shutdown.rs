@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ::http::StatusCode;
-use release_interlock::server::{Limits, Stopped};
+use release_interlock::serve::https::{Limits, Stopped};
 use tokio::net::TcpStream;
 
 use crate::client::Connection;
@@ -100,7 +100,8 @@ async fn a_second_signal_ends_everything_at_once() {
 async fn a_port_that_is_taken_is_an_error_at_start() {
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = taken.local_addr().unwrap();
-    let error = release_interlock::server::Bound::bind("127.0.0.1:0".parse().unwrap(), address).await.unwrap_err();
+    let error =
+        release_interlock::serve::https::Bound::bind("127.0.0.1:0".parse().unwrap(), address).await.unwrap_err();
     assert_eq!((error.port, error.address), ("admin", address));
     assert!(error.to_string().contains(&address.to_string()), "{error}");
 }

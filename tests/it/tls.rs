@@ -4,9 +4,9 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use jiff::Timestamp;
-use release_interlock::pki::dev;
-use release_interlock::server::Limits;
-use release_interlock::server::tls::{CertificateError, Pem, load, parse};
+use release_interlock::serve::https::Limits;
+use release_interlock::serve::pki::dev;
+use release_interlock::serve::pki::tls::{CertificateError, Pem, load, parse};
 use rustls::ProtocolVersion;
 use rustls::version::{TLS12, TLS13};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

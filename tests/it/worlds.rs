@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use release_interlock::budget::Budget;
-use release_interlock::release::History;
-use release_interlock::world::cluster::Cluster;
-use release_interlock::world::{Answer, Answering, Knowledge, Query, World};
+use release_interlock::engine::evidence::{Answer, Knowledge, Query};
+use release_interlock::engine::release::History;
+use release_interlock::world::kubernetes::Cluster;
+use release_interlock::world::{Answering, World};
 
 use crate::fixtures::{body, creation, gzip, review, secret};
 use crate::reviews::Desk;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::Installation;
 use crate::cli::Finding;
-use crate::pki::ca_secret::{self, CaSecret};
+use crate::serve::pki::ca_secret::{self, CaSecret};
 
 /// Ask the leader to rotate the CA now, in phases: no review is lost meanwhile
 ///

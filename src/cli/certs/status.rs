@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::Installation;
 use crate::cli::{Finding, Output, table};
-use crate::pki::bundle::{Bundle, Ca};
-use crate::pki::ca_secret::{self, CaSecret};
-use crate::pki::live::{self, Configuration};
+use crate::serve::pki::bundle::{Bundle, Ca};
+use crate::serve::pki::ca_secret::{self, CaSecret};
+use crate::serve::pki::live::{self, Configuration};
 
 /// Tell which CAs there are, until when, and whether the webhook configurations trust them
 ///

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::tally::{Row, count, release};
 use crate::cli::table;
-use crate::replay::{Replayed, ReplayedViolation};
+use crate::offline::replay::{Replayed, ReplayedViolation};
 
 /// The reviews on which two policies differ, those that are alike counted.
 #[derive(Default)]
@@ -122,8 +122,8 @@ impl fmt::Display for Comparison {
 mod tests {
     use jiff::Timestamp;
 
-    use super::super::tally::ROWS;
     use super::*;
+    use crate::cli::replay::tally::ROWS;
 
     fn judged(user: usize, allowed: bool) -> Replayed {
         Replayed {

@@ -7,7 +7,7 @@ use comfy_table::{Cell, Color};
 use jiff::Timestamp;
 
 use crate::cli::table;
-use crate::replay::{Replayed, ReplayedViolation};
+use crate::offline::replay::{Replayed, ReplayedViolation};
 
 /// The rows at most: a log of years has few actors and releases, and a broken client can invent any number.
 pub(super) const ROWS: usize = 10_000;

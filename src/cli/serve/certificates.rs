@@ -6,12 +6,13 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 
-use crate::pki::dev;
-use crate::pki::files::Followed;
-use crate::pki::managed::{Managed, Rotator};
-use crate::pki::rotation::{Times, TimesError};
-use crate::report::metrics::{Metrics, Role};
-use crate::server::{Certificates, Clients, Readiness, tls};
+use crate::readiness::Readiness;
+use crate::serve::https::{Certificates, Clients};
+use crate::serve::pki::files::Followed;
+use crate::serve::pki::managed::{Managed, Rotator};
+use crate::serve::pki::rotation::{Times, TimesError};
+use crate::serve::pki::{dev, tls};
+use crate::serve::report::metrics::{Metrics, Role};
 
 /// Where development certificates lie unless told otherwise.
 const DEVELOPMENT: &str = "certs";

@@ -5,8 +5,8 @@ use std::time::Duration;
 use clap::ValueEnum;
 use jiff::SignedDuration;
 
-use crate::report::openreports::{Flavour, Settings};
-use crate::world::Reach;
+use crate::serve::report::openreports::{Flavour, Settings};
+use crate::world::kubernetes::Reach;
 
 /// What is told to the cluster besides the reply.
 #[derive(Debug, clap::Args)]

@@ -5,9 +5,9 @@ use std::io::{IsTerminal, stdout};
 use jiff::Timestamp;
 
 use crate::cli::table::printable;
-use crate::rules::wording::span;
-use crate::rules::{Check, Holds};
-use crate::status::{Described, HelmReleaseLine, OverrideInForce, RevisionLine, Row, Stuck};
+use crate::engine::rules::wording::span;
+use crate::engine::rules::{Check, Holds};
+use crate::inspect::status::{Described, HelmReleaseLine, OverrideInForce, RevisionLine, Row, Stuck};
 
 /// Between two columns.
 const GAP: &str = "   ";
@@ -200,7 +200,7 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::{Kept, Owner};
+    use crate::inspect::status::{Kept, Owner};
 
     fn row(release: &str, holder: Option<&str>) -> Row {
         Row {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{Ran, chain};
-use crate::suite::{CaseResult, Failure};
+use crate::offline::suite::{CaseResult, Failure};
 
 /// The whole file.
 pub(super) fn report(ran: &[Ran]) -> String {

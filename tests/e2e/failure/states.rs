@@ -8,11 +8,12 @@ use std::sync::mpsc::{Sender, channel};
 use bytes::Bytes;
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
-use release_interlock::pki::dev;
-use release_interlock::report::metrics::Metrics;
-use release_interlock::server::{
-    Bound, BoxFuture, Certificates, Endpoint, Limits, Readiness, Reply, Reviewer, Setup, Signals, run, tls,
+use release_interlock::readiness::Readiness;
+use release_interlock::serve::https::{
+    Bound, BoxFuture, Certificates, Endpoint, Limits, Reply, Reviewer, Setup, Signals, run,
 };
+use release_interlock::serve::pki::{dev, tls};
+use release_interlock::serve::report::metrics::Metrics;
 use tokio::time::Instant;
 
 use crate::plane::Plane;

@@ -1,0 +1,374 @@
+//! The one structured account of what happened to a review; log line, metrics and audit annotations are made of it.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::str::FromStr;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use jsonptr::Pointer;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::facts::{Facts, Subject};
+use super::json::first_at;
+use super::outcome::{Outcome, Verdict};
+use super::policy::{Mode, Scalable};
+use super::release::ReleaseRef;
+use super::review::{Operation, Request};
+use super::rules::{Kind, RuleId};
+
+/// The fields whose values tell one change from another, at most: each is looked for in an object of up to some MiB.
+const FIELDS: usize = 8;
+
+/// Where the values are that tell one change from another if a violation points nowhere: most objects have the first, records
+/// the others.
+const PLACES: [&str; 3] = ["/spec", "/data", "/metadata/labels"];
+
+/// The keys of hashes of changes, by chance, so that nobody can make two changes pass for one.
+static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+/// What happened to one review. Never holds any of the object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// Of the review.
+    pub uid: String,
+    /// What was asked for.
+    pub operation: Operation,
+    /// `secrets`, `deployments.apps/scale`.
+    pub resource: String,
+    /// Empty for cluster-scoped objects.
+    pub namespace: String,
+    /// From the request, or from the object in a collection delete.
+    pub name: String,
+    /// `userInfo.username`.
+    pub user: String,
+    /// The release concerned, where one is known.
+    pub release: Option<ReleaseRef>,
+    /// Whether the API server may go on.
+    pub allowed: bool,
+    /// Whether nothing would have been stored anyway.
+    pub dry_run: bool,
+    /// Why an override may not be stored, which is no matter of rules.
+    pub objection: Option<String>,
+    /// The rules that were broken or undecided.
+    pub findings: Vec<DecisionFinding>,
+    /// The object concerned, where something was found.
+    pub object: Option<Object>,
+    /// Its uid, empty where it has none yet or nothing was found.
+    pub object_uid: String,
+    /// Tells one change of the object from another where something was found: a hash of the values at the places concerned,
+    /// which says nothing of them to anybody outside this process, and never leaves it.
+    pub change: u64,
+    /// Whether the API server has asked the same a moment ago; set by the [`Reporter`](crate::serve::report::Reporter).
+    pub repeated: bool,
+    /// From the body's arrival to the verdict.
+    pub took: Duration,
+    /// How long it took to inflate and parse the bodies of the records in the request, where there are some.
+    pub decoded: Option<Duration>,
+}
+
+/// An object of the cluster by its names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Object {
+    /// For example `apps/v1`.
+    pub api_version: String,
+    /// For example `Deployment`.
+    pub kind: String,
+    /// Empty for cluster-scoped objects.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// A text that names no object.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected <apiVersion> <kind> <namespace>/<name>")]
+pub struct BadObject;
+
+impl fmt::Display for Object {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {} {}/{}", self.api_version, self.kind, self.namespace, self.name)
+    }
+}
+
+impl FromStr for Object {
+    type Err = BadObject;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // Names of roles may have spaces; no name has a slash.
+        let mut parts = text.splitn(3, ' ').map(str::to_owned);
+        let (Some(api_version), Some(kind), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(BadObject);
+        };
+        let (namespace, name) = path.split_once('/').ok_or(BadObject)?;
+        Ok(Self { api_version, kind, namespace: namespace.to_owned(), name: name.to_owned() })
+    }
+}
+
+/// One rule in a decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecisionFinding {
+    /// Which rule.
+    pub rule: RuleId,
+    /// How the policy applies it.
+    pub mode: Mode,
+    /// Broken, or why it could not be decided.
+    pub kind: Kind,
+    /// Whether it refuses the request.
+    pub refuses: bool,
+    /// The override by which it does not, as `namespace/name`.
+    pub overridden: Option<String>,
+    /// The places in the object that are concerned, as JSON pointers.
+    pub pointers: Vec<String>,
+    /// The sentence for the user.
+    pub message: String,
+}
+
+impl DecisionFinding {
+    /// Whether it could not be decided.
+    #[must_use]
+    pub fn is_undecided(&self) -> bool {
+        self.kind != Kind::Refused
+    }
+
+    /// What it came to.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        Verdict::of(self.kind, self.mode, self.refuses, self.overridden.is_some())
+    }
+}
+
+impl Decision {
+    /// The account of a judged request.
+    #[must_use]
+    pub fn of(request: &Request<'_>, facts: &Facts<'_>, outcome: &Outcome, took: Duration) -> Self {
+        let known = match (&facts.subject, facts.managed) {
+            (Subject::Record(target, _), _) => Some(target.object.as_str()),
+            (Subject::Part(part), _) => Some(part.name.as_str()),
+            (Subject::Override(write), _) => Some(write.after.name.as_ref()),
+            (_, Some(write)) => Some(write.name.as_str()),
+            (Subject::Declaration(_) | Subject::Other, None) => None,
+        };
+        let name = request.name().or(known).unwrap_or_default();
+        // What a rule has learnt counts for more than what the marks of an object say.
+        let of_itself = match &facts.subject {
+            Subject::Record(..) | Subject::Part(_) | Subject::Override(_) => facts.release(),
+            Subject::Declaration(_) | Subject::Other => None,
+        };
+        let disturbed = outcome.judged.iter().find_map(|judged| judged.violation.release.clone());
+        let findings = outcome.judged.iter().map(|judged| DecisionFinding {
+            rule: judged.violation.rule,
+            mode: judged.mode,
+            kind: judged.violation.kind,
+            refuses: judged.refuses,
+            overridden: judged.violation.overridden.as_ref().map(|relief| relief.name.clone()),
+            pointers: judged.violation.pointers.clone(),
+            message: judged.violation.message(),
+        });
+        let is_found = !outcome.judged.is_empty();
+        Self {
+            uid: request.uid.to_string(),
+            operation: request.operation,
+            resource: request.resource_name(),
+            namespace: request.namespace().to_owned(),
+            name: name.to_owned(),
+            user: facts.actor.name.to_owned(),
+            release: of_itself.or(disturbed),
+            allowed: outcome.allowed,
+            objection: Some(&outcome.message).filter(|_| !outcome.allowed && outcome.judged.is_empty()).cloned(),
+            dry_run: request.dry_run.unwrap_or_default(),
+            object: is_found.then(|| Object::of(request, facts, name)),
+            object_uid: is_found.then(|| uid(request)).flatten().unwrap_or_default(),
+            change: if is_found { change(request, outcome) } else { 0 },
+            repeated: false,
+            findings: findings.collect(),
+            took,
+            decoded: None,
+        }
+    }
+
+    /// The gravest of what was found.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        self.findings.iter().map(DecisionFinding::verdict).max().unwrap_or(Verdict::Allowed)
+    }
+}
+
+impl Object {
+    /// What a request is about; of a subresource that is the object which has it.
+    fn of(request: &Request<'_>, facts: &Facts<'_>, name: &str) -> Self {
+        let (group, version) = match request.sub_resource() {
+            Some(_) => (&request.resource.group, &request.resource.version),
+            None => (&request.kind.group, &request.kind.version),
+        };
+        let scalable = || {
+            let mut kinds = Scalable::built_in().into_iter();
+            let wanted = |kind: &Scalable| kind.group == *group && kind.resource == request.resource.resource;
+            kinds.find(wanted).map(|known| known.kind)
+        };
+        let scaled = request.sub_resource().and_then(|_| scalable());
+        // A Namespace carries its own name in the request, and is in none.
+        let namespace = facts.namespace().unwrap_or_default();
+        Self {
+            api_version: if group.is_empty() { version.to_string() } else { format!("{group}/{version}") },
+            kind: scaled.unwrap_or_else(|| request.kind.kind.to_string()),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+}
+
+/// The uid of the object; a new one has its own already when it is reviewed.
+fn uid(request: &Request<'_>) -> Option<String> {
+    let object = request.old_object.or(request.object)?;
+    first_at(object.get().as_bytes(), &["metadata", "uid"]).ok().flatten()
+}
+
+/// A hash of what the violations point to in the new object, or of what it is about where they point nowhere.
+fn change(request: &Request<'_>, outcome: &Outcome) -> u64 {
+    let mut hasher = KEYS.build_hasher();
+    let pointers = outcome.judged.iter().flat_map(|judged| &judged.violation.pointers);
+    let mut pointers: Vec<_> = pointers.map(String::as_str).collect();
+    pointers.sort_unstable();
+    pointers.hash(&mut hasher);
+    if pointers.is_empty() {
+        pointers.extend(PLACES);
+    }
+    for pointer in pointers.into_iter().take(FIELDS) {
+        value_at(request, pointer).map(RawValue::get).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// The API server writes what is equal in one way, so the text of a value will do.
+fn value_at<'r>(request: &Request<'r>, pointer: &str) -> Option<&'r RawValue> {
+    let pointer = Pointer::parse(pointer).ok()?;
+    let path: Vec<_> = pointer.tokens().map(|token| token.decoded().into_owned()).collect();
+    let path: Vec<_> = path.iter().map(String::as_str).collect();
+    first_at(request.object?.get().as_bytes(), &path).ok().flatten()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::engine::outcome::Judged;
+    use crate::engine::review::Review;
+    use crate::engine::rules::Violation;
+
+    /// alice changes the Deployment web of the release shop/web.
+    pub(crate) fn decision(findings: Vec<DecisionFinding>) -> Decision {
+        let object = Object {
+            api_version: "apps/v1".into(),
+            kind: "Deployment".into(),
+            namespace: "shop".into(),
+            name: "web".into(),
+        };
+        Decision {
+            uid: "u1".into(),
+            operation: Operation::Update,
+            resource: "deployments.apps".into(),
+            namespace: "shop".into(),
+            name: "web".into(),
+            user: "alice".into(),
+            release: Some(ReleaseRef::new("shop", "web")),
+            allowed: !findings.iter().any(|finding| finding.refuses),
+            dry_run: false,
+            objection: None,
+            findings,
+            object: Some(object),
+            object_uid: "d1".into(),
+            change: 1,
+            repeated: false,
+            took: Duration::from_micros(50),
+            decoded: None,
+        }
+    }
+
+    /// A broken rule, which refuses in mode `enforce`.
+    pub(crate) fn finding(rule: RuleId, mode: Mode) -> DecisionFinding {
+        DecisionFinding {
+            rule,
+            mode,
+            kind: Kind::Refused,
+            refuses: mode == Mode::Enforce,
+            pointers: vec!["/spec/replicas".into()],
+            message: format!("It is so. Do this. [{rule}]"),
+            overridden: None,
+        }
+    }
+
+    fn change_of(object: &Value, pointers: &[&str]) -> u64 {
+        let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+            "uid": "u", "kind": {"group": "apps", "version": "v1", "kind": "Deployment"}, "operation": "UPDATE",
+            "resource": {"group": "apps", "version": "v1", "resource": "deployments"}, "userInfo": {}, "object": object,
+        }});
+        let body = review.to_string();
+        let review = Review::parse(body.as_bytes()).unwrap();
+        let violation = Violation {
+            rule: RuleId::ManualEdit,
+            kind: Kind::Refused,
+            sentence: String::new(),
+            way_out: String::new(),
+            pointers: pointers.iter().map(|&pointer| pointer.to_owned()).collect(),
+            release: None,
+            overridden: None,
+        };
+        let judged = vec![Judged { violation, mode: Mode::Audit, refuses: false }];
+        let outcome = Outcome {
+            allowed: true,
+            code: 200,
+            message: String::new(),
+            emergency: None,
+            warnings: Vec::new(),
+            audit: Vec::new(),
+            judged,
+        };
+        change(&review.request, &outcome)
+    }
+
+    #[test]
+    fn a_change_is_told_by_the_values_at_its_places_and_by_nothing_else() {
+        let object = |image: &str, version: &str| {
+            json!({
+                "metadata": {"resourceVersion": version, "labels": {"example.com/a": image}},
+                "spec": {"containers": [{"name": "sidecar"}, {"image": image}]},
+            })
+        };
+        for pointers in [&["/spec/containers/1/image"][..], &["/metadata/labels/example.com~1a"], &[]] {
+            let one = change_of(&object("one", "1"), pointers);
+            assert_eq!(one, change_of(&object("one", "2"), pointers), "{pointers:?}");
+            assert_ne!(one, change_of(&object("two", "1"), pointers), "{pointers:?}");
+        }
+        let record =
+            |status: &str, body: &str| json!({"metadata": {"labels": {"status": status}}, "data": {"release": body}});
+        let one = change_of(&record("deployed", "one"), &[]);
+        assert_eq!(one, change_of(&record("deployed", "one"), &[]));
+        assert_ne!(one, change_of(&record("failed", "one"), &[]));
+        assert_ne!(one, change_of(&record("deployed", "two"), &[]));
+        let image = "/spec/containers/1/image";
+        assert_ne!(change_of(&object("one", "1"), &[image]), change_of(&object("one", "1"), &[image, "/spec/x"]));
+    }
+
+    #[test]
+    fn an_object_reads_as_it_was_written() {
+        let deployment = decision(Vec::new()).object.unwrap();
+        assert_eq!(deployment.to_string(), "apps/v1 Deployment shop/web");
+        let role = Object {
+            api_version: "rbac.authorization.k8s.io/v1".into(),
+            kind: "ClusterRole".into(),
+            namespace: String::new(),
+            name: "system: all of it".into(),
+        };
+        for object in [deployment, role] {
+            assert_eq!(object.to_string().parse(), Ok(object));
+        }
+        for wrong in ["", "apps/v1", "apps/v1 Deployment", "apps/v1 Deployment web"] {
+            assert_eq!(wrong.parse::<Object>(), Err(BadObject), "{wrong}");
+        }
+    }
+}

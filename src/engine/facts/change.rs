@@ -1,0 +1,162 @@
+//! What happens to a record.
+
+use super::objects::{Bodies, Objects};
+use crate::engine::release::record::chart_at_beginning;
+use crate::engine::release::{DecodeError, Record, Stamps, Status, Storage, Stored};
+use crate::engine::review::Operation;
+
+/// A record before or after the request.
+#[derive(Debug)]
+pub struct Side<'r> {
+    /// The object.
+    pub stored: &'r Stored<'r>,
+    /// Its body.
+    pub body: Body<'r>,
+}
+
+/// The body of a record, as far as it was read.
+#[derive(Debug, Clone)]
+pub enum Body<'r> {
+    /// It decodes.
+    Read(Record<'r>),
+    /// It does not.
+    Broken(DecodeError),
+    /// No rule needs it in this request.
+    Unread,
+}
+
+impl<'r> Body<'r> {
+    fn of(bytes: Option<&'r Result<Vec<u8>, DecodeError>>) -> Self {
+        match bytes {
+            None => Self::Unread,
+            Some(Err(error)) => Self::Broken(error.clone()),
+            Some(Ok(json)) => Record::read(json).map_or_else(Self::Broken, Self::Read),
+        }
+    }
+}
+
+impl Side<'_> {
+    /// The body, where it decodes.
+    #[must_use]
+    pub fn record(&self) -> Option<&Record<'_>> {
+        match &self.body {
+            Body::Read(record) => Some(record),
+            Body::Broken(_) | Body::Unread => None,
+        }
+    }
+
+    /// The status in the label.
+    #[must_use]
+    pub fn label_status(&self) -> Option<Status> {
+        self.stored.metadata.label("status").and_then(|status| status.parse().ok())
+    }
+
+    /// The status of the record: the body's, which Helm orders by; the label's where the body was not read.
+    #[must_use]
+    pub fn status(&self) -> Option<Status> {
+        self.record().map_or_else(|| self.label_status(), |record| record.info.status.parse().ok())
+    }
+
+    /// `name-version` of what the record brings in, where the body decodes. Of a record in several Secrets its beginning is
+    /// enough where the chart has a name; what its bundle is called stands at its end.
+    #[must_use]
+    pub fn chart(&self) -> Option<String> {
+        match &self.body {
+            Body::Read(record) => record.source(),
+            Body::Broken(DecodeError::Chunked) => chart_at_beginning(Storage::OlmIndex, &self.stored.data),
+            Body::Broken(_) | Body::Unread => None,
+        }
+    }
+
+    /// The stamps on the object.
+    #[must_use]
+    pub fn stamps(&self) -> Stamps {
+        Stamps::of(|key| self.stored.metadata.annotation(key).map(str::to_owned))
+    }
+}
+
+/// What happens to a record.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one a review, and it is boxed as a whole")]
+pub enum RecordChange<'r> {
+    /// It comes to be: by CREATE, or by an UPDATE that makes a record of an ordinary object.
+    Created(Side<'r>),
+    /// It is written again.
+    Updated {
+        /// As stored.
+        before: Side<'r>,
+        /// As it would be stored.
+        after: Side<'r>,
+        /// Whether the payload is the same, byte by byte.
+        same_payload: bool,
+    },
+    /// It goes.
+    Deleted(Side<'r>),
+}
+
+/// A record that is written, and what stood there before.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordWrite<'c> {
+    /// `None` when it comes to be.
+    pub before: Option<&'c Side<'c>>,
+    /// As it would be stored.
+    pub after: &'c Side<'c>,
+}
+
+impl RecordWrite<'_> {
+    /// Whether an operation starts here: a pending record comes to be, or one is marked for uninstallation.
+    #[must_use]
+    pub fn starts(&self) -> bool {
+        let after = self.after.status();
+        match self.before {
+            None => after.is_some_and(Status::is_pending),
+            Some(before) => after == Some(Status::Uninstalling) && before.status() != after,
+        }
+    }
+}
+
+impl<'r> RecordChange<'r> {
+    pub(super) fn of(operation: Operation, objects: &'r Objects<'r>, bodies: &'r Bodies) -> Option<Self> {
+        let old = objects.old.as_ref().map(|stored| Side { stored, body: Body::of(bodies.old.as_ref()) });
+        let new = objects.new.as_ref().map(|stored| {
+            let body = match (&old, bodies.unchanged) {
+                (Some(old), true) => old.body.clone(),
+                _ => Body::of(bodies.new.as_ref()),
+            };
+            Side { stored, body }
+        });
+        match (operation, old, new) {
+            (Operation::Create, _, Some(new)) => Some(Self::Created(new)),
+            (Operation::Update, Some(_), Some(new)) if !objects.was_record => Some(Self::Created(new)),
+            (Operation::Update, Some(before), Some(after)) => {
+                Some(Self::Updated { before, after, same_payload: bodies.unchanged })
+            }
+            (Operation::Delete, Some(old), _) => Some(Self::Deleted(old)),
+            _ => None,
+        }
+    }
+
+    /// The record as it would be stored, or as it was before it goes.
+    #[must_use]
+    pub fn latest(&self) -> &Side<'r> {
+        match self {
+            Self::Created(side) | Self::Deleted(side) | Self::Updated { after: side, .. } => side,
+        }
+    }
+
+    /// Whether a record comes to be.
+    #[must_use]
+    pub fn is_creation(&self) -> bool {
+        matches!(self, Self::Created(_))
+    }
+
+    /// The record before and after, unless it goes.
+    #[must_use]
+    pub fn write(&self) -> Option<RecordWrite<'_>> {
+        match self {
+            Self::Created(after) => Some(RecordWrite { before: None, after }),
+            Self::Updated { before, after, .. } => Some(RecordWrite { before: Some(before), after }),
+            Self::Deleted(_) => None,
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The objects in which people and controllers declare what is to be released, and what happens to one.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::engine::flux::{self, HelmRelease, Installed};
+use crate::engine::json::{first_at, unquoted};
+use crate::engine::olm::{self, Extension, OWNER_NAME, ObjectSet};
+use crate::engine::release::ReleaseRef;
+use crate::engine::review::{Operation, Request};
+use crate::engine::sveltos::{self, Group};
+
+/// A write of an object that declares releases.
+#[derive(Debug)]
+pub enum Declaration<'r> {
+    /// OLM's ClusterExtension.
+    Extension(Box<Written<'r, Extension<'r>>>),
+    /// OLM's ClusterObjectSet, one revision of an extension.
+    ObjectSet(Box<Written<'r, ObjectSet<'r>>>),
+    /// Flux's HelmRelease, and the name that its release has on both sides, or on the new one where they differ.
+    HelmRelease(Box<Written<'r, HelmRelease>>, String),
+    /// Sveltos' ConfigurationGroup, a commit of bundles. Never its DELETE: Sveltos deletes it after each rollout, in
+    /// teardowns and to recover from a second one, and the agent removes nothing for it.
+    Group(Box<Written<'r, Group<'r>>>),
+    /// One of these that does not read: a later version may have another shape.
+    Unread {
+        /// For example `ClusterExtension`.
+        kind: &'r str,
+        /// Empty for cluster-scoped objects.
+        namespace: &'r str,
+        /// The object's name.
+        name: &'r str,
+        /// What does not read.
+        why: String,
+    },
+}
+
+/// An object before and after a request.
+#[derive(Debug)]
+pub struct Written<'r, T> {
+    /// For example `ClusterExtension`.
+    pub kind: &'r str,
+    /// Empty for cluster-scoped objects.
+    pub namespace: &'r str,
+    /// The object's name.
+    pub name: String,
+    /// `None` on CREATE.
+    pub before: Option<T>,
+    /// `None` on DELETE.
+    pub after: Option<T>,
+    /// Whether `spec` is the same on both sides, byte by byte: the API server writes what is equal in one way.
+    pub same_spec: bool,
+}
+
+impl<T> Written<'_, T> {
+    /// The object as it is to be, or as it was where it goes.
+    #[must_use]
+    pub fn latest(&self) -> Option<&T> {
+        self.after.as_ref().or(self.before.as_ref())
+    }
+}
+
+impl<'r> Declaration<'r> {
+    /// Reads the object of a request; `None` where it declares nothing.
+    pub(super) fn read(request: &'r Request<'r>) -> Option<Self> {
+        if request.sub_resource().is_some() {
+            return None;
+        }
+        let read = match (request.kind.group.as_ref(), request.kind.kind.as_ref()) {
+            (olm::GROUP, olm::EXTENSION) => written(request).map(Box::new).map(Self::Extension),
+            (olm::GROUP, kind) if olm::OBJECT_SETS.contains(&kind) => {
+                written(request).map(Box::new).map(Self::ObjectSet)
+            }
+            (flux::GROUP, flux::HELM_RELEASE) => written(request).map(Self::helm_release),
+            (sveltos::LIB, sveltos::GROUP) if request.operation == Operation::Delete => return None,
+            (sveltos::LIB, sveltos::GROUP) => written(request).map(Box::new).map(Self::Group),
+            _ => return None,
+        };
+        let unread = |error: serde_json::Error| Self::Unread {
+            kind: &request.kind.kind,
+            namespace: request.namespace(),
+            name: request.name().unwrap_or_default(),
+            why: unquoted(&error),
+        };
+        Some(read.unwrap_or_else(unread))
+    }
+
+    fn helm_release(written: Written<'r, HelmRelease>) -> Self {
+        let release = written.latest().map(|side| side.release().name);
+        Self::HelmRelease(Box::new(written), release.unwrap_or_default())
+    }
+}
+
+impl Declaration<'_> {
+    /// The kind of the object.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        match self {
+            Self::Extension(written) => written.kind,
+            Self::ObjectSet(written) => written.kind,
+            Self::HelmRelease(written, _) => written.kind,
+            Self::Group(written) => written.kind,
+            Self::Unread { kind, .. } => kind,
+        }
+    }
+
+    /// The object's namespace, empty for cluster-scoped ones.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        match self {
+            Self::Extension(written) => written.namespace,
+            Self::ObjectSet(written) => written.namespace,
+            Self::HelmRelease(written, _) => written.namespace,
+            Self::Group(written) => written.namespace,
+            Self::Unread { namespace, .. } => namespace,
+        }
+    }
+
+    /// The object's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Extension(written) => &written.name,
+            Self::ObjectSet(written) => &written.name,
+            Self::HelmRelease(written, _) => &written.name,
+            Self::Group(written) => &written.name,
+            Self::Unread { name, .. } => name,
+        }
+    }
+
+    /// The release that the object stands for, where the rules know of one.
+    #[must_use]
+    pub fn release(&self) -> Option<&str> {
+        match self {
+            Self::Extension(written) => Some(&written.name),
+            Self::ObjectSet(written) => written.latest()?.metadata.label(OWNER_NAME),
+            Self::HelmRelease(_, release) => Some(release),
+            Self::Group(written) => Some(&written.name),
+            Self::Unread { name, .. } => Some(name),
+        }
+    }
+
+    /// The same with the namespace in which the records of that release are, or the object's own where it has none.
+    #[must_use]
+    pub fn release_ref(&self) -> Option<ReleaseRef> {
+        match self {
+            Self::HelmRelease(written, _) => {
+                let release = written.latest()?.release();
+                Some(ReleaseRef::new(release.namespace, release.name))
+            }
+            other => Some(ReleaseRef::new(other.namespace(), other.release()?)),
+        }
+    }
+
+    /// The release that the object has stood for until now, as what is stored says: the one that a HelmRelease has
+    /// installed, or the one whose revision an object set is.
+    #[must_use]
+    pub fn former_release(&self) -> Option<ReleaseRef> {
+        match self {
+            Self::HelmRelease(written, _) => written.before.as_ref()?.installed().map(Installed::release),
+            Self::ObjectSet(written) => {
+                Some(ReleaseRef::new(written.namespace, written.before.as_ref()?.metadata.label(OWNER_NAME)?))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn written<'r, T: Deserialize<'r>>(request: &'r Request<'r>) -> Result<Written<'r, T>, serde_json::Error> {
+    let spec = |object: &'r RawValue| -> Result<_, serde_json::Error> {
+        let spec: Option<Option<&RawValue>> = first_at(object.get().as_bytes(), &["spec"])?;
+        Ok(spec.flatten().map(RawValue::get))
+    };
+    let (old, new) = (request.old_object, request.object);
+    let same_spec = match (old, new) {
+        (Some(old), Some(new)) => spec(old)? == spec(new)?,
+        _ => false,
+    };
+    let read = |object: &'r RawValue| serde_json::from_str::<T>(object.get());
+    let name = match (request.name(), new.or(old)) {
+        (None, Some(object)) => first_at(object.get().as_bytes(), &["metadata", "name"])?.unwrap_or_default(),
+        (name, _) => name.unwrap_or_default().to_owned(),
+    };
+    Ok(Written {
+        kind: &request.kind.kind,
+        namespace: request.namespace(),
+        name,
+        before: old.map(read).transpose()?,
+        after: new.map(read).transpose()?,
+        same_spec,
+    })
+}

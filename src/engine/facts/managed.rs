@@ -1,0 +1,193 @@
+//! What happens to an object that somebody manages.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::engine::json::unquoted;
+use crate::engine::managed::{Delta, Fields, Marks, Owner, delta, may_be_marked};
+use crate::engine::object::Metadata;
+use crate::engine::release::ReleaseRef;
+use crate::engine::review::{BadReview, Operation, Request, group_of};
+
+/// What the API server keeps by itself, and what says nothing of the object's content.
+const BOOKKEEPING: [&[&str]; 4] =
+    [&["metadata", "generation"], &["metadata", "managedFields"], &["metadata", "resourceVersion"], &["status"]];
+
+/// An object that is written or deleted, and whom it says to belong to.
+#[derive(Debug)]
+pub struct ManagedWrite<'r> {
+    /// For example `apps/v1`; of the Scale's parent, where one is scaled.
+    pub api_version: String,
+    /// For example `Deployment`; `Scale` where one is scaled.
+    pub kind: &'r str,
+    /// Empty for cluster-scoped objects.
+    pub namespace: String,
+    /// The object's name.
+    pub name: String,
+    /// Whether the object is on its way out already.
+    pub dying: bool,
+    /// What is done to it.
+    pub change: ObjectChange<'r>,
+}
+
+/// What is done to an object.
+#[derive(Debug)]
+pub enum ObjectChange<'r> {
+    /// It is written again.
+    Edited {
+        /// Whom the stored object says to belong to.
+        marks: Marks,
+        /// Whom the new one does.
+        marks_after: Option<Box<Marks>>,
+        /// Before and after.
+        sides: Sides<'r>,
+    },
+    /// It goes.
+    Deleted {
+        /// Whom it says to belong to.
+        marks: Marks,
+    },
+    /// Its number of replicas is set through its scale subresource, which does not say whom it belongs to.
+    Scaled {
+        /// For example `deployments`.
+        resource: &'r str,
+        /// Before.
+        old: i64,
+        /// After.
+        new: i64,
+    },
+}
+
+/// An object before and after.
+#[derive(Debug)]
+pub struct Sides<'r> {
+    old_fields: Option<&'r RawValue>,
+    new_fields: Option<&'r RawValue>,
+    /// What differs, bookkeeping left out; `None` when nothing does.
+    pub delta: Option<Delta<'r>>,
+}
+
+impl<'r> Sides<'r> {
+    /// Who wrote which field of the stored object last.
+    #[must_use]
+    pub fn fields(&self) -> Fields<'r> {
+        Fields::read(self.old_fields)
+    }
+
+    /// Whether that account is wiped out. Later edits would not be tracked any more.
+    #[must_use]
+    pub fn clears_fields(&self) -> bool {
+        is_blank(self.new_fields) && !is_blank(self.old_fields)
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Scale {
+    spec: Replicas,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Replicas {
+    replicas: i64,
+}
+
+impl<'r> ManagedWrite<'r> {
+    /// Reads the marks of an object; `None` when it has none, and when nobody can disturb anything by this request.
+    ///
+    /// # Errors
+    /// When the metadata of a marked object, or a Scale, has the wrong shape.
+    pub(super) fn read(request: &'r Request<'r>) -> Result<Option<Self>, BadReview> {
+        match (request.operation, request.sub_resource()) {
+            (Operation::Update | Operation::Delete, None) => Self::of_object(request),
+            (Operation::Update, Some("scale")) => Self::of_scale(request).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn of_object(request: &'r Request<'r>) -> Result<Option<Self>, BadReview> {
+        let Some(old) = request.old_object.filter(|old| may_be_marked(old.get())) else {
+            return Ok(None);
+        };
+        let before = metadata(request, old)?;
+        let Some(marks) = marks(&before) else {
+            return Ok(None);
+        };
+        let change = match request.object {
+            Some(new) if request.operation == Operation::Update => {
+                let after = metadata(request, new)?;
+                let sides = Sides {
+                    old_fields: before.managed_fields,
+                    new_fields: after.managed_fields,
+                    delta: delta(old.get(), new.get()).and_then(|delta| delta.without(&BOOKKEEPING)),
+                };
+                ObjectChange::Edited { marks, marks_after: self::marks(&after).map(Box::new), sides }
+            }
+            _ => ObjectChange::Deleted { marks },
+        };
+        let name = request.name().unwrap_or(&before.name);
+        Ok(Some(Self::new(request, &request.kind.version, name, before.deletion_timestamp.is_some(), change)))
+    }
+
+    fn of_scale(request: &'r Request<'r>) -> Result<Self, BadReview> {
+        let replicas = |object: Option<&RawValue>| {
+            let scale = object.map(|object| serde_json::from_str::<Option<Scale>>(object.get())).transpose();
+            let scale = scale
+                .map_err(|error| BadReview::Malformed(format!("the Scale does not read: {}", unquoted(&error))))?;
+            Ok(scale.flatten().unwrap_or_default().spec.replicas)
+        };
+        let change = ObjectChange::Scaled {
+            resource: &request.resource.resource,
+            old: replicas(request.old_object)?,
+            new: replicas(request.object)?,
+        };
+        let name = request.name().unwrap_or_default();
+        Ok(Self::new(request, &request.resource.version, name, false, change))
+    }
+
+    fn new(request: &'r Request<'r>, version: &str, name: &str, dying: bool, change: ObjectChange<'r>) -> Self {
+        let group = &request.resource.group;
+        Self {
+            api_version: if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") },
+            kind: &request.kind.kind,
+            // A Namespace carries its own name here, and is in none.
+            namespace: if request.resource.resource == "namespaces" { "" } else { request.namespace() }.to_owned(),
+            name: name.to_owned(),
+            dying,
+            change,
+        }
+    }
+
+    /// The release or the profile that the object says to belong to, by the object's own namespace: where the records are
+    /// only the cluster knows.
+    #[must_use]
+    pub fn release(&self) -> Option<ReleaseRef> {
+        let (ObjectChange::Edited { marks, .. } | ObjectChange::Deleted { marks }) = &self.change else {
+            return None;
+        };
+        let (Owner::Release { name, .. } | Owner::Profile { name, .. }) = &marks.owner;
+        Some(ReleaseRef::new(&self.namespace, name))
+    }
+
+    /// The API group, empty for the core group.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        group_of(&self.api_version)
+    }
+}
+
+fn metadata<'r>(request: &Request<'_>, object: &'r RawValue) -> Result<Metadata<'r>, BadReview> {
+    Metadata::of(object).map_err(|error| {
+        BadReview::Malformed(format!("the metadata of the {} do not read: {}", request.kind.kind, unquoted(&error)))
+    })
+}
+
+/// Whether an account of fields says nothing: that is what clearing leaves.
+fn is_blank(fields: Option<&RawValue>) -> bool {
+    fields.is_none_or(|fields| matches!(fields.get(), "[]" | "[{}]"))
+}
+
+fn marks(metadata: &Metadata<'_>) -> Option<Marks> {
+    Marks::of(|key| metadata.label(key), |key| metadata.annotation(key))
+}

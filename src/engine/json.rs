@@ -1,0 +1,12 @@
+//! JSON as text: places in it, and what is wrong with it.
+
+pub(crate) mod cursor;
+mod patch;
+mod path;
+mod seek;
+mod unquoted;
+
+pub use patch::{Patch, PatchOperation};
+pub use path::{Path, Segment};
+pub(crate) use seek::first_at;
+pub(crate) use unquoted::unquoted;

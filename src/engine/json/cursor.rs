@@ -1,0 +1,231 @@
+//! A place in a JSON text that is known to be well-formed: what a review's objects are once the review was parsed.
+//!
+//! It only finds where values end, which is all that a comparison of two texts needs. What is not well-formed after all
+//! ends in `None`, never in a panic.
+
+use std::borrow::Cow;
+
+use memchr::memchr2;
+
+/// One member of an object: its name, and the text of its value.
+pub(crate) type Member<'a> = (Cow<'a, str>, &'a str);
+
+/// A place in a JSON text.
+#[derive(Debug, Clone)]
+pub(crate) struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// The start of a text.
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// The first byte of what comes next.
+    pub(crate) fn peek(&mut self) -> Option<u8> {
+        loop {
+            match *self.text.as_bytes().get(self.at)? {
+                b' ' | b'\n' | b'\r' | b'\t' => self.at += 1,
+                byte => return Some(byte),
+            }
+        }
+    }
+
+    /// Steps over a byte that must come next.
+    pub(crate) fn enter(&mut self, byte: u8) -> Option<()> {
+        (self.peek()? == byte).then(|| self.at += 1)
+    }
+
+    /// The name of the next member, as it is written, with its quotes; `Some(None)` behind the last one.
+    pub(crate) fn name(&mut self) -> Option<Option<&'a str>> {
+        if !self.next(b'}')? {
+            return Some(None);
+        }
+        let name = self.string()?;
+        self.enter(b':')?;
+        Some(Some(name))
+    }
+
+    /// Whether there is another part of a container, which `end` closes.
+    pub(crate) fn next(&mut self, end: u8) -> Option<bool> {
+        let mut byte = self.peek()?;
+        if byte == b',' {
+            self.at += 1;
+            byte = self.peek()?;
+        }
+        if byte == end {
+            self.at += 1;
+        }
+        Some(byte != end)
+    }
+
+    /// Steps over an item whose start was found, and says whether another one follows before the end of the list.
+    pub(crate) fn next_value_of_list(&mut self) -> Option<bool> {
+        self.value()?;
+        self.next(b']')
+    }
+
+    /// Where it is, in bytes from the start.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// What is left of the text.
+    pub(crate) fn left(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    /// What lies behind an earlier place.
+    pub(crate) fn since(&self, start: usize) -> Option<&'a str> {
+        self.text.get(start..self.at)
+    }
+
+    /// Steps over so many bytes.
+    pub(crate) fn take(&mut self, length: usize) -> Option<&'a str> {
+        let taken = self.text.get(self.at..self.at.checked_add(length)?)?;
+        self.at += length;
+        Some(taken)
+    }
+
+    /// Steps over a value if that ends before a place; stays where it is otherwise.
+    pub(crate) fn value_before(&mut self, end: usize) -> bool {
+        let Some(text) = self.text.get(..end) else {
+            return false;
+        };
+        let mut within = Cursor { text, at: self.at };
+        // A number may go on behind the end.
+        let ends = within.value().is_some() && within.at < end;
+        if ends {
+            self.at = within.at;
+        }
+        ends
+    }
+
+    /// Steps over a value.
+    pub(crate) fn value(&mut self) -> Option<&'a str> {
+        match self.peek()? {
+            b'"' => self.string(),
+            b'{' | b'[' => self.container(),
+            _ => {
+                let rest = self.text.get(self.at..)?;
+                let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t');
+                let length = rest.as_bytes().iter().position(is_end).unwrap_or(rest.len());
+                self.take(length)
+            }
+        }
+    }
+
+    fn string(&mut self) -> Option<&'a str> {
+        let length = string_length(self.text.as_bytes().get(self.at..)?)?;
+        self.take(length)
+    }
+
+    fn container(&mut self) -> Option<&'a str> {
+        let bytes = self.text.as_bytes().get(self.at..)?;
+        let (mut at, mut depth) = (0, 0_usize);
+        loop {
+            match *bytes.get(at)? {
+                b'"' => {
+                    at += string_length(bytes.get(at..)?)?;
+                    continue;
+                }
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth = depth.checked_sub(1)?,
+                _ => {}
+            }
+            at += 1;
+            if depth == 0 {
+                return self.take(at);
+            }
+        }
+    }
+}
+
+/// How many bytes two texts have in common at their start, up to the start of a character.
+pub(crate) fn common(one: &str, other: &str) -> usize {
+    const AT_ONCE: usize = 64;
+    let (a, b) = (one.as_bytes(), other.as_bytes());
+    let chunks = a.chunks_exact(AT_ONCE).zip(b.chunks_exact(AT_ONCE)).take_while(|(a, b)| a == b).count();
+    let start = chunks * AT_ONCE;
+    let rest = a[start..].iter().zip(&b[start..]).take_while(|(a, b)| a == b).count();
+    let mut length = start + rest;
+    while !one.is_char_boundary(length) {
+        length -= 1;
+    }
+    length
+}
+
+/// The length of the string that some bytes start with, its quotes included.
+fn string_length(bytes: &[u8]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        at += memchr2(b'"', b'\\', bytes.get(at..)?)?;
+        match *bytes.get(at)? {
+            b'"' => return Some(at + 1),
+            _ => at += 2,
+        }
+    }
+}
+
+/// A name without its quotes, borrowed where nothing in it is escaped.
+pub(crate) fn unquoted(name: &str) -> Option<Cow<'_, str>> {
+    if name.contains('\\') {
+        return serde_json::from_str::<String>(name).ok().map(Cow::Owned);
+    }
+    Some(Cow::Borrowed(name.strip_prefix('"')?.strip_suffix('"')?))
+}
+
+/// The members of an object, in its order; `None` for any other value.
+pub(crate) fn members(text: &str) -> Option<Vec<Member<'_>>> {
+    let mut cursor = Cursor::new(text);
+    cursor.enter(b'{')?;
+    rest(&mut cursor, Vec::new())
+}
+
+/// The members that are left of an object, behind some that were read.
+pub(crate) fn rest<'a>(cursor: &mut Cursor<'a>, mut members: Vec<Member<'a>>) -> Option<Vec<Member<'a>>> {
+    while let Some(name) = cursor.name()? {
+        members.push((unquoted(name)?, cursor.value()?));
+    }
+    Some(members)
+}
+
+/// The items of a list; `None` for any other value.
+pub(crate) fn items(text: &str) -> Option<Vec<&str>> {
+    let mut cursor = Cursor::new(text);
+    cursor.enter(b'[')?;
+    let mut items = Vec::new();
+    while cursor.next(b']')? {
+        items.push(cursor.value()?);
+    }
+    Some(items)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_found_whatever_is_in_them() {
+        let text = r#" { "a" : "x\"}\\" , "b\n":[1, {"c":"]"}],"d":{} ,"e":-1.5e3}"#;
+        let found = members(text).unwrap();
+        let found: Vec<_> = found.iter().map(|(name, value)| (name.as_ref(), *value)).collect();
+        assert_eq!(found, [("a", r#""x\"}\\""#), ("b\n", r#"[1, {"c":"]"}]"#), ("d", "{}"), ("e", "-1.5e3")]);
+        assert_eq!(items(found[1].1).unwrap(), ["1", r#"{"c":"]"}"#]);
+        assert_eq!(items("[]").unwrap(), [""; 0]);
+        assert_eq!((members("[]"), items("{}")), (None, None));
+    }
+
+    #[test]
+    fn every_cut_ends_in_nothing() {
+        let text = r#"{"a":"x\"","b":[1,{"c":"é"}],"d":true}"#;
+        for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
+            assert_eq!(members(&text[..end]), None, "{end}");
+        }
+        for odd in ["{\"a\\", "[\"\\", "{]", "{}}", "[", "\"", ",", "{,}", "[,", "{\"a\"}", "{\"a\":}"] {
+            let _whatever = (members(odd), items(odd), Cursor::new(odd).value());
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Objects that somebody manages: who, what they declare of them, and whether a write touches that.
+
+mod declared;
+mod delta;
+mod document;
+mod fields;
+mod ownership;
+mod semantics;
+
+pub use declared::{Declared, Key, touched};
+pub use delta::{Delta, Differing, delta};
+pub use document::{Part, declared_by, is_custom};
+pub use fields::Fields;
+pub use ownership::{Marks, Origin, Owner, may_be_marked};
+
+#[cfg(test)]
+mod tests;

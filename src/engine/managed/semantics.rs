@@ -1,0 +1,167 @@
+//! When two values mean the same: what a chart writes and what the API server keeps are spelled differently.
+
+use serde_json::Value;
+
+use crate::engine::json::Path;
+
+/// Objects whose members are quantities, `1000m` or `1`.
+const QUANTITY_MAPS: [&str; 9] =
+    ["limits", "requests", "capacity", "hard", "max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
+
+/// Fields that are quantities.
+const QUANTITIES: [&str; 4] = ["sizeLimit", "divisor", "averageValue", "value"];
+
+/// Whether a live value is what was declared, or means the same. A declared object stands for its members alone: the API
+/// server adds defaults.
+pub(super) fn same(declared: &Value, live: &str, path: &Path) -> bool {
+    serde_json::from_str(live).is_ok_and(|live: Value| means(declared, &live, path))
+}
+
+/// Whether two live values are equal.
+pub(super) fn equal(old: &str, new: &str) -> bool {
+    old == new || serde_json::from_str::<Value>(old).ok() == serde_json::from_str::<Value>(new).ok()
+}
+
+/// Whether a live value is this one: for keys, which the API server keeps as they are.
+pub(super) fn is(value: &Value, live: &str) -> bool {
+    serde_json::from_str::<Value>(live).is_ok_and(|live| live == *value || is_same_text(value, &live))
+}
+
+/// Whether the API server leaves a declared value out, because there is nothing in it.
+pub(super) fn is_empty(declared: &Value) -> bool {
+    match declared {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// What the API server puts where a member of a list's key is left out.
+pub(super) fn default_of(key: &str) -> Option<&'static str> {
+    (key == "protocol").then_some("TCP")
+}
+
+fn means(declared: &Value, live: &Value, path: &Path) -> bool {
+    match (declared, live) {
+        (Value::Object(declared), Value::Object(live)) => declared.iter().all(|(name, value)| match live.get(name) {
+            Some(live) => means(value, live, &path.field(name)),
+            None => is_empty(value),
+        }),
+        (Value::Array(declared), Value::Array(live)) => {
+            declared.len() == live.len() && declared.iter().zip(live).all(|(value, live)| means(value, live, path))
+        }
+        (declared, live) => {
+            declared == live
+                || is_same_text(declared, live)
+                || (is_quantity(path) && quantity(declared).is_some_and(|value| quantity(live) == Some(value)))
+        }
+    }
+}
+
+/// A number and its text: ports and percentages may be either, and YAML makes a number of what was meant as text.
+fn is_same_text(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(number), Value::String(text)) | (Value::String(text), Value::Number(number)) => {
+            number.to_string() == *text
+        }
+        (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),
+        _ => false,
+    }
+}
+
+fn is_quantity(path: &Path) -> bool {
+    let mut fields = path.fields().rev();
+    let (last, parent) = (fields.next(), fields.next());
+    last.is_some_and(|last| QUANTITIES.contains(&last)) || parent.is_some_and(|parent| QUANTITY_MAPS.contains(&parent))
+}
+
+/// A Kubernetes quantity in billionths: a decimal number with a suffix, `n u m k M G T P E`, `Ki` to `Ei`, or an exponent.
+fn quantity(value: &Value) -> Option<i128> {
+    const SCALE: i128 = 1_000_000_000;
+    let text = match value {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        _ => return None,
+    };
+    let end = text.find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | '+' | '-')).unwrap_or(text.len());
+    let (number, suffix) = text.split_at(end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if fraction.len() > 9 {
+        return None;
+    }
+    let negative = whole.starts_with('-');
+    let whole = if whole.is_empty() { 0 } else { whole.parse::<i128>().ok()?.abs() };
+    let fraction = format!("{fraction:0<9}").parse::<i128>().ok()?;
+    let amount = whole.checked_mul(SCALE)?.checked_add(fraction)?;
+    let (factor, divisor) = match suffix {
+        "" => (1, 1),
+        "n" => (1, SCALE),
+        "u" => (1, 1_000_000),
+        "m" => (1, 1_000),
+        "k" => (1_000, 1),
+        "M" => (1_000_000, 1),
+        "G" => (1_000_000_000, 1),
+        "T" => (1_000_000_000_000, 1),
+        "P" => (1_000_000_000_000_000, 1),
+        "E" => (1_000_000_000_000_000_000, 1),
+        "Ki" => (1 << 10, 1),
+        "Mi" => (1 << 20, 1),
+        "Gi" => (1 << 30, 1),
+        "Ti" => (1 << 40, 1),
+        "Pi" => (1 << 50, 1),
+        "Ei" => (1 << 60, 1),
+        exponent => match exponent.strip_prefix(['e', 'E'])?.parse::<i32>().ok()? {
+            power @ 0..=18 => (10_i128.pow(power.unsigned_abs()), 1),
+            power @ -9..=-1 => (1, 10_i128.pow(power.unsigned_abs())),
+            _ => return None,
+        },
+    };
+    let amount = amount.checked_mul(factor)? / divisor;
+    Some(if negative { -amount } else { amount })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn same_at(path: &[&str], declared: &Value, live: &Value) -> bool {
+        same(declared, &live.to_string(), &Path::of(path.iter().copied()))
+    }
+
+    #[test]
+    fn quantities_are_compared_as_quantities_where_they_are_some() {
+        let cpu = ["resources", "limits", "cpu"];
+        for (declared, live) in [
+            (json!("1000m"), json!("1")),
+            (json!(1), json!("1")),
+            (json!(0.5), json!("500m")),
+            (json!("1024Mi"), json!("1Gi")),
+            (json!("1e3"), json!("1k")),
+            (json!("0.1"), json!("100m")),
+            (json!("-1"), json!("-1000m")),
+        ] {
+            assert!(same_at(&cpu, &declared, &live), "{declared} {live}");
+            assert_eq!(quantity(&declared), quantity(&live));
+        }
+        assert!(!same_at(&cpu, &json!("1"), &json!("1001m")));
+        assert!(!same_at(&["metadata", "annotations", "x"], &json!("1000m"), &json!("1")));
+        for odd in ["", "m", "1x", "1.2.3", "1.0000000001", "99999999999999999999999999999999999999999", "1e99"] {
+            assert_eq!(quantity(&json!(odd)).filter(|_| !odd.is_empty() && odd != "m"), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn ports_defaults_and_what_is_left_out() {
+        let rules = ["spec", "rules"];
+        assert!(same_at(&["spec", "port"], &json!("80"), &json!(80)));
+        assert!(same_at(&rules, &json!([{"host": "a"}]), &json!([{"host": "a", "pathType": "Prefix"}])));
+        assert!(!same_at(&rules, &json!([{"host": "a"}]), &json!([{"host": "a"}, {"host": "b"}])));
+        assert!(same_at(&rules, &json!([{"host": "a", "tls": []}]), &json!([{"host": "a"}])));
+        assert!(!same_at(&rules, &json!([{"host": "a", "tls": [1]}]), &json!([{"host": "a"}])));
+        assert!(!same_at(&rules, &json!("a"), &json!(["a"])));
+    }
+}

@@ -1,0 +1,90 @@
+//! The metadata of an object of a review, borrowed from it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::json::first_at;
+
+/// Object metadata, as far as rules need it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Metadata<'a> {
+    /// The object's name.
+    #[serde(borrow)]
+    pub name: Cow<'a, str>,
+    /// The object's uid.
+    #[serde(borrow)]
+    pub uid: Cow<'a, str>,
+    /// The server's clock at creation; absent in the mutating review of a CREATE.
+    pub creation_timestamp: Option<Timestamp>,
+    /// Set while the object is being deleted.
+    pub deletion_timestamp: Option<Timestamp>,
+    /// Labels.
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    pub labels: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
+    /// Annotations.
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    pub annotations: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
+    /// Who wrote which field last, unread.
+    #[serde(borrow)]
+    pub managed_fields: Option<&'a RawValue>,
+}
+
+impl<'a> Metadata<'a> {
+    /// Reads the metadata of an object, and nothing that follows: the API server writes it before the content. Empty where
+    /// the object has none.
+    ///
+    /// # Errors
+    /// When the object is none, or its metadata have the wrong shape.
+    pub fn of(object: &'a RawValue) -> Result<Self, serde_json::Error> {
+        let found: Option<Option<Self>> = first_at(object.get().as_bytes(), &["metadata"])?;
+        Ok(found.flatten().unwrap_or_default())
+    }
+}
+
+impl Metadata<'_> {
+    /// A label, where there is one.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.labels.get(key).map(AsRef::as_ref)
+    }
+
+    /// An annotation, where there is one.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.annotations.get(key).map(AsRef::as_ref)
+    }
+}
+
+/// Reads a null as if it were not there, as the API server does.
+pub(crate) fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+
+    #[test]
+    fn only_the_metadata_is_read() {
+        let raw = RawValue::from_string(r#"{"kind":"A","metadata":{"name":"web","labels":null},"spec":{}}"#.into());
+        let raw = raw.unwrap();
+        let metadata = Metadata::of(&raw).unwrap();
+        assert_eq!(metadata.name, "web");
+        assert!(metadata.labels.is_empty() && metadata.managed_fields.is_none());
+        assert_eq!(Metadata::of(&to_raw_value(&json!({"spec": 1})).unwrap()).unwrap().name, "");
+        assert_eq!(Metadata::of(&to_raw_value(&json!({"metadata": null})).unwrap()).unwrap().name, "");
+        for wrong in [json!([]), json!("x"), json!({"metadata": 7}), json!({"metadata": {"name": 7}})] {
+            assert!(Metadata::of(&to_raw_value(&wrong).unwrap()).is_err(), "{wrong}");
+        }
+    }
+}

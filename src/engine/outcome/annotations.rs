@@ -1,0 +1,127 @@
+//! What the audit log of the API server is told of a review in which something was found. The API server puts the name of the
+//! webhook before each key, which leaves no room for a slash in it:
+//!
+//! | key | value |
+//! |---|---|
+//! | `verdict` | `denied`, `overridden`, `would-deny`, `warned` or `undecided`: the gravest of what was found |
+//! | `rule` | the rules, for example `manual-edit,foreign-edit-in-transition` |
+//! | `mode` | their modes in the same order, for example `audit,enforce` |
+//! | `undecided` | why a rule could not be decided, in the same order as `rule`; left out where every one was |
+//! | `release` | namespace and name of the release, where one is known |
+//! | `override` | the overrides that let it go on, for example `shop/web-x7k2p` |
+//! | `fields` | JSON pointers to the fields concerned, at most 20 in 1 KiB |
+
+use std::collections::BTreeSet;
+
+use super::Judged;
+use crate::engine::release::ReleaseRef;
+use crate::engine::rules::Kind;
+
+/// The JSON pointers in an annotation, at most.
+const POINTERS: usize = 20;
+
+/// The longest value, in bytes. An audit event is one line of a log, and a chart may declare thousands of fields.
+const LONGEST: usize = 1024;
+
+/// The annotations of a review; none where nothing was found.
+pub(super) fn annotations(judged: &[Judged]) -> Vec<(&'static str, String)> {
+    let Some(verdict) = judged.iter().map(Judged::verdict).max() else {
+        return Vec::new();
+    };
+    let list = |of: fn(&Judged) -> &str| joined(judged.iter().map(of));
+    let release = judged.iter().find_map(|judged| judged.violation.release.as_ref()).map(ReleaseRef::to_string);
+    let fields = joined(judged.iter().flat_map(|judged| &judged.violation.pointers).map(String::as_str).take(POINTERS));
+    let undecided = judged.iter().any(|judged| judged.violation.kind != Kind::Refused);
+    let overrides: BTreeSet<_> = judged
+        .iter()
+        .filter_map(|judged| judged.violation.overridden.as_ref())
+        .map(|relief| relief.name.as_str())
+        .collect();
+    let overrides = joined(overrides.into_iter());
+    let found = [
+        ("verdict", Some(verdict.as_str().to_owned())),
+        ("rule", Some(list(|judged| judged.violation.rule.as_str()))),
+        ("mode", Some(list(|judged| judged.mode.as_str()))),
+        ("undecided", undecided.then(|| list(|judged| judged.violation.kind.as_str()))),
+        ("release", release),
+        ("override", Some(overrides).filter(|overrides| !overrides.is_empty())),
+        ("fields", Some(fields).filter(|fields| !fields.is_empty())),
+    ];
+    found.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}
+
+/// Joins by commas as many of the values as fit.
+fn joined<'v>(values: impl Iterator<Item = &'v str>) -> String {
+    let mut text = String::new();
+    for value in values {
+        let comma = if text.is_empty() { "" } else { "," };
+        if text.len() + comma.len() + value.len() > LONGEST {
+            break;
+        }
+        text.push_str(comma);
+        text.push_str(value);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::policy::Mode;
+    use crate::engine::rules::{RuleId, Violation};
+
+    fn judged(rule: RuleId, mode: Mode, kind: Kind, pointers: Vec<String>) -> Judged {
+        let release = Some(ReleaseRef::new("shop", "web"));
+        let violation = Violation {
+            rule,
+            kind,
+            sentence: "It is so.".into(),
+            way_out: "Do this.".into(),
+            pointers,
+            release,
+            overridden: None,
+        };
+        Judged { violation, mode, refuses: mode == Mode::Enforce && kind == Kind::Refused }
+    }
+
+    #[test]
+    fn every_key_has_its_value_and_no_slash() {
+        let found = annotations(&[
+            judged(RuleId::ManualEdit, Mode::Audit, Kind::Refused, vec!["/spec/replicas".into()]),
+            judged(RuleId::RetryStrategy, Mode::Enforce, Kind::Late, Vec::new()),
+        ]);
+        let expected = [
+            ("verdict", "would-deny"),
+            ("rule", "manual-edit,retry-strategy"),
+            ("mode", "audit,enforce"),
+            ("undecided", "refused,late"),
+            ("release", "shop/web"),
+            ("fields", "/spec/replicas"),
+        ];
+        assert_eq!(found, expected.map(|(key, value)| (key, value.to_owned())));
+        assert!(found.iter().all(|(key, _)| !key.contains('/')));
+        assert_eq!(annotations(&[]), []);
+    }
+
+    #[test]
+    fn the_gravest_finding_is_the_verdict() {
+        let refused = |mode| judged(RuleId::ManualEdit, mode, Kind::Refused, Vec::new());
+        let verdict = |all: &[Judged]| annotations(all)[0].1.clone();
+        assert_eq!(verdict(&[refused(Mode::Warn), refused(Mode::Enforce), refused(Mode::Audit)]), "denied");
+        assert_eq!(verdict(&[refused(Mode::Warn), refused(Mode::Audit)]), "would-deny");
+        assert_eq!(verdict(&[refused(Mode::Warn)]), "warned");
+        assert_eq!(verdict(&[judged(RuleId::ManualEdit, Mode::Warn, Kind::Unclear, Vec::new())]), "undecided");
+    }
+
+    #[test]
+    fn many_and_long_fields_are_cut_between_two_of_them() {
+        let fields = |count: usize, length: usize| {
+            let pointers = vec!["/".repeat(length); count];
+            let found = annotations(&[judged(RuleId::ManualEdit, Mode::Audit, Kind::Refused, pointers)]);
+            found.into_iter().find(|(key, _)| *key == "fields").map(|(_, value)| value).unwrap_or_default()
+        };
+        assert_eq!(fields(50, 3).split(',').count(), POINTERS);
+        assert!(fields(50, 300).len() <= LONGEST);
+        assert!(fields(50, 300).split(',').all(|field| field.len() == 300));
+    }
+}

@@ -1,0 +1,45 @@
+//! The way out of every refusal: the command that breaks the glass.
+
+use std::collections::BTreeMap;
+
+use jiff::SignedDuration;
+
+use crate::engine::policy::Policy;
+use crate::engine::release::ReleaseRef;
+use crate::engine::rules::Violation;
+
+/// For how long the command opens, where the policy allows as much.
+const LONG_ENOUGH: SignedDuration = SignedDuration::from_mins(30);
+
+/// The sentence with the command that opens what refuses a request; `None` where an override would not help: the policy
+/// allows none, or one of the violations is about no release that is known.
+pub(super) fn way_out<'v>(policy: &Policy, refusing: impl Iterator<Item = &'v Violation>) -> Option<String> {
+    let mut rules: BTreeMap<ReleaseRef, Vec<&str>> = BTreeMap::new();
+    for violation in refusing {
+        let release = policy.overrides.home_of(violation.release.as_ref()?);
+        // It is to be pasted into a shell.
+        if !policy.overrides_in(&release.namespace).allowed || !is_plain(&release.namespace) || !is_plain(&release.name)
+        {
+            return None;
+        }
+        let named = rules.entry(release).or_default();
+        if !named.contains(&violation.rule.as_str()) {
+            named.push(violation.rule.as_str());
+        }
+    }
+    let mut second_person = false;
+    let commands = rules.into_iter().map(|(release, rules)| {
+        let bounds = policy.overrides_in(&release.namespace);
+        second_person |= bounds.second_person;
+        let open_for = format!("{:#}", LONG_ENOUGH.min(bounds.max_duration)).replace(' ', "");
+        format!("interlock override {release} --rule {} --for {open_for} --reason \"...\"", rules.join(" --rule "))
+    });
+    let commands = commands.collect::<Vec<_>>().join(" and ");
+    let by_whom = if second_person { ", by somebody else than you" } else { "" };
+    (!commands.is_empty()).then(|| format!("In an emergency{by_whom}: {commands}"))
+}
+
+fn is_plain(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+    !name.is_empty() && !name.starts_with('-') && name.bytes().all(plain)
+}

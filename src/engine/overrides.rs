@@ -1,0 +1,212 @@
+//! Break-glass: a ReleaseOverride opens some rules over one release, for a while and for a reason.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+
+use super::facts::OverrideWrite;
+use super::policy::{Globs, Overrides};
+use super::rules::RuleId;
+use super::stamp::creator;
+
+/// The API group.
+pub const GROUP: &str = "interlock.dev";
+/// The version that is served.
+pub const VERSION: &str = "v1alpha1";
+/// The kind.
+pub const KIND: &str = "ReleaseOverride";
+/// The resource.
+pub const PLURAL: &str = "releaseoverrides";
+/// The name of the definition.
+pub const DEFINITION: &str = "releaseoverrides.interlock.dev";
+/// The annotation with the user who made one, as stamped.
+pub const CREATED_BY: &str = "interlock.dev/created-by";
+
+/// How much too long an override may seem to be when it is made: the clocks of its maker and of this process differ.
+const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(120);
+
+/// A stored ReleaseOverride.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Override {
+    /// The namespace of the release's records.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// By the API server's clock. Without it nobody can say for how long it has been open, so that it is not.
+    pub created: Option<Timestamp>,
+    /// Who made it; `None` where that was not stamped.
+    pub created_by: Option<String>,
+    /// What it opens.
+    pub spec: Spec,
+}
+
+/// What is opened, to whom, why and until when.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Spec {
+    /// The name of the release.
+    pub release: String,
+    /// The rules that do not refuse meanwhile.
+    pub rules: Vec<RuleId>,
+    /// Globs over user names; `None` for everybody.
+    #[serde(default)]
+    pub users: Option<Vec<String>>,
+    /// For those who ask later.
+    pub reason: String,
+    /// The latest end; the policy may set an earlier one.
+    pub expires_at: Timestamp,
+}
+
+impl Override {
+    /// When it closes: at its own end, at the latest so long after its creation as the policy allows.
+    #[must_use]
+    pub fn closes(&self, policy: &Overrides) -> Option<Timestamp> {
+        let longest = self.created?.checked_add(policy.max_duration).ok()?;
+        Some(self.spec.expires_at.min(longest))
+    }
+
+    /// Whether it is open at a moment.
+    #[must_use]
+    pub fn is_in_force(&self, policy: &Overrides, now: Timestamp) -> bool {
+        policy.allowed && self.closes(policy).is_some_and(|end| now < end)
+    }
+
+    /// Whether it opens a rule to a user at a moment.
+    #[must_use]
+    pub fn opens(&self, rule: RuleId, user: &str, policy: &Overrides, now: Timestamp) -> bool {
+        let meant = |users: &Vec<String>| globs(users).is_ok_and(|globs| globs.contains(user));
+        self.is_in_force(policy, now)
+            && self.spec.rules.contains(&rule)
+            && self.spec.users.as_ref().is_none_or(meant)
+            && (!policy.second_person || self.created_by.as_deref().is_some_and(|creator| creator != user))
+    }
+
+    /// `shop/web-x7k2p`.
+    #[must_use]
+    pub fn reference(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+}
+
+/// Why a ReleaseOverride must not be stored as it is; `None` where it may. This webhook may have been away when one was
+/// made, so all of it is checked again at each use.
+#[must_use]
+pub fn objection(write: &OverrideWrite<'_>, user: &str, policy: &Overrides, now: Timestamp) -> Option<String> {
+    if let Some(sent) = write.after.annotation(CREATED_BY)
+        && creator::expected(write, user) != Some(sent)
+    {
+        return Some(format!(
+            "The annotation {CREATED_BY} says who made an override, and only Interlock writes it. Leave it as it is."
+        ));
+    }
+    // What is in the specification never changes: its definition sees to that.
+    if write.before.is_some() {
+        return None;
+    }
+    let namespace = write.namespace;
+    if !policy.allowed {
+        return Some(format!("The policy allows no overrides in namespace {namespace}. Ask those who keep it."));
+    }
+    let spec = match &write.spec {
+        Ok(spec) => spec,
+        Err(why) => return Some(format!("The override does not read: {why}.")),
+    };
+    if let Err(error) = globs(spec.users.as_deref().unwrap_or_default()) {
+        return Some(format!("The users of the override do not read: {error}."));
+    }
+    let left = spec.expires_at.duration_since(now);
+    if !left.is_positive() {
+        return Some(format!("The override has expired already: its end is {}, and it is {now}.", spec.expires_at));
+    }
+    if left > policy.max_duration.saturating_add(CLOCK_TOLERANCE) {
+        return Some(format!(
+            "The override would be open for {:#}, and the policy allows {:#} at most. Let it expire earlier; another one can \
+             be made when it has.",
+            left.round(jiff::Unit::Minute).unwrap_or(left),
+            policy.max_duration,
+        ));
+    }
+    None
+}
+
+fn globs(users: &[String]) -> Result<Globs, String> {
+    Globs::new(users.iter().map(String::as_str)).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_795_000_000;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(SECOND + seconds).unwrap()
+    }
+
+    fn made(users: Option<&[&str]>, expires: i64) -> Override {
+        Override {
+            namespace: "shop".into(),
+            name: "web-1".into(),
+            created: Some(at(0)),
+            created_by: Some("alice".into()),
+            spec: Spec {
+                release: "web".into(),
+                rules: vec![RuleId::ManualEdit, RuleId::ManualDelete],
+                users: users.map(|users| users.iter().map(|&user| user.into()).collect()),
+                reason: "incident 7".into(),
+                expires_at: at(expires),
+            },
+        }
+    }
+
+    fn opens(it: &Override, rule: RuleId, user: &str, policy: &Overrides, seconds: i64) -> bool {
+        it.opens(rule, user, policy, at(seconds))
+    }
+
+    #[test]
+    fn it_opens_the_named_rules_until_it_expires() {
+        let (policy, it) = (Overrides::default(), made(None, 60));
+        assert!(opens(&it, RuleId::ManualEdit, "bob", &policy, 59));
+        assert!(opens(&it, RuleId::ManualDelete, "alice", &policy, 0));
+        assert!(!opens(&it, RuleId::ManualScale, "bob", &policy, 59));
+        assert!(!opens(&it, RuleId::ManualEdit, "bob", &policy, 60));
+    }
+
+    #[test]
+    fn the_policy_ends_what_was_made_too_long_while_the_webhook_was_away() {
+        let policy = Overrides { max_duration: SignedDuration::from_secs(100), ..Overrides::default() };
+        let it = made(None, 86_400);
+        assert!(opens(&it, RuleId::ManualEdit, "bob", &policy, 99));
+        assert!(!opens(&it, RuleId::ManualEdit, "bob", &policy, 100));
+        let undated = Override { created: None, ..it };
+        assert!(!opens(&undated, RuleId::ManualEdit, "bob", &policy, 1));
+    }
+
+    #[test]
+    fn a_policy_may_close_them_all() {
+        let closed = Overrides { allowed: false, ..Overrides::default() };
+        assert!(!opens(&made(None, 60), RuleId::ManualEdit, "bob", &closed, 1));
+    }
+
+    #[test]
+    fn users_are_named_by_globs() {
+        let policy = Overrides::default();
+        let it = made(Some(&["bob", "system:serviceaccount:ci:*"]), 60);
+        assert!(opens(&it, RuleId::ManualEdit, "bob", &policy, 1));
+        assert!(opens(&it, RuleId::ManualEdit, "system:serviceaccount:ci:bot", &policy, 1));
+        assert!(!opens(&it, RuleId::ManualEdit, "alice", &policy, 1));
+        assert!(!opens(&made(Some(&["{"]), 60), RuleId::ManualEdit, "{", &policy, 1), "a glob that does not compile");
+    }
+
+    #[test]
+    fn a_second_person_is_somebody_else_than_the_known_creator() {
+        let policy = Overrides { second_person: true, ..Overrides::default() };
+        let it = made(None, 60);
+        assert!(!opens(&it, RuleId::ManualEdit, "alice", &policy, 1));
+        assert!(opens(&it, RuleId::ManualEdit, "bob", &policy, 1));
+        let by_alice_for_alice = made(Some(&["alice"]), 60);
+        assert!(!opens(&by_alice_for_alice, RuleId::ManualEdit, "alice", &policy, 1));
+        let unstamped = Override { created_by: None, ..it };
+        assert!(!opens(&unstamped, RuleId::ManualEdit, "bob", &policy, 1));
+        assert!(opens(&unstamped, RuleId::ManualEdit, "bob", &Overrides::default(), 1));
+    }
+}

@@ -1,0 +1,106 @@
+//! Whom and what a mode applies to.
+
+use super::globs::named;
+use super::{Globs, Policy};
+use crate::engine::facts::{Actor, Facts, ObjectChange, Subject};
+use crate::engine::managed::Owner;
+use crate::engine::overrides;
+use crate::engine::release::Storage;
+
+/// What a policy can tell requests apart by.
+#[derive(Debug, Clone, Copy)]
+pub struct Scope<'s> {
+    /// Who asks.
+    pub actor: Actor<'s>,
+    /// The namespace of the object; empty for cluster-scoped ones.
+    pub namespace: &'s str,
+    /// The release concerned, where the request tells.
+    pub release: Option<&'s str>,
+    /// The kind of the object.
+    pub kind: &'s str,
+    /// The label `owner` of the record concerned, which tells who keeps it: `helm` or `operator-controller`.
+    pub owner: Option<&'s str>,
+    /// Whether a record comes to be.
+    pub creates_record: bool,
+}
+
+impl<'s> Scope<'s> {
+    /// The scope of a request.
+    #[must_use]
+    pub fn of(facts: &'s Facts<'s>, policy: &'s Policy) -> Self {
+        let other =
+            Self { actor: facts.actor, namespace: "", release: None, kind: "", owner: None, creates_record: false };
+        match (&facts.subject, facts.managed) {
+            (Subject::Record(target, change), _) => Self {
+                namespace: &target.namespace,
+                release: Some(&target.release),
+                kind: target.storage.kind(),
+                owner: Some(target.storage.owner()),
+                creates_record: change.is_creation(),
+                ..other
+            },
+            (Subject::Part(part), _) => Self {
+                namespace: part.namespace,
+                release: Some(&part.release),
+                kind: Storage::OlmIndex.kind(),
+                ..other
+            },
+            (Subject::Declaration(declaration), _) => Self {
+                namespace: declaration.namespace(),
+                release: declaration.release(),
+                kind: declaration.kind(),
+                ..other
+            },
+            (Subject::Other, Some(write)) => {
+                let (kind, marks) = match &write.change {
+                    ObjectChange::Edited { marks, .. } | ObjectChange::Deleted { marks } => (write.kind, Some(marks)),
+                    ObjectChange::Scaled { resource, .. } => {
+                        let scaled = policy.scalable(write.group(), resource);
+                        (scaled.map_or(write.kind, |known| known.kind.as_str()), None)
+                    }
+                };
+                let release = marks.map(|marks| match &marks.owner {
+                    Owner::Release { name, .. } | Owner::Profile { name, .. } => name.as_str(),
+                });
+                Self { namespace: &write.namespace, release, kind, ..other }
+            }
+            // The policy of the namespace is asked, and no rule's mode.
+            (Subject::Override(write), _) => Self { namespace: write.namespace, kind: overrides::KIND, ..other },
+            (Subject::Other, None) => other,
+        }
+    }
+}
+
+/// A condition on requests. Every list that is given must name the request; within a list one entry is enough.
+#[derive(Debug, Clone, Default)]
+pub struct When {
+    /// User names.
+    pub users: Option<Globs>,
+    /// Groups, of which the user has one.
+    pub groups: Option<Globs>,
+    /// Service accounts as `NAMESPACE:NAME`.
+    pub service_accounts: Option<Globs>,
+    /// Namespaces of objects.
+    pub namespaces: Option<Globs>,
+    /// Names of releases.
+    pub releases: Option<Globs>,
+    /// Kinds of objects.
+    pub kinds: Option<Globs>,
+    /// The label `owner` of records.
+    pub owners: Option<Globs>,
+}
+
+impl When {
+    /// Whether the condition holds.
+    #[must_use]
+    pub fn holds(&self, scope: &Scope<'_>) -> bool {
+        let actor = scope.actor;
+        named(self.users.as_ref(), Some(actor.name))
+            && named(self.service_accounts.as_ref(), actor.service_account())
+            && named(self.namespaces.as_ref(), Some(scope.namespace))
+            && named(self.releases.as_ref(), scope.release)
+            && named(self.kinds.as_ref(), Some(scope.kind))
+            && named(self.owners.as_ref(), scope.owner)
+            && self.groups.as_ref().is_none_or(|globs| actor.groups.iter().any(|group| globs.contains(group)))
+    }
+}

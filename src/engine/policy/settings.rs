@@ -1,0 +1,225 @@
+//! What a policy says of a rule.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+
+use super::{Scope, When};
+use crate::engine::release::ReleaseRef;
+use crate::engine::rules::RuleId;
+
+/// How a rule is applied; the later the stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Is not evaluated.
+    Off,
+    /// Admits silently; the decision is logged and counted.
+    Audit,
+    /// Admits with a warning that kubectl and helm show.
+    Warn,
+    /// Refuses.
+    Enforce,
+}
+
+impl Mode {
+    /// As policies spell it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Enforce => "enforce",
+            Self::Warn => "warn",
+            Self::Audit => "audit",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// What an enforced rule does when it could not learn what it needs; the later the stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OnUndecided {
+    /// Admit, with a warning.
+    Allow,
+    /// Refuse, with the reason.
+    Deny,
+}
+
+/// How a rule is applied to which requests.
+#[derive(Debug, Clone)]
+pub struct Modes {
+    /// Where no case holds.
+    pub mode: Mode,
+    /// To some requests; the first condition that holds counts.
+    pub cases: Vec<(When, Mode)>,
+}
+
+impl Modes {
+    /// How the rule is applied to a request.
+    #[must_use]
+    pub fn of(&self, scope: &Scope<'_>) -> Mode {
+        let case = self.cases.iter().find(|(when, _)| when.holds(scope));
+        case.map_or(self.mode, |(_, mode)| *mode)
+    }
+}
+
+/// The settings that every rule has.
+#[derive(Debug, Clone)]
+pub struct RuleSettings {
+    /// As the cluster has it, or the namespace that the rule is delegated to.
+    pub modes: Modes,
+    /// What a namespace has tightened; the stricter of the two counts.
+    pub tightened: Option<Modes>,
+    /// `None`: refuse the CREATE of a record, admit everything else.
+    pub on_undecided: Option<OnUndecided>,
+}
+
+impl RuleSettings {
+    /// The settings of a rule that a policy does not mention: those that advise only warn.
+    #[must_use]
+    pub fn of(rule: RuleId) -> Self {
+        let advises =
+            [RuleId::ResumeInterrupted, RuleId::RemoveWhileLive, RuleId::RetryStrategy, RuleId::ExtensionSafety];
+        let mode = if advises.contains(&rule) { Mode::Warn } else { Mode::Enforce };
+        Self { modes: Modes { mode, cases: Vec::new() }, tightened: None, on_undecided: None }
+    }
+
+    /// How the rule is applied to a request.
+    #[must_use]
+    pub fn mode(&self, scope: &Scope<'_>) -> Mode {
+        let mode = self.modes.of(scope);
+        self.tightened.as_ref().map_or(mode, |tightened| tightened.of(scope).max(mode))
+    }
+}
+
+/// The settings of `pending-recovery`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recovery {
+    /// An operation older than this, by the server's clock, counts as stuck.
+    pub stale_after: SignedDuration,
+    /// Whether a rollback may be started over an operation in flight.
+    pub rollback: RollbackWay,
+    /// Closes rollback altogether: over an operation in flight, and for people over a failed record.
+    pub roll_forward_only: bool,
+}
+
+impl Recovery {
+    /// Whether an operation that started then is stale. What has no start is not: it cannot be shown to be.
+    #[must_use]
+    pub fn is_stale(&self, started: Option<Timestamp>, now: Timestamp) -> bool {
+        started.is_some_and(|started| now.duration_since(started) >= self.stale_after)
+    }
+
+    /// Whether no rollback is ever admitted over an operation in flight.
+    #[must_use]
+    pub fn closes_rollback(&self) -> bool {
+        self.roll_forward_only || self.rollback == RollbackWay::Never
+    }
+}
+
+impl Default for Recovery {
+    fn default() -> Self {
+        Self {
+            // Three times helm's default timeout, which is per hook and per wait and is stored nowhere.
+            stale_after: SignedDuration::from_mins(15),
+            rollback: RollbackWay::WhenStale,
+            roll_forward_only: false,
+        }
+    }
+}
+
+/// When a rollback may be started over an operation in flight; the later the stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RollbackWay {
+    /// At any time, as Helm does without us.
+    Always,
+    /// Once the operation is stale.
+    WhenStale,
+    /// Never.
+    Never,
+}
+
+/// Who may start operations; the later the stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Starters {
+    /// Whoever may write records.
+    Anybody,
+    /// Managers alone, and the account that a HelmRelease names for its release.
+    Managers,
+}
+
+/// The settings of `dropped-bundles`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rollouts {
+    /// A release is left out, and no chart is said to have failed.
+    pub unexplained: Unexplained,
+    /// What is left out was never delivered, so that nothing can be removed.
+    pub first_install: Consent,
+}
+
+impl Default for Rollouts {
+    fn default() -> Self {
+        Self { unexplained: Unexplained::Deny, first_install: Consent::Allow }
+    }
+}
+
+/// What becomes of a commit that leaves out a release where nothing tells why; the later the stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unexplained {
+    /// It is undecided: admitted with a warning, unless `onUndecided` says otherwise.
+    Warn,
+    /// It is refused.
+    Deny,
+}
+
+/// Whether something is admitted; the later the stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Consent {
+    /// It is.
+    Allow,
+    /// It is refused.
+    Deny,
+}
+
+/// What ReleaseOverrides may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overrides {
+    /// Whether there may be any.
+    pub allowed: bool,
+    /// How long one may hold.
+    pub max_duration: SignedDuration,
+    /// Whether who makes one may not use it.
+    pub second_person: bool,
+    /// The namespace of those for what is in no namespace.
+    pub namespace: String,
+}
+
+impl Overrides {
+    /// The release with the namespace in which overrides of it are looked for.
+    #[must_use]
+    pub fn home_of(&self, release: &ReleaseRef) -> ReleaseRef {
+        let namespace = if release.namespace.is_empty() { &self.namespace } else { &release.namespace };
+        ReleaseRef::new(namespace, &release.name)
+    }
+
+    /// What both bounds allow.
+    #[must_use]
+    pub fn stricter(&self, other: &Self) -> Self {
+        Self {
+            allowed: self.allowed && other.allowed,
+            max_duration: self.max_duration.min(other.max_duration),
+            second_person: self.second_person || other.second_person,
+            namespace: self.namespace.clone(),
+        }
+    }
+}
+
+impl Default for Overrides {
+    fn default() -> Self {
+        Self {
+            allowed: true,
+            // Longer than an incident's night shift would make it a way of working.
+            max_duration: SignedDuration::from_hours(4),
+            second_person: false,
+            namespace: "interlock-system".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What an operation that nobody finished leaves behind: a note of which chart it was bringing in.
+//!
+//! Deleting or unlocking the record of a dead operation makes the release look as if that operation had never been, though
+//! parts of it are applied. A later version may presume that all of it is.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::stamps::INTERRUPTED;
+use super::{Entry, History, Revision, Status};
+
+/// An operation that was interrupted: `<chart>-<version>@<revision>` in the annotation
+/// [`interlock.dev/interrupted`](INTERRUPTED).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interrupted {
+    /// `name-version` of the chart that it was bringing in.
+    pub chart: String,
+    /// The revision that it would have become.
+    pub revision: Revision,
+}
+
+/// Why a note does not read.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected <chart>-<version>@<revision>")]
+pub struct BadNote;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}@{}", self.chart, self.revision)
+    }
+}
+
+impl FromStr for Interrupted {
+    type Err = BadNote;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (chart, revision) = text.rsplit_once('@').ok_or(BadNote)?;
+        Ok(Self { chart: chart.to_owned(), revision: revision.parse().map_err(|_| BadNote)? })
+    }
+}
+
+impl Interrupted {
+    /// The operation of a pending record that is gone; `None` where its stamp was lost, and for other records: an uninstall
+    /// first writes `uninstalling`, so a record that is pending when it goes was deleted by hand.
+    #[must_use]
+    pub fn with(lost: &Entry) -> Option<Self> {
+        let chart = lost.stamps.chart().filter(|_| lost.status.is_pending())?;
+        Some(Self { chart: chart.to_owned(), revision: lost.revision })
+    }
+}
+
+impl History {
+    /// The record that must remember the operation of a lost pending record: the deployed one that it was to replace. `None`
+    /// where the lost one was not the newest (pruning takes old ones out of the middle), where nothing was deployed, and
+    /// where the release has had another life since.
+    #[must_use]
+    pub fn heir(&self, lost: &Entry) -> Option<&Entry> {
+        if self.above(lost.revision).next().is_some() {
+            return None;
+        }
+        let heir = self.newest_deployed().filter(|heir| heir.revision < lost.revision)?;
+        (heir.created <= lost.created).then_some(heir)
+    }
+
+    /// The newest operation that was interrupted since the newest deployed record came to be, and the record that says so.
+    #[must_use]
+    pub fn interrupted(&self) -> Option<(&Entry, Interrupted)> {
+        let deployed = self.newest_deployed().map(|entry| entry.revision);
+        let since = self.iter().take_while(|entry| deployed.is_none_or(|deployed| entry.revision >= deployed));
+        let mut noted = since.filter(|entry| matches!(entry.status, Status::Failed | Status::Deployed));
+        noted.find_map(|entry| Some((entry, entry.stamps.get(INTERRUPTED)?.parse().ok()?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::engine::release::Stamps;
+    use crate::engine::release::stamps::CHART;
+
+    fn entry(revision: u64, status: Status, key: &'static str, stamp: &str) -> Entry {
+        let mut stamps = Stamps::default();
+        if !stamp.is_empty() {
+            stamps.set(key, stamp.to_owned());
+        }
+        let created = Timestamp::from_second(1_000 + i64::try_from(revision).unwrap()).ok();
+        Entry { created, stamps, ..Entry::of_web(revision, status) }
+    }
+
+    #[test]
+    fn a_note_reads_as_it_was_written() {
+        let note = Interrupted { chart: "shop-2.0.0@rc".to_owned(), revision: Revision(3) };
+        assert_eq!(note.to_string().parse(), Ok(note));
+        for wrong in ["", "shop-2.0.0", "shop@", "shop@x"] {
+            assert_eq!(wrong.parse::<Interrupted>(), Err(BadNote), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_deployed_record_below_the_newest_lost_one_remembers() {
+        let heir = |records: Vec<Entry>, lost: &Entry| History::new(records).heir(lost).map(|heir| heir.revision.0);
+        let lost = entry(5, Status::PendingUpgrade, CHART, "shop-2.0.0");
+        let deployed = || entry(3, Status::Deployed, CHART, "");
+        assert_eq!(heir(vec![deployed(), entry(4, Status::Failed, CHART, "")], &lost), Some(3));
+        // The number has been taken again before anybody could write the note.
+        assert_eq!(heir(vec![deployed(), entry(5, Status::PendingUpgrade, CHART, "")], &lost), Some(3));
+        assert_eq!(heir(vec![deployed(), entry(6, Status::Failed, CHART, "")], &lost), None);
+        assert_eq!(heir(vec![entry(5, Status::Deployed, CHART, "")], &lost), None);
+        assert_eq!(heir(vec![], &lost), None);
+        let reborn = Entry { created: Timestamp::from_second(9_000).ok(), ..entry(1, Status::Deployed, CHART, "") };
+        assert_eq!(heir(vec![reborn], &lost), None);
+    }
+
+    #[test]
+    fn only_a_pending_record_with_its_chart_leaves_a_note() {
+        let noted = |entry: &Entry| Interrupted::with(entry).map(|note| note.to_string());
+        assert_eq!(noted(&entry(5, Status::PendingUpgrade, CHART, "shop-2.0.0")).as_deref(), Some("shop-2.0.0@5"));
+        assert_eq!(noted(&entry(5, Status::PendingUpgrade, CHART, "")), None);
+        assert_eq!(noted(&entry(5, Status::Uninstalling, CHART, "shop-2.0.0")), None);
+    }
+
+    #[test]
+    fn a_note_counts_until_something_newer_is_deployed() {
+        let interrupted = |records: Vec<Entry>| History::new(records).interrupted().map(|(_, note)| note.to_string());
+        let note = "shop-2.0.0@2";
+        assert_eq!(interrupted(vec![entry(1, Status::Deployed, INTERRUPTED, note)]).as_deref(), Some(note));
+        let unlocked = || entry(2, Status::Failed, INTERRUPTED, note);
+        let before = || entry(1, Status::Deployed, INTERRUPTED, "");
+        assert_eq!(interrupted(vec![before(), unlocked()]).as_deref(), Some(note));
+        // Its retry failed by itself: it is still not finished.
+        assert_eq!(interrupted(vec![before(), unlocked(), entry(3, Status::Failed, CHART, "")]).as_deref(), Some(note));
+        assert_eq!(interrupted(vec![before(), unlocked(), entry(3, Status::Deployed, CHART, "")]), None);
+        assert_eq!(interrupted(vec![unlocked()]).as_deref(), Some(note));
+        assert_eq!(interrupted(vec![entry(1, Status::Deployed, INTERRUPTED, "junk")]), None);
+    }
+}

@@ -1,0 +1,82 @@
+//! The hooks that a record names beside its manifest.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use super::read;
+use crate::engine::object::null_is_default;
+
+/// A Job that a hook is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookJob {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Hook<'a> {
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    name: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    kind: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    manifest: Cow<'a, str>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Object {
+    metadata: Metadata,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    namespace: Option<String>,
+}
+
+/// The Jobs among the hooks in the JSON of a record's `hooks`; `namespace` is where those without one go. One whose name
+/// the API server made up is not among them: nobody knows it.
+///
+/// # Errors
+/// When they do not read; the error tells where, never what stands there.
+pub fn hook_jobs(hooks: &str, namespace: &str) -> Result<Vec<HookJob>, String> {
+    let hooks: Option<Vec<Hook<'_>>> =
+        serde_json::from_str(hooks).map_err(|error| format!("line {}, column {}", error.line(), error.column()))?;
+    let jobs = hooks.into_iter().flatten().filter(|hook| hook.kind == "Job" && !hook.name.is_empty());
+    jobs.map(|hook| {
+        let own = read::<Object>(&hook.manifest)?.unwrap_or_default().metadata.namespace;
+        let namespace = own.filter(|own| !own.is_empty()).unwrap_or_else(|| namespace.to_owned());
+        Ok(HookJob { namespace, name: hook.name.into_owned() })
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_are_found_among_the_hooks() {
+        let hooks = r#"[{"name":"migrate","kind":"Job","manifest":"kind: Job\nmetadata: {name: migrate}","weight":1},
+            {"name":"seed","kind":"Job","manifest":"metadata:\n  name: seed\n  namespace: db\n"},
+            {"name":"notes","kind":"ConfigMap","manifest":"x: ["},{"name":"","kind":"Job"}]"#;
+        let found: Vec<_> = hook_jobs(hooks, "shop").unwrap();
+        let found: Vec<_> = found.iter().map(|job| (job.namespace.as_str(), job.name.as_str())).collect();
+        assert_eq!(found, [("shop", "migrate"), ("db", "seed")]);
+        assert_eq!(hook_jobs("null", "shop"), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn an_error_shows_nothing_of_the_hook() {
+        let secret = r#"[{"name":"a","kind":"Job","manifest":"password: hunter2\nmetadata: [\n"}]"#;
+        for broken in [secret, r#"{"hunter2":1}"#] {
+            let error = hook_jobs(broken, "shop").unwrap_err();
+            assert!(error.contains("line") && !error.contains("hunter2"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! A record's payload: base64, gzip, JSON; read without copying what no rule needs.
+
+mod beginning;
+mod content;
+mod fingerprint;
+mod fold;
+mod payload;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::Revision;
+use super::manifest::{HookJob, hook_jobs};
+use crate::engine::json::{first_at, unquoted};
+use crate::engine::olm;
+
+pub use beginning::chart_at_beginning;
+pub use content::{Difference, differences, same_source};
+pub(crate) use payload::extra_chunks;
+pub use payload::{DecodeError, INFLATE_LIMIT, Payload};
+
+/// The head of a record's body. Fields of later Helm versions are skipped.
+///
+/// Chart, config and manifest stay raw JSON: a rule that compares them compares bytes first.
+#[derive(Debug, Clone)]
+pub struct Record<'b> {
+    /// The release.
+    pub name: Cow<'b, str>,
+    /// The revision.
+    pub version: Revision,
+    /// The namespace that the release's objects go to, which need not be the record's.
+    pub namespace: Cow<'b, str>,
+    /// Status and times.
+    pub info: Info<'b>,
+    /// The chart with its templates and default values.
+    chart: Option<&'b RawValue>,
+    /// The values that the user gave.
+    config: Option<&'b RawValue>,
+    /// The rendered objects, hooks left out, as one JSON string.
+    manifest: Option<&'b RawValue>,
+    /// The rendered hooks.
+    hooks: Option<&'b RawValue>,
+    /// What OLM says of the bundle that the chart was made of.
+    labels: Option<&'b RawValue>,
+}
+
+/// `info` of a record.
+#[derive(Debug, Clone)]
+pub struct Info<'b> {
+    /// The status; Helm orders and judges by this one, not by the label.
+    pub status: Cow<'b, str>,
+    /// The client's clock when this revision was made; never changes afterwards.
+    pub last_deployed: Cow<'b, str>,
+    /// What the client says of it.
+    pub description: Cow<'b, str>,
+}
+
+/// What comes from a body and goes into a message or an annotation: a line of it, never more.
+#[must_use]
+pub(crate) fn shortened(text: &str) -> String {
+    const LONGEST: usize = 120;
+    if text.chars().nth(LONGEST).is_none() {
+        return text.to_owned();
+    }
+    text.chars().take(LONGEST).chain(['…']).collect()
+}
+
+/// Name and version of a chart.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ChartId<'b> {
+    /// For example `ingress-nginx`.
+    #[serde(borrow)]
+    pub name: Cow<'b, str>,
+    /// For example `4.11.2`.
+    #[serde(borrow)]
+    pub version: Cow<'b, str>,
+}
+
+impl ChartId<'_> {
+    /// `name-version`, as `helm list` shows it, cut where it is longer than any real one; `None` where it has neither.
+    #[must_use]
+    pub fn display(&self) -> Option<String> {
+        let named = !self.name.is_empty() || !self.version.is_empty();
+        named.then(|| shortened(&format!("{}-{}", self.name, self.version)))
+    }
+}
+
+impl<'b> Record<'b> {
+    /// Reads the head of a body.
+    ///
+    /// # Errors
+    /// When the body is not JSON, repeats a key, or lacks name, version or status.
+    pub fn read(body: &'b [u8]) -> Result<Self, DecodeError> {
+        serde_json::from_slice(body).map_err(|error| DecodeError::Json(unquoted(&error)))
+    }
+
+    /// The chart's name and version, read without the megabytes of templates behind them; empty where the record has no chart.
+    #[must_use]
+    pub fn chart_id(&self) -> ChartId<'b> {
+        let metadata = |chart: &'b RawValue| first_at(chart.get().as_bytes(), &["metadata"]).ok()?;
+        self.chart.and_then(metadata).flatten().unwrap_or_default()
+    }
+
+    /// `name-version` of what the record brings in: of its chart; of its bundle, where OLM made a chart without a name of
+    /// one. `None` where neither has a name.
+    #[must_use]
+    pub fn source(&self) -> Option<String> {
+        let bundle = || {
+            let labels: BTreeMap<Cow<'_, str>, Cow<'_, str>> = serde_json::from_str(self.labels?.get()).ok()?;
+            let label = |key: &str| labels.get(key).cloned().unwrap_or_default();
+            ChartId { name: label(olm::PACKAGE_NAME), version: label(olm::BUNDLE_VERSION) }.display()
+        };
+        self.chart_id().display().or_else(bundle)
+    }
+
+    /// The manifest as text; empty where there is none.
+    #[must_use]
+    pub fn manifest(&self) -> Cow<'b, str> {
+        let text =
+            self.manifest.and_then(|manifest| serde_json::from_str::<Option<fold::Text<'b>>>(manifest.get()).ok());
+        text.flatten().map(|text| text.0).unwrap_or_default()
+    }
+
+    /// The Jobs among its hooks.
+    ///
+    /// # Errors
+    /// When the hooks do not read; the error tells where, never what stands there.
+    pub fn hook_jobs(&self) -> Result<Vec<HookJob>, String> {
+        self.hooks.map_or_else(|| Ok(Vec::new()), |hooks| hook_jobs(hooks.get(), &self.namespace))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BODY: &str = r#"{"name":"web","info":{"first_deployed":"x","status":"deployed","later":1},
+        "chart":{"metadata":{"name":"shop","version":"1.2.3"},"templates":[]},"config":{"a":1},
+        "manifest":"---\nkind: A\n","hooks":[],"version":3,"namespace":"shop","apply_method":"ssa"}"#;
+
+    #[test]
+    fn the_head_is_borrowed_and_the_rest_stays_raw() {
+        let record = Record::read(BODY.as_bytes()).unwrap();
+        assert!(matches!(record.name, Cow::Borrowed("web")));
+        assert_eq!(record.version, Revision(3));
+        assert_eq!(record.info.status, "deployed");
+        assert_eq!(record.source().as_deref(), Some("shop-1.2.3"));
+        assert_eq!(record.manifest(), "---\nkind: A\n");
+    }
+
+    #[test]
+    fn a_record_without_chart_or_manifest_reads_as_empty() {
+        let record = Record::read(br#"{"name":"a","info":{"status":"failed"},"version":1,"chart":null}"#).unwrap();
+        assert_eq!(record.source(), None);
+        assert_eq!(record.manifest(), "");
+    }
+
+    #[test]
+    fn a_chart_that_olm_made_of_a_bundle_is_called_after_that() {
+        let record = |labels: &str| {
+            let chart = r#"{"metadata":{"annotations":{"createdAt":"x"}}}"#;
+            format!(r#"{{"name":"a","info":{{"status":"failed"}},"version":1,"chart":{chart},"labels":{labels}}}"#)
+        };
+        let bundle =
+            r#"{"olm.operatorframework.io/package-name":"web","olm.operatorframework.io/bundle-version":"2.0.0"}"#;
+        for (labels, source) in [(bundle, Some("web-2.0.0")), ("{}", None), ("null", None), ("7", None)] {
+            assert_eq!(Record::read(record(labels).as_bytes()).unwrap().source().as_deref(), source, "{labels}");
+        }
+    }
+
+    #[test]
+    fn a_repeated_key_does_not_decode() {
+        let twice = BODY.replacen(r#""version":3"#, r#""version":3,"version":4"#, 1);
+        assert!(matches!(Record::read(twice.as_bytes()), Err(DecodeError::Json(_))));
+    }
+
+    #[test]
+    fn deep_json_is_skipped_without_recursion() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let body = BODY.replacen(r#""hooks":[]"#, &format!(r#""hooks":{deep}"#), 1);
+        assert!(Record::read(body.as_bytes()).is_ok());
+    }
+}

@@ -1,0 +1,71 @@
+//! The beginning of a record, where its end lies in other Secrets, or is not worth inflating.
+//!
+//! OLM creates the first part of a record before the others, and so an operation is admitted by its beginning alone. Go
+//! writes the chart's metadata ahead of its templates, and these ahead of the manifest.
+
+use std::io::Read;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::bufread::GzDecoder;
+
+use super::ChartId;
+use crate::engine::json::first_at;
+use crate::engine::release::storage::{Data, Storage};
+
+/// How much of a record is looked at, in bytes of JSON: a chart's metadata may hold an icon.
+const BEGINNING: u64 = 256 * 1024;
+
+/// `name-version` of the chart of a record, from its first part or its beginning; `None` where that does not tell.
+#[must_use]
+pub fn chart_at_beginning(storage: Storage, data: &Data<'_>) -> Option<String> {
+    let text = if storage == Storage::OlmIndex { &data.chunk } else { &data.release };
+    let mut part = STANDARD.decode(text.as_deref()?).ok()?;
+    if storage == Storage::Secret {
+        part = STANDARD.decode(part).ok()?;
+    }
+    let mut json = Vec::new();
+    // The stream ends in the middle; what came before is whole.
+    let _ = GzDecoder::new(part.as_slice()).take(BEGINNING).read_to_end(&mut json);
+    let chart: Option<ChartId<'_>> = first_at(&json, &["chart", "metadata"]).ok()?;
+    chart?.display()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    fn part(json: &str, bytes: usize) -> Data<'static> {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::none());
+        gzip.write_all(json.as_bytes()).unwrap();
+        let whole = gzip.finish().unwrap();
+        Data { chunk: Some(STANDARD.encode(&whole[..bytes.min(whole.len())]).into()), ..Data::default() }
+    }
+
+    #[test]
+    fn the_chart_is_told_by_the_first_part() {
+        let head =
+            r#"{"name":"web","info":{"chart":{}},"chart":{"metadata":{"name":"shop","version":"2.0.0"},"templates":""#;
+        let json = format!("{head}{}", "x".repeat(9_000));
+        assert_eq!(chart_at_beginning(Storage::OlmIndex, &part(&json, 5_000)).as_deref(), Some("shop-2.0.0"));
+        assert_eq!(chart_at_beginning(Storage::OlmIndex, &part(&json, 40)), None);
+        assert_eq!(chart_at_beginning(Storage::OlmIndex, &part(r#"{"chart":7}"#, 5_000)), None);
+        assert_eq!(
+            chart_at_beginning(Storage::OlmIndex, &part(r#"{"chart":{"metadata":{"annotations":{}}}}"#, 5_000)),
+            None
+        );
+        assert_eq!(chart_at_beginning(Storage::OlmIndex, &part("[]", 5_000)), None);
+        assert_eq!(chart_at_beginning(Storage::OlmIndex, &Data { chunk: Some("?".into()), ..Data::default() }), None);
+        assert_eq!(chart_at_beginning(Storage::OlmIndex, &Data::default()), None);
+        let release = part(&json, 5_000).chunk;
+        let data = Data { release, ..Data::default() };
+        assert_eq!(chart_at_beginning(Storage::ConfigMap, &data).as_deref(), Some("shop-2.0.0"));
+        let data = Data { release: Some(STANDARD.encode(data.release.unwrap().as_bytes()).into()), ..Data::default() };
+        assert_eq!(chart_at_beginning(Storage::Secret, &data).as_deref(), Some("shop-2.0.0"));
+    }
+}

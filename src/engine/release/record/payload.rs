@@ -1,0 +1,245 @@
+//! From the text in `data` to the JSON of the record, with every size bounded.
+
+use std::io::Read;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::bufread::GzDecoder;
+
+use crate::engine::json::unquoted;
+use crate::engine::release::storage::{Data, Storage};
+
+/// The longest JSON of a record that is read, in bytes. A record's gzip is at most about 768 KiB (a Secret holds 1 MiB),
+/// commonly 5 to 10 times that when inflated, and without bound from a hostile writer.
+pub const INFLATE_LIMIT: usize = 64 * 1024 * 1024;
+
+/// The most further parts of a record; OLM writes at most 11.
+const MOST_CHUNKS: usize = 16;
+
+/// The first bytes of gzip with deflate, the test that Helm itself makes.
+const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
+
+/// Why the body of a record cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// No `data.release` (`data.chunk` with OLM).
+    #[error("the object has no payload")]
+    Missing,
+    /// One of the base64 layers.
+    #[error("the payload is not base64: {0}")]
+    Base64(String),
+    /// Truncated or damaged gzip.
+    #[error("the payload is not a whole gzip member: {0}")]
+    Gzip(String),
+    /// Something follows the gzip member; readers disagree about what that means.
+    #[error("{0} bytes follow the gzip member")]
+    Trailing(usize),
+    /// Larger than [`INFLATE_LIMIT`].
+    #[error("the payload claims to inflate to more than {} MiB", INFLATE_LIMIT / 1024 / 1024)]
+    TooLarge,
+    /// The JSON, or a field of its head.
+    #[error("the payload is not the JSON of a release: {0}")]
+    Json(String),
+    /// Parts lie in further Secrets, which are written after this one.
+    #[error("the payload continues in other Secrets")]
+    Chunked,
+    /// One of these is not there.
+    #[error("its part {0} is missing")]
+    Part(String),
+}
+
+/// A payload with its base64 layers off: gzip, or JSON.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Payload(Vec<u8>);
+
+impl Payload {
+    /// Takes the base64 layers off: two for a Helm Secret, one for a ConfigMap, one for OLM's Secret.
+    ///
+    /// # Errors
+    /// [`DecodeError::Missing`], [`DecodeError::Base64`], or [`DecodeError::Chunked`] for a record in several Secrets.
+    pub fn open(storage: Storage, data: &Data<'_>) -> Result<Self, DecodeError> {
+        let text = match storage {
+            Storage::Secret | Storage::ConfigMap => data.release.as_deref(),
+            Storage::OlmIndex => data.chunk.as_deref(),
+        };
+        let outer = unbase64(text.ok_or(DecodeError::Missing)?.as_bytes())?;
+        match storage {
+            Storage::Secret => Ok(Self(unbase64(&outer)?)),
+            Storage::ConfigMap => Ok(Self(outer)),
+            Storage::OlmIndex if extra_chunks(data)?.is_empty() => Ok(Self(outer)),
+            Storage::OlmIndex => Err(DecodeError::Chunked),
+        }
+    }
+
+    /// Joins the parts of a record that OLM cut up, given as the text of each Secret's `data.chunk`.
+    ///
+    /// # Errors
+    /// [`DecodeError::Base64`].
+    pub fn join<'t>(chunks: impl Iterator<Item = &'t str>) -> Result<Self, DecodeError> {
+        let mut whole = Vec::new();
+        for chunk in chunks {
+            whole.append(&mut unbase64(chunk.as_bytes())?);
+        }
+        Ok(Self(whole))
+    }
+
+    /// The bytes of memory that [`Self::inflate`] takes at most, to be granted before it is called.
+    #[must_use]
+    pub fn inflated_size(&self) -> usize {
+        self.claimed_size().unwrap_or(self.0.len()).min(INFLATE_LIMIT)
+    }
+
+    /// The JSON of the record.
+    ///
+    /// The gzip trailer says how long it is. Nobody has to believe that: a member that inflates to more than it claims is
+    /// damaged, and is given up there, so that the grant for [`Self::inflated_size`] holds.
+    ///
+    /// # Errors
+    /// [`DecodeError::Gzip`], [`DecodeError::Trailing`] or [`DecodeError::TooLarge`].
+    pub fn inflate(self) -> Result<Vec<u8>, DecodeError> {
+        let Some(claimed) = self.claimed_size() else {
+            return if self.0.len() <= INFLATE_LIMIT { Ok(self.0) } else { Err(DecodeError::TooLarge) };
+        };
+        if claimed > INFLATE_LIMIT {
+            return Err(DecodeError::TooLarge);
+        }
+        let mut json = Vec::with_capacity(claimed + 1);
+        let mut member = GzDecoder::new(self.0.as_slice());
+        let read = (&mut member).take(claimed as u64 + 1).read_to_end(&mut json);
+        read.map_err(|error| DecodeError::Gzip(error.to_string()))?;
+        if json.len() > claimed {
+            return Err(DecodeError::Gzip(format!("it inflates to more than the {claimed} bytes that it claims")));
+        }
+        match member.into_inner().len() {
+            0 => Ok(json),
+            trailing => Err(DecodeError::Trailing(trailing)),
+        }
+    }
+
+    /// ISIZE, the last four bytes of gzip; `None` for what is not gzip.
+    fn claimed_size(&self) -> Option<usize> {
+        let tail = self.0.last_chunk::<4>().copied().unwrap_or_default();
+        self.0.starts_with(&GZIP_MAGIC).then_some(u32::from_le_bytes(tail) as usize)
+    }
+}
+
+/// The names of the Secrets that hold the further parts of an OLM record.
+///
+/// # Errors
+/// [`DecodeError::Base64`] or [`DecodeError::Json`].
+pub(crate) fn extra_chunks(data: &Data<'_>) -> Result<Vec<String>, DecodeError> {
+    let Some(text) = data.extra_chunks.as_deref() else {
+        return Ok(Vec::new());
+    };
+    let names: Vec<String> =
+        serde_json::from_slice(&unbase64(text.as_bytes())?).map_err(|error| DecodeError::Json(unquoted(&error)))?;
+    if names.len() > MOST_CHUNKS { Err(DecodeError::TooLarge) } else { Ok(names) }
+}
+
+fn unbase64(text: &[u8]) -> Result<Vec<u8>, DecodeError> {
+    STANDARD.decode(text).map_err(|error| DecodeError::Base64(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn decode(storage: Storage, text: String) -> Result<Vec<u8>, DecodeError> {
+        let data = match storage {
+            Storage::OlmIndex => Data { chunk: Some(Cow::Owned(text)), ..Data::default() },
+            _ => Data { release: Some(Cow::Owned(text)), ..Data::default() },
+        };
+        Payload::open(storage, &data)?.inflate()
+    }
+
+    fn twice(bytes: &[u8]) -> String {
+        STANDARD.encode(STANDARD.encode(bytes))
+    }
+
+    #[test]
+    fn each_storage_has_its_own_layers() {
+        let member = gzip(b"{}");
+        assert_eq!(decode(Storage::Secret, twice(&member)).unwrap(), b"{}");
+        assert_eq!(decode(Storage::ConfigMap, STANDARD.encode(&member)).unwrap(), b"{}");
+        assert_eq!(decode(Storage::OlmIndex, STANDARD.encode(&member)).unwrap(), b"{}");
+        assert_eq!(Payload::open(Storage::Secret, &Data::default()), Err(DecodeError::Missing));
+    }
+
+    #[test]
+    fn plain_json_without_gzip_is_what_helm_accepts_too() {
+        assert_eq!(decode(Storage::Secret, twice(b"{\"name\":1}")).unwrap(), b"{\"name\":1}");
+    }
+
+    #[test]
+    fn a_second_member_or_rubbish_behind_the_first_is_refused() {
+        let mut two = gzip(b"{}");
+        two.extend(gzip(b"{}"));
+        assert!(matches!(decode(Storage::Secret, twice(&two)), Err(DecodeError::Trailing(_))));
+    }
+
+    #[test]
+    fn a_bomb_that_tells_its_size_is_refused_before_it_is_inflated() {
+        let bomb = gzip(&vec![b' '; INFLATE_LIMIT + 1]);
+        assert!(bomb.len() < 100_000);
+        assert_eq!(decode(Storage::Secret, twice(&bomb)), Err(DecodeError::TooLarge));
+    }
+
+    #[test]
+    fn a_bomb_that_lies_about_its_size_stops_at_what_it_claims() {
+        let mut bomb = gzip(&vec![b' '; 1024 * 1024]);
+        let at = bomb.len() - 4;
+        bomb[at..].copy_from_slice(&10_u32.to_le_bytes());
+        assert!(matches!(decode(Storage::Secret, twice(&bomb)), Err(DecodeError::Gzip(_))));
+    }
+
+    #[test]
+    fn truncated_gzip_is_refused_wherever_it_ends() {
+        let member = gzip(br#"{"name":"web"}"#);
+        for end in 3..member.len() {
+            assert!(decode(Storage::Secret, twice(&member[..end])).is_err(), "{end} of {} bytes", member.len());
+        }
+    }
+
+    #[test]
+    fn a_record_in_several_secrets_is_told_from_a_broken_one() {
+        let names = STANDARD.encode(r#"["a-1"]"#);
+        let data = Data { chunk: Some("AAAA".into()), extra_chunks: Some(names.into()), ..Data::default() };
+        assert_eq!(Payload::open(Storage::OlmIndex, &data), Err(DecodeError::Chunked));
+        assert_eq!(Payload::join(["AQI=", "Aw=="].into_iter()), Ok(Payload(vec![1, 2, 3])));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_decoding_panic_or_outgrow_its_grant(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+            let mut dressed = GZIP_MAGIC.to_vec();
+            dressed.extend(&bytes);
+            for payload in [bytes, dressed] {
+                let data = Data { release: Some(Cow::Owned(twice(&payload))), ..Data::default() };
+                let opened = Payload::open(Storage::Secret, &data).unwrap();
+                let granted = opened.inflated_size();
+                if let Ok(json) = opened.inflate() {
+                    prop_assert!(json.len() <= granted);
+                    let _ = crate::engine::release::Record::read(&json);
+                }
+            }
+        }
+
+        #[test]
+        fn what_was_stored_comes_back(bytes in proptest::collection::vec(any::<u8>(), 0..4000)) {
+            prop_assert_eq!(decode(Storage::Secret, twice(&gzip(&bytes))).unwrap(), bytes);
+        }
+    }
+}

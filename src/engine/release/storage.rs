@@ -1,0 +1,121 @@
+//! The object that a record is stored in: Helm's Secret and ConfigMap, OLM's index Secret.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::RecordName;
+use crate::engine::object::{Metadata, null_is_default};
+use crate::engine::review::Request;
+
+/// The type of Helm's record Secrets.
+pub const HELM_SECRET_TYPE: &str = "helm.sh/release.v1";
+/// The type of the Secret that OLM's operator-controller keeps a record, or the first part of one, in.
+pub const OLM_INDEX_TYPE: &str = "operatorframework.io/index.v1";
+
+/// The type of the Secrets with the further parts of such a record.
+pub const OLM_CHUNK_TYPE: &str = "operatorframework.io/chunk.v1";
+
+/// Where and how a record is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Storage {
+    /// Helm's default driver.
+    Secret,
+    /// `HELM_DRIVER=configmap`.
+    ConfigMap,
+    /// OLM's operator-controller, which cuts large records into chunk Secrets.
+    OlmIndex,
+}
+
+impl Storage {
+    /// The label `owner` that the client puts on every record, and lists records by.
+    #[must_use]
+    pub fn owner(self) -> &'static str {
+        match self {
+            Self::Secret | Self::ConfigMap => "helm",
+            Self::OlmIndex => "operator-controller",
+        }
+    }
+
+    /// The kind of the object.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Secret | Self::OlmIndex => "Secret",
+            Self::ConfigMap => "ConfigMap",
+        }
+    }
+
+    /// The label selector that finds every record of a release.
+    #[must_use]
+    pub fn selector(self, release: &str) -> String {
+        let index = if self == Self::OlmIndex { ",type=index" } else { "" };
+        format!("owner={},name={release}{index}", self.owner())
+    }
+}
+
+/// A Secret or ConfigMap, with only what can make it a record; everything else is skipped.
+#[derive(Debug, Deserialize)]
+pub struct Stored<'a> {
+    /// Its metadata.
+    #[serde(borrow)]
+    pub metadata: Metadata<'a>,
+    /// The type of a Secret.
+    #[serde(borrow, default, rename = "type")]
+    pub secret_type: Option<Cow<'a, str>>,
+    /// The payload, still encoded.
+    #[serde(borrow, default, deserialize_with = "null_is_default")]
+    pub data: Data<'a>,
+}
+
+/// The keys of `data` that hold a record. Other keys are not read.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Data<'a> {
+    /// Helm's payload.
+    #[serde(borrow)]
+    pub release: Option<Cow<'a, str>>,
+    /// OLM's payload, or its first part.
+    #[serde(borrow)]
+    pub chunk: Option<Cow<'a, str>>,
+    /// The names of the Secrets with OLM's further parts: a JSON array, base64.
+    #[serde(borrow)]
+    pub extra_chunks: Option<Cow<'a, str>>,
+}
+
+impl<'a> Stored<'a> {
+    /// Reads an object of a review.
+    ///
+    /// # Errors
+    /// When the JSON is not that of a Secret or ConfigMap.
+    pub fn read(object: &'a RawValue) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(object.get())
+    }
+
+    /// Which storage this object belongs to, `None` for one that is no record.
+    ///
+    /// Helm finds its records by the label alone, so the type of a Secret is not enough to tell; and a Secret of Helm's
+    /// type stays one when somebody takes its labels away.
+    #[must_use]
+    pub fn storage(&self, kind: &str) -> Option<Storage> {
+        let owner = self.metadata.label("owner").unwrap_or_default();
+        let helm_shaped = owner == "helm"
+            && (RecordName::has_prefix(&self.metadata.name) || self.metadata.labels.contains_key("status"));
+        match (kind, self.secret_type.as_deref()) {
+            ("Secret", Some(HELM_SECRET_TYPE)) => Some(Storage::Secret),
+            ("Secret", Some(OLM_INDEX_TYPE)) => Some(Storage::OlmIndex),
+            ("Secret", _) if helm_shaped => Some(Storage::Secret),
+            ("ConfigMap", _) if helm_shaped => Some(Storage::ConfigMap),
+            _ => None,
+        }
+    }
+}
+
+/// The kind of object that a request is about, if records are stored in such objects.
+#[must_use]
+pub fn storing_kind<'r>(request: &'r Request<'_>) -> Option<&'r str> {
+    let core = request.kind.group.is_empty() && request.sub_resource().is_none();
+    let kind = request.kind.kind.as_ref();
+    (core && matches!(kind, "Secret" | "ConfigMap")).then_some(kind)
+}

@@ -1,0 +1,313 @@
+//! A borrowed view of an incoming `admission.k8s.io/v1` AdmissionReview.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::engine::json::unquoted;
+
+/// An AdmissionReview as the API server sends it.
+///
+/// Strings borrow from the body where JSON needs no unescaping; `object` and `oldObject` stay text until a rule needs
+/// them, because an ordinary review is mostly objects that no rule reads.
+#[derive(Debug)]
+pub struct Review<'a> {
+    /// The request to be judged.
+    pub request: Request<'a>,
+}
+
+/// `AdmissionReview.request`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Request<'a> {
+    /// Identifies this one call; the reply must repeat it. The API server's retries carry new ones.
+    #[serde(borrow)]
+    pub uid: Cow<'a, str>,
+    /// What `object` really is, after any conversion by the API server.
+    #[serde(borrow)]
+    pub kind: Gvk<'a>,
+    /// The resource of `kind`.
+    #[serde(borrow)]
+    pub resource: Gvr<'a>,
+    /// `scale`, `status`, ...; absent for the object itself.
+    #[serde(borrow, default)]
+    pub sub_resource: Option<Cow<'a, str>>,
+    /// Absent in a collection delete and in a create by `generateName`.
+    #[serde(borrow, default)]
+    pub name: Option<Cow<'a, str>>,
+    /// Absent for cluster-scoped kinds, except Namespace, which carries its own name here.
+    #[serde(borrow, default)]
+    pub namespace: Option<Cow<'a, str>>,
+    /// What is being done.
+    pub operation: Operation,
+    /// Who is doing it.
+    #[serde(borrow)]
+    pub user_info: UserInfo<'a>,
+    /// The object as it would be stored; absent on DELETE.
+    #[serde(borrow, default)]
+    pub object: Option<&'a RawValue>,
+    /// The stored object; absent on CREATE and CONNECT.
+    #[serde(borrow, default)]
+    pub old_object: Option<&'a RawValue>,
+    /// True when nothing will be stored whatever the verdict.
+    #[serde(default)]
+    pub dry_run: Option<bool>,
+}
+
+/// Group, version, kind.
+#[derive(Debug, Deserialize)]
+pub struct Gvk<'a> {
+    /// Empty for the core group.
+    #[serde(borrow, default)]
+    pub group: Cow<'a, str>,
+    /// For example `v1`.
+    #[serde(borrow)]
+    pub version: Cow<'a, str>,
+    /// For example `Secret`.
+    #[serde(borrow)]
+    pub kind: Cow<'a, str>,
+}
+
+/// Group, version, resource.
+#[derive(Debug, Deserialize)]
+pub struct Gvr<'a> {
+    /// Empty for the core group.
+    #[serde(borrow, default)]
+    pub group: Cow<'a, str>,
+    /// For example `v1`.
+    #[serde(borrow)]
+    pub version: Cow<'a, str>,
+    /// For example `secrets`.
+    #[serde(borrow)]
+    pub resource: Cow<'a, str>,
+}
+
+/// The operation under review.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Operation {
+    /// Also a PUT or an apply that creates.
+    Create,
+    /// PUT, every kind of PATCH, and writes of subresources.
+    Update,
+    /// Of one object; a collection delete arrives as one review an object, without a name.
+    Delete,
+    /// exec, attach, port-forward, proxy.
+    Connect,
+}
+
+impl Operation {
+    /// As the API writes it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
+    }
+}
+
+/// The authenticated user, after impersonation: the real caller of an impersonated request is not visible.
+#[derive(Debug, Deserialize)]
+pub struct UserInfo<'a> {
+    /// For example `alice` or `system:serviceaccount:flux-system:helm-controller`.
+    #[serde(borrow, default)]
+    pub username: Cow<'a, str>,
+    /// Group memberships.
+    #[serde(borrow, default)]
+    pub groups: Vec<Cow<'a, str>>,
+}
+
+/// Why a body is not a review that can be answered.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadReview {
+    /// Not JSON, or a field of the review has the wrong shape.
+    #[error("the body is not an AdmissionReview: {0}")]
+    Malformed(String),
+    /// Another kind or version.
+    #[error("expected kind AdmissionReview of admission.k8s.io/v1, got {kind:?} of {api_version:?}")]
+    WrongKind {
+        /// The `apiVersion` that came.
+        api_version: String,
+        /// The `kind` that came.
+        kind: String,
+    },
+    /// An AdmissionReview without `request`, for example one of our own replies.
+    #[error("the AdmissionReview has no request")]
+    NoRequest,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Envelope<'a> {
+    #[serde(borrow, default)]
+    api_version: Cow<'a, str>,
+    #[serde(borrow, default)]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    request: Option<Request<'a>>,
+}
+
+/// Only what names the document; everything else is skipped, so that a wrong kind is told from a broken request.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Heading<'a> {
+    #[serde(borrow)]
+    api_version: Cow<'a, str>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+}
+
+impl<'a> Review<'a> {
+    /// Reads a review from the body of a request.
+    ///
+    /// # Errors
+    /// Says what is wrong with the body; never panics, whatever the bytes.
+    pub fn parse(body: &'a [u8]) -> Result<Self, BadReview> {
+        let envelope: Envelope<'a> = match serde_json::from_slice(body) {
+            Ok(envelope) => envelope,
+            Err(error) => return Err(diagnose(body, &error)),
+        };
+        check_kind(&envelope.api_version, &envelope.kind)?;
+        let request = envelope.request.ok_or(BadReview::NoRequest)?;
+        Ok(Self { request })
+    }
+}
+
+impl Request<'_> {
+    /// `secrets`, `deployments.apps`, `deployments.apps/scale`: the resource as kubectl names it.
+    #[must_use]
+    pub fn resource_name(&self) -> String {
+        let mut name = self.resource.resource.to_string();
+        if !self.resource.group.is_empty() {
+            name.push('.');
+            name.push_str(&self.resource.group);
+        }
+        if let Some(sub) = self.sub_resource() {
+            name.push('/');
+            name.push_str(sub);
+        }
+        name
+    }
+
+    /// The subresource, where there is one.
+    #[must_use]
+    pub fn sub_resource(&self) -> Option<&str> {
+        self.sub_resource.as_deref().filter(|sub| !sub.is_empty())
+    }
+
+    /// The name, where the request has one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref().filter(|name| !name.is_empty())
+    }
+
+    /// The namespace, empty for cluster-scoped objects.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        self.namespace.as_deref().unwrap_or_default()
+    }
+}
+
+/// The API group of an `apiVersion`, empty for the core group.
+#[must_use]
+pub fn group_of(api_version: &str) -> &str {
+    api_version.rsplit_once('/').map_or("", |(group, _)| group)
+}
+
+/// The uid of a body that could not be judged, so that even then the API server accepts the reply.
+#[must_use]
+pub fn uid_of(body: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Body<'a> {
+        #[serde(borrow)]
+        request: Uid<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Uid<'a> {
+        #[serde(borrow)]
+        uid: Cow<'a, str>,
+    }
+    let uid = serde_json::from_slice::<Body<'_>>(body).ok()?.request.uid;
+    (!uid.is_empty()).then(|| uid.into_owned())
+}
+
+fn check_kind(api_version: &str, kind: &str) -> Result<(), BadReview> {
+    if api_version == "admission.k8s.io/v1" && kind == "AdmissionReview" {
+        return Ok(());
+    }
+    Err(BadReview::WrongKind { api_version: shortened(api_version), kind: shortened(kind) })
+}
+
+fn diagnose(body: &[u8], error: &serde_json::Error) -> BadReview {
+    let heading = serde_json::from_slice::<Heading<'_>>(body).unwrap_or_default();
+    if !heading.kind.is_empty() && check_kind(&heading.api_version, &heading.kind).is_err() {
+        return BadReview::WrongKind { api_version: shortened(&heading.api_version), kind: shortened(&heading.kind) };
+    }
+    BadReview::Malformed(unquoted(error))
+}
+
+/// What a caller sent comes back in an error message: never more than a line of it.
+fn shortened(text: &str) -> String {
+    text.chars().take(80).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn review(request: &str) -> String {
+        format!(r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{request}}}"#)
+    }
+
+    const REQUEST: &str = r#"{"uid":"u1","kind":{"group":"","version":"v1","kind":"Secret"},
+        "resource":{"group":"","version":"v1","resource":"secrets"},"namespace":"shop","operation":"DELETE",
+        "userInfo":{"username":"alice"},"object":null,"oldObject":{"a":1},"unknown":[{}]}"#;
+
+    #[test]
+    fn a_review_is_borrowed_and_unknown_fields_are_tolerated() {
+        let body = review(REQUEST);
+        let review = Review::parse(body.as_bytes()).unwrap();
+        assert!(matches!(review.request.uid, Cow::Borrowed("u1")));
+        assert_eq!(review.request.operation, Operation::Delete);
+        assert!(review.request.object.is_none());
+        assert_eq!(review.request.old_object.unwrap().get(), r#"{"a":1}"#);
+        assert_eq!(review.request.name(), None);
+    }
+
+    #[test]
+    fn another_kind_is_named_in_the_error() {
+        let error = Review::parse(br#"{"apiVersion":"v1","kind":"Pod","request":{"uid":7}}"#).unwrap_err();
+        assert_eq!(error, BadReview::WrongKind { api_version: "v1".into(), kind: "Pod".into() });
+    }
+
+    #[test]
+    fn a_reply_sent_back_to_us_has_no_request() {
+        let body = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"u"}}"#;
+        assert_eq!(Review::parse(body.as_bytes()).unwrap_err(), BadReview::NoRequest);
+    }
+
+    #[test]
+    fn a_duplicate_key_is_malformed_rather_than_a_choice() {
+        let body = review(&REQUEST.replacen(r#""uid":"u1""#, r#""uid":"u1","uid":"u2""#, 1));
+        assert!(matches!(Review::parse(body.as_bytes()), Err(BadReview::Malformed(_))));
+    }
+
+    #[test]
+    fn truncated_bytes_are_malformed() {
+        let body = review(REQUEST);
+        for end in 0..body.len() {
+            assert!(Review::parse(&body.as_bytes()[..end]).is_err(), "accepted {end} bytes of {}", body.len());
+        }
+    }
+
+    #[test]
+    fn the_uid_is_found_in_a_review_that_does_not_parse() {
+        let body = review(&REQUEST.replacen("DELETE", "PATCH", 1));
+        assert!(Review::parse(body.as_bytes()).is_err());
+        assert_eq!(uid_of(body.as_bytes()).as_deref(), Some("u1"));
+    }
+}

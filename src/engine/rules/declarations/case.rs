@@ -1,0 +1,104 @@
+//! One request that writes an object which declares releases.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use crate::engine::evidence::{Evidence, Knowledge, ObjectKey, Query};
+use crate::engine::facts::{Declaration, Facts, Written};
+use crate::engine::flux::{self, HelmRelease};
+use crate::engine::json::unquoted;
+use crate::engine::olm::{self, Extension, ObjectSet};
+use crate::engine::policy::Policy;
+use crate::engine::rules::need::{Need, known, object};
+use crate::engine::sveltos::{self, Bundle, BundleRef, Group};
+
+/// One request about a declaration.
+pub(crate) struct DeclarationCase<'a> {
+    pub(crate) facts: &'a Facts<'a>,
+    pub(crate) declaration: &'a Declaration<'a>,
+    pub(crate) policy: &'a Policy,
+    pub(crate) evidence: &'a Evidence,
+    pub(crate) now: Timestamp,
+}
+
+impl<'a> DeclarationCase<'a> {
+    /// The write of a ClusterExtension; `None` where the request is about something else.
+    pub(crate) fn extension(&self) -> Result<Option<&'a Written<'a, Extension<'a>>>, Need> {
+        match self.declaration {
+            Declaration::Extension(written) => Ok(Some(written)),
+            other => unless_unread(other, &[olm::EXTENSION]),
+        }
+    }
+
+    /// The write of a ClusterObjectSet.
+    pub(crate) fn object_set(&self) -> Result<Option<&'a Written<'a, ObjectSet<'a>>>, Need> {
+        match self.declaration {
+            Declaration::ObjectSet(written) => Ok(Some(written)),
+            other => unless_unread(other, &olm::OBJECT_SETS),
+        }
+    }
+
+    /// The write of a HelmRelease.
+    pub(crate) fn helm_release(&self) -> Result<Option<&'a Written<'a, HelmRelease>>, Need> {
+        match self.declaration {
+            Declaration::HelmRelease(written, _) => Ok(Some(written)),
+            other => unless_unread(other, &[flux::HELM_RELEASE]),
+        }
+    }
+
+    /// The write of a ConfigurationGroup.
+    pub(crate) fn group(&self) -> Result<Option<&'a Written<'a, Group<'a>>>, Need> {
+        match self.declaration {
+            Declaration::Group(written) => Ok(Some(written)),
+            other => unless_unread(other, &[sveltos::GROUP]),
+        }
+    }
+
+    /// `ClusterExtension argocd`.
+    pub(crate) fn subject(&self) -> String {
+        let declaration = self.declaration;
+        let scope = if declaration.namespace().is_empty() { "" } else { "/" };
+        format!("{} {}{scope}{}", declaration.kind(), declaration.namespace(), declaration.name())
+    }
+
+    /// What an object says; `None` where there is none.
+    pub(crate) fn read<T: Deserialize<'a>>(&self, key: ObjectKey) -> Result<Option<T>, Need> {
+        let subject = format!("{} {}", key.kind, key.name);
+        let Some(text) = object(self.evidence, key)? else {
+            return Ok(None);
+        };
+        serde_json::from_str(text)
+            .map(Some)
+            .map_err(|error| unread(&format!("{subject} does not read ({})", unquoted(&error))))
+    }
+
+    /// What bundles say of themselves, in the order in which they are named; `None` for one that does not exist.
+    pub(crate) fn bundles(&self, named: &[BundleRef]) -> Result<&'a [Option<Bundle>], Need> {
+        if named.is_empty() {
+            return Ok(&[]);
+        }
+        match known(self.evidence, Query::Bundles(named.to_vec()))? {
+            Some(Knowledge::Bundles(Ok(bundles))) => Ok(bundles),
+            Some(Knowledge::Bundles(Err(why))) => Err(unread(why)),
+            _ => Err(Need::Unavailable("the bundles of the group were not answered".to_owned())),
+        }
+    }
+}
+
+/// What to say of an object that has another shape than the one known.
+pub(crate) fn unread(why: &str) -> Need {
+    Need::Unclear {
+        why: why.to_owned(),
+        way_out: "Its version may be newer than this Interlock: update Interlock, or switch the rule off.",
+    }
+}
+
+/// Nothing, unless the request is about one of these kinds and its object does not read.
+fn unless_unread<T>(declaration: &Declaration<'_>, kinds: &[&str]) -> Result<Option<T>, Need> {
+    match declaration {
+        Declaration::Unread { kind, why, .. } if kinds.contains(kind) => {
+            Err(unread(&format!("it does not read ({why})")))
+        }
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,102 @@
+//! A write of a ConfigurationGroup that changes what the agent of a managed cluster is to do.
+
+use super::case::{DeclarationCase, unread};
+use crate::engine::evidence::ObjectKey;
+use crate::engine::facts::Written;
+use crate::engine::rules::need::Need;
+use crate::engine::sveltos::{self, Bundle, BundleRef, Feature, Group, Summary};
+
+/// A group whose specification changes, of a feature that rules judge.
+pub(crate) struct Commit<'a> {
+    case: &'a DeclarationCase<'a>,
+    written: &'a Written<'a, Group<'a>>,
+    pub(crate) group: &'a Group<'a>,
+    pub(crate) feature: Feature,
+}
+
+impl<'a> Commit<'a> {
+    /// The commit of a request. `None` for groups of other requestors and features, and for what changes nothing: the
+    /// finalizers of the agent, the same list written again, a group on its way out. Nothing is read for these.
+    pub(crate) fn of(case: &'a DeclarationCase<'a>) -> Result<Option<Self>, Need> {
+        let Some(written) = case.group()?.filter(|written| !written.same_spec) else {
+            return Ok(None);
+        };
+        let (Some(group), before) = (&written.after, &written.before) else {
+            return Ok(None);
+        };
+        // Whoever takes the label off means the group all the same.
+        let feature = group.feature().or_else(|| before.as_ref().and_then(Group::feature));
+        let changing = feature.filter(|_| group.metadata.deletion_timestamp.is_none());
+        Ok(changing.map(|feature| Self { case, written, group, feature }))
+    }
+
+    /// The commit of a request whose bundles the agent would take for all that there is to be. `None` besides for one
+    /// that removes everything, is part of a teardown (which names at most what runs before a removal), is a dry run
+    /// (partial ones are normal there), or whose list does not change while its bundles are still being written.
+    pub(crate) fn delivering(case: &'a DeclarationCase<'a>) -> Result<Option<Self>, Need> {
+        let delivers = |commit: &Self| {
+            let group = commit.group;
+            let same_items = commit.written.before.as_ref().is_some_and(|before| group.same_items(before));
+            !(group.removes()
+                || group.is_teardown()
+                || group.spec.dry_run
+                // One for each bundle that is written; the list is that of the commit before, which was judged then.
+                || (group.is_preparing() && same_items))
+        };
+        Ok(Self::of(case)?.filter(delivers))
+    }
+
+    /// The ClusterSummary that requested it, as the API server has it now: the controller wrote its status milliseconds
+    /// ago. `None` where there is none.
+    pub(crate) fn summary(&self) -> Result<Option<Summary<'a>>, Need> {
+        let Some(name) = self.requestor() else {
+            return Ok(None);
+        };
+        self.case.read(ObjectKey::new(sveltos::CONFIG, sveltos::SUMMARY, self.written.namespace, name))
+    }
+
+    /// The bundles that it names.
+    pub(crate) fn named(&self) -> Result<Vec<BundleRef>, Need> {
+        self.named_in(self.group)
+    }
+
+    /// What the bundles that it names say of themselves; `None` for one that does not exist.
+    pub(crate) fn bundles(&self) -> Result<&'a [Option<Bundle>], Need> {
+        self.case.bundles(&self.named()?)
+    }
+
+    /// The bundles of the commit before, as far as they are still there; none where that delivered nothing.
+    pub(crate) fn bundles_before(&self) -> Result<&'a [Option<Bundle>], Need> {
+        let before = self.written.before.as_ref().filter(|before| !before.removes() && !before.spec.dry_run);
+        before.map_or(Ok(&[]), |before| self.case.bundles(&self.named_in(before)?))
+    }
+
+    fn named_in(&self, group: &Group<'_>) -> Result<Vec<BundleRef>, Need> {
+        group
+            .bundles(self.written.namespace)
+            .map_err(|why| unread(&format!("its list of bundles does not read ({why})")))
+    }
+
+    /// The name of the ClusterSummary.
+    pub(crate) fn requestor(&self) -> Option<&'a str> {
+        self.group.requestor().or_else(|| self.written.before.as_ref()?.requestor())
+    }
+
+    /// `ConfigurationGroup civ/config-abc of ClusterProfile shop`.
+    pub(crate) fn subject(&self) -> String {
+        format!("{} of {}", self.case.subject(), self.profile())
+    }
+
+    /// `ClusterProfile shop`, `Profile civ/shop`.
+    pub(crate) fn profile(&self) -> String {
+        let profile = &self.group.spec.source_ref;
+        let kind = if profile.kind.is_empty() { "profile" } else { profile.kind.as_ref() };
+        let scope = if profile.namespace.is_empty() { "" } else { "/" };
+        format!("{kind} {}{scope}{}", profile.namespace, profile.name)
+    }
+
+    /// `ClusterSummary civ/shop-sveltos-prod`.
+    pub(crate) fn summary_name(&self) -> String {
+        format!("{} {}/{}", sveltos::SUMMARY, self.written.namespace, self.requestor().unwrap_or_default())
+    }
+}

@@ -1,0 +1,111 @@
+//! `dropped-bundles`: a commit leaves out nothing that was delivered and is still wanted. The agent removes what an
+//! earlier commit brought and this one does not name, and addon-controller up to 1.8.0 commits what it has when a chart
+//! fails.
+//!
+//! Judged by completeness, release by release, never by difference: between rollouts there is no earlier group to compare
+//! with, fewer bundles can be a whole chart, and an empty list is right for the last chart that is taken out.
+//!
+//! Allowed: an upgrade to fewer bundles; a chart removed from the profile; a first install that is not whole.
+//! Denied: a group without any item after the first chart failed; a release without its last bundle; a commit without the
+//! bundle of a Flux source that is gone and not optional.
+//!
+//! Not covered: a profile whose only chart another profile manages commits an empty list, and rightly so. Whether the agent
+//! then leaves the release to its new owner is up to the marks on its objects.
+
+mod delivered;
+mod explained;
+mod releases;
+mod required;
+mod sources;
+
+use super::case::DeclarationCase;
+use super::commit::Commit;
+use crate::engine::evidence::ObjectKey;
+use crate::engine::policy::Consent;
+use crate::engine::rules::need::Need;
+use crate::engine::rules::wording::{ENUMERATED, enumerated};
+use crate::engine::rules::{Findings, Refusal};
+use crate::engine::sveltos::{self, Feature, ManagedCluster, ReleaseRef, Summary};
+
+/// A commit with the ClusterSummary that tells what it must hold.
+struct Rollout<'a> {
+    case: &'a DeclarationCase<'a>,
+    commit: Commit<'a>,
+    summary: Summary<'a>,
+}
+
+pub(crate) fn check(case: &DeclarationCase<'_>) -> Findings {
+    let Some(commit) = Commit::delivering(case)? else {
+        return Ok(Vec::new());
+    };
+    let Some(summary) = commit.summary()? else {
+        let why = match commit.requestor() {
+            Some(_) => format!("{} does not exist, so nothing tells what it must hold", commit.summary_name()),
+            None => "it does not name its ClusterSummary, which tells what it must hold".to_owned(),
+        };
+        return Err(Need::Unclear { why, way_out: "Leave ConfigurationGroups to addon-controller." });
+    };
+    if summary.metadata.deletion_timestamp.is_some() {
+        return Ok(Vec::new());
+    }
+    let rollout = Rollout { case, commit, summary };
+    match rollout.commit.feature {
+        Feature::Helm => releases::check(&rollout),
+        Feature::Resources => sources::check(&rollout),
+    }
+}
+
+impl Rollout<'_> {
+    /// Asks whether an agent acts on the group at all. Only on the way to a denial: a group is nothing without one.
+    fn expect_agent(&self) -> Result<(), Need> {
+        let spec = &self.summary.spec;
+        let cluster = match spec.cluster_type.as_ref() {
+            // Cluster API has no clusters in pull mode.
+            "Capi" => None,
+            _ => self.case.read::<ManagedCluster>(ObjectKey::new(
+                sveltos::LIB,
+                sveltos::CLUSTER,
+                &spec.cluster_namespace,
+                &spec.cluster_name,
+            ))?,
+        };
+        if cluster.is_some_and(|cluster| cluster.spec.pull_mode) {
+            return Ok(());
+        }
+        Err(Need::Unclear {
+            why: format!("cluster {} is no SveltosCluster with spec.pullMode", self.cluster()),
+            way_out: "Only clusters in pull mode have ConfigurationGroups.",
+        })
+    }
+
+    /// What becomes of a commit that leaves out what was never delivered: nothing is lost, but the profile can end as
+    /// Provisioned without it.
+    fn first_install(&self, left_out: &str) -> Findings {
+        if self.case.policy.rollouts.first_install == Consent::Allow {
+            return Ok(Vec::new());
+        }
+        let sentence = format!(
+            "{} leaves out {left_out}, never delivered to cluster {} before: its first install would not be whole.",
+            self.commit.subject(),
+            self.cluster()
+        );
+        Ok(vec![Refusal::new(sentence, AGAIN).at("/spec/configurationItem")])
+    }
+
+    /// `civ/prod`.
+    fn cluster(&self) -> String {
+        format!("{}/{}", self.summary.spec.cluster_namespace, self.summary.spec.cluster_name)
+    }
+}
+
+/// What happens after a refusal.
+const AGAIN: &str = "Nothing was changed on the cluster. Sveltos tries again within a minute.";
+
+/// `release shop/web`, `releases shop/web, shop/cache and 3 more`.
+fn listed(releases: &[ReleaseRef]) -> String {
+    format!("{} {}", noun(releases), enumerated(releases.iter().map(ToString::to_string), ENUMERATED))
+}
+
+fn noun(releases: &[ReleaseRef]) -> &'static str {
+    if releases.len() == 1 { "release" } else { "releases" }
+}

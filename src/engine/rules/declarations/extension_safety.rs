@@ -1,0 +1,60 @@
+//! `extension-safety`: settings of a ClusterExtension that lose data, and revisions of it that somebody edits by hand.
+//!
+//! Allowed: a ClusterExtension that follows its catalog's upgrade graph; operator-controller archives a revision.
+//! Warned of: `upgradeConstraintPolicy: SelfCertified`; a person deletes the ClusterObjectSet that is in use.
+
+use super::case::DeclarationCase;
+use crate::engine::facts::{ActorKind, Written};
+use crate::engine::olm::{Extension, ObjectSet};
+use crate::engine::release::ReleaseRef;
+use crate::engine::rules::{Findings, Refusal};
+
+pub(crate) fn check(case: &DeclarationCase<'_>) -> Findings {
+    let extension = case.extension()?.map(risks).unwrap_or_default();
+    let object_set = case.object_set()?.filter(|_| case.facts.actor.kind == ActorKind::Person).and_then(by_hand);
+    Ok(extension.into_iter().chain(object_set).collect())
+}
+
+/// The risks that a write brings in; those that were there before have been told.
+fn risks(written: &Written<'_, Extension<'_>>) -> Vec<Refusal> {
+    let Some(after) = written.after.as_ref().filter(|_| !written.same_spec) else {
+        return Vec::new();
+    };
+    let before = written.before.as_ref();
+    let brought_in = |risk: fn(&Extension<'_>) -> bool| risk(after) && !before.is_some_and(risk);
+    let mut found = Vec::new();
+    if brought_in(|extension| extension.spec.source.catalog.upgrade_constraint_policy == "SelfCertified") {
+        let sentence = format!(
+            "ClusterExtension {} ignores the catalog's upgrade graph (SelfCertified): downgrades and skipped versions can lose data.",
+            written.name
+        );
+        let way_out = "Use CatalogProvided, and SelfCertified only for the one step that needs it.";
+        found.push(Refusal::new(sentence, way_out).at("/spec/source/catalog/upgradeConstraintPolicy"));
+    }
+    if brought_in(|extension| extension.spec.install.preflight.crd_upgrade_safety.enforcement == "None") {
+        let sentence = format!(
+            "ClusterExtension {} upgrades custom resource definitions unchecked: stored objects can become invalid or lose fields.",
+            written.name
+        );
+        let way_out = "Set enforcement to Strict once this upgrade is done.";
+        found.push(Refusal::new(sentence, way_out).at("/spec/install/preflight/crdUpgradeSafety/enforcement"));
+    }
+    found
+}
+
+/// A person's edit or deletion of a revision that operator-controller keeps.
+fn by_hand(written: &Written<'_, ObjectSet<'_>>) -> Option<Refusal> {
+    let before = written.before.as_ref()?;
+    let extension = before.metadata.label(crate::engine::olm::OWNER_NAME)?;
+    if written.same_spec || before.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let act = if written.after.is_some() { "edited" } else { "deleted" };
+    let state = &before.spec.lifecycle_state;
+    let sentence = format!(
+        "{} {} ({state}) is a revision of ClusterExtension {extension}, and is {act} by hand.",
+        written.kind, written.name
+    );
+    let way_out = "Change the ClusterExtension; operator-controller makes and archives its revisions.";
+    Some(Refusal::new(sentence, way_out).about(ReleaseRef::new(written.namespace, extension)))
+}

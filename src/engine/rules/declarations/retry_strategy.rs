@@ -1,0 +1,209 @@
+//! `retry-strategy`: a HelmRelease does not stall, repeat for ever or destroy when something fails.
+//!
+//! Advice, each risk with its own warning, where a write brings it in: some depend on how Flux was started, and a fix of the
+//! spec must never be held up.
+//!
+//! Allowed: `RetryOnFailure` on install and upgrade. Warned of: on one of them alone; the deletion of a suspended
+//! HelmRelease, which leaves everything behind, and of one whose upgrade is running.
+
+use jiff::SignedDuration;
+
+use super::case::DeclarationCase;
+use crate::engine::evidence::{Knowledge, Query};
+use crate::engine::facts::Written;
+use crate::engine::flux::{HelmRelease, Remediation, Spec};
+use crate::engine::release::Storage;
+use crate::engine::rules::need::{Need, known};
+use crate::engine::rules::{Finding, Findings, Refusal, wording};
+
+/// Below this a failing release keeps Helm busy without a pause, and runs its hooks each time.
+const SHORT: SignedDuration = SignedDuration::from_secs(30);
+
+/// One thing that can go wrong.
+struct Risk {
+    /// Whether a spec runs it.
+    holds: fn(&Spec) -> bool,
+    pointer: &'static str,
+    what: &'static str,
+    way_out: &'static str,
+}
+
+const RISKS: [Risk; 11] = [
+    Risk {
+        holds: |spec| spec.install.strategy.retries() != spec.upgrade.strategy.retries(),
+        pointer: "/spec/install/strategy",
+        what: "retries on failure either installs or upgrades: a failed first install is retried as an upgrade, so with the \
+               one alone the release stalls",
+        way_out: "Set RetryOnFailure in install.strategy and in upgrade.strategy.",
+    },
+    Risk {
+        // What an install left failed is upgraded from then on, and has no revision to go back to.
+        holds: |spec| {
+            spec.install.strategy.retries()
+                && !spec.upgrade.strategy.retries()
+                && spec
+                    .upgrade
+                    .remediation
+                    .as_ref()
+                    .is_some_and(|remedy| remedy.acts() && remedy.strategy != "uninstall")
+        },
+        pointer: "/spec/upgrade/remediation",
+        what: "rolls back a failed upgrade though a failed first install is retried as one: then there is nothing to roll back to, \
+               and it stalls",
+        way_out: "Set RetryOnFailure in upgrade.strategy too.",
+    },
+    Risk {
+        holds: |spec| {
+            let ignored = |retries: bool, remedy: &Option<Remediation>| retries && remedy.is_some();
+            ignored(spec.install.strategy.retries(), &spec.install.remediation)
+                || ignored(spec.upgrade.strategy.retries(), &spec.upgrade.remediation)
+        },
+        pointer: "/spec/upgrade/remediation",
+        what: "has a remediation beside RetryOnFailure, which ignores it",
+        way_out: "Remove remediation, or the strategy.",
+    },
+    Risk {
+        holds: |spec| {
+            let endless = |remedy: &Option<Remediation>| remedy.as_ref().is_some_and(|remedy| remedy.retries < 0);
+            spec.max_history == Some(0)
+                && (spec.install.strategy.retries()
+                    || spec.upgrade.strategy.retries()
+                    || endless(&spec.install.remediation)
+                    || endless(&spec.upgrade.remediation))
+        },
+        pointer: "/spec/maxHistory",
+        what: "keeps every record and retries without end: each try leaves one more Secret behind",
+        way_out: "Set maxHistory to a positive number.",
+    },
+    Risk {
+        holds: |spec| {
+            let strategies = [&spec.install.strategy, &spec.upgrade.strategy];
+            strategies.iter().any(|it| it.retries() && it.retry_interval.is_some_and(|pause| pause < SHORT))
+        },
+        pointer: "/spec/upgrade/strategy/retryInterval",
+        what: "retries within less than 30 s: a failing release keeps Helm busy, and its hooks run each time",
+        way_out: "Set retryInterval to a minute or more.",
+    },
+    Risk {
+        holds: |spec| {
+            let remedy = spec.upgrade.remediation.as_ref().filter(|_| !spec.upgrade.strategy.retries());
+            remedy.is_some_and(|remedy| remedy.acts() && remedy.strategy == "uninstall")
+        },
+        pointer: "/spec/upgrade/remediation/strategy",
+        what: "uninstalls the running release when an upgrade fails",
+        way_out: "Use the strategy rollback, or RetryOnFailure.",
+    },
+    Risk {
+        holds: |spec| {
+            let remedy = spec.upgrade.remediation.as_ref().filter(|_| !spec.upgrade.strategy.retries());
+            remedy.is_some_and(|remedy| remedy.retries < 0)
+        },
+        pointer: "/spec/upgrade/remediation/retries",
+        what: "rolls back and upgrades again without end",
+        way_out: "Bound upgrade.remediation.retries, or use RetryOnFailure.",
+    },
+    Risk {
+        holds: |spec| spec.upgrade.force || spec.rollback.force,
+        pointer: "/spec/upgrade/force",
+        what: "forces: with client-side apply objects are deleted and made again, with server-side apply it does nothing",
+        way_out: "Take force away.",
+    },
+    Risk {
+        holds: |spec| spec.upgrade.preserve_values,
+        pointer: "/spec/upgrade/preserveValues",
+        what: "preserves values of revisions before: what is released does not follow from the HelmRelease any more",
+        way_out: "Write the values into the HelmRelease.",
+    },
+    Risk {
+        holds: |spec| {
+            let retries = spec.install.remediation.as_ref().is_some_and(|remedy| remedy.retries != 0);
+            spec.uninstall.keep_history && !spec.install.replace && retries
+        },
+        pointer: "/spec/uninstall/keepHistory",
+        what: "keeps the records of an uninstalled release without install.replace: an install after a remediation fails, its \
+               name is in use",
+        way_out: "Set install.replace, or let uninstall.keepHistory go.",
+    },
+    Risk {
+        holds: |spec| spec.rollback.recreate || (spec.install.create_namespace && spec.target_namespace.is_empty()),
+        pointer: "/spec",
+        what: "sets what has no effect: rollback.recreate, or install.createNamespace without a targetNamespace",
+        way_out: "Take it away.",
+    },
+];
+
+pub(crate) fn check(case: &DeclarationCase<'_>) -> Findings {
+    let Some(written) = case.helm_release()? else {
+        return Ok(Vec::new());
+    };
+    match (&written.before, &written.after) {
+        (Some(before), None) => Ok(deletion(case, before)?.into_iter().collect()),
+        (before, Some(after)) if !written.same_spec && after.metadata.deletion_timestamp.is_none() => {
+            let before = before.as_ref();
+            let brought_in = |holds: &dyn Fn(&HelmRelease) -> bool| holds(after) && !before.is_some_and(holds);
+            let risks = RISKS.iter().filter(|risk| brought_in(&|read| (risk.holds)(&read.spec)));
+            let mut found: Vec<_> = risks.map(|risk| risk.refusal(case)).collect();
+            let stale_after = case.policy.recovery.stale_after;
+            if brought_in(&|read| read.longest_timeout() > stale_after) {
+                found.push(long_timeout(case, written, after.longest_timeout()));
+            }
+            Ok(found)
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+impl Risk {
+    fn refusal(&self, case: &DeclarationCase<'_>) -> Refusal {
+        Refusal::new(format!("{} {}.", case.subject(), self.what), self.way_out).at(self.pointer)
+    }
+}
+
+fn long_timeout(case: &DeclarationCase<'_>, written: &Written<'_, HelmRelease>, timeout: SignedDuration) -> Refusal {
+    let (timeout, stale) = (wording::span(timeout), wording::span(case.policy.recovery.stale_after));
+    let sentence = format!(
+        "{} {}/{} waits for up to {timeout}: a dead operation of its release counts as stuck only after that, not after {stale}, and \
+         Flux itself waits 10 min at most when it is restarted.",
+        written.kind, written.namespace, written.name
+    );
+    Refusal::new(sentence, "Shorten the timeout where you can.").at("/spec/timeout")
+}
+
+/// What a deletion leaves behind, or breaks off.
+fn deletion(case: &DeclarationCase<'_>, before: &HelmRelease) -> Finding {
+    if before.metadata.deletion_timestamp.is_some() {
+        return Ok(None);
+    }
+    if before.spec.suspend {
+        let sentence = format!("{} is suspended: its deletion leaves objects and records behind.", case.subject());
+        return Ok(Some(Refusal::new(sentence, "To uninstall, resume it first.")));
+    }
+    // The records of a release on another cluster are there.
+    if before.spec.kube_config.is_some() {
+        return Ok(None);
+    }
+    let mut release = before.release();
+    if let Some(installed) = before.installed() {
+        release.namespace = installed.storage_namespace.to_owned();
+        release.name.clone_from(&installed.snapshot.name);
+    }
+    let query = Query::History {
+        storage: Storage::Secret,
+        namespace: release.namespace.clone(),
+        release: release.name.clone(),
+    };
+    let Some(Knowledge::History(history)) = known(case.evidence, query)? else {
+        return Err(Need::Unavailable("the records of the release were not answered".to_owned()));
+    };
+    let Some(newest) = history.newest().filter(|newest| newest.status.is_pending()) else {
+        return Ok(None);
+    };
+    let state = wording::state(newest.status, newest.revision, newest.stamps.holder(), newest.started(), case.now);
+    let sentence = format!(
+        "{} is deleted while release {}/{} is {state}: Flux uninstalls what is half applied.",
+        case.subject(),
+        release.namespace,
+        release.name
+    );
+    Ok(Some(Refusal::new(sentence, "Wait until the operation ends.")))
+}

@@ -1,0 +1,67 @@
+//! What a rule still has to know.
+
+use super::Kind;
+use crate::engine::evidence::{Answer, Evidence, Knowledge, ObjectKey, Query};
+use crate::engine::olm;
+
+/// Why a rule cannot speak yet, or at all.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// It must know this first.
+    Ask(Query),
+    /// It asked, and there was no answer.
+    Unavailable(String),
+    /// It was answered, and the answer decides nothing.
+    Unclear {
+        /// Why not.
+        why: String,
+        /// What makes it clear.
+        way_out: &'static str,
+    },
+}
+
+impl Need {
+    /// Why nothing can be said, and what to do about it; what is to be asked where that is all that is missing.
+    pub(crate) fn told(self) -> Result<(Kind, String, &'static str), Query> {
+        match self {
+            Self::Ask(query) => Err(query),
+            Self::Unavailable(why) => Ok((Kind::Unavailable, why, "Try again once the API server answers.")),
+            Self::Unclear { why, way_out } => Ok((Kind::Unclear, why, way_out)),
+        }
+    }
+}
+
+/// The answer to a query; `None` when there is no such object.
+pub(crate) fn known(evidence: &Evidence, query: Query) -> Result<Option<&Knowledge>, Need> {
+    match evidence.get(&query) {
+        None => Err(Need::Ask(query)),
+        Some(Answer::Known(knowledge)) => Ok(Some(knowledge)),
+        Some(Answer::Absent) => Ok(None),
+        Some(Answer::Unavailable(why)) => Err(Need::Unavailable(why.clone())),
+    }
+}
+
+/// The JSON text of an object; `None` where there is none.
+pub(crate) fn object(evidence: &Evidence, key: ObjectKey) -> Result<Option<&str>, Need> {
+    match known(evidence, Query::Object(key))? {
+        Some(Knowledge::Object(text)) => Ok(Some(text)),
+        _ => Ok(None),
+    }
+}
+
+/// Whether a ClusterExtension has moved to revisions of its own, which leave its Helm records behind as they were.
+pub(crate) fn migrated(evidence: &Evidence, extension: &str) -> Result<bool, Need> {
+    for kind in olm::OBJECT_SETS {
+        let query = Query::Exists { group: olm::GROUP, kind, label: olm::OWNER_NAME, value: extension.to_owned() };
+        if matches!(known(evidence, query)?, Some(Knowledge::Exists(true))) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a namespace is on its way out.
+pub(crate) fn terminating(evidence: &Evidence, namespace: &str) -> Result<bool, Need> {
+    let terminating = known(evidence, Query::Namespace { name: namespace.to_owned() })?;
+    Ok(matches!(terminating, Some(Knowledge::Terminating(true))))
+}

@@ -1,0 +1,261 @@
+//! One request that writes, deletes or scales an object, and what it disturbs.
+
+use jiff::Timestamp;
+
+use super::standing::{Standing, declaring, standing};
+use crate::engine::evidence::{Evidence, Freshness, Knowledge, Located, Query, RecordRef, ScaledRef};
+use crate::engine::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
+use crate::engine::json::Path;
+use crate::engine::managed::{Marks, Owner};
+use crate::engine::policy::{Policy, Scalable};
+use crate::engine::release::{Entry, ReleaseRef, Storage};
+use crate::engine::rules::drivers::Driven;
+use crate::engine::rules::need::{Need, known, migrated};
+use crate::engine::rules::wording;
+
+/// One request about an object.
+pub(crate) struct ObjectCase<'a> {
+    pub(crate) facts: &'a Facts<'a>,
+    pub(crate) write: &'a ManagedWrite<'a>,
+    pub(crate) policy: &'a Policy,
+    pub(crate) evidence: &'a Evidence,
+    pub(crate) now: Timestamp,
+}
+
+/// What a request would disturb.
+#[derive(Debug)]
+pub(crate) struct Disturbance {
+    /// `release shop/web (revision 7, deployed)`.
+    pub(crate) owner: String,
+    /// Who declares the fields: the chart, or the profile.
+    pub(crate) declarer: &'static str,
+    /// The release; a profile by its name and the object's namespace.
+    pub(crate) release: Option<ReleaseRef>,
+    /// The declared fields that would change; none where the whole object goes.
+    pub(crate) fields: Vec<Path>,
+    /// Whether another's operation is in flight.
+    pub(crate) in_flight: bool,
+}
+
+impl<'a> ObjectCase<'a> {
+    /// What the request disturbs; `None` when it may go on.
+    ///
+    /// Asked twice, of what lags behind and of the API server itself: the first may say that all is well, and only the
+    /// second that it is not.
+    pub(crate) fn disturbance(&self) -> Result<Option<Disturbance>, Need> {
+        if self.is_exempt() || self.write.dying || self.changes_nothing() {
+            return Ok(None);
+        }
+        // What has been asked of the API server was not fine by the caches.
+        if !self.evidence.is_live() {
+            match self.look(Freshness::Cached) {
+                Ok(None) => return Ok(None),
+                Err(Need::Ask(query)) => return Err(Need::Ask(query)),
+                Ok(Some(_)) | Err(_) => {}
+            }
+        }
+        self.look(Freshness::Live)
+    }
+
+    /// `Deployment shop/web`.
+    pub(crate) fn subject(&self) -> String {
+        let ManagedWrite { namespace, name, .. } = self.write;
+        let kind = self.kind();
+        let scope = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+        format!("{kind} {scope}{name}")
+    }
+
+    /// The kind of the object; of the one behind a Scale.
+    pub(crate) fn kind(&self) -> &'a str {
+        self.scalable().map_or(self.write.kind, |scalable| &scalable.kind)
+    }
+
+    /// Those who write the objects of others because it is what they are for.
+    fn is_exempt(&self) -> bool {
+        let actor = self.facts.actor;
+        matches!(actor.kind, ActorKind::ControlPlane | ActorKind::Node)
+            || self.policy.managers.contains(actor.name)
+            || self.policy.controllers.contains(actor.name)
+    }
+
+    fn changes_nothing(&self) -> bool {
+        match &self.write.change {
+            ObjectChange::Edited { sides, .. } => sides.delta.is_none() && !sides.clears_fields(),
+            ObjectChange::Deleted { .. } => false,
+            ObjectChange::Scaled { old, new, .. } => old == new,
+        }
+    }
+
+    fn look(&self, freshness: Freshness) -> Result<Option<Disturbance>, Need> {
+        let Some(marks) = self.marks(freshness)? else {
+            return Ok(None);
+        };
+        match &marks.owner {
+            Owner::Release { name, target_namespace, .. } => self.of_release(marks, name, target_namespace, freshness),
+            Owner::Profile { kind, name } => {
+                trusted(marks)?;
+                Ok(self.lost_by_account(marks).map(|fields| Disturbance {
+                    owner: format!("the Sveltos {kind} {name}"),
+                    declarer: "the profile",
+                    release: Some(ReleaseRef::new(&self.write.namespace, name)),
+                    fields,
+                    in_flight: false,
+                }))
+            }
+        }
+    }
+
+    /// What an object of a release loses by the request.
+    fn of_release(
+        &self,
+        marks: &Marks,
+        name: &str,
+        target_namespace: &str,
+        freshness: Freshness,
+    ) -> Result<Option<Disturbance>, Need> {
+        let Some(Located { storage, namespace, history }) = self.located(&marks.owner, freshness)? else {
+            return Ok(None);
+        };
+        let holder = history.newest().and_then(|newest| newest.stamps.holder());
+        let driven = Driven { storage: *storage, namespace, release: name, holder };
+        let is_stale = |entry: &Entry| driven.is_stale(self.evidence, self.policy, entry.started(), self.now);
+        let standing = standing(history, self.facts.actor.name, self.policy, self.now, is_stale)?;
+        let entry = match standing {
+            Standing::Gone | Standing::Holder => return Ok(None),
+            Standing::Foreign(entry) | Standing::AtRest(entry) | Standing::Unknown(entry) => entry,
+        };
+        if self.is_taken_over(freshness)? {
+            return Ok(None);
+        }
+        let Some(declaring) = declaring(history) else {
+            return Ok(None);
+        };
+        let record = RecordRef {
+            storage: *storage,
+            namespace: namespace.clone(),
+            name: declaring.name.clone(),
+            uid: declaring.uid.clone(),
+            resource_version: declaring.resource_version.clone(),
+        };
+        let lost = trusted(marks).and_then(|()| self.lost(marks, record, target_namespace.to_owned()));
+        // Flux's work for a tenant outside of any operation: it corrects drift, runs tests, applies definitions. Asked last, so
+        // that what may go on anyway costs nothing.
+        let may_go_on = matches!(lost, Ok(None) | Err(Need::Ask(_)));
+        if !may_go_on && driven.is_driven_by(self.evidence, self.policy, self.facts.actor)? {
+            return Ok(None);
+        }
+        let Some(fields) = lost? else {
+            return Ok(None);
+        };
+        // The Helm records of an extension that has moved on describe nothing any more.
+        if *storage == Storage::OlmIndex && migrated(self.evidence, name)? {
+            return Ok(None);
+        }
+        if matches!(standing, Standing::Unknown(_)) {
+            let status = entry.status;
+            return Err(Need::Unclear {
+                why: format!("its release is {status}, and who holds it is not known"),
+                way_out: "Wait until the operation ends.",
+            });
+        }
+        Ok(Some(Disturbance {
+            owner: format!("release {namespace}/{name} ({})", self.state(entry)),
+            declarer: "the chart",
+            release: Some(ReleaseRef::new(namespace, name)),
+            fields,
+            in_flight: matches!(standing, Standing::Foreign(_)),
+        }))
+    }
+
+    /// Whether the request hands the object over to another release, in the course of that one's own operation:
+    /// `helm --take-ownership`.
+    fn is_taken_over(&self, freshness: Freshness) -> Result<bool, Need> {
+        let ObjectChange::Edited { marks, marks_after: Some(after), .. } = &self.write.change else {
+            return Ok(false);
+        };
+        if after.owner == marks.owner || after.contradiction.is_some() {
+            return Ok(false);
+        }
+        let located = self.located(&after.owner, freshness)?;
+        let Some(Located { history, .. }) = located else {
+            return Ok(false);
+        };
+        // How old that operation is makes no difference to its holder.
+        let is_stale = |_: &Entry| Ok(false);
+        let standing = standing(history, self.facts.actor.name, self.policy, self.now, is_stale)?;
+        Ok(standing == Standing::Holder)
+    }
+
+    fn marks(&self, freshness: Freshness) -> Result<Option<&Marks>, Need> {
+        match &self.write.change {
+            ObjectChange::Edited { marks, .. } | ObjectChange::Deleted { marks } => Ok(Some(marks)),
+            ObjectChange::Scaled { resource, .. } => {
+                let Some(scalable) = self.scalable() else {
+                    return Ok(None);
+                };
+                let version = self.write.api_version.rsplit('/').next().unwrap_or_default();
+                let object = ScaledRef {
+                    group: self.write.group().to_owned(),
+                    version: version.to_owned(),
+                    resource: (*resource).to_owned(),
+                    kind: scalable.kind.clone(),
+                    namespace: self.write.namespace.clone(),
+                    name: self.write.name.clone(),
+                };
+                match known(self.evidence, Query::Parent { object, freshness })? {
+                    Some(Knowledge::Parent(marks)) => Ok(Some(marks)),
+                    _ => Ok(None),
+                }
+            }
+        }
+    }
+
+    pub(crate) fn scalable(&self) -> Option<&'a Scalable> {
+        let ObjectChange::Scaled { resource, .. } = &self.write.change else {
+            return None;
+        };
+        self.policy.scalable(self.write.group(), resource)
+    }
+
+    /// The records of an owner; `None` where there are none, and for a profile, which keeps none.
+    fn located(&self, owner: &Owner, freshness: Freshness) -> Result<Option<&'a Located>, Need> {
+        let Owner::Release { name, target_namespace, origin, of_extension } = owner else {
+            return Ok(None);
+        };
+        if *of_extension {
+            let query = Query::Extension { name: name.clone(), freshness };
+            if let Some(Knowledge::Release(located)) = known(self.evidence, query)? {
+                return Ok(Some(located));
+            }
+        }
+        let query = Query::Release {
+            name: name.clone(),
+            target_namespace: target_namespace.clone(),
+            origin: origin.clone(),
+            freshness,
+        };
+        match known(self.evidence, query)? {
+            Some(Knowledge::Release(located)) => Ok(Some(located)),
+            _ => Ok(None),
+        }
+    }
+
+    /// `revision 7, deployed`, or who holds it for how long.
+    fn state(&self, entry: &Entry) -> String {
+        if entry.status.is_in_flight() {
+            return wording::state(entry.status, entry.revision, entry.stamps.holder(), entry.started(), self.now);
+        }
+        format!("revision {}, {}", entry.revision, entry.status)
+    }
+}
+
+/// Contradictory marks lead nowhere for certain.
+fn trusted(marks: &Marks) -> Result<(), Need> {
+    match marks.contradiction {
+        None => Ok(()),
+        Some(mark) => Err(Need::Unclear {
+            why: format!("its {mark} is missing or says otherwise than its other marks"),
+            way_out: "Put it right, or take the other marks off too.",
+        }),
+    }
+}

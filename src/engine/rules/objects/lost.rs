@@ -1,0 +1,113 @@
+//! What the owner of an object loses by a request: the declared fields that change, or the object as a whole.
+
+use serde_json::Value;
+
+use super::case::ObjectCase;
+use crate::engine::evidence::{Knowledge, Query, RecordRef};
+use crate::engine::facts::{ManagedWrite, ObjectChange, Sides};
+use crate::engine::json::Path;
+use crate::engine::managed::{Declared, Marks, declared_by, is_custom, touched};
+use crate::engine::policy::Scalable;
+use crate::engine::release::manifest::ObjectRef;
+use crate::engine::rules::need::{Need, known};
+
+impl ObjectCase<'_> {
+    /// The declared fields that change, none where the whole object goes; `None` when nothing is lost, and when the object
+    /// is not in the manifest at all: then the release has left it behind.
+    pub(crate) fn lost(
+        &self,
+        marks: &Marks,
+        record: RecordRef,
+        default_namespace: String,
+    ) -> Result<Option<Vec<Path>>, Need> {
+        let object = ObjectRef {
+            group: self.write.group().to_owned(),
+            kind: self.kind().to_owned(),
+            namespace: self.write.namespace.clone(),
+            name: self.write.name.clone(),
+            default_namespace,
+        };
+        let document = match known(self.evidence, Query::Document { record, object }) {
+            Ok(Some(Knowledge::Document(document))) => Ok(document.as_deref()),
+            Ok(_) => Err(Need::Unavailable("its record has gone meanwhile".to_owned())),
+            Err(need) => Err(need),
+        };
+        let lost = |fields: Vec<Path>| (!fields.is_empty()).then_some(fields);
+        match (&self.write.change, document) {
+            (_, Err(Need::Ask(query))) => Err(Need::Ask(query)),
+            (_, Ok(None)) => Ok(None),
+            (ObjectChange::Deleted { .. }, Ok(Some(_))) => Ok(Some(Vec::new())),
+            (ObjectChange::Edited { sides, .. }, Ok(Some(document))) => {
+                Ok(lost(self.of_document(marks, document, sides)))
+            }
+            (ObjectChange::Scaled { new, .. }, Ok(Some(document))) => {
+                Ok(self.scalable().and_then(|scalable| scaled(scalable, document, *new)).map(|path| vec![path]))
+            }
+            // Who wrote which field last tells a part: what the release owns, it has declared.
+            (ObjectChange::Edited { sides, .. }, Err(unavailable)) => {
+                match lost(self.changed(marks, sides, [self.owned(marks, sides)])) {
+                    None => Err(unavailable),
+                    fields => Ok(fields),
+                }
+            }
+            (ObjectChange::Deleted { .. } | ObjectChange::Scaled { .. }, Err(unavailable)) => Err(unavailable),
+        }
+    }
+
+    /// The declared fields that change. A document of another version of the API may name fields otherwise; there the account
+    /// of who wrote what helps out.
+    fn of_document(&self, marks: &Marks, document: &Value, sides: &Sides<'_>) -> Vec<Path> {
+        let account = || sides.fields().of(&self.write.api_version, |_| true);
+        let written = if is_custom(document) { account() } else { Declared::nothing() };
+        let same_version = document.get("apiVersion").and_then(Value::as_str) == Some(self.write.api_version.as_str());
+        let owned = (!same_version).then(|| self.owned(marks, sides));
+        self.changed(marks, sides, [declared_by(document, &written)].into_iter().chain(owned))
+    }
+
+    /// What the owner wrote last, by the object's own account.
+    fn owned(&self, marks: &Marks, sides: &Sides<'_>) -> Declared<'static> {
+        sides.fields().of(&self.write.api_version, |manager| marks.is_manager(manager))
+    }
+
+    /// The fields that are declared, changed and not ignored. The marks count as declared, and so does the account of who
+    /// wrote what, once it is cleared.
+    fn changed<'d>(
+        &self,
+        marks: &Marks,
+        sides: &Sides<'_>,
+        declared: impl IntoIterator<Item = Declared<'d>>,
+    ) -> Vec<Path> {
+        let ManagedWrite { kind, namespace, name, .. } = self.write;
+        let mut fields = Vec::new();
+        if let Some(delta) = &sides.delta {
+            let declared: Vec<_> = declared.into_iter().chain(marks.declared()).collect();
+            fields = touched(&declared, delta);
+        }
+        fields.retain(|field| {
+            let pointer = field.pointer();
+            !self.policy.ignore.iter().any(|ignored| ignored.covers(kind, namespace, name, &pointer))
+        });
+        if sides.clears_fields() {
+            fields.push(Path::of(["metadata", "managedFields"]));
+        }
+        fields
+    }
+
+    /// What an owner loses who keeps no manifest here: the account of fields is all there is.
+    pub(crate) fn lost_by_account(&self, marks: &Marks) -> Option<Vec<Path>> {
+        match &self.write.change {
+            ObjectChange::Edited { sides, .. } => {
+                Some(self.changed(marks, sides, [self.owned(marks, sides)])).filter(|fields| !fields.is_empty())
+            }
+            ObjectChange::Deleted { .. } => Some(Vec::new()),
+            ObjectChange::Scaled { .. } => None,
+        }
+    }
+}
+
+/// The field of a document that a scaling would change.
+fn scaled(scalable: &Scalable, document: &Value, new: i64) -> Option<Path> {
+    let declared = scalable.replicas.resolve(document).ok().filter(|declared| !declared.is_null())?;
+    let tokens: Vec<_> = scalable.replicas.tokens().map(|token| token.decoded().into_owned()).collect();
+    (declared.as_i64() != Some(new)).then(|| Path::of(tokens.iter().map(String::as_str)))
+}

@@ -1,0 +1,16 @@
+//! The rules over release records.
+
+pub(super) mod case;
+pub(super) mod concurrent_operation;
+pub(super) mod forged_stamp;
+pub(super) mod illegal_transition;
+pub(super) mod lease;
+pub(super) mod part;
+pub(super) mod pending_recovery;
+pub(super) mod record_deletion;
+pub(crate) mod record_integrity;
+pub(super) mod record_tampering;
+pub(super) mod resume_interrupted;
+pub(super) mod revision_order;
+pub(super) mod runbook;
+pub(super) mod unusual_create;

@@ -1,0 +1,121 @@
+//! `pending-recovery`: which way out of an operation in flight is open.
+//!
+//! *Unlock* (`pending-*` to `failed` by somebody else) is open to the operation's holder, to a manager over a manager's
+//! record, to the account that a HelmRelease names over what Flux began for that under another, and to anyone once the
+//! operation is stale. Flux unlocks the record of a live helm run within seconds; refused,
+//! it waits. *Delete* of the newest pending record is open when the runbook's checks hold. *Rollback* is open as the policy
+//! says.
+//!
+//! Allowed: alice's own upgrade fails and writes `failed`; bob rolls back over what has been pending for 15 minutes.
+//! Denied: `helm rollback` over an upgrade that started 12 s ago; `kubectl delete` of its record.
+
+use super::case::Case;
+use super::{lease, runbook};
+use crate::engine::facts::{ActorKind, RecordChange, Side};
+use crate::engine::policy::RollbackWay;
+use crate::engine::release::Status;
+use crate::engine::release::status::{Guard, transition};
+use crate::engine::rules::{Finding, Refusal, wording};
+
+pub(crate) fn check(case: &Case<'_>) -> Finding {
+    match case.change {
+        RecordChange::Created(side) if side.status() == Some(Status::PendingRollback) => rollback(case),
+        RecordChange::Updated { before, after, .. } if transition(before.status(), after.status()) == Guard::Unlock => {
+            unlock(case, before)
+        }
+        RecordChange::Deleted(side) if side.label_status().is_some_and(Status::is_pending) => delete(case, side),
+        _ => Ok(None),
+    }
+}
+
+fn rollback(case: &Case<'_>) -> Finding {
+    if case.policy.tools.contains(case.facts.actor.name) {
+        return Ok(None);
+    }
+    let recovery = &case.policy.recovery;
+    let Some(newest) = case.history()?.newest() else {
+        return Ok(None);
+    };
+    let refused = |why: &str, way_out: &str| {
+        let sentence = format!("Cannot roll back {}: it is {}{why}.", case.subject(), case.state(newest));
+        Ok(Some(Refusal::new(sentence, way_out)))
+    };
+    const FORWARD: &str = "Upgrade to a revision that mends it instead.";
+    if newest.status == Status::Failed && recovery.roll_forward_only && case.facts.actor.kind == ActorKind::Person {
+        return refused(", and this cluster only rolls forward", FORWARD);
+    }
+    let (started, holder) = (newest.started(), newest.stamps.holder());
+    let way = if recovery.roll_forward_only { RollbackWay::Never } else { recovery.rollback };
+    let open = match way {
+        RollbackWay::Always => true,
+        RollbackWay::WhenStale => !newest.status.is_in_flight() || case.is_stale(started, holder)?,
+        RollbackWay::Never => false,
+    };
+    if !newest.status.is_in_flight() || open || case.in_flight()?.is_none() || lease::is_held(case)? {
+        return Ok(None);
+    }
+    match way {
+        RollbackWay::Never => {
+            let delete = format!(
+                "Wait until it ends; once it is stuck, check the workloads, delete only the record {} and upgrade again.",
+                newest.name
+            );
+            refused(", and this cluster does not roll back over an operation in flight", &delete)
+        }
+        RollbackWay::WhenStale | RollbackWay::Always => {
+            let stale_after = wording::span(case.stale_after(started, holder)?);
+            let wait =
+                format!("Wait until it ends; if it does not, a rollback is admitted {stale_after} after its start.");
+            refused("", &wait)
+        }
+    }
+}
+
+fn unlock(case: &Case<'_>, before: &Side<'_>) -> Finding {
+    let stamps = before.stamps();
+    let Some(holder) = stamps.holder() else {
+        return Ok(None);
+    };
+    let actor = case.facts.actor.name;
+    let managers = &case.policy.managers;
+    let created = before.stored.metadata.creation_timestamp;
+    if holder == actor
+        || (managers.contains(holder) && managers.contains(actor))
+        || case.is_stale(created, Some(holder))?
+        || case.driven(Some(holder)).is_handed_over(case.evidence, case.policy, case.facts.actor)?
+    {
+        return Ok(None);
+    }
+    let (Some(status), Some(revision)) = (before.status(), case.target.revision) else {
+        return Ok(None);
+    };
+    let state = wording::state(status, revision, Some(holder), created, case.now);
+    let sentence = format!(
+        "Cannot unlock release {}/{}: it is {state}, and that operation may be alive.",
+        case.target.namespace, case.target.release
+    );
+    let stale_after = wording::span(case.stale_after(created, Some(holder))?);
+    let way_out = format!("Wait until it ends; if it does not, {stale_after} after its start anyone may unlock it.");
+    Ok(Some(Refusal::new(sentence, way_out)))
+}
+
+fn delete(case: &Case<'_>, side: &Side<'_>) -> Finding {
+    let history = case.history()?;
+    // Pruning takes the stuck records of past operations out of the middle of the history.
+    let Some(revision) = case.target.revision else {
+        return Ok(None);
+    };
+    if history.above(revision).next().is_some() {
+        return Ok(None);
+    }
+    let failed = runbook::failed_checks(case, side)?;
+    if failed.is_empty() {
+        return Ok(None);
+    }
+    let status = side.label_status().map_or("pending", Status::as_str);
+    let sentence =
+        format!("Cannot delete the {status} record of {}: these checks fail: {}.", case.subject(), failed.join("; "));
+    let way_out =
+        "Wait until the operation ends or the checks hold; then delete only this record and run the upgrade again.";
+    Ok(Some(Refusal::new(sentence, way_out)))
+}

@@ -1,0 +1,128 @@
+//! `record-integrity`: object name, labels and body of a record say the same.
+//!
+//! Helm finds the deployed record by its label, orders records by their body and creates them under their name; where the
+//! three disagree, it acts on a release that does not exist. A disagreement that is there already is tolerated on an
+//! update that does not add to it: `helm uninstall --keep-history` repairs some.
+//!
+//! Allowed: a hook step writes the same record again. Denied: `kubectl label secret ... status=deployed --overwrite` on a
+//! superseded record; a body that does not decode.
+
+use super::case::Case;
+use crate::engine::facts::{Body, RecordChange, Side};
+use crate::engine::release::record::shortened;
+use crate::engine::release::storage::HELM_SECRET_TYPE;
+use crate::engine::release::{DecodeError, RecordName, Revision, Storage};
+use crate::engine::rules::{Finding, Refusal};
+
+/// One thing that two parts of a record disagree about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Disagreement {
+    about: About,
+    /// `its label name is "web"`.
+    pub(crate) sentence: String,
+    pointer: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum About {
+    ObjectName,
+    SecretType,
+    Owner,
+    NameLabel,
+    VersionLabel,
+    StatusLabel,
+    BodyName,
+    BodyVersion,
+    BodyStatus,
+    Undecodable,
+}
+
+pub(crate) fn check(case: &Case<'_>) -> Finding {
+    let (storage, object) = (case.target.storage, case.target.object.as_str());
+    let (before, after) = match case.change {
+        RecordChange::Created(side) => (Vec::new(), side),
+        RecordChange::Updated { before, after, .. } => (disagreements(storage, object, before), after),
+        RecordChange::Deleted(_) => return Ok(None),
+    };
+    let worse: Vec<_> = disagreements(storage, object, after)
+        .into_iter()
+        .filter(|new| !before.iter().any(|old| old.about == new.about))
+        .collect();
+    if worse.is_empty() {
+        return Ok(None);
+    }
+    let sentences: Vec<_> = worse.iter().map(|disagreement| disagreement.sentence.as_str()).collect();
+    let sentence = format!("The record of {} would not hold together: {}.", case.subject(), sentences.join("; "));
+    let way_out = "Do not edit records by hand; use helm, and look at `helm history` for the state of the release.";
+    let refusal = Refusal::new(sentence, way_out);
+    Ok(Some(worse.iter().fold(refusal, |refusal, disagreement| refusal.at(disagreement.pointer))))
+}
+
+/// Everything that the parts of a record disagree about, its body among them where it was read.
+pub(crate) fn disagreements(storage: Storage, object: &str, side: &Side<'_>) -> Vec<Disagreement> {
+    let mut found = Vec::new();
+    let mut note = |about, pointer, sentence: String| found.push(Disagreement { about, sentence, pointer });
+    let metadata = &side.stored.metadata;
+    let name = match object.parse::<RecordName>() {
+        Ok(name) => Some(name),
+        Err(error) => {
+            note(About::ObjectName, "/metadata/name", format!("{error}"));
+            None
+        }
+    };
+    let secret_type = side.stored.secret_type.as_deref();
+    if storage == Storage::Secret && secret_type != Some(HELM_SECRET_TYPE) {
+        note(
+            About::SecretType,
+            "/type",
+            format!("its type is {:?}, not {HELM_SECRET_TYPE}", secret_type.unwrap_or("")),
+        );
+    }
+    let owner = storage.owner();
+    if metadata.label("owner") != Some(owner) {
+        note(About::Owner, "/metadata/labels/owner", format!("its label owner is not {owner}"));
+    }
+    let label = |key| metadata.label(key).unwrap_or_default();
+    let version = label("version").parse::<Revision>().ok();
+    if let Some(name) = &name {
+        if label("name") != name.release.as_str() {
+            note(About::NameLabel, "/metadata/labels/name", format!("its label name is {:?}", label("name")));
+        }
+        if version != Some(name.revision) {
+            note(
+                About::VersionLabel,
+                "/metadata/labels/version",
+                format!("its label version is {:?}", label("version")),
+            );
+        }
+    }
+    match &side.body {
+        Body::Read(record) => {
+            if name.as_ref().is_some_and(|name| record.name != name.release.as_str()) {
+                note(About::BodyName, "/data", format!("its body is of release {:?}", shortened(&record.name)));
+            }
+            if name.as_ref().is_some_and(|name| record.version != name.revision) {
+                note(About::BodyVersion, "/data", format!("its body is of revision {}", record.version));
+            }
+            if label("status") != record.info.status {
+                let (label, body) = (label("status"), shortened(&record.info.status));
+                note(
+                    About::StatusLabel,
+                    "/metadata/labels/status",
+                    format!("its label says {label:?}, its body {body:?}"),
+                );
+            }
+            if side.status().is_none() {
+                note(About::BodyStatus, "/data", format!("{:?} is not a status", shortened(&record.info.status)));
+            }
+        }
+        // A record that OLM keeps in several Secrets is whole only after the last of them is written.
+        Body::Broken(DecodeError::Chunked) | Body::Unread => {
+            if side.label_status().is_none() {
+                note(About::StatusLabel, "/metadata/labels/status", format!("{:?} is not a status", label("status")));
+            }
+        }
+        Body::Broken(error) => note(About::Undecodable, "/data", error.to_string()),
+    }
+    found
+}

@@ -1,0 +1,369 @@
+//! The checks of the on-call runbook before the record of a stuck operation may be deleted.
+//!
+//! Deleting it changes only what Helm believes, not the workload: it makes the revision before look live. So nobody may be
+//! at work, there must be such a revision, and what the dead operation has applied must be healthy, or the cause is not
+//! Helm's to mend.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::case::Case;
+use super::lease;
+use crate::engine::evidence::{Evidence, ObjectKey, Query, Workload};
+use crate::engine::facts::{Body, Facts, RecordChange, Side, Subject};
+use crate::engine::policy::Policy;
+use crate::engine::release::manifest::{HookJob, WorkloadRef, workloads};
+use crate::engine::release::record::shortened;
+use crate::engine::release::{DecodeError, Record, Status};
+use crate::engine::rules::need::{Need, object};
+use crate::engine::rules::wording;
+
+/// How far updated and available replicas may lie apart, in percent of the wanted ones: an autoscaler moves meanwhile.
+const TOLERANCE_PERCENT: i64 = 10;
+
+/// What is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CheckName {
+    /// The record is deleted alone.
+    Alone,
+    /// A revision below it is deployed.
+    DeployedBelow,
+    /// The operation is older than it takes to count as stuck.
+    Stale,
+    /// Neither nelm nor werf holds a lease.
+    NoLease,
+    /// The body decodes, and is pending as the label is.
+    PendingBody,
+    /// A workload of the manifest is healthy.
+    Healthy,
+    /// No Job of a hook runs. Only people are told: the webhook reads no Jobs.
+    NoHookRuns,
+}
+
+/// What came of a check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase", tag = "holds", content = "why")]
+pub enum Holds {
+    /// It holds.
+    Yes,
+    /// It does not, in the words of a refusal.
+    No(String),
+    /// That could not be learnt, for this reason.
+    Unknown(String),
+}
+
+/// One check of the runbook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What was looked at.
+    #[serde(rename = "check")]
+    pub name: CheckName,
+    /// What was seen, with its numbers; nothing that an object contains, names apart.
+    pub evidence: String,
+    /// What came of it.
+    #[serde(flatten)]
+    pub holds: Holds,
+}
+
+impl Check {
+    fn of(name: CheckName, evidence: impl Into<String>, failure: Option<String>) -> Self {
+        Self { name, evidence: evidence.into(), holds: failure.map_or(Holds::Yes, Holds::No) }
+    }
+
+    /// Whether it holds for certain.
+    #[must_use]
+    pub fn is_met(&self) -> bool {
+        self.holds == Holds::Yes
+    }
+}
+
+impl CheckName {
+    /// As it is spelled.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Alone => "alone",
+            Self::DeployedBelow => "deployed-below",
+            Self::Stale => "stale",
+            Self::NoLease => "no-lease",
+            Self::PendingBody => "pending-body",
+            Self::Healthy => "healthy",
+            Self::NoHookRuns => "no-hook-runs",
+        }
+    }
+}
+
+impl fmt::Display for CheckName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+/// One look, for one or several checks.
+type Look = fn(&Case<'_>, &Side<'_>) -> Result<Vec<Check>, Need>;
+
+/// What the rule goes by, and what each look is about; the cheapest first.
+const LOOKS: [(CheckName, Look); 5] = [
+    (CheckName::Alone, |case, _| Ok(vec![alone(case)])),
+    (CheckName::DeployedBelow, |case, _| Ok(vec![deployed_below(case)?])),
+    (CheckName::Stale, |case, side| Ok(vec![stale(case, side)?])),
+    (CheckName::NoLease, |case, _| Ok(vec![no_lease(case)?])),
+    (CheckName::PendingBody, healthy),
+];
+
+/// The checks that do not hold, each with its numbers.
+pub(crate) fn failed_checks(case: &Case<'_>, side: &Side<'_>) -> Result<Vec<String>, Need> {
+    let mut failed = Vec::new();
+    for (_, look) in LOOKS {
+        match look(case, side) {
+            Ok(checks) => failed.extend(checks.into_iter().filter_map(|check| match check.holds {
+                Holds::No(why) => Some(why),
+                Holds::Yes | Holds::Unknown(_) => None,
+            })),
+            // What failed already is reason enough, and what cannot be read must not undo it.
+            Err(Need::Unavailable(why)) if !failed.is_empty() => {
+                failed.push(format!("the other checks could not be made ({why})"));
+                break;
+            }
+            Err(need) => return Err(need),
+        }
+    }
+    Ok(failed)
+}
+
+/// Every check, those that hold included, for the deletion of a pending record; none for another request. Pure, as
+/// [`decide`](crate::engine::rules::decide) is.
+///
+/// # Errors
+/// What must be known first.
+pub fn inspect(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Timestamp) -> Result<Vec<Check>, Query> {
+    let Subject::Record(target, change) = &facts.subject else {
+        return Ok(Vec::new());
+    };
+    let RecordChange::Deleted(side) = change.as_ref() else {
+        return Ok(Vec::new());
+    };
+    let case = Case { facts, target, change, policy, evidence, now };
+    let mut checks = Vec::new();
+    for (name, look) in LOOKS.into_iter().chain([(CheckName::NoHookRuns, no_hook_runs as Look)]) {
+        match look(&case, side) {
+            Ok(found) => checks.extend(found),
+            Err(need) => {
+                let (_, why, _) = need.told()?;
+                checks.push(Check { name, evidence: "could not be learnt".to_owned(), holds: Holds::Unknown(why) });
+            }
+        }
+    }
+    Ok(checks)
+}
+
+fn alone(case: &Case<'_>) -> Check {
+    let failure = case.facts.collection.then(|| "it is deleted together with others, name it alone".to_owned());
+    Check::of(CheckName::Alone, "only this record is deleted", failure)
+}
+
+fn deployed_below(case: &Case<'_>) -> Result<Check, Need> {
+    let history = case.history()?;
+    let deployed = |revision| history.below(revision).find(|entry| entry.status == Status::Deployed);
+    let below = case.target.revision.and_then(deployed);
+    let evidence = below.map_or("no revision below it is deployed".to_owned(), |below| {
+        format!("revision {} is deployed below it", below.revision)
+    });
+    let failure = below.is_none().then(|| {
+        "no earlier revision is deployed, so nothing would be left to upgrade from: uninstall, or roll back".to_owned()
+    });
+    Ok(Check::of(CheckName::DeployedBelow, evidence, failure))
+}
+
+fn stale(case: &Case<'_>, side: &Side<'_>) -> Result<Check, Need> {
+    let (created, stamps) = (side.stored.metadata.creation_timestamp, side.stamps());
+    let is_stale = case.is_stale(created, stamps.holder())?;
+    let age = created.map_or("of unknown age".to_owned(), |created| {
+        format!("{} old", wording::span(case.now.duration_since(created)))
+    });
+    let stale = wording::span(case.stale_after(created, stamps.holder())?);
+    let holder = stamps.holder().unwrap_or("an unknown user");
+    let evidence = format!("held by {holder}, {age}; counts as stuck after {stale}");
+    let failure = (!is_stale)
+        .then(|| format!("the operation of {holder} may be alive, it is {age} and counts as stuck after {stale}"));
+    Ok(Check::of(CheckName::Stale, evidence, failure))
+}
+
+fn no_lease(case: &Case<'_>) -> Result<Check, Need> {
+    let is_held = lease::is_held(case)?;
+    let evidence = if is_held { "nelm or werf holds a lease" } else { "neither nelm nor werf holds a lease" };
+    let failure = is_held.then(|| "nelm or werf holds a live lease of the release".to_owned());
+    Ok(Check::of(CheckName::NoLease, evidence, failure))
+}
+
+/// Pending in its body too, and over healthy workloads.
+fn healthy(case: &Case<'_>, side: &Side<'_>) -> Result<Vec<Check>, Need> {
+    let named = with_record(case, side, |record| match record {
+        Err(error) => Err(format!("its body does not decode ({error}), so its workloads are unknown")),
+        Ok(record) if !record.info.status.parse::<Status>().is_ok_and(Status::is_pending) => {
+            Err(format!("its body says {:?}, which is not pending", shortened(&record.info.status)))
+        }
+        Ok(record) => workloads(&record.manifest(), &record.namespace)
+            .map_err(|error| format!("its manifest does not read ({error}), so its workloads are unknown")),
+    })?;
+    let named = match named {
+        Ok(named) => named,
+        Err(why) => return Ok(vec![Check::of(CheckName::PendingBody, "not a pending body that reads", Some(why))]),
+    };
+    let mut checks = vec![Check::of(CheckName::PendingBody, "label and body say that it is pending", None)];
+    if named.is_empty() {
+        let evidence = "its manifest has no Deployment, StatefulSet or DaemonSet";
+        checks.push(Check::of(CheckName::Healthy, evidence, None));
+        return Ok(checks);
+    }
+    let found = case.workloads(&named)?.iter().map(Option::as_ref);
+    checks.extend(named.iter().zip(found).map(|(reference, found)| {
+        Check::of(CheckName::Healthy, standing(reference, found), unhealthy(reference, found))
+    }));
+    Ok(checks)
+}
+
+/// None of the Jobs that its hooks are runs.
+fn no_hook_runs(case: &Case<'_>, side: &Side<'_>) -> Result<Vec<Check>, Need> {
+    // A body that does not read is another check's.
+    let jobs = with_record(case, side, |record| record.map_or_else(|_| Ok(Vec::new()), Record::hook_jobs))?;
+    let check = |evidence: String, failure| Check::of(CheckName::NoHookRuns, evidence, failure);
+    let jobs = match jobs {
+        Ok(jobs) => jobs,
+        Err(error) => {
+            let failure = format!("its hooks do not read ({error}), so their Jobs are unknown");
+            return Ok(vec![check("its hooks do not read".to_owned(), Some(failure))]);
+        }
+    };
+    if jobs.is_empty() {
+        return Ok(vec![check("none of its hooks is a Job".to_owned(), None)]);
+    }
+    let mut checks = Vec::new();
+    for HookJob { namespace, name } in jobs {
+        let found = object(case.evidence, ObjectKey::new("batch", "Job", &namespace, &name))?;
+        let job = format!("Job {namespace}/{name}");
+        let active =
+            found.map(|text| serde_json::from_str::<Job>(text).map(|job| job.status.unwrap_or_default().active));
+        checks.push(match active {
+            None => check(format!("{job} is not there"), None),
+            Some(Ok(0)) => check(format!("{job} does not run"), None),
+            Some(Ok(active)) => {
+                let evidence = format!("{job} has {active} active pods");
+                check(evidence, Some(format!("{job} of a hook still runs with {active} active pods")))
+            }
+            Some(Err(_)) => check(format!("{job} does not read"), Some(format!("{job} of a hook does not read"))),
+        });
+    }
+    Ok(checks)
+}
+
+#[derive(Deserialize)]
+struct Job {
+    #[serde(default)]
+    status: Option<JobStatus>,
+}
+
+#[derive(Default, Deserialize)]
+struct JobStatus {
+    #[serde(default)]
+    active: i64,
+}
+
+/// Hands on the record that is deleted: from the request, or, where OLM cut it up, from the cluster.
+fn with_record<T>(
+    case: &Case<'_>,
+    side: &Side<'_>,
+    read: impl FnOnce(Result<&Record<'_>, DecodeError>) -> T,
+) -> Result<T, Need> {
+    match &side.body {
+        Body::Read(record) => Ok(read(Ok(record))),
+        Body::Broken(DecodeError::Chunked) | Body::Unread => {
+            let json = case.body(&case.target.object)?;
+            match json.map(Record::read) {
+                Some(Ok(record)) => Ok(read(Ok(&record))),
+                Some(Err(error)) => Ok(read(Err(error))),
+                None => Ok(read(Err(DecodeError::Missing))),
+            }
+        }
+        Body::Broken(error) => Ok(read(Err(error.clone()))),
+    }
+}
+
+fn unhealthy(reference: &WorkloadRef, found: Option<&Workload>) -> Option<String> {
+    let WorkloadRef { kind, namespace, name } = reference;
+    let ailment = found.map_or_else(|| Some("does not exist".to_owned()), ailment)?;
+    Some(format!("{} {namespace}/{name} {ailment}", kind.as_str()))
+}
+
+/// `Deployment shop/web: 4 of 4 available, 4 updated, Available, Progressing`.
+fn standing(reference: &WorkloadRef, found: Option<&Workload>) -> String {
+    let WorkloadRef { kind, namespace, name } = reference;
+    let name = format!("{} {namespace}/{name}", kind.as_str());
+    let Some(Workload { desired, updated, available, observed, conditions }) = found else {
+        return format!("{name} does not exist");
+    };
+    let mut text = format!("{name}: {available} of {desired} available, {updated} updated");
+    for (condition, holds) in conditions {
+        text.push_str(if *holds { ", " } else { ", not " });
+        text.push_str(condition);
+    }
+    if !observed {
+        text.push_str(", with a change that its controller has not seen");
+    }
+    text
+}
+
+fn ailment(workload: &Workload) -> Option<String> {
+    if !workload.observed {
+        return Some("has a change that its controller has not seen yet".to_owned());
+    }
+    let missing = ["Available", "Progressing"].into_iter().find(|condition| {
+        // StatefulSets and DaemonSets have no conditions, and their numbers are all there is.
+        !workload.conditions.is_empty() && workload.conditions.get(*condition) != Some(&true)
+    });
+    let Workload { desired, updated, available, .. } = workload;
+    if let Some(condition) = missing {
+        return Some(format!("is not {condition} ({available} of {desired} available, {updated} updated)"));
+    }
+    let apart = (updated - available).abs() * 100 > TOLERANCE_PERCENT * desired;
+    apart.then(|| format!("has {updated} updated and {available} available of {desired} replicas"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn deployment(desired: i64, updated: i64, available: i64) -> Workload {
+        let conditions = BTreeMap::from([("Available".to_owned(), true), ("Progressing".to_owned(), true)]);
+        Workload { desired, updated, available, observed: true, conditions }
+    }
+
+    #[test]
+    fn updated_and_available_may_differ_by_a_tenth() {
+        assert_eq!(ailment(&deployment(10, 10, 9)), None);
+        assert_eq!(ailment(&deployment(10, 9, 10)), None);
+        assert!(ailment(&deployment(10, 10, 8)).is_some_and(|text| text.contains("10 updated and 8 available of 10")));
+        assert!(ailment(&deployment(9, 9, 8)).is_some());
+        assert_eq!(ailment(&deployment(0, 0, 0)), None);
+    }
+
+    #[test]
+    fn conditions_count_where_there_are_any() {
+        let mut workload = deployment(1, 1, 1);
+        workload.conditions.insert("Progressing".to_owned(), false);
+        assert!(ailment(&workload).is_some_and(|text| text.contains("not Progressing")));
+        workload.conditions.clear();
+        assert_eq!(ailment(&workload), None);
+    }
+
+    #[test]
+    fn an_unseen_change_is_an_ailment() {
+        let workload = Workload { observed: false, ..deployment(1, 1, 1) };
+        assert!(ailment(&workload).is_some());
+    }
+}

@@ -1,0 +1,85 @@
+//! `unusual-create`: a record comes to be in a pending status, by somebody who may start operations.
+//!
+//! Only two kinds of clients create one in another status: restore tools, which the policy names, and helm-mapkubeapis,
+//! which supersedes the newest record and creates its copy with mapped APIs as `deployed`. With `startedBy: managers` in the
+//! policy nobody but managers starts operations; an uninstall creates no record, and starts with an update.
+//!
+//! Allowed: CREATE of `deployed` revision 8 from the chart and values of revision 7, just superseded, with nothing else
+//! deployed. Denied: the same while revision 6 is deployed, or with another chart.
+
+use super::case::Case;
+use crate::engine::facts::{RecordChange, RecordWrite, Side};
+use crate::engine::policy::Starters;
+use crate::engine::release::record::same_source;
+use crate::engine::release::status::{Guard, transition};
+use crate::engine::release::{Record, Revision, Status};
+use crate::engine::rules::need::Need;
+use crate::engine::rules::{Finding, Refusal};
+
+pub(crate) fn check(case: &Case<'_>) -> Finding {
+    if let Some(refusal) = started_by_somebody_else(case)? {
+        return Ok(Some(refusal));
+    }
+    let RecordChange::Created(side) = case.change else {
+        return Ok(None);
+    };
+    let guard = transition(None, side.status());
+    let unusual = side.status().is_none() || !matches!(guard, Guard::NothingInFlight);
+    if !unusual || case.policy.tools.contains(case.facts.actor.name) {
+        return Ok(None);
+    }
+    let status = side.status().map_or("without a status", Status::as_str);
+    let why = if guard == Guard::MappedApis {
+        match unlike_a_mapping(case, side)? {
+            None => return Ok(None),
+            Some(why) => format!(", and {why}"),
+        }
+    } else {
+        String::new()
+    };
+    let sentence = format!("Cannot create {} as {status}: no operation of Helm starts like that{why}.", case.subject());
+    let way_out = "Use helm to change the release; a restore tool must be listed under tools in the cluster policy.";
+    Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
+}
+
+/// What is wrong with an operation that starts where only managers may start one.
+fn started_by_somebody_else(case: &Case<'_>) -> Finding {
+    let starts = case.change.write().filter(RecordWrite::starts);
+    let (Some(write), Starters::Managers, actor) = (starts, case.policy.started_by, case.facts.actor) else {
+        return Ok(None);
+    };
+    let may = [&case.policy.managers, &case.policy.tools].into_iter().any(|users| users.contains(actor.name));
+    if may || case.driven(None).is_driven_by(case.evidence, case.policy, actor)? {
+        return Ok(None);
+    }
+    let status = write.after.status().map_or("an operation", Status::as_str);
+    let sentence = format!(
+        "Cannot start {status} of {}: the policy lets only managers start operations (startedBy), and {} is none.",
+        case.subject(),
+        actor.name
+    );
+    let way_out = "Make the change where the managers take it from, usually in Git.";
+    Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
+}
+
+/// Why the new record is not the mapped copy of the newest one.
+fn unlike_a_mapping(case: &Case<'_>, side: &Side<'_>) -> Result<Option<String>, Need> {
+    let history = case.history()?;
+    if let Some(deployed) = history.newest_deployed() {
+        return Ok(Some(format!("revision {} is deployed", deployed.revision)));
+    }
+    let Some(newest) = history.newest() else {
+        return Ok(Some("the release has no record to be a copy of".to_owned()));
+    };
+    if newest.status != Status::Superseded {
+        return Ok(Some(format!("the newest record is {}", case.state(newest))));
+    }
+    if case.target.revision != newest.revision.0.checked_add(1).map(Revision) {
+        return Ok(Some(format!("it does not follow revision {}", newest.revision)));
+    }
+    let (Some(json), Some(new)) = (case.body(&newest.name)?, side.record()) else {
+        return Ok(Some("the two records cannot be compared".to_owned()));
+    };
+    let copied = Record::read(json).is_ok_and(|old| same_source(&old, new));
+    Ok((!copied).then(|| format!("chart or values are not those of revision {}", newest.revision)))
+}

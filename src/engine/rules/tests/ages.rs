@@ -1,0 +1,107 @@
+//! Ways out of an operation in flight, before and after it counts as stuck.
+
+use super::scenario::{Cluster, rec};
+use crate::engine::rules::RuleId::PendingRecovery;
+
+const FLUX: &str = "system:serviceaccount:flux-system:helm-controller";
+const STALE: i64 = 15 * 60;
+
+/// Alice's upgrade to revision 6 over a deployed revision 5 has been running for so many seconds.
+fn running(policy: &str, seconds: i64) -> Cluster {
+    let mut cluster = Cluster::with_policy(policy);
+    cluster.given_record(&rec(5, "deployed"));
+    assert_eq!(cluster.create("alice", &rec(6, "pending-upgrade")), Ok(()));
+    cluster.later(seconds);
+    cluster
+}
+
+fn recovery(settings: &str) -> String {
+    format!("rules:\n  pending-recovery: {{{settings}}}\n")
+}
+
+#[test]
+fn a_rollback_waits_until_the_operation_is_stale() {
+    let rollback = rec(7, "pending-rollback");
+    assert_eq!(running("", STALE - 1).create("bob", &rollback), Err(vec![PendingRecovery]));
+    assert_eq!(running("", STALE - 1).create("alice", &rollback), Err(vec![PendingRecovery]), "its holder too");
+    assert_eq!(running("", STALE).create("bob", &rollback), Ok(()));
+}
+
+#[test]
+fn the_policy_says_when_a_rollback_is_open() {
+    let rollback = rec(7, "pending-rollback");
+    for (settings, seconds, open) in [
+        ("staleAfter: 30s", 29, false),
+        ("staleAfter: 30s", 30, true),
+        ("rollback: always", 1, true),
+        ("rollback: never", STALE * 10, false),
+        ("rollForwardOnly: true", STALE * 10, false),
+        ("rollForwardOnly: true, rollback: always", STALE, false),
+    ] {
+        let verdict = running(&recovery(settings), seconds).create("bob", &rollback);
+        assert_eq!(verdict.is_ok(), open, "{settings} after {seconds} s: {verdict:?}");
+    }
+}
+
+#[test]
+fn roll_forward_only_closes_rollback_over_a_failed_record_for_people_alone() {
+    for (policy, user, open) in
+        [("", "alice", true), ("rollForwardOnly: true", "alice", false), ("rollForwardOnly: true", FLUX, true)]
+    {
+        let policy = if policy.is_empty() { String::new() } else { recovery(policy) };
+        let mut cluster = running(&policy, 10);
+        assert_eq!(cluster.update("alice", &rec(6, "pending-upgrade"), &rec(6, "failed")), Ok(()));
+        let verdict = cluster.create(user, &rec(7, "pending-rollback"));
+        assert_eq!(verdict.is_ok(), open, "{policy} {user}: {verdict:?}");
+    }
+}
+
+#[test]
+fn an_automatic_rollback_follows_its_failure_at_once() {
+    let mut cluster = running("", 300);
+    assert_eq!(cluster.update("alice", &rec(6, "pending-upgrade"), &rec(6, "failed")), Ok(()));
+    assert_eq!(cluster.create("alice", &rec(7, "pending-rollback")), Ok(()));
+}
+
+#[test]
+fn unlocking_is_for_the_holder_for_managers_among_themselves_and_for_the_stale() {
+    let (pending, failed) = (rec(6, "pending-upgrade"), rec(6, "failed"));
+    assert_eq!(running("", 1).update("alice", &pending, &failed), Ok(()));
+    assert_eq!(running("", 1).update(FLUX, &pending, &failed), Err(vec![PendingRecovery]));
+    assert_eq!(running("", STALE - 1).update("bob", &pending, &failed), Err(vec![PendingRecovery]));
+
+    let mut managed = Cluster::new();
+    assert_eq!(managed.create(FLUX, &rec(6, "pending-upgrade")), Ok(()));
+    managed.later(1);
+    let other = "system:serviceaccount:flux-system:kustomize-controller";
+    assert_eq!(managed.update("alice", &pending, &failed), Err(vec![PendingRecovery]));
+    assert_eq!(managed.update(other, &pending, &failed), Ok(()));
+}
+
+#[test]
+fn a_lost_stamp_is_no_reason_to_refuse_an_unlock() {
+    let mut cluster = Cluster::new();
+    cluster.given_record(&rec(6, "pending-upgrade"));
+    assert_eq!(cluster.update("bob", &rec(6, "pending-upgrade"), &rec(6, "failed")), Ok(()));
+}
+
+#[test]
+fn an_uninstall_is_as_old_as_its_start_not_as_its_record() {
+    let mut cluster = Cluster::new();
+    assert_eq!(cluster.create("alice", &rec(6, "pending-install")), Ok(()));
+    assert_eq!(cluster.update("alice", &rec(6, "pending-install"), &rec(6, "deployed")), Ok(()));
+    cluster.later(100 * STALE);
+    assert_eq!(cluster.update("bob", &rec(6, "deployed"), &rec(6, "uninstalling")), Ok(()));
+    cluster.later(60);
+    assert_eq!(cluster.create("alice", &rec(7, "pending-rollback")), Err(vec![PendingRecovery]));
+    cluster.later(STALE);
+    assert_eq!(cluster.create("alice", &rec(7, "pending-rollback")), Ok(()));
+}
+
+#[test]
+fn a_refusal_says_who_holds_the_release_since_when_and_what_to_do() {
+    let message = running("", 12).refusal("CREATE", "bob", &rec(7, "pending-rollback"));
+    assert!(message.contains("release shop/web, revision 7"), "{message}");
+    assert!(message.contains("pending-upgrade, revision 6, held by alice for 12 s"), "{message}");
+    assert!(message.contains("admitted 15 min after its start"), "{message}");
+}

@@ -1,0 +1,130 @@
+//! Deletions, and the runbook's checks before the record of a stuck operation goes.
+
+use serde_json::{Value, json};
+
+use super::scenario::{Cluster, Rec, rec};
+use crate::engine::rules::RuleId::{PendingRecovery, RecordDeletion};
+
+const STALE: i64 = 15 * 60;
+
+pub(super) fn deployment(updated: i64, available: i64, progressing: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop", "generation": 3},
+        "spec": {"replicas": 10, "selector": {}, "template": {}},
+        "status": {
+            "observedGeneration": 3, "updatedReplicas": updated, "availableReplicas": available,
+            "conditions": [{"type": "Available", "status": "True"}, {"type": "Progressing", "status": progressing}],
+        },
+    })
+}
+
+/// An upgrade that died long ago over a deployed revision, its workload healthy.
+fn stuck() -> Cluster {
+    let mut cluster = Cluster::new();
+    cluster.given_record(&rec(5, "deployed"));
+    cluster.given_record(&rec(6, "pending-upgrade"));
+    cluster.given(deployment(10, 10, "True"));
+    cluster.later(STALE);
+    cluster
+}
+
+#[test]
+fn a_stuck_record_goes_when_every_check_holds() {
+    assert_eq!(stuck().delete("alice", &rec(6, "pending-upgrade")), Ok(()));
+}
+
+#[test]
+fn each_check_alone_keeps_it_and_is_named() {
+    let pending = rec(6, "pending-upgrade");
+    let says = |mut cluster: Cluster, record: &Rec, wanted: &str| {
+        let message = cluster.refusal("DELETE", "alice", record);
+        assert!(message.contains("[pending-recovery]") && message.contains(wanted), "{wanted}: {message}");
+    };
+    let mut fresh = stuck();
+    fresh.later(-1);
+    says(fresh, &pending, "may be alive, it is 14 min old");
+    let mut unhealthy = stuck();
+    unhealthy.given(deployment(10, 8, "True"));
+    says(unhealthy, &pending, "Deployment shop/web has 10 updated and 8 available of 10 replicas");
+    let mut stalled = stuck();
+    stalled.given(deployment(10, 10, "False"));
+    says(stalled, &pending, "Deployment shop/web is not Progressing");
+    let stranger = Rec { manifest: "kind: StatefulSet\nmetadata: {name: db}\n", ..pending.clone() };
+    says(stuck(), &stranger, "StatefulSet shop/db does not exist");
+    let mut alone = Cluster::new();
+    alone.given_record(&pending);
+    alone.given(deployment(10, 10, "True"));
+    alone.later(STALE);
+    says(alone, &pending, "no earlier revision is deployed");
+    says(stuck(), &Rec { status: "failed", ..pending.clone() }, "its body says \"failed\"");
+    says(stuck(), &Rec { payload: Some("%".into()), ..pending }, "its body does not decode");
+}
+
+#[test]
+fn a_fresh_record_stays_whatever_else_cannot_be_read() {
+    let mut cluster = stuck();
+    cluster.later(-STALE + 4);
+    let odd = Rec { manifest: "kind: Deployment\nmetadata: {name: \"../x\"}\n", ..rec(6, "pending-upgrade") };
+    assert_eq!(cluster.delete("alice", &odd), Err(vec![PendingRecovery]));
+    let chunked = Rec { payload: Some("%".into()), ..rec(6, "pending-upgrade") };
+    assert_eq!(cluster.delete("alice", &chunked), Err(vec![PendingRecovery]));
+}
+
+#[test]
+fn the_record_of_a_dead_operation_is_pruned_from_the_middle() {
+    let mut cluster = stuck();
+    cluster.later(-STALE + 5);
+    cluster.given_record(&rec(7, "deployed"));
+    assert_eq!(cluster.delete("alice", &rec(6, "pending-upgrade")), Ok(()));
+}
+
+#[test]
+fn a_person_deletes_records_one_by_one_a_service_account_need_not() {
+    let record = rec(4, "superseded");
+    let mut cluster = stuck();
+    cluster.given_record(&record);
+    assert_eq!(cluster.delete_among_others("alice", &record), Err(vec![RecordDeletion]));
+    assert_eq!(cluster.delete_among_others("system:serviceaccount:olm:operator", &record), Ok(()));
+    let live = rec(5, "deployed");
+    let verdict = cluster.delete_among_others("system:serviceaccount:olm:operator", &live);
+    assert_eq!(verdict, Err(vec![RecordDeletion]));
+}
+
+#[test]
+fn a_purge_takes_the_deployed_record_once_the_newest_is_marked() {
+    let mut cluster = Cluster::new();
+    let (older, newest) = (rec(4, "deployed"), rec(5, "failed"));
+    cluster.given_record(&older);
+    cluster.given_record(&newest);
+    assert_eq!(cluster.delete("alice", &older), Err(vec![RecordDeletion]));
+    assert_eq!(cluster.update("alice", &newest, &newest.to("uninstalling")), Ok(()));
+    assert_eq!(cluster.delete("alice", &older), Ok(()));
+    assert_eq!(cluster.delete("alice", &newest.to("uninstalling")), Ok(()));
+}
+
+#[test]
+fn only_the_newest_of_two_deployed_records_is_kept() {
+    let mut cluster = Cluster::new();
+    cluster.given_record(&rec(4, "deployed"));
+    cluster.given_record(&rec(6, "deployed"));
+    assert_eq!(cluster.delete("alice", &rec(6, "deployed")), Err(vec![RecordDeletion]));
+    assert_eq!(cluster.delete("alice", &rec(4, "deployed")), Ok(()));
+}
+
+#[test]
+fn a_terminating_namespace_takes_its_records_along() {
+    let namespace = |terminating: Value| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "deletionTimestamp": terminating}});
+    let mut cluster = stuck();
+    cluster.given(namespace(Value::Null));
+    assert!(cluster.delete("alice", &rec(5, "deployed")).is_err());
+    cluster.given(namespace("2026-11-21T10:00:00Z".into()));
+    assert_eq!(cluster.delete("alice", &rec(5, "deployed")), Ok(()));
+    assert_eq!(cluster.delete_among_others("alice", &rec(6, "pending-upgrade")), Ok(()));
+}
+
+#[test]
+fn a_collection_delete_never_takes_a_stuck_record() {
+    let verdict = stuck().delete_among_others("system:serviceaccount:ops:cleaner", &rec(6, "pending-upgrade"));
+    assert_eq!(verdict, Err(vec![PendingRecovery]));
+}

@@ -1,0 +1,490 @@
+//! HelmReleases: as declarations of their own, and as what stands behind records and objects.
+
+use serde_json::{Value, json};
+
+use super::objects::{image, record, web};
+use super::overrides::override_of;
+use super::scenario::{Cluster, Verdict, rec};
+use crate::engine::evidence::{Evidence, Query};
+use crate::engine::facts::{Bodies, Facts, Objects};
+use crate::engine::policy::Policy;
+use crate::engine::review::Review;
+use crate::engine::rules::RuleId::{
+    self, DuplicateRelease, ForeignEditInTransition, ManualEdit, PendingRecovery, Retarget,
+};
+use crate::engine::rules::{Step, decide};
+
+const CONTROLLER: &str = "system:serviceaccount:flux-system:helm-controller";
+const TENANT: &str = "system:serviceaccount:shop:deployer";
+const FORMER: &str = "system:serviceaccount:shop:former";
+const FOREIGNER: &str = "system:serviceaccount:bar:deployer";
+const STALE: i64 = 15 * 60;
+
+fn helm_release(name: &str, spec: Value) -> Value {
+    json!({
+        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+        "metadata": {"name": name, "namespace": "shop"}, "spec": spec,
+    })
+}
+
+fn with(mut object: Value, pointer: &str, value: Value) -> Value {
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    object.pointer_mut(parent).unwrap()[key.replace("~1", "/")] = value;
+    object
+}
+
+/// The same with this release installed.
+fn installed(object: Value) -> Value {
+    let snapshot = json!({"name": "web", "namespace": "shop", "status": "deployed", "chartName": "nginx"});
+    with(object, "/status", json!({"storageNamespace": "shop", "history": [snapshot]}))
+}
+
+fn dying(object: Value) -> Value {
+    with(object, "/metadata/deletionTimestamp", json!("2026-11-21T09:59:00Z"))
+}
+
+fn refused(rule: RuleId) -> Verdict {
+    Err(vec![rule])
+}
+
+/// HelmRelease shop/web, which drives release shop/web.
+fn first() -> Value {
+    helm_release("web", json!({"interval": "10m"}))
+}
+
+#[test]
+fn one_helm_release_drives_a_release() {
+    let kube_config = json!({"secretRef": {"name": "prod"}});
+    for (given, new, verdict) in [
+        (first(), json!({"releaseName": "web"}), refused(DuplicateRelease)),
+        (first(), json!({"releaseName": "web", "targetNamespace": "prod"}), refused(DuplicateRelease)),
+        (first(), json!({"releaseName": "other"}), Ok(())),
+        (first(), json!({"releaseName": "web", "storageNamespace": "records"}), Ok(())),
+        (first(), json!({"releaseName": "web", "suspend": true}), Ok(())),
+        (first(), json!({"releaseName": "web", "kubeConfig": kube_config}), Ok(())),
+        (helm_release("web", json!({"suspend": true})), json!({"releaseName": "web"}), Ok(())),
+        (helm_release("web", json!({"kubeConfig": kube_config})), json!({"releaseName": "web"}), Ok(())),
+        (
+            helm_release("web", json!({"kubeConfig": kube_config})),
+            json!({"releaseName": "web", "kubeConfig": kube_config}),
+            refused(DuplicateRelease),
+        ),
+        // A configuration is of the HelmRelease's namespace.
+        (
+            with(
+                helm_release("web", json!({"kubeConfig": kube_config, "storageNamespace": "shop"})),
+                "/metadata/namespace",
+                json!("bar"),
+            ),
+            json!({"releaseName": "web", "kubeConfig": kube_config}),
+            Ok(()),
+        ),
+        // It asks for another release by now, and has this one still installed.
+        (
+            installed(helm_release("old", json!({"releaseName": "new"}))),
+            json!({"releaseName": "web"}),
+            refused(DuplicateRelease),
+        ),
+        (dying(first()), json!({"releaseName": "web"}), refused(DuplicateRelease)),
+    ] {
+        let mut cluster = Cluster::new();
+        cluster.given(given.clone());
+        assert_eq!(cluster.create_object("alice", helm_release("two", new.clone())), verdict, "{new} beside {given}");
+    }
+}
+
+#[test]
+fn an_edit_counts_where_it_makes_the_helm_release_drive_something_new() {
+    let second = |spec: Value| helm_release("two", spec);
+    let same = json!({"releaseName": "web"});
+    for (old, new, verdict) in [
+        (same.clone(), json!({"releaseName": "web", "values": {"a": 1}}), Ok(())),
+        (json!({"releaseName": "web", "suspend": true}), same.clone(), refused(DuplicateRelease)),
+        (json!({"releaseName": "other"}), same.clone(), refused(DuplicateRelease)),
+        (json!({"releaseName": "web", "kubeConfig": {"a": 1}}), same.clone(), refused(DuplicateRelease)),
+        (same.clone(), json!({"releaseName": "web", "suspend": true}), Ok(())),
+        (same.clone(), json!({"releaseName": "other"}), Ok(())),
+    ] {
+        let mut cluster = Cluster::new();
+        cluster.given(first());
+        cluster.given(second(old.clone()));
+        assert_eq!(
+            cluster.update_objects("alice", second(old.clone()), second(new.clone())),
+            verdict,
+            "{old} -> {new}"
+        );
+    }
+    let mut cluster = Cluster::new();
+    cluster.given(first());
+    let (old, new) = (second(json!({"releaseName": "other"})), second(json!({"releaseName": "web"})));
+    assert_eq!(cluster.update_objects("alice", dying(old.clone()), dying(new.clone())), Ok(()));
+    assert_eq!(cluster.update_objects(CONTROLLER, old, new), refused(DuplicateRelease), "whoever asks");
+    assert_eq!(cluster.update_objects("alice", first(), helm_release("web", json!({"suspend": true}))), Ok(()));
+}
+
+#[test]
+fn a_refusal_names_the_first_helm_release_and_how_to_move_its_release() {
+    let mut cluster = Cluster::new();
+    let made = |name: &str, at: &str| {
+        with(helm_release(name, json!({"releaseName": "web"})), "/metadata/creationTimestamp", json!(at))
+    };
+    cluster.given(made("b", "2026-11-21T09:00:00Z"));
+    cluster.given(made("a", "2026-11-21T09:30:00Z"));
+    let found = cluster.findings("alice", None, Some(made("c", "2026-11-21T10:00:00Z")));
+    assert_eq!(
+        found,
+        [
+            "HelmRelease shop/c would drive release shop/web, which HelmRelease shop/b drives already: Flux would upgrade or \
+          uninstall the one for the other, for ever. Give it another releaseName or storageNamespace. To move the release, \
+          suspend HelmRelease shop/b first (spec.suspend: true), then delete that: Flux does nothing for a suspended one. \
+          [duplicate-release]"
+        ]
+    );
+    cluster.given(dying(made("b", "2026-11-21T09:00:00Z")));
+    let found = cluster.findings("alice", None, Some(made("c", "2026-11-21T10:00:00Z"))).concat();
+    assert!(
+        found.contains("HelmRelease shop/b is uninstalling") && found.contains("Wait until it is gone."),
+        "{found}"
+    );
+}
+
+/// From a repository of charts.
+fn charted(name: &str, more: &Value) -> Value {
+    let mut spec = json!({"chart": {"spec": {"chart": name, "sourceRef": {"kind": "HelmRepository", "name": "r"}}}});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        spec[key] = value.clone();
+    }
+    helm_release("web", spec)
+}
+
+#[test]
+fn an_edit_does_not_uninstall_what_is_installed() {
+    let in_place = json!({"upgrade": {"chartNameChangeStrategy": "InPlaceUpdate"}});
+    let of_git = with(charted("./charts/other", &json!({})), "/spec/chart/spec/sourceRef/kind", json!("GitRepository"));
+    for (old, new, open) in [
+        (first(), helm_release("web", json!({"releaseName": "other"})), false),
+        (first(), helm_release("web", json!({"targetNamespace": "prod"})), false),
+        (first(), helm_release("web", json!({"targetNamespace": "prod", "releaseName": "web"})), false),
+        (first(), helm_release("web", json!({"storageNamespace": "records"})), false),
+        (
+            first(),
+            helm_release("web", json!({"releaseName": "web", "targetNamespace": "shop", "storageNamespace": "shop"})),
+            true,
+        ),
+        (first(), helm_release("web", json!({"values": {"a": 1}})), true),
+        (charted("nginx", &json!({})), charted("apache", &json!({})), false),
+        (charted("nginx", &json!({})), charted("library/nginx", &json!({})), true),
+        (charted("nginx", &in_place), charted("apache", &in_place), true),
+        (charted("nginx", &json!({})), of_git, true),
+        (charted("nginx", &json!({})), first(), true),
+        // Flux was about to uninstall it before this edit.
+        (helm_release("web", json!({"releaseName": "a"})), helm_release("web", json!({"releaseName": "b"})), true),
+        // A mistake is taken back.
+        (helm_release("web", json!({"releaseName": "a"})), first(), true),
+    ] {
+        let (old, new) = (installed(old), installed(new));
+        let verdict = Cluster::new().update_objects("alice", old.clone(), new.clone());
+        assert_eq!(verdict.is_ok(), open, "{} -> {}: {verdict:?}", old["spec"], new["spec"]);
+        assert!(verdict.is_ok() || verdict == refused(Retarget));
+        assert_eq!(Cluster::new().update_objects("alice", dying(old.clone()), dying(new.clone())), Ok(()));
+        let unknown = |object: Value| with(object, "/status", json!({"observedGeneration": -1}));
+        assert_eq!(Cluster::new().update_objects("alice", unknown(old), unknown(new)), Ok(()), "not installed yet");
+    }
+}
+
+#[test]
+fn a_retarget_is_judged_and_opened_over_what_is_installed() {
+    let retarget = |cluster: &mut Cluster, spec: Value| {
+        cluster.update_objects("carol", installed(first()), installed(helm_release("web", spec)))
+    };
+    for (namespace, verdict) in [("mine", refused(Retarget)), ("shop", Ok(()))] {
+        let mut cluster = Cluster::new();
+        let made = override_of("web", &["retarget"], 30);
+        cluster.given(with(made, "/metadata/namespace", json!(namespace)));
+        assert_eq!(retarget(&mut cluster, json!({"storageNamespace": "mine"})), verdict, "{namespace}");
+    }
+    for (release, verdict) in [("other", refused(Retarget)), ("web", Ok(()))] {
+        let cases = format!("rules:\n  retarget: {{cases: [{{when: {{releases: [{release}]}}, mode: 'off'}}]}}");
+        let mut cluster = Cluster::with_policy(&cases);
+        assert_eq!(retarget(&mut cluster, json!({"releaseName": "other"})), verdict, "{release}");
+    }
+}
+
+#[test]
+fn a_retarget_that_is_meant_is_acknowledged_for_that_target_alone() {
+    let old = || installed(charted("nginx", &json!({})));
+    for (new, value) in [
+        (helm_release("web", json!({"releaseName": "other"})), "shop/other"),
+        (helm_release("web", json!({"targetNamespace": "prod"})), "shop/prod-web"),
+        (helm_release("web", json!({"storageNamespace": "records"})), "records/web"),
+        // Neither shows in where the records are and how they are named.
+        (helm_release("web", json!({"targetNamespace": "prod", "releaseName": "web"})), "shop/web/prod"),
+        (charted("apache", &json!({})), "shop/web/apache"),
+    ] {
+        let new = installed(new);
+        let found = Cluster::new().findings("alice", Some(old()), Some(new.clone())).concat();
+        assert!(found.contains(&format!("interlock.dev/allow-retarget: {value} [retarget]")), "{found}");
+        assert!(found.contains("uninstall release shop/web (deployed)"), "{found}");
+        for (annotation, open) in [(value, true), ("shop/web", false), ("true", false), ("", false)] {
+            let new = with(new.clone(), "/metadata/annotations", json!({"interlock.dev/allow-retarget": annotation}));
+            let verdict = Cluster::new().update_objects("alice", old(), new);
+            assert_eq!(verdict.is_ok(), open, "{annotation}: {verdict:?}");
+        }
+    }
+}
+
+fn risks(old: Option<Value>, new: Value) -> Vec<String> {
+    let object = |spec| helm_release("web", spec);
+    Cluster::new().findings("alice", old.map(object), Some(object(new)))
+}
+
+#[test]
+fn each_risk_is_told_once_by_the_write_that_brings_it_in() {
+    let retry = |interval: &str| json!({"strategy": {"name": "RetryOnFailure", "retryInterval": interval}});
+    let remedy = |retries: i64, strategy: &str| json!({"remediation": {"retries": retries, "strategy": strategy}});
+    let both = json!({"install": retry("5m"), "upgrade": retry("5m")});
+    let mut ignored = both.clone();
+    ignored["upgrade"]["remediation"] = json!({"retries": 3});
+    let mut endless = both.clone();
+    endless["maxHistory"] = json!(0);
+    for (spec, told) in [
+        (json!({}), vec![]),
+        (both, vec![]),
+        (json!({"upgrade": remedy(3, "rollback"), "install": remedy(3, "")}), vec![]),
+        (json!({"timeout": "15m"}), vec![]),
+        (json!({"install": retry("5m")}), vec!["either installs or upgrades"]),
+        (json!({"upgrade": retry("5m")}), vec!["either installs or upgrades"]),
+        (json!({"install": retry("5m"), "upgrade": remedy(1, "")}), vec!["either installs", "nothing to roll back to"]),
+        (ignored, vec!["which ignores it"]),
+        (endless, vec!["keeps every record"]),
+        (json!({"maxHistory": 0, "upgrade": remedy(-1, "")}), vec!["keeps every record", "without end"]),
+        (json!({"install": retry("29s"), "upgrade": retry("1m")}), vec!["less than 30 s"]),
+        (json!({"upgrade": remedy(1, "uninstall")}), vec!["uninstalls the running release"]),
+        (json!({"upgrade": {"force": true}}), vec!["forces"]),
+        (json!({"rollback": {"force": true}}), vec!["forces"]),
+        (json!({"upgrade": {"preserveValues": true}}), vec!["preserves values"]),
+        (json!({"uninstall": {"keepHistory": true}, "install": remedy(1, "")}), vec!["its name is in use"]),
+        (json!({"install": {"createNamespace": true}}), vec!["no effect"]),
+        (json!({"install": {"createNamespace": true}, "targetNamespace": "prod"}), vec![]),
+        (json!({"timeout": "5m", "install": {"timeout": "15m1s"}}), vec!["counts as stuck only after that"]),
+    ] {
+        let found = risks(None, spec.clone());
+        assert_eq!(found.len(), told.len(), "{spec}: {found:#?}");
+        for (found, told) in found.iter().zip(told) {
+            assert!(found.starts_with("HelmRelease shop/web ") && found.contains(told), "{spec}: {found}");
+            assert!(found.ends_with("[retry-strategy]"), "{found}");
+        }
+        let mut later = spec.clone();
+        later["values"] = json!({"a": 1});
+        assert_eq!(risks(Some(spec.clone()), later), [""; 0], "{spec}");
+        assert_eq!(Cluster::new().create_object("alice", helm_release("web", spec)), Ok(()), "advice only");
+    }
+}
+
+#[test]
+fn a_deletion_tells_what_it_leaves_behind_or_breaks_off() {
+    let mut cluster = Cluster::new();
+    let told = |cluster: &mut Cluster, object: Value| cluster.findings("alice", Some(object), None).concat();
+    assert_eq!(told(&mut cluster, first()), "");
+    let suspended = helm_release("web", json!({"suspend": true}));
+    assert!(
+        told(&mut cluster, suspended).contains("leaves objects and records behind. To uninstall, resume it first.")
+    );
+    cluster.given_record(&record(5, "deployed", CONTROLLER));
+    assert_eq!(told(&mut cluster, first()), "");
+    cluster.given_record(&record(6, "pending-upgrade", CONTROLLER));
+    let pending = told(&mut cluster, first());
+    assert!(pending.contains("is deleted while release shop/web is pending-upgrade, revision 6, held by"), "{pending}");
+    let elsewhere = installed(helm_release("web", json!({"releaseName": "other", "storageNamespace": "records"})));
+    assert!(told(&mut cluster, elsewhere).contains("release shop/web"), "where the records really are");
+    assert_eq!(told(&mut cluster, dying(first())), "");
+    assert_eq!(told(&mut cluster, helm_release("web", json!({"kubeConfig": {}}))), "");
+    assert_eq!(cluster.delete_object("alice", first()), Ok(()));
+}
+
+#[test]
+fn what_does_not_read_decides_nothing() {
+    let mut cluster = Cluster::new();
+    let strange = helm_release("web", json!({"suspend": "perhaps"}));
+    let found = cluster.findings("alice", None, Some(strange.clone())).concat();
+    assert!(found.contains("HelmRelease shop/web could not be judged: it does not read"), "{found}");
+    assert_eq!(cluster.create_object("alice", strange), Ok(()));
+}
+
+/// What is asked about an edit of a HelmRelease.
+fn asks(old: &Value, new: &Value) -> Option<Query> {
+    let request = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "u", "operation": "UPDATE", "name": "web", "namespace": "shop", "userInfo": {"username": "alice"},
+            "kind": {"group": "helm.toolkit.fluxcd.io", "version": "v2", "kind": "HelmRelease"},
+            "resource": {"group": "helm.toolkit.fluxcd.io", "version": "v2", "resource": "helmreleases"},
+            "oldObject": old, "object": new,
+        },
+    });
+    let body = serde_json::to_vec(&request).unwrap();
+    let review = Review::parse(&body).unwrap();
+    let (objects, bodies) = (Objects::read(&review.request).unwrap(), Bodies::default());
+    let facts = Facts::of(&review.request, &objects, &bodies);
+    match decide(&facts, &Policy::shipped().unwrap(), &Evidence::default(), super::scenario::start()) {
+        Step::Ask(query) => Some(query),
+        Step::Done(found) => {
+            assert!(found.is_empty(), "{found:?}");
+            None
+        }
+    }
+}
+
+#[test]
+fn only_another_release_is_asked_about() {
+    assert_eq!(asks(&first(), &with(first(), "/metadata/labels", json!({"team": "blue"}))), None);
+    assert_eq!(asks(&first(), &helm_release("web", json!({"values": {"a": 1}}))), None);
+    let asked = asks(&first(), &helm_release("web", json!({"releaseName": "other"})));
+    assert_eq!(asked, Some(Query::HelmReleases { namespace: "shop".into(), release: "other".into() }));
+}
+
+/// An upgrade of release shop/web by somebody, over a deployed revision, that has been running for so many seconds, with a
+/// HelmRelease behind it.
+fn running(spec: Value, holder: &str, seconds: i64) -> Cluster {
+    let mut cluster = Cluster::new();
+    cluster.given(helm_release("web", spec));
+    cluster.given_record(&rec(5, "deployed"));
+    assert_eq!(cluster.create(holder, &rec(6, "pending-upgrade")), Ok(()));
+    cluster.later(seconds);
+    cluster
+}
+
+#[test]
+fn flux_is_given_as_long_as_its_longest_timeout() {
+    let patient = || json!({"timeout": "10m", "upgrade": {"timeout": "1h"}});
+    let rollback = rec(7, "pending-rollback");
+    let (pending, failed) = (rec(6, "pending-upgrade"), rec(6, "failed"));
+    assert_eq!(running(json!({}), CONTROLLER, STALE).create("alice", &rollback), Ok(()));
+    assert_eq!(running(patient(), CONTROLLER, STALE).create("alice", &rollback), refused(PendingRecovery));
+    assert_eq!(running(patient(), CONTROLLER, 3_599).create("alice", &rollback), refused(PendingRecovery));
+    assert_eq!(running(patient(), CONTROLLER, 3_600).create("alice", &rollback), Ok(()));
+    assert_eq!(running(patient(), CONTROLLER, STALE).update("alice", &pending, &failed), refused(PendingRecovery));
+    assert_eq!(running(patient(), CONTROLLER, 3_600).update("alice", &pending, &failed), Ok(()));
+    let remote = json!({"timeout": "1h", "kubeConfig": {"secretRef": {"name": "prod"}}});
+    assert_eq!(running(remote, CONTROLLER, STALE).create("alice", &rollback), Ok(()), "its release is elsewhere");
+
+    let message = running(patient(), CONTROLLER, STALE).refusal("CREATE", "alice", &rollback);
+    assert!(message.contains("a rollback is admitted 60 min after its start"), "{message}");
+    let message = running(patient(), CONTROLLER, STALE).refusal("DELETE", "alice", &pending);
+    assert!(message.contains("counts as stuck after 60 min"), "{message}");
+    let message = running(patient(), CONTROLLER, STALE).refusal("CREATE", "alice", &rec(7, "pending-upgrade"));
+    assert!(message.contains("Wait until it ends"), "{message}");
+    let message = running(patient(), CONTROLLER, 3_600).refusal("CREATE", "alice", &rec(7, "pending-upgrade"));
+    assert!(message.contains("counts as stuck"), "{message}");
+}
+
+#[test]
+fn objects_are_flux_s_for_as_long() {
+    for (spec, verdict) in
+        [(json!({}), refused(ManualEdit)), (json!({"timeout": "1h"}), refused(ForeignEditInTransition))]
+    {
+        let mut cluster = Cluster::new();
+        cluster.given(helm_release("web", spec));
+        cluster.given_record(&record(5, "deployed", CONTROLLER));
+        cluster.given_record(&record(6, "pending-upgrade", CONTROLLER));
+        cluster.later(STALE);
+        assert_eq!(cluster.update_objects("bob", web(), image("2")), verdict);
+    }
+}
+
+#[test]
+fn flux_unlocks_what_it_began_under_another_account() {
+    let tenant = || json!({"serviceAccountName": "deployer"});
+    let (pending, failed) = (rec(6, "pending-upgrade"), rec(6, "failed"));
+    for (spec, holder, actor, open) in [
+        (tenant(), FORMER, TENANT, true),
+        (tenant(), CONTROLLER, TENANT, true),
+        (json!({}), TENANT, CONTROLLER, true),
+        (tenant(), "alice", TENANT, false),
+        (tenant(), FOREIGNER, TENANT, false),
+        (tenant(), FORMER, FOREIGNER, false),
+        (tenant(), TENANT, FORMER, false),
+        (tenant(), TENANT, "alice", false),
+        (json!({"serviceAccountName": "deployer", "releaseName": "other"}), FORMER, TENANT, false),
+        (json!({"serviceAccountName": "deployer", "kubeConfig": {}}), FORMER, TENANT, false),
+    ] {
+        let verdict = running(spec.clone(), holder, 1).update(actor, &pending, &failed);
+        assert_eq!(verdict.is_ok(), open, "{actor} over {holder} with {spec}: {verdict:?}");
+    }
+}
+
+#[test]
+fn the_account_of_a_helm_release_writes_the_objects_of_its_release_at_any_time() {
+    let mut cluster = Cluster::new();
+    cluster.given(helm_release("web", json!({"serviceAccountName": "deployer"})));
+    cluster.given(helm_release("other", json!({"serviceAccountName": "other"})));
+    cluster.given_record(&record(6, "deployed", TENANT));
+    for (user, told) in
+        [(TENANT, ""), ("system:serviceaccount:shop:other", "[manual-edit]"), (FOREIGNER, "[manual-edit]")]
+    {
+        let found = cluster.told(user, web(), image("2"));
+        assert_eq!(found.is_empty(), told.is_empty(), "{user}: {found}");
+        assert!(found.contains(told), "{user}: {found}");
+        assert_eq!(cluster.findings(user, Some(web()), None).is_empty(), told.is_empty(), "{user}");
+    }
+    // Somebody else's operation, and one whose holder is not known.
+    for holder in ["alice", ""] {
+        let mut cluster = Cluster::new();
+        cluster.given(installed(helm_release("web", json!({"serviceAccountName": "deployer"}))));
+        cluster.given_record(&record(6, "pending-upgrade", holder));
+        assert_eq!(cluster.told(TENANT, web(), image("2")), "", "{holder}");
+        assert_ne!(cluster.told(FOREIGNER, web(), image("2")), "", "{holder}");
+    }
+}
+
+#[test]
+fn the_origin_labels_lead_to_records_in_another_namespace() {
+    let stored =
+        |revision| with(record(revision, "deployed", CONTROLLER).object(), "/metadata/namespace", json!("records"));
+    let labels = json!({
+        "app.kubernetes.io/managed-by": "Helm",
+        "helm.toolkit.fluxcd.io/name": "web", "helm.toolkit.fluxcd.io/namespace": "shop",
+    });
+    let flux_s = |object: Value| with(object, "/metadata/labels", labels.clone());
+    let mut cluster = Cluster::new();
+    cluster.given(stored(6));
+    assert_eq!(cluster.told("bob", flux_s(web()), flux_s(image("2"))), "", "nothing leads there");
+    cluster.given(helm_release("web", json!({"storageNamespace": "records"})));
+    let told = cluster.told("bob", flux_s(web()), flux_s(image("2")));
+    assert!(told.contains("is managed by release records/web (revision 6, deployed)"), "{told}");
+    assert_eq!(cluster.told("bob", web(), image("2")), "", "without the labels nothing leads there");
+    // It has been told to put them elsewhere, and they are still where they were.
+    let status = json!({"storageNamespace": "records", "history": [{"name": "web", "namespace": "shop"}]});
+    cluster.given(with(helm_release("web", json!({})), "/status", status));
+    assert_ne!(cluster.told("bob", flux_s(web()), flux_s(image("2"))), "");
+}
+
+#[test]
+fn asking_for_the_release_of_another_wins_nothing_over_it() {
+    // Of Helm alone, in shop; a HelmRelease of bar asks for its records, and Flux has not installed it for that.
+    let spec = json!({
+        "releaseName": "web", "storageNamespace": "shop", "serviceAccountName": "deployer", "timeout": "1000h",
+    });
+    let intruder = |status: Value| {
+        with(with(helm_release("x", spec.clone()), "/metadata/namespace", json!("bar")), "/status", status)
+    };
+    let (pending, failed) = (rec(6, "pending-upgrade"), rec(6, "failed"));
+    let mut cluster = Cluster::new();
+    cluster.given(intruder(json!({})));
+    cluster.given_record(&record(5, "deployed", "alice"));
+    assert_ne!(cluster.told(FOREIGNER, web(), image("2")), "");
+    assert_eq!(cluster.create("alice", &pending), Ok(()));
+    assert_eq!(cluster.update(FOREIGNER, &pending, &failed), refused(PendingRecovery));
+    cluster.later(STALE);
+    assert_eq!(
+        cluster.create("bob", &rec(7, "pending-rollback")),
+        Ok(()),
+        "its timeout does not keep a stuck release locked"
+    );
+
+    let mut cluster = Cluster::new();
+    let history = json!([{"name": "web", "namespace": "shop", "status": "deployed"}]);
+    cluster.given(intruder(json!({"storageNamespace": "shop", "history": history})));
+    cluster.given_record(&record(5, "deployed", "alice"));
+    assert_eq!(cluster.told(FOREIGNER, web(), image("2")), "", "Flux says so");
+}

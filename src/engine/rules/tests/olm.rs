@@ -1,0 +1,251 @@
+//! OLM: records in several Secrets, extensions, and what their runtime leaves behind.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::deletion::deployment;
+use super::objects::{image, record, web};
+use super::scenario::{Cluster, Rec, rec};
+use crate::engine::olm::{BUNDLE_VERSION, OBJECT_SETS, OWNER_NAME, PACKAGE_NAME};
+use crate::engine::release::stamps::INTERRUPTED;
+use crate::engine::rules::RuleId::{ExtensionChangeWhilePending, RecordDeletion, ResumeInterrupted};
+
+const OPERATOR: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
+const COLLECTOR: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
+
+/// The same record as OLM keeps it, its further parts in these Secrets.
+pub(super) fn index(record: &Rec, parts: &[&str]) -> Value {
+    let mut object = record.object();
+    let inner = STANDARD.decode(object["data"]["release"].as_str().unwrap()).unwrap();
+    let extra = STANDARD.encode(json!(parts).to_string());
+    object["data"] = json!({"chunk": String::from_utf8(inner).unwrap(), "extraChunks": extra});
+    object["type"] = "operatorframework.io/index.v1".into();
+    object["metadata"]["labels"]["owner"] = "operator-controller".into();
+    object["metadata"]["labels"]["type"] = "index".into();
+    object
+}
+
+fn part(name: &str, index: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "operatorframework.io/chunk.v1", "immutable": true,
+        "metadata": {
+            "name": name, "namespace": "shop", "labels": {"owner": "operator-controller", "key": index, "type": "chunk"},
+        },
+        "data": {"chunk": STANDARD.encode("x")},
+    })
+}
+
+#[test]
+fn a_part_of_a_living_record_is_left_to_its_keeper() {
+    let record = rec(1, "deployed").annotated("interlock.dev/holder", "system:serviceaccount:olm:operator");
+    let mut cluster = Cluster::new();
+    cluster.given(index(&record, &["listed"]));
+    let listed = part("listed", &record.name());
+    for user in ["alice", "system:serviceaccount:ci:deployer"] {
+        assert_eq!(cluster.delete_object(user, listed.clone()), Err(vec![RecordDeletion]), "{user}");
+    }
+    for user in [OPERATOR, COLLECTOR, "system:serviceaccount:olm:operator"] {
+        assert_eq!(cluster.delete_object(user, listed.clone()), Ok(()), "{user}");
+    }
+    assert_eq!(cluster.delete_object("alice", part("left-over", &record.name())), Ok(()));
+    assert_eq!(cluster.delete_object("alice", part("listed", "sh.helm.release.v1.gone.v1")), Ok(()));
+    assert_eq!(cluster.delete_object("alice", part("listed", "no-record")), Ok(()));
+    // Whose the record is was lost: an account may be its keeper's, a person is not.
+    let mut unstamped = Cluster::new();
+    unstamped.given(index(&rec(1, "deployed"), &["listed"]));
+    assert_eq!(unstamped.delete_object("system:serviceaccount:olm:operator", listed.clone()), Ok(()));
+    assert_eq!(unstamped.delete_object("alice", listed.clone()), Err(vec![RecordDeletion]));
+    let mut dying = listed.clone();
+    dying["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z".into();
+    assert_eq!(cluster.delete_object("alice", dying), Ok(()));
+}
+
+#[test]
+fn a_part_whose_record_does_not_read_is_undecided() {
+    let mut broken = index(&rec(1, "deployed"), &["listed"]);
+    broken["data"]["extraChunks"] = "?".into();
+    let mut cluster = Cluster::new();
+    cluster.given(broken);
+    assert_eq!(cluster.delete_object("alice", part("listed", &rec(1, "deployed").name())), Ok(()));
+}
+
+fn extension(version: &str, channels: &[&str]) -> Value {
+    json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+        "metadata": {"name": "web"},
+        "spec": {
+            "namespace": "shop", "serviceAccount": {"name": "installer"},
+            "source": {"sourceType": "Catalog", "catalog": {"packageName": "web", "version": version, "channels": channels}},
+        },
+    })
+}
+
+fn with_record(status: &'static str) -> Cluster {
+    let record =
+        rec(2, status).annotated("interlock.dev/chart", "web-2.0.0").annotated("interlock.dev/holder", OPERATOR);
+    let mut cluster = Cluster::new();
+    cluster.given(index(&rec(1, "deployed"), &[]));
+    cluster.given(index(&record, &[]));
+    cluster
+}
+
+#[test]
+fn an_extension_keeps_its_version_while_an_operation_is_pending() {
+    let mut cluster = with_record("pending-upgrade");
+    let old = extension("1.x", &["stable"]);
+    for new in [extension("3.0.0", &["stable"]), extension("1.x", &["candidate"]), extension("", &["stable"])] {
+        let verdict = cluster.update_objects("alice", old.clone(), new.clone());
+        assert_eq!(verdict, Err(vec![ExtensionChangeWhilePending]), "{new}");
+    }
+    let told = cluster.told("alice", old.clone(), extension("3.0.0", &["stable"]));
+    assert!(
+        told.contains("its operation to web-2.0.0 is pending-upgrade, revision 2, held by system:serviceacc"),
+        "{told}"
+    );
+    assert!(told.contains("delete only the record shop/sh.helm.release.v1.web.v2"), "{told}");
+    // Whoever recovers pins the version that is pending.
+    for pinned in ["2.0.0", "v2.0.0", "=2.0.0"] {
+        assert_eq!(cluster.update_objects("alice", old.clone(), extension(pinned, &["stable"])), Ok(()), "{pinned}");
+    }
+    let mut annotated = old.clone();
+    annotated["spec"]["serviceAccount"]["name"] = "other".into();
+    assert_eq!(cluster.update_objects("alice", old.clone(), annotated), Ok(()));
+    assert_eq!(cluster.delete_object("alice", old), Ok(()));
+}
+
+#[test]
+fn what_is_pending_is_read_where_its_stamp_does_not_tell() {
+    let old = extension("1.x", &[]);
+    let pending = |labels: Value| {
+        let mut cluster = Cluster::new();
+        cluster.given(index(&rec(1, "deployed"), &[]));
+        let record = Rec { labels, chart_version: "", ..rec(2, "pending-upgrade") };
+        cluster.given(index(&record, &[]));
+        cluster
+    };
+    let bundle = json!({PACKAGE_NAME: "web", BUNDLE_VERSION: "2.0.0"});
+    let mut told = pending(bundle);
+    assert_eq!(told.update_objects("alice", old.clone(), extension("2.0.0", &[])), Ok(()));
+    let jump = told.update_objects("alice", old.clone(), extension("3.0.0", &[]));
+    assert_eq!(jump, Err(vec![ExtensionChangeWhilePending]));
+    // Nobody knows: a single version may be the one that is pending, a range is not.
+    assert_eq!(pending(json!({})).update_objects("alice", old.clone(), extension("2.0.0", &[])), Ok(()));
+    let range = pending(json!({})).update_objects("alice", old, extension(">=2.0.0", &[]));
+    assert_eq!(range, Err(vec![ExtensionChangeWhilePending]));
+}
+
+#[test]
+fn a_bundle_that_olm_made_a_chart_of_has_no_chart_s_name() {
+    let bundle = |revision: u64, status: &'static str, version: &str| {
+        let labels = json!({PACKAGE_NAME: "web", BUNDLE_VERSION: version});
+        Rec { labels, chart_version: "", ..rec(revision, status) }
+    };
+    let mut cluster = Cluster::new();
+    cluster.given(index(&bundle(1, "deployed", "1.0.0"), &[]));
+    let second = bundle(2, "pending-upgrade", "2.0.0");
+    assert_eq!(cluster.create_object(OPERATOR, index(&second, &[])), Ok(()));
+    cluster.given(deployment(10, 10, "True"));
+    cluster.later(16 * 60);
+    assert_eq!(cluster.delete_object("alice", index(&second, &[])), Ok(()));
+    let third = index(&bundle(2, "pending-upgrade", "3.0.0"), &[]);
+    assert_eq!(cluster.create_object(OPERATOR, third), Err(vec![ResumeInterrupted]));
+    assert_eq!(cluster.create_object(OPERATOR, index(&second, &[])), Ok(()));
+    // Without any name there is nothing to compare.
+    let nameless = Rec { labels: json!({}), ..bundle(2, "pending-upgrade", "") };
+    let mut cluster = Cluster::new();
+    cluster.given(index(&bundle(1, "deployed", "1.0.0").annotated(INTERRUPTED, "web-2.0.0@2"), &[]));
+    assert_eq!(cluster.create_object(OPERATOR, index(&nameless, &[])), Ok(()));
+}
+
+#[test]
+fn an_extension_at_rest_is_free() {
+    for status in ["deployed", "failed", "superseded"] {
+        let verdict = with_record(status).update_objects("alice", extension("2.0.0", &[]), extension("3.0.0", &[]));
+        assert_eq!(verdict, Ok(()), "{status}");
+    }
+    assert_eq!(Cluster::new().update_objects("alice", extension("2.0.0", &[]), extension("3.0.0", &[])), Ok(()));
+}
+
+#[test]
+fn records_that_an_extension_left_behind_count_no_more() {
+    for kind in OBJECT_SETS {
+        let mut cluster = with_record("pending-upgrade");
+        let deployed = index(&rec(1, "deployed"), &[]);
+        assert_eq!(cluster.delete_object("alice", deployed.clone()), Err(vec![RecordDeletion]));
+        let labels = json!({ OWNER_NAME: "web" });
+        cluster.given(json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": kind, "metadata": {"name": "web-1", "labels": labels},
+        }));
+        let jump = cluster.update_objects("alice", extension("2.0.0", &[]), extension("3.0.0", &[]));
+        assert_eq!((cluster.delete_object("alice", deployed), jump), (Ok(()), Ok(())), "{kind}");
+    }
+}
+
+#[test]
+fn what_loses_data_is_warned_of_once() {
+    let with = |policy: &str, enforcement: &str| {
+        let mut object = extension("2.0.0", &[]);
+        object["spec"]["source"]["catalog"]["upgradeConstraintPolicy"] = policy.into();
+        object["spec"]["install"] = json!({"preflight": {"crdUpgradeSafety": {"enforcement": enforcement}}});
+        object
+    };
+    let safe = || with("CatalogProvided", "Strict");
+    let mut cluster = Cluster::new();
+    let told = cluster.told("alice", safe(), with("SelfCertified", "None"));
+    assert!(
+        told.contains("SelfCertified") && told.contains("upgrades custom resource definitions unchecked"),
+        "{told}"
+    );
+    assert_eq!(told.matches("[extension-safety]").count(), 2);
+    assert_eq!(cluster.told("alice", with("SelfCertified", "None"), with("SelfCertified", "None")), "");
+    assert_eq!(cluster.told("alice", with("SelfCertified", "Strict"), safe()), "");
+    assert_eq!(cluster.told("alice", extension("1.0.0", &[]), safe()), "");
+    assert_eq!(cluster.update_objects("alice", safe(), with("SelfCertified", "None")), Ok(()));
+}
+
+#[test]
+fn a_revision_that_a_person_edits_is_warned_of() {
+    let revision = |state: &str| {
+        json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
+            "metadata": {"name": "web-1", "labels": {OWNER_NAME: "web"}}, "spec": {"lifecycleState": state},
+        })
+    };
+    let mut cluster = Cluster::new();
+    let told = cluster.told("alice", revision("Active"), revision("Archived"));
+    let wanted = "ClusterObjectSet web-1 (Active) is a revision of ClusterExtension web, and is edited by hand.";
+    assert!(told.contains(wanted) && told.contains("[extension-safety]"), "{told}");
+    assert_eq!(cluster.told(OPERATOR, revision("Active"), revision("Archived")), "");
+    assert_eq!(cluster.told("alice", revision("Active"), revision("Active")), "");
+    let mut foreign = revision("Active");
+    foreign["metadata"]["labels"] = json!({});
+    assert_eq!(cluster.told("alice", foreign, revision("Archived")), "");
+}
+
+#[test]
+fn an_extension_that_does_not_read_is_undecided() {
+    let mut odd = extension("2.0.0", &[]);
+    odd["spec"]["source"]["catalog"] = "a later version's".into();
+    let mut cluster = Cluster::new();
+    assert_eq!(cluster.update_objects("alice", extension("1.0.0", &[]), odd.clone()), Ok(()));
+    let told = cluster.told("alice", extension("1.0.0", &[]), odd);
+    assert!(told.contains("ClusterExtension shop/web could not be judged: it does not read"), "{told}");
+}
+
+#[test]
+fn the_labels_of_olm_lead_to_records_in_another_namespace() {
+    let mut stored = index(&record(6, "deployed", OPERATOR), &[]);
+    stored["metadata"]["namespace"] = "olmv1-system".into();
+    let mut cluster = Cluster::new();
+    cluster.given(stored);
+    let labelled = |mut object: Value, extension: &str| {
+        object["metadata"]["labels"][OWNER_NAME] = extension.into();
+        object
+    };
+    assert_eq!(cluster.told("bob", web(), image("2")), "", "nothing leads there");
+    assert_eq!(cluster.told("bob", labelled(web(), "other"), labelled(image("2"), "other")), "");
+    let told = cluster.told("bob", labelled(web(), "web"), labelled(image("2"), "web"));
+    assert!(told.contains("is managed by release olmv1-system/web (revision 6, deployed)"), "{told}");
+    assert_eq!(cluster.told(OPERATOR, labelled(web(), "web"), labelled(image("2"), "web")), "");
+}

@@ -1,0 +1,282 @@
+//! What overrides open, from their creation to their end.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::objects::{image, record, web};
+use super::scenario::{Cluster, Rec, rec, start};
+use crate::engine::evidence::{Answer, Evidence, Freshness, Knowledge, Query};
+use crate::engine::facts::{Bodies, Facts, Objects};
+use crate::engine::outcome;
+use crate::engine::overrides::CREATED_BY;
+use crate::engine::policy::{Policy, Scope};
+use crate::engine::release::ReleaseRef;
+use crate::engine::review::Review;
+use crate::engine::rules::RuleId::{self, ConcurrentOperation, ManualDelete, ManualEdit};
+use crate::engine::rules::{Step, decide};
+
+/// A deployed release with its objects.
+fn release(policy: &str) -> Cluster {
+    let mut cluster = Cluster::with_policy(policy);
+    cluster.given_record(&record(5, "deployed", "alice"));
+    cluster
+}
+
+pub(super) fn override_of(release: &str, rules: &[&str], minutes: i64) -> Value {
+    let expires = start().checked_add(SignedDuration::from_mins(minutes)).unwrap();
+    json!({
+        "apiVersion": "interlock.dev/v1alpha1", "kind": "ReleaseOverride",
+        "metadata": {"name": "web-1", "namespace": "shop", "creationTimestamp": start().to_string()},
+        "spec": {"release": release, "rules": rules, "reason": "incident 7", "expiresAt": expires.to_string()},
+    })
+}
+
+fn edit(cluster: &mut Cluster, user: &str) -> Result<(), Vec<RuleId>> {
+    cluster.update_objects(user, web(), image("evil"))
+}
+
+#[test]
+fn an_edit_is_refused_then_admitted_with_a_warning_and_refused_again() {
+    let mut cluster = release("");
+    assert_eq!(edit(&mut cluster, "bob"), Err(vec![ManualEdit]));
+    assert_eq!(cluster.create_object("alice", override_of("web", &["manual-edit"], 30)), Ok(()));
+    let admitted = cluster.replayed("bob", Some(web()), image("evil"));
+    assert!(admitted.allowed);
+    assert_eq!(
+        admitted.warnings,
+        ["interlock: manual-edit is overridden by ReleaseOverride shop/web-1 until 2026-11-21T10:30:00Z: incident 7"]
+    );
+    assert_eq!(cluster.delete_object("bob", web()), Err(vec![ManualDelete]), "another rule");
+    cluster.given(web());
+    cluster.later(30 * 60);
+    assert_eq!(edit(&mut cluster, "bob"), Err(vec![ManualEdit]));
+}
+
+#[test]
+fn an_override_opens_one_release_in_its_own_namespace() {
+    for (name, namespace) in [("other", "shop"), ("web", "bar")] {
+        let mut cluster = release("");
+        let mut other = override_of(name, &["manual-edit"], 30);
+        other["metadata"]["namespace"] = namespace.into();
+        cluster.given(other);
+        assert_eq!(edit(&mut cluster, "bob"), Err(vec![ManualEdit]), "{namespace}/{name}");
+    }
+}
+
+/// A release with a ClusterRole, under this policy of its namespace, and that object before and after an edit.
+fn with_cluster_role(shop: &str) -> (Cluster, Value, Value) {
+    const MANIFEST: &str = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: web}\n\
+                            rules:\n- {apiGroups: [''], resources: [pods], verbs: [get]}\n";
+    let mut cluster = Cluster::with_policies("", Some(shop));
+    cluster.given_record(&Rec { manifest: MANIFEST, ..record(5, "deployed", "alice") });
+    let role = |verb: &str| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {
+                "name": "web", "labels": {"app.kubernetes.io/managed-by": "Helm"},
+                "annotations": {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"},
+            },
+            "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": [verb]}],
+        })
+    };
+    (cluster, role("get"), role("*"))
+}
+
+#[test]
+fn an_override_is_bound_by_the_namespace_that_it_lies_in_also_for_what_is_in_none() {
+    let (mut cluster, old, new) = with_cluster_role("overrides: {secondPerson: true, maxDuration: 20m}");
+    let told =
+        |replayed: &crate::offline::replay::Replayed| format!("{:?} {:?}", replayed.violations, replayed.warnings);
+    let refused = cluster.update_cluster_scoped("alice", old.clone(), new.clone());
+    assert!(!refused.allowed, "{}", told(&refused));
+    assert_eq!(cluster.create_object("alice", override_of("web", &["manual-edit"], 20)), Ok(()));
+    let by_its_maker = cluster.update_cluster_scoped("alice", old.clone(), new.clone());
+    assert!(!by_its_maker.allowed, "{}", told(&by_its_maker));
+    let by_another = cluster.update_cluster_scoped("bob", old.clone(), new.clone());
+    assert!(by_another.allowed, "{}", told(&by_another));
+    for (shop, open) in [("overrides: {allowed: false}", false), ("overrides: {allowed: true}", true)] {
+        let (mut cluster, old, new) = with_cluster_role(shop);
+        cluster.given(override_of("web", &["manual-edit"], 30));
+        assert_eq!(cluster.update_cluster_scoped("bob", old, new).allowed, open, "{shop}");
+    }
+}
+
+#[test]
+fn records_are_opened_too() {
+    let mut cluster = Cluster::new();
+    cluster.given_record(&rec(1, "pending-install").annotated(crate::engine::release::stamps::HOLDER, "alice"));
+    let next = rec(2, "pending-upgrade");
+    assert_eq!(cluster.create("bob", &next), Err(vec![ConcurrentOperation]));
+    assert_eq!(cluster.create_object("bob", override_of("web", &["concurrent-operation"], 30)), Ok(()));
+    assert_eq!(cluster.create("bob", &next), Ok(()));
+}
+
+#[test]
+fn the_maker_is_stamped_and_cannot_be_the_second_person() {
+    let mut cluster = release("overrides: {secondPerson: true}");
+    let mut made = override_of("web", &["manual-edit"], 30);
+    made["metadata"]["annotations"] = json!({CREATED_BY: "bob", "team": "blue"});
+    let replayed = cluster.replayed("alice", None, made.clone());
+    assert!(replayed.allowed);
+    let patch = serde_json::to_value(replayed.patch.unwrap()).unwrap();
+    assert_eq!(
+        patch,
+        json!([{"op": "add", "path": "/metadata/annotations/interlock.dev~1created-by", "value": "alice"}])
+    );
+    assert_eq!(edit(&mut cluster, "alice"), Err(vec![ManualEdit]));
+    assert_eq!(edit(&mut cluster, "bob"), Ok(()));
+    // Nobody changes who made it.
+    let mut stored = made.clone();
+    stored["metadata"]["annotations"][CREATED_BY] = "alice".into();
+    for annotations in [json!({CREATED_BY: "carol"}), json!({"team": "red"}), Value::Null] {
+        let mut sent = stored.clone();
+        sent["metadata"]["annotations"] = annotations;
+        let replayed = cluster.replayed("carol", Some(stored.clone()), sent);
+        assert!(replayed.allowed && replayed.patch.is_some());
+    }
+    assert_eq!(edit(&mut cluster, "alice"), Err(vec![ManualEdit]));
+}
+
+/// What the validating half says, to a write that the mutating half has not seen.
+fn objection(user: &str, policy: &str, old: Option<&Value>, new: &Value) -> Option<String> {
+    let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
+    let body = review(user, operation, ["interlock.dev", "v1alpha1", "ReleaseOverride", "shop"], old, Some(new));
+    let review = Review::parse(&body).unwrap();
+    let (objects, bodies) = (Objects::read(&review.request).unwrap(), Bodies::default());
+    let facts = Facts::of(&review.request, &objects, &bodies);
+    let crate::engine::facts::Subject::Override(write) = &facts.subject else { panic!("expected an override") };
+    let policy = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\noverrides: {policy}\n");
+    let policy = Policy::parse(&policy, std::path::Path::new("test")).unwrap();
+    crate::engine::overrides::objection(write, user, &policy.overrides, start())
+}
+
+fn review(user: &str, operation: &str, kind: [&str; 4], old: Option<&Value>, new: Option<&Value>) -> Vec<u8> {
+    let [group, version, kind, namespace] = kind;
+    let request = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "u", "operation": operation, "name": "web-1", "namespace": namespace,
+            "userInfo": {"username": user}, "oldObject": old, "object": new,
+            "kind": {"group": group, "version": version, "kind": kind},
+            "resource": {"group": group, "version": version, "resource": "things"},
+        },
+    });
+    serde_json::to_vec(&request).unwrap()
+}
+
+#[test]
+fn what_may_not_be_stored_is_told_in_a_sentence() {
+    let with = |pointer: &str, value: Value| {
+        let mut object = override_of("web", &["manual-edit"], 30);
+        *object.pointer_mut(pointer).unwrap() = value;
+        object
+    };
+    let fine = override_of("web", &["manual-edit"], 30);
+    for (policy, object, wanted) in [
+        ("{}", &fine, None),
+        ("{}", &override_of("web", &["manual-edit"], 240), None),
+        ("{allowed: false}", &fine, Some("The policy allows no overrides in namespace shop.")),
+        ("{maxDuration: 20m}", &fine, Some("would be open for 30m, and the policy allows 20m at most")),
+        ("{}", &override_of("web", &["manual-edit"], 0), Some("has expired already")),
+        ("{}", &override_of("web", &["manual-edits"], 30), Some("unknown variant `manual-edits`")),
+        ("{}", &with("/spec", json!({"release": "web"})), Some("missing field `rules`")),
+        ("{}", &with("/spec", Value::Null), Some("does not read")),
+    ] {
+        let told = objection("alice", policy, None, object);
+        match wanted {
+            None => assert_eq!(told, None),
+            Some(wanted) => assert!(told.as_deref().unwrap_or_default().contains(wanted), "{wanted}: {told:?}"),
+        }
+    }
+    let stamped = |user: &str| with("/metadata", json!({"name": "web-1", "annotations": {CREATED_BY: user}}));
+    for (old, new, fine) in [
+        (None, stamped("alice"), true),
+        (None, stamped("bob"), false),
+        (Some(stamped("bob")), stamped("bob"), true),
+        (Some(stamped("bob")), stamped("alice"), false),
+        (Some(fine.clone()), stamped("alice"), false),
+        // A stamp that was lost only means that the maker is not known.
+        (Some(stamped("bob")), fine.clone(), true),
+    ] {
+        let told = objection("alice", "{}", old.as_ref(), &new);
+        assert_eq!(told.is_none(), fine, "{old:?} {new}: {told:?}");
+    }
+}
+
+/// Judges the deletion of a record of which nothing can be learnt but its overrides.
+fn blind(overrides: impl Fn(Freshness) -> Answer) -> (bool, Option<String>, usize) {
+    let next = rec(2, "pending-upgrade").object();
+    let body = review("bob", "CREATE", ["", "v1", "Secret", "shop"], None, Some(&next));
+    let review = Review::parse(&body).unwrap();
+    let objects = Objects::read(&review.request).unwrap();
+    let bodies = objects.seal(review.request.operation).open();
+    let facts = Facts::of(&review.request, &objects, &bodies);
+    let (policy, mut evidence, mut asked) = (Policy::shipped().unwrap(), Evidence::default(), 0);
+    let violations = loop {
+        match decide(&facts, &policy, &evidence, start()) {
+            Step::Done(violations) => break violations,
+            Step::Ask(query) => {
+                let answer = match &query {
+                    Query::Overrides { freshness, .. } => {
+                        asked += 1;
+                        overrides(*freshness)
+                    }
+                    _ => Answer::Unavailable("away".to_owned()),
+                };
+                evidence.add(query, answer);
+            }
+        }
+    };
+    let outcome = outcome::apply(&policy, &Scope::of(&facts, &policy), violations);
+    let audit = outcome.audit.into_iter().find(|(key, _)| *key == "override");
+    (outcome.allowed, audit.map(|(_, value)| value), asked)
+}
+
+fn stored(rules: &[RuleId]) -> Answer {
+    Answer::Known(Knowledge::Overrides(vec![crate::engine::overrides::Override {
+        namespace: "shop".into(),
+        name: "web-1".into(),
+        created: Some(start()),
+        created_by: None,
+        spec: crate::engine::overrides::Spec {
+            release: "web".into(),
+            rules: rules.to_vec(),
+            users: None,
+            reason: "incident 7".into(),
+            expires_at: Timestamp::MAX,
+        },
+    }]))
+}
+
+#[test]
+fn what_could_not_be_judged_is_opened_too_and_an_override_that_cannot_be_read_opens_nothing() {
+    let none = || Answer::Known(Knowledge::Overrides(Vec::new()));
+    let opened = Some("shop/web-1".to_owned());
+    assert_eq!(blind(|_| stored(&RuleId::ALL)), (true, opened.clone(), 1), "a copy may open");
+    let live = |freshness| if freshness == Freshness::Live { stored(&RuleId::ALL) } else { none() };
+    assert_eq!(blind(live), (true, opened, 2), "and may not close");
+    assert_eq!(blind(|_| none()), (false, None, 2));
+    assert_eq!(blind(|_| Answer::Unavailable("away".to_owned())), (false, None, 2));
+    assert_eq!(blind(|_| stored(&[ConcurrentOperation])), (false, None, 2), "all that refuses, or nothing");
+}
+
+#[test]
+fn every_declaration_stands_for_a_release() {
+    let named = |spec: Value| json!({"metadata": {"name": "web-1", "namespace": "apps"}, "spec": spec});
+    let flux = named(json!({"storageNamespace": "records", "targetNamespace": "shop"}));
+    let mut set = named(json!({}));
+    set["metadata"]["labels"] = json!({"olm.operatorframework.io/owner-name": "argocd"});
+    for (kind, object, wanted) in [
+        (["helm.toolkit.fluxcd.io", "v2", "HelmRelease", "apps"], flux, ("records", "shop-web-1")),
+        (["olm.operatorframework.io", "v1", "ClusterExtension", ""], named(json!({})), ("", "web-1")),
+        (["olm.operatorframework.io", "v1", "ClusterObjectSet", ""], set, ("", "argocd")),
+        (["lib.projectsveltos.io", "v1beta1", "ConfigurationGroup", "civ"], named(json!({})), ("civ", "web-1")),
+        (["helm.toolkit.fluxcd.io", "v2", "HelmRelease", "apps"], named(json!([])), ("apps", "web-1")),
+    ] {
+        let body = review("bob", "CREATE", kind, None, Some(&object));
+        let review = Review::parse(&body).unwrap();
+        let (objects, bodies) = (Objects::read(&review.request).unwrap(), Bodies::default());
+        let release = Facts::of(&review.request, &objects, &bodies).release();
+        assert_eq!(release, Some(ReleaseRef::new(wanted.0, wanted.1)), "{kind:?}");
+    }
+}

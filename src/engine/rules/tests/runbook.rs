@@ -1,0 +1,112 @@
+//! Every check of the runbook as people are shown it.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::deletion::deployment;
+use super::scenario::{Rec, rec, start};
+use crate::engine::evidence::{Answer, Evidence, ObjectKey, Query};
+use crate::engine::facts::{Facts, Objects};
+use crate::engine::policy::Policy;
+use crate::engine::review::Review;
+use crate::engine::rules::{Check, CheckName, Holds, inspect};
+use crate::world::World;
+use crate::world::memory::Memory;
+
+/// A pending upgrade with a Job for a hook.
+fn pending() -> Rec {
+    let record = rec(6, "pending-upgrade").annotated("interlock.dev/holder", "alice");
+    let mut body = record.body();
+    body["hooks"] = json!([{"name": "migrate", "kind": "Job", "manifest": "metadata: {name: migrate}"}]);
+    Rec { payload: Some(record.encoded(&body)), ..record }
+}
+
+fn job(active: u64) -> Value {
+    json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "migrate", "namespace": "shop"}, "status": {"active": active}})
+}
+
+/// Makes the checks over the deletion of a record so long after the start; `lost` is what cannot be learnt.
+fn checks(record: &Rec, objects: &[Value], after: i64, lost: fn(&Query) -> bool) -> Vec<Check> {
+    let world = Memory::new(1 << 20);
+    for object in objects.iter().chain([&record.object()]) {
+        let text = object.to_string();
+        let raw = serde_json::value::RawValue::from_string(text.clone()).unwrap();
+        world.put(ObjectKey::of_object(&raw).unwrap(), text);
+    }
+    let request = json!({
+        "uid": "u", "operation": "DELETE", "name": record.name(), "namespace": "shop", "oldObject": record.object(),
+        "kind": {"group": "", "version": "v1", "kind": record.kind},
+        "resource": {"group": "", "version": "v1", "resource": "secrets"}, "userInfo": {"username": "bob"},
+    });
+    let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string();
+    let review = Review::parse(body.as_bytes()).unwrap();
+    let objects = Objects::read(&review.request).unwrap();
+    let bodies = objects.seal(review.request.operation).open();
+    let facts = Facts::of(&review.request, &objects, &bodies);
+    let now: Timestamp = start().checked_add(SignedDuration::from_secs(after)).unwrap();
+    let (policy, mut evidence) = (Policy::shipped().unwrap(), Evidence::default());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    loop {
+        match inspect(&facts, &policy, &evidence, now) {
+            Ok(checks) => return checks,
+            Err(query) if lost(&query) => evidence.add(query, Answer::Unavailable("no answer".to_owned())),
+            Err(query) => {
+                let answer = runtime.block_on(world.answer(&query));
+                evidence.add(query, answer);
+            }
+        }
+    }
+}
+
+fn failing(checks: &[Check]) -> Vec<CheckName> {
+    checks.iter().filter(|check| !check.is_met()).map(|check| check.name).collect()
+}
+
+const STALE: i64 = 15 * 60;
+
+#[test]
+fn all_are_told_with_what_was_seen_when_all_hold() {
+    let objects = [rec(5, "deployed").object(), deployment(10, 10, "True"), job(0)];
+    let checks = checks(&pending(), &objects, STALE, |_| false);
+    let told: Vec<_> = checks.iter().map(|check| (check.name.as_str(), check.evidence.as_str())).collect();
+    assert_eq!(
+        told,
+        [
+            ("alone", "only this record is deleted"),
+            ("deployed-below", "revision 5 is deployed below it"),
+            ("stale", "held by alice, 15 min old; counts as stuck after 15 min"),
+            ("no-lease", "neither nelm nor werf holds a lease"),
+            ("pending-body", "label and body say that it is pending"),
+            ("healthy", "Deployment shop/web: 10 of 10 available, 10 updated, Available, Progressing"),
+            ("no-hook-runs", "Job shop/migrate does not run"),
+        ]
+    );
+    assert_eq!(failing(&checks), []);
+}
+
+#[test]
+fn one_that_fails_hides_no_other() {
+    let objects = [deployment(10, 5, "False"), job(2)];
+    let checks = checks(&pending(), &objects, STALE - 1, |_| false);
+    let wanted = [CheckName::DeployedBelow, CheckName::Stale, CheckName::Healthy, CheckName::NoHookRuns];
+    assert_eq!(failing(&checks), wanted);
+    let last = checks.last().unwrap();
+    assert_eq!(last.holds, Holds::No("Job shop/migrate of a hook still runs with 2 active pods".to_owned()));
+    let seen = &checks[checks.len() - 2].evidence;
+    assert_eq!(seen, "Deployment shop/web: 5 of 10 available, 10 updated, Available, not Progressing");
+}
+
+#[test]
+fn what_cannot_be_learnt_is_no_check_that_holds() {
+    let objects = [rec(5, "deployed").object(), deployment(10, 10, "True")];
+    let checks = checks(&pending(), &objects, STALE, |query| {
+        matches!(query, Query::HelmReleases { .. } | Query::Object(_) | Query::Workloads(_))
+    });
+    assert_eq!(failing(&checks), [CheckName::Stale, CheckName::PendingBody, CheckName::NoHookRuns]);
+    assert!(checks.iter().filter(|check| !check.is_met()).all(|it| it.holds == Holds::Unknown("no answer".to_owned())));
+    let json = serde_json::to_value(&checks[2]).unwrap();
+    assert_eq!(
+        (&json["check"], &json["holds"], &json["why"]),
+        (&"stale".into(), &"unknown".into(), &"no answer".into())
+    );
+}

@@ -1,0 +1,301 @@
+//! Creations and updates, each refusal beside the act that passes.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::scenario::{Cluster, Rec, rec};
+use crate::engine::rules::RuleId::{
+    ConcurrentOperation, IllegalTransition, RecordIntegrity, RecordTampering, RevisionOrder, UnusualCreate,
+};
+
+const VELERO: &str = "system:serviceaccount:velero:velero";
+
+fn with(records: &[Rec]) -> Cluster {
+    let mut cluster = Cluster::new();
+    for record in records {
+        cluster.given_record(record);
+    }
+    cluster
+}
+
+#[test]
+fn a_revision_must_be_above_every_other_but_need_not_be_the_next() {
+    let history = [rec(3, "superseded"), rec(6, "deployed")];
+    for revision in [1, 3, 5, 6] {
+        let verdict = with(&history).create("alice", &rec(revision, "pending-upgrade"));
+        assert_eq!(verdict, Err(vec![RevisionOrder]), "{revision}");
+    }
+    for revision in [7, 9] {
+        assert_eq!(with(&history).create("alice", &rec(revision, "pending-upgrade")), Ok(()), "{revision}");
+    }
+}
+
+#[test]
+fn releases_and_storages_are_apart() {
+    let mut cluster = with(&[rec(5, "pending-upgrade")]);
+    assert_eq!(cluster.create("bob", &Rec { release: "web.v1", ..rec(1, "pending-install") }), Ok(()));
+    assert_eq!(cluster.create("bob", &Rec { kind: "ConfigMap", ..rec(1, "pending-install") }), Ok(()));
+    assert_eq!(cluster.create("bob", &rec(6, "pending-upgrade")), Err(vec![ConcurrentOperation]));
+}
+
+#[test]
+fn a_label_that_was_edited_while_nobody_looked_does_not_lock_the_release() {
+    let edited = Rec { label: "pending-upgrade", ..rec(5, "deployed") };
+    let mut cluster = with(std::slice::from_ref(&edited));
+    assert_eq!(cluster.create("alice", &rec(6, "pending-upgrade")), Ok(()));
+    let mut cluster = with(std::slice::from_ref(&edited));
+    assert_eq!(cluster.create("alice", &rec(6, "pending-rollback")), Ok(()));
+}
+
+#[test]
+fn configmaps_are_records_too() {
+    let running = Rec { kind: "ConfigMap", ..rec(5, "pending-upgrade") };
+    let mut cluster = with(std::slice::from_ref(&running));
+    let next = Rec { revision: 6, ..running.clone() };
+    assert_eq!(cluster.create("bob", &next), Err(vec![ConcurrentOperation]));
+    assert_eq!(cluster.update("alice", &running, &running.to("deployed")), Ok(()));
+    assert_eq!(cluster.create("bob", &next), Ok(()));
+}
+
+#[test]
+fn a_live_lease_of_nelm_lets_an_upgrade_pass_an_expired_one_does_not() {
+    let leases = |expires: i64| {
+        let lease = json!({"UUID": "x", "ExpireAtTimestamp": expires}).to_string();
+        let annotations = json!({crate::engine::rules::records::lease::annotation("web"): lease});
+        let metadata = json!({"name": "werf-synchronization", "namespace": "shop", "annotations": annotations});
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    };
+    let mut cluster = with(&[rec(5, "pending-upgrade")]);
+    let now = cluster.now.as_second();
+    cluster.given(leases(now - 1));
+    assert_eq!(cluster.create("ci", &rec(6, "pending-upgrade")), Err(vec![ConcurrentOperation]));
+    cluster.given(leases(now + 10));
+    assert_eq!(cluster.create("ci", &rec(6, "pending-upgrade")), Ok(()));
+}
+
+#[test]
+fn a_restore_tool_creates_in_any_status_and_order_others_do_not() {
+    let old = rec(2, "superseded");
+    let mut cluster = with(&[rec(3, "deployed")]);
+    assert_eq!(cluster.create("alice", &old), Err(vec![RevisionOrder, UnusualCreate]));
+    assert_eq!(cluster.create(VELERO, &old.annotated("interlock.dev/holder", "bob")), Ok(()));
+    assert_eq!(cluster.create(VELERO, &rec(1, "pending-upgrade")), Ok(()));
+}
+
+#[test]
+fn mapkubeapis_copies_the_newest_record_and_nothing_else_does() {
+    let source = rec(7, "superseded");
+    let mapped = Rec { revision: 8, manifest: "mapped", ..source.to("deployed") };
+    let copy = |history: &[Rec], record: &Rec| with(history).create("alice", record);
+    assert_eq!(copy(std::slice::from_ref(&source), &mapped), Ok(()));
+    let refused = Err(vec![UnusualCreate]);
+    assert_eq!(copy(&[rec(6, "deployed"), source.clone()], &mapped), refused, "another is deployed");
+    assert_eq!(copy(std::slice::from_ref(&source), &Rec { revision: 9, ..mapped.clone() }), refused, "a gap");
+    assert_eq!(
+        copy(std::slice::from_ref(&source), &Rec { chart_version: "2.0.0", ..mapped.clone() }),
+        refused,
+        "another chart"
+    );
+    assert_eq!(
+        copy(std::slice::from_ref(&source), &Rec { config: json!({}), ..mapped.clone() }),
+        refused,
+        "other values"
+    );
+    assert_eq!(copy(&[rec(7, "failed")], &mapped), refused, "the newest was not superseded");
+    assert_eq!(copy(&[], &Rec { revision: 1, ..mapped }), refused, "nothing to copy");
+}
+
+#[test]
+fn a_promotion_under_a_higher_revision_is_refused() {
+    let running = rec(5, "pending-upgrade");
+    let mut cluster = with(&[running.clone(), rec(6, "deployed")]);
+    assert_eq!(cluster.update("alice", &running, &running.to("deployed")), Err(vec![IllegalTransition]));
+    assert_eq!(cluster.update("alice", &running, &running.to("failed")), Ok(()));
+}
+
+#[test]
+fn label_and_body_must_agree_and_a_repair_passes() {
+    let record = rec(4, "superseded");
+    let mut cluster = with(&[record.clone(), rec(5, "deployed")]);
+    let forged = Rec { label: "deployed", ..record.clone() };
+    assert_eq!(cluster.update("alice", &record, &forged), Err(vec![RecordIntegrity, RecordTampering]));
+    // It is there already: an update may keep it or mend it, not make it worse.
+    let kept = Rec { hooks_run: 1, ..forged.clone() };
+    assert_eq!(cluster.update("alice", &forged, &kept), Ok(()));
+    assert_eq!(cluster.update("alice", &forged, &record), Ok(()));
+    let worse = Rec { release: "api", ..forged.clone() };
+    let mut object = worse.object();
+    object["metadata"]["name"] = forged.name().into();
+    let verdict = cluster.update_objects("alice", forged.object(), object);
+    assert_eq!(verdict, Err(vec![RecordIntegrity, RecordTampering]));
+}
+
+#[test]
+fn labels_cannot_be_taken_off_or_moved_to_another_release() {
+    let record = rec(4, "deployed");
+    for (label, value) in
+        [("owner", Value::Null), ("name", "api".into()), ("version", "9".into()), ("status", "superseded".into())]
+    {
+        let mut object = record.object();
+        if value.is_null() {
+            object["metadata"]["labels"].as_object_mut().unwrap().remove(label);
+        } else {
+            object["metadata"]["labels"][label] = value;
+        }
+        let verdict = with(std::slice::from_ref(&record)).update_objects("alice", record.object(), object);
+        assert_eq!(verdict, Err(vec![RecordIntegrity, RecordTampering]), "{label}");
+    }
+    let mut labelled = record.object();
+    labelled["metadata"]["labels"]["team"] = "blue".into();
+    labelled["metadata"]["labels"]["modifiedAt"] = "1".into();
+    assert_eq!(with(std::slice::from_ref(&record)).update_objects("alice", record.object(), labelled), Ok(()));
+}
+
+#[test]
+fn a_wrong_label_is_mended_by_what_the_body_says() {
+    let record = rec(4, "deployed");
+    for label in ["name", "version", "owner", "status"] {
+        let mut wrong = record.object();
+        wrong["metadata"]["labels"][label] = "x".into();
+        let mut cluster = Cluster::new();
+        cluster.given(wrong.clone());
+        assert_eq!(cluster.update_objects("alice", wrong, record.object()), Ok(()), "{label}");
+    }
+}
+
+#[test]
+fn a_secret_becomes_a_record_only_as_a_creation_would() {
+    let record = rec(1, "deployed");
+    let mut plain = record.object();
+    plain["metadata"]["labels"] = Value::Null;
+    plain["type"] = "Opaque".into();
+    let mut made = record.object();
+    made["type"] = "Opaque".into();
+    let verdict = Cluster::new().update_objects("alice", plain.clone(), made);
+    assert_eq!(verdict, Err(vec![UnusualCreate, RecordIntegrity]));
+    let mut renamed = record.object();
+    renamed["metadata"]["name"] = "hidden".into();
+    let verdict = Cluster::new().create_object("alice", renamed);
+    assert_eq!(verdict, Err(vec![UnusualCreate, RecordIntegrity]));
+    assert_eq!(Cluster::new().update_objects("alice", plain.clone(), plain), Ok(()));
+}
+
+#[test]
+fn a_body_that_does_not_decode_is_refused_and_an_old_one_is_left_alone() {
+    let record = rec(1, "pending-install");
+    for payload in ["%%%", "", &STANDARD.encode("no base64"), &STANDARD.encode(STANDARD.encode("{}"))] {
+        let broken = Rec { payload: Some(payload.to_owned()), ..record.clone() };
+        assert_eq!(Cluster::new().create("alice", &broken), Err(vec![RecordIntegrity]), "{payload}");
+        assert_eq!(with(std::slice::from_ref(&record)).update("alice", &record, &broken), Err(vec![RecordIntegrity]));
+        let labelled = broken.clone().annotated("note", "x");
+        assert_eq!(with(std::slice::from_ref(&broken)).update("alice", &broken, &labelled), Ok(()));
+    }
+}
+
+#[test]
+fn what_a_record_says_of_its_release_never_changes() {
+    let record = rec(1, "deployed");
+    let change = |new: Rec| with(std::slice::from_ref(&record)).update("alice", &record, &new);
+    let refused = Err(vec![RecordTampering]);
+    assert_eq!(change(Rec { manifest: "edited", ..record.clone() }), refused);
+    assert_eq!(change(Rec { config: json!({"replicas": 9}), ..record.clone() }), refused);
+    assert_eq!(change(Rec { chart_version: "1.0.1", ..record.clone() }), refused);
+    assert_eq!(change(Rec { lived: "2026-11-21T09:30:00Z", ..record.to("superseded") }), refused, "another life");
+    assert_eq!(change(Rec { hooks_run: 7, ..record.clone() }), Ok(()));
+    assert_eq!(change(record.to("superseded")), Ok(()));
+}
+
+#[test]
+fn stamps_come_from_the_mutating_half_and_survive_every_put() {
+    let mut cluster = Cluster::new();
+    let running = rec(1, "pending-install");
+    let forged = running.clone().annotated("interlock.dev/holder", "bob");
+    // The mutating half overwrites it, so the forgery has no effect: bob may not unlock.
+    assert_eq!(cluster.create("alice", &forged), Ok(()));
+    let unlock = cluster.update("bob", &running, &running.to("failed"));
+    assert_eq!(unlock, Err(vec![crate::engine::rules::RuleId::PendingRecovery]));
+    assert_eq!(cluster.update("alice", &running, &Rec { hooks_run: 1, ..running.clone() }), Ok(()));
+    assert_eq!(cluster.update("alice", &running, &running.to("failed")), Ok(()));
+}
+
+#[test]
+fn the_control_plane_passes_whatever_it_does() {
+    let record = rec(4, "deployed");
+    for user in [
+        "system:serviceaccount:kube-system:generic-garbage-collector",
+        "system:serviceaccount:kube-system:namespace-controller",
+        "system:kube-controller-manager",
+    ] {
+        let mut cluster = with(std::slice::from_ref(&record));
+        assert_eq!(cluster.delete(user, &record), Ok(()));
+    }
+    let impostor = "system:serviceaccount:shop:namespace-controller";
+    assert!(with(std::slice::from_ref(&record)).delete(impostor, &record).is_err());
+}
+
+#[test]
+fn a_stamp_that_only_the_validating_half_sees_is_compared_with_what_it_must_be() {
+    use crate::engine::release::stamps::{HOLDER, STARTED, Stamps};
+    use crate::engine::stamp::{Expected, forged};
+    let stamps = |holder: &str, started: &str| {
+        Stamps::of(|key| match key {
+            HOLDER => Some(holder.to_owned()),
+            STARTED => Some(started.to_owned()),
+            _ => None,
+        })
+    };
+    let now = super::scenario::start();
+    let must = Expected::Started(stamps("alice", "2026-11-21T10:00:00Z"));
+    assert_eq!(forged(&must, &Stamps::default(), &stamps("alice", "2026-11-21T09:59:30Z"), now), None);
+    assert_eq!(forged(&must, &Stamps::default(), &Stamps::default(), now), None, "lost, not forged");
+    let holder = forged(&must, &Stamps::default(), &stamps("bob", "2026-11-21T10:00:00Z"), now);
+    assert_eq!(holder, Some((HOLDER, Some("alice".to_owned()))));
+    for started in ["2026-11-21T09:00:00Z", "2026-11-21T11:00:00Z", "yesterday"] {
+        assert!(
+            forged(&must, &Stamps::default(), &stamps("alice", started), now).is_some_and(|(key, _)| key == STARTED),
+            "{started}"
+        );
+    }
+    let kept = Expected::Kept(stamps("alice", "2026-11-21T08:00:00Z"));
+    assert_eq!(forged(&kept, &Stamps::default(), &stamps("alice", "2026-11-21T08:00:00Z"), now), None);
+    assert!(forged(&kept, &Stamps::default(), &stamps("alice", "2026-11-21T10:00:00Z"), now).is_some());
+    assert!(forged(&Expected::Kept(Stamps::default()), &Stamps::default(), &stamps("alice", "x"), now).is_some());
+}
+
+#[test]
+fn where_only_managers_start_operations_nobody_else_does_and_everybody_ends_what_runs() {
+    const FLUX: &str = "system:serviceaccount:flux-system:helm-controller";
+    const TENANT: &str = "system:serviceaccount:shop:deployer";
+    let fresh = || {
+        let mut cluster = Cluster::with_policy("rules:\n  unusual-create: {startedBy: managers}\n");
+        cluster.given_record(&rec(5, "deployed"));
+        cluster
+    };
+    let uninstalling = rec(5, "uninstalling");
+    for user in ["alice", "system:serviceaccount:ci:bot", TENANT] {
+        assert_eq!(fresh().create(user, &rec(6, "pending-upgrade")), Err(vec![UnusualCreate]), "{user}");
+        assert_eq!(fresh().create(user, &rec(6, "pending-rollback")), Err(vec![UnusualCreate]), "{user}");
+        assert_eq!(fresh().update(user, &rec(5, "deployed"), &uninstalling), Err(vec![UnusualCreate]), "{user}");
+    }
+    for user in [FLUX, VELERO] {
+        assert_eq!(fresh().create(user, &rec(6, "pending-upgrade")), Ok(()), "{user}");
+        assert_eq!(fresh().update(user, &rec(5, "deployed"), &uninstalling), Ok(()), "{user}");
+    }
+    let mut cluster = fresh();
+    cluster.given(json!({
+        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"serviceAccountName": "deployer", "releaseName": "web", "chart": {"spec": {"chart": "web"}}},
+    }));
+    assert_eq!(cluster.create(TENANT, &rec(6, "pending-upgrade")), Ok(()), "the account that a HelmRelease names");
+    // What runs already goes on to its end.
+    let mut cluster = fresh();
+    let running = rec(6, "pending-upgrade").annotated("interlock.dev/holder", "alice");
+    cluster.given_record(&running);
+    assert_eq!(cluster.update("alice", &running, &running.to("deployed")), Ok(()));
+    let message = fresh().refusal("CREATE", "alice", &rec(6, "pending-upgrade"));
+    assert!(
+        message.contains("Cannot start pending-upgrade of release shop/web, revision 6: the policy lets only"),
+        "{message}"
+    );
+}

@@ -1,0 +1,79 @@
+//! Pieces of sentences that several rules use.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::engine::json::Path;
+use crate::engine::release::record::shortened;
+use crate::engine::release::{Revision, Status};
+
+/// How many things of one sort a message names.
+pub(crate) const ENUMERATED: usize = 5;
+
+/// `pending-upgrade, revision 6, held by alice for 12 s`; `held` only while an operation is in flight.
+pub(crate) fn state(
+    status: Status,
+    revision: Revision,
+    holder: Option<&str>,
+    started: Option<Timestamp>,
+    now: Timestamp,
+) -> String {
+    let mut text = format!("{status}, revision {revision}");
+    if status.is_in_flight() {
+        let holder = holder.unwrap_or("an unknown user");
+        let since = started.map(|started| format!(" for {}", span(now.duration_since(started)))).unwrap_or_default();
+        text.push_str(&format!(", held by {holder}{since}"));
+    }
+    text
+}
+
+/// `a, b and 3 more`, for fields.
+pub(crate) fn fields(fields: &[Path], most: usize) -> String {
+    enumerated(fields.iter().map(|field| shortened(&field.to_string())), most)
+}
+
+/// `a, b and 3 more`.
+pub(crate) fn enumerated(names: impl ExactSizeIterator<Item = String>, most: usize) -> String {
+    let more = names.len().saturating_sub(most);
+    let mut shown: Vec<_> = names.take(most).collect();
+    if more > 0 {
+        shown.push(format!("{more} more"));
+    }
+    match shown.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => shown.concat(),
+    }
+}
+
+/// A duration in its largest whole unit below a hundred: `12 s`, `14 min`, `3 h`, `5 d`.
+pub(crate) fn span(duration: SignedDuration) -> String {
+    let seconds = duration.as_secs().max(0);
+    match seconds {
+        0..=99 => format!("{seconds} s"),
+        100..=5_999 => format!("{} min", seconds / 60),
+        6_000..=172_799 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_fields_are_named() {
+        let paths: Vec<_> = ["a", "b", "c", "d", "e", "f", "g"].iter().map(|name| Path::of([*name])).collect();
+        assert_eq!(fields(&paths[..1], 5), "a");
+        assert_eq!(fields(&paths[..2], 5), "a and b");
+        assert_eq!(fields(&paths[..5], 5), "a, b, c, d and e");
+        assert_eq!(fields(&paths, 5), "a, b, c, d, e and 2 more");
+    }
+
+    #[test]
+    fn spans_are_short() {
+        for (seconds, text) in
+            [(-3, "0 s"), (12, "12 s"), (99, "99 s"), (125, "2 min"), (7_300, "2 h"), (200_000, "2 d")]
+        {
+            assert_eq!(span(SignedDuration::from_secs(seconds)), text);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The holder stamp: who started the transition that a record is in, and when.
+//!
+//! Helm records no holder, and drops annotations at every PUT. So the mutating half writes these annotations when a
+//! transition starts and puts them back at every later write; the validating half refuses values that are not what they
+//! must be. A stamp that is missing was lost in an outage and is never a reason to refuse. A record that somebody else fails
+//! also gets a note of what was interrupted. An override is stamped with who [made](creator) it.
+
+pub mod creator;
+
+use jiff::{SignedDuration, Timestamp, Unit};
+use serde_json::Value;
+
+use super::facts::{ActorKind, Facts, RecordWrite, Side, Subject};
+use super::json::{Patch, PatchOperation};
+use super::release::record::shortened;
+use super::release::stamps::{CHART, HOLDER, INTERRUPTED, STARTED, TARGET_NAMESPACE};
+use super::release::{Interrupted, Revision, Stamps, Status};
+
+/// How far the start that one replica stamped may lie from the clock of the one that checks it: a mutating request is cut
+/// off after 34 seconds, the rest is for clocks.
+const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(120);
+
+/// What the stamps of a written record must be.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// A transition starts here: these are its stamps. A value that cannot be known from the request is left out.
+    Started(Stamps),
+    /// The stamps of the stored object, unchanged.
+    Kept(Stamps),
+}
+
+/// Which stamps a write of a record must carry.
+#[must_use]
+pub fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestamp) -> Expected {
+    if !write.starts() {
+        let mut kept = write.before.map(Side::stamps).unwrap_or_default();
+        kept.put(INTERRUPTED, interrupted(facts, write));
+        return Expected::Kept(kept);
+    }
+    let mut stamps = Stamps::default();
+    stamps.set(HOLDER, facts.actor.name.to_owned());
+    stamps.set(STARTED, now.round(Unit::Second).unwrap_or(now).to_string());
+    stamps.put(CHART, write.after.chart());
+    stamps.put(TARGET_NAMESPACE, write.after.record().map(|record| shortened(&record.namespace)));
+    Expected::Started(stamps)
+}
+
+/// What a written record must remember of an operation that was interrupted: its own, where somebody else ends it; otherwise
+/// what it remembered, as long as its status stays. A promotion makes the next record the deployed one, and so lets it go.
+fn interrupted(facts: &Facts<'_>, write: &RecordWrite<'_>) -> Option<String> {
+    let before = write.before?;
+    if facts.actor.kind == ActorKind::Interlock {
+        return write.after.stamps().get(INTERRUPTED).map(str::to_owned);
+    }
+    if before.status() == write.after.status() {
+        let kept = before.stamps();
+        return kept.get(INTERRUPTED).filter(|_| !is_taken_off(facts, &kept, &write.after.stamps())).map(str::to_owned);
+    }
+    if !is_unlocked(facts, write) {
+        return None;
+    }
+    let chart = before.stamps().chart().map(str::to_owned).or_else(|| before.chart())?;
+    let revision: Revision = before.stored.metadata.label("version")?.parse().ok()?;
+    Some(Interrupted { chart, revision }.to_string())
+}
+
+/// Whether a person takes the note off, and nothing but that: what was interrupted is not to be finished. Clients of Helm
+/// drop every annotation of a record at once, and mean nothing by it.
+fn is_taken_off(facts: &Facts<'_>, before: &Stamps, after: &Stamps) -> bool {
+    let others = |stamps: &Stamps| stamps.iter().filter(|(key, _)| *key != INTERRUPTED).count();
+    facts.actor.kind == ActorKind::Person
+        && after.get(INTERRUPTED).is_none()
+        && others(before) > 0
+        && others(after) == others(before)
+}
+
+/// Whether a pending record is failed by somebody who is not its operation. Flux does so under the account that the operation
+/// had, and says so.
+fn is_unlocked(facts: &Facts<'_>, write: &RecordWrite<'_>) -> bool {
+    const BY_FLUX: &str = "Release unlocked from stale ";
+    let ends = write.before.and_then(Side::status).is_some_and(Status::is_pending);
+    if !ends || write.after.status() != Some(Status::Failed) {
+        return false;
+    }
+    let stamps = write.before.map(Side::stamps).unwrap_or_default();
+    let foreign = stamps.holder().is_some_and(|holder| holder != facts.actor.name);
+    foreign || write.after.record().is_some_and(|record| record.info.description.starts_with(BY_FLUX))
+}
+
+/// The first stamp that the client sent and that is not what it must be, with the value it must have.
+#[must_use]
+pub fn forged(
+    expected: &Expected,
+    before: &Stamps,
+    sent: &Stamps,
+    now: Timestamp,
+) -> Option<(&'static str, Option<String>)> {
+    let wrong = |(key, value): &(&'static str, &str)| match expected {
+        // A memory that has had its time is old, not forged.
+        _ if *key == INTERRUPTED && before.get(key) == Some(value) => false,
+        Expected::Kept(kept) => kept.get(key) != Some(value),
+        Expected::Started(_) if *key == INTERRUPTED => true,
+        Expected::Started(_) if *key == STARTED => {
+            value.parse::<Timestamp>().map_or(true, |started| now.duration_since(started).abs() > CLOCK_TOLERANCE)
+        }
+        Expected::Started(stamps) => stamps.get(key).is_some_and(|must| must != *value),
+    };
+    let (Expected::Kept(stamps) | Expected::Started(stamps)) = expected;
+    sent.iter().find(wrong).map(|(key, _)| (key, stamps.get(key).map(str::to_owned)))
+}
+
+/// The patch that gives a written record or override its stamps; `None` when it has them already, or is neither.
+///
+/// Metadata only: a change to the data would make Flux reinstall at every reconcile.
+#[must_use]
+pub fn stamp(facts: &Facts<'_>, now: Timestamp) -> Option<Patch> {
+    if let Subject::Override(write) = &facts.subject {
+        return creator::patch(write, facts.actor.name);
+    }
+    let write = facts.record_write()?;
+    let stamps = match expected(facts, &write, now) {
+        Expected::Started(stamps) => stamps,
+        Expected::Kept(stamps) if write.before.is_some() => stamps,
+        // A record created in another status than pending: left to the validating half.
+        Expected::Kept(_) => return None,
+    };
+    let sent = write.after.stamps();
+    if sent == stamps {
+        return None;
+    }
+    if write.after.stored.metadata.annotations.is_empty() {
+        let value = stamps.iter().map(|(key, value)| (key.to_owned(), Value::from(value))).collect();
+        let path = "/metadata/annotations".to_owned();
+        return Some(Patch(vec![PatchOperation::Add { path, value: Value::Object(value) }]));
+    }
+    let set = stamps.iter().filter(|(key, value)| sent.get(key) != Some(value));
+    let set = set.map(|(key, value)| PatchOperation::Add { path: pointer(key), value: value.into() });
+    let gone = sent.iter().filter(|(key, _)| stamps.get(key).is_none());
+    let gone = gone.map(|(key, _)| PatchOperation::Remove { path: pointer(key) });
+    Some(Patch(set.chain(gone).collect()))
+}
+
+/// The JSON pointer of an annotation.
+#[must_use]
+pub fn pointer(key: &str) -> String {
+    jsonptr::PointerBuf::from_tokens(["metadata", "annotations", key]).to_string()
+}

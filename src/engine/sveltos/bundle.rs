@@ -1,0 +1,81 @@
+//! ConfigurationBundle: objects as YAML text, up to megabytes of it, and which chart or reference they come from.
+
+use serde::Deserialize;
+
+use super::ReleaseRef;
+use crate::engine::object::null_is_default;
+
+/// How a bundle is known.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct BundleRef {
+    /// That of the managed cluster, on the management cluster.
+    pub namespace: String,
+    /// The object's name, random.
+    pub name: String,
+}
+
+/// What a bundle says of where its objects come from; the objects themselves are not kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Bundle {
+    /// The release that it is a part of; `None` for what comes from no chart.
+    pub release: Option<ReleaseRef>,
+    /// Whether it is the last part of the release: without it the others are not the whole chart.
+    pub is_last: bool,
+    /// Whether it holds what runs when the release is removed, and so does not keep the release.
+    pub uninstalls: bool,
+    /// Kind and name of the ConfigMap, Secret or Flux source that it was read from.
+    pub source: Option<(String, String)>,
+}
+
+#[derive(Deserialize)]
+struct Object {
+    #[serde(default, deserialize_with = "null_is_default")]
+    spec: Spec,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    #[serde(deserialize_with = "null_is_default")]
+    helm_release_namespace: String,
+    #[serde(deserialize_with = "null_is_default")]
+    helm_release_name: String,
+    #[serde(deserialize_with = "null_is_default")]
+    helm_release_uninstall: bool,
+    #[serde(deserialize_with = "null_is_default")]
+    is_last_helm_release_bundle: bool,
+    #[serde(deserialize_with = "null_is_default")]
+    referenced_object_kind: String,
+    #[serde(deserialize_with = "null_is_default")]
+    referenced_object_name: String,
+}
+
+impl Bundle {
+    /// Reads the JSON text of a ConfigurationBundle, skipping over the objects in it.
+    ///
+    /// # Errors
+    /// When it is none, or its fields have another shape.
+    pub fn read(text: &str) -> Result<Self, serde_json::Error> {
+        let Object { spec } = serde_json::from_str(text)?;
+        let release = ReleaseRef { namespace: spec.helm_release_namespace, name: spec.helm_release_name };
+        let source = (spec.referenced_object_kind, spec.referenced_object_name);
+        Ok(Self {
+            release: Some(release).filter(|release| !release.name.is_empty()),
+            is_last: spec.is_last_helm_release_bundle,
+            uninstalls: spec.helm_release_uninstall,
+            source: Some(source).filter(|(_, name)| !name.is_empty()),
+        })
+    }
+
+    /// Whether it deploys objects of a release.
+    #[must_use]
+    pub fn deploys(&self, release: &ReleaseRef) -> bool {
+        !self.uninstalls && self.release.as_ref() == Some(release)
+    }
+
+    /// Whether its objects were read from this source.
+    #[must_use]
+    pub fn is_from(&self, kind: &str, name: &str) -> bool {
+        self.source.as_ref().is_some_and(|source| (source.0.as_str(), source.1.as_str()) == (kind, name))
+    }
+}

@@ -1,0 +1,32 @@
+//! SveltosCluster: a managed cluster. ClusterProfile and Profile: what users want on clusters.
+
+use serde::Deserialize;
+
+use crate::engine::object::{Metadata, null_is_default};
+
+/// A SveltosCluster.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ManagedCluster {
+    /// How it is reached.
+    #[serde(deserialize_with = "null_is_default")]
+    pub spec: ManagedClusterSpec,
+}
+
+/// How a cluster is reached.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ManagedClusterSpec {
+    /// Whether an agent on it fetches what is to be deployed.
+    #[serde(deserialize_with = "null_is_default")]
+    pub pull_mode: bool,
+}
+
+/// A ClusterProfile or Profile, of which a rule reads annotations alone.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Profile<'a> {
+    /// Its metadata.
+    #[serde(borrow)]
+    pub metadata: Metadata<'a>,
+}

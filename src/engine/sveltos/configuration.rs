@@ -1,0 +1,111 @@
+//! ClusterConfiguration: what was delivered to one cluster. In pull mode the agent writes it.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use super::{ProfileRef, ReleaseRef};
+use crate::engine::object::null_is_default;
+
+/// A ClusterConfiguration.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Configuration<'a> {
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    status: Status<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status<'a> {
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    cluster_profile_resources: Vec<Delivered<'a>>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    profile_resources: Vec<Delivered<'a>>,
+}
+
+/// What one profile has brought.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Delivered<'a> {
+    #[serde(borrow, alias = "clusterProfileName", rename = "profileName")]
+    profile: Cow<'a, str>,
+    #[serde(borrow, rename = "Features", deserialize_with = "null_is_default")]
+    features: Vec<DeliveredFeature<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct DeliveredFeature<'a> {
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    charts: Vec<DeliveredChart<'a>>,
+    #[serde(borrow, rename = "featureID")]
+    id: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    resources: Vec<DeliveredResource<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct DeliveredChart<'a> {
+    #[serde(borrow)]
+    release_name: Cow<'a, str>,
+    #[serde(borrow)]
+    namespace: Cow<'a, str>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct DeliveredResource<'a> {
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    owner: Owner<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Owner<'a> {
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+}
+
+impl Configuration<'_> {
+    /// Whether a release was delivered, whichever profile brought it: it may have changed hands.
+    #[must_use]
+    pub fn lists(&self, release: &ReleaseRef) -> bool {
+        let Status { cluster_profile_resources, profile_resources } = &self.status;
+        cluster_profile_resources.iter().chain(profile_resources).any(|delivered| delivered.lists(release))
+    }
+
+    /// Whether this profile has delivered a release.
+    #[must_use]
+    pub fn lists_of(&self, profile: &ProfileRef<'_>, release: &ReleaseRef) -> bool {
+        self.of(profile).any(|delivered| delivered.lists(release))
+    }
+
+    /// Whether a profile may have brought objects from a source: where the agent names no owner of an object, it may.
+    #[must_use]
+    pub fn may_list_source(&self, profile: &ProfileRef<'_>, kind: &str, name: &str) -> bool {
+        let features = self.of(profile).flat_map(|delivered| &delivered.features);
+        let mut resources = features.filter(|feature| feature.id == "Resources").flat_map(|feature| &feature.resources);
+        resources.any(|resource| {
+            resource.owner.name.is_empty() || (resource.owner.kind == kind && resource.owner.name == name)
+        })
+    }
+
+    fn of<'c>(&'c self, profile: &'c ProfileRef<'_>) -> impl Iterator<Item = &'c Delivered<'c>> {
+        let of_kind = match profile.kind.as_ref() {
+            "Profile" => &self.status.profile_resources,
+            _ => &self.status.cluster_profile_resources,
+        };
+        of_kind.iter().filter(|delivered| delivered.profile == profile.name)
+    }
+}
+
+impl Delivered<'_> {
+    fn lists(&self, release: &ReleaseRef) -> bool {
+        let mut charts = self.features.iter().flat_map(|feature| &feature.charts);
+        charts.any(|chart| chart.release_name == release.name && chart.namespace == release.namespace)
+    }
+}

@@ -1,0 +1,157 @@
+//! ConfigurationGroup: the commit of a rollout, for one profile, cluster and feature.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{BUNDLE, BundleRef};
+use crate::engine::json::unquoted;
+use crate::engine::object::{Metadata, null_is_default};
+
+const REQUESTOR_KIND: &str = "pullmode.projectsveltos.io/requestorkind";
+const REQUESTOR_FEATURE: &str = "pullmode.projectsveltos.io/requestorfeature";
+const REQUESTOR_NAME: &str = "pullmode.projectsveltos.io/requestorname";
+
+/// What a group of a ClusterSummary deploys, where a rule knows how to judge it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Feature {
+    /// Charts.
+    Helm,
+    /// Objects from ConfigMaps, Secrets and Flux sources.
+    Resources,
+}
+
+/// A ConfigurationGroup.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Group<'a> {
+    /// Its metadata.
+    #[serde(borrow)]
+    pub metadata: Metadata<'a>,
+    /// What the agent is to do.
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    pub spec: GroupSpec<'a>,
+}
+
+/// What the agent is to do.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GroupSpec<'a> {
+    /// `Deploy` or `Remove`.
+    #[serde(borrow)]
+    pub action: Cow<'a, str>,
+    /// `Ready`, or `Preparing` while bundles are still written.
+    #[serde(borrow)]
+    pub update_phase: Cow<'a, str>,
+    /// `Active`, or `Deleted` once the ClusterSummary is being deleted.
+    #[serde(borrow)]
+    pub source_status: Cow<'a, str>,
+    /// Whether the agent only reports what it would do.
+    #[serde(deserialize_with = "null_is_default")]
+    pub dry_run: bool,
+    /// The ClusterProfile or Profile.
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    pub source_ref: ProfileRef<'a>,
+    /// The bundles, unread: a group may name hundreds, and most writes leave them as they are.
+    #[serde(borrow)]
+    pub configuration_item: Option<&'a RawValue>,
+}
+
+/// The profile that a group comes from.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ProfileRef<'a> {
+    /// `ClusterProfile` or `Profile`.
+    #[serde(borrow)]
+    pub kind: Cow<'a, str>,
+    /// Empty for a ClusterProfile.
+    #[serde(borrow)]
+    pub namespace: Cow<'a, str>,
+    /// The profile's name.
+    #[serde(borrow)]
+    pub name: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Item<'a> {
+    #[serde(borrow)]
+    content_ref: ContentRef<'a>,
+}
+
+#[derive(Deserialize)]
+struct ContentRef<'a> {
+    #[serde(borrow, default)]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    namespace: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+}
+
+impl Group<'_> {
+    /// What it deploys; `None` for what no ClusterSummary requested, and for features that no rule judges.
+    #[must_use]
+    pub fn feature(&self) -> Option<Feature> {
+        let of_summary = self.metadata.label(REQUESTOR_KIND) == Some(super::SUMMARY);
+        match self.metadata.label(REQUESTOR_FEATURE).filter(|_| of_summary)? {
+            "Helm" => Some(Feature::Helm),
+            "Resources" => Some(Feature::Resources),
+            _ => None,
+        }
+    }
+
+    /// The name of the ClusterSummary that requested it, in the namespace of the group.
+    #[must_use]
+    pub fn requestor(&self) -> Option<&str> {
+        self.metadata.annotation(REQUESTOR_NAME).filter(|name| !name.is_empty())
+    }
+
+    /// Whether the agent is to remove everything.
+    #[must_use]
+    pub fn removes(&self) -> bool {
+        self.spec.action == "Remove"
+    }
+
+    /// Whether it belongs to the teardown of its ClusterSummary.
+    #[must_use]
+    pub fn is_teardown(&self) -> bool {
+        self.spec.source_status == "Deleted"
+    }
+
+    /// Whether its bundles are still being written.
+    #[must_use]
+    pub fn is_preparing(&self) -> bool {
+        self.spec.update_phase == "Preparing"
+    }
+
+    /// Whether both name the same bundles, by their text: the API server writes what is equal in one way.
+    #[must_use]
+    pub fn same_items(&self, other: &Group<'_>) -> bool {
+        self.spec.configuration_item.map(RawValue::get) == other.spec.configuration_item.map(RawValue::get)
+    }
+
+    /// The bundles that it names, each once: two references to one object with different paths share a bundle, and then
+    /// it stands there twice. `namespace` is that of the group.
+    ///
+    /// # Errors
+    /// When the list has another shape, or names something else than bundles.
+    pub fn bundles(&self, namespace: &str) -> Result<Vec<BundleRef>, String> {
+        let text = self.spec.configuration_item.map_or("[]", RawValue::get);
+        let items: Vec<Item<'_>> = serde_json::from_str(text).map_err(|error| unquoted(&error))?;
+        let (mut bundles, mut seen) = (Vec::with_capacity(items.len()), HashSet::with_capacity(items.len()));
+        for Item { content_ref: ContentRef { kind, namespace: given, name } } in items {
+            if !kind.is_empty() && kind != BUNDLE {
+                return Err(format!("it names a {kind}"));
+            }
+            let namespace = if given.is_empty() { namespace } else { given.as_ref() };
+            let bundle = BundleRef { namespace: namespace.to_owned(), name: name.into_owned() };
+            if seen.insert(bundle.clone()) {
+                bundles.push(bundle);
+            }
+        }
+        Ok(bundles)
+    }
+}

@@ -1,0 +1,148 @@
+//! The caBundles by which the API server knows us. Whether they fit what is served, the probe shows.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::{SignedDuration, Timestamp};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use serde_json::Value;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::Cluster;
+use super::check::{Check, State};
+use crate::inspect::scan::Severity::{High, Medium};
+
+const CHECK: &str = "caBundle";
+
+/// A CA that ends sooner should have been replaced: managed ones are renewed a third of their life before.
+const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
+
+pub(super) fn checks(cluster: &Cluster, now: Timestamp) -> Vec<Check> {
+    // A missing configuration is told elsewhere.
+    let both = [&cluster.validating, &cluster.mutating].map(|seen| seen.named("interlock").ok().flatten());
+    let entries: Vec<_> = both.into_iter().flatten().flat_map(entries).collect();
+    if entries.is_empty() { Vec::new() } else { judged(&entries, now, &cluster.namespace) }
+}
+
+/// The name of each entry and its bundle.
+fn entries(configuration: &Value) -> impl Iterator<Item = (String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let entries = configuration["webhooks"].as_array().into_iter().flatten();
+    entries.map(move |entry| (text(&entry["name"]), text(&entry["clientConfig"]["caBundle"])))
+}
+
+fn judged(entries: &[(String, String)], now: Timestamp, namespace: &str) -> Vec<Check> {
+    let mut bundles: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, bundle) in entries {
+        bundles.entry(bundle).or_default().push(name);
+    }
+    let others_are_good = bundles.keys().any(|bundle| valid_until(bundle, now).is_ok());
+    let mut checks = Vec::new();
+    let mut until = None;
+    for (bundle, names) in &bundles {
+        let of = match names.as_slice() {
+            all if all.len() == entries.len() => "every entry".to_owned(),
+            [first, rest @ ..] if rest.len() > 2 => format!("{first} and {} more", rest.len()),
+            names => names.join(", "),
+        };
+        match valid_until(bundle, now) {
+            Ok(last) => {
+                until = until.min(Some(last)).or(Some(last));
+                if last.duration_since(now) < SOON {
+                    let evidence = format!("{of}: the last CA of the caBundle ends at {last}");
+                    checks.push(Check::found(CHECK, Medium, evidence, restart(namespace)));
+                }
+            }
+            Err(why) => {
+                let fix = if others_are_good { copy(namespace) } else { restart(namespace) };
+                checks.push(Check::found(
+                    CHECK,
+                    High,
+                    format!("{of}: the caBundle {why}; the API server trusts nobody"),
+                    fix,
+                ));
+            }
+        }
+    }
+    if !checks.iter().any(|check| check.state == State::Finding(High)) && bundles.len() > 1 {
+        let evidence = format!("the entries have {} different caBundles; a rotation may be under way", bundles.len());
+        checks.push(Check::note(CHECK, evidence));
+    }
+    if let (true, Some(until)) = (checks.is_empty(), until) {
+        checks.push(Check::ok(CHECK, format!("every entry has a CA that is valid until {until}")));
+    }
+    checks
+}
+
+/// Copies the bundle of the other entries.
+fn copy(namespace: &str) -> String {
+    format!("interlock doctor -n {namespace} --registration | kubectl apply --server-side --force-conflicts -f -")
+}
+
+fn restart(namespace: &str) -> String {
+    format!(
+        "replicas with managed certificates put it back by themselves; where none does:\nkubectl -n {namespace} rollout \
+            restart \
+         deployment/interlock\n(with cert-manager: look at its Certificate and at cainjector)"
+    )
+}
+
+/// The last moment at which a CA of the bundle is valid, or what is wrong with all of them.
+fn valid_until(bundle: &str, now: Timestamp) -> Result<Timestamp, String> {
+    if bundle.is_empty() {
+        return Err("is empty".to_owned());
+    }
+    let pem = STANDARD.decode(bundle).map_err(|_| "is not base64".to_owned())?;
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok).collect();
+    let mut lives = certificates.iter().filter_map(|der| {
+        let (_, certificate) = X509Certificate::from_der(der).ok()?;
+        let of = |time: x509_parser::time::ASN1Time| Timestamp::from_second(time.timestamp()).ok();
+        Some((of(certificate.validity().not_before)?, of(certificate.validity().not_after)?))
+    });
+    let all: Vec<_> = lives.by_ref().collect();
+    if all.is_empty() {
+        return Err("holds no certificate".to_owned());
+    }
+    let valid = all.iter().filter(|(from, until)| *from <= now && now < *until).map(|(_, until)| *until).max();
+    let newest = all.iter().map(|(_, until)| *until).max().unwrap_or(now);
+    valid.ok_or_else(|| format!("holds no CA that is valid now, the last until {newest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::pki::authority::Authority;
+
+    fn states(bundles: &[&str], now: Timestamp) -> Vec<(&'static str, String)> {
+        let entries: Vec<_> =
+            bundles.iter().enumerate().map(|(at, bundle)| (format!("e{at}"), (*bundle).to_owned())).collect();
+        judged(&entries, now, "guard").into_iter().map(|check| (check.state.as_str(), check.evidence)).collect()
+    }
+
+    #[test]
+    fn bundles_are_valid_wiped_garbage_expired_or_about_to_be() {
+        let start: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
+        let days = |days: i64| start + SignedDuration::from_hours(24 * days);
+        let ca = Authority::generate("test", start, SignedDuration::from_hours(24 * 365)).unwrap();
+        let good = STANDARD.encode(ca.certificate_pem());
+        let one = |now, bundles: &[&str]| {
+            let mut all = states(bundles, now);
+            assert_eq!(all.len(), 1, "{all:?}");
+            all.remove(0)
+        };
+        assert_eq!(one(start, &[&good, &good]).0, "ok");
+        assert_eq!(one(days(360), &[&good]).0, "medium");
+        let expired = one(days(400), &[&good]);
+        assert!(
+            expired.0 == "high" && expired.1.contains("every entry: the caBundle holds no CA that is valid"),
+            "{expired:?}"
+        );
+        let wiped = one(start, &[&good, ""]);
+        assert_eq!(wiped, ("high", "e1: the caBundle is empty; the API server trusts nobody".to_owned()));
+        assert!(one(start, &["Z2FyYmFnZQ=="]).1.contains("no certificate"));
+        let other = Authority::generate("other", start, SignedDuration::from_hours(24 * 365)).unwrap();
+        assert_eq!(one(start, &[&good, &STANDARD.encode(other.certificate_pem())]).0, "note");
+    }
+}

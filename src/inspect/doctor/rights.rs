@@ -1,0 +1,305 @@
+//! What our service account may do: all that the manifests give it, and nothing that it must not be able to.
+
+use std::collections::BTreeSet;
+
+use futures_util::{StreamExt, stream};
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use kube::Client;
+use kube::api::{Api, PostParams};
+use serde_json::Value;
+
+use super::check::Check;
+use super::fetch::why;
+use super::registration::guarded;
+use super::{Cluster, Seen};
+use crate::inspect::scan::Severity::{High, Medium};
+
+const RIGHTS: &str = "rights";
+
+/// What the manifests give, so that there is no second list to forget.
+const MANIFESTS: [&str; 2] =
+    [include_str!("../../../manifests/base/rbac.yaml"), include_str!("../../../manifests/base/rbac-certificates.yaml")];
+
+/// The role over what is in the guarded namespaces, and that of what the leader writes there, which may be left out. Where
+/// only some namespaces are guarded, they are bound in those alone.
+const GUARDING: &str = "interlock";
+const OPTIONAL: &str = "interlock-leader";
+
+/// The roles by which we look after our own certificate.
+const CERTIFICATES: &str = "interlock-certificates";
+
+/// The namespace of Roles, as the manifests call it.
+const SHIPPED_NAMESPACE: &str = "interlock-system";
+
+/// How many questions are asked at a time.
+const AT_ONCE: usize = 8;
+
+/// What the account must not be able to do: verb, group, resource, subresource.
+const FORBIDDEN: [(&str, &str, &str, &str); 16] = [
+    ("*", "*", "*", ""),
+    ("delete", "", "secrets", ""),
+    ("update", "", "secrets", ""),
+    ("create", "", "pods", ""),
+    ("create", "", "pods", "exec"),
+    ("create", "", "serviceaccounts", "token"),
+    ("impersonate", "", "users", ""),
+    ("get", "", "nodes", "proxy"),
+    ("patch", "apps", "deployments", ""),
+    ("delete", "apps", "deployments", ""),
+    ("escalate", "rbac.authorization.k8s.io", "clusterroles", ""),
+    ("bind", "rbac.authorization.k8s.io", "clusterroles", ""),
+    ("create", "rbac.authorization.k8s.io", "clusterrolebindings", ""),
+    ("create", "interlock.dev", "releaseoverrides", ""),
+    ("delete", "admissionregistration.k8s.io", "validatingwebhookconfigurations", ""),
+    ("create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", ""),
+];
+
+/// One act, everywhere or in a namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Right {
+    role: String,
+    verb: String,
+    group: String,
+    resource: String,
+    subresource: String,
+    name: String,
+    /// Empty: in every one.
+    namespace: String,
+}
+
+impl std::fmt::Display for Right {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { verb, group, resource, subresource, name, namespace, .. } = self;
+        let dot = if group.is_empty() { "" } else { "." };
+        let slash = if subresource.is_empty() { "" } else { "/" };
+        write!(out, "{verb} {resource}{dot}{group}{slash}{subresource}")?;
+        if !name.is_empty() {
+            write!(out, " {name}")?;
+        }
+        if namespace.is_empty() { Ok(()) } else { write!(out, " in {namespace}") }
+    }
+}
+
+pub(super) async fn checks(client: &Client, cluster: &Cluster) -> Vec<Check> {
+    let namespace = cluster.namespace.as_str();
+    let user = format!("system:serviceaccount:{namespace}:interlock");
+    let mut needed = needed(namespace, &guarded(cluster));
+    if has_certificate_of_a_file(&cluster.deployment) {
+        needed.retain(|right| right.role != CERTIFICATES);
+    }
+    let needed = ask(client, &user, namespace, needed).await;
+    let forbidden = ask(client, &user, namespace, forbidden()).await;
+    match (needed, forbidden) {
+        (Ok(needed), Ok(forbidden)) => judged(&needed, &forbidden, namespace),
+        (Err(why), _) | (_, Err(why)) => vec![Check::skipped(RIGHTS, why)],
+    }
+}
+
+/// Whether somebody else looks after the certificate: then nobody gives us rights to.
+fn has_certificate_of_a_file(deployment: &Seen) -> bool {
+    let Seen::Known(deployment) = deployment else { return false };
+    let containers = deployment["spec"]["template"]["spec"]["containers"].as_array().into_iter().flatten();
+    let mut variables = containers.flat_map(|it| it["env"].as_array().into_iter().flatten());
+    variables.any(|it| it["name"] == "INTERLOCK_TLS_CERT_FILE")
+}
+
+/// Everything that the manifests give to our account. `guarded` names the namespaces that are guarded where not all are.
+fn needed(namespace: &str, guarded: &[String]) -> Vec<Right> {
+    let documents = MANIFESTS.iter().flat_map(|text| text.split("\n---\n"));
+    let documents: Vec<Value> = documents.filter_map(|document| serde_saphyr::from_str(document).ok()).collect();
+    // Other roles in the manifests are for people, and bound to nobody.
+    let is_ours = |it: &&Value| {
+        let mut subjects = it["subjects"].as_array().into_iter().flatten();
+        subjects.any(|subject| subject["kind"] == "ServiceAccount" && subject["name"] == "interlock")
+    };
+    let bound = documents.iter().filter(is_ours).map(|binding| &binding["roleRef"]);
+    let roles = bound.filter_map(|bound| {
+        documents.iter().find(|it| it["kind"] == bound["kind"] && it["metadata"]["name"] == bound["name"])
+    });
+    let rights = roles.flat_map(|role| of_role(role, namespace));
+    let mut all = Vec::new();
+    for right in rights {
+        let reaches_everywhere = right.namespace.is_empty() && [GUARDING, OPTIONAL].contains(&right.role.as_str());
+        if reaches_everywhere && !guarded.is_empty() {
+            all.extend(guarded.iter().map(|namespace| Right { namespace: namespace.clone(), ..right.clone() }));
+        } else {
+            all.push(right);
+        }
+    }
+    all
+}
+
+fn of_role(role: &Value, namespace: &str) -> Vec<Right> {
+    let name = role["metadata"]["name"].as_str().unwrap_or_default();
+    let texts = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let of = match role["metadata"]["namespace"].as_str() {
+        Some(SHIPPED_NAMESPACE) => namespace,
+        other => other.unwrap_or_default(),
+    };
+    let mut rights = Vec::new();
+    for rule in role["rules"].as_array().into_iter().flatten() {
+        let mut names = texts(&rule["resourceNames"]);
+        if names.is_empty() {
+            names.push(String::new());
+        }
+        for group in texts(&rule["apiGroups"]) {
+            for resource in texts(&rule["resources"]) {
+                let (resource, subresource) = resource.split_once('/').unwrap_or((&resource, ""));
+                for verb in texts(&rule["verbs"]) {
+                    for object in &names {
+                        rights.push(Right {
+                            role: name.to_owned(),
+                            verb: verb.clone(),
+                            group: group.clone(),
+                            resource: resource.to_owned(),
+                            subresource: subresource.to_owned(),
+                            name: object.clone(),
+                            namespace: of.to_owned(),
+                        });
+                    }
+                }
+            }
+        }
+    }
+    rights
+}
+
+fn forbidden() -> Vec<Right> {
+    let right = |(verb, group, resource, subresource): (&str, &str, &str, &str)| Right {
+        role: String::new(),
+        verb: verb.to_owned(),
+        group: group.to_owned(),
+        resource: resource.to_owned(),
+        subresource: subresource.to_owned(),
+        name: String::new(),
+        namespace: String::new(),
+    };
+    FORBIDDEN.into_iter().map(right).collect()
+}
+
+/// Each right, and whether the account has it.
+async fn ask(client: &Client, user: &str, own: &str, rights: Vec<Right>) -> Result<Vec<(Right, bool)>, String> {
+    let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
+    let groups = [
+        "system:serviceaccounts".to_owned(),
+        format!("system:serviceaccounts:{own}"),
+        "system:authenticated".to_owned(),
+    ];
+    let (reviews, groups) = (&reviews, &groups);
+    let answers = stream::iter(rights).map(|right| async move {
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let attributes = ResourceAttributes {
+            verb: some(&right.verb),
+            group: some(&right.group),
+            resource: some(&right.resource),
+            subresource: some(&right.subresource),
+            name: some(&right.name),
+            namespace: some(&right.namespace),
+            ..ResourceAttributes::default()
+        };
+        let spec = SubjectAccessReviewSpec {
+            user: Some(user.to_owned()),
+            groups: Some(groups.to_vec()),
+            resource_attributes: Some(attributes),
+            ..SubjectAccessReviewSpec::default()
+        };
+        let asked = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+        let answer = reviews.create(&PostParams::default(), &asked).await.map_err(|error| why(&error))?;
+        Ok((right, answer.status.is_some_and(|status| status.allowed)))
+    });
+    answers.buffered(AT_ONCE).collect::<Vec<_>>().await.into_iter().collect()
+}
+
+fn judged(needed: &[(Right, bool)], forbidden: &[(Right, bool)], namespace: &str) -> Vec<Check> {
+    let apply = format!("kubectl apply -f manifests/base/rbac.yaml   # for {namespace}; with a chart, through that");
+    let listed = |rights: &[&Right]| {
+        let shown: Vec<_> = rights.iter().take(4).map(ToString::to_string).collect();
+        let more = rights.len().saturating_sub(shown.len());
+        if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
+    };
+    let mut checks = Vec::new();
+    let roles: BTreeSet<_> = needed.iter().map(|(right, _)| right.role.as_str()).collect();
+    for role in roles {
+        let lacks: Vec<_> =
+            needed.iter().filter(|(right, has)| right.role == role && !has).map(|(right, _)| right).collect();
+        if lacks.is_empty() {
+            continue;
+        }
+        let severity = if role == OPTIONAL { Medium } else { High };
+        let evidence = format!("the account interlock may not {} (role {role})", listed(&lacks));
+        checks.push(Check::found(RIGHTS, severity, evidence, apply.clone()));
+    }
+    let has: Vec<_> = forbidden.iter().filter(|(_, has)| *has).map(|(right, _)| right).collect();
+    if !has.is_empty() {
+        let fix = format!(
+            "find what gives it, and take it away:\nkubectl get clusterrolebindings,rolebindings -A -o wide | grep \
+                {namespace}/interlock"
+        );
+        checks.push(Check::found(RIGHTS, High, format!("the account interlock may {}", listed(&has)), fix));
+    }
+    if checks.is_empty() {
+        let evidence = format!(
+            "the account interlock has all {} rights that it needs, and none of {}",
+            needed.len(),
+            forbidden.len()
+        );
+        checks.push(Check::ok(RIGHTS, evidence));
+    }
+    checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manifests_say_what_is_needed_in_any_namespace() {
+        let needed = needed("guard", &[]);
+        let told: Vec<_> = needed.iter().map(ToString::to_string).collect();
+        for right in [
+            "list secrets",
+            "get helmreleases.helm.toolkit.fluxcd.io",
+            "create leases.coordination.k8s.io in guard",
+            "patch leases.coordination.k8s.io interlock-leader in guard",
+            "watch customresourcedefinitions.apiextensions.k8s.io releaseoverrides.interlock.dev",
+        ] {
+            assert!(told.contains(&right.to_owned()), "{right}: {told:?}");
+        }
+        // Where only some namespaces are guarded, in those alone.
+        let some = super::needed("guard", &["shop".to_owned()]);
+        assert!(some.iter().any(|right| right.to_string() == "list secrets in shop"));
+        // Where the certificate is somebody else's, so are the rights.
+        let variables = |names: serde_json::Value| {
+            let template = serde_json::json!({"spec": {"containers": [{"name": "interlock", "env": names}]}});
+            Seen::Known(serde_json::json!({"spec": {"template": template}}))
+        };
+        let mounted = serde_json::json!([{"name": "INTERLOCK_TLS_CERT_FILE", "value": "/tls.crt"}]);
+        assert!(has_certificate_of_a_file(&variables(mounted)) && needed.iter().any(|it| it.role == CERTIFICATES));
+        assert!(!has_certificate_of_a_file(&variables(serde_json::json!(null))));
+        // What people are given to break the glass is not ours.
+        assert!(!told.contains(&"create releaseoverrides.interlock.dev".to_owned()));
+        let asked: Vec<_> = forbidden().iter().map(ToString::to_string).collect();
+        assert!(told.iter().all(|right| !asked.contains(right)), "what is needed is not forbidden");
+    }
+
+    #[test]
+    fn what_is_lacking_and_what_is_too_much_are_told() {
+        let all = |has: bool, rights: Vec<Right>| rights.into_iter().map(|right| (right, has)).collect::<Vec<_>>();
+        let states = |needed: &[(Right, bool)], forbidden: &[(Right, bool)]| {
+            judged(needed, forbidden, "guard")
+                .into_iter()
+                .map(|it| (it.state.as_str(), it.evidence))
+                .collect::<Vec<_>>()
+        };
+        let fine = states(&all(true, needed("guard", &[])), &all(false, forbidden()));
+        assert_eq!((fine.len(), fine[0].0), (1, "ok"));
+        let mut lacking = all(true, needed("guard", &[]));
+        lacking.iter_mut().filter(|(right, _)| right.role == "interlock-leader").for_each(|(_, has)| *has = false);
+        let told = states(&lacking, &all(false, forbidden()));
+        assert!(told.len() == 1 && told[0].0 == "medium" && told[0].1.contains("may not patch secrets"), "{told:?}");
+        let told = states(&all(true, needed("guard", &[])), &all(true, forbidden()));
+        assert!(told.len() == 1 && told[0].0 == "high" && told[0].1.contains("may * *.*, delete secrets"), "{told:?}");
+    }
+}

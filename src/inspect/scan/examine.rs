@@ -1,0 +1,185 @@
+//! A closer look at one release: into bodies of records, and on request at the objects that the deployed one declares.
+
+use std::sync::atomic::Ordering;
+
+use http::Request;
+use kube::Error;
+use kube::Resource;
+use kube::api::DynamicObject;
+use serde_json::Value;
+
+use super::drift::{self, Declaring};
+use super::listing::why;
+use super::run::Run;
+use super::{Finding, Options, integrity};
+use crate::engine::evidence::{Answer, Knowledge, ObjectKey, Query};
+use crate::engine::release::manifest::contents;
+use crate::engine::release::{DecodeError, Entry, History, Record, ReleaseRef, Status, Storage, Stored};
+use crate::engine::review::group_of;
+use crate::world::World;
+
+const BODIES: &str = "bodies of some records";
+const MANIFESTS: &str = "manifests of some releases";
+const OBJECTS: &str = "some objects of releases";
+const NOT_SERVED: &str = "objects of kinds that are not served";
+
+/// What is to be looked into.
+pub(super) struct Examination {
+    release: ReleaseRef,
+    storage: Storage,
+    /// The names of the records' objects.
+    objects: Vec<String>,
+    /// The one whose objects are to be compared.
+    declaring: Option<(String, Declaring)>,
+}
+
+/// What came of it.
+#[derive(Default)]
+pub(super) struct Examined {
+    pub(super) findings: Vec<Finding>,
+    /// The records whose bodies were read.
+    pub(super) read: Vec<ObjectKey>,
+}
+
+/// The objects that a record declares, and where those go that say no namespace.
+struct Manifest {
+    documents: Vec<Value>,
+    namespace: String,
+}
+
+impl Examination {
+    /// What there is to look into of a release; `None` where that is nothing.
+    pub(super) fn of(
+        options: &Options,
+        release: ReleaseRef,
+        storage: Storage,
+        history: &History,
+        is_questioned: bool,
+    ) -> Option<Self> {
+        let mut objects: Vec<_> =
+            options.wanted(history, is_questioned).into_iter().map(|entry| entry.name.clone()).collect();
+        let declaring = at_rest(history).filter(|_| options.drift && storage != Storage::OlmIndex).map(|entry| {
+            let declaring = Declaring { release: release.clone(), revision: entry.revision };
+            (entry.name.clone(), declaring)
+        });
+        if let Some((object, _)) = declaring.as_ref().filter(|(object, _)| !objects.contains(object)) {
+            objects.push(object.clone());
+        }
+        (!objects.is_empty()).then_some(Self { release, storage, objects, declaring })
+    }
+
+    pub(super) async fn carry_out(self, run: &Run<'_>) -> Examined {
+        let mut examined = Examined::default();
+        for object in &self.objects {
+            let declaring = self.declaring.as_ref().filter(|(declaring, _)| declaring == object);
+            let manifest = self.read(run, object, declaring.is_some(), &mut examined).await;
+            let Some((manifest, (_, declaring))) = manifest.zip(declaring) else { continue };
+            let differing = compare(run, &manifest, declaring).await;
+            // An upgrade that began meanwhile changes the objects.
+            if !differing.is_empty() && self.still_rests(run, declaring).await {
+                examined.findings.extend(differing);
+            }
+        }
+        examined
+    }
+
+    /// Reads the body of a record, and what it declares where that is wanted.
+    async fn read(&self, run: &Run<'_>, object: &str, declares: bool, examined: &mut Examined) -> Option<Manifest> {
+        let (storage, namespace) = (self.storage, self.release.namespace.as_str());
+        let look = |stored: &Stored<'_>, body: Result<&[u8], DecodeError>| {
+            let declared = body.as_ref().ok().filter(|_| declares).map(|body| manifest(body));
+            (integrity::of_body(storage, namespace, stored, body), declared)
+        };
+        match run.world.record(storage, namespace, object, look).await {
+            Ok(Some((finding, declared))) => {
+                run.bodies.fetch_add(1, Ordering::Relaxed);
+                examined.read.push(ObjectKey::new("", storage.kind(), namespace, object));
+                examined.findings.extend(finding);
+                declared?.map_err(|why| run.gap(MANIFESTS, why)).ok()
+            }
+            // Pruned, or uninstalled, since it was listed.
+            Ok(None) => None,
+            Err(why) => {
+                run.gap(BODIES, why);
+                None
+            }
+        }
+    }
+
+    async fn still_rests(&self, run: &Run<'_>, declaring: &Declaring) -> bool {
+        let ReleaseRef { namespace, name } = &self.release;
+        let query = Query::History { storage: self.storage, namespace: namespace.clone(), release: name.clone() };
+        match run.world.answer(&query).await {
+            Answer::Known(Knowledge::History(history)) => {
+                at_rest(&history).is_some_and(|entry| entry.revision == declaring.revision)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The newest record, if it is the deployed one: during and after an operation that failed, objects are of two revisions.
+fn at_rest(history: &History) -> Option<&Entry> {
+    history.newest().filter(|newest| newest.status == Status::Deployed)
+}
+
+fn manifest(body: &[u8]) -> Result<Manifest, String> {
+    let record = Record::read(body).map_err(|error| error.to_string())?;
+    Ok(Manifest { documents: contents(&record.manifest())?, namespace: record.namespace.into_owned() })
+}
+
+/// Compares the objects of a release with their documents, one after the other.
+async fn compare(run: &Run<'_>, manifest: &Manifest, declaring: &Declaring) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for document in &manifest.documents {
+        match object(run, document, manifest, declaring).await {
+            Ok(finding) => found.extend(finding),
+            Err((what, why)) => run.gap(what, why),
+        }
+    }
+    found
+}
+
+async fn object(
+    run: &Run<'_>,
+    document: &Value,
+    manifest: &Manifest,
+    declaring: &Declaring,
+) -> Result<Option<Finding>, (&'static str, String)> {
+    let text = |pointer: &str| document.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let [Some(api_version), Some(kind), Some(name)] = ["/apiVersion", "/kind", "/metadata/name"].map(text) else {
+        return Ok(None);
+    };
+    let unread = |error: Error| (OBJECTS, why(&error));
+    let Some(served) = run.kinds.get(&run.client, api_version, kind).await.map_err(unread)? else {
+        return Err((NOT_SERVED, format!("{kind} of {api_version}")));
+    };
+    let namespace = if served.namespaced { text("/metadata/namespace").unwrap_or(&manifest.namespace) } else { "" };
+    let key = ObjectKey::new(group_of(api_version), kind, namespace, name);
+    if ![namespace, name].into_iter().all(is_plain) {
+        return Err((OBJECTS, format!("a {kind} has a name that no object can have")));
+    }
+    let scope = Some(namespace).filter(|namespace| !namespace.is_empty());
+    let path = format!("{}/{name}", DynamicObject::url_path(&served.resource, scope));
+    let request = Request::get(path).body(Vec::new()).map_err(|error| unread(Error::HttpError(error)))?;
+    match run.client.request_text(request).await {
+        Ok(live) => {
+            run.objects.fetch_add(1, Ordering::Relaxed);
+            let policy = run.policies.of(namespace);
+            let fields = drift::drifted(document, &live, &key, &served.resource.plural, policy);
+            let fields = fields.map_err(|why| (OBJECTS, why))?;
+            Ok((!fields.is_empty()).then(|| drift::differing(declaring, key, &fields)))
+        }
+        Err(Error::Api(status)) if status.code == 404 => {
+            Ok((!drift::may_vanish(document)).then(|| drift::missing(declaring, key)))
+        }
+        Err(error) => Err(unread(error)),
+    }
+}
+
+/// Names become parts of paths, and a manifest may hold any text. Those of roles have colons.
+fn is_plain(name: &str) -> bool {
+    name.len() <= 253
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte))
+        && !matches!(name, "." | "..")
+}

@@ -1,0 +1,77 @@
+//! The lists that a look at a whole cluster starts with.
+
+use kube::api::ApiResource;
+use kube::{Client, Error};
+use serde_json::value::RawValue;
+
+use super::inventory::Inventory;
+use super::listing::Listing;
+use crate::engine::flux::{self, Driver, HelmRelease};
+use crate::engine::release::storage::{HELM_SECRET_TYPE, OLM_INDEX_TYPE};
+use crate::world::kubernetes::kinds::Kinds;
+
+/// The records in Secrets: by their type, so that those are seen that lost their labels, and by their labels, so that
+/// those are that have another type, which Helm does not mind.
+///
+/// # Errors
+/// When the API server does not answer, or in another shape.
+pub(crate) async fn secrets<'p>(
+    client: &Client,
+    places: impl IntoIterator<Item = Option<&'p str>> + Clone,
+) -> Result<Inventory, Error> {
+    let others = format!("type!={HELM_SECRET_TYPE},type!={OLM_INDEX_TYPE}");
+    let secrets = || Listing::of(&core("Secret", "secrets"), places.clone());
+    let mut all = Inventory::default();
+    for (listing, secret_type) in [
+        (secrets().fields(&format!("type={HELM_SECRET_TYPE}")), Some(HELM_SECRET_TYPE)),
+        (secrets().fields(&others).labels("owner=helm"), None),
+        (secrets().fields(&format!("type={OLM_INDEX_TYPE}")), Some(OLM_INDEX_TYPE)),
+    ] {
+        let add = |inventory: &mut Inventory, item: &RawValue| inventory.add("Secret", secret_type, item);
+        all.merge(listing.fold(client, Inventory::default, add).await?);
+    }
+    Ok(all)
+}
+
+/// The records in ConfigMaps.
+///
+/// # Errors
+/// When the API server does not answer, or in another shape.
+pub(crate) async fn config_maps<'p>(
+    client: &Client,
+    places: impl IntoIterator<Item = Option<&'p str>>,
+) -> Result<Inventory, Error> {
+    let listing = Listing::of(&core("ConfigMap", "configmaps"), places).labels("owner=helm");
+    listing.fold(client, Inventory::default, |inventory, item| inventory.add("ConfigMap", None, item)).await
+}
+
+/// Flux's HelmReleases, and why each of the others does not read; `None` where there is no such kind.
+///
+/// # Errors
+/// When the API server does not answer, or in another shape.
+pub(crate) async fn helm_releases<'p>(
+    client: &Client,
+    places: impl IntoIterator<Item = Option<&'p str>>,
+) -> Result<Option<(Vec<Driver>, Vec<String>)>, Error> {
+    let Some(resource) = Kinds::default().resolve(client, flux::GROUP, flux::HELM_RELEASE).await? else {
+        return Ok(None);
+    };
+    let listing = Listing::of(&resource, places).whole();
+    let start = || (Vec::new(), Vec::new());
+    let listed =
+        listing.fold(client, start, |(drivers, unread), item| match serde_json::from_str::<HelmRelease>(item.get()) {
+            Ok(read) => drivers.push(Driver::from(&read)),
+            Err(error) => unread.push(error.to_string()),
+        });
+    listed.await.map(Some)
+}
+
+fn core(kind: &str, plural: &str) -> ApiResource {
+    ApiResource {
+        group: String::new(),
+        version: "v1".to_owned(),
+        api_version: "v1".to_owned(),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+    }
+}

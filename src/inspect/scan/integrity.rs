@@ -1,0 +1,128 @@
+//! Whether the parts of a record say the same, by the notion of the rule `record-integrity`.
+
+use super::{Check, Finding};
+use crate::engine::evidence::ObjectKey;
+use crate::engine::facts::{Body, Side};
+use crate::engine::release::{DecodeError, Record, RecordName, ReleaseRef, Storage, Stored};
+use crate::engine::rules::records::record_integrity::disagreements;
+
+/// The release of a record: as Helm finds it, by its label; by the object's name where it has none.
+pub(super) fn release(namespace: &str, stored: &Stored<'_>) -> ReleaseRef {
+    let name = &stored.metadata.name;
+    let named = || name.parse::<RecordName>().map(|name| name.release.to_string()).ok();
+    let label = stored.metadata.label("name").map(str::to_owned);
+    ReleaseRef::new(namespace, label.or_else(named).unwrap_or_else(|| name.to_string()))
+}
+
+/// What is wrong with a record by its metadata alone.
+pub(super) fn of_metadata(storage: Storage, namespace: &str, stored: &Stored<'_>) -> Option<Finding> {
+    inconsistent(storage, namespace, &Side { stored, body: Body::Unread })
+}
+
+/// What is wrong with a record and its body.
+pub(super) fn of_body(
+    storage: Storage,
+    namespace: &str,
+    stored: &Stored<'_>,
+    body: Result<&[u8], DecodeError>,
+) -> Option<Finding> {
+    match body.and_then(Record::read) {
+        Ok(record) => inconsistent(storage, namespace, &Side { stored, body: Body::Read(record) }),
+        Err(error) => {
+            let release = release(namespace, stored);
+            let way_out = format!(
+                "Put a copy from a backup in its place; without one, delete it and `helm upgrade {} -n {namespace}` anew.",
+                release.name
+            );
+            let message =
+                format!("{} does not decode: {}.", stored.metadata.name, error.to_string().trim_end_matches('.'));
+            Some(finding(Check::UnreadableRecord, storage, release, stored, message, way_out))
+        }
+    }
+}
+
+fn inconsistent(storage: Storage, namespace: &str, side: &Side<'_>) -> Option<Finding> {
+    let found = disagreements(storage, &side.stored.metadata.name, side);
+    if found.is_empty() {
+        return None;
+    }
+    let sentences: Vec<_> = found.iter().map(|disagreement| disagreement.sentence.as_str()).collect();
+    let release = release(namespace, side.stored);
+    let message = format!("{} does not hold together: {}.", side.stored.metadata.name, sentences.join("; "));
+    let way_out =
+        "Put its labels right with `kubectl label --overwrite`, as its name and body say; helm goes by either.";
+    Some(finding(Check::InconsistentRecord, storage, release, side.stored, message, way_out.to_owned()))
+}
+
+fn finding(
+    check: Check,
+    storage: Storage,
+    release: ReleaseRef,
+    stored: &Stored<'_>,
+    message: String,
+    way_out: String,
+) -> Finding {
+    let object = ObjectKey::new("", storage.kind(), &release.namespace, &stored.metadata.name);
+    Finding { check, release: Some(release), object: Some(object), message, way_out }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn stored(name: &str, labels: Value) -> String {
+        let metadata = json!({"name": name, "namespace": "shop", "labels": labels});
+        json!({"metadata": metadata, "type": "helm.sh/release.v1"}).to_string()
+    }
+
+    fn labels(status: &str) -> Value {
+        json!({"owner": "helm", "name": "web", "version": "2", "status": status})
+    }
+
+    const V2: &str = "sh.helm.release.v1.web.v2";
+
+    fn body(name: &str, version: u64, status: &str) -> Vec<u8> {
+        json!({"name": name, "version": version, "info": {"status": status}}).to_string().into_bytes()
+    }
+
+    #[test]
+    fn metadata_that_agree_tell_nothing_and_edited_labels_are_named() {
+        let told = |name: &str, labels: Value| {
+            let text = stored(name, labels);
+            let finding = of_metadata(Storage::Secret, "shop", &serde_json::from_str(&text).unwrap());
+            finding.map(|finding| (finding.release.unwrap().to_string(), finding.message))
+        };
+        assert_eq!(told(V2, labels("deployed")), None);
+        let (release, message) =
+            told(V2, json!({"owner": "helm", "name": "web", "version": "3", "status": "x"})).unwrap();
+        assert_eq!(release, "shop/web");
+        assert!(message.contains("its label version is \"3\"; \"x\" is not a status"), "{message}");
+        let (release, message) = told(V2, json!({})).unwrap();
+        assert_eq!(release, "shop/web");
+        assert!(message.contains("its label owner is not helm"), "{message}");
+    }
+
+    #[test]
+    fn a_body_is_held_against_the_labels_beside_it() {
+        let text = stored(V2, labels("deployed"));
+        let stored: Stored<'_> = serde_json::from_str(&text).unwrap();
+        let told = |body: Result<&[u8], DecodeError>| {
+            of_body(Storage::Secret, "shop", &stored, body).map(|finding| (finding.check, finding.message))
+        };
+        assert_eq!(told(Ok(&body("web", 2, "deployed"))), None);
+        for (wrong, part) in [
+            (body("api", 2, "deployed"), "its body is of release \"api\""),
+            (body("web", 3, "deployed"), "its body is of revision 3"),
+            (body("web", 2, "failed"), "its label says \"deployed\", its body \"failed\""),
+        ] {
+            let (check, message) = told(Ok(&wrong)).unwrap();
+            assert_eq!(check, Check::InconsistentRecord);
+            assert!(message.contains(part), "{message}");
+        }
+        for error in [Err(DecodeError::Missing), Ok(&b"{"[..]), Err(DecodeError::Part("web-1".to_owned()))] {
+            assert_eq!(told(error).unwrap().0, Check::UnreadableRecord);
+        }
+    }
+}

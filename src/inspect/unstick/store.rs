@@ -1,0 +1,108 @@
+//! Reads and writes of Secrets and ConfigMaps as they are, unknown fields included.
+
+use http::Request;
+use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
+use kube::{Client, Error};
+use serde_json::Value;
+
+use super::UnstickError;
+use crate::inspect::scan::listing::why;
+
+/// The field manager of our writes.
+const MANAGER: &str = "interlock";
+
+/// What the API server says when a webhook that must answer does not.
+const UNANSWERED: &str = "failed calling webhook";
+
+/// The objects of a namespace.
+pub(super) struct Store<'c> {
+    client: &'c Client,
+    namespace: &'c str,
+}
+
+/// The resource of a kind.
+pub(super) fn plural(kind: &str) -> &'static str {
+    if kind == "ConfigMap" { "configmaps" } else { "secrets" }
+}
+
+impl<'c> Store<'c> {
+    /// Of a namespace.
+    pub(super) fn of(client: &'c Client, namespace: &'c str) -> Self {
+        Self { client, namespace }
+    }
+
+    fn path(&self, kind: &str) -> String {
+        format!("/api/v1/namespaces/{}/{}", self.namespace, plural(kind))
+    }
+
+    /// An object; `None` where there is none of this name.
+    pub(super) async fn get(&self, kind: &str, name: &str) -> Result<Option<Value>, UnstickError> {
+        let what = || format!("read {kind} {}/{name}", self.namespace);
+        let request = Request::get(format!("{}/{name}", self.path(kind))).body(Vec::new());
+        let request = request.map_err(|error| told(what(), name, Error::HttpError(error)))?;
+        match self.client.request(request).await {
+            Ok(object) => Ok(Some(object)),
+            Err(Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(told(what(), name, error)),
+        }
+    }
+
+    /// The metadata of the objects of a kind with these labels.
+    pub(super) async fn list_metadata(&self, kind: &str, labels: &str) -> Result<Vec<Value>, UnstickError> {
+        let what = || format!("list the {}s of namespace {}", kind, self.namespace);
+        let request = kube::core::Request::new(self.path(kind)).list_metadata(&ListParams::default().labels(labels));
+        let request = request.map_err(|error| told(what(), "", Error::BuildRequest(error)))?;
+        let list: Value = self.client.request(request).await.map_err(|error| told(what(), "", error))?;
+        Ok(list["items"].as_array().cloned().unwrap_or_default())
+    }
+
+    /// Makes an object, and tells how it is stored.
+    pub(super) async fn create(&self, kind: &str, object: &Value, dry_run: bool) -> Result<Value, UnstickError> {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let what = || format!("create {kind} {}/{name}", self.namespace);
+        let parameters = PostParams { dry_run, field_manager: Some(MANAGER.to_owned()) };
+        let request = kube::core::Request::new(self.path(kind)).create(&parameters, object.to_string().into_bytes());
+        let request = request.map_err(|error| told(what(), name, Error::BuildRequest(error)))?;
+        self.client.request(request).await.map_err(|error| told(what(), name, error))
+    }
+
+    /// Deletes an object, under a precondition on its uid and resourceVersion where they are given. One that is gone already
+    /// is deleted.
+    pub(super) async fn delete(
+        &self,
+        kind: &str,
+        name: &str,
+        state: Option<(&str, &str)>,
+        dry_run: bool,
+    ) -> Result<(), UnstickError> {
+        let what = || format!("delete {kind} {}/{name}", self.namespace);
+        let preconditions = state.map(|(uid, version)| Preconditions {
+            uid: Some(uid.to_owned()),
+            resource_version: Some(version.to_owned()),
+        });
+        let parameters = DeleteParams { dry_run, preconditions, ..DeleteParams::background() };
+        let request = kube::core::Request::new(self.path(kind)).delete(name, &parameters);
+        let request = request.map_err(|error| told(what(), name, Error::BuildRequest(error)))?;
+        match self.client.request::<Value>(request).await {
+            Ok(_) => Ok(()),
+            Err(Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(error) => Err(told(what(), name, error)),
+        }
+    }
+}
+
+/// What an error means to whoever is on call.
+fn told(what: String, name: &str, error: Error) -> UnstickError {
+    match &error {
+        Error::Api(status) if status.reason == "AlreadyExists" => UnstickError::Exists(name.to_owned()),
+        Error::Api(status) if status.code == 409 => UnstickError::Changed(name.to_owned()),
+        Error::Api(status) if status.message.contains("denied the request") => {
+            UnstickError::Refused(status.message.clone())
+        }
+        Error::Api(status) if status.message.contains(UNANSWERED) && status.message.contains(".interlock.dev") => {
+            let why = format!("{}. No replica of Interlock answers; `interlock doctor` tells why", status.message);
+            UnstickError::Failed { what, why }
+        }
+        _ => UnstickError::Failed { what, why: why(&error) },
+    }
+}

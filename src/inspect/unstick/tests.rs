@@ -1,0 +1,245 @@
+//! Records taken away in front of an API server that only has Secrets, and fails where it is told to.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Full};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::engine::policy::Policies;
+
+const V2: &str = "sh.helm.release.v1.web.v2";
+const SECRETS: &str = "/api/v1/namespaces/shop/secrets";
+
+/// What becomes of the deletion of a record.
+#[derive(Debug, Clone, Copy, Default)]
+enum Deletion {
+    #[default]
+    Done,
+    /// The webhook is away.
+    Unjudged,
+    /// It is done, and the answer is lost.
+    Unanswered,
+    /// Nothing is known, now and later.
+    Lost,
+}
+
+#[derive(Clone, Default)]
+struct Fake {
+    secrets: Arc<Mutex<BTreeMap<String, Value>>>,
+    deletion: Deletion,
+    /// How many were named.
+    named: Arc<AtomicUsize>,
+    /// So many Secrets can be made.
+    quota: Option<usize>,
+}
+
+impl tower_service::Service<Request<Body>> for Fake {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let fake = self.clone();
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+            let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+            let (code, answer) = fake.answer(&parts.method, parts.uri.path(), &body);
+            Ok(Response::builder().status(code).body(Full::new(Bytes::from(answer.to_string()))).unwrap())
+        })
+    }
+}
+
+fn failure(code: u16, reason: &str, message: &str) -> (u16, Value) {
+    let mut status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code});
+    status["reason"] = reason.into();
+    status["message"] = message.into();
+    (code, status)
+}
+
+impl Fake {
+    fn answer(&self, method: &Method, path: &str, body: &Value) -> (u16, Value) {
+        let mut secrets = self.secrets.lock().unwrap();
+        let name = path.strip_prefix(SECRETS).unwrap_or_default().trim_start_matches('/').to_owned();
+        let absent = || failure(404, "NotFound", "not found");
+        match (method, name.as_str()) {
+            (&Method::POST, "") => {
+                if self.quota.is_some_and(|quota| secrets.len() > quota) {
+                    return failure(403, "Forbidden", "exceeded quota");
+                }
+                let mut made = body.clone();
+                let prefix = body["metadata"]["generateName"].as_str().unwrap_or_default();
+                let name = body["metadata"]["name"]
+                    .as_str()
+                    .map_or_else(|| format!("{prefix}{}", self.named.fetch_add(1, Ordering::Relaxed)), str::to_owned);
+                made["metadata"]["name"] = name.as_str().into();
+                if secrets.contains_key(&name) {
+                    return failure(409, "AlreadyExists", "already exists");
+                }
+                secrets.insert(name, made.clone());
+                (201, made)
+            }
+            (&Method::GET, "") if path == SECRETS => {
+                (200, json!({"metadata": {}, "items": secrets.values().collect::<Vec<_>>()}))
+            }
+            (&Method::GET, V2) if matches!(self.deletion, Deletion::Lost) => failure(504, "Timeout", "timed out"),
+            (&Method::GET, _) => secrets.get(&name).map_or_else(absent, |secret| (200, secret.clone())),
+            (&Method::DELETE, V2) => match self.deletion {
+                Deletion::Unjudged => failure(
+                    500,
+                    "InternalError",
+                    "failed calling webhook \"create-delete.records.interlock.dev\": connection refused",
+                ),
+                Deletion::Lost => failure(504, "Timeout", "timed out"),
+                Deletion::Done | Deletion::Unanswered => {
+                    let is_it = |it: &Value| it["metadata"]["uid"] == body["preconditions"]["uid"];
+                    match secrets.get(V2).map(is_it) {
+                        None => absent(),
+                        Some(false) => failure(409, "Conflict", "Precondition failed"),
+                        Some(true) => {
+                            secrets.remove(V2);
+                            let lost = matches!(self.deletion, Deletion::Unanswered);
+                            if lost { failure(504, "Timeout", "timed out") } else { (200, json!({})) }
+                        }
+                    }
+                }
+            },
+            (&Method::DELETE, _) => secrets.remove(&name).map_or_else(absent, |secret| (200, secret)),
+            _ => absent(),
+        }
+    }
+
+    fn put(&self, revision: u64, status: &str, uid: &str) {
+        let name = format!("sh.helm.release.v1.web.v{revision}");
+        let labels = json!({"owner": "helm", "name": "web", "version": revision.to_string(), "status": status});
+        let metadata = json!({"name": name, "namespace": "shop", "uid": uid, "resourceVersion": "7", "labels": labels});
+        let record = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1", "metadata": metadata,
+            "data": {"release": "SDRzSUFBQUE="},
+        });
+        self.secrets.lock().unwrap().insert(name, record);
+    }
+
+    fn pending(&self) -> Pending {
+        Pending {
+            release: ReleaseRef::new("shop", "web"),
+            storage: Storage::Secret,
+            entry: Entry::of_web(2, crate::engine::release::Status::PendingUpgrade),
+            object: serde_json::value::to_raw_value(&self.secrets.lock().unwrap()[V2]).unwrap(),
+        }
+    }
+
+    fn copies(&self) -> Vec<String> {
+        let secrets = self.secrets.lock().unwrap();
+        secrets.keys().filter(|name| name.starts_with("interlock-copy-web-v2-")).cloned().collect()
+    }
+}
+
+/// Revision 2 is pending over revision 1.
+fn stuck(deletion: Deletion) -> Fake {
+    let fake = Fake { deletion, ..Fake::default() };
+    fake.put(1, "deployed", "one");
+    fake.put(2, "pending-upgrade", "two");
+    fake
+}
+
+async fn view<'p>(fake: &Fake, policies: &'p Policies) -> View<'p> {
+    View::open(&Client::new(fake.clone(), "default"), policies).await
+}
+
+#[tokio::test]
+async fn of_two_at_once_nobody_takes_away_the_copy_of_the_other() {
+    let (fake, policies) = (stuck(Deletion::Done), Policies::load_or_shipped(None).unwrap());
+    let view = view(&fake, &policies).await;
+    let (alice, bob) = (fake.pending(), fake.pending());
+    let store = Store::of(&view.client, "shop");
+    // Both have looked, and bob has kept his copy already when alice deletes.
+    let bobs = bob.keep(&store, false).await.unwrap();
+    let alices = alice.unstick(&view, false).await.unwrap();
+    assert_ne!(alices, bobs);
+    // Then somebody upgrades, and what bob deletes is another record of the same name.
+    forget(&store, &bobs, false).await;
+    fake.put(2, "pending-upgrade", "another");
+    assert_eq!(bob.unstick(&view, false).await, Err(UnstickError::Changed(V2.to_owned())));
+    assert_eq!(fake.copies(), alices, "alice's is all that is left of the record");
+    assert!(fake.secrets.lock().unwrap().contains_key(V2));
+}
+
+#[tokio::test]
+async fn both_copies_of_one_record_go_when_it_is_put_back() {
+    let (fake, policies) = (stuck(Deletion::Done), Policies::load_or_shipped(None).unwrap());
+    let view = view(&fake, &policies).await;
+    let (alice, bob) = (fake.pending(), fake.pending());
+    alice.unstick(&view, false).await.unwrap();
+    // It is gone already, as bob wanted.
+    bob.unstick(&view, false).await.unwrap();
+    assert_eq!(fake.copies().len(), 2);
+    let release = ReleaseRef::new("shop", "web");
+    Copied::find(&view, &release).await.unwrap().unwrap().restore(&view, false).await.unwrap();
+    assert_eq!(fake.copies().len(), 0);
+    assert_eq!(fake.secrets.lock().unwrap()[V2]["metadata"]["labels"]["status"], "pending-upgrade");
+}
+
+#[tokio::test]
+async fn without_the_webhook_that_must_judge_nothing_changes() {
+    let (fake, policies) = (stuck(Deletion::Unjudged), Policies::load_or_shipped(None).unwrap());
+    let view = view(&fake, &policies).await;
+    let error = fake.pending().unstick(&view, false).await.unwrap_err();
+    let told = error.to_string();
+    assert!(!error.is_answer() && told.contains("connection refused") && told.contains("interlock doctor"), "{told}");
+    assert!(fake.copies().is_empty() && fake.secrets.lock().unwrap().contains_key(V2));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_lost_is_looked_for_and_a_copy_stays_where_nothing_is_known() {
+    let policies = Policies::load_or_shipped(None).unwrap();
+    let fake = stuck(Deletion::Unanswered);
+    let copies = fake.pending().unstick(&view(&fake, &policies).await, false).await.unwrap();
+    assert_eq!(fake.copies(), copies);
+    let fake = stuck(Deletion::Lost);
+    let error = fake.pending().unstick(&view(&fake, &policies).await, false).await.unwrap_err();
+    let kept = fake.copies();
+    assert!(kept.len() == 1 && error.to_string().contains(&kept[0]), "{error}: {kept:?}");
+}
+
+#[tokio::test]
+async fn without_a_copy_nothing_is_deleted() {
+    let policies = Policies::load_or_shipped(None).unwrap();
+    let fake = Fake { quota: Some(1), ..stuck(Deletion::Done) };
+    let error = fake.pending().unstick(&view(&fake, &policies).await, false).await.unwrap_err();
+    assert!(error.to_string().contains("exceeded quota"), "{error}");
+    assert!(fake.secrets.lock().unwrap().contains_key(V2));
+}
+
+#[tokio::test]
+async fn what_is_no_copy_of_a_record_of_the_release_and_what_is_uninstalled_is_not_put_back() {
+    let (fake, policies) = (stuck(Deletion::Done), Policies::load_or_shipped(None).unwrap());
+    let (view, release) = (view(&fake, &policies).await, ReleaseRef::new("shop", "web"));
+    fake.pending().unstick(&view, false).await.unwrap();
+    let first = fake.secrets.lock().unwrap().remove("sh.helm.release.v1.web.v1").unwrap();
+    let error = Copied::find(&view, &release).await.err().unwrap().to_string();
+    assert!(error.contains("it was uninstalled since"), "{error}");
+    let mut secrets = fake.secrets.lock().unwrap().clone();
+    secrets.insert("sh.helm.release.v1.web.v1".to_owned(), first);
+    let copy = secrets.values_mut().find(|it| it["type"] == copy::COPY_TYPE).unwrap();
+    let annotation = copy.pointer_mut("/metadata/annotations/interlock.dev~1original").unwrap();
+    *annotation = annotation.as_str().unwrap().replace("pending-upgrade", "deployed").into();
+    *fake.secrets.lock().unwrap() = secrets;
+    let error = Copied::find(&view, &release).await.err().unwrap().to_string();
+    assert!(error.contains("is no copy of a pending record"), "{error}");
+}

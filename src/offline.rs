@@ -1,0 +1,4 @@
+//! Judging without a server.
+
+pub mod replay;
+pub mod suite;

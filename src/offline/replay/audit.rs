@@ -1,0 +1,325 @@
+//! Audit events as reviews: what the webhook would have been asked.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::line::part;
+use crate::engine::evidence::ObjectKey;
+use crate::engine::review::{Gvk, Gvr, Operation, Request, UserInfo};
+use crate::world::memory::Memory;
+
+/// `audit.k8s.io/v1` Event, as far as a review can be made of it. What is nested is read once it is needed: most events are
+/// reads.
+pub(super) struct Event<'a> {
+    pub(super) level: Cow<'a, str>,
+    pub(super) audit_id: Cow<'a, str>,
+    pub(super) stage: Cow<'a, str>,
+    pub(super) verb: Cow<'a, str>,
+    pub(super) request_uri: Cow<'a, str>,
+    /// The impersonated one, where there is one.
+    pub(super) user: Option<&'a RawValue>,
+    pub(super) object_ref: Option<&'a RawValue>,
+    pub(super) response_status: Option<&'a RawValue>,
+    pub(super) request_object: Option<&'a RawValue>,
+    pub(super) response_object: Option<&'a RawValue>,
+    pub(super) received: &'a RawValue,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Reference<'a> {
+    #[serde(borrow)]
+    resource: Cow<'a, str>,
+    #[serde(borrow)]
+    subresource: Cow<'a, str>,
+    #[serde(borrow)]
+    namespace: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    api_group: Cow<'a, str>,
+    #[serde(borrow)]
+    api_version: Cow<'a, str>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    code: u16,
+}
+
+/// What names an object.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Head<'a> {
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    metadata: Name<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Name<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct List<'a> {
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    items: Vec<&'a RawValue>,
+}
+
+impl Reference<'_> {
+    /// Written all the time, and never sent to the webhook: heartbeats, what is told of objects, questions in the form of
+    /// objects, and connections.
+    fn is_unasked(&self) -> bool {
+        let unasked: &[&str] = match self.api_group.as_ref() {
+            "" => &["events", "nodes"],
+            "events.k8s.io" => &["events"],
+            "coordination.k8s.io" => &["leases"],
+            "authentication.k8s.io" => &["selfsubjectreviews", "tokenreviews"],
+            "authorization.k8s.io" => &[
+                "localsubjectaccessreviews",
+                "selfsubjectaccessreviews",
+                "selfsubjectrulesreviews",
+                "subjectaccessreviews",
+            ],
+            _ => &[],
+        };
+        let connections = ["attach", "exec", "portforward", "proxy"];
+        unasked.contains(&self.resource.as_ref())
+            || (self.api_group.is_empty() && connections.contains(&self.subresource.as_ref()))
+    }
+}
+
+/// What is to be made of an event.
+pub(super) enum Told<'a> {
+    /// A read, a stage before the last, or a write that was refused.
+    Nothing,
+    /// A write whose objects the log leaves out; which resource.
+    Bare(String),
+    /// A write: one review, or one an object for a collection delete.
+    Write(Box<Write<'a>>),
+}
+
+/// A write that took place.
+pub(super) struct Write<'a> {
+    reference: Reference<'a>,
+    audit_id: &'a str,
+    dry_run: bool,
+    user: UserInfo<'a>,
+    operation: Operation,
+    kind: Cow<'a, str>,
+    /// Absent in a collection delete.
+    name: Option<Cow<'a, str>>,
+    new: Option<&'a RawValue>,
+    /// One, or many in a collection delete.
+    old: Vec<Cow<'a, RawValue>>,
+    pub(super) at: Timestamp,
+    /// Whether nobody has told yet what the object was before.
+    pub(super) unseen: bool,
+}
+
+impl Event<'_> {
+    /// Reads what the event tells; the world knows what the object was before.
+    pub(super) fn told(&self, memory: &Memory) -> Result<Told<'_>, String> {
+        let writes = ["create", "update", "patch", "delete", "deletecollection"];
+        let Some(reference) = self.object_ref else { return Ok(Told::Nothing) };
+        if self.stage != "ResponseComplete" || !writes.contains(&self.verb.as_ref()) {
+            return Ok(Told::Nothing);
+        }
+        let status: Status =
+            self.response_status.map_or_else(|| Ok(Status::default()), |it| part(it, "responseStatus"))?;
+        let reference: Reference<'_> = part(reference, "objectRef")?;
+        if status.code >= 400 || reference.is_unasked() {
+            return Ok(Told::Nothing);
+        }
+        if self.verb == "deletecollection" {
+            return self.collection(reference);
+        }
+        self.write(reference, status.code, memory)
+    }
+
+    fn write<'e>(&'e self, reference: Reference<'e>, code: u16, memory: &Memory) -> Result<Told<'e>, String> {
+        let whole = matches!(self.verb.as_ref(), "create" | "update");
+        let head = |object: &'e RawValue| part::<Head<'_>>(object, "the object").map(|head| (object, head));
+        let answered = self.response_object.map(head).transpose()?;
+        let answered = answered.filter(|(_, head)| !head.kind.is_empty() && head.kind != "Status");
+        let sent = || self.request_object.filter(|_| whole).map(head).transpose();
+        let object = answered.map_or_else(sent, |object| Ok(Some(object)))?;
+        let (object, head) = object.map_or((None, Head::default()), |(object, head)| (Some(object), head));
+        let kind = if head.kind.is_empty() { kind_of(&reference.resource).to_owned().into() } else { head.kind };
+        let name = if head.metadata.name.is_empty() { reference.name.clone() } else { head.metadata.name };
+        let known = known(&reference, &kind, &name, object, memory);
+
+        let operation = match self.verb.as_ref() {
+            "delete" => Operation::Delete,
+            "create" => Operation::Create,
+            // A PUT or an apply that created is a CREATE, and the only one for which nothing was known.
+            _ if code == 201 => Operation::Create,
+            _ => Operation::Update,
+        };
+        // An API server that cuts large events off drops the objects, and leaves the level. Deletions have none at any level.
+        let may_lack_objects = operation == Operation::Delete && (known.is_some() || self.level == "RequestResponse");
+        if object.is_none() && !may_lack_objects {
+            return Ok(Told::Bare(reference.resource.into_owned()));
+        }
+        let unseen = operation != Operation::Create && known.is_none() && reference.subresource.is_empty();
+        let before = known.map(Cow::Owned).or(object.map(Cow::Borrowed));
+        let (new, old) = match operation {
+            Operation::Delete => (None, before),
+            Operation::Create => (object, None),
+            Operation::Update | Operation::Connect => (object, before),
+        };
+        let name = Some(name).filter(|name| !name.is_empty());
+        self.told_write(reference, operation, kind, name, new, old.into_iter().collect(), unseen)
+    }
+
+    fn collection<'e>(&'e self, reference: Reference<'e>) -> Result<Told<'e>, String> {
+        let Some(response) = self.response_object else {
+            return Ok(Told::Bare(reference.resource.into_owned()));
+        };
+        let list: List<'_> = part(response, "responseObject")?;
+        let kind = list.kind.strip_suffix("List").unwrap_or(&list.kind).to_owned();
+        let old = list.items.into_iter().map(Cow::Borrowed).collect();
+        self.told_write(reference, Operation::Delete, kind.into(), None, None, old, false)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one value, told apart by their types")]
+    fn told_write<'e>(
+        &'e self,
+        reference: Reference<'e>,
+        operation: Operation,
+        kind: Cow<'e, str>,
+        name: Option<Cow<'e, str>>,
+        new: Option<&'e RawValue>,
+        old: Vec<Cow<'e, RawValue>>,
+        unseen: bool,
+    ) -> Result<Told<'e>, String> {
+        let nobody = UserInfo { username: Cow::Borrowed(""), groups: Vec::new() };
+        let user = self.user.map(|user| serde_json::from_str(user.get()));
+        Ok(Told::Write(Box::new(Write {
+            reference,
+            audit_id: &self.audit_id,
+            dry_run: self.request_uri.contains("dryRun="),
+            user: user.transpose().map_err(|error| format!("the audit event: user: {error}"))?.unwrap_or(nobody),
+            operation,
+            kind,
+            name,
+            new,
+            old,
+            at: serde_json::from_str(self.received.get())
+                .map_err(|error| format!("the audit event: requestReceivedTimestamp: {error}"))?,
+            unseen,
+        })))
+    }
+}
+
+impl Write<'_> {
+    /// The requests that the webhook would have been sent.
+    pub(super) fn requests(&self) -> impl Iterator<Item = Request<'_>> {
+        let one = (self.old.is_empty() && (self.name.is_some() || self.new.is_some())).then_some(None);
+        one.into_iter().chain(self.old.iter().map(Some)).map(|old| self.request(old.map(AsRef::as_ref)))
+    }
+
+    fn request<'r>(&'r self, old: Option<&'r RawValue>) -> Request<'r> {
+        let Reference { resource, subresource, namespace, api_group, api_version, .. } = &self.reference;
+        let borrowed = |text: &'r Cow<'_, str>| Cow::Borrowed(text.as_ref());
+        Request {
+            uid: Cow::Borrowed(self.audit_id),
+            kind: Gvk { group: borrowed(api_group), version: borrowed(api_version), kind: borrowed(&self.kind) },
+            resource: Gvr { group: borrowed(api_group), version: borrowed(api_version), resource: borrowed(resource) },
+            sub_resource: Some(borrowed(subresource)),
+            name: self.name.as_ref().map(borrowed),
+            namespace: Some(borrowed(namespace)),
+            operation: self.operation,
+            user_info: UserInfo {
+                username: borrowed(&self.user.username),
+                groups: self.user.groups.iter().map(borrowed).collect(),
+            },
+            object: self.new,
+            old_object: old,
+            dry_run: Some(self.dry_run),
+        }
+    }
+}
+
+/// What the object was before, as far as the world knows.
+fn known(
+    reference: &Reference<'_>,
+    kind: &str,
+    name: &str,
+    object: Option<&RawValue>,
+    memory: &Memory,
+) -> Option<Box<RawValue>> {
+    let namespace = if kind == "Namespace" { "" } else { reference.namespace.as_ref() };
+    let stored = |kind: &str| memory.get(&ObjectKey::new(&reference.api_group, kind, namespace, name));
+    if reference.subresource != "scale" {
+        return RawValue::from_string(stored(kind)?).ok();
+    }
+    // A Scale is a view of the object, and the log shows it only as it became.
+    let scaled: Value = serde_json::from_str(&stored(kind_of(&reference.resource))?).ok()?;
+    let mut scale: Value = serde_json::from_str(object?.get()).ok()?;
+    scale["spec"]["replicas"] = scaled.pointer("/spec/replicas")?.clone();
+    serde_json::value::to_raw_value(&scale).ok()
+}
+
+/// The kind of a resource that a rule reads and that a Status or a Scale does not tell.
+fn kind_of(resource: &str) -> &str {
+    match resource {
+        "secrets" => "Secret",
+        "configmaps" => "ConfigMap",
+        "namespaces" => "Namespace",
+        "deployments" => "Deployment",
+        "statefulsets" => "StatefulSet",
+        "daemonsets" => "DaemonSet",
+        "replicasets" => "ReplicaSet",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::offline::replay::line::Line;
+
+    #[test]
+    fn a_scale_was_before_what_the_object_says() {
+        let memory = Memory::new(1 << 20);
+        let deployment = json!({"metadata": {"name": "web"}, "spec": {"replicas": 2}});
+        memory.put(ObjectKey::new("apps", "Deployment", "shop", "web"), deployment.to_string());
+        let scale = json!({
+            "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {"name": "web", "namespace": "shop"},
+            "spec": {"replicas": 5},
+        });
+        let event = json!({
+            "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "stage": "ResponseComplete",
+            "verb": "patch", "responseStatus": {"code": 200}, "requestReceivedTimestamp": "2026-11-21T10:00:00Z",
+            "objectRef": {
+                "resource": "deployments", "namespace": "shop", "name": "web", "apiGroup": "apps", "apiVersion": "v1",
+                "subresource": "scale",
+            },
+            "requestObject": {"spec": {"replicas": 5}}, "responseObject": scale,
+        });
+        let event = event.to_string();
+        let Ok(Line::Event(event)) = Line::read(&event) else { panic!("expected an event") };
+        let Ok(Told::Write(write)) = event.told(&memory) else { panic!("expected a write") };
+        let requests: Vec<_> = write.requests().collect();
+        let [request] = requests.as_slice() else { panic!("expected one request") };
+        let replicas = [request.old_object, request.object]
+            .map(|object| serde_json::from_str::<Value>(object.unwrap().get()).unwrap()["spec"]["replicas"].clone());
+        assert_eq!(replicas, [json!(2), json!(5)]);
+        assert_eq!((request.sub_resource(), write.unseen), (Some("scale"), false));
+    }
+}

@@ -1,0 +1,158 @@
+//! What a step must come to.
+
+use serde::Deserialize;
+
+use super::Failure;
+use crate::engine::rules::RuleId;
+use crate::offline::replay::{Replayed, ReplayedViolation};
+
+/// `then` of a suite.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Then {
+    verdict: Verdict,
+    /// A rule that was broken or undecided.
+    rule: Option<RuleId>,
+    /// The mode of that rule.
+    mode: Option<ModeName>,
+    /// A text that the message holds; `*` stands for any text.
+    message: Option<String>,
+}
+
+/// What becomes of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    /// Nothing is wrong with it.
+    Allowed,
+    /// A rule is broken, and whoever asks is not told.
+    Audited,
+    /// It is admitted with a warning.
+    Warned,
+    /// It is refused.
+    Denied,
+}
+
+/// A rule that is off finds nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ModeName {
+    Enforce,
+    Warn,
+    Audit,
+}
+
+/// What is expected of one step.
+pub(super) enum Expectation<'s> {
+    /// It is admitted, so that the next step can follow.
+    Passes,
+    /// What the suite says.
+    Is(&'s Then),
+}
+
+impl Expectation<'_> {
+    /// How a result differs from this.
+    pub(super) fn failure(&self, step: usize, replayed: &Replayed) -> Option<Failure> {
+        let (met, expected) = match self {
+            Self::Passes => (replayed.allowed, "admitted".to_owned()),
+            Self::Is(then) => (then.is_met(replayed), then.told()),
+        };
+        let messages = || replayed.violations.iter().map(|violation| violation.message.clone()).collect();
+        (!met).then(|| Failure { step, expected, got: told(replayed), messages: messages() })
+    }
+}
+
+impl Then {
+    fn is_met(&self, replayed: &Replayed) -> bool {
+        let wants_finding = self.rule.is_some() || self.mode.is_some() || self.message.is_some();
+        let found = || replayed.violations.iter().any(|violation| self.names(violation));
+        self.verdict == Verdict::of(replayed) && (!wants_finding || found())
+    }
+
+    fn names(&self, violation: &ReplayedViolation) -> bool {
+        self.rule.is_none_or(|rule| rule.as_str() == violation.rule)
+            && self.mode.is_none_or(|mode| mode.as_str() == violation.mode)
+            && self.message.as_ref().is_none_or(|pattern| holds(&violation.message, pattern))
+    }
+
+    fn told(&self) -> String {
+        let Self { verdict, rule, mode, message } = self;
+        let mut told = verdict.as_str().to_owned();
+        if let Some(rule) = rule {
+            told += &format!(" by {rule}");
+        }
+        if let Some(mode) = mode {
+            told += &format!(" (mode {})", mode.as_str());
+        }
+        if let Some(message) = message {
+            told += &format!(", with the message {message:?}");
+        }
+        told
+    }
+}
+
+impl Verdict {
+    fn of(replayed: &Replayed) -> Self {
+        match replayed {
+            Replayed { allowed: false, .. } => Self::Denied,
+            Replayed { warnings, .. } if !warnings.is_empty() => Self::Warned,
+            Replayed { violations, .. } if !violations.is_empty() => Self::Audited,
+            _ => Self::Allowed,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Audited => "audited",
+            Self::Warned => "warned",
+            Self::Denied => "denied",
+        }
+    }
+}
+
+impl ModeName {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Enforce => "enforce",
+            Self::Warn => "warn",
+            Self::Audit => "audit",
+        }
+    }
+}
+
+fn told(replayed: &Replayed) -> String {
+    let rules: Vec<_> = replayed.violations.iter().map(|it| format!("{} (mode {})", it.rule, it.mode)).collect();
+    let by = if rules.is_empty() { String::new() } else { format!(" by {}", rules.join(", ")) };
+    format!("{}{by}", Verdict::of(replayed).as_str())
+}
+
+/// Whether a text holds the parts between the stars of a pattern, in their order. Line breaks of the pattern are spaces, so
+/// that YAML may fold it.
+fn holds(text: &str, pattern: &str) -> bool {
+    let pattern = pattern.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut rest = text;
+    pattern.split('*').all(|part| match rest.split_once(part) {
+        Some((_, after)) => {
+            rest = after;
+            true
+        }
+        None => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text_and_the_rest_for_itself() {
+        let message = "Cannot roll back shop/web: it is [failed], and this cluster only rolls forward.";
+        for pattern in ["shop/web", "Cannot * it is [failed]", "only\n  rolls forward", "*", "roll*forward"] {
+            assert!(holds(message, pattern), "{pattern}");
+        }
+        for pattern in ["shop/api", "forward*Cannot", "it is ?failed?", "forward.*."] {
+            assert!(!holds(message, pattern), "{pattern}");
+        }
+    }
+}

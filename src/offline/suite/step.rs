@@ -1,0 +1,218 @@
+//! Steps in a form that people can write, and the reviews that an API server would make of them.
+
+use std::fs;
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+
+use super::duration;
+use super::expectation::Then;
+use super::record::RecordFile;
+use crate::engine::evidence::ObjectKey;
+use crate::engine::review::group_of;
+use crate::offline::replay::Replay;
+
+/// One entry of `when`: either a whole `review`, or who does what to which object.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct StepFile {
+    /// An AdmissionReview, its `request`, or the name of a file with one.
+    review: Option<Value>,
+    #[serde(rename = "as")]
+    user: Option<String>,
+    #[serde(default)]
+    groups: Vec<String>,
+    #[serde(rename = "do")]
+    act: Option<Act>,
+    object: Option<Value>,
+    /// The object before; left out: as the world knows it.
+    old: Option<Value>,
+    record: Option<RecordFile>,
+    /// Of `scale`.
+    replicas: Option<i64>,
+    /// The resource, where it is not the plural of the kind.
+    resource: Option<String>,
+    /// How long after the step before.
+    after: Option<String>,
+    #[serde(default)]
+    dry_run: bool,
+    pub(super) then: Option<Then>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Act {
+    Create,
+    /// The object as it becomes.
+    Update,
+    /// A merge patch of the object.
+    Patch,
+    Delete,
+    Scale,
+}
+
+impl StepFile {
+    /// When it is done, after a step before.
+    pub(super) fn starts(&self, before: Timestamp) -> Result<Timestamp, String> {
+        let after = self.after.as_deref().map(duration).transpose()?.unwrap_or_default();
+        before.checked_add(after).map_err(|error| format!("after: {error}"))
+    }
+
+    /// The AdmissionReview of this step.
+    pub(super) fn review(&self, world: &Replay, now: Timestamp, directory: &Path) -> Result<Value, String> {
+        let Some(review) = &self.review else { return self.written(world, now) };
+        if let Some(key) = self.beside_review() {
+            return Err(format!("a whole review says by itself who does what: leave out `{key}`"));
+        }
+        let review = match review {
+            Value::String(name) => {
+                let path = directory.join(name);
+                let failed = |error: &dyn std::fmt::Display| format!("failed to read {}: {error}", path.display());
+                let text = fs::read_to_string(&path).map_err(|error| failed(&error))?;
+                serde_json::from_str(&text).map_err(|error| failed(&error))?
+            }
+            review => review.clone(),
+        };
+        Ok(if review.get("request").is_some() { review } else { enveloped(review) })
+    }
+
+    /// A key that means something only where there is no `review`.
+    fn beside_review(&self) -> Option<&'static str> {
+        let said = [
+            ("as", self.user.is_some()),
+            ("groups", !self.groups.is_empty()),
+            ("do", self.act.is_some()),
+            ("object", self.object.is_some()),
+            ("old", self.old.is_some()),
+            ("record", self.record.is_some()),
+            ("replicas", self.replicas.is_some()),
+            ("resource", self.resource.is_some()),
+            ("dryRun", self.dry_run),
+        ];
+        said.into_iter().find_map(|(key, is_said)| is_said.then_some(key))
+    }
+
+    fn written(&self, world: &Replay, now: Timestamp) -> Result<Value, String> {
+        let user = self.user.as_deref().ok_or("say in `as` who does it")?;
+        let act = self.act.ok_or("say in `do` what is done: create, update, patch, delete or scale")?;
+        let named = match (&self.object, &self.record) {
+            (Some(object), None) => object.clone(),
+            (None, Some(record)) => record.named()?,
+            _ => return Err("name either an `object` or a `record`".to_owned()),
+        };
+        let raw = to_raw_value(&named).map_err(|error| error.to_string())?;
+        let key = ObjectKey::of_object(&raw).map_err(|error| format!("object: {error}"))?;
+        let known = world.object(&key).and_then(|text| serde_json::from_str::<Value>(&text).ok());
+        let before = self.old.clone().or(known);
+        let found = || {
+            let ObjectKey { kind, namespace, name, .. } = &key;
+            before
+                .clone()
+                .ok_or_else(|| format!("there is no {kind} {namespace}/{name}: give it, or say what is `old`"))
+        };
+        let written = |before: Option<&Value>| match &self.record {
+            Some(record) => record.object(before, now),
+            None => Ok(named.clone()),
+        };
+        let (operation, new, old) = match act {
+            Act::Create => ("CREATE", Some(written(None)?), None),
+            Act::Update => ("UPDATE", Some(written(Some(&found()?))?), Some(found()?)),
+            Act::Patch => ("UPDATE", Some(merged(found()?, &named)), Some(found()?)),
+            Act::Delete => ("DELETE", None, Some(found()?)),
+            Act::Scale => {
+                let replicas = self.replicas.ok_or("say in `replicas` how many")?;
+                let scaled = found()?;
+                let scale = |replicas: &Value| {
+                    json!({
+                        "apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": replicas},
+                        "metadata": {"name": key.name, "namespace": key.namespace},
+                    })
+                };
+                let old = scaled.pointer("/spec/replicas").cloned().unwrap_or_else(|| 1.into());
+                ("UPDATE", Some(scale(&replicas.into())), Some(scale(&old)))
+            }
+        };
+        if act == Act::Scale && self.record.is_some() {
+            return Err("a record has no scale".to_owned());
+        }
+        let api_version = named["apiVersion"].as_str().unwrap_or_default();
+        let version = api_version.rsplit('/').next().unwrap_or_default();
+        let kind = match act {
+            Act::Scale => json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}),
+            _ => json!({"group": key.group, "version": version, "kind": key.kind}),
+        };
+        let resource = self.resource.clone().unwrap_or_else(|| plural(&key.kind));
+        Ok(enveloped(json!({
+            "uid": "suite", "kind": kind, "name": key.name, "operation": operation, "dryRun": self.dry_run,
+            "resource": {"group": group_of(api_version), "version": version, "resource": resource},
+            "subResource": (act == Act::Scale).then_some("scale"),
+            // As the API server writes it of a Namespace.
+            "namespace": if key.kind == "Namespace" { &key.name } else { &key.namespace },
+            "userInfo": {"username": user, "groups": self.groups},
+            "object": new, "oldObject": old,
+        })))
+    }
+}
+
+fn enveloped(request: Value) -> Value {
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+}
+
+/// A JSON merge patch, RFC 7396.
+fn merged(target: Value, patch: &Value) -> Value {
+    let Value::Object(patch) = patch else { return patch.clone() };
+    let mut target = match target {
+        Value::Object(target) => target,
+        _ => serde_json::Map::new(),
+    };
+    for (key, value) in patch {
+        if value.is_null() {
+            target.remove(key);
+        } else {
+            let before = target.remove(key).unwrap_or_default();
+            target.insert(key.clone(), merged(before, value));
+        }
+    }
+    Value::Object(target)
+}
+
+/// The resource of a kind, as nearly every API names it.
+fn plural(kind: &str) -> String {
+    let kind = kind.to_lowercase();
+    if let Some(stem) = kind.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u'])) {
+        return format!("{stem}ies");
+    }
+    match kind.as_str() {
+        "endpoints" => kind,
+        _ if kind.ends_with(['s', 'x']) || kind.ends_with("ch") => format!("{kind}es"),
+        _ => format!("{kind}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resources_are_the_plurals_of_kinds() {
+        for (kind, resource) in [
+            ("Deployment", "deployments"),
+            ("Ingress", "ingresses"),
+            ("NetworkPolicy", "networkpolicies"),
+            ("Gateway", "gateways"),
+            ("Endpoints", "endpoints"),
+        ] {
+            assert_eq!(plural(kind), resource);
+        }
+    }
+
+    #[test]
+    fn a_merge_patch_sets_replaces_and_removes() {
+        let target = json!({"spec": {"a": 1, "b": {"c": 2}, "list": [1, 2]}, "kept": true});
+        let patch = json!({"spec": {"a": null, "b": {"d": 3}, "list": [4]}});
+        assert_eq!(merged(target, &patch), json!({"spec": {"b": {"c": 2, "d": 3}, "list": [4]}, "kept": true}));
+    }
+}

@@ -1,0 +1,195 @@
+//! One connection, from its first byte to its last. Generic over the stream, so that tests need no socket and can hold
+//! the clock.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::Router;
+use http::header::CONNECTION;
+use http::{HeaderValue, Request};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tower_service::Service;
+
+use super::Limits;
+use super::patience::Patience;
+use super::places::Activity;
+use super::shutdown::{Phase, reached};
+use crate::serve::report::metrics::{Cut, Metrics};
+
+/// hyper's read buffer, in bytes: the longest head. The default is 400 KiB, which an attacker would fill on every
+/// connection; the API server's head is under 1 KiB.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// What every connection of a port shares.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub(super) router: Router,
+    pub(super) limits: Limits,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) phase: watch::Receiver<Phase>,
+}
+
+/// Serves requests until the client goes, a timer runs out, the place is needed, or the server closes.
+pub(super) async fn serve<S>(stream: S, activity: &Arc<Activity>, shared: Shared)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let Shared { router, limits, metrics, mut phase } = shared;
+    let answers = Answers { router, activity: Arc::clone(activity), phase: phase.clone() };
+    let stream = Patience::new(stream, Arc::clone(activity), Arc::clone(&metrics), limits.header, limits.write);
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        // Also the idle timer, and here only that: see `patience`.
+        .header_read_timeout(limits.idle)
+        .max_buf_size(BUFFER_BYTES)
+        .serve_connection(TokioIo::new(stream), service_fn(|request| answers.answer(request)));
+    tokio::pin!(connection);
+    let mut closing = false;
+    loop {
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "connection ended");
+                }
+                return;
+            }
+            () = reached(&mut phase, Phase::Closing), if !closing => {
+                closing = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            () = activity.evicted() => {
+                metrics.cut(Cut::Evicted);
+                return;
+            }
+        }
+    }
+}
+
+/// The service of one connection.
+struct Answers {
+    router: Router,
+    activity: Arc<Activity>,
+    phase: watch::Receiver<Phase>,
+}
+
+impl Answers {
+    fn answer(
+        &self,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Result<axum::response::Response, Infallible>> + use<> {
+        self.activity.asked();
+        let answer = self.router.clone().call(request);
+        let (activity, phase) = (Arc::clone(&self.activity), self.phase.clone());
+        async move {
+            let mut response = answer.await?;
+            if *phase.borrow() >= Phase::Leaving {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            activity.answered();
+            Ok(response)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::task::JoinHandle;
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    const HEAD: &[u8] = b"GET /short HTTP/1.1\r\nhost: x\r\n\r\n";
+
+    struct Fixture {
+        client: DuplexStream,
+        serving: JoinHandle<()>,
+        metrics: Arc<Metrics>,
+        limits: Limits,
+        _phase: watch::Sender<Phase>,
+    }
+
+    fn serving() -> Fixture {
+        let router = Router::new()
+            .route("/short", get(|| async { "short answer" }))
+            .route("/long", get(|| async { "long answer ".repeat(10_000) }));
+        let (sender, phase) = watch::channel(Phase::Serving);
+        let (limits, metrics) = (Limits::default(), Arc::new(Metrics::new()));
+        let shared = Shared { router, limits: limits.clone(), metrics: Arc::clone(&metrics), phase };
+        let (client, stream) = duplex(4096);
+        let serving = tokio::spawn(async move { serve(stream, &Arc::new(Activity::new()), shared).await });
+        Fixture { client, serving, metrics, limits, _phase: sender }
+    }
+
+    impl Fixture {
+        async fn asks_and_is_answered(&mut self) {
+            self.client.write_all(HEAD).await.unwrap();
+            self.reads_an_answer().await;
+        }
+
+        async fn reads_an_answer(&mut self) {
+            let mut answer = Vec::new();
+            while !answer.ends_with(b"short answer") {
+                assert_ne!(self.client.read_buf(&mut answer).await.unwrap(), 0);
+            }
+        }
+
+        fn counts(&self, reason: &str) -> bool {
+            let line = format!(r#"interlock_connections_cut_total{{reason="{reason}"}} 1"#);
+            self.metrics.render().unwrap().contains(&line)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_outlives_the_90_seconds_of_go_and_ends_some_time() {
+        let mut fixture = serving();
+        for _ in 0..3 {
+            sleep(Duration::from_secs(95)).await;
+            fixture.asks_and_is_answered().await;
+        }
+        let idle_since = Instant::now();
+        (&mut fixture.serving).await.unwrap();
+        assert_eq!(idle_since.elapsed().as_secs(), fixture.limits.idle.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_has_its_own_time_from_its_first_byte_on() {
+        let mut fixture = serving();
+        fixture.asks_and_is_answered().await;
+        sleep(Duration::from_secs(60)).await;
+        // Slow, but in time.
+        let pause = fixture.limits.header / 10;
+        for byte in &HEAD[..9] {
+            fixture.client.write_all(&[*byte]).await.unwrap();
+            sleep(pause).await;
+        }
+        fixture.client.write_all(&HEAD[9..]).await.unwrap();
+        fixture.reads_an_answer().await;
+        // Too slow, however often a byte comes.
+        let begun = Instant::now();
+        while fixture.client.write_all(b"x").await.is_ok() {
+            sleep(pause).await;
+        }
+        assert!(begun.elapsed() <= fixture.limits.header + 2 * pause, "{:?}", begun.elapsed());
+        (&mut fixture.serving).await.unwrap();
+        assert!(fixture.counts("header"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_take_its_answer_is_cut() {
+        let mut fixture = serving();
+        fixture.client.write_all(b"GET /long HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let asked = Instant::now();
+        (&mut fixture.serving).await.unwrap();
+        assert_eq!(asked.elapsed().as_secs(), fixture.limits.write.as_secs());
+        assert!(fixture.counts("write"));
+    }
+}

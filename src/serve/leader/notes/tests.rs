@@ -1,0 +1,130 @@
+//! Notes as an API server receives them.
+
+use std::convert::Infallible;
+use std::future::{Future, Ready, ready};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use kube::client::Body;
+use serde_json::Value;
+
+use super::*;
+use crate::engine::release::stamps::CHART;
+use crate::engine::release::{History, Stamps, Status, Storage};
+use crate::world::Answering;
+
+/// Answers patches with these codes, one after the other, and then with success; keeps what it received.
+#[derive(Clone, Default)]
+struct Server {
+    codes: Arc<Mutex<Vec<u16>>>,
+    received: Arc<Mutex<Vec<(String, Value)>>>,
+}
+
+impl tower_service::Service<Request<Body>> for Server {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let server = self.clone();
+        Box::pin(async move {
+            let path = request.uri().path().to_owned();
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            server.received.lock().unwrap().push((path, serde_json::from_slice(&body).unwrap()));
+            let code = server.codes.lock().unwrap().pop().unwrap_or(200);
+            let answer = match code {
+                200 => {
+                    json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name": "x"}})
+                }
+                code => {
+                    json!({"kind": "Status", "status": "Failure", "reason": "Conflict", "message": "no", "code": code})
+                }
+            };
+            let body = Full::new(Bytes::from(answer.to_string()));
+            Ok(Response::builder().status(code).body(body).unwrap())
+        })
+    }
+}
+
+/// A world of one release, whose records change each time somebody looks.
+struct Records(Mutex<Vec<History>>);
+
+impl World for Records {
+    fn answer<'w>(&'w self, _: &'w Query) -> Answering<'w> {
+        let mut histories = self.0.lock().unwrap();
+        let now = if histories.len() > 1 { histories.remove(0) } else { histories[0].clone() };
+        let answer: Ready<Answer> = ready(Answer::Known(Knowledge::History(now)));
+        Box::pin(answer)
+    }
+}
+
+fn entry(revision: u64, status: Status, key: &'static str, stamp: Option<&str>, resource_version: &str) -> Entry {
+    let mut stamps = Stamps::default();
+    stamps.put(key, stamp.map(str::to_owned));
+    Entry {
+        uid: "u".to_owned(),
+        resource_version: resource_version.to_owned(),
+        stamps,
+        ..Entry::of_web(revision, status)
+    }
+}
+
+fn deployed(note: Option<&str>, resource_version: &str) -> History {
+    History::new(vec![entry(1, Status::Deployed, INTERRUPTED, note, resource_version)])
+}
+
+/// Writes the note of revision 2, and says what the API server received.
+async fn written(codes: &[u16], histories: Vec<History>) -> (Result<(), String>, Vec<(String, Value)>) {
+    let server = Server::default();
+    *server.codes.lock().unwrap() = codes.iter().rev().copied().collect();
+    let client = Client::new(server.clone(), "default");
+    let loss = Loss {
+        storage: Storage::Secret,
+        namespace: "shop".to_owned(),
+        release: "web".to_owned(),
+        record: entry(2, Status::PendingUpgrade, CHART, Some("shop-2.0.0"), "5"),
+    };
+    let result = write(&client, &Records(Mutex::new(histories)), &loss).await;
+    let received = server.received.lock().unwrap().clone();
+    (result, received)
+}
+
+fn note(resource_version: &str) -> (String, Value) {
+    let metadata = json!({
+        "resourceVersion": resource_version, "uid": "u", "annotations": {"interlock.dev/interrupted": "shop-2.0.0@2"},
+    });
+    ("/api/v1/namespaces/shop/secrets/sh.helm.release.v1.web.v1".to_owned(), json!({ "metadata": metadata }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_note_names_the_state_that_it_is_written_over() {
+    assert_eq!(written(&[], vec![deployed(None, "7")]).await, (Ok(()), vec![note("7")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_conflict_everything_is_looked_at_anew() {
+    let changed = vec![deployed(None, "7"), deployed(None, "9")];
+    assert_eq!(written(&[409], changed).await, (Ok(()), vec![note("7"), note("9")]));
+    // Another leader was faster.
+    let noted = vec![deployed(None, "7"), deployed(Some("shop-2.0.0@2"), "9")];
+    assert_eq!(written(&[409], noted).await, (Ok(()), vec![note("7")]));
+    // Something newer was deployed.
+    let newer = History::new(vec![entry(3, Status::Deployed, INTERRUPTED, None, "11")]);
+    assert_eq!(written(&[409], vec![deployed(None, "7"), newer]).await, (Ok(()), vec![note("7")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_that_goes_needs_no_note_and_a_server_that_stays_away_is_given_up() {
+    assert_eq!(written(&[404], vec![deployed(None, "7")]).await, (Ok(()), vec![note("7")]));
+    let (result, received) = written(&[500; 20], vec![deployed(None, "7")]).await;
+    assert!(result.is_err());
+    assert_eq!(received.len(), ATTEMPTS as usize);
+}

@@ -1,0 +1,331 @@
+//! A certificate authority for one name: ours.
+//!
+//! ECDSA P-256 throughout: a pair is made in under a millisecond, and every API server verifies it. Each certificate
+//! starts an hour early, because clocks differ, and every date is set here: the library's defaults reach to 4096.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::{SignedDuration, Timestamp};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SerialNumber, date_time_ymd,
+};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::tls;
+
+/// How much earlier than now a certificate starts, for clocks that are behind ours.
+const BACKDATED: SignedDuration = SignedDuration::from_hours(1);
+
+/// Bytes of a serial number. RFC 5280 allows 20; 16 random ones never meet.
+const SERIAL_BYTES: usize = 16;
+
+/// A CA with its key, able to sign.
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    certificate_pem: String,
+    key_pem: String,
+    not_after: Timestamp,
+}
+
+/// A certificate and its key, both as PEM.
+#[derive(Clone)]
+pub struct Pair {
+    /// The certificate.
+    pub certificate_pem: String,
+    /// Its private key, PKCS#8.
+    pub key_pem: String,
+    /// The last moment at which the certificate is valid.
+    pub not_after: Timestamp,
+}
+
+impl std::fmt::Debug for Authority {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Authority").field("not_after", &self.not_after).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Pair {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Pair").field("not_after", &self.not_after).finish_non_exhaustive()
+    }
+}
+
+/// An authority could not be made, read or used.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthorityError {
+    /// The certificate is not one, or not of a CA.
+    #[error("not the PEM of a CA certificate")]
+    NotACa,
+    /// The CA is no longer valid, or not yet.
+    #[error("not valid now: it was made for {not_before} to {not_after}")]
+    OutOfDate {
+        /// From when it was valid.
+        not_before: Timestamp,
+        /// Until when it was valid.
+        not_after: Timestamp,
+    },
+    /// The key is no key, or another certificate's.
+    #[error("not the PEM of the private key that belongs to the CA certificate")]
+    WrongKey,
+    /// No randomness, a name that is none, and the like.
+    #[error("failed to sign a certificate")]
+    Signing(#[from] rcgen::Error),
+    /// The system gave no random bytes.
+    #[error("failed to draw a random serial number")]
+    NoRandomness,
+}
+
+impl Authority {
+    /// Makes a self-signed CA that may sign leaves and nothing else. `name` becomes the subject, with the serial number
+    /// behind it: two generations never share a subject, so no verifier mistakes one for the other.
+    ///
+    /// # Errors
+    /// [`AuthorityError::Signing`] and [`AuthorityError::NoRandomness`].
+    pub fn generate(name: &str, now: Timestamp, lifetime: SignedDuration) -> Result<Self, AuthorityError> {
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
+        let serial = random_serial()?;
+        let mut params = CertificateParams::default();
+        date(&mut params, now, now + lifetime);
+        let generation: String = serial.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        params.distinguished_name = named(&format!("{name} {generation}"));
+        params.serial_number = Some(SerialNumber::from_slice(&serial));
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        params.use_authority_key_identifier_extension = true;
+        let certificate_pem = params.self_signed(&key)?.pem();
+        let key_pem = key.serialize_pem();
+        Ok(Self {
+            not_after: whole_seconds(now + lifetime),
+            issuer: Issuer::new(params, key),
+            certificate_pem,
+            key_pem,
+        })
+    }
+
+    /// Reads a CA and its key, and checks that they are what they should be.
+    ///
+    /// # Errors
+    /// Every [`AuthorityError`] but those of making one.
+    pub fn from_pem(certificate_pem: &str, key_pem: &str, now: Timestamp) -> Result<Self, AuthorityError> {
+        let not_after = check_ca(certificate_pem, now)?;
+        let der = CertificateDer::from_pem_slice(certificate_pem.as_bytes()).map_err(|_| AuthorityError::NotACa)?;
+        let key = KeyPair::from_pem(key_pem).map_err(|_| AuthorityError::WrongKey)?;
+        let (_, parsed) = X509Certificate::from_der(&der).map_err(|_| AuthorityError::NotACa)?;
+        if *parsed.public_key().subject_public_key.data != *key.public_key_raw() {
+            return Err(AuthorityError::WrongKey);
+        }
+        let issuer = Issuer::from_ca_cert_der(&der, key).map_err(|_| AuthorityError::NotACa)?;
+        Ok(Self { issuer, certificate_pem: certificate_pem.to_owned(), key_pem: key_pem.to_owned(), not_after })
+    }
+
+    /// Signs a server certificate for `names` (DNS names and addresses), with a fresh key. It does not outlive the CA.
+    ///
+    /// # Errors
+    /// [`AuthorityError::Signing`] and [`AuthorityError::NoRandomness`].
+    pub fn issue(&self, names: &[&str], now: Timestamp, lifetime: SignedDuration) -> Result<Pair, AuthorityError> {
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let common_name = names.first().map_or("interlock", String::as_str);
+        let distinguished_name = named(common_name);
+        let mut params = CertificateParams::new(names)?;
+        let not_after = whole_seconds((now + lifetime).min(self.not_after));
+        date(&mut params, now, not_after);
+        params.distinguished_name = distinguished_name;
+        params.serial_number = Some(SerialNumber::from_slice(&random_serial()?));
+        // Not merely no CA: says so, which writes the subject key identifier too.
+        params.is_ca = IsCa::ExplicitNoCa;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.use_authority_key_identifier_extension = true;
+        let certificate_pem = params.signed_by(&key, &self.issuer)?.pem();
+        Ok(Pair { certificate_pem, key_pem: key.serialize_pem(), not_after })
+    }
+
+    /// The CA certificate: what goes into a `caBundle`.
+    #[must_use]
+    pub fn certificate_pem(&self) -> &str {
+        &self.certificate_pem
+    }
+
+    /// The CA's private key.
+    #[must_use]
+    pub fn key_pem(&self) -> &str {
+        &self.key_pem
+    }
+
+    /// The last moment at which the CA is valid.
+    #[must_use]
+    pub fn not_after(&self) -> Timestamp {
+        self.not_after
+    }
+}
+
+/// Checks a CA certificate without its key; tells until when it is valid.
+///
+/// # Errors
+/// [`AuthorityError::NotACa`] and [`AuthorityError::OutOfDate`].
+pub fn check_ca(certificate_pem: &str, now: Timestamp) -> Result<Timestamp, AuthorityError> {
+    let der = CertificateDer::from_pem_slice(certificate_pem.as_bytes()).map_err(|_| AuthorityError::NotACa)?;
+    let (_, parsed) = X509Certificate::from_der(&der).map_err(|_| AuthorityError::NotACa)?;
+    if !parsed.is_ca() {
+        return Err(AuthorityError::NotACa);
+    }
+    let (not_before, not_after) = validity(&parsed).ok_or(AuthorityError::NotACa)?;
+    if now < not_before || now > not_after {
+        return Err(AuthorityError::OutOfDate { not_before, not_after });
+    }
+    Ok(not_after)
+}
+
+/// From when to when a CA certificate is valid; `None` where it is not one.
+pub(super) fn ca_validity(der: &CertificateDer<'_>) -> Option<(Timestamp, Timestamp)> {
+    let (_, parsed) = X509Certificate::from_der(der).ok()?;
+    if parsed.is_ca() { validity(&parsed) } else { None }
+}
+
+/// A certificate as PEM.
+pub(super) fn pem(der: &CertificateDer<'_>) -> String {
+    const LINE: usize = 64;
+    let text = STANDARD.encode(der);
+    let mut pem = String::from("-----BEGIN CERTIFICATE-----\n");
+    let mut rest = text.as_str();
+    while !rest.is_empty() {
+        let (line, after) = rest.split_at(rest.len().min(LINE));
+        pem += line;
+        pem.push('\n');
+        rest = after;
+    }
+    pem + "-----END CERTIFICATE-----\n"
+}
+
+/// The last moment at which a certificate is valid; `None` if it cannot be read.
+pub(super) fn not_after(der: &CertificateDer<'_>) -> Option<Timestamp> {
+    let (_, parsed) = X509Certificate::from_der(der).ok()?;
+    validity(&parsed).map(|(_, not_after)| not_after)
+}
+
+fn validity(parsed: &X509Certificate<'_>) -> Option<(Timestamp, Timestamp)> {
+    let validity = parsed.validity();
+    let moment = |time: x509_parser::time::ASN1Time| Timestamp::from_second(time.timestamp()).ok();
+    Some((moment(validity.not_before)?, moment(validity.not_after)?))
+}
+
+fn date(params: &mut CertificateParams, now: Timestamp, not_after: Timestamp) {
+    let epoch = date_time_ymd(1970, 1, 1);
+    // Certificates know whole seconds, and no clock that runs this stands before 1970.
+    let since_epoch = |moment: Timestamp| Duration::from_secs(u64::try_from(moment.as_second()).unwrap_or_default());
+    params.not_before = epoch + since_epoch(now - BACKDATED);
+    params.not_after = epoch + since_epoch(not_after);
+}
+
+fn whole_seconds(moment: Timestamp) -> Timestamp {
+    Timestamp::from_second(moment.as_second()).unwrap_or(moment)
+}
+
+fn named(common_name: &str) -> DistinguishedName {
+    let mut name = DistinguishedName::new();
+    name.push(DnType::CommonName, common_name);
+    name
+}
+
+fn random_serial() -> Result<[u8; SERIAL_BYTES], AuthorityError> {
+    let mut serial = [0; SERIAL_BYTES];
+    tls::provider().secure_random.fill(&mut serial).map_err(|_| AuthorityError::NoRandomness)?;
+    // A serial number is positive, and of one length.
+    serial[0] = serial[0] & 0x7f | 0x40;
+    Ok(serial)
+}
+
+#[cfg(test)]
+mod tests {
+    use x509_parser::extensions::ParsedExtension;
+
+    use super::*;
+
+    const YEAR: SignedDuration = SignedDuration::from_hours(365 * 24);
+    const WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+    fn now() -> Timestamp {
+        "2026-11-20T12:00:00.5Z".parse().unwrap()
+    }
+
+    fn der(pem: &str) -> CertificateDer<'static> {
+        CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_leaf_says_what_a_strict_verifier_asks_for() {
+        let authority = Authority::generate("test CA", now(), YEAR).unwrap();
+        let pair = authority.issue(&["localhost", "127.0.0.1", "::1"], now(), WEEK).unwrap();
+        let (ca_der, leaf_der) = (der(authority.certificate_pem()), der(&pair.certificate_pem));
+        let (_, ca) = X509Certificate::from_der(&ca_der).unwrap();
+        let (_, leaf) = X509Certificate::from_der(&leaf_der).unwrap();
+
+        let (not_before, not_after) = validity(&leaf).unwrap();
+        assert_eq!(not_before.to_string(), "2026-11-20T11:00:00Z");
+        assert_eq!(not_after.to_string(), "2026-11-27T12:00:00Z");
+        assert_eq!(pair.not_after, not_after);
+        assert_eq!(validity(&ca).unwrap().1, authority.not_after());
+        assert!(ca.is_ca() && !leaf.is_ca());
+        assert_eq!(leaf.issuer(), ca.subject());
+        assert_ne!(leaf.raw_serial(), ca.raw_serial());
+        assert_eq!(leaf.raw_serial().len(), SERIAL_BYTES);
+        assert!(leaf.extended_key_usage().unwrap().unwrap().value.server_auth);
+        assert_eq!(leaf.subject_alternative_name().unwrap().unwrap().value.general_names.len(), 3);
+
+        let subject_id = |certificate: &X509Certificate<'_>| {
+            certificate.iter_extensions().find_map(|extension| match extension.parsed_extension() {
+                ParsedExtension::SubjectKeyIdentifier(id) => Some(id.0.to_vec()),
+                _ => None,
+            })
+        };
+        let authority_id = leaf.iter_extensions().find_map(|extension| match extension.parsed_extension() {
+            ParsedExtension::AuthorityKeyIdentifier(id) => id.key_identifier.as_ref().map(|id| id.0.to_vec()),
+            _ => None,
+        });
+        assert!(subject_id(&leaf).is_some());
+        assert_eq!(authority_id, subject_id(&ca));
+    }
+
+    #[test]
+    fn a_key_is_never_shown() {
+        let authority = Authority::generate("test CA", now(), YEAR).unwrap();
+        let shown = format!("{authority:?} {:?}", authority.issue(&["localhost"], now(), WEEK).unwrap());
+        assert!(shown.contains("not_after") && !shown.contains("PRIVATE"), "{shown}");
+    }
+
+    #[test]
+    fn a_stored_authority_signs_like_the_one_that_was_made() {
+        let made = Authority::generate("test CA", now(), YEAR).unwrap();
+        let read = Authority::from_pem(made.certificate_pem(), made.key_pem(), now()).unwrap();
+        assert_eq!(read.not_after(), made.not_after());
+        let pair = read.issue(&["localhost"], now(), YEAR + WEEK).unwrap();
+        assert_eq!(pair.not_after, made.not_after(), "a leaf does not outlive its CA");
+        let (ca_der, leaf_der) = (der(made.certificate_pem()), der(&pair.certificate_pem));
+        assert_eq!(
+            X509Certificate::from_der(&leaf_der).unwrap().1.issuer(),
+            X509Certificate::from_der(&ca_der).unwrap().1.subject()
+        );
+    }
+
+    #[test]
+    fn what_is_not_a_valid_authority_is_told_apart() {
+        let authority = Authority::generate("test CA", now(), YEAR).unwrap();
+        let other = Authority::generate("test CA", now(), YEAR).unwrap();
+        let leaf = authority.issue(&["localhost"], now(), WEEK).unwrap();
+        let read = |certificate: &str, key: &str, at| Authority::from_pem(certificate, key, at).unwrap_err();
+
+        let (certificate, key) = (authority.certificate_pem(), authority.key_pem());
+        assert!(matches!(read("junk", key, now()), AuthorityError::NotACa));
+        assert!(matches!(read(&leaf.certificate_pem, &leaf.key_pem, now()), AuthorityError::NotACa));
+        assert!(matches!(read(certificate, "junk", now()), AuthorityError::WrongKey));
+        assert!(matches!(read(certificate, other.key_pem(), now()), AuthorityError::WrongKey));
+        assert!(matches!(read(certificate, key, now() + YEAR + WEEK), AuthorityError::OutOfDate { .. }));
+        assert!(matches!(read(certificate, key, now() - WEEK), AuthorityError::OutOfDate { .. }));
+    }
+}

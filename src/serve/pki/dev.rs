@@ -1,0 +1,448 @@
+//! Development certificates: a CA and a leaf in a directory, for `serve` without a cluster and for tests.
+//!
+//! What is there and good is kept, so that a browser or a curl that was told to trust the CA goes on trusting it. A
+//! leaf that is missing, broken or about to expire is replaced. A CA is never replaced without being asked to: somebody
+//! may have put it into a trust store, or it may be somebody's real one.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use rustls::RootCertStore;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+
+use super::authority::{self, Authority, AuthorityError};
+use super::tls;
+
+/// One year: nobody should have to think of it in the middle of a project.
+const CA_LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
+
+/// 90 days: renewed at each start that finds less than a third of it left.
+const LEAF_LIFETIME: SignedDuration = SignedDuration::from_hours(90 * 24);
+
+/// A leaf with less than this left is replaced.
+const RENEW_BEFORE: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+/// What the leaf is good for: this machine, and the service as the default manifests name it.
+const NAMES: [&str; 7] = [
+    "localhost",
+    "127.0.0.1",
+    "::1",
+    "interlock",
+    "interlock.interlock-system",
+    "interlock.interlock-system.svc",
+    "interlock.interlock-system.svc.cluster.local",
+];
+
+/// Keys are for their owner only.
+const KEY_MODE: u32 = 0o600;
+
+/// Certificates are public.
+const CERTIFICATE_MODE: u32 = 0o644;
+
+/// The development certificates, as they stand in the directory.
+#[derive(Clone)]
+pub struct DevCertificates {
+    /// `ca.crt`
+    pub ca_path: PathBuf,
+    /// `tls.crt`
+    pub certificate_path: PathBuf,
+    /// `tls.key`
+    pub key_path: PathBuf,
+    /// The CA, to be trusted by clients.
+    pub ca_pem: String,
+    /// The leaf.
+    pub certificate_pem: String,
+    /// The leaf's key.
+    pub key_pem: String,
+    /// The last moment at which the leaf is valid.
+    pub not_after: Timestamp,
+    /// What was done to have them.
+    pub made: Made,
+}
+
+/// What was done to have the certificates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// Everything was there and good.
+    Nothing,
+    /// A new leaf, signed by the CA that was there.
+    Leaf,
+    /// Everything.
+    Everything,
+}
+
+/// The development certificates could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum DevError {
+    /// A file or the directory could not be read or written.
+    #[error("failed to {action} {}: check that the directory may be written, or name another one", path.display())]
+    Io {
+        /// `read`, `write`, `create`, `lock`.
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The CA is there, and cannot be used.
+    #[error("failed to use the CA in {}: {WAY_OUT}", path.display())]
+    Authority {
+        /// The file at fault.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: AuthorityError,
+    },
+    /// Half of the CA is missing while a new leaf is needed, or there is a leaf without any CA.
+    #[error("failed to find {}, while {} is there: {WAY_OUT}", missing.display(), present.display())]
+    Incomplete {
+        /// The file that is missing.
+        missing: PathBuf,
+        /// The file that would be orphaned or overwritten.
+        present: PathBuf,
+    },
+    /// A certificate could not be made.
+    #[error("failed to make the development certificates")]
+    Making(#[source] AuthorityError),
+}
+
+/// The same for everything that a person has to decide.
+const WAY_OUT: &str = "put the right file back, or replace CA and certificate with `interlock certs dev --force`";
+
+impl std::fmt::Debug for DevCertificates {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("DevCertificates")
+            .field("ca_path", &self.ca_path)
+            .field("not_after", &self.not_after)
+            .field("made", &self.made)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Makes sure that `dir` holds development certificates that are good at `now` and for a while longer. Safe with several
+/// processes at once: one makes them, the others find them.
+///
+/// # Errors
+/// [`DevError`] names the file and the way out.
+pub fn ensure(dir: &Path, now: Timestamp) -> Result<DevCertificates, DevError> {
+    let files = Files::in_dir(dir);
+    let _lock = files.lock()?;
+    let ca_pem = read(&files.ca)?;
+    let ca_key = read(&files.ca_key)?;
+    let leaf = (read(&files.leaf)?, read(&files.leaf_key)?);
+    match (ca_pem, ca_key) {
+        (None, None) => {
+            if let Some(present) = leaf.0.as_ref().map(|_| &files.leaf).or(leaf.1.as_ref().map(|_| &files.leaf_key)) {
+                return Err(files.incomplete(&files.ca, present));
+            }
+            files.make_everything(now)
+        }
+        (None, Some(_)) => Err(files.incomplete(&files.ca, &files.ca_key)),
+        (Some(ca_pem), ca_key) => {
+            let ca_not_after = authority::check_ca(&ca_pem, now).map_err(|source| files.broken(&files.ca, source))?;
+            if let (Some(certificate_pem), Some(key_pem)) = leaf
+                && let Some(not_after) = good_until(&ca_pem, &certificate_pem, &key_pem, now)
+                // Nothing is won by a new leaf that could not live longer either.
+                && (not_after - RENEW_BEFORE > now || not_after >= ca_not_after)
+            {
+                return Ok(files.certificates(ca_pem, certificate_pem, key_pem, not_after, Made::Nothing));
+            }
+            let ca_key = ca_key.ok_or_else(|| files.incomplete(&files.ca_key, &files.ca))?;
+            let authority = Authority::from_pem(&ca_pem, &ca_key, now).map_err(|source| {
+                let at_fault = if matches!(source, AuthorityError::WrongKey) { &files.ca_key } else { &files.ca };
+                files.broken(at_fault, source)
+            })?;
+            files.make_leaf(&authority, now, Made::Leaf)
+        }
+    }
+}
+
+/// Makes a new CA and a new leaf, whatever is in `dir`.
+///
+/// # Errors
+/// [`DevError::Io`] and [`DevError::Making`].
+pub fn replace(dir: &Path, now: Timestamp) -> Result<DevCertificates, DevError> {
+    let files = Files::in_dir(dir);
+    let _lock = files.lock()?;
+    files.make_everything(now)
+}
+
+struct Files {
+    dir: PathBuf,
+    ca: PathBuf,
+    ca_key: PathBuf,
+    leaf: PathBuf,
+    leaf_key: PathBuf,
+}
+
+impl Files {
+    fn in_dir(dir: &Path) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            ca: dir.join("ca.crt"),
+            ca_key: dir.join("ca.key"),
+            leaf: dir.join("tls.crt"),
+            leaf_key: dir.join("tls.key"),
+        }
+    }
+
+    /// Keeps other processes out until the file is dropped.
+    fn lock(&self) -> Result<File, DevError> {
+        fs::create_dir_all(&self.dir).map_err(|source| io_error("create", &self.dir, source))?;
+        let path = self.dir.join(".lock");
+        let file = File::create(&path).map_err(|source| io_error("create", &path, source))?;
+        file.lock().map_err(|source| io_error("lock", &path, source))?;
+        Ok(file)
+    }
+
+    fn make_everything(&self, now: Timestamp) -> Result<DevCertificates, DevError> {
+        let authority = Authority::generate("interlock development CA", now, CA_LIFETIME).map_err(DevError::Making)?;
+        // Keys first: a certificate without its key is the state that nobody can mend.
+        self.write(&self.ca_key, authority.key_pem(), KEY_MODE)?;
+        self.write(&self.ca, authority.certificate_pem(), CERTIFICATE_MODE)?;
+        self.make_leaf(&authority, now, Made::Everything)
+    }
+
+    fn make_leaf(&self, authority: &Authority, now: Timestamp, made: Made) -> Result<DevCertificates, DevError> {
+        let pair = authority.issue(&NAMES, now, LEAF_LIFETIME).map_err(DevError::Making)?;
+        self.write(&self.leaf_key, &pair.key_pem, KEY_MODE)?;
+        self.write(&self.leaf, &pair.certificate_pem, CERTIFICATE_MODE)?;
+        let ca_pem = authority.certificate_pem().to_owned();
+        Ok(self.certificates(ca_pem, pair.certificate_pem, pair.key_pem, pair.not_after, made))
+    }
+
+    /// Writes a file whole or not at all.
+    fn write(&self, path: &Path, text: &str, mode: u32) -> Result<(), DevError> {
+        let written = tempfile::Builder::new()
+            .permissions(Permissions::from_mode(mode))
+            .tempfile_in(&self.dir)
+            .and_then(|mut file| {
+                file.write_all(text.as_bytes())?;
+                file.as_file().sync_all()?;
+                file.persist(path).map_err(|error| error.error)
+            });
+        written.map(drop).map_err(|source| io_error("write", path, source))
+    }
+
+    fn certificates(
+        &self,
+        ca_pem: String,
+        certificate_pem: String,
+        key_pem: String,
+        not_after: Timestamp,
+        made: Made,
+    ) -> DevCertificates {
+        DevCertificates {
+            ca_path: self.ca.clone(),
+            certificate_path: self.leaf.clone(),
+            key_path: self.leaf_key.clone(),
+            ca_pem,
+            certificate_pem,
+            key_pem,
+            not_after,
+            made,
+        }
+    }
+
+    fn incomplete(&self, missing: &Path, present: &Path) -> DevError {
+        DevError::Incomplete { missing: missing.to_owned(), present: present.to_owned() }
+    }
+
+    fn broken(&self, path: &Path, source: AuthorityError) -> DevError {
+        DevError::Authority { path: path.to_owned(), source }
+    }
+}
+
+fn io_error(action: &'static str, path: &Path, source: io::Error) -> DevError {
+    DevError::Io { action, path: path.to_owned(), source }
+}
+
+/// The text of a file; `None` if there is none. What is not UTF-8 is no PEM either, and is read as text that is none.
+fn read(path: &Path) -> Result<Option<String>, DevError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(io_error("read", path, source)),
+    }
+}
+
+/// Until when the leaf is good, asked as a client would: signed by the CA, valid now, for servers, for all our names,
+/// and with its own key. `None` if it is not.
+fn good_until(ca_pem: &str, certificate_pem: &str, key_pem: &str, now: Timestamp) -> Option<Timestamp> {
+    let pem = tls::Pem {
+        certificate_path: Path::new("tls.crt"),
+        certificate: certificate_pem.as_bytes(),
+        key_path: Path::new("tls.key"),
+        key: key_pem.as_bytes(),
+    };
+    let key = tls::parse(pem).ok()?;
+    let leaf = key.end_entity_cert().ok()?;
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(ca_pem.as_bytes()).ok()?).ok()?;
+    let provider = Arc::new(tls::provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().ok()?;
+    let at = UnixTime::since_unix_epoch(now.duration_since(Timestamp::UNIX_EPOCH).try_into().ok()?);
+    let good_for = |name: &&str| {
+        ServerName::try_from(*name).is_ok_and(|name| verifier.verify_server_cert(leaf, &[], &name, &[], at).is_ok())
+    };
+    if !NAMES.iter().all(good_for) {
+        return None;
+    }
+    authority::not_after(leaf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: SignedDuration = SignedDuration::from_hours(24);
+
+    fn now() -> Timestamp {
+        "2026-11-20T12:00:00Z".parse().unwrap()
+    }
+
+    fn fresh() -> (tempfile::TempDir, DevCertificates) {
+        let dir = tempfile::tempdir().unwrap();
+        let made = ensure(dir.path(), now()).unwrap();
+        assert_eq!(made.made, Made::Everything);
+        (dir, made)
+    }
+
+    fn replaces_the_leaf_only(dir: &Path, before: &DevCertificates, at: Timestamp) {
+        let after = ensure(dir, at).unwrap();
+        assert_eq!(after.made, Made::Leaf);
+        assert_eq!(after.ca_pem, before.ca_pem);
+        assert_ne!(after.certificate_pem, before.certificate_pem);
+        assert_eq!(ensure(dir, at).unwrap().made, Made::Nothing);
+    }
+
+    #[test]
+    fn a_first_run_makes_files_that_a_second_run_keeps() {
+        let (dir, made) = fresh();
+        for (name, mode) in [("ca.crt", 0o644), ("ca.key", 0o600), ("tls.crt", 0o644), ("tls.key", 0o600)] {
+            let found = fs::metadata(dir.path().join(name)).unwrap().permissions().mode() & 0o777;
+            assert_eq!(found, mode, "{name}");
+        }
+        let kept = ensure(dir.path(), now() + DAY).unwrap();
+        assert_eq!(kept.made, Made::Nothing);
+        assert_eq!((&kept.ca_pem, &kept.certificate_pem), (&made.ca_pem, &made.certificate_pem));
+        assert_eq!(kept.not_after, now() + LEAF_LIFETIME);
+        let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names.len(), 5, "four files and the lock, no temporary ones: {names:?}");
+    }
+
+    #[test]
+    fn a_leaf_that_is_about_to_expire_is_replaced_in_time() {
+        let (dir, made) = fresh();
+        let last_good_day = now() + LEAF_LIFETIME - RENEW_BEFORE - DAY;
+        assert_eq!(ensure(dir.path(), last_good_day).unwrap().made, Made::Nothing);
+        replaces_the_leaf_only(dir.path(), &made, last_good_day + DAY + DAY);
+    }
+
+    #[test]
+    fn a_leaf_that_is_missing_corrupt_unpaired_or_foreign_is_replaced() {
+        let (_other, foreign) = fresh();
+        for (name, text) in [
+            ("tls.crt", None),
+            ("tls.key", None),
+            ("tls.crt", Some("junk")),
+            ("tls.key", Some("")),
+            ("tls.key", Some(foreign.key_pem.as_str())),
+            ("tls.crt", Some(foreign.certificate_pem.as_str())),
+        ] {
+            let (dir, made) = fresh();
+            match text {
+                Some(text) => fs::write(dir.path().join(name), text).unwrap(),
+                None => fs::remove_file(dir.path().join(name)).unwrap(),
+            }
+            replaces_the_leaf_only(dir.path(), &made, now());
+        }
+        let (dir, made) = fresh();
+        fs::write(dir.path().join("tls.crt"), &foreign.certificate_pem).unwrap();
+        fs::write(dir.path().join("tls.key"), &foreign.key_pem).unwrap();
+        replaces_the_leaf_only(dir.path(), &made, now());
+    }
+
+    #[test]
+    fn a_ca_that_cannot_be_used_is_reported_and_left_alone() {
+        let (_other, foreign) = fresh();
+        for (name, text) in
+            [("ca.crt", "junk"), ("ca.crt", foreign.certificate_pem.as_str()), ("ca.key", foreign.key_pem.as_str())]
+        {
+            let (dir, _) = fresh();
+            let path = dir.path().join(name);
+            fs::write(&path, text).unwrap();
+            fs::remove_file(dir.path().join("tls.crt")).unwrap();
+            let error = ensure(dir.path(), now()).unwrap_err();
+            assert!(matches!(&error, DevError::Authority { path: at, .. } if *at == path), "{error}");
+            assert!(error.to_string().contains("--force"), "{error}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+            assert_eq!(replace(dir.path(), now()).unwrap().made, Made::Everything);
+            assert_eq!(ensure(dir.path(), now()).unwrap().made, Made::Nothing);
+        }
+    }
+
+    #[test]
+    fn an_expired_ca_is_reported() {
+        let (dir, _) = fresh();
+        let error = ensure(dir.path(), now() + CA_LIFETIME + DAY).unwrap_err();
+        assert!(matches!(error, DevError::Authority { source: AuthorityError::OutOfDate { .. }, .. }), "{error}");
+    }
+
+    #[test]
+    fn the_last_leaf_of_a_ca_is_kept_to_its_end() {
+        let (dir, _) = fresh();
+        let late = now() + CA_LIFETIME - DAY;
+        let last = ensure(dir.path(), late).unwrap();
+        assert_eq!((last.made, last.not_after), (Made::Leaf, now() + CA_LIFETIME));
+        assert_eq!(ensure(dir.path(), late).unwrap().made, Made::Nothing);
+    }
+
+    #[test]
+    fn half_a_ca_is_reported_only_when_it_is_needed() {
+        let (dir, _) = fresh();
+        fs::remove_file(dir.path().join("ca.key")).unwrap();
+        assert_eq!(ensure(dir.path(), now()).unwrap().made, Made::Nothing);
+        fs::remove_file(dir.path().join("tls.key")).unwrap();
+        assert!(
+            matches!(ensure(dir.path(), now()), Err(DevError::Incomplete { missing, .. }) if missing.ends_with("ca.key"))
+        );
+
+        let (dir, _) = fresh();
+        fs::remove_file(dir.path().join("ca.crt")).unwrap();
+        assert!(
+            matches!(ensure(dir.path(), now()), Err(DevError::Incomplete { missing, .. }) if missing.ends_with("ca.crt"))
+        );
+        fs::remove_file(dir.path().join("ca.key")).unwrap();
+        assert!(
+            matches!(ensure(dir.path(), now()), Err(DevError::Incomplete { present, .. }) if present.ends_with("tls.crt"))
+        );
+    }
+
+    #[test]
+    fn a_directory_that_is_none_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        let error = ensure(&file, now()).unwrap_err();
+        assert!(error.to_string().contains(file.to_str().unwrap()), "{error}");
+    }
+
+    #[test]
+    fn several_at_once_agree() {
+        let dir = tempfile::tempdir().unwrap();
+        let all: Vec<_> = std::thread::scope(|scope| {
+            let runs: Vec<_> = (0..8).map(|_| scope.spawn(|| ensure(dir.path(), now()).unwrap())).collect();
+            runs.into_iter().map(|run| run.join().unwrap()).collect()
+        });
+        assert_eq!(all.iter().filter(|made| made.made == Made::Everything).count(), 1);
+        assert!(all.iter().all(|made| made.certificate_pem == all[0].certificate_pem));
+    }
+}

@@ -1,0 +1,86 @@
+//! A certificate from files, as cert-manager's Secret mounts them: taken up whenever they change and fit together.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::authority;
+use super::tls::{self, CertificateError, Certificates};
+use crate::file_watch::{self, directory};
+use crate::serve::report::metrics::{Done, Metrics, Role, Trouble};
+
+/// Follows a certificate chain and its key.
+pub struct Followed {
+    certificate_path: PathBuf,
+    key_path: PathBuf,
+    content: Content,
+    certificates: Arc<Certificates>,
+    metrics: Arc<Metrics>,
+}
+
+/// Both files as they were read together.
+#[derive(PartialEq)]
+struct Content {
+    certificate: Result<Vec<u8>, io::ErrorKind>,
+    key: Result<Vec<u8>, io::ErrorKind>,
+}
+
+impl Followed {
+    /// Reads both files and serves what they hold.
+    ///
+    /// # Errors
+    /// [`CertificateError`] names the file and the way out.
+    pub fn open(certificate_path: PathBuf, key_path: PathBuf, metrics: Arc<Metrics>) -> Result<Self, CertificateError> {
+        let content = read(&certificate_path, &key_path);
+        let mut followed = Self { certificate_path, key_path, content, certificates: Certificates::none(), metrics };
+        followed.take()?;
+        Ok(followed)
+    }
+
+    /// Where the newest good ones are served.
+    #[must_use]
+    pub fn certificates(&self) -> Arc<Certificates> {
+        Arc::clone(&self.certificates)
+    }
+
+    /// Follows until it is dropped. Files that are missing, half written or do not fit together leave what is served as it is.
+    pub async fn follow(mut self) {
+        let directories = [directory(&self.certificate_path), directory(&self.key_path)];
+        loop {
+            let reads = || read(&self.certificate_path, &self.key_path);
+            self.content = file_watch::next(&self.content, &directories, reads).await;
+            let file = self.certificate_path.display().to_string();
+            match self.take() {
+                Ok(()) => tracing::info!(%file, "serving a new certificate"),
+                Err(error) => {
+                    self.metrics.certificates().trouble(Trouble::Files);
+                    let why = format!("{:#}", anyhow::Error::new(error));
+                    tracing::error!(%file, %why, "the new certificate cannot be used; the one before is served on");
+                }
+            }
+        }
+    }
+
+    /// Serves what was read.
+    fn take(&mut self) -> Result<(), CertificateError> {
+        let bytes = |read: &Result<Vec<u8>, io::ErrorKind>, path: &PathBuf| {
+            let unreadable =
+                |kind: io::ErrorKind| CertificateError::Unreadable { path: path.clone(), source: kind.into() };
+            read.clone().map_err(unreadable)
+        };
+        let certificate = bytes(&self.content.certificate, &self.certificate_path)?;
+        let key = bytes(&self.content.key, &self.key_path)?;
+        let (certificate_path, key_path) = (self.certificate_path.as_path(), self.key_path.as_path());
+        let parsed = tls::parse(tls::Pem { certificate_path, certificate: &certificate, key_path, key: &key })?;
+        let not_after = parsed.end_entity_cert().ok().and_then(authority::not_after);
+        self.certificates.replace(parsed);
+        self.metrics.certificates().lasts(Role::Leaf, not_after);
+        self.metrics.certificates().done(Done::Loaded);
+        Ok(())
+    }
+}
+
+fn read(certificate: &PathBuf, key: &PathBuf) -> Content {
+    let read = |path: &PathBuf| std::fs::read(path).map_err(|error| error.kind());
+    Content { certificate: read(certificate), key: read(key) }
+}

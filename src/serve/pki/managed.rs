@@ -1,0 +1,284 @@
+//! Certificates that look after themselves: a CA in a Secret, a leaf of this replica's own, and the caBundles.
+//!
+//! Whatever happens, the same is done: everything is read from the API server, [`rotation::plan`] says what comes next, that
+//! is done, and everything is read again, until there is nothing to do. Watches only say when to look, and a look at the
+//! wall clock once a minute makes up for what they miss. Every write is made over the state that was read, so it is lost and
+//! planned anew when somebody else was quicker. Nothing here is on the way of a review.
+
+mod act;
+mod look;
+mod pace;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, PartialObjectMeta};
+use kube::{Client, Error};
+use tokio::sync::{Notify, watch};
+use tokio::time::{sleep, timeout};
+
+use super::authority::AuthorityError;
+use super::ca_secret::{self, CaSecret, CaSecretError};
+use super::live;
+use super::rotation::{self, Leaf, Settling, Sight, Step, Stored, Times};
+use super::tls::{CertificateError, Certificates};
+use crate::readiness::Gate;
+use crate::serve::report::metrics::{Metrics, Role, Trouble};
+use look::Look;
+use pace::Pace;
+
+/// The wall clock is looked at this often: timers stand still while a machine is suspended.
+const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+
+/// Steps at one go. More are needed only where somebody undoes them at once.
+const STEPS: usize = 16;
+
+/// Between two looks. The first is taken at once, for calls may fail until it is done; what changes next is gathered.
+const GATHER: Duration = Duration::from_millis(50);
+
+/// Before a failed look is tried again; each further one waits twice as long, up to the last.
+const RETRY: SignedDuration = SignedDuration::from_secs(1);
+const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(30);
+
+/// What a replica must know to look after its certificates.
+pub struct Managed {
+    /// Of the API server, for reads and writes.
+    pub client: Client,
+    /// Interlock's own namespace.
+    pub namespace: String,
+    /// The names and addresses in the leaf, the first one as its subject.
+    pub names: Vec<String>,
+    /// Lifetimes.
+    pub times: Times,
+    /// Where the leaf is served.
+    pub certificates: Arc<Certificates>,
+    /// Where everything is counted.
+    pub metrics: Arc<Metrics>,
+    /// Opens with the first leaf.
+    pub served: Gate,
+    /// Opens once the leaf's issuer is in every caBundle, for good: a wiped caBundle concerns all replicas at once, and is
+    /// healed by one that serves, so none may stop to.
+    pub trusted: Gate,
+}
+
+/// What the rest of the program sees of it.
+#[derive(Debug)]
+pub struct Rotator {
+    leads: AtomicBool,
+    wake: Notify,
+    state: watch::Sender<String>,
+}
+
+/// One pass over everything failed.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("failed to read {what}")]
+    Read { what: &'static str, source: Error },
+    #[error("failed to write {what}")]
+    Write { what: &'static str, source: Error },
+    #[error("failed to make a certificate")]
+    Sign(#[from] AuthorityError),
+    #[error("failed to make a CA")]
+    Ca(#[from] CaSecretError),
+    #[error("failed to serve a certificate")]
+    Serve(#[from] CertificateError),
+}
+
+const SECRET: &str = "the Secret interlock-ca";
+const CONFIGURATIONS: &str = "the webhook configurations";
+
+/// What is kept between two looks.
+#[derive(Default)]
+struct Memory {
+    /// The Secret as it last was when it was good.
+    known: Option<CaSecret>,
+    leaf: Option<Leaf>,
+    settling: Settling,
+    /// What was told of the Secret, which is not told twice.
+    told: Option<String>,
+    pace: Pace,
+}
+
+impl Failure {
+    fn is_conflict(&self) -> bool {
+        matches!(self, Self::Write { source: Error::Api(status), .. } if status.code == 409)
+    }
+}
+
+impl Rotator {
+    /// Rotates for as long as the future is polled. Two who do get in each other's way and do no harm.
+    pub async fn lead(&self) {
+        struct Leading<'r>(&'r Rotator);
+        impl Drop for Leading<'_> {
+            fn drop(&mut self) {
+                self.0.leads.store(false, Ordering::Relaxed);
+            }
+        }
+        let _leading = Leading(self);
+        self.leads.store(true, Ordering::Relaxed);
+        self.wake.notify_one();
+        std::future::pending().await
+    }
+
+    /// In a sentence, how it stands.
+    #[must_use]
+    pub fn state(&self) -> String {
+        self.state.borrow().clone()
+    }
+}
+
+impl Managed {
+    /// Looks after the certificates in tasks of their own, which end with the process. `watches` is a client that bears long
+    /// silence.
+    #[must_use]
+    pub fn start(self, watches: &Client) -> Arc<Rotator> {
+        let state = watch::Sender::new("not looked yet".to_owned());
+        let rotator = Arc::new(Rotator { leads: AtomicBool::new(false), wake: Notify::new(), state });
+        let secrets: Api<PartialObjectMeta<Secret>> = Api::namespaced(watches.clone(), &self.namespace);
+        tokio::spawn(look::wake(secrets, ca_secret::NAME, Arc::clone(&rotator)));
+        let validating: Api<PartialObjectMeta<ValidatingWebhookConfiguration>> = Api::all(watches.clone());
+        tokio::spawn(look::wake(validating, live::CONFIGURATION, Arc::clone(&rotator)));
+        let mutating: Api<PartialObjectMeta<MutatingWebhookConfiguration>> = Api::all(watches.clone());
+        tokio::spawn(look::wake(mutating, live::CONFIGURATION, Arc::clone(&rotator)));
+        tokio::spawn(self.follow(Arc::clone(&rotator)));
+        rotator
+    }
+
+    async fn follow(self, rotator: Arc<Rotator>) {
+        let mut memory = Memory::default();
+        let mut retry = RETRY;
+        let mut told = None;
+        loop {
+            let leads = rotator.leads.load(Ordering::Relaxed);
+            let pause = match self.pass(&mut memory, leads, &rotator).await {
+                Ok(until) => {
+                    (retry, told) = (RETRY, None);
+                    until.duration_since(Timestamp::now()).clamp(SignedDuration::ZERO, MINUTE)
+                }
+                Err(failure) => {
+                    self.count(&failure);
+                    let why = format!("{:#}", anyhow::Error::new(failure));
+                    rotator.state.send_replace(why.clone());
+                    if told.as_ref() != Some(&why) {
+                        tracing::warn!(%why, "certificates stay as they are; trying again");
+                        told = Some(why);
+                    }
+                    let pause = retry;
+                    retry = (retry * 2).min(LONGEST_RETRY);
+                    pause
+                }
+            };
+            sleep(GATHER).await;
+            // Whoever is woken looks at once, whoever is not looks in time.
+            _ = timeout(pause.unsigned_abs(), rotator.wake.notified()).await;
+        }
+    }
+
+    fn count(&self, failure: &Failure) {
+        self.metrics.certificates().trouble(match failure {
+            Failure::Read { .. } => Trouble::Read,
+            Failure::Write { .. } => Trouble::Write,
+            Failure::Sign(_) | Failure::Ca(_) | Failure::Serve(_) => Trouble::Sign,
+        });
+    }
+
+    /// Looks and acts until there is nothing to do; tells until when.
+    async fn pass(&self, memory: &mut Memory, leads: bool, rotator: &Rotator) -> Result<Timestamp, Failure> {
+        for _ in 0..STEPS {
+            let look = self.look(memory).await?;
+            let sight = Sight {
+                stored: &look.stored,
+                live: &look.live,
+                settling: &memory.settling,
+                leaf: memory.leaf.as_ref(),
+                leads,
+                now: look.now,
+            };
+            let step = rotation::plan(&sight, &self.times);
+            self.tell(memory, &look, rotator);
+            if let Step::Wait(until) = step {
+                return match self.disown(&look.configurations).await {
+                    Err(failure) if failure.is_conflict() => Ok(look.now + RETRY),
+                    disowned => disowned.map(|()| until),
+                };
+            }
+            if matches!(step, Step::Add(_))
+                && let Some(later) = memory.pace.later(look.now)
+            {
+                return Ok(later);
+            }
+            match self.act(step, look, memory).await {
+                // Somebody was quicker.
+                Err(failure) if failure.is_conflict() => {}
+                acted => acted?,
+            }
+        }
+        Ok(Timestamp::now() + RETRY)
+    }
+
+    /// Reads everything: first what is trusted, then what ought to be, so that what the second lacks is not needed.
+    async fn look(&self, memory: &mut Memory) -> Result<Look, Failure> {
+        let configurations = live::read(&self.client).await;
+        let configurations = configurations.map_err(|source| Failure::Read { what: CONFIGURATIONS, source })?;
+        let secret = self.secrets().get_opt(ca_secret::NAME).await;
+        let secret = secret.map_err(|source| Failure::Read { what: SECRET, source })?;
+        let now = Timestamp::now();
+        let live = live::bundles(&configurations);
+        memory.settling.look(&live, now);
+        let stored = match secret.as_ref().map(|secret| CaSecret::parse(secret, now)) {
+            None => Stored::Absent,
+            Some(Ok(good)) => {
+                memory.told = None;
+                Stored::Good(memory.known.insert(good).cas.clone())
+            }
+            Some(Err(why)) => {
+                self.tell_unusable(memory, &why);
+                let known = memory.known.as_ref().filter(|known| known.cas.current.not_after > now);
+                Stored::Unusable(known.map(|known| known.cas.clone()))
+            }
+        };
+        Ok(Look { configurations, secret, stored, live, now })
+    }
+
+    fn tell_unusable(&self, memory: &mut Memory, why: &CaSecretError) {
+        let why = why.to_string();
+        if memory.told.as_ref() == Some(&why) {
+            return;
+        }
+        self.metrics.certificates().trouble(Trouble::Secret);
+        tracing::error!(
+            namespace = %self.namespace, secret = ca_secret::NAME, %why,
+            "the Secret of the CA cannot be used; what is served stays; delete the Secret to have it made anew"
+        );
+        memory.told = Some(why);
+    }
+
+    /// Opens gates, and says how it stands.
+    fn tell(&self, memory: &Memory, look: &Look, rotator: &Rotator) {
+        let metrics = self.metrics.certificates();
+        let known = memory.known.as_ref().map(|known| &known.cas);
+        metrics.lasts(Role::Ca, known.map(|cas| cas.current.not_after));
+        metrics.lasts(Role::Next, known.and_then(|cas| cas.next.as_ref()).map(|next| next.not_after));
+        metrics.lasts(Role::Leaf, memory.leaf.as_ref().map(|leaf| leaf.not_after));
+        let state = look.state(memory.leaf.as_ref());
+        if memory.leaf.is_some() {
+            self.served.open();
+        }
+        if look.trusts(memory.leaf.as_ref()) {
+            self.trusted.open();
+        }
+        rotator.state.send_if_modified(|told| {
+            let changed = *told != state;
+            told.clone_from(&state);
+            changed
+        });
+    }
+
+    fn secrets(&self) -> Api<Secret> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+}

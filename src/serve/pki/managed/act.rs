@@ -1,0 +1,159 @@
+//! What is done about a step: the Secret is written, a leaf signed, or the caBundles changed.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Error;
+use kube::api::PostParams;
+
+use super::look::Look;
+use super::{CONFIGURATIONS, Failure, Managed, Memory, SECRET};
+use crate::serve::pki::authority::{Authority, AuthorityError};
+use crate::serve::pki::bundle::Bundle;
+use crate::serve::pki::ca_secret::{self, CaSecret};
+use crate::serve::pki::live::{Change, Configuration};
+use crate::serve::pki::rotation::{Leaf, Step};
+use crate::serve::pki::tls;
+use crate::serve::report::metrics::Done;
+
+impl Managed {
+    /// Does what was planned over what was read.
+    pub(super) async fn act(&self, step: Step, look: Look, memory: &mut Memory) -> Result<(), Failure> {
+        let Look { configurations, secret, live, now, .. } = look;
+        let done = match step {
+            Step::Wait(_) => return Ok(()),
+            Step::Create => {
+                let made = self.made(memory, live, now)?.written(CaSecret::object());
+                self.secrets().create(&PostParams::default(), &made).await.map_err(writing(SECRET))?;
+                tracing::info!(namespace = %self.namespace, secret = ca_secret::NAME, "made the Secret of the CA");
+                Done::Created
+            }
+            Step::Replace => {
+                memory.known = None;
+                let made = self.made(memory, live, now)?;
+                self.write(secret, &made).await?;
+                tracing::warn!(
+                    namespace = %self.namespace, secret = ca_secret::NAME,
+                    "made a new CA in the place of one that could not be used, for there was nothing to serve"
+                );
+                Done::Replaced
+            }
+            Step::Sign => {
+                let Some(known) = &memory.known else { return Ok(()) };
+                let leaf = self.sign(known, now)?;
+                let (issuer, not_after) = (leaf.issuer.short(), leaf.not_after);
+                tracing::info!(%issuer, %not_after, "serving a new certificate");
+                memory.leaf = Some(leaf);
+                Done::Signed
+            }
+            Step::Add(required) => {
+                memory.pace.healed(now);
+                let cas = required.len();
+                self.publish(&configurations, &Change::Add(required), now).await?;
+                tracing::info!(cas, "added the CAs that caBundles lacked");
+                Done::Healed
+            }
+            Step::Begin => {
+                let Some(known) = &memory.known else { return Ok(()) };
+                let begun = known.begun(Arc::new(self.authority(now)?))?;
+                self.write(secret, &begun).await?;
+                let next = begun.cas.next.as_ref().map(|next| next.short()).unwrap_or_default();
+                tracing::info!(current = %begun.cas.current.short(), %next, "a rotation of the CA has begun");
+                Done::Begun
+            }
+            Step::Promote => {
+                let Some(known) = &memory.known else { return Ok(()) };
+                // The time of the write: until then the other replicas sign with the CA before it.
+                let promoted = known.promoted(Timestamp::now());
+                self.write(secret, &promoted).await?;
+                tracing::info!(current = %promoted.cas.current.short(), "the next CA is the current one now");
+                Done::Promoted
+            }
+            Step::Retire(bundle) => {
+                let Some(known) = &memory.known else { return Ok(()) };
+                self.write(secret, &known.retired(bundle)).await?;
+                tracing::info!(current = %known.cas.current.short(), "the CAs before the current one are retired");
+                Done::Retired
+            }
+            Step::Tidy => {
+                let Some(known) = &memory.known else { return Ok(()) };
+                let bundle = known.cas.bundle.clone();
+                let cas = bundle.len();
+                self.publish(&configurations, &Change::Set(bundle), now).await?;
+                tracing::info!(cas, "took the CAs that are not ours any more out of the caBundles");
+                Done::Tidied
+            }
+        };
+        self.metrics.certificates().done(done);
+        Ok(())
+    }
+
+    /// A Secret of the CA that this replica remembers, or of a new one.
+    fn made(&self, memory: &Memory, mut live: Vec<Bundle>, now: Timestamp) -> Result<CaSecret, Failure> {
+        let remembered = memory.known.as_ref().filter(|known| known.cas.current.not_after > now);
+        let authority = match remembered {
+            Some(known) => Arc::clone(&known.current),
+            None => Arc::new(self.authority(now)?),
+        };
+        live.extend(memory.leaf.as_ref().map(|leaf| Bundle::from_iter([leaf.issuer.clone()])));
+        // The time of the write, from which the life of older leaves is counted.
+        Ok(CaSecret::fresh(authority, &live, Timestamp::now())?)
+    }
+
+    fn authority(&self, now: Timestamp) -> Result<Authority, AuthorityError> {
+        Authority::generate("interlock CA", now, self.times.ca)
+    }
+
+    fn sign(&self, known: &CaSecret, now: Timestamp) -> Result<Leaf, Failure> {
+        let names: Vec<_> = self.names.iter().map(String::as_str).collect();
+        let pair = known.current.issue(&names, now, self.times.leaf)?;
+        let path = std::path::Path::new(ca_secret::NAME);
+        let pem = tls::Pem {
+            certificate_path: path,
+            certificate: pair.certificate_pem.as_bytes(),
+            key_path: path,
+            key: pair.key_pem.as_bytes(),
+        };
+        self.certificates.replace(tls::parse(pem)?);
+        let life = pair.not_after.duration_since(now);
+        Ok(Leaf { issuer: known.cas.current.clone(), renew_at: pair.not_after - life / 3, not_after: pair.not_after })
+    }
+
+    /// Writes the Secret over the one that was read.
+    async fn write(&self, secret: Option<Secret>, content: &CaSecret) -> Result<(), Failure> {
+        let Some(secret) = secret else { return Ok(()) };
+        let written = content.written(secret);
+        self.secrets()
+            .replace(ca_secret::NAME, &PostParams::default(), &written)
+            .await
+            .map(drop)
+            .map_err(writing(SECRET))
+    }
+
+    /// Changes each configuration, whatever comes of the other; both at once, for calls fail until it is done.
+    async fn publish(&self, configurations: &[Configuration], change: &Change, now: Timestamp) -> Result<(), Failure> {
+        let changes = configurations.iter().map(|found| found.change(&self.client, change, now));
+        written(join_all(changes).await)
+    }
+
+    /// Leaves the caBundles to nobody; see [`Configuration::disown`].
+    pub(super) async fn disown(&self, configurations: &[Configuration]) -> Result<(), Failure> {
+        written(join_all(configurations.iter().map(|found| found.disown(&self.client))).await)
+    }
+}
+
+/// How the writes of both configurations ended together. One that was removed meanwhile needs none.
+fn written(ended: Vec<Result<(), Error>>) -> Result<(), Failure> {
+    let failed = ended.into_iter().filter_map(Result::err).find(|error| !is_absent(error));
+    failed.map_or(Ok(()), |source| Err(Failure::Write { what: CONFIGURATIONS, source }))
+}
+
+fn is_absent(error: &Error) -> bool {
+    matches!(error, Error::Api(status) if status.code == 404)
+}
+
+fn writing(what: &'static str) -> impl Fn(Error) -> Failure {
+    move |source| Failure::Write { what, source }
+}

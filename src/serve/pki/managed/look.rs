@@ -1,0 +1,70 @@
+//! What one look at the API server found, and when to look.
+
+use std::fmt::Debug;
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Resource;
+use kube::api::{Api, PartialObjectMeta};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{Config, watcher};
+use serde::de::DeserializeOwned;
+
+use super::Rotator;
+use crate::serve::pki::bundle::Bundle;
+use crate::serve::pki::live::Configuration;
+use crate::serve::pki::rotation::{Leaf, Stored};
+
+/// Everything that was read.
+pub(super) struct Look {
+    pub(super) configurations: Vec<Configuration>,
+    pub(super) secret: Option<Secret>,
+    pub(super) stored: Stored,
+    /// The caBundle of every entry.
+    pub(super) live: Vec<Bundle>,
+    pub(super) now: Timestamp,
+}
+
+impl Look {
+    /// Whether every entry there is trusts the leaf, and there is one.
+    pub(super) fn trusts(&self, leaf: Option<&Leaf>) -> bool {
+        leaf.is_some_and(|leaf| !self.live.is_empty() && self.live.iter().all(|entry| entry.has(&leaf.issuer)))
+    }
+
+    /// On one line.
+    pub(super) fn state(&self, leaf: Option<&Leaf>) -> String {
+        let secret = match &self.stored {
+            Stored::Absent => "there is no Secret with a CA",
+            Stored::Unusable(_) => "the Secret with the CA cannot be used",
+            Stored::Good(cas) if cas.next.is_some() => "a rotation of the CA is under way",
+            Stored::Good(_) => "managed",
+        };
+        let Some(leaf) = leaf else {
+            return format!("{secret}; nothing is served yet");
+        };
+        let trusting = self.live.iter().filter(|entry| entry.has(&leaf.issuer)).count();
+        let until = leaf.not_after;
+        match self.live.len() {
+            0 => format!("{secret}; served until {until:.0}; there is no webhook configuration called interlock"),
+            all => format!("{secret}; served until {until:.0}; {trusting} of {all} entries trust it"),
+        }
+    }
+}
+
+/// Wakes whenever an object changes, for ever. What a watch misses while it fails is found a little later.
+pub(super) async fn wake<K>(api: Api<PartialObjectMeta<K>>, name: &'static str, rotator: Arc<Rotator>)
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    let only = Config::default().fields(&format!("metadata.name={name}"));
+    let mut events = pin!(watcher(api, only).default_backoff());
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(_) => rotator.wake.notify_one(),
+            Err(error) => tracing::debug!(kind = %K::kind(&()), %error, "a watch failed; looking once a minute"),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! TLS: which versions, and which certificate.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use rustls::ServerConfig;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use crate::serve::https::Clients;
+
+/// The serving certificate. Replacing it concerns the handshakes that follow; connections keep what they have.
+pub struct Certificates {
+    current: ArcSwapOption<CertifiedKey>,
+}
+
+/// A certificate chain with its key, read but not yet checked against each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Pem<'a> {
+    /// Where the chain came from, for messages.
+    pub certificate_path: &'a Path,
+    /// The chain, leaf first.
+    pub certificate: &'a [u8],
+    /// Where the key came from, for messages.
+    pub key_path: &'a Path,
+    /// PKCS#8, PKCS#1 or SEC1.
+    pub key: &'a [u8],
+}
+
+/// A certificate cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// A file is missing or may not be read.
+    #[error("failed to read {}: write a certificate there with `interlock certs dev`, or name another file", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No certificate in the file.
+    #[error("found no certificate in {}: it must hold the chain in PEM, the server's own certificate first", path.display())]
+    NoCertificate {
+        /// The file.
+        path: PathBuf,
+        /// What the reader said, if it found a beginning.
+        source: Option<pem::Error>,
+    },
+    /// No private key in the file.
+    #[error("found no private key in {}: it must hold one key in PEM (PKCS#8, PKCS#1 or SEC1), not encrypted", path.display())]
+    NoKey {
+        /// The file.
+        path: PathBuf,
+        /// What the reader said.
+        source: pem::Error,
+    },
+    /// The key is for another certificate, or of a kind that cannot sign.
+    #[error("the key in {} does not fit the certificate in {}: replace both together", key.display(), certificate.display())]
+    Mismatch {
+        /// The file of the key.
+        key: PathBuf,
+        /// The file of the certificate.
+        certificate: PathBuf,
+        /// What the TLS library said.
+        source: rustls::Error,
+    },
+}
+
+impl Certificates {
+    /// Serves `key` until it is replaced.
+    #[must_use]
+    pub fn new(key: CertifiedKey) -> Arc<Self> {
+        Arc::new(Self { current: ArcSwapOption::from_pointee(key) })
+    }
+
+    /// Serves nothing yet: every handshake is refused with an alert until there is a key.
+    #[must_use]
+    pub fn none() -> Arc<Self> {
+        Arc::new(Self { current: ArcSwapOption::empty() })
+    }
+
+    /// Serves `key` from the next handshake on.
+    pub fn replace(&self, key: CertifiedKey) {
+        self.current.store(Some(Arc::new(key)));
+    }
+
+    /// What is served now, if anything.
+    #[must_use]
+    pub fn current(&self) -> Option<Arc<CertifiedKey>> {
+        self.current.load_full()
+    }
+}
+
+impl fmt::Debug for Certificates {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Certificates").finish_non_exhaustive()
+    }
+}
+
+impl ResolvesServerCert for Certificates {
+    /// Whatever name the client asks for: it may come by address, by a port-forward, or as a probe, and it is the client
+    /// who decides whether the certificate is good enough for it.
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.current()
+    }
+}
+
+/// Reads a chain and its key from files.
+///
+/// # Errors
+/// [`CertificateError`] names the file and the way out.
+pub fn load(certificate_path: &Path, key_path: &Path) -> Result<CertifiedKey, CertificateError> {
+    let read = |path: &Path| {
+        std::fs::read(path).map_err(|source| CertificateError::Unreadable { path: path.to_owned(), source })
+    };
+    let (certificate, key) = (read(certificate_path)?, read(key_path)?);
+    parse(Pem { certificate_path, certificate: &certificate, key_path, key: &key })
+}
+
+/// Reads a chain and its key.
+///
+/// # Errors
+/// [`CertificateError`], except `Unreadable`.
+pub fn parse(pem: Pem<'_>) -> Result<CertifiedKey, CertificateError> {
+    let no_certificate = |source| CertificateError::NoCertificate { path: pem.certificate_path.to_owned(), source };
+    let chain = CertificateDer::pem_slice_iter(pem.certificate)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| no_certificate(Some(error)))?;
+    if chain.is_empty() {
+        return Err(no_certificate(None));
+    }
+    let key = PrivateKeyDer::from_pem_slice(pem.key)
+        .map_err(|source| CertificateError::NoKey { path: pem.key_path.to_owned(), source })?;
+    CertifiedKey::from_der(chain, key, &provider()).map_err(|source| CertificateError::Mismatch {
+        key: pem.key_path.to_owned(),
+        certificate: pem.certificate_path.to_owned(),
+        source,
+    })
+}
+
+/// The one crypto provider of this program. Named wherever TLS is set up: the process-wide default is for whoever comes
+/// first.
+#[must_use]
+pub fn provider() -> CryptoProvider {
+    aws_lc_rs::default_provider()
+}
+
+/// TLS 1.2 and 1.3, HTTP/1.1 only: the API server speaks nothing else to a webhook, because h2 did not balance.
+pub(crate) fn server_config(certificates: Arc<Certificates>, clients: Option<Arc<Clients>>) -> Arc<ServerConfig> {
+    let provider = Arc::new(provider());
+    let versions = [&rustls::version::TLS13, &rustls::version::TLS12];
+    #[expect(
+        clippy::expect_used,
+        reason = "fails only for a provider without a suite for either version; ours is fixed"
+    )]
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&versions)
+        .expect("aws-lc-rs has suites for TLS 1.2 and 1.3");
+    let config = match clients {
+        Some(clients) => config.with_client_cert_verifier(clients),
+        None => config.with_no_client_auth(),
+    };
+    let mut config = config.with_cert_resolver(certificates);
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    // The API server resumes no sessions; without them a new certificate holds for every handshake from then on.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Arc::new(config)
+}

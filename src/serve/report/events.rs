@@ -1,0 +1,219 @@
+//! Kubernetes Events: what was refused, warned of or would have been refused, seen by `kubectl describe` and
+//! `kubectl events`. Every replica writes its own, later than its replies, from a queue with a bound; the leader reads them
+//! all to [report](super::openreports) on releases.
+
+mod body;
+mod happening;
+mod limit;
+mod series;
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::{Client, Error};
+use serde_json::json;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::FIELD_MANAGER;
+use super::metrics::{Metrics, Sink, Write};
+use crate::engine::decision::Decision;
+use crate::world::Newest;
+use crate::world::kubernetes::Cluster;
+pub(super) use body::{CLUSTER_SCOPED, cut};
+use happening::Happening;
+use series::{Live, Series};
+
+/// Who says so, in every Event of ours.
+pub const CONTROLLER: &str = "interlock.dev/webhook";
+
+/// What an Event of ours tells a program.
+pub mod annotation {
+    /// The rule's id.
+    pub const RULE: &str = "interlock.dev/rule";
+    /// Its mode.
+    pub const MODE: &str = "interlock.dev/mode";
+    /// What it came to.
+    pub const VERDICT: &str = "interlock.dev/verdict";
+    /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
+    pub const OPERATION: &str = "interlock.dev/operation";
+    /// The user.
+    pub const ACTOR: &str = "interlock.dev/actor";
+    /// Namespace and name of the release.
+    pub const RELEASE: &str = "interlock.dev/release";
+    /// The object, as `apps/v1 Deployment shop/web`.
+    pub const OBJECT: &str = "interlock.dev/object";
+    /// Namespace and name of the override that was used.
+    pub const OVERRIDE: &str = "interlock.dev/override";
+    /// Present where the release had records.
+    pub const RECORDED: &str = "interlock.dev/recorded";
+    /// All of them.
+    pub const ALL: [&str; 9] = [RULE, MODE, VERDICT, OPERATION, ACTOR, RELEASE, OBJECT, OVERRIDE, RECORDED];
+}
+
+/// The decisions that wait, at most. They take a few KiB each.
+const QUEUE: usize = 1_024;
+
+/// Between two looks for what could not be written at once.
+const TICK: Duration = Duration::from_secs(1);
+
+/// How long the end of the process waits for the last Events.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// The way to the task that writes.
+#[derive(Debug, Clone)]
+pub struct Queue {
+    sender: mpsc::Sender<Decision>,
+    metrics: Arc<Metrics>,
+}
+
+/// The task that writes. It ends when this is dropped; [`Self::finish`] lets it write what waits.
+#[must_use]
+pub struct Writing {
+    task: JoinHandle<()>,
+    leaving: watch::Sender<bool>,
+}
+
+/// Starts to write Events, as `instance`, with a client that is used for nothing else: whoever is slow here is slow alone.
+pub fn start(client: Client, instance: String, world: Arc<Cluster>, metrics: Arc<Metrics>) -> (Queue, Writing) {
+    let (sender, receiver) = mpsc::channel(QUEUE);
+    let (leaving, left) = watch::channel(false);
+    let queue = Queue { sender, metrics: Arc::clone(&metrics) };
+    let series = Series::new(Instant::now());
+    let writer = Writer { client, instance, world, metrics, series, names: RandomState::new(), troubled: false };
+    (queue, Writing { task: tokio::spawn(writer.run(receiver, left)), leaving })
+}
+
+impl Queue {
+    /// Takes a decision in which something was found, if there is room.
+    pub(super) fn offer(&self, decision: Decision) {
+        let findings = decision.findings.len() as u64;
+        if self.sender.try_send(decision).is_err() {
+            self.metrics.dropped(Sink::Events, findings);
+        }
+        self.metrics.waiting(Sink::Events, self.sender.max_capacity() - self.sender.capacity());
+    }
+}
+
+impl Writing {
+    /// Writes what waits, if the API server answers in time.
+    pub async fn finish(mut self) {
+        _ = self.leaving.send(true);
+        _ = timeout(FAREWELL, &mut self.task).await;
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+struct Writer {
+    client: Client,
+    instance: String,
+    world: Arc<Cluster>,
+    metrics: Arc<Metrics>,
+    series: Series,
+    names: RandomState,
+    /// Whether the last write failed, which was told then.
+    troubled: bool,
+}
+
+impl Writer {
+    async fn run(mut self, mut receiver: mpsc::Receiver<Decision>, mut left: watch::Receiver<bool>) {
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut leave = std::pin::pin!(async move { _ = left.wait_for(|left| *left).await });
+        let mut open = true;
+        while open {
+            tokio::select! {
+                received = receiver.recv() => match received {
+                    Some(decision) => {
+                        self.observe(&decision);
+                        self.metrics.waiting(Sink::Events, receiver.len());
+                    }
+                    None => open = false,
+                },
+                _ = ticks.tick() => self.series.end_idle(Instant::now()),
+                () = &mut leave, if !receiver.is_closed() => receiver.close(),
+            }
+            self.write_due().await;
+        }
+        self.metrics.dropped(Sink::Events, self.series.untold());
+    }
+
+    fn observe(&mut self, decision: &Decision) {
+        for finding in &decision.findings {
+            if let Some(happening) = Happening::of(decision, finding) {
+                let (at, now) = (Timestamp::now(), Instant::now());
+                let forgotten = self.series.observe(happening, finding.message.clone(), at, now);
+                self.metrics.dropped(Sink::Events, forgotten);
+            }
+        }
+    }
+
+    async fn write_due(&mut self) {
+        for (happening, live) in self.series.due(Instant::now()) {
+            let (write, written) = match &live.event {
+                Some((namespace, name)) => (Write::Updated, self.update(namespace, name, &live).await),
+                None => (Write::Created, self.create(&happening, &live).await),
+            };
+            match written {
+                Ok(event) => {
+                    self.metrics.wrote(Sink::Events, write);
+                    self.series.written(&happening, &live, event);
+                    self.troubled = false;
+                }
+                // Events live for an hour.
+                Err(Error::Api(status)) if status.code == 404 && live.event.is_some() => {
+                    self.series.vanished(&happening);
+                }
+                Err(error) => {
+                    self.metrics.wrote(Sink::Events, Write::Failed);
+                    if is_final(&error) {
+                        self.metrics.dropped(Sink::Events, self.series.refused(&happening, &live));
+                    }
+                    if !std::mem::replace(&mut self.troubled, true) {
+                        tracing::warn!(rule = %happening.rule, %error, "an Event could not be written");
+                    }
+                }
+            }
+        }
+    }
+
+    async fn create(&self, happening: &Happening, live: &Live) -> Result<(String, String), Error> {
+        let record: Option<Newest> = happening.release.as_ref().and_then(|release| self.world.newest(release).0);
+        let name = format!("{}.{:016x}", happening.rule, self.names.hash_one((happening, live.first)));
+        let event = body::event(happening, live, record.as_ref(), name.clone(), &self.instance);
+        let namespace = event.metadata.namespace.clone().unwrap_or_default();
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        match self.api(&namespace).create(&params, &event).await {
+            // It was written, and the answer was lost.
+            Err(Error::Api(status)) if status.code == 409 => {}
+            created => _ = created?,
+        }
+        Ok((namespace, name))
+    }
+
+    async fn update(&self, namespace: &str, name: &str, live: &Live) -> Result<(String, String), Error> {
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let patch = Patch::Merge(json!({"series": body::series(live)}));
+        self.api(namespace).patch(name, &params, &patch).await?;
+        Ok((namespace.to_owned(), name.to_owned()))
+    }
+
+    fn api(&self, namespace: &str) -> Api<Event> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+}
+
+/// Whether trying again would change nothing: the namespace is going, or the API server does not take this.
+fn is_final(error: &Error) -> bool {
+    matches!(error, Error::Api(status) if matches!(status.code, 400 | 403 | 404 | 422))
+}

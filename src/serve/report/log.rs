@@ -1,0 +1,50 @@
+//! One log line a decision. Never any of the object: objects include Secrets.
+//!
+//! `verdict` is what the API server was told; what each rule came to is in `rules`: `manual-edit=audit`, followed by why it
+//! could not be decided, `(late)`. `overridden` names the overrides that let it go on. A line with `repeated` is the API server asking the same
+//! again, which is counted nowhere else.
+
+use crate::engine::decision::{Decision, DecisionFinding};
+
+/// Writes the line. A denial is not an error of ours.
+pub(super) fn write(decision: &Decision) {
+    let reason = decision.findings.iter().map(|finding| finding.message.as_str()).chain(decision.objection.as_deref());
+    let overridden = decision.findings.iter().filter_map(|finding| finding.overridden.as_deref());
+    tracing::info!(
+        uid = decision.uid,
+        operation = decision.operation.as_str(),
+        resource = decision.resource,
+        namespace = decision.namespace,
+        name = decision.name,
+        user = decision.user,
+        release = decision.release.as_ref().map(ToString::to_string).unwrap_or_default(),
+        verdict = if decision.allowed { "allowed" } else { "denied" },
+        rules = decision.findings.iter().map(rule).collect::<Vec<_>>().join(","),
+        reason = reason.collect::<Vec<_>>().join(" "),
+        overridden = overridden.collect::<Vec<_>>().join(","),
+        dry_run = decision.dry_run,
+        repeated = decision.repeated,
+        micros = u64::try_from(decision.took.as_micros()).unwrap_or(u64::MAX),
+        "decided"
+    );
+}
+
+fn rule(finding: &DecisionFinding) -> String {
+    let undecided = if finding.is_undecided() { format!("({})", finding.kind.as_str()) } else { String::new() };
+    format!("{}={}{undecided}", finding.rule, finding.mode.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::decision::tests::finding;
+    use crate::engine::policy::Mode;
+    use crate::engine::rules::{Kind, RuleId};
+
+    #[test]
+    fn a_rule_is_told_with_its_mode_and_what_is_special_about_it() {
+        let plain = finding(RuleId::ManualEdit, Mode::Audit);
+        assert_eq!(rule(&plain), "manual-edit=audit");
+        assert_eq!(rule(&DecisionFinding { kind: Kind::Late, ..plain }), "manual-edit=audit(late)");
+    }
+}

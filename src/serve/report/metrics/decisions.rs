@@ -1,0 +1,263 @@
+//! What is counted of decisions, and of those who are told of them.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::label;
+use crate::engine::decision::Decision;
+use crate::engine::outcome::Verdict;
+use crate::engine::policy::Mode;
+use crate::engine::review::Operation;
+use crate::engine::rules::{Kind, RuleId};
+
+/// Bounds of the decode histogram, in seconds: an ordinary record takes a fraction of a millisecond, the largest possible one
+/// some tens of them.
+const DECODE_BUCKETS: [f64; 11] = [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1];
+
+/// The families.
+#[derive(Debug)]
+pub(super) struct Decisions {
+    decisions: Family<DecisionLabels, Counter>,
+    findings: Family<FindingLabels, Counter>,
+    undecided: Family<UndecidedLabels, Counter>,
+    repeats: Counter,
+    decodes: Histogram,
+    overrides_used: Family<RuleLabels, Counter>,
+    overrides_in_force: Gauge,
+    waiting: Family<SinkLabels, Gauge>,
+    drops: Family<SinkLabels, Counter>,
+    writes: Family<WriteLabels, Counter>,
+}
+
+/// Somebody who is told of decisions later than the API server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sink {
+    /// Kubernetes Events.
+    Events,
+    /// Reports of releases.
+    Reports,
+}
+
+/// What a sink wrote to the API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Write {
+    /// Something new.
+    Created,
+    /// The same with more in it.
+    Updated,
+    /// Nothing any more.
+    Deleted,
+    /// The API server did not take it.
+    Failed,
+}
+
+impl Decisions {
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        let all = Self {
+            decisions: Family::default(),
+            findings: Family::default(),
+            undecided: Family::default(),
+            repeats: Counter::default(),
+            decodes: Histogram::new(DECODE_BUCKETS),
+            overrides_used: Family::default(),
+            overrides_in_force: Gauge::default(),
+            waiting: Family::default(),
+            drops: Family::default(),
+            writes: Family::default(),
+        };
+        // What is to be told of the first time it happens must have stood at zero before.
+        for sink in [Sink::Events, Sink::Reports] {
+            all.drops.get_or_create(&SinkLabels { sink }).inc_by(0);
+            all.writes.get_or_create(&WriteLabels { sink, write: Write::Failed }).inc_by(0);
+        }
+        let decisions = "Judged reviews by the gravest of what was found; dry runs and repeats are not counted";
+        registry.register("decisions", decisions, all.decisions.clone());
+        let findings = "Broken and undecided rules by what they came to; dry runs and repeats are not counted";
+        registry.register("findings", findings, all.findings.clone());
+        registry.register("undecided", "Rules that could not be decided, by the reason", all.undecided.clone());
+        registry.register("repeats", "Reviews that the API server sent again", all.repeats.clone());
+        let decodes = "Time to inflate and parse the bodies of the records in a review";
+        registry.register_with_unit("decode_duration", decodes, Unit::Seconds, all.decodes.clone());
+        registry.register("overrides_used", "Findings that an override let pass", all.overrides_used.clone());
+        registry.register("overrides_in_force", "Overrides that have not expired", all.overrides_in_force.clone());
+        registry.register(
+            "report_queue",
+            "Findings, or reports of releases, that wait to be told to a sink",
+            all.waiting.clone(),
+        );
+        registry.register("report_drops", "Findings that a sink will never be told", all.drops.clone());
+        registry.register("report_writes", "What a sink wrote to the API server", all.writes.clone());
+        all
+    }
+
+    pub(super) fn decided(&self, decision: &Decision) {
+        if let Some(decoded) = decision.decoded {
+            self.decodes.observe(decoded.as_secs_f64());
+        }
+        if decision.repeated {
+            self.repeats.inc();
+        }
+        if decision.dry_run || decision.repeated {
+            return;
+        }
+        let (operation, verdict) = (decision.operation, decision.verdict());
+        self.decisions.get_or_create(&DecisionLabels { operation, verdict }).inc();
+        for finding in &decision.findings {
+            let (rule, mode, verdict) = (finding.rule, finding.mode, finding.verdict());
+            self.findings.get_or_create(&FindingLabels { rule, mode, verdict }).inc();
+            if finding.is_undecided() {
+                self.undecided.get_or_create(&UndecidedLabels { reason: finding.kind }).inc();
+            }
+            if verdict == Verdict::Overridden {
+                self.overrides_used.get_or_create(&RuleLabels { rule }).inc();
+            }
+        }
+    }
+
+    pub(super) fn overrides_in_force(&self, count: usize) {
+        self.overrides_in_force.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    pub(super) fn waiting(&self, sink: Sink, count: usize) {
+        self.waiting.get_or_create(&SinkLabels { sink }).set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    pub(super) fn dropped(&self, sink: Sink, count: u64) {
+        self.drops.get_or_create(&SinkLabels { sink }).inc_by(count);
+    }
+
+    pub(super) fn wrote(&self, sink: Sink, write: Write) {
+        self.writes.get_or_create(&WriteLabels { sink, write }).inc();
+    }
+}
+
+impl super::Metrics {
+    /// Counts a judged review and what was found; once, however often the API server sends it.
+    pub fn decided(&self, decision: &Decision) {
+        self.told.decided(decision);
+    }
+
+    /// Sets the number of overrides that have not expired.
+    pub fn overrides_in_force(&self, count: usize) {
+        self.told.overrides_in_force(count);
+    }
+
+    /// Sets the number of findings, or of reports, that wait to be told to a sink.
+    pub fn waiting(&self, sink: Sink, count: usize) {
+        self.told.waiting(sink, count);
+    }
+
+    /// Counts findings that a sink will never be told.
+    pub fn dropped(&self, sink: Sink, count: u64) {
+        self.told.dropped(sink, count);
+    }
+
+    /// Counts a write of a sink.
+    pub fn wrote(&self, sink: Sink, write: Write) {
+        self.told.wrote(sink, write);
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DecisionLabels {
+    operation: Operation,
+    verdict: Verdict,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FindingLabels {
+    rule: RuleId,
+    mode: Mode,
+    verdict: Verdict,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct UndecidedLabels {
+    reason: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RuleLabels {
+    rule: RuleId,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SinkLabels {
+    sink: Sink,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WriteLabels {
+    sink: Sink,
+    write: Write,
+}
+
+label::as_str!(Operation, RuleId, Mode, Verdict, Kind);
+label::named!(Sink { Events => "events", Reports => "reports" });
+label::named!(Write { Created => "created", Updated => "updated", Deleted => "deleted", Failed => "failed" });
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::engine::decision::DecisionFinding;
+    use crate::engine::decision::tests::{decision, finding};
+    use crate::serve::report::metrics::Metrics;
+
+    fn counted(decisions: &[Decision]) -> String {
+        let metrics = Metrics::new();
+        decisions.iter().for_each(|decision| metrics.decided(decision));
+        metrics.render().unwrap()
+    }
+
+    #[track_caller]
+    fn expect(text: &str, line: &str) {
+        assert!(text.lines().any(|counted| counted == format!("interlock_{line}")), "{line}\n{text}");
+    }
+
+    #[test]
+    fn what_would_be_refused_is_counted_apart_from_what_is() {
+        let of = |mode| decision(vec![finding(RuleId::ManualEdit, mode)]);
+        let text = counted(&[of(Mode::Enforce), of(Mode::Warn), of(Mode::Audit), of(Mode::Audit), decision(vec![])]);
+        for (mode, verdict, count) in [("enforce", "denied", 1), ("warn", "warned", 1), ("audit", "would-deny", 2)] {
+            let labels = format!(r#"rule="manual-edit",mode="{mode}",verdict="{verdict}""#);
+            expect(&text, &format!("findings_total{{{labels}}} {count}"));
+            expect(&text, &format!(r#"decisions_total{{operation="UPDATE",verdict="{verdict}"}} {count}"#));
+        }
+        expect(&text, r#"decisions_total{operation="UPDATE",verdict="allowed"} 1"#);
+    }
+
+    #[test]
+    fn dry_runs_and_repeats_are_not_counted() {
+        let real = decision(vec![finding(RuleId::ManualEdit, Mode::Enforce)]);
+        let text = counted(&[
+            Decision { dry_run: true, ..real.clone() },
+            Decision { repeated: true, decoded: Some(Duration::from_micros(80)), ..real },
+        ]);
+        assert!(!text.contains("decisions_total{") && !text.contains("findings_total{"), "{text}");
+        expect(&text, "repeats_total 1");
+        expect(&text, "decode_duration_seconds_count 1");
+        expect(&text, r#"decode_duration_seconds_bucket{le="0.0001"} 1"#);
+    }
+
+    #[test]
+    fn why_rules_are_undecided_and_what_overrides_let_pass_is_counted() {
+        let found = finding(RuleId::ManualEdit, Mode::Audit);
+        let overridden = DecisionFinding { overridden: Some("shop/fix".into()), ..found.clone() };
+        let undecided = |kind| DecisionFinding { kind, ..found.clone() };
+        let kinds = [Kind::Unavailable, Kind::Late, Kind::Overloaded, Kind::Unclear];
+        let all = kinds.map(undecided).into_iter().chain([overridden]).collect();
+        let text = counted(&[decision(all)]);
+        for reason in ["unavailable", "late", "overloaded", "unclear"] {
+            expect(&text, &format!(r#"undecided_total{{reason="{reason}"}} 1"#));
+        }
+        expect(&text, r#"overrides_used_total{rule="manual-edit"} 1"#);
+        expect(&text, r#"findings_total{rule="manual-edit",mode="audit",verdict="undecided"} 4"#);
+        expect(&text, r#"decisions_total{operation="UPDATE",verdict="overridden"} 1"#);
+    }
+}

@@ -1,0 +1,237 @@
+//! The Report of one release. `Report` of openreports.io/v1alpha1 and `PolicyReport` of wgpolicyk8s.io/v1alpha2 have the same
+//! shape as far as it is used here, but for who is the [source](SOURCE) of the whole, which the older one has no field for.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::entry::{Entry, Outcome};
+use crate::engine::decision::Object;
+use crate::engine::release::{ReleaseName, ReleaseRef};
+use crate::inspect::scan::Severity;
+
+/// The content that was written, as a hash.
+pub(super) const CONTENT: &str = "interlock.dev/content";
+/// Namespace and name of the release.
+pub(super) const RELEASE: &str = "interlock.dev/release";
+/// The Events that are counted in it, with how much of each: `<uid>=<count>,...`.
+pub(super) const EVENTS: &str = "interlock.dev/events";
+
+/// Who found it, in every report and result.
+pub(super) const SOURCE: &str = "interlock";
+const CATEGORY: &str = "Release transitions";
+
+/// What is told in properties besides those of the entry.
+const ACTOR: &str = "actor";
+const COUNT: &str = "count";
+const FIRST: &str = "first";
+const LAST: &str = "last";
+const FOUND_BY: &str = "foundBy";
+const SCAN: &str = "scan";
+
+/// The fields that we write, and the metadata by which we know it again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Body {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) scope: Option<Object>,
+    #[serde(default)]
+    pub(super) summary: Summary,
+    #[serde(default)]
+    pub(super) results: Vec<Line>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Summary {
+    pass: u64,
+    pub(super) fail: u64,
+    pub(super) warn: u64,
+    error: u64,
+    skip: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Line {
+    source: String,
+    policy: String,
+    rule: String,
+    category: String,
+    severity: Severity,
+    timestamp: At,
+    result: Outcome,
+    scored: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    resources: Vec<Object>,
+    message: String,
+    properties: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct At {
+    seconds: i64,
+    nanos: i32,
+}
+
+/// Where an entry comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    Admission,
+    Scan,
+}
+
+impl Body {
+    /// The report of these entries. The scope is the newest record, where there is one.
+    pub(super) fn of<'e>(entries: impl IntoIterator<Item = (&'e Entry, Origin)>, scope: Option<Object>) -> Self {
+        let results: Vec<_> = entries.into_iter().map(|(entry, origin)| Line::of(entry, origin)).collect();
+        let count = |outcome| results.iter().filter(|line| line.result == outcome).count() as u64;
+        let summary = Summary { fail: count(Outcome::Fail), warn: count(Outcome::Warn), ..Summary::default() };
+        Self { scope, summary, results }
+    }
+
+    /// Tells one content from another. The scope is none: it changes with every upgrade.
+    pub(super) fn content(&self) -> String {
+        let text = serde_json::to_vec(&self.results).unwrap_or_default();
+        Sha256::digest(&text)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl Line {
+    fn of(entry: &Entry, origin: Origin) -> Self {
+        let mut properties = entry.properties.clone();
+        let mut tell = |key: &str, value: String| properties.insert(key.to_owned(), value);
+        entry.actor.clone().map(|actor| tell(ACTOR, actor));
+        tell(FIRST, entry.first.to_string());
+        let at = match origin {
+            // A scan finds the same every time: when it last did so is no news.
+            Origin::Scan => {
+                tell(FOUND_BY, SCAN.to_owned());
+                entry.first
+            }
+            Origin::Admission => {
+                tell(COUNT, entry.count.to_string());
+                tell(LAST, entry.last.to_string());
+                entry.last
+            }
+        };
+        Self {
+            source: SOURCE.to_owned(),
+            policy: entry.check.clone(),
+            rule: entry.check.clone(),
+            category: CATEGORY.to_owned(),
+            severity: entry.severity,
+            timestamp: At { seconds: at.as_second(), nanos: at.subsec_nanosecond() },
+            result: entry.outcome,
+            scored: true,
+            resources: entry.object.clone().into_iter().collect(),
+            message: entry.message.clone(),
+            properties,
+        }
+    }
+
+    /// Reads a line as it was written; `None` for what another version or somebody else wrote.
+    pub(super) fn entry(self, release: &ReleaseRef) -> Option<(Entry, Origin)> {
+        let mut properties = self.properties;
+        let origin = match properties.remove(FOUND_BY) {
+            Some(found_by) if found_by == SCAN => Origin::Scan,
+            _ => Origin::Admission,
+        };
+        let mut time = |key: &str| properties.remove(key)?.parse::<Timestamp>().ok();
+        let first = time(FIRST)?;
+        let last = time(LAST).unwrap_or(first);
+        let entry = Entry {
+            release: release.clone(),
+            check: self.policy,
+            severity: self.severity,
+            outcome: self.result,
+            actor: properties.remove(ACTOR),
+            object: self.resources.into_iter().next(),
+            message: self.message,
+            first,
+            last,
+            count: properties.remove(COUNT).and_then(|count| count.parse().ok()).unwrap_or(1),
+            properties,
+        };
+        Some((entry, origin))
+    }
+}
+
+/// Namespace and name of the report of a release. That of a release without a namespace lies in ours.
+pub(super) fn place(release: &ReleaseRef, ours: &str) -> (String, String) {
+    let ReleaseRef { namespace, name } = release;
+    let name = match name.parse::<ReleaseName>() {
+        Ok(name) => name.to_string(),
+        // Labels, by which some objects name their release, may hold what is no name of an object.
+        Err(_) => {
+            let digest = Sha256::digest(name.as_bytes());
+            digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+        }
+    };
+    match namespace.as_str() {
+        "" => (ours.to_owned(), format!("extension.interlock-{name}")),
+        namespace => (namespace.to_owned(), format!("interlock-{name}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::report::openreports::entry::Told;
+    use crate::serve::report::openreports::entry::tests::{event, second};
+
+    fn entry() -> Entry {
+        Told::read(&event("e1", 100, 3)).unwrap().entry
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_as_it_was() {
+        let (found, scanned) = (entry(), Entry { count: 1, last: second(100), ..entry() });
+        let body = Body::of([(&found, Origin::Admission), (&scanned, Origin::Scan)], None);
+        let text = serde_json::to_string(&body).unwrap();
+        let read: Body = serde_json::from_str(&text).unwrap();
+        let release = ReleaseRef::new("shop", "web");
+        let entries: Vec<_> = read.results.into_iter().filter_map(|line| line.entry(&release)).collect();
+        assert_eq!(entries, [(found, Origin::Admission), (scanned, Origin::Scan)]);
+    }
+
+    #[test]
+    fn the_summary_counts_failures_and_warnings() {
+        let warned = Entry { outcome: Outcome::Warn, ..entry() };
+        let body = Body::of([(&entry(), Origin::Admission), (&warned, Origin::Admission)], None);
+        let text = serde_json::to_value(&body).unwrap();
+        let expected = serde_json::json!({"pass": 0, "fail": 1, "warn": 1, "error": 0, "skip": 0});
+        assert_eq!(text["summary"], expected);
+        let line = &text["results"][0];
+        assert_eq!((&line["policy"], &line["result"]), (&"manual-edit".into(), &"fail".into()));
+        assert_eq!((&line["properties"]["count"], &line["properties"]["actor"]), (&"3".into(), &"alice".into()));
+        assert_eq!(line["timestamp"], serde_json::json!({"seconds": 102, "nanos": 0}));
+        let object =
+            serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web"});
+        assert_eq!(line["resources"], serde_json::json!([object]));
+    }
+
+    #[test]
+    fn content_changes_with_the_results_and_with_nothing_else() {
+        let content = |entry: &Entry, origin, scope| Body::of([(entry, origin)], scope).content();
+        let entry = entry();
+        let one = content(&entry, Origin::Admission, None);
+        assert_eq!(one, content(&entry, Origin::Admission, entry.object.clone()));
+        assert_eq!(one.len(), 16);
+        let more = Entry { count: 4, ..entry.clone() };
+        assert_ne!(one, content(&more, Origin::Admission, None));
+        let again = Entry { last: second(900), ..entry.clone() };
+        assert_eq!(content(&entry, Origin::Scan, None), content(&again, Origin::Scan, None));
+    }
+
+    #[test]
+    fn every_release_has_a_place_of_its_own() {
+        let place = |namespace: &str, name: &str| place(&ReleaseRef::new(namespace, name), "interlock-system");
+        let at = |namespace: &str, name: &str| (namespace.to_owned(), name.to_owned());
+        assert_eq!(place("shop", "web"), at("shop", "interlock-web"));
+        assert_eq!(place("", "argo"), at("interlock-system", "extension.interlock-argo"));
+        let (namespace, name) = place("shop", "Not_A_Name");
+        assert_eq!((namespace.as_str(), name.len()), ("shop", "interlock-".len() + 16));
+    }
+}

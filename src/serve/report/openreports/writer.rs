@@ -1,0 +1,192 @@
+//! The API of reports, which is alpha and may change: everything that depends on it is here.
+
+use std::collections::BTreeMap;
+
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::{Client, Error};
+use serde_json::{Value, json};
+
+use super::body::{self, Body, CONTENT, EVENTS, RELEASE, SOURCE};
+use crate::engine::release::ReleaseRef;
+use crate::serve::report::{FIELD_MANAGER, MANAGED_BY};
+use crate::world::kubernetes::Reach;
+
+/// Reports in one answer of the API server.
+const PAGE: u32 = 100;
+
+/// Which API reports are written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flavour {
+    /// `Report` of openreports.io/v1alpha1.
+    OpenReports,
+    /// `PolicyReport` of wgpolicyk8s.io/v1alpha2, which came before it.
+    WgPolicy,
+}
+
+/// A report as it is stored.
+#[derive(Debug, Clone)]
+pub(super) struct Stored {
+    pub(super) release: ReleaseRef,
+    pub(super) content: String,
+    /// The Events that are counted in it, by uid.
+    pub(super) events: BTreeMap<String, u64>,
+    pub(super) body: Body,
+}
+
+/// Reads and writes reports.
+pub(super) struct Writer {
+    client: Client,
+    flavour: Flavour,
+    reach: Reach,
+    resource: ApiResource,
+}
+
+impl Flavour {
+    fn resource(self) -> ApiResource {
+        let (group, version, kind, plural) = match self {
+            Self::OpenReports => ("openreports.io", "v1alpha1", "Report", "reports"),
+            Self::WgPolicy => ("wgpolicyk8s.io", "v1alpha2", "PolicyReport", "policyreports"),
+        };
+        ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version: format!("{group}/{version}"),
+            kind: kind.to_owned(),
+            plural: plural.to_owned(),
+        }
+    }
+
+    /// A report as this API takes it.
+    fn object(self, (namespace, name): &(String, String), report: &Stored) -> serde_json::Result<Value> {
+        let resource = self.resource();
+        let events: Vec<_> = report.events.iter().map(|(uid, count)| format!("{uid}={count}")).collect();
+        let mut object = serde_json::to_value(&report.body)?;
+        object["apiVersion"] = resource.api_version.into();
+        object["kind"] = resource.kind.into();
+        object["metadata"] = json!({
+            "namespace": namespace,
+            "name": name,
+            "labels": {MANAGED_BY.0: MANAGED_BY.1},
+            "annotations": {
+                CONTENT: report.content,
+                RELEASE: report.release.to_string(),
+                EVENTS: events.join(","),
+            },
+        });
+        // The API server applies no field that a schema does not have.
+        if self == Self::OpenReports {
+            object["source"] = SOURCE.into();
+        }
+        Ok(object)
+    }
+}
+
+impl Writer {
+    pub(super) fn new(client: Client, flavour: Flavour, reach: Reach) -> Self {
+        Self { client, flavour, reach, resource: flavour.resource() }
+    }
+
+    /// For example `reports.openreports.io`.
+    pub(super) fn definition(&self) -> String {
+        format!("{}.{}", self.resource.plural, self.resource.group)
+    }
+
+    /// Every report of ours; `None` where their kind is not installed. `ours` is Interlock's own namespace.
+    pub(super) async fn list(&self, ours: &str) -> Result<Option<Vec<Stored>>, Error> {
+        let mut params = ListParams::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1)).limit(PAGE);
+        let mut found = Vec::new();
+        for place in self.reach.places() {
+            let api = match place {
+                Some(namespace) => self.api(namespace),
+                None => Api::all_with(self.client.clone(), &self.resource),
+            };
+            loop {
+                let page = match api.list(&params).await {
+                    Ok(page) => page,
+                    Err(Error::Api(status)) if status.code == 404 => return Ok(None),
+                    Err(error) => return Err(error),
+                };
+                found.extend(page.items.into_iter().filter_map(|object| Stored::read(object, ours)));
+                params.continue_token = page.metadata.continue_.filter(|next| !next.is_empty());
+                if params.continue_token.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// Makes a report what it must be, whatever it was.
+    pub(super) async fn apply(&self, place: &(String, String), report: &Stored) -> Result<(), Error> {
+        let (namespace, name) = place;
+        let object = self.flavour.object(place, report).map_err(Error::SerdeError)?;
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        self.api(namespace).patch(name, &params, &Patch::Apply(&object)).await.map(|_| ())
+    }
+
+    /// Takes a report away, if it is there.
+    pub(super) async fn delete(&self, (namespace, name): &(String, String)) -> Result<(), Error> {
+        match self.api(namespace).delete(name, &DeleteParams::default()).await {
+            Err(Error::Api(status)) if status.code == 404 => Ok(()),
+            deleted => deleted.map(|_| ()),
+        }
+    }
+
+    fn api(&self, namespace: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), namespace, &self.resource)
+    }
+}
+
+impl Stored {
+    /// `None` for what only pretends to be ours: whoever may write reports in one namespace is not to be believed of others.
+    fn read(object: DynamicObject, ours: &str) -> Option<Self> {
+        let annotations = object.metadata.annotations.unwrap_or_default();
+        let release = annotations.get(RELEASE)?;
+        let (namespace, name) = release.split_once('/').unwrap_or(("", release));
+        let release = ReleaseRef::new(namespace, name);
+        if body::place(&release, ours) != (object.metadata.namespace?, object.metadata.name?) {
+            return None;
+        }
+        let pairs = annotations.get(EVENTS).into_iter().flat_map(|events| events.split(','));
+        let events = pairs.filter_map(|pair| {
+            let (uid, count) = pair.split_once('=')?;
+            Some((uid.to_owned(), count.parse().ok()?))
+        });
+        Some(Self {
+            release,
+            content: annotations.get(CONTENT).cloned().unwrap_or_default(),
+            events: events.collect(),
+            body: serde_json::from_value(object.data).ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::report::openreports::body::Origin;
+    use crate::serve::report::openreports::entry::Told;
+    use crate::serve::report::openreports::entry::tests::event;
+
+    #[test]
+    fn each_api_is_given_the_fields_that_it_has() {
+        let entry = Told::read(&event("e1", 100, 3)).unwrap().entry;
+        let body = Body::of([(&entry, Origin::Admission)], None);
+        let events = BTreeMap::from([("e1".to_owned(), 3)]);
+        let report = Stored { release: ReleaseRef::new("shop", "web"), content: body.content(), events, body };
+        let place = ("shop".to_owned(), "interlock-web".to_owned());
+        for (flavour, kind, source) in
+            [(Flavour::OpenReports, "Report", json!("interlock")), (Flavour::WgPolicy, "PolicyReport", Value::Null)]
+        {
+            let object = flavour.object(&place, &report).unwrap();
+            assert_eq!((&object["kind"], &object["source"]), (&json!(kind), &source));
+            assert_eq!(object["results"][0]["source"], "interlock");
+            assert_eq!(object["metadata"]["annotations"]["interlock.dev/events"], "e1=3");
+            let read = Stored::read(serde_json::from_value(object).unwrap(), "interlock-system").unwrap();
+            assert_eq!(
+                (read.release, read.events, read.body),
+                (report.release.clone(), report.events.clone(), report.body.clone())
+            );
+        }
+    }
+}

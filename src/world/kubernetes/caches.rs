@@ -1,0 +1,205 @@
+//! What is watched: release records, whatever can be scaled and is managed, Flux's HelmReleases, and overrides.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::core::v1::{ConfigMap, ReplicationController, Secret};
+use kube::api::{Api, PartialObjectMeta};
+use kube::core::NamespaceResourceScope;
+use kube::{Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio::task::JoinSet;
+
+use super::Losses;
+use super::helm_releases::HelmReleases;
+use super::index::Index;
+use super::parents::Parents;
+use super::reach::Reach;
+use super::release_overrides::ReleaseOverrides;
+use super::watch::{Feed, Mirror, follow};
+use crate::engine::evidence::{Located, ScaledRef};
+use crate::engine::managed::Marks;
+use crate::engine::release::{ReleaseRef, Storage};
+use crate::readiness::Readiness;
+use crate::world::locate::{self, Sought};
+use crate::world::{Newest, read};
+
+/// The labels of objects that a Helm release manages.
+const OF_RELEASES: &str = "app.kubernetes.io/managed-by=Helm";
+/// The label of objects that a Sveltos profile manages, whatever its value.
+const OF_PROFILES: &str = "projectsveltos.io/reason";
+
+/// Copies of the cluster's state, metadata only. Empty and of no use until they are watched.
+#[derive(Debug)]
+pub(super) struct Caches {
+    secrets: Arc<Mirror<Index>>,
+    config_maps: Arc<Mirror<Index>>,
+    deployments: Scaled,
+    stateful_sets: Scaled,
+    replica_sets: Scaled,
+    replication_controllers: Scaled,
+    helm_releases: HelmReleases,
+    release_overrides: ReleaseOverrides,
+}
+
+/// The objects of one kind. One selector cannot say "or", so there are two watches of it.
+#[derive(Debug, Default)]
+struct Scaled {
+    of_releases: Arc<Mirror<Parents>>,
+    of_profiles: Arc<Mirror<Parents>>,
+}
+
+/// The tasks that keep the copies; they end when this is dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct Watches {
+    _tasks: JoinSet<()>,
+}
+
+impl Caches {
+    /// Copies that nobody keeps yet, and where they tell of pending records that are deleted.
+    pub(super) fn new(losses: &Arc<Losses>) -> Self {
+        let index = |kind| Arc::new(Mirror::new(Index::new(kind, Arc::clone(losses))));
+        Self {
+            secrets: index("Secret"),
+            config_maps: index("ConfigMap"),
+            deployments: Scaled::default(),
+            stateful_sets: Scaled::default(),
+            replica_sets: Scaled::default(),
+            replication_controllers: Scaled::default(),
+            helm_releases: HelmReleases::new(),
+            release_overrides: ReleaseOverrides::new(),
+        }
+    }
+
+    /// Starts to keep the copies. Each watch opens a gate of its own when it has its first whole list.
+    ///
+    /// Needs a client of its own with a longer read timeout than reviews have: a quiet watch hears from the API server once
+    /// a minute.
+    pub(super) fn watch(&self, client: &Client, reach: &Reach, readiness: &Readiness) -> Watches {
+        let mut tasks = Tasks { client, reach, readiness, running: JoinSet::new() };
+        tasks.start::<Secret, _>(read::RECORDS, &self.secrets, "the records in Secrets");
+        tasks.start::<ConfigMap, _>(read::RECORDS, &self.config_maps, "the records in ConfigMaps");
+        let gates = ["the Deployments of releases", "the Deployments of profiles"];
+        tasks.start_scaled::<Deployment>(&self.deployments, gates);
+        let gates = ["the StatefulSets of releases", "the StatefulSets of profiles"];
+        tasks.start_scaled::<StatefulSet>(&self.stateful_sets, gates);
+        let gates = ["the ReplicaSets of releases", "the ReplicaSets of profiles"];
+        tasks.start_scaled::<ReplicaSet>(&self.replica_sets, gates);
+        let gates = ["the ReplicationControllers of releases", "the ReplicationControllers of profiles"];
+        tasks.start_scaled::<ReplicationController>(&self.replication_controllers, gates);
+        self.helm_releases.follow(client, reach, readiness.gate("the HelmReleases"), &mut tasks.running);
+        self.release_overrides.follow(client, reach, readiness.gate("the ReleaseOverrides"), &mut tasks.running);
+        Watches { _tasks: tasks.running }
+    }
+
+    /// The records of a release, as far as is known. The second value is whether all that there is was known.
+    pub(super) fn locate(&self, sought: Sought<'_>) -> (Option<Located>, bool) {
+        let (mut places, secrets) = self.secrets.read(|index| index.places(sought));
+        let (more, config_maps) = self.config_maps.read(|index| index.places(sought));
+        places.extend(more);
+        (sought.choose(places), secrets && config_maps)
+    }
+
+    /// The records of a ClusterExtension, `Some(None)` where it is known to have none.
+    pub(super) fn extension(&self, name: &str) -> Option<Option<Located>> {
+        let (places, in_sync) = self.secrets.read(|index| index.places_of(Storage::OlmIndex, name));
+        in_sync.then(|| locate::of_extension(places))
+    }
+
+    /// The newest record of a release by the namespace of its records, and whether all that there is was known.
+    pub(super) fn newest(&self, release: &ReleaseRef) -> (Option<Newest>, bool) {
+        let ReleaseRef { namespace, name } = release;
+        let (mut places, secrets) = self.secrets.read(|index| match namespace.as_str() {
+            "" => index.places_of(Storage::OlmIndex, name),
+            namespace => index.places_in(namespace, name),
+        });
+        let (more, config_maps) = self.config_maps.read(|index| index.places_in(namespace, name));
+        places.extend(more);
+        let records = places.into_iter().flat_map(|place| {
+            let locate::Place { storage, namespace, entries } = place;
+            entries.into_iter().map(move |entry| Newest { storage, namespace: namespace.clone(), entry })
+        });
+        (records.max_by_key(|record| (record.entry.created, record.entry.revision)), secrets && config_maps)
+    }
+
+    /// What is known of Flux's HelmReleases.
+    pub(super) fn helm_releases(&self) -> &HelmReleases {
+        &self.helm_releases
+    }
+
+    /// What is known of overrides.
+    pub(super) fn release_overrides(&self) -> &ReleaseOverrides {
+        &self.release_overrides
+    }
+
+    /// The marks of a scaled object, `Some(None)` where it is known to have none.
+    pub(super) fn marks(&self, object: &ScaledRef) -> Option<Option<Marks>> {
+        let scaled = match (object.group.as_str(), object.resource.as_str()) {
+            ("apps", "deployments") => &self.deployments,
+            ("apps", "statefulsets") => &self.stateful_sets,
+            ("apps", "replicasets") => &self.replica_sets,
+            ("", "replicationcontrollers") => &self.replication_controllers,
+            _ => return None,
+        };
+        let read = |parents: &Parents| parents.marks(&object.namespace, &object.name);
+        let (of_release, in_sync) = scaled.of_releases.read(read);
+        let (of_profile, also_in_sync) = scaled.of_profiles.read(read);
+        // Both are made from all the marks of the object.
+        (in_sync && also_in_sync).then_some(of_release.or(of_profile))
+    }
+}
+
+impl Default for Mirror<Parents> {
+    fn default() -> Self {
+        Self::new(Parents::default())
+    }
+}
+
+/// A kind of Kubernetes itself whose objects are in namespaces.
+trait Namespaced:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
+{
+}
+
+impl<K> Namespaced for K where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static
+{
+}
+
+/// Watches on their way.
+struct Tasks<'t> {
+    client: &'t Client,
+    reach: &'t Reach,
+    readiness: &'t Readiness,
+    running: JoinSet<()>,
+}
+
+impl Tasks<'_> {
+    fn start<K, T>(&mut self, labels: &'static str, mirror: &Arc<Mirror<T>>, gate: &'static str)
+    where
+        K: Namespaced,
+        T: Feed,
+    {
+        let apis = self.reach.places().map(|place| match place {
+            Some(namespace) => Api::<PartialObjectMeta<K>>::namespaced(self.client.clone(), namespace),
+            None => Api::all(self.client.clone()),
+        });
+        self.running.spawn(follow(apis.collect(), labels, Arc::clone(mirror), self.readiness.gate(gate)));
+    }
+
+    fn start_scaled<K>(&mut self, scaled: &Scaled, [of_releases, of_profiles]: [&'static str; 2])
+    where
+        K: Namespaced,
+    {
+        self.start::<K, _>(OF_RELEASES, &scaled.of_releases, of_releases);
+        self.start::<K, _>(OF_PROFILES, &scaled.of_profiles, of_profiles);
+    }
+}

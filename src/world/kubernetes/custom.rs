@@ -1,0 +1,167 @@
+//! The objects of a custom kind, kept from a watch that runs while its definition is installed.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use kube::api::{Api, ApiResource};
+use kube::core::DynamicResourceScope;
+use kube::runtime::watcher::{self, Config, watcher};
+use kube::{Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio::sync::watch::{Receiver, Sender};
+
+use super::definition::{self, Definition};
+use super::kinds::Kinds;
+use super::reach::{Reach, together};
+use super::watch::{Attempts, Feed, Mirror, Session, feed};
+use crate::readiness::Gate;
+
+/// How often in a row, over some ten seconds, a watch may fail in a way that passes before that is told.
+const PATIENCE: u32 = 5;
+
+/// A custom kind.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CustomKind {
+    /// The API group.
+    pub(super) group: &'static str,
+    /// The kind, in whatever version the cluster serves it.
+    pub(super) kind: &'static str,
+    /// The name of its definition.
+    pub(super) definition: &'static str,
+}
+
+/// What is known of the objects of a custom kind. Nothing, until they are followed.
+#[derive(Debug)]
+pub(super) struct Custom<T> {
+    kind: CustomKind,
+    pub(super) definition: Sender<Definition>,
+    pub(super) objects: Mirror<T>,
+}
+
+impl<T: Default> Custom<T> {
+    /// Of a cluster that nobody watches yet.
+    pub(super) fn new(kind: CustomKind) -> Self {
+        Self { kind, definition: Sender::new(Definition::Unknown), objects: Mirror::new(T::default()) }
+    }
+
+    /// Reads the copy; `None` where it is not whole at the moment. Where the definition is not installed there are none.
+    pub(super) fn read<R: Default>(&self, read: impl FnOnce(&T) -> R) -> Option<R> {
+        match *self.definition.borrow() {
+            Definition::Unknown => None,
+            Definition::Absent => Some(R::default()),
+            Definition::Installed { .. } => {
+                let (read, in_sync) = self.objects.read(read);
+                in_sync.then_some(read)
+            }
+        }
+    }
+
+    /// Follows the definition, for ever.
+    pub(super) async fn follow_definition(self: Arc<Self>, client: Client) {
+        definition::follow(Api::all(client), self.kind.definition, &self.definition).await;
+    }
+
+    /// Follows the objects while their definition is installed, for ever. `gate` opens once it is known not to be, or
+    /// with the first list, or when that has failed: a system that is broken must not keep us from starting.
+    pub(super) async fn follow<O>(self: Arc<Self>, client: Client, reach: Reach, gate: Gate)
+    where
+        O: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned
+            + Send
+            + 'static,
+        T: Feed<O>,
+    {
+        let mut definition = self.definition.subscribe();
+        loop {
+            let now = definition.borrow_and_update().clone();
+            match &now {
+                Definition::Installed { .. } => {
+                    let mut other = definition.clone();
+                    tokio::select! {
+                        () = self.follow_installed::<O>(&client, &reach, &gate, definition.clone()) => {}
+                        _ = other.wait_for(|then| *then != now) => {}
+                    }
+                    continue;
+                }
+                Definition::Absent => {
+                    self.objects.clear(T::default());
+                    gate.open();
+                }
+                Definition::Unknown => {}
+            }
+            // We hold the sender, so the channel does not end.
+            let _ = definition.changed().await;
+        }
+    }
+
+    /// One watch after the other. It may take a moment until a new definition is served, and the version that is served may
+    /// change.
+    async fn follow_installed<O>(
+        &self,
+        client: &Client,
+        reach: &Reach,
+        gate: &Gate,
+        mut definition: Receiver<Definition>,
+    ) where
+        O: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned
+            + Send
+            + 'static,
+        T: Feed<O>,
+    {
+        let CustomKind { group, kind, .. } = self.kind;
+        let mut attempts = Attempts::default();
+        let (mut told, mut in_a_row) = (false, 0);
+        loop {
+            attempts.start();
+            definition.mark_unchanged();
+            match Kinds::default().resolve(client, group, kind).await {
+                Ok(Some(resource)) => {
+                    told = false;
+                    // Whoever drops this in the middle leaves no copy behind that claims to be in sync.
+                    let session = Session(&self.objects);
+                    let watches = reach.places().map(|place| {
+                        let api: Api<O> = match place {
+                            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+                            None => Api::all_with(client.clone(), &resource),
+                        };
+                        watcher(api, Config::default())
+                    });
+                    let events = together(watches.collect());
+                    let failure = feed(events, |object| object, &self.objects, gate).await;
+                    in_a_row = if self.objects.read(|_| ()).1 { 0 } else { in_a_row + 1 };
+                    drop(session);
+                    if let Some(error) = failure.filter(|error| in_a_row >= PATIENCE || !passes(error))
+                        && attempts.is_news(&error)
+                    {
+                        tracing::warn!(kind, %error, "the watch of a custom kind failed; which objects of it there are is not known meanwhile");
+                    }
+                }
+                Ok(None) => {}
+                Err(error) if !told => {
+                    told = true;
+                    tracing::warn!(kind, %error, "in which version a custom kind is served could not be read");
+                }
+                Err(_) => {}
+            }
+            gate.open();
+            tokio::select! {
+                () = attempts.pause() => {}
+                _ = definition.changed() => {}
+            }
+        }
+    }
+}
+
+/// Whether a failure is one of those with which an API server answers while a definition comes or goes.
+fn passes(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => matches!(status.code, 404 | 429),
+        _ => false,
+    }
+}

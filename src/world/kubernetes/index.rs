@@ -1,0 +1,256 @@
+//! The records of every release by their metadata, kept from a watch: so that the release of an object is found without
+//! a read.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::losses::{Loss, Losses};
+use super::watch::Feed;
+use crate::engine::release::stamps::{KEYS, TARGET_NAMESPACE};
+use crate::engine::release::{Entry, Revision, Stamps, Status, Storage};
+use crate::world::locate::{self, Sought};
+use crate::world::read;
+
+/// The records in objects of one kind, superseded ones left out: no rule about objects needs them, and they are most of
+/// all records.
+///
+/// A release takes 1.3 KiB, 2 with what the allocator adds: names, uids and stamps of its deployed record and of one more.
+/// What else is in the metadata, managedFields above all, is dropped.
+#[derive(Debug)]
+pub(super) struct Index {
+    kind: &'static str,
+    releases: HashMap<Arc<Place>, Vec<Kept>>,
+    /// Where the record in an object stands above; its labels may change.
+    objects: HashMap<Object, Arc<Place>>,
+    /// Where the records lie whose stamp names another namespace than their own.
+    abroad: HashMap<Target, Vec<Arc<Place>>>,
+    losses: Arc<Losses>,
+}
+
+/// The records of one name in one namespace and storage.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Place {
+    storage: Storage,
+    namespace: Arc<str>,
+    release: Box<str>,
+}
+
+/// An object of the index's kind.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Object {
+    namespace: Arc<str>,
+    name: Arc<str>,
+}
+
+/// A release by the namespace that its objects go to.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Target {
+    release: Box<str>,
+    namespace: Box<str>,
+}
+
+/// An [`Entry`] in less memory: the map inside [`Stamps`] alone takes half a KiB.
+#[derive(Debug)]
+struct Kept {
+    name: Arc<str>,
+    uid: Box<str>,
+    resource_version: Box<str>,
+    revision: Revision,
+    status: Status,
+    created: Option<Timestamp>,
+    written: Option<Timestamp>,
+    stamps: Box<[(&'static str, Box<str>)]>,
+}
+
+impl Index {
+    /// An empty index of the records in objects of a kind, `Secret` or `ConfigMap`, which tells of pending records that are
+    /// deleted.
+    pub(super) fn new(kind: &'static str, losses: Arc<Losses>) -> Self {
+        Self { kind, releases: HashMap::new(), objects: HashMap::new(), abroad: HashMap::new(), losses }
+    }
+
+    /// The places in which the records of a release may lie, with what lies there.
+    pub(super) fn places(&self, sought: Sought<'_>) -> Vec<locate::Place> {
+        let target = Target { release: sought.name.into(), namespace: sought.target_namespace.into() };
+        let stamped = self.abroad.get(&target).into_iter().flatten().cloned();
+        let near = sought.namespaces().flat_map(|namespace| {
+            [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex]
+                .map(|storage| Arc::new(Place { storage, namespace: namespace.into(), release: sought.name.into() }))
+        });
+        // A place may be both; its records are the same each time.
+        let found = stamped.chain(near).filter_map(|place| Some((self.releases.get(&place)?, place)));
+        found.map(|(records, place)| place.with(records)).collect()
+    }
+
+    /// The records of every release of a name in one storage.
+    pub(super) fn places_of(&self, storage: Storage, release: &str) -> Vec<locate::Place> {
+        let named = |place: &Place| place.storage == storage && *place.release == *release;
+        let found = self.releases.iter().filter(|(place, _)| named(place));
+        found.map(|(place, records)| place.with(records)).collect()
+    }
+
+    /// The records of a release in the namespace of its records.
+    pub(super) fn places_in(&self, namespace: &str, release: &str) -> Vec<locate::Place> {
+        let places = [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex].map(|storage| Place {
+            storage,
+            namespace: namespace.into(),
+            release: release.into(),
+        });
+        places.iter().filter_map(|place| Some(place.with(self.releases.get(place)?))).collect()
+    }
+
+    fn insert(&mut self, metadata: &ObjectMeta) {
+        let Some((storage, release, entry)) = read::record(self.kind, metadata) else { return };
+        if entry.status == Status::Superseded {
+            return;
+        }
+        let namespace: Arc<str> = metadata.namespace.as_deref().unwrap_or_default().into();
+        let place = Place { storage, namespace, release: release.into() };
+        let place = self.releases.get_key_value(&place).map_or_else(|| Arc::new(place), |(known, _)| Arc::clone(known));
+        let kept = Kept::of(entry);
+        if let Some(target) = kept.abroad(&place) {
+            let places = self.abroad.entry(target).or_default();
+            if !places.contains(&place) {
+                places.push(Arc::clone(&place));
+            }
+        }
+        let object = Object { namespace: Arc::clone(&place.namespace), name: Arc::clone(&kept.name) };
+        self.objects.insert(object, Arc::clone(&place));
+        let records = self.releases.entry(place).or_default();
+        // A release has one or two; the room for four that a vector starts with would be most of the index.
+        records.reserve_exact(1);
+        records.push(kept);
+    }
+
+    fn remove(&mut self, metadata: &ObjectMeta) {
+        let object = Object::of(metadata);
+        let Some(place) = self.objects.remove(&object) else { return };
+        let Some(records) = self.releases.get_mut(&place) else { return };
+        let Some(position) = records.iter().position(|kept| kept.name == object.name) else { return };
+        let gone = records.swap_remove(position).abroad(&place);
+        let gone = gone.filter(|gone| !records.iter().any(|kept| kept.abroad(&place).as_ref() == Some(gone)));
+        if records.is_empty() {
+            self.releases.remove(&place);
+        }
+        if let Some(target) = gone
+            && let Some(places) = self.abroad.get_mut(&target)
+        {
+            places.retain(|other| *other != place);
+            if places.is_empty() {
+                self.abroad.remove(&target);
+            }
+        }
+    }
+}
+
+impl Index {
+    fn kept(&self, object: &Object) -> Option<&Kept> {
+        self.releases.get(self.objects.get(object)?)?.iter().find(|kept| kept.name == object.name)
+    }
+
+    /// Tells of an object that is gone, if its record was the newest of its release and pending.
+    fn tell_if_lost(&self, place: &Arc<Place>, object: &Object) {
+        let records = self.releases.get(place).into_iter().flatten();
+        let Some(newest) = records.max_by_key(|kept| kept.revision) else { return };
+        if newest.name == object.name && newest.status.is_pending() {
+            self.losses.add(Loss {
+                storage: place.storage,
+                namespace: place.namespace.to_string(),
+                release: place.release.to_string(),
+                record: newest.entry(),
+            });
+        }
+    }
+}
+
+impl Object {
+    fn of(metadata: &ObjectMeta) -> Self {
+        let part = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
+        Self { namespace: part(&metadata.namespace), name: part(&metadata.name) }
+    }
+}
+
+impl Place {
+    fn with(&self, records: &[Kept]) -> locate::Place {
+        locate::Place {
+            storage: self.storage,
+            namespace: self.namespace.to_string(),
+            entries: records.iter().map(Kept::entry).collect(),
+        }
+    }
+}
+
+impl Feed for Index {
+    fn fresh(&self) -> Self {
+        Self::new(self.kind, Arc::clone(&self.losses))
+    }
+
+    fn apply(&mut self, metadata: &ObjectMeta) {
+        self.remove(metadata);
+        self.insert(metadata);
+    }
+
+    fn delete(&mut self, metadata: &ObjectMeta) {
+        let object = Object::of(metadata);
+        if let Some(place) = self.objects.get(&object) {
+            self.tell_if_lost(place, &object);
+        }
+        self.remove(metadata);
+    }
+
+    /// What was deleted while nobody watched is missing in the list.
+    fn follow(&self, old: &Self) {
+        let is_there =
+            |index: &Self, object: &Object, uid: &str| index.kept(object).is_some_and(|kept| *kept.uid == *uid);
+        let gone = old
+            .objects
+            .iter()
+            .filter(|(object, _)| old.kept(object).is_none_or(|kept| !is_there(self, object, &kept.uid)));
+        gone.for_each(|(object, place)| old.tell_if_lost(place, object));
+    }
+}
+
+impl Kept {
+    fn of(entry: Entry) -> Self {
+        let Entry { name, uid, resource_version, revision, status, created, written, stamps } = entry;
+        Self {
+            name: name.into(),
+            uid: uid.into(),
+            resource_version: resource_version.into(),
+            revision,
+            status,
+            created,
+            written,
+            stamps: KEYS.into_iter().filter_map(|key| Some((key, stamps.get(key)?.into()))).collect(),
+        }
+    }
+
+    fn entry(&self) -> Entry {
+        Entry {
+            name: self.name.to_string(),
+            uid: self.uid.to_string(),
+            resource_version: self.resource_version.to_string(),
+            revision: self.revision,
+            status: self.status,
+            created: self.created,
+            written: self.written,
+            stamps: Stamps::of(|key| self.stamp(key).map(str::to_owned)),
+        }
+    }
+
+    fn stamp(&self, key: &str) -> Option<&str> {
+        self.stamps.iter().find(|(stamp, _)| *stamp == key).map(|(_, value)| value.as_ref())
+    }
+
+    /// The release as its objects name it, where they go to another namespace than that of the record.
+    fn abroad(&self, place: &Place) -> Option<Target> {
+        let namespace = self.stamp(TARGET_NAMESPACE).filter(|namespace| **namespace != *place.namespace)?;
+        Some(Target { release: place.release.clone(), namespace: namespace.into() })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+//! The index as a watch feeds it, and what it costs.
+
+use std::mem::size_of;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::engine::evidence::Located;
+
+/// The metadata of a record as Helm writes it.
+fn record(namespace: &str, release: &str, revision: u64, status: &str) -> Value {
+    json!({
+        "name": format!("sh.helm.release.v1.{release}.v{revision}"),
+        "namespace": namespace,
+        "uid": format!("6f1c2a8e-9b7d-4c35-8e1f-{revision:012x}"),
+        "resourceVersion": format!("{}", 184_467 + revision),
+        "creationTimestamp": format!("2026-11-21T09:{:02}:20Z", revision % 60),
+        "labels": {
+            "owner": "helm", "name": release, "version": revision.to_string(), "status": status,
+            "modifiedAt": "1795253000",
+        },
+        "managedFields": [{
+            "manager": "helm", "operation": "Update", "apiVersion": "v1", "time": "2026-11-21T09:23:20Z",
+            "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {".": {}, "f:release": {}}},
+        }],
+    })
+}
+
+fn stamped(mut record: Value, target_namespace: &str) -> Value {
+    record["annotations"] = json!({
+        "interlock.dev/holder": "system:serviceaccount:flux-system:helm-controller",
+        "interlock.dev/started": "2026-11-21T09:23:20Z",
+        "interlock.dev/chart": "kube-prometheus-stack-65.1.0",
+        "interlock.dev/target-namespace": target_namespace,
+    });
+    record
+}
+
+fn metadata(record: &Value) -> ObjectMeta {
+    serde_json::from_value(record.clone()).unwrap()
+}
+
+fn index(records: &[Value]) -> Index {
+    let mut index = Index::new("Secret", Arc::default());
+    for record in records {
+        index.apply(&metadata(record));
+    }
+    index
+}
+
+fn locate(index: &Index, name: &str, target_namespace: &str, origin: Option<&str>) -> Option<Located> {
+    let sought = Sought { name, target_namespace, origin, told: None };
+    sought.choose(index.places(sought))
+}
+
+/// Namespace of the records and revisions found, newest first.
+fn found(index: &Index, name: &str, target_namespace: &str, origin: Option<&str>) -> Option<(String, Vec<u64>)> {
+    let located = locate(index, name, target_namespace, origin)?;
+    let revisions = located.history.below(Revision(u64::MAX)).map(|entry| entry.revision.0).collect();
+    Some((located.namespace, revisions))
+}
+
+fn at(namespace: &str, revisions: &[u64]) -> Option<(String, Vec<u64>)> {
+    Some((namespace.to_owned(), revisions.to_vec()))
+}
+
+#[test]
+fn a_release_is_found_in_its_namespace_its_origin_and_wherever_its_stamp_leads() {
+    let mut records = vec![record("shop", "web", 1, "deployed")];
+    assert_eq!(found(&index(&records), "web", "shop", Some("flux")), at("shop", &[1]));
+    records.push(record("flux", "web", 2, "deployed"));
+    assert_eq!(found(&index(&records), "web", "shop", Some("flux")), at("flux", &[2]));
+    assert_eq!(found(&index(&records), "web", "shop", None), at("shop", &[1]));
+    records.push(stamped(record("releases", "web", 3, "pending-upgrade"), "shop"));
+    records.push(record("releases", "web", 2, "deployed"));
+    assert_eq!(found(&index(&records), "web", "shop", Some("flux")), at("releases", &[3, 2]));
+    assert_eq!(found(&index(&records), "web", "elsewhere", None), None);
+    assert_eq!(found(&index(&records), "other", "shop", None), None);
+}
+
+#[test]
+fn what_an_entry_says_survives_the_index() {
+    let record = metadata(&stamped(record("flux", "web", 3, "failed"), "shop"));
+    let mut index = Index::new("Secret", Arc::default());
+    index.apply(&record);
+    let located = locate(&index, "web", "shop", None).unwrap();
+    assert_eq!(located.history.newest(), read::entry(&record).as_ref());
+    assert_eq!(located.storage, Storage::Secret);
+}
+
+#[test]
+fn superseded_records_leave_and_stay_out() {
+    let mut index = index(&[record("shop", "web", 1, "deployed"), record("shop", "web", 2, "pending-upgrade")]);
+    index.apply(&metadata(&record("shop", "web", 2, "deployed")));
+    index.apply(&metadata(&record("shop", "web", 1, "superseded")));
+    assert_eq!(found(&index, "web", "shop", None), at("shop", &[2]));
+    index.apply(&metadata(&record("shop", "web", 2, "superseded")));
+    assert_eq!(found(&index, "web", "shop", None), None);
+    assert_empty(&index);
+}
+
+#[test]
+fn deletions_and_changed_labels_are_followed() {
+    let web = stamped(record("flux", "web", 1, "deployed"), "shop");
+    let mut index = index(std::slice::from_ref(&web));
+    let mut renamed = web.clone();
+    renamed["labels"]["name"] = "api".into();
+    index.apply(&metadata(&renamed));
+    assert_eq!(found(&index, "web", "shop", None), None);
+    assert_eq!(found(&index, "api", "shop", None), at("flux", &[1]));
+    let mut moved = renamed.clone();
+    moved["annotations"]["interlock.dev/target-namespace"] = "other".into();
+    index.apply(&metadata(&moved));
+    assert_eq!(found(&index, "api", "shop", None), None);
+    assert_eq!(found(&index, "api", "other", None), at("flux", &[1]));
+    // The labels of a deleted object are those that it had last, whatever they were.
+    index.delete(&metadata(&web));
+    assert_empty(&index);
+}
+
+#[test]
+fn one_of_two_stamped_records_keeps_the_way_to_their_place() {
+    let failed = stamped(record("flux", "web", 2, "failed"), "shop");
+    let mut index = index(&[stamped(record("flux", "web", 1, "deployed"), "shop"), failed.clone()]);
+    index.delete(&metadata(&failed));
+    assert_eq!(found(&index, "web", "shop", None), at("flux", &[1]));
+}
+
+#[test]
+fn only_records_are_taken_in() {
+    let mut chunk = record("olm", "ext", 1, "deployed");
+    chunk["labels"]["owner"] = "operator-controller".into();
+    let mut first = chunk.clone();
+    first["labels"]["type"] = "index".into();
+    assert_empty(&index(&[chunk]));
+    let index = index(&[first]);
+    assert_eq!(locate(&index, "ext", "olm", None).unwrap().storage, Storage::OlmIndex);
+    let mut config_maps = Index::new("ConfigMap", Arc::default());
+    config_maps.apply(&metadata(&record("shop", "web", 1, "deployed")));
+    assert_eq!(locate(&config_maps, "web", "shop", None).unwrap().storage, Storage::ConfigMap);
+    let mut nameless = record("shop", "web", 1, "deployed");
+    nameless["labels"]["status"] = "strange".into();
+    config_maps.apply(&metadata(&nameless));
+    assert_empty(&config_maps);
+}
+
+fn assert_empty(index: &Index) {
+    assert!(index.releases.is_empty() && index.objects.is_empty() && index.abroad.is_empty(), "{index:?}");
+}
+
+/// The most bytes of memory for a release with two records, allocator rounding left out.
+const BYTES_PER_RELEASE: usize = 1400;
+
+#[test]
+fn ten_thousand_releases_take_little_memory() {
+    const RELEASES: usize = 10_000;
+    let mut index = Index::new("Secret", Arc::default());
+    for number in 0..RELEASES {
+        // Every fourth is Flux's, with its records in another namespace than its objects.
+        let target = format!("team-{:04}-production", number / 3);
+        let storage = if number % 4 == 0 { "flux-system" } else { &target };
+        let release = format!("payment-gateway-{number:05}");
+        for (revision, status) in [(17, "deployed"), (18, "failed")] {
+            index.apply(&metadata(&stamped(record(storage, &release, revision, status), &target)));
+        }
+    }
+    assert_eq!(found(&index, "payment-gateway-00004", "team-0001-production", None), at("flux-system", &[18, 17]));
+    let each = owned_bytes(&index) / RELEASES;
+    assert!(each <= BYTES_PER_RELEASE, "{each} bytes for each release");
+}
+
+/// The bytes that an index asked its allocator for. Tables are counted as hashbrown makes them: a byte of control and room
+/// for one item a bucket, and as many buckets as the next power of two above 8/7 of the capacity.
+fn owned_bytes(index: &Index) -> usize {
+    fn table<K, V>(map: &HashMap<K, V>) -> usize {
+        (map.capacity() * 8 / 7).next_power_of_two() * (size_of::<(K, V)>() + 1)
+    }
+    /// The two counters of an `Arc`.
+    const COUNTERS: usize = 2 * size_of::<usize>();
+    let kept = |kept: &Kept| {
+        let stamps = kept.stamps.iter().map(|(_, value)| value.len() + size_of::<(&str, Box<str>)>());
+        COUNTERS + kept.name.len() + kept.uid.len() + kept.resource_version.len() + stamps.sum::<usize>()
+    };
+    let release = |(place, records): (&Arc<Place>, &Vec<Kept>)| {
+        let texts = COUNTERS + place.namespace.len() + place.release.len();
+        let records = records.capacity() * size_of::<Kept>() + records.iter().map(kept).sum::<usize>();
+        COUNTERS + size_of::<Place>() + texts + records
+    };
+    let abroad = |(target, places): (&Target, &Vec<Arc<Place>>)| {
+        target.release.len() + target.namespace.len() + places.capacity() * size_of::<Arc<Place>>()
+    };
+    table(&index.releases)
+        + table(&index.objects)
+        + table(&index.abroad)
+        + index.releases.iter().map(release).sum::<usize>()
+        + index.abroad.iter().map(abroad).sum::<usize>()
+}
+
+/// The revisions of the pending records that were lost, in order.
+fn lost(losses: &Losses) -> Vec<u64> {
+    use futures_util::FutureExt;
+    let next = || {
+        let loss = losses.next().now_or_never()?;
+        losses.done(&loss);
+        Some(loss.record.revision.0)
+    };
+    std::iter::from_fn(next).collect()
+}
+
+#[test]
+fn a_newest_pending_record_that_is_deleted_is_told_of_once() {
+    let losses = Arc::default();
+    let mut index = Index::new("Secret", Arc::clone(&losses));
+    let records = [record("shop", "web", 1, "deployed"), record("shop", "web", 2, "pending-upgrade")];
+    records.iter().for_each(|record| index.apply(&metadata(record)));
+    // A change of it is none.
+    index.apply(&metadata(&records[1]));
+    assert_eq!(lost(&losses), [0; 0]);
+    index.delete(&metadata(&records[1]));
+    index.delete(&metadata(&records[1]));
+    assert_eq!(lost(&losses), [2]);
+    index.delete(&metadata(&records[0]));
+    assert_eq!(lost(&losses), [0; 0]);
+
+    // Pruned out of the middle, or marked first by an uninstall.
+    index.apply(&metadata(&record("shop", "web", 3, "pending-upgrade")));
+    index.apply(&metadata(&record("shop", "web", 4, "failed")));
+    index.delete(&metadata(&record("shop", "web", 3, "pending-upgrade")));
+    index.apply(&metadata(&record("shop", "web", 4, "uninstalling")));
+    index.delete(&metadata(&record("shop", "web", 4, "uninstalling")));
+    assert_eq!(lost(&losses), [0; 0]);
+}
+
+#[test]
+fn what_was_deleted_while_nobody_watched_is_told_with_the_next_list() {
+    let losses = Arc::default();
+    let mut old = Index::new("Secret", Arc::clone(&losses));
+    let all = [
+        record("shop", "web", 1, "deployed"),
+        record("shop", "web", 2, "pending-upgrade"),
+        record("shop", "api", 5, "pending-upgrade"),
+        record("shop", "api", 4, "pending-upgrade"),
+    ];
+    all.iter().for_each(|record| old.apply(&metadata(record)));
+    let mut new = old.fresh();
+    [&all[0], &all[2]].into_iter().for_each(|record| new.apply(&metadata(record)));
+    new.follow(&old);
+    assert_eq!(lost(&losses), [2]);
+}

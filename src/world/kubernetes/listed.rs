@@ -1,0 +1,30 @@
+//! The cluster for a command that runs for a moment: live reads, and what only a list of all shows.
+
+use super::Cluster;
+use super::helm_releases::oldest_first;
+use crate::engine::evidence::{Answer, Knowledge, Query};
+use crate::engine::flux::Driver;
+use crate::world::{Answering, World};
+
+/// A cluster without watches, and the HelmReleases that were listed in it.
+pub(crate) struct Listed {
+    pub(crate) cluster: Cluster,
+    /// All of them, or why they are not known.
+    pub(crate) drivers: Result<Vec<Driver>, String>,
+}
+
+impl World for Listed {
+    fn answer<'w>(&'w self, query: &'w Query) -> Answering<'w> {
+        let Query::HelmReleases { namespace, release } = query else {
+            return self.cluster.answer(query);
+        };
+        let answer = match &self.drivers {
+            Ok(drivers) => {
+                let driving = drivers.iter().filter(|driver| driver.drives(namespace, release));
+                Answer::Known(Knowledge::HelmReleases(oldest_first(driving.cloned())))
+            }
+            Err(why) => Answer::Unavailable(why.clone()),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+}

@@ -1,0 +1,86 @@
+//! The marks of objects that can be scaled, kept from a watch: a Scale carries none.
+
+use std::collections::HashMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::watch::Feed;
+use crate::engine::managed::Marks;
+use crate::world::read;
+
+/// The marks of the objects of one kind that have some.
+#[derive(Debug, Default)]
+pub(super) struct Parents(HashMap<Object, Marks>);
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Object {
+    namespace: Box<str>,
+    name: Box<str>,
+}
+
+impl Parents {
+    /// The marks of an object.
+    pub(super) fn marks(&self, namespace: &str, name: &str) -> Option<Marks> {
+        self.0.get(&Object { namespace: namespace.into(), name: name.into() }).cloned()
+    }
+}
+
+impl Object {
+    fn of(metadata: &ObjectMeta) -> Self {
+        let part = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
+        Self { namespace: part(&metadata.namespace), name: part(&metadata.name) }
+    }
+}
+
+impl Feed for Parents {
+    fn fresh(&self) -> Self {
+        Self::default()
+    }
+
+    fn apply(&mut self, metadata: &ObjectMeta) {
+        match read::marks(metadata) {
+            Some(marks) => self.0.insert(Object::of(metadata), marks),
+            None => self.0.remove(&Object::of(metadata)),
+        };
+    }
+
+    fn delete(&mut self, metadata: &ObjectMeta) {
+        self.0.remove(&Object::of(metadata));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::engine::managed::Owner;
+
+    fn object(annotations: serde_json::Value) -> ObjectMeta {
+        let labels = json!({"app.kubernetes.io/managed-by": "Helm"});
+        let metadata = json!({"name": "web", "namespace": "shop", "labels": labels, "annotations": annotations});
+        serde_json::from_value(metadata).unwrap()
+    }
+
+    #[test]
+    fn marks_come_change_and_go_with_their_object() {
+        let mut parents = Parents::default();
+        let marked = |release: &str| {
+            object(json!({"meta.helm.sh/release-name": release, "meta.helm.sh/release-namespace": "shop"}))
+        };
+        let owner = |parents: &Parents| match parents.marks("shop", "web")?.owner {
+            Owner::Release { name, .. } => Some(name),
+            Owner::Profile { .. } => None,
+        };
+        parents.apply(&marked("one"));
+        assert_eq!(owner(&parents).as_deref(), Some("one"));
+        parents.apply(&marked("two"));
+        assert_eq!(owner(&parents).as_deref(), Some("two"));
+        assert_eq!(parents.marks("other", "web"), None);
+        parents.apply(&object(json!({})));
+        assert_eq!(owner(&parents), None);
+        parents.apply(&marked("one"));
+        parents.delete(&marked("one"));
+        assert_eq!(owner(&parents), None);
+    }
+}

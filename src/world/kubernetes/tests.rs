@@ -1,0 +1,503 @@
+//! The cluster behind an API server of a few answers, which remembers what it was asked.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::sync::Mutex;
+use std::task::{Context, Poll};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::header::ACCEPT;
+use http::{Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::Frame;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::engine::evidence::RecordRef;
+use crate::engine::managed::{Origin, Owner};
+use crate::engine::release::manifest::ObjectRef;
+
+/// Objects by path; a path with a list of objects is a collection.
+#[derive(Clone, Default)]
+struct Fake {
+    objects: Arc<Mutex<HashMap<String, Value>>>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Fake {
+    fn put(&self, path: &str, object: Value) {
+        self.objects.lock().unwrap().insert(path.to_owned(), object);
+    }
+
+    /// What was asked since the last call: path, and query where there is one.
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.asked.lock().unwrap())
+    }
+
+    fn cluster(&self) -> Cluster {
+        Cluster::new(self.client(), Arc::new(Budget::new(1 << 20)))
+    }
+
+    fn client(&self) -> Client {
+        Client::new(self.clone(), "default")
+    }
+
+    /// A cluster whose copies are in sync.
+    async fn watched(&self) -> (Cluster, Watches) {
+        self.watched_by(self.cluster()).await
+    }
+
+    async fn watched_by(&self, cluster: Cluster) -> (Cluster, Watches) {
+        let readiness = Readiness::new();
+        let watches = cluster.watch(&self.client(), &readiness);
+        while readiness.check().is_err() {
+            tokio::task::yield_now().await;
+        }
+        self.asked();
+        (cluster, watches)
+    }
+}
+
+impl tower_service::Service<Request<Body>> for Fake {
+    type Response = Response<UnsyncBoxBody<Bytes, Infallible>>;
+    type Error = Infallible;
+    type Future = Ready<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
+        let accept = request.headers().get(ACCEPT).map_or("", |accept| accept.to_str().unwrap()).to_owned();
+        self.asked.lock().unwrap().push(format!("{path}?{query}"));
+        if query.contains("watch=true") {
+            // A watch of a quiet cluster: open, and silent.
+            let silence = StreamBody::new(stream::pending::<Result<Frame<Bytes>, Infallible>>());
+            return ready(Ok(Response::new(silence.boxed_unsync())));
+        }
+        let found = self.objects.lock().unwrap().get(path).cloned();
+        let (code, body) = match found {
+            Some(Value::Array(items)) if accept.contains("as=PartialObjectMetadataList") => (200, list(items)),
+            Some(Value::Array(items)) => (200, json!({"metadata": {"resourceVersion": "100"}, "items": items})),
+            Some(object) if accept.contains("as=PartialObjectMetadata") => (200, partial(&object)),
+            Some(object) => (200, object),
+            None if accept.contains("as=PartialObjectMetadataList") => (200, list(Vec::new())),
+            None => (404, json!({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404})),
+        };
+        let body = Full::new(Bytes::from(body.to_string())).boxed_unsync();
+        ready(Ok(Response::builder().status(code).body(body).unwrap()))
+    }
+}
+
+fn partial(object: &Value) -> Value {
+    json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"]})
+}
+
+fn list(items: Vec<Value>) -> Value {
+    let items: Vec<_> = items.iter().map(partial).collect();
+    json!({
+        "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
+        "metadata": {"resourceVersion": "100"}, "items": items,
+    })
+}
+
+fn record(namespace: &str, revision: u64, target_namespace: Option<&str>) -> Value {
+    let body = json!({
+        "name": "web", "version": revision, "namespace": "shop", "info": {"status": "deployed"},
+        "manifest": format!("apiVersion: v1\nkind: A\nmetadata:\n  name: a\nrevision: {revision}\n"),
+    });
+    let annotations = target_namespace.map(|target| json!({"interlock.dev/target-namespace": target}));
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
+        "metadata": {
+            "name": format!("sh.helm.release.v1.web.v{revision}"), "namespace": namespace,
+            "uid": "u", "resourceVersion": "7", "annotations": annotations,
+            "labels": {"owner": "helm", "name": "web", "version": revision.to_string(), "status": "deployed"},
+        },
+        "data": {"release": STANDARD.encode(STANDARD.encode(body.to_string()))},
+    })
+}
+
+fn release(freshness: Freshness) -> Query {
+    Query::Release {
+        name: "web".to_owned(),
+        target_namespace: "shop".to_owned(),
+        origin: Some(Origin { namespace: "flux".to_owned(), name: "web".to_owned() }),
+        freshness,
+    }
+}
+
+fn place(answer: &Answer) -> (Storage, &str, Option<u64>) {
+    match answer {
+        Answer::Known(Knowledge::Release(located)) => {
+            (located.storage, &located.namespace, located.history.newest().map(|entry| entry.revision.0))
+        }
+        other => panic!("expected the records of a release, not {other:?}"),
+    }
+}
+
+/// The paths of requests, without their queries.
+fn paths(asked: &[String]) -> Vec<&str> {
+    asked.iter().map(|asked| asked.split_once('?').map_or(asked.as_str(), |(path, _)| path)).collect()
+}
+
+const SECRETS_HERE: &str = "/api/v1/namespaces/shop/secrets";
+const SECRETS_OF_FLUX: &str = "/api/v1/namespaces/flux/secrets";
+
+#[test]
+fn a_name_cannot_leave_its_path_or_selector() {
+    assert!(checked("sh.helm.release.v1.a.v1").is_ok());
+    for bad in ["", "..%2f", "a/b", "a,owner=x", "a?b", "A", &"a".repeat(254)] {
+        assert!(checked(bad).is_err(), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn without_watches_a_release_is_sought_live_where_it_may_be() {
+    let fake = Fake::default();
+    fake.put(SECRETS_HERE, json!([record("shop", 3, None)]));
+    let cluster = fake.cluster();
+    for freshness in [Freshness::Cached, Freshness::Live] {
+        assert_eq!(place(&cluster.answer(&release(freshness)).await), (Storage::Secret, "shop", Some(3)));
+        let asked = fake.asked();
+        assert_eq!(paths(&asked), [SECRETS_OF_FLUX, SECRETS_HERE]);
+        let selector = "owner+in+%28helm%2Coperator-controller%29%2Cname%3Dweb";
+        assert!(asked.iter().all(|asked| asked.contains(selector)), "{asked:?}");
+    }
+    fake.put(SECRETS_OF_FLUX, json!([record("flux", 9, None)]));
+    assert_eq!(place(&cluster.answer(&release(Freshness::Live)).await).1, "flux");
+}
+
+#[tokio::test]
+async fn config_maps_are_asked_where_no_secret_is_found() {
+    let fake = Fake::default();
+    fake.put("/api/v1/namespaces/shop/configmaps", json!([record("shop", 3, None)]));
+    let answer = fake.cluster().answer(&release(Freshness::Live)).await;
+    assert_eq!(place(&answer), (Storage::ConfigMap, "shop", Some(3)));
+    assert_eq!(fake.asked().len(), 4);
+}
+
+#[tokio::test]
+async fn that_there_is_no_record_anywhere_is_only_known_with_a_whole_index() {
+    let fake = Fake::default();
+    let answer = fake.cluster().answer(&release(Freshness::Live)).await;
+    assert!(matches!(&answer, Answer::Unavailable(why) if why.contains("another namespace")), "{answer:?}");
+    let (cluster, _watches) = fake.watched().await;
+    assert_eq!(cluster.answer(&release(Freshness::Live)).await, Answer::Absent);
+    assert_eq!(cluster.answer(&release(Freshness::Cached)).await, Answer::Absent);
+}
+
+#[tokio::test]
+async fn a_cached_answer_asks_nothing_and_a_live_one_only_where_the_index_points() {
+    let fake = Fake::default();
+    fake.put("/api/v1/secrets", json!([record("elsewhere", 3, Some("shop"))]));
+    fake.put("/api/v1/namespaces/elsewhere/secrets", json!([record("elsewhere", 4, Some("shop"))]));
+    let (cluster, _watches) = fake.watched().await;
+    let cached = cluster.answer(&release(Freshness::Cached)).await;
+    assert_eq!(place(&cached), (Storage::Secret, "elsewhere", Some(3)));
+    assert!(fake.asked().is_empty());
+    let live = cluster.answer(&release(Freshness::Live)).await;
+    assert_eq!(place(&live), (Storage::Secret, "elsewhere", Some(4)));
+    assert_eq!(paths(&fake.asked()), ["/api/v1/namespaces/elsewhere/secrets"]);
+}
+
+#[tokio::test]
+async fn a_live_answer_goes_on_where_the_index_lags() {
+    let fake = Fake::default();
+    fake.put("/api/v1/secrets", json!([record("flux", 3, None)]));
+    let (cluster, _watches) = fake.watched().await;
+    fake.put(SECRETS_HERE, json!([record("shop", 1, None)]));
+    assert_eq!(place(&cluster.answer(&release(Freshness::Live)).await), (Storage::Secret, "shop", Some(1)));
+}
+
+#[tokio::test]
+async fn a_watch_that_ends_leaves_no_copy_that_is_relied_on() {
+    let fake = Fake::default();
+    fake.put(SECRETS_HERE, json!([record("shop", 3, None)]));
+    let (cluster, watches) = fake.watched().await;
+    assert_eq!(cluster.answer(&release(Freshness::Cached)).await, Answer::Absent);
+    drop(watches);
+    // The tasks are dropped by the runtime, not by the abort itself.
+    while cluster.caches.locate(Sought { name: "web", target_namespace: "shop", origin: None, told: None }).1 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(place(&cluster.answer(&release(Freshness::Cached)).await), (Storage::Secret, "shop", Some(3)));
+}
+
+#[tokio::test]
+async fn what_is_out_of_reach_is_neither_asked_for_nor_taken_for_absent() {
+    let fake = Fake::default();
+    fake.put("/api/v1/secrets", json!([record("elsewhere", 9, None)]));
+    fake.put("/api/v1/namespaces/shop/secrets", json!([record("shop", 2, None)]));
+    let reach = Reach::only(["bar", "shop"].map(str::to_owned));
+    let (cluster, _watches) = fake.watched_by(fake.cluster().within(reach)).await;
+    assert_eq!(place(&cluster.answer(&release(Freshness::Cached)).await), (Storage::Secret, "shop", Some(2)));
+    let history =
+        Query::History { storage: Storage::Secret, namespace: "elsewhere".to_owned(), release: "web".to_owned() };
+    let extension = Query::Extension { name: "web".to_owned(), freshness: Freshness::Cached };
+    let unknown = Query::Release {
+        name: "other".to_owned(),
+        target_namespace: "bar".to_owned(),
+        origin: None,
+        freshness: Freshness::Cached,
+    };
+    for query in [history, extension, unknown] {
+        let answer = cluster.answer(&query).await;
+        assert!(matches!(&answer, Answer::Unavailable(why) if why.contains("not")), "{query:?}: {answer:?}");
+    }
+    let asked = fake.asked();
+    assert!(paths(&asked).iter().all(|path| path.contains("/namespaces/shop/") || path.contains("/namespaces/bar/")));
+}
+
+fn document(uid: &str, resource_version: &str, name: &str) -> Query {
+    let [kind, group, namespace] = ["A", "", "shop"].map(str::to_owned);
+    let object = ObjectRef {
+        kind,
+        group,
+        name: name.to_owned(),
+        namespace: namespace.clone(),
+        default_namespace: namespace.clone(),
+    };
+    let record = RecordRef {
+        storage: Storage::Secret,
+        namespace,
+        name: "sh.helm.release.v1.web.v3".to_owned(),
+        uid: uid.to_owned(),
+        resource_version: resource_version.to_owned(),
+    };
+    Query::Document { record, object }
+}
+
+#[tokio::test]
+async fn the_record_of_a_state_is_read_once_for_all_its_documents() {
+    let fake = Fake::default();
+    let cluster = fake.cluster();
+    assert_eq!(cluster.answer(&document("u", "7", "a")).await, Answer::Absent);
+    fake.put("/api/v1/namespaces/shop/secrets/sh.helm.release.v1.web.v3", record("shop", 3, None));
+    fake.asked();
+    let found = json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}, "revision": 3});
+    let known = Answer::Known(Knowledge::Document(Some(found.into())));
+    assert_eq!(cluster.answer(&document("u", "7", "a")).await, known);
+    assert_eq!(cluster.answer(&document("u", "7", "a")).await, known);
+    let other = Answer::Known(Knowledge::Document(None));
+    assert_eq!(cluster.answer(&document("u", "7", "b")).await, other);
+    assert_eq!(fake.asked().len(), 1);
+    let changed = cluster.answer(&document("u", "8", "a")).await;
+    assert!(matches!(&changed, Answer::Unavailable(why) if why.contains("changed while")), "{changed:?}");
+    // Without a state there is nothing to compare and nothing to keep.
+    fake.asked();
+    assert_eq!(cluster.answer(&document("", "", "a")).await, known);
+    assert_eq!(cluster.answer(&document("", "", "a")).await, known);
+    assert_eq!(fake.asked().len(), 2);
+}
+
+#[tokio::test]
+async fn a_record_that_does_not_decode_has_no_manifest() {
+    let fake = Fake::default();
+    let mut broken = record("shop", 3, None);
+    broken["data"]["release"] = "%".into();
+    fake.put("/api/v1/namespaces/shop/secrets/sh.helm.release.v1.web.v3", broken);
+    let answer = fake.cluster().answer(&document("u", "7", "a")).await;
+    assert!(matches!(&answer, Answer::Unavailable(why) if why.contains("does not decode")), "{answer:?}");
+}
+
+fn parent(group: &str, resource: &str, freshness: Freshness) -> Query {
+    let object = ScaledRef {
+        group: group.to_owned(),
+        version: "v1".to_owned(),
+        resource: resource.to_owned(),
+        kind: "Any".to_owned(),
+        namespace: "shop".to_owned(),
+        name: "web".to_owned(),
+    };
+    Query::Parent { object, freshness }
+}
+
+fn managed() -> Value {
+    json!({"metadata": {
+        "name": "web", "namespace": "shop", "labels": {"app.kubernetes.io/managed-by": "Helm"},
+        "annotations": {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"},
+    }})
+}
+
+fn is_of_web(answer: &Answer) -> bool {
+    let Answer::Known(Knowledge::Parent(marks)) = answer else { return false };
+    matches!(&marks.owner, Owner::Release { name, .. } if name == "web") && marks.contradiction.is_none()
+}
+
+#[tokio::test]
+async fn the_marks_of_a_scaled_object_are_read_by_its_path() {
+    let fake = Fake::default();
+    let cluster = fake.cluster();
+    fake.put("/apis/apps/v1/namespaces/shop/deployments/web", managed());
+    fake.put("/api/v1/namespaces/shop/replicationcontrollers/web", managed());
+    fake.put("/apis/shop.example/v1/namespaces/shop/tills/web", json!({"metadata": {"name": "web"}}));
+    for freshness in [Freshness::Cached, Freshness::Live] {
+        assert!(is_of_web(&cluster.answer(&parent("apps", "deployments", freshness)).await));
+        assert!(is_of_web(&cluster.answer(&parent("", "replicationcontrollers", freshness)).await));
+        assert_eq!(cluster.answer(&parent("apps", "statefulsets", freshness)).await, Answer::Absent);
+        assert_eq!(cluster.answer(&parent("shop.example", "tills", freshness)).await, Answer::Absent);
+    }
+    let hostile = cluster.answer(&parent("apps/v1/../..", "deployments", Freshness::Live)).await;
+    assert!(matches!(hostile, Answer::Unavailable(_)));
+}
+
+#[tokio::test]
+async fn the_marks_of_watched_kinds_are_known_without_a_read() {
+    let fake = Fake::default();
+    fake.put("/apis/apps/v1/deployments", json!([managed()]));
+    let (cluster, _watches) = fake.watched().await;
+    assert!(is_of_web(&cluster.answer(&parent("apps", "deployments", Freshness::Cached)).await));
+    assert_eq!(cluster.answer(&parent("apps", "statefulsets", Freshness::Cached)).await, Answer::Absent);
+    assert!(fake.asked().is_empty());
+    fake.put("/apis/shop.example/v1/namespaces/shop/tills/web", managed());
+    assert!(is_of_web(&cluster.answer(&parent("shop.example", "tills", Freshness::Cached)).await));
+    assert_eq!(cluster.answer(&parent("apps", "deployments", Freshness::Live)).await, Answer::Absent);
+}
+
+const HELM_RELEASES: &str = "/apis/helm.toolkit.fluxcd.io/v2/helmreleases";
+const ONE: &str = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/shop/helmreleases/one";
+
+/// An API server that serves HelmReleases, with these.
+fn with_flux(helm_releases: &[Value]) -> Fake {
+    let fake = Fake::default();
+    let definition = json!({"metadata": {"name": "helmreleases.helm.toolkit.fluxcd.io", "uid": "d"}});
+    fake.put("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", json!([definition]));
+    let version = json!({"groupVersion": "helm.toolkit.fluxcd.io/v2", "version": "v2"});
+    let group = json!({"name": "helm.toolkit.fluxcd.io", "versions": [version], "preferredVersion": version});
+    fake.put("/apis", json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]}));
+    let resource = json!({
+        "name": "helmreleases", "singularName": "helmrelease", "namespaced": true, "kind": "HelmRelease",
+        "verbs": ["get", "list", "watch"],
+    });
+    let resources =
+        json!({"kind": "APIResourceList", "groupVersion": "helm.toolkit.fluxcd.io/v2", "resources": [resource]});
+    fake.put("/apis/helm.toolkit.fluxcd.io/v2", resources);
+    fake.put(HELM_RELEASES, helm_releases.to_vec().into());
+    fake
+}
+
+fn helm_release(name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "spec": spec,
+        "metadata": {"name": name, "namespace": "shop"},
+    })
+}
+
+fn driving(release: &str) -> Query {
+    Query::HelmReleases { namespace: "shop".to_owned(), release: release.to_owned() }
+}
+
+fn names(answer: &Answer) -> Vec<&str> {
+    match answer {
+        Answer::Known(Knowledge::HelmReleases(drivers)) => drivers.iter().map(|driver| driver.name.as_str()).collect(),
+        other => panic!("expected HelmReleases, not {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_without_flux_has_no_helm_releases_and_is_not_asked_for_any() {
+    let fake = Fake::default();
+    let unwatched = fake.cluster().answer(&driving("web")).await;
+    assert!(matches!(&unwatched, Answer::Unavailable(why) if why.contains("not known")), "{unwatched:?}");
+    let (cluster, _watches) = fake.watched().await;
+    assert!(names(&cluster.answer(&driving("web")).await).is_empty());
+    assert!(fake.asked().is_empty());
+}
+
+#[tokio::test]
+async fn what_the_copy_says_of_helm_releases_is_confirmed() {
+    let one = |spec: Value| helm_release("one", &spec);
+    let fake =
+        with_flux(&[one(json!({"releaseName": "web"})), helm_release("two", &json!({"values": {"large": true}}))]);
+    let (cluster, _watches) = fake.watched().await;
+    assert!(names(&cluster.answer(&driving("other")).await).is_empty());
+    assert!(fake.asked().is_empty());
+    fake.put(ONE, one(json!({"releaseName": "web"})));
+    assert_eq!(names(&cluster.answer(&driving("web")).await), ["one"]);
+    assert_eq!(paths(&fake.asked()).last(), Some(&ONE));
+    fake.put(ONE, one(json!({"releaseName": "other by now"})));
+    assert!(names(&cluster.answer(&driving("web")).await).is_empty());
+    fake.put(ONE, json!({"spec": "of another shape"}));
+    let answer = cluster.answer(&driving("web")).await;
+    assert!(
+        matches!(&answer, Answer::Unavailable(why) if why.contains("HelmRelease shop/one does not read")),
+        "{answer:?}"
+    );
+    fake.objects.lock().unwrap().remove(ONE);
+    assert!(names(&cluster.answer(&driving("web")).await).is_empty(), "gone");
+}
+
+#[tokio::test]
+async fn the_origin_of_an_object_leads_to_where_its_helm_release_keeps_the_records() {
+    let mut flux_s = helm_release("web", &json!({"storageNamespace": "elsewhere"}));
+    flux_s["metadata"]["namespace"] = "flux".into();
+    let fake = with_flux(&[flux_s]);
+    fake.put("/api/v1/secrets", json!([record("elsewhere", 3, None)]));
+    fake.put("/api/v1/namespaces/elsewhere/secrets", json!([record("elsewhere", 3, None)]));
+    let (cluster, _watches) = fake.watched().await;
+    for freshness in [Freshness::Cached, Freshness::Live] {
+        assert_eq!(place(&cluster.answer(&release(freshness)).await), (Storage::Secret, "elsewhere", Some(3)));
+    }
+    assert_eq!(paths(&fake.asked()), ["/api/v1/namespaces/elsewhere/secrets"]);
+}
+
+/// What the API server says of the kinds of Sveltos.
+fn serves_bundles(fake: &Fake) {
+    let version = json!({"groupVersion": "lib.projectsveltos.io/v1beta1", "version": "v1beta1"});
+    let group = json!({"name": "lib.projectsveltos.io", "versions": [version], "preferredVersion": version});
+    fake.put("/apis", json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]}));
+    let kind = |kind: &str, name: &str| json!({"name": name, "singularName": "", "kind": kind, "namespaced": true, "verbs": ["get"]});
+    fake.put(
+        "/apis/lib.projectsveltos.io/v1beta1",
+        json!({
+            "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "lib.projectsveltos.io/v1beta1",
+            "resources": [kind("ConfigurationBundle", "configurationbundles")],
+        }),
+    );
+}
+
+#[tokio::test]
+async fn bundles_are_read_in_their_order_and_without_what_they_hold() {
+    let fake = Fake::default();
+    serves_bundles(&fake);
+    let path = |name: &str| format!("/apis/lib.projectsveltos.io/v1beta1/namespaces/civ/configurationbundles/{name}");
+    let named = |names: &[&str]| {
+        let reference = |name: &&str| BundleRef { namespace: "civ".to_owned(), name: (*name).to_owned() };
+        Query::Bundles(names.iter().map(reference).collect())
+    };
+    let names: Vec<_> = (0..20).map(|index| format!("config-{index}")).collect();
+    for name in &names {
+        let spec = json!({"helmReleaseNamespace": "shop", "helmReleaseName": name, "resources": ["kind: A\n"]});
+        fake.put(&path(name), json!({"metadata": {"name": name}, "spec": spec}));
+    }
+    let cluster = fake.cluster();
+    let asked: Vec<_> = names.iter().map(String::as_str).collect();
+    let Answer::Known(Knowledge::Bundles(Ok(found))) = cluster.answer(&named(&asked)).await else {
+        panic!("expected bundles")
+    };
+    let releases = found.iter().map(|bundle| bundle.as_ref()?.release.as_ref().map(|release| release.name.as_str()));
+    assert_eq!(releases.collect::<Option<Vec<_>>>(), Some(asked));
+    // Neither what is not there nor what cannot be is an error.
+    let absent = cluster.answer(&named(&["../secrets/a"])).await;
+    assert_eq!(absent, Answer::Known(Knowledge::Bundles(Ok(vec![None]))));
+    fake.put(&path("odd"), json!({"spec": {"helmReleaseName": 7}}));
+    let odd = cluster.answer(&named(&["odd"])).await;
+    let Answer::Known(Knowledge::Bundles(Err(why))) = odd else { panic!("expected what is wrong: {odd:?}") };
+    assert!(why.contains("ConfigurationBundle civ/odd does not read"), "{why}");
+}
+
+#[tokio::test]
+async fn kinds_that_are_not_installed_cost_one_read_and_are_absent() {
+    let fake = Fake::default();
+    fake.put("/apis", json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": []}));
+    let summary = ObjectKey::new("config.projectsveltos.io", "ClusterSummary", "civ", "shop");
+    assert_eq!(fake.cluster().answer(&Query::Object(summary)).await, Answer::Absent);
+    assert_eq!(paths(&fake.asked()), ["/apis"]);
+}

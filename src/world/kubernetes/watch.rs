@@ -1,0 +1,303 @@
+//! Copies of cluster state that watches keep: whole or not used, and never silently old.
+
+use std::collections::HashSet;
+use std::fmt::Debug;
+use std::mem::{Discriminant, discriminant};
+use std::pin::pin;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::PartialObjectMeta;
+use kube::runtime::watcher::{self, Config, DefaultBackoff, Event, watcher};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep};
+
+use super::reach::together;
+use crate::readiness::Gate;
+
+/// A watch that lasted this long has recovered: what fails next is told as if it were the first time. The pauses start
+/// anew after as long.
+const STEADY: Duration = Duration::from_secs(120);
+
+/// What a watch fills, with what is read of each object. All that it knows of the watch are these three, so tests feed it
+/// values.
+pub(super) trait Feed<O = ObjectMeta>: Send + Sync + 'static {
+    /// An empty one of the same sort.
+    fn fresh(&self) -> Self;
+    /// An object is there, new or changed.
+    fn apply(&mut self, object: &O);
+    /// An object is gone.
+    fn delete(&mut self, object: &O);
+    /// A whole list takes the place of an older copy.
+    fn follow(&self, _old: &Self) {}
+}
+
+/// A copy that one watch keeps and every review reads.
+#[derive(Debug)]
+pub(super) struct Mirror<T>(RwLock<State<T>>);
+
+#[derive(Debug)]
+struct State<T> {
+    copy: T,
+    /// Whether a whole list was taken and the watch has not failed since.
+    in_sync: bool,
+}
+
+impl<T> Mirror<T> {
+    /// An empty copy, not in sync.
+    pub(super) fn new(copy: T) -> Self {
+        Self(RwLock::new(State { copy, in_sync: false }))
+    }
+
+    /// Reads the copy, which may be old. The second value is whether it is in sync.
+    pub(super) fn read<R>(&self, read: impl FnOnce(&T) -> R) -> (R, bool) {
+        let state = self.state();
+        (read(&state.copy), state.in_sync)
+    }
+
+    /// Puts a whole copy in the place of the one before, which is in sync from now on.
+    pub(super) fn replace(&self, copy: T) {
+        let old = std::mem::replace(&mut *self.state_mut(), State { copy, in_sync: true });
+        // After the lock: freeing many small parts takes a while.
+        drop(old);
+    }
+
+    /// Forgets the copy: nothing is known until a whole one is there.
+    pub(super) fn clear(&self, empty: T) {
+        let old = std::mem::replace(&mut *self.state_mut(), State { copy: empty, in_sync: false });
+        drop(old);
+    }
+
+    /// From now on the copy may be old.
+    fn lose_sync(&self) {
+        self.state_mut().in_sync = false;
+    }
+
+    fn state(&self) -> RwLockReadGuard<'_, State<T>> {
+        // A panic elsewhere ends the task of the watch, and with it the sync.
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state_mut(&self) -> RwLockWriteGuard<'_, State<T>> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Loses the sync of a mirror when its watch ends, in whatever way.
+pub(super) struct Session<'m, T>(pub(super) &'m Mirror<T>);
+
+impl<T> Drop for Session<'_, T> {
+    fn drop(&mut self) {
+        self.0.lose_sync();
+    }
+}
+
+/// Keeps a mirror of the metadata of the objects with some labels, in one place or several, for ever. `gate` opens with the
+/// first whole list.
+///
+/// Every failure ends in a new list, since only that proves that nothing was missed; until it is there the mirror is not
+/// in sync. Repeated failures wait longer and longer, and each kind of them is logged once.
+pub(super) async fn follow<K, T>(
+    apis: Vec<Api<PartialObjectMeta<K>>>,
+    labels: &'static str,
+    mirror: Arc<Mirror<T>>,
+    gate: Gate,
+) where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+    T: Feed,
+{
+    let resource = K::plural(&());
+    let mut attempts = Attempts::default();
+    loop {
+        attempts.start();
+        // Whoever panics or drops this task in the middle leaves no mirror behind that claims to be in sync.
+        let session = Session(&mirror);
+        let watches = apis.iter().map(|api| watcher(api.clone(), Config::default().labels(labels)));
+        let events = together(watches.collect());
+        let failure = feed(events, |object| &object.metadata, &mirror, &gate).await;
+        drop(session);
+        if let Some(error) = failure
+            && attempts.is_news(&error)
+        {
+            tracing::warn!(%resource, labels, %error, "a watch failed; what it knows is read from the API server meanwhile");
+        }
+        attempts.pause().await;
+    }
+}
+
+/// The attempts of one watch: how long to wait before the next, and what has been told of those before.
+pub(super) struct Attempts {
+    started: Instant,
+    pauses: DefaultBackoff,
+    told: HashSet<Discriminant<watcher::Error>>,
+}
+
+impl Default for Attempts {
+    fn default() -> Self {
+        Self { started: Instant::now(), pauses: DefaultBackoff::default(), told: HashSet::new() }
+    }
+}
+
+impl Attempts {
+    /// The next one starts.
+    pub(super) fn start(&mut self) {
+        self.started = Instant::now();
+    }
+
+    /// Whether the failure that ended it has not been told yet, or not since the watch had recovered.
+    pub(super) fn is_news(&mut self, failure: &watcher::Error) -> bool {
+        if self.started.elapsed() >= STEADY {
+            self.told.clear();
+        }
+        self.told.insert(discriminant(failure))
+    }
+
+    /// Waits, longer each time that fails.
+    pub(super) async fn pause(&mut self) {
+        // The sequence of pauses does not end; if it did, this would be its last one.
+        sleep(self.pauses.next().unwrap_or(STEADY)).await;
+    }
+}
+
+/// Puts events into a mirror until the first failure, `None` for the end of the stream.
+pub(super) async fn feed<K, O, T: Feed<O>>(
+    events: impl Stream<Item = watcher::Result<Event<K>>>,
+    read: impl Fn(&K) -> &O,
+    mirror: &Mirror<T>,
+    gate: &Gate,
+) -> Option<watcher::Error> {
+    let mut events = pin!(events);
+    // A list is taken beside the old copy, so that what was deleted while nobody watched vanishes, all at once.
+    let mut list = None;
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Init) => list = Some(mirror.read(T::fresh).0),
+            Ok(Event::InitApply(object)) => {
+                if let Some(list) = &mut list {
+                    list.apply(read(&object));
+                }
+            }
+            Ok(Event::InitDone) => {
+                if let Some(list) = list.take() {
+                    mirror.read(|old| list.follow(old));
+                    mirror.replace(list);
+                    gate.open();
+                }
+            }
+            // Of one place, while the list of another is not whole yet.
+            Ok(Event::Apply(object)) if let Some(list) = &mut list => list.apply(read(&object)),
+            Ok(Event::Delete(object)) if let Some(list) = &mut list => list.delete(read(&object)),
+            Ok(Event::Apply(object)) => mirror.state_mut().copy.apply(read(&object)),
+            Ok(Event::Delete(object)) => mirror.state_mut().copy.delete(read(&object)),
+            Err(error) => return Some(error),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{FutureExt, stream};
+    use k8s_openapi::api::core::v1::Secret;
+
+    use super::*;
+    use crate::readiness::Readiness;
+
+    /// The names of the objects.
+    #[derive(Debug, Default, Clone)]
+    struct Names(Vec<String>);
+
+    impl Feed for Names {
+        fn fresh(&self) -> Self {
+            Self::default()
+        }
+
+        fn apply(&mut self, metadata: &ObjectMeta) {
+            self.delete(metadata);
+            self.0.extend(metadata.name.clone());
+        }
+
+        fn delete(&mut self, metadata: &ObjectMeta) {
+            self.0.retain(|name| Some(name) != metadata.name.as_ref());
+        }
+    }
+
+    type Events = Vec<watcher::Result<Event<PartialObjectMeta<Secret>>>>;
+
+    fn object(name: &str) -> PartialObjectMeta<Secret> {
+        let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
+        PartialObjectMeta { types: None, metadata, _phantom: std::marker::PhantomData }
+    }
+
+    fn failure() -> watcher::Result<Event<PartialObjectMeta<Secret>>> {
+        Err(watcher::Error::NoResourceVersion)
+    }
+
+    /// Feeds the events one watch after the other, and says what is known then.
+    async fn fed(watches: impl IntoIterator<Item = Events>) -> (Vec<String>, bool, Readiness) {
+        let readiness = Readiness::new();
+        let (mirror, gate) = (Mirror::new(Names::default()), readiness.gate("names"));
+        for events in watches {
+            let _session = Session(&mirror);
+            feed(stream::iter(events), |object| &object.metadata, &mirror, &gate).await;
+        }
+        let (names, in_sync) = mirror.read(|names| names.0.clone());
+        (names, in_sync, readiness)
+    }
+
+    /// A stream that does not end, as that of a live watch.
+    async fn live(events: Events) -> (Vec<String>, bool, Readiness) {
+        let readiness = Readiness::new();
+        let (mirror, gate) = (Mirror::new(Names::default()), readiness.gate("names"));
+        let events = stream::iter(events).chain(stream::pending());
+        let fed = feed(events, |object| &object.metadata, &mirror, &gate);
+        assert!(fed.now_or_never().is_none());
+        let (names, in_sync) = mirror.read(|names| names.0.clone());
+        (names, in_sync, readiness)
+    }
+
+    fn list(names: &[&str]) -> Events {
+        let applied = names.iter().map(|name| Ok(Event::InitApply(object(name))));
+        std::iter::once(Ok(Event::Init)).chain(applied).chain([Ok(Event::InitDone)]).collect()
+    }
+
+    #[tokio::test]
+    async fn only_a_whole_list_brings_sync_and_opens_the_gate() {
+        let (names, in_sync, readiness) = live(list(&["a", "b"])).await;
+        assert_eq!((names.as_slice(), in_sync), (["a".to_owned(), "b".to_owned()].as_slice(), true));
+        assert!(readiness.check().is_ok());
+
+        let mut half = list(&["a"]);
+        half.pop();
+        let (names, in_sync, readiness) = live(half).await;
+        assert!(names.is_empty() && !in_sync && readiness.check().is_err());
+    }
+
+    #[tokio::test]
+    async fn changes_after_the_list_are_followed() {
+        let mut events = list(&["a", "b"]);
+        events.extend([Ok(Event::Delete(object("a"))), Ok(Event::Apply(object("c")))]);
+        assert_eq!(live(events).await.0, ["b", "c"]);
+    }
+
+    #[tokio::test]
+    async fn a_failed_watch_keeps_its_copy_and_loses_its_sync_but_not_readiness() {
+        let mut events = list(&["a"]);
+        events.extend([failure(), Ok(Event::Apply(object("never read")))]);
+        let (names, in_sync, readiness) = fed([events]).await;
+        assert_eq!((names.as_slice(), in_sync), (["a".to_owned()].as_slice(), false));
+        assert!(readiness.check().is_ok());
+    }
+
+    #[tokio::test]
+    async fn what_vanished_between_two_watches_is_gone_with_the_second_list_and_not_before() {
+        let mut half = list(&["b"]);
+        half.pop();
+        let (names, ..) = fed([list(&["a", "b"]), half.into_iter().chain([failure()]).collect()]).await;
+        assert_eq!(names, ["a", "b"]);
+        assert_eq!(fed([list(&["a", "b"]), list(&["b"])]).await.0, ["b"]);
+    }
+}

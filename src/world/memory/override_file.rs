@@ -1,0 +1,135 @@
+//! Overrides from a file, for a server without a cluster to keep them in.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::DynamicObject;
+use tokio::time::sleep;
+
+use super::Memory;
+use crate::engine::evidence::ObjectKey;
+use crate::engine::overrides::{GROUP, KIND};
+use crate::world::kubernetes::release_overrides;
+
+/// How often the file is read: as long as somebody in an incident may wait for what is in it.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// A file of ReleaseOverrides, and what of it is in a world.
+pub struct OverrideFile {
+    path: PathBuf,
+    memory: Arc<Memory>,
+    given: Vec<ObjectKey>,
+}
+
+impl OverrideFile {
+    /// Puts the overrides of a file, one YAML document each, into a world. One that does not say when it was created is as
+    /// old as the file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or holds something else.
+    pub fn open(path: PathBuf, memory: Arc<Memory>) -> anyhow::Result<Self> {
+        let mut file = Self { path, memory, given: Vec::new() };
+        file.read()?;
+        Ok(file)
+    }
+
+    /// Reads it again and again, for ever. While it is wrong, what it last held stays.
+    pub async fn follow(mut self) {
+        let mut told = String::new();
+        loop {
+            sleep(PAUSE).await;
+            match self.read() {
+                Ok(()) => told.clear(),
+                Err(error) => {
+                    let error = format!("{error:#}");
+                    if error != told {
+                        tracing::warn!(error, "the overrides were not read again; those read before stay");
+                        told = error;
+                    }
+                }
+            }
+        }
+    }
+
+    fn read(&mut self) -> anyhow::Result<()> {
+        let name = self.path.display().to_string();
+        let text = fs::read_to_string(&self.path).with_context(|| format!("failed to read the overrides {name}"))?;
+        let written = fs::metadata(&self.path)?.modified()?;
+        let objects: Vec<DynamicObject> = serde_saphyr::from_multiple(&text)
+            .map_err(|error| anyhow::anyhow!("the overrides {name} do not read: {error}"))?;
+        let mut given = Vec::new();
+        for mut object in objects {
+            object.metadata.creation_timestamp.get_or_insert(Time(Timestamp::try_from(written)?));
+            let is_override = object
+                .types
+                .as_ref()
+                .is_some_and(|types| types.kind == KIND && types.api_version.split('/').next() == Some(GROUP));
+            let read = release_overrides::read(&object).filter(|_| is_override);
+            let read = read.with_context(|| {
+                format!("the overrides {name} hold something else than ReleaseOverrides with a name and a namespace")
+            })?;
+            given.push((ObjectKey::new(GROUP, KIND, &read.namespace, &read.name), serde_json::to_string(&object)?));
+        }
+        for gone in self.given.iter().filter(|key| given.iter().all(|(kept, _)| kept != *key)) {
+            self.memory.remove(gone);
+        }
+        self.given = given.iter().map(|(key, _)| key.clone()).collect();
+        for (key, object) in given {
+            self.memory.put(key, object);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
+    use crate::world::World;
+
+    fn document(name: &str) -> String {
+        format!(
+            "---\napiVersion: interlock.dev/v1alpha1\nkind: ReleaseOverride\nmetadata: {{name: {name}, namespace: shop}}\nspec:\n  \
+             release: web\n  rules: [manual-edit]\n  reason: incident\n  expiresAt: 2026-11-21T11:00:00Z\n"
+        )
+    }
+
+    async fn known(memory: &Memory) -> Vec<String> {
+        let [namespace, release] = ["shop", "web"].map(str::to_owned);
+        let query = Query::Overrides { namespace, release, freshness: Freshness::Live };
+        let Answer::Known(Knowledge::Overrides(found)) = memory.answer(&query).await else {
+            panic!("expected overrides")
+        };
+        assert!(found.iter().all(|it| it.created.is_some()));
+        let mut names: Vec<_> = found.into_iter().map(|it| it.name).collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[tokio::test]
+    async fn the_world_holds_what_the_file_last_held_rightly() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("overrides.yaml");
+        let memory = Arc::new(Memory::new(1 << 20));
+        assert!(OverrideFile::open(path.clone(), memory.clone()).is_err(), "there is none");
+        fs::write(&path, document("one") + &document("two")).unwrap();
+        let mut file = OverrideFile::open(path.clone(), memory.clone()).unwrap();
+        assert_eq!(known(&memory).await, ["one", "two"]);
+        fs::write(&path, document("two")).unwrap();
+        file.read().unwrap();
+        assert_eq!(known(&memory).await, ["two"]);
+        for wrong in [document("two").replace("manual-edit", "manual-edits"), "kind: Secret\n".into(), ": [".into()] {
+            fs::write(&path, wrong).unwrap();
+            assert!(file.read().is_err());
+            assert_eq!(known(&memory).await, ["two"]);
+        }
+        fs::write(&path, "").unwrap();
+        file.read().unwrap();
+        assert!(known(&memory).await.is_empty());
+    }
+}
