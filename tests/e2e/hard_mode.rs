@@ -19,7 +19,7 @@ use crate::webhook::{Webhook, register};
 /// The API server looks at its files when they change, and at the latest after a minute.
 const RELOADED: Duration = Duration::from_secs(90);
 
-const NOT_YOURS: &str = "may not change what Interlock rests on";
+const NOT_YOURS: &str = "may not change what Interlock depends on";
 
 /// The files of `manifests/static` in a directory of the test, and the flags by which the API server reads them.
 struct Files {

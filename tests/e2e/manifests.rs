@@ -271,7 +271,7 @@ fn the_chart_is_well_made_and_refuses_wrong_values_in_a_sentence() {
             ("clientAuthentication.names={one\\,two}", "'/clientAuthentication/names/0'"),
             (
                 "namespaces={interlock-system}",
-                "interlock-system is never guarded, or an outage of Interlock could not be mended",
+                "interlock-system cannot be guarded, because an outage of Interlock would block its own repair",
             ),
             ("priorityClass.value=2000000000", "'/priorityClass/value': maximum: got 2"),
         ];
