@@ -1,5 +1,7 @@
 //! Alert rules, dashboard and runbook: their metrics exist, and they link to each other.
 
+mod promtool;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::LazyLock;

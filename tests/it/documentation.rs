@@ -17,6 +17,10 @@ const WRITE: &str = "INTERLOCK_WRITE_DOCS";
 const BEGIN: &str = "<!-- written by INTERLOCK_WRITE_DOCS=1 cargo test --test it documentation -->\n";
 const END: &str = "<!-- end -->\n";
 
+/// Documents beside those in `docs/`.
+const OUTSIDE: [&str; 5] =
+    ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "tests/recordings/README.md"];
+
 /// Settings that every rule has; told once.
 const SHARED: [&str; 3] = ["mode", "onUndecided", "cases"];
 
@@ -67,7 +71,7 @@ fn the_examples_of_the_reference_are_a_policy() {
 fn every_link_of_the_documents_leads_somewhere() {
     let documents = fs::read_dir(path("docs")).unwrap().map(|entry| entry.unwrap().path());
     let mut seen = 0;
-    for document in documents.chain([path("README.md")]) {
+    for document in documents.chain(OUTSIDE.map(path)) {
         for link in links(&fs::read_to_string(&document).unwrap()) {
             let (file, heading) = link.split_once('#').map_or((link.as_str(), None), |(file, id)| (file, Some(id)));
             let file = if file.is_empty() { document.clone() } else { document.with_file_name(file) };
@@ -78,6 +82,15 @@ fn every_link_of_the_documents_leads_somewhere() {
         }
     }
     assert!(seen > 40, "{seen}");
+}
+
+#[test]
+fn every_page_is_listed_in_the_table_of_contents() {
+    let listed = links(&fs::read_to_string(path("docs/README.md")).unwrap());
+    for page in fs::read_dir(path("docs")).unwrap() {
+        let page = page.unwrap().file_name().into_string().unwrap();
+        assert!(page == "README.md" || listed.contains(&page), "docs/README.md does not list {page}");
+    }
 }
 
 /// Within the repository.
@@ -163,7 +176,7 @@ fn reference() -> String {
         "# Policy reference\n\n\
          Written from what policy files are read by (`INTERLOCK_WRITE_DOCS=1 cargo test --test it documentation`);\n\
          `interlock explain RULE` tells the same on a terminal, and `interlock policy schema` prints the JSON Schema. How the\n\
-         files of the cluster and of namespaces go together: README, \"Policies\".\n\n\
+         files of the cluster and of namespaces go together: [policies](policies.md).\n\n\
          Durations are numbers with units, as in `90s`, `15m`, `1h30m`. Globs know `*`, `?`, `[ab]` and `{a,b}`, and `*`\n\
          takes a slash or a colon like any other character.\n\n\
          ## A file\n\n| key | in the file of | what |\n|---|---|---|\n",

@@ -39,9 +39,8 @@ fn every_example_of_a_policy_holds_what_its_suite_says() {
 }
 
 #[test]
-fn the_suite_in_the_readme_runs_as_printed() {
-    let readme = fs::read_to_string(repository("README.md")).unwrap();
-    let (_, section) = readme.split_once("\n## Test policies\n").unwrap();
+fn the_suite_in_the_documentation_runs_as_printed() {
+    let section = fs::read_to_string(repository("docs/testing-policies.md")).unwrap();
     let (_, suite) = section.split_once("```yaml\n").unwrap();
     let (suite, _) = suite.split_once("```").unwrap();
     let dir = tempfile::tempdir().unwrap();
