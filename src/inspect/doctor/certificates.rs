@@ -10,8 +10,8 @@ use rustls::pki_types::pem::PemObject;
 use serde_json::Value;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::Cluster;
 use super::check::{Check, State};
+use super::snapshot::Cluster;
 use crate::inspect::scan::Severity::{High, Medium};
 
 const CHECK: &str = "caBundle";

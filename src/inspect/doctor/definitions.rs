@@ -4,7 +4,8 @@ use kube::CustomResourceExt;
 use serde_json::Value;
 
 use super::check::Check;
-use super::{Cluster, Seen};
+use super::fetch::Seen;
+use super::snapshot::Cluster;
 use crate::engine::policy::Reading;
 use crate::inspect::scan::Severity::{High, Medium};
 use crate::world::kubernetes::override_definition::ReleaseOverride;
@@ -80,7 +81,6 @@ mod tests {
 
     use super::*;
     use crate::engine::policy::Files;
-    use crate::inspect::doctor::tests::cluster;
 
     fn defined() -> Value {
         let mut live = serde_json::to_value(ReleaseOverride::crd()).unwrap();
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn definitions_are_missing_older_or_right() {
-        let state = |seen: Seen| definition(&Cluster { definition: seen, ..cluster() }).state.as_str();
+        let state = |seen: Seen| definition(&Cluster { definition: seen, ..Cluster::unread() }).state.as_str();
         assert_eq!(state(Seen::Known(defined())), "ok");
         assert_eq!(state(Seen::Absent), "medium");
         assert_eq!(state(Seen::Unknown("forbidden".to_owned())), "skipped");
@@ -109,7 +109,7 @@ mod tests {
             Ok(Some(Files::mounted([("cluster.yaml".to_owned(), text.to_owned())], namespaces.to_vec())))
         };
         let told = |policies: Result<Option<Files>, String>| {
-            let check = super::policies(&Cluster { policies, ..cluster() });
+            let check = super::policies(&Cluster { policies, ..Cluster::unread() });
             (check.state.as_str(), check.evidence)
         };
         assert_eq!(told(of(&[], good)).0, "ok");

@@ -1,5 +1,7 @@
 //! Reads of the API server, each with what to say when it fails.
 
+use std::time::Duration;
+
 use http::Request;
 use http::header::{ACCEPT, DATE};
 use jiff::Timestamp;
@@ -9,9 +11,11 @@ use kube::{Client, Error};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::PATIENCE;
 use crate::engine::policy::Files;
 use crate::world;
+
+/// An answer that takes longer is none.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Metadata alone, of a list.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";

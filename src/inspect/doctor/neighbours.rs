@@ -1,16 +1,10 @@
 //! What else touches release records: other webhooks; and records that nothing guards.
 
-use std::collections::BTreeMap;
-
-use http::Request;
-use http::header::ACCEPT;
-use kube::Client;
 use serde_json::Value;
 
-use super::Cluster;
 use super::check::Check;
-use super::fetch::why;
 use super::selector::{Label, label_of, label_of_record, matches};
+use super::snapshot::Cluster;
 use crate::inspect::scan::Severity::{Low, Medium};
 
 const NEIGHBOURS: &str = "other-webhooks";
@@ -18,43 +12,6 @@ const UNGUARDED: &str = "unguarded";
 
 /// The entry that guards records.
 const GATE: &str = "create-delete.records.interlock.dev";
-
-/// Pages of records that are counted, of 500 each.
-const PAGES: usize = 40;
-
-/// How many records each namespace has.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Records {
-    by_namespace: BTreeMap<String, usize>,
-    /// There are more than were counted.
-    truncated: bool,
-}
-
-/// Counts the records in Secrets by their metadata.
-pub(super) async fn records(client: &Client) -> Result<Records, String> {
-    let mut records = Records::default();
-    let mut more = String::new();
-    for _ in 0..PAGES {
-        let path = format!(
-            "/api/v1/secrets?labelSelector=owner%3Dhelm&fieldSelector=type%3Dhelm.sh%2Frelease.v1&limit=500{more}"
-        );
-        let request =
-            Request::get(path).header(ACCEPT, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
-        let request = request.body(Vec::new()).map_err(|error| error.to_string())?;
-        let page: Value = client.request(request).await.map_err(|error| why(&error))?;
-        for item in page["items"].as_array().into_iter().flatten() {
-            let namespace = item["metadata"]["namespace"].as_str().unwrap_or_default();
-            *records.by_namespace.entry(namespace.to_owned()).or_default() += 1;
-        }
-        match page["metadata"]["continue"].as_str() {
-            // The API server makes these of URL-safe base64.
-            Some(token) if !token.is_empty() => more = format!("&continue={token}"),
-            _ => return Ok(records),
-        }
-    }
-    records.truncated = true;
-    Ok(records)
-}
 
 pub(super) fn checks(cluster: &Cluster) -> Vec<Check> {
     let mut checks = Vec::new();
@@ -187,8 +144,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::inspect::doctor::Seen;
-    use crate::inspect::doctor::tests::cluster;
+    use crate::inspect::doctor::fetch::Seen;
+    use crate::inspect::doctor::records::Records;
 
     fn entry(name: &str, resource: &str, policy: &str) -> Value {
         let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource]});
@@ -240,7 +197,7 @@ mod tests {
                 validating: Seen::Known(json!({"items": [registered]})),
                 namespaces: Seen::Known(json!({"items": namespaces})),
                 records: Ok(Records { by_namespace, truncated: false }),
-                ..cluster()
+                ..Cluster::unread()
             });
             (check.state.as_str(), check.evidence)
         };

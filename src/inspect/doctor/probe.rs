@@ -12,8 +12,9 @@ use std::io::Write;
 use tokio::time::timeout;
 
 use super::check::Check;
+use super::fetch::PATIENCE;
 use super::selector::{label_of, matches};
-use super::{Cluster, PATIENCE};
+use super::snapshot::Cluster;
 use crate::engine::facts::{Actor, ActorKind};
 use crate::engine::policy::{Mode, Reading, Scope};
 use crate::engine::release::stamps::HOLDER;
@@ -235,17 +236,17 @@ mod tests {
 
     #[test]
     fn a_policy_that_only_watches_is_no_finding() {
-        let of = |text: &str| crate::inspect::doctor::Cluster {
+        let of = |text: &str| Cluster {
             policies: Ok(Some(crate::engine::policy::Files::mounted(
                 [("cluster.yaml".to_owned(), text.to_owned())],
                 [],
             ))),
-            ..super::super::tests::cluster()
+            ..Cluster::unread()
         };
         let watching = include_str!("../../../policies/examples/audit-first/cluster.yaml");
         assert!(is_lenient(&of(watching), "shop"));
         assert!(!is_lenient(&of(include_str!("../../../policies/cluster.yaml")), "shop"));
-        assert!(!is_lenient(&super::super::tests::cluster(), "shop"));
+        assert!(!is_lenient(&Cluster::unread(), "shop"));
         let stamped = answer(201, "", "", Some("alice"));
         let admitted = judged(&stamped, &stamped, "default", "guard").pop().unwrap();
         assert!(admitted.evidence.starts_with(ADMITTED), "{admitted:?}");

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::check::{Check, State};
+use super::fetch::Seen;
 use super::selector::{Label, matches};
-use super::{Cluster, Seen};
+use super::snapshot::Cluster;
 use crate::inspect::scan::Severity::{self, High, Low, Medium};
 
 const CHECK: &str = "registration";

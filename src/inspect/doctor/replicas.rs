@@ -6,8 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::check::Check;
+use super::fetch::Seen;
 use super::selector::{label_of, matches};
-use super::{Cluster, Seen};
+use super::snapshot::Cluster;
 use crate::inspect::scan::Severity::{High, Low, Medium};
 
 const REPLICAS: &str = "replicas";

@@ -9,9 +9,10 @@ use kube::api::{Api, PostParams};
 use serde_json::Value;
 
 use super::check::Check;
+use super::fetch::Seen;
 use super::fetch::why;
 use super::registration::guarded;
-use super::{Cluster, Seen};
+use super::snapshot::Cluster;
 use crate::inspect::scan::Severity::{High, Medium};
 
 const RIGHTS: &str = "rights";

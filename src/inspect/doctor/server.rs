@@ -4,7 +4,8 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::check::Check;
-use super::{Cluster, Seen};
+use super::fetch::Seen;
+use super::snapshot::Cluster;
 use crate::inspect::scan::Severity::{High, Low};
 
 const SERVER: &str = "api-server";

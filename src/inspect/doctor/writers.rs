@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::check::Check;
-use super::{Cluster, Seen};
+use super::fetch::Seen;
+use super::snapshot::Cluster;
 
 const WRITERS: &str = "writers";
 
@@ -114,7 +115,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::inspect::doctor::tests::cluster;
 
     #[test]
     fn whoever_may_write_is_named_and_the_control_plane_is_expected() {
@@ -140,7 +140,7 @@ mod tests {
             ]})),
             local_roles: Seen::Known(json!({"items": [role("edit-secrets", "", "secrets", &["update"], &[])]})),
             local_bindings: Seen::Known(json!({"items": many})),
-            ..cluster()
+            ..Cluster::unread()
         };
         let told: Vec<_> = checks(&cluster).into_iter().map(|check| check.evidence).collect();
         assert_eq!(

@@ -1,7 +1,6 @@
 use serde_json::json;
 
 use super::*;
-use crate::inspect::doctor::tests::cluster;
 
 fn pod(name: &str, node: &str, image: &str, restarts: u64) -> Value {
     json!({
@@ -28,7 +27,7 @@ fn healthy() -> Cluster {
             json!({"spec": {"holderIdentity": "interlock-a-7", "renewTime": "2026-11-21T09:59:55.000000Z"}}),
         ),
         nodes: Seen::Known(json!({"items": [{"metadata": {"name": "one"}}, {"metadata": {"name": "two"}}]})),
-        ..cluster()
+        ..Cluster::unread()
     }
 }
 
