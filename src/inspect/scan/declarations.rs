@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{Check, Finding};
+use super::check::Check;
+use super::finding::Finding;
 use crate::engine::evidence::ObjectKey;
 use crate::engine::flux::{self, Driver};
 use crate::engine::release::ReleaseRef;

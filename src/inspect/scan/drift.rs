@@ -4,7 +4,8 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Check, Finding};
+use super::check::Check;
+use super::finding::Finding;
 use crate::engine::evidence::ObjectKey;
 use crate::engine::json::Path;
 use crate::engine::managed::{Declared, Fields, declared_by, delta, is_custom, touched};

@@ -8,10 +8,12 @@ use kube::Resource;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
+use super::context::Run;
 use super::drift::{self, Declaring};
+use super::finding::Finding;
+use super::integrity;
 use super::listing::why;
-use super::run::Run;
-use super::{Finding, Options, integrity};
+use super::options::Options;
 use crate::engine::evidence::{Answer, Knowledge, ObjectKey, Query};
 use crate::engine::release::manifest::contents;
 use crate::engine::release::{DecodeError, Entry, History, Record, ReleaseRef, Status, Storage, Stored};

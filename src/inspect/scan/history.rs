@@ -2,7 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Check, Finding};
+use super::check::Check;
+use super::finding::Finding;
 use crate::engine::evidence::ObjectKey;
 use crate::engine::release::{Entry, History, ReleaseRef, Status, Storage};
 use crate::engine::rules::wording::{ENUMERATED, enumerated, span};

@@ -1,6 +1,7 @@
 //! Whether the parts of a record say the same, by the notion of the rule `record-integrity`.
 
-use super::{Check, Finding};
+use super::check::Check;
+use super::finding::Finding;
 use crate::engine::evidence::ObjectKey;
 use crate::engine::facts::{Body, Side};
 use crate::engine::release::{DecodeError, Record, RecordName, ReleaseRef, Storage, Stored};

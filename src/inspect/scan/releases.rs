@@ -1,0 +1,100 @@
+//! The releases of a scan: judged by their metadata first, and looked into where that is asked for.
+
+use std::collections::HashSet;
+
+use futures_util::{StreamExt, stream};
+
+use super::check::{Check, Severity};
+use super::context::Run;
+use super::examine::Examination;
+use super::finding::Finding;
+use super::gather;
+use super::history::Records;
+use super::inventory::Inventory;
+use super::options::Progress;
+use crate::engine::flux::Driver;
+use crate::engine::policy::Policy;
+use crate::engine::release::{History, ReleaseRef, Storage};
+use crate::engine::rules::drivers::Driven;
+
+/// Releases looked into at a time. Each has one read on its way; an API server answers so many without throttling.
+const SIDE_BY_SIDE: usize = 8;
+
+pub(super) const HELM_RELEASES: &str = "HelmReleases";
+const STUCK: &str = "stuck operations of releases in Secrets";
+
+impl Run<'_> {
+    /// Flux's HelmReleases; `None` where there is no such kind, or it cannot be read. Those of all namespaces within reach:
+    /// any may have its records in the one that is looked at.
+    pub(super) async fn helm_releases(&self) -> Option<Vec<Driver>> {
+        let listed = gather::helm_releases(&self.client, self.options.reach.places()).await;
+        let (drivers, unread) = self.or_gap(HELM_RELEASES, listed)??;
+        unread.into_iter().for_each(|error| self.gap("HelmReleases of another shape", error));
+        Some(drivers)
+    }
+
+    /// What is wrong with the releases, by their metadata and by what is looked into besides.
+    pub(super) async fn releases(
+        &self,
+        inventory: Inventory,
+        drivers: &[Driver],
+        progress: &(dyn Fn(Progress) + Sync),
+    ) -> Vec<Finding> {
+        let Inventory { releases, inconsistent, .. } = inventory;
+        let questioned: HashSet<_> = inconsistent.iter().filter_map(|finding| finding.release.clone()).collect();
+        let mut found = Vec::new();
+        let mut examinations = Vec::new();
+        for ((release, _), (storage, entries)) in releases {
+            let history = History::new(entries);
+            let policy = self.policies.of(&release.namespace).as_ref();
+            let mut judged = self.records(&release, storage, &history, policy, drivers).judge();
+            judged.retain(|finding| !self.is_uncertain(finding, storage));
+            let is_questioned =
+                questioned.contains(&release) || judged.iter().any(|finding| finding.severity() > Severity::Info);
+            found.extend(judged);
+            examinations.extend(Examination::of(self.options, release, storage, &history, is_questioned));
+        }
+        let total = examinations.len();
+        let mut done = 0;
+        let mut under_way =
+            stream::iter(examinations.into_iter().map(|one| one.carry_out(self))).buffer_unordered(SIDE_BY_SIDE);
+        let mut read = HashSet::new();
+        while let Some(examined) = under_way.next().await {
+            done += 1;
+            progress(Progress { done, total });
+            found.extend(examined.findings);
+            read.extend(examined.read);
+        }
+        // Where the body was read too, that has told more.
+        let unread = |finding: &Finding| finding.object.as_ref().is_none_or(|object| !read.contains(object));
+        found.extend(inconsistent.into_iter().filter(unread));
+        found
+    }
+
+    /// Whether a HelmRelease that could not be read may give an operation more time.
+    fn is_uncertain(&self, finding: &Finding, storage: Storage) -> bool {
+        let is = finding.check == Check::StuckOperation && storage == Storage::Secret && self.is_gap(HELM_RELEASES);
+        if is {
+            self.gap(STUCK, "HelmReleases, which say how long Flux may be silent, could not be read".to_owned());
+        }
+        is
+    }
+
+    fn records<'r>(
+        &self,
+        release: &'r ReleaseRef,
+        storage: Storage,
+        history: &'r History,
+        policy: &Policy,
+        drivers: &[Driver],
+    ) -> Records<'r> {
+        let in_flight = history.newest().filter(|newest| newest.status.is_in_flight());
+        let stale_after = in_flight.map_or(policy.recovery.stale_after, |newest| {
+            let ReleaseRef { namespace, name } = release;
+            let driven = Driven { storage, namespace, release: name, holder: newest.stamps.holder() };
+            driven.patience(&driven.named_by(drivers), policy)
+        });
+        let closes_rollback = policy.recovery.closes_rollback();
+        Records { release, storage, history, stale_after, closes_rollback, now: self.now }
+    }
+}
