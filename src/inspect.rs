@@ -1,6 +1,9 @@
 //! Looking at a cluster, for people and for the leader.
 
 pub mod doctor;
+pub mod runbook;
 pub mod scan;
 pub mod status;
+pub mod storage_kind;
 pub mod unstick;
+pub mod view;

@@ -18,8 +18,9 @@ use super::{Finding, break_glass};
 use crate::engine::release::{ReleaseRef, Storage};
 use crate::inspect::scan::Gap;
 use crate::inspect::status::{
-    Clock, Described, Options, Row, StatusError, Stuck, Survey, View, describe, follow, survey,
+    Clock, Described, Options, Row, StatusError, Stuck, Survey, describe, follow, row, survey,
 };
+use crate::inspect::view::{ReadError, View};
 use lines::Lines;
 
 /// A quiet watch hears from the API server once a minute.
@@ -129,10 +130,10 @@ impl Arguments {
 }
 
 /// The lines of one release, as a rule one.
-async fn one(view: &View<'_>, release: &ReleaseRef, now: Timestamp) -> Result<Survey, StatusError> {
+async fn one(view: &View<'_>, release: &ReleaseRef, now: Timestamp) -> Result<Survey, ReadError> {
     let mut rows = Vec::new();
     for (storage, history) in view.releases(release).await? {
-        rows.extend(view.row(release, storage, &history, now).await);
+        rows.extend(row(view, release, storage, &history, now).await);
     }
     Ok(Survey { rows, gaps: view.gap().into_iter().collect() })
 }

@@ -13,8 +13,10 @@ use super::table::printable;
 use super::{Finding, Output, break_glass};
 use crate::engine::release::{History, ReleaseRef, Status, Storage};
 use crate::engine::rules::{Check, Holds};
-use crate::inspect::status::{Row, View, forward, helm};
-use crate::inspect::unstick::{Copied, Pending, UnstickError};
+use crate::inspect::runbook::Pending;
+use crate::inspect::status::{self, Row, forward, helm};
+use crate::inspect::unstick::{Copied, UnstickError};
+use crate::inspect::view::View;
 
 /// Take the record of a dead operation out of the way, after the checks of the runbook
 ///
@@ -108,7 +110,7 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<Account> {
     }
     let found = view.releases(release).await?;
     let (storage, history) = chosen(arguments, &found)?;
-    let row = view.row(release, storage, history, now).await;
+    let row = status::row(&view, release, storage, history, now).await;
     let row = row.with_context(|| format!("there is no release {release}"))?;
     let mut account = Account::of(&row);
     let Some(pending) = Pending::read(&view, release, storage, history).await.map_err(anyhow::Error::msg)? else {

@@ -4,14 +4,16 @@
 //! `row` and `ways` are pure: what a release's records tell, and the next safe step. `survey` reads, `follow` keeps reading,
 //! and `describe` looks closer at one release.
 
+mod assess;
 mod describe;
 mod follow;
-mod row;
+mod next_step;
+mod summary;
 mod survey;
-mod ways;
 
 pub use describe::{Described, HelmReleaseLine, OverrideInForce, RevisionLine, describe};
 pub use follow::{Clock, follow};
-pub use row::{Kept, Owner, Row, Stuck};
-pub use survey::{Options, StatusError, Survey, View, survey};
-pub use ways::{forward, helm};
+pub use next_step::{forward, helm};
+pub use summary::{Owner, Row, Stuck};
+pub(crate) use survey::row;
+pub use survey::{Options, StatusError, Survey, survey};

@@ -4,130 +4,23 @@
 //! second opinion. `copy` is pure: how a record becomes a copy, and a copy a record again.
 
 mod copy;
+mod error;
 mod restore;
 mod store;
 
-use jiff::Timestamp;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::status::View;
-use crate::engine::evidence::Evidence;
-use crate::engine::facts::{Facts, Objects};
+use super::runbook::Pending;
+use super::view::View;
 use crate::engine::release::record::extra_chunks;
-use crate::engine::release::{Entry, History, ReleaseRef, Storage, Stored};
-use crate::engine::review::{Gvk, Gvr, Operation, Request, UserInfo};
-use crate::engine::rules::{Check, inspect};
-use crate::world::World;
+use crate::engine::release::{Storage, Stored};
 use copy::{Origin, copy_of};
+pub use error::UnstickError;
 pub use restore::{Copied, Restored};
 use store::Store;
 
-/// Why an act on a record did not come about.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UnstickError {
-    /// The record is another one by now than the one that was checked.
-    #[error("the record {0} changed since it was looked at: somebody is at work on the release. Look again")]
-    Changed(String),
-    /// There is an object of this name already.
-    #[error("there is a {0} already")]
-    Exists(String),
-    /// An admission webhook said no.
-    #[error("{0}")]
-    Refused(String),
-    /// What the release has become meanwhile forbids it.
-    #[error("{0}")]
-    Overtaken(String),
-    /// It could not be done.
-    #[error("failed to {what}: {why}")]
-    Failed {
-        /// What was tried.
-        what: String,
-        /// Why it failed.
-        why: String,
-    },
-}
-
-impl UnstickError {
-    /// Whether this is an answer, and not a failure to get one.
-    #[must_use]
-    pub fn is_answer(&self) -> bool {
-        !matches!(self, Self::Failed { .. })
-    }
-}
-
-/// The newest record of a release, pending, as it was read at one moment: what is checked, copied and deleted is this state
-/// of it and no other.
-pub struct Pending {
-    release: ReleaseRef,
-    storage: Storage,
-    entry: Entry,
-    object: Box<RawValue>,
-}
-
 impl Pending {
-    /// Reads the newest record of a release; `None` where that is not pending, or went meanwhile.
-    ///
-    /// # Errors
-    /// When the API server does not answer.
-    pub(crate) async fn read(
-        view: &View<'_>,
-        release: &ReleaseRef,
-        storage: Storage,
-        history: &History,
-    ) -> Result<Option<Self>, String> {
-        let Some(entry) = history.newest().filter(|newest| newest.status.is_pending()) else {
-            return Ok(None);
-        };
-        let Some(text) = view.world.cluster.text(storage, &release.namespace, &entry.name).await? else {
-            return Ok(None);
-        };
-        let object = RawValue::from_string(text).map_err(|error| format!("{} does not read: {error}", entry.name))?;
-        Ok(Some(Self { release: release.clone(), storage, entry: entry.clone(), object }))
-    }
-
-    /// Makes every check of the runbook.
-    ///
-    /// # Errors
-    /// When the record is no Secret or ConfigMap. What a check cannot learn is told by the check.
-    pub(crate) async fn checks(&self, view: &View<'_>, now: Timestamp) -> Result<Vec<Check>, String> {
-        let kind = self.storage.kind();
-        let request = Request {
-            uid: "".into(),
-            kind: Gvk { group: "".into(), version: "v1".into(), kind: kind.into() },
-            resource: Gvr { group: "".into(), version: "v1".into(), resource: store::plural(kind).into() },
-            sub_resource: None,
-            name: Some(self.entry.name.as_str().into()),
-            namespace: Some(self.release.namespace.as_str().into()),
-            operation: Operation::Delete,
-            // No check goes by who it is.
-            user_info: UserInfo { username: "".into(), groups: Vec::new() },
-            object: None,
-            old_object: Some(&self.object),
-            dry_run: None,
-        };
-        let objects = Objects::read(&request).map_err(|error| error.to_string())?;
-        let bodies = objects.seal(request.operation).open();
-        let facts = Facts::of(&request, &objects, &bodies);
-        let policy = view.policies.of(&self.release.namespace);
-        let mut evidence = Evidence::default();
-        loop {
-            match inspect(&facts, policy, &evidence, now) {
-                Ok(checks) => return Ok(checks),
-                Err(query) => {
-                    let answer = view.world.answer(&query).await;
-                    evidence.add(query, answer);
-                }
-            }
-        }
-    }
-
-    /// The object of the record.
-    #[must_use]
-    pub fn record(&self) -> &str {
-        &self.entry.name
-    }
-
     /// Keeps a copy of the record, in a Secret for each of its parts, deletes the record, if it is still as it was read, and
     /// tells the names of these Secrets. Where the record stays, its copy goes. Its parts go with it, by the garbage collector.
     ///

@@ -200,7 +200,8 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::status::{Kept, Owner};
+    use crate::inspect::status::Owner;
+    use crate::inspect::storage_kind::Kept;
 
     fn row(release: &str, holder: Option<&str>) -> Row {
         Row {

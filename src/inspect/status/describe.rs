@@ -3,15 +3,17 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::row::{Row, since};
-use super::survey::{StatusError, View};
+use super::assess::since;
+use super::summary::Row;
+use super::survey::{StatusError, row};
 use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
 use crate::engine::overrides::Override;
 use crate::engine::policy::Overrides;
 use crate::engine::release::{History, ReleaseRef, Storage};
 use crate::engine::rules::drivers::Driven;
 use crate::engine::rules::{Check, RuleId};
-use crate::inspect::unstick::Pending;
+use crate::inspect::runbook::Pending;
+use crate::inspect::view::View;
 use crate::world::World;
 
 /// One release, its records and whatever bears on it.
@@ -98,7 +100,7 @@ async fn closely(
     history: &History,
     now: Timestamp,
 ) -> Option<Described> {
-    let row = view.row(release, storage, history, now).await?;
+    let row = row(view, release, storage, history, now).await?;
     let mut not_looked_at: Vec<_> = view.gap().map(|gap| format!("{}: {}", gap.what, gap.why)).into_iter().collect();
     let policy = view.policies.of(&release.namespace);
     let checks = match Pending::read(view, release, storage, history).await {

@@ -16,9 +16,10 @@ use kube::runtime::watcher::{self, Config, Event, watcher};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 
-use super::row::{Row, Stuck};
-use super::survey::{Options, StatusError, View};
+use super::summary::{Row, Stuck};
+use super::survey::{Options, StatusError, row};
 use crate::engine::release::{ReleaseRef, Revision, Status, Storage};
+use crate::inspect::view::View;
 use crate::world::read;
 
 /// The pause at most between two looks at the clock; a laptop may sleep meanwhile.
@@ -143,7 +144,7 @@ async fn look_again(
 ) -> Result<Option<Row>, StatusError> {
     let (release, storage) = place;
     let history = view.history(release, *storage).await?;
-    let Some(row) = view.row(release, *storage, &history, now).await else {
+    let Some(row) = row(view, release, *storage, &history, now).await else {
         return Ok(rows.remove(place).map(|row| Row { status: "gone", stuck: Stuck::No, next: None, ..row }));
     };
     let before = rows.insert(place.clone(), row.clone());

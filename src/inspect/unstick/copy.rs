@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use crate::engine::release::{ReleaseRef, Revision, Storage};
-use crate::inspect::status::Kept;
+use crate::inspect::storage_kind::Kept;
 
 /// The type of a copy.
 pub(super) const COPY_TYPE: &str = "interlock.dev/record-copy";

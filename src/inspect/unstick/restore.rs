@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::UnstickError;
 use super::copy::{COPY_LABEL, ORIGINAL, PART_OF, PARTS, RELEASE, REVISION, STORAGE, original_of};
+use super::error::UnstickError;
 use super::store::Store;
 use crate::engine::release::{ReleaseRef, Revision, Status, Storage};
-use crate::inspect::status::View;
+use crate::inspect::view::View;
 
 /// Whose a part of a record is.
 const OWNER: &str = "/metadata/ownerReferences/0/uid";

@@ -5,7 +5,8 @@ use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
 use kube::{Client, Error};
 use serde_json::Value;
 
-use super::UnstickError;
+use super::error::UnstickError;
+use crate::inspect::runbook::plural;
 use crate::inspect::scan::listing::why;
 
 /// The field manager of our writes.
@@ -18,11 +19,6 @@ const UNANSWERED: &str = "failed calling webhook";
 pub(super) struct Store<'c> {
     client: &'c Client,
     namespace: &'c str,
-}
-
-/// The resource of a kind.
-pub(super) fn plural(kind: &str) -> &'static str {
-    if kind == "ConfigMap" { "configmaps" } else { "secrets" }
 }
 
 impl<'c> Store<'c> {

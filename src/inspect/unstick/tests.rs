@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::policy::Policies;
+use crate::engine::release::{Entry, ReleaseRef};
 
 const V2: &str = "sh.helm.release.v1.web.v2";
 const SECRETS: &str = "/api/v1/namespaces/shop/secrets";

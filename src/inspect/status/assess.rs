@@ -1,212 +1,69 @@
-//! One release, as far as its records and the HelmReleases behind it tell.
+//! What the records of a release and the HelmReleases behind it say about it.
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
 
-use super::ways;
+use super::next_step::next_step;
+use super::summary::{Owner, Row, Stuck};
 use crate::engine::flux::Driver;
 use crate::engine::policy::Policy;
 use crate::engine::release::{Entry, History, ReleaseRef, Status, Storage};
 use crate::engine::rules::drivers::Driven;
-use crate::world::kubernetes::Head;
 
 /// The accounts under which Sveltos writes records, whatever its namespace is called.
 const SVELTOS: [&str; 2] = [":addon-controller", ":sveltos-applier-manager"];
 
-/// How a release stands. Nothing that an object contains is in it, names apart.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Row {
-    /// The namespace of its records.
-    pub namespace: String,
-    /// Its name.
-    pub release: String,
-    /// How its records are stored.
-    pub storage: Kept,
-    /// The object of its newest record.
-    pub record: String,
-    /// The revision of that.
-    pub revision: u64,
-    /// The status of that, by its label.
-    pub status: &'static str,
-    /// Since when it has been so, by the API server's clock.
-    pub since: Option<Timestamp>,
-    /// Who started its last operation, as stamped.
-    pub holder: Option<String>,
-    /// Where that was not stamped: the field manager that wrote the record, a hint and no more, since a client chooses it.
-    pub manager: Option<String>,
-    /// `name-version` of what it brings in.
-    pub chart: Option<String>,
-    /// Who drives it.
-    pub owner: Owner,
-    /// Whether its operation counts as stuck.
-    pub stuck: Stuck,
-    /// From when on the operation in flight counts as stuck.
-    pub stuck_from: Option<Timestamp>,
-    /// `name-version@revision` of an operation that was interrupted and not finished.
-    pub interrupted: Option<String>,
-    /// The next safe step; `None` where nothing is to be done.
-    pub next: Option<String>,
-}
-
-/// How records are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kept {
-    /// In Secrets.
-    Secret,
-    /// In ConfigMaps.
-    ConfigMap,
-    /// In Secrets of OLM's.
-    Olm,
-}
-
-/// Who drives a release.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase", tag = "kind", content = "name")]
-pub enum Owner {
-    /// People and pipelines, with Helm.
-    Helm,
-    /// Flux, by this HelmRelease.
-    Flux(String),
-    /// OLM, by this ClusterExtension.
-    Olm(String),
-    /// Sveltos.
-    Sveltos,
-    /// Helm or Flux: the HelmReleases cannot be read.
-    Unknown,
-}
-
-/// Whether an operation counts as stuck.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stuck {
-    /// No operation is in flight, or it is not old enough.
-    No,
-    /// It is older than it takes.
-    Yes,
-    /// It would be, if no HelmRelease gives it more time, and these cannot be read.
-    Unknown,
-}
-
-impl From<Storage> for Kept {
-    fn from(storage: Storage) -> Self {
-        match storage {
-            Storage::Secret => Self::Secret,
-            Storage::ConfigMap => Self::ConfigMap,
-            Storage::OlmIndex => Self::Olm,
-        }
-    }
-}
-
-impl From<Kept> for Storage {
-    fn from(kept: Kept) -> Self {
-        match kept {
-            Kept::Secret => Self::Secret,
-            Kept::ConfigMap => Self::ConfigMap,
-            Kept::Olm => Self::OlmIndex,
-        }
-    }
-}
-
-impl Kept {
-    /// As it is spelled.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Secret => "secret",
-            Self::ConfigMap => "configmap",
-            Self::Olm => "olm",
-        }
-    }
-}
-
-impl Owner {
-    /// `Flux (shop/web)`.
-    #[must_use]
-    pub fn display(&self) -> String {
-        match self {
-            Self::Helm => "Helm".to_owned(),
-            Self::Flux(name) => format!("Flux ({name})"),
-            Self::Olm(name) => format!("OLM ({name})"),
-            Self::Sveltos => "Sveltos".to_owned(),
-            Self::Unknown => "unknown".to_owned(),
-        }
-    }
-}
-
-impl Row {
-    /// What the records of a release tell; `None` where there are none. `drivers` are all HelmReleases, `None` where they
-    /// cannot be read.
-    pub(crate) fn of(
-        release: &ReleaseRef,
-        storage: Storage,
-        history: &History,
-        drivers: Option<&[Driver]>,
-        policy: &Policy,
-        now: Timestamp,
-    ) -> Option<Self> {
-        let newest = history.newest()?;
-        let ReleaseRef { namespace, name } = release;
-        let driven = Driven { storage, namespace, release: name, holder: newest.stamps.holder() };
-        let naming = drivers.map(|drivers| driven.named_by(drivers));
-        let patience = driven.patience(naming.as_deref().unwrap_or_default(), policy);
-        let in_flight = newest.status.is_in_flight();
-        let stuck_from = newest.started().filter(|_| in_flight).and_then(|started| after(started, patience));
-        let is_flux_unknown = naming.is_none() && storage == Storage::Secret;
-        let stuck = match stuck_from {
-            Some(from) if now < from => Stuck::No,
-            Some(_) if is_flux_unknown => Stuck::Unknown,
-            Some(_) => Stuck::Yes,
-            None => Stuck::No,
-        };
-        let flux = naming.iter().flatten().find(|driver| driven.is_driven_for(driver, policy));
-        let holder = newest.stamps.holder();
-        let owner = match (storage, flux) {
-            (Storage::OlmIndex, _) => Owner::Olm(name.clone()),
-            (_, Some(driver)) => Owner::Flux(format!("{}/{}", driver.namespace, driver.name)),
-            _ if holder.is_some_and(|holder| SVELTOS.iter().any(|account| holder.ends_with(account))) => Owner::Sveltos,
-            _ if is_flux_unknown => Owner::Unknown,
-            _ => Owner::Helm,
-        };
-        let mut row = Self {
-            namespace: namespace.clone(),
-            release: name.clone(),
-            storage: storage.into(),
-            record: newest.name.clone(),
-            revision: newest.revision.0,
-            status: newest.status.as_str(),
-            since: since(newest),
-            holder: holder.map(str::to_owned),
-            manager: None,
-            chart: newest.stamps.chart().map(str::to_owned),
-            owner,
-            stuck,
-            stuck_from,
-            interrupted: history.interrupted().filter(|_| !in_flight).map(|(_, note)| note.to_string()),
-            next: None,
-        };
-        row.next = ways::next(&row, history, newest, policy.recovery.closes_rollback());
-        Some(row)
-    }
-
-    /// Whether something is missing that only the body of the record tells.
-    pub(crate) fn lacks_head(&self) -> bool {
-        self.chart.is_none() || self.holder.is_none()
-    }
-
-    /// Fills in what the body of the record tells.
-    pub(crate) fn with_head(mut self, head: Head) -> Self {
-        self.chart = self.chart.or(head.chart);
-        self.manager = head.manager.filter(|_| self.holder.is_none());
-        self
-    }
-
-    /// The release.
-    #[must_use]
-    pub fn release_ref(&self) -> ReleaseRef {
-        ReleaseRef::new(&self.namespace, &self.release)
-    }
+/// What the records of a release tell; `None` where there are none. `drivers` are all HelmReleases, `None` where they
+/// cannot be read.
+pub(super) fn assess(
+    release: &ReleaseRef,
+    storage: Storage,
+    history: &History,
+    drivers: Option<&[Driver]>,
+    policy: &Policy,
+    now: Timestamp,
+) -> Option<Row> {
+    let newest = history.newest()?;
+    let ReleaseRef { namespace, name } = release;
+    let driven = Driven { storage, namespace, release: name, holder: newest.stamps.holder() };
+    let naming = drivers.map(|drivers| driven.named_by(drivers));
+    let patience = driven.patience(naming.as_deref().unwrap_or_default(), policy);
+    let in_flight = newest.status.is_in_flight();
+    let stuck_from = newest.started().filter(|_| in_flight).and_then(|started| after(started, patience));
+    let is_flux_unknown = naming.is_none() && storage == Storage::Secret;
+    let stuck = match stuck_from {
+        Some(from) if now < from => Stuck::No,
+        Some(_) if is_flux_unknown => Stuck::Unknown,
+        Some(_) => Stuck::Yes,
+        None => Stuck::No,
+    };
+    let flux = naming.iter().flatten().find(|driver| driven.is_driven_for(driver, policy));
+    let holder = newest.stamps.holder();
+    let owner = match (storage, flux) {
+        (Storage::OlmIndex, _) => Owner::Olm(name.clone()),
+        (_, Some(driver)) => Owner::Flux(format!("{}/{}", driver.namespace, driver.name)),
+        _ if holder.is_some_and(|holder| SVELTOS.iter().any(|account| holder.ends_with(account))) => Owner::Sveltos,
+        _ if is_flux_unknown => Owner::Unknown,
+        _ => Owner::Helm,
+    };
+    let mut row = Row {
+        namespace: namespace.clone(),
+        release: name.clone(),
+        storage: storage.into(),
+        record: newest.name.clone(),
+        revision: newest.revision.0,
+        status: newest.status.as_str(),
+        since: since(newest),
+        holder: holder.map(str::to_owned),
+        manager: None,
+        chart: newest.stamps.chart().map(str::to_owned),
+        owner,
+        stuck,
+        stuck_from,
+        interrupted: history.interrupted().filter(|_| !in_flight).map(|(_, note)| note.to_string()),
+        next: None,
+    };
+    row.next = next_step(&row, history, newest, policy.recovery.closes_rollback());
+    Some(row)
 }
 
 /// Since when a record has been as it is. A pending one was created so; another one was written then.
@@ -227,6 +84,8 @@ mod tests {
     use super::*;
     use crate::engine::flux::HelmRelease;
     use crate::engine::release::stamps::{CHART, HOLDER, INTERRUPTED};
+    use crate::inspect::storage_kind::Kept;
+    use crate::world::kubernetes::Head;
     use Status::{
         Deployed, Failed, PendingInstall, PendingRollback, PendingUpgrade, Superseded, Uninstalled, Uninstalling,
     };
@@ -246,7 +105,7 @@ mod tests {
 
     fn row(storage: Storage, entries: Vec<Entry>, drivers: Option<&[Driver]>) -> Row {
         let (policy, now) = (Policy::shipped().unwrap(), NOW.parse().unwrap());
-        Row::of(&ReleaseRef::new("shop", "web"), storage, &History::new(entries), drivers, &policy, now).unwrap()
+        assess(&ReleaseRef::new("shop", "web"), storage, &History::new(entries), drivers, &policy, now).unwrap()
     }
 
     fn next(entries: Vec<Entry>) -> (Stuck, String) {

@@ -2,11 +2,12 @@
 
 use jiff::tz::TimeZone;
 
-use super::row::{Kept, Owner, Row, Stuck};
+use super::summary::{Owner, Row, Stuck};
 use crate::engine::release::{Entry, History, Status};
+use crate::inspect::storage_kind::Kept;
 
 /// The next safe step; `None` where nothing is to be done.
-pub(super) fn next(row: &Row, history: &History, newest: &Entry, closes_rollback: bool) -> Option<String> {
+pub(super) fn next_step(row: &Row, history: &History, newest: &Entry, closes_rollback: bool) -> Option<String> {
     let Row { namespace, release, .. } = row;
     let uninstall = || helm(row, &format!("uninstall {release}"));
     let step = match (newest.status, row.stuck) {

@@ -1,0 +1,49 @@
+//! How records are stored, as people call it.
+
+use serde::Serialize;
+
+use crate::engine::release::Storage;
+
+/// How records are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kept {
+    /// In Secrets.
+    Secret,
+    /// In ConfigMaps.
+    ConfigMap,
+    /// In Secrets of OLM's.
+    Olm,
+}
+
+impl From<Storage> for Kept {
+    fn from(storage: Storage) -> Self {
+        match storage {
+            Storage::Secret => Self::Secret,
+            Storage::ConfigMap => Self::ConfigMap,
+            Storage::OlmIndex => Self::Olm,
+        }
+    }
+}
+
+impl From<Kept> for Storage {
+    fn from(kept: Kept) -> Self {
+        match kept {
+            Kept::Secret => Self::Secret,
+            Kept::ConfigMap => Self::ConfigMap,
+            Kept::Olm => Self::OlmIndex,
+        }
+    }
+}
+
+impl Kept {
+    /// As it is spelled.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Secret => "secret",
+            Self::ConfigMap => "configmap",
+            Self::Olm => "olm",
+        }
+    }
+}
