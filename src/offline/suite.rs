@@ -3,6 +3,7 @@
 //! A suite says what is `given` (policies, objects, a recording) and has cases; each starts from what is given, does its
 //! steps one after the other, and expects of each what becomes of it.
 
+mod duration;
 mod expectation;
 mod file;
 mod record;
@@ -11,12 +12,13 @@ mod step;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::replay::{Replay, Source, SourceError};
 use crate::engine::policy::{Policies, PolicyError};
 use expectation::Expectation;
+pub use expectation::Failure;
 use file::{CaseFile, SuiteFile};
 
 /// How the names of suites end.
@@ -45,19 +47,6 @@ pub struct CaseResult {
     pub failures: Vec<Failure>,
     /// How long it took.
     pub took: Duration,
-}
-
-/// A step that did not end as expected.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Which step, from 1.
-    pub step: usize,
-    /// What the suite expects.
-    pub expected: String,
-    /// What came of it.
-    pub got: String,
-    /// What the user would have been told.
-    pub messages: Vec<String>,
 }
 
 /// Why a suite cannot be run.
@@ -174,11 +163,6 @@ impl Suite {
 /// As recordings write the time.
 fn seconds(at: Timestamp) -> Value {
     at.duration_since(Timestamp::UNIX_EPOCH).as_secs_f64().into()
-}
-
-fn duration(text: &str) -> Result<SignedDuration, String> {
-    let duration = text.parse::<SignedDuration>().ok().filter(|duration| !duration.is_negative());
-    duration.ok_or_else(|| format!("{text:?} is not a duration like 15m or 1h30m"))
 }
 
 fn read(path: &Path) -> Result<String, SuiteError> {

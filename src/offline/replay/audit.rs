@@ -7,7 +7,6 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::line::part;
 use crate::engine::evidence::ObjectKey;
 use crate::engine::review::{Gvk, Gvr, Operation, Request, UserInfo};
 use crate::world::memory::Memory;
@@ -285,6 +284,12 @@ fn kind_of(resource: &str) -> &str {
         "replicasets" => "ReplicaSet",
         other => other,
     }
+}
+
+/// A part of an audit event.
+pub(super) fn part<'a, T: Deserialize<'a> + Default>(value: &'a RawValue, key: &str) -> Result<T, String> {
+    let read: Result<Option<T>, _> = serde_json::from_str(value.get());
+    read.map(Option::unwrap_or_default).map_err(|error| format!("the audit event: {key}: {error}"))
 }
 
 #[cfg(test)]

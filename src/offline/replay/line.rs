@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::audit::Event;
+use super::audit::{Event, part};
 use crate::engine::review::Request;
 
 /// One line of a recording.
@@ -112,12 +112,6 @@ impl<'a> Keys<'a> {
 /// A string of an audit event; empty where it is missing.
 fn text<'a>(value: Option<&'a RawValue>, key: &str) -> Result<Cow<'a, str>, String> {
     value.map_or(Ok(Cow::Borrowed("")), |value| part(value, key))
-}
-
-/// A part of an audit event.
-pub(super) fn part<'a, T: Deserialize<'a> + Default>(value: &'a RawValue, key: &str) -> Result<T, String> {
-    let read: Result<Option<T>, _> = serde_json::from_str(value.get());
-    read.map(Option::unwrap_or_default).map_err(|error| format!("the audit event: {key}: {error}"))
 }
 
 fn timestamp(seconds: f64) -> Result<Timestamp, String> {

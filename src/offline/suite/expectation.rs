@@ -2,9 +2,21 @@
 
 use serde::Deserialize;
 
-use super::Failure;
 use crate::engine::rules::RuleId;
 use crate::offline::replay::{Replayed, ReplayedViolation};
+
+/// A step that did not end as expected.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Which step, from 1.
+    pub step: usize,
+    /// What the suite expects.
+    pub expected: String,
+    /// What came of it.
+    pub got: String,
+    /// What the user would have been told.
+    pub messages: Vec<String>,
+}
 
 /// `then` of a suite.
 #[derive(Debug, Deserialize)]

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::duration;
+use super::duration::duration;
 use crate::engine::release::record::Payload;
 use crate::engine::release::stamps::{CHART, HOLDER, STARTED, TARGET_NAMESPACE};
 use crate::engine::release::storage::HELM_SECRET_TYPE;

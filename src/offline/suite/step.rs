@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-use super::duration;
+use super::duration::duration;
 use super::expectation::Then;
 use super::record::RecordFile;
 use crate::engine::evidence::ObjectKey;
