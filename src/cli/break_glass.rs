@@ -9,14 +9,13 @@ use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
 
 use super::cluster::{ClusterArguments, server_time};
-use super::{Finding, Output};
+use super::exit_status::Finding;
+use super::output::Output;
+use super::release_argument::release;
 use crate::engine::overrides::PLURAL;
-use crate::engine::release::{ReleaseRef, is_subdomain};
+use crate::engine::release::ReleaseRef;
 use crate::engine::rules::RuleId;
 use crate::world::kubernetes::override_definition::{ReleaseOverride, ReleaseOverrideSpec};
-
-/// The longest name that an object can have, in bytes.
-const LONGEST_NAME: usize = 253;
 
 /// Break-glass: for a while, let rules not refuse what is done to one release
 #[derive(Debug, clap::Args)]
@@ -122,19 +121,6 @@ fn refused(error: kube::Error) -> anyhow::Error {
         kube::Error::Api(status) => anyhow::anyhow!("failed to make the override: {}", status.message),
         error => anyhow::Error::from(error).context("failed to make the override"),
     }
-}
-
-/// `NAMESPACE/RELEASE`.
-pub(super) fn release(text: &str) -> Result<ReleaseRef, String> {
-    let (namespace, name) = text.split_once('/').ok_or("name it as NAMESPACE/RELEASE, for example shop/web")?;
-    if namespace.is_empty() || namespace.contains('.') {
-        return Err(format!("{namespace:?} is not a namespace"));
-    }
-    // Profiles and extensions may have longer names than releases.
-    if !is_subdomain(name, LONGEST_NAME) {
-        return Err(format!("{name:?} is not a name: a lower-case DNS subdomain of at most {LONGEST_NAME} characters"));
-    }
-    Ok(ReleaseRef::new(namespace, name))
 }
 
 fn rules() -> PossibleValuesParser {

@@ -1,19 +1,16 @@
 //! `interlock certs`: the certificates of the webhook.
 
+mod installation;
 mod rotate;
 mod status;
 
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Subcommand;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, Client};
 
-use super::Finding;
-use super::cluster::ClusterArguments;
+use super::exit_status::Finding;
 use crate::serve::pki::dev;
 
 /// Look at the certificates, have the CA rotated, or make certificates for development
@@ -39,27 +36,6 @@ struct Dev {
     /// Make a new CA even if there is one; whoever trusts the old one must be told
     #[arg(long)]
     force: bool,
-}
-
-/// The installation that is asked about.
-#[derive(Debug, clap::Args)]
-struct Installation {
-    /// Interlock's own namespace
-    #[arg(short, long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = "interlock-system")]
-    namespace: String,
-    #[command(flatten)]
-    cluster: ClusterArguments,
-}
-
-impl Installation {
-    async fn client(&self) -> anyhow::Result<Client> {
-        let config = self.cluster.found().await?;
-        Client::try_from(config).context("failed to make a client for the cluster")
-    }
-
-    fn secrets(&self, client: &Client) -> Api<Secret> {
-        Api::namespaced(client.clone(), &self.namespace)
-    }
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {

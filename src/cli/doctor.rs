@@ -7,8 +7,10 @@ use comfy_table::{Cell, Color};
 use kube::Client;
 
 use super::cluster::ClusterArguments;
+use super::exit_status::Finding;
+use super::output::Output;
 use super::table::{self, printable};
-use super::{Finding, Output};
+use crate::engine::policy::DEFAULT_NAMESPACE;
 use crate::inspect::doctor::{Report, State, examine, registration};
 use crate::inspect::scan::Severity;
 
@@ -19,7 +21,7 @@ use crate::inspect::scan::Severity;
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Interlock's own namespace
-    #[arg(short, long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = "interlock-system")]
+    #[arg(short, long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = DEFAULT_NAMESPACE)]
     namespace: String,
     /// Print the registration as it should be, for kubectl apply, and examine nothing
     #[arg(long)]

@@ -4,7 +4,10 @@ use std::io::{Write, stdout};
 
 use serde_json::{Value, json};
 
-use super::{Finding, Output, PolicyDir, table};
+use super::exit_status::Finding;
+use super::output::Output;
+use super::policy_dir::PolicyDir;
+use super::table;
 use crate::engine::policy::{InForce, Origin, SettingInForce, in_force, nearest_to, settings_of};
 use crate::engine::rules::{Documentation, RuleId};
 

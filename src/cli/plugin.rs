@@ -6,9 +6,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Command, CommandFactory};
-
-use super::Cli;
+use clap::Command;
 
 /// By which name the binary was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,12 +30,10 @@ impl Called {
     }
 
     /// The command line, with usage as people type it.
-    pub(super) fn command(self) -> Command {
+    pub(super) fn command(self, own: Command) -> Command {
         match self {
-            Self::ByItself => Cli::command(),
-            Self::ByKubectl | Self::ToComplete => {
-                Cli::command().bin_name("kubectl interlock").display_name("kubectl interlock")
-            }
+            Self::ByItself => own,
+            Self::ByKubectl | Self::ToComplete => own.bin_name("kubectl interlock").display_name("kubectl interlock"),
         }
     }
 }
@@ -81,7 +77,10 @@ fn candidates(root: &Command, words: &[&str]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::cli::Cli;
 
     #[test]
     fn the_name_says_who_calls() {
@@ -90,14 +89,16 @@ mod tests {
         assert_eq!(called("kubectl_complete-interlock"), Called::ToComplete);
         assert_eq!(called("./interlock"), Called::ByItself);
         assert_eq!(Called::by(None), Called::ByItself);
-        let help = Called::ByKubectl.command().render_help().to_string();
+        let help = Called::ByKubectl.command(Cli::command()).render_help().to_string();
         assert!(help.contains("Usage: kubectl interlock <COMMAND>"), "{help}");
-        assert!(Called::ByItself.command().render_help().to_string().contains("Usage: interlock <COMMAND>"));
+        assert!(
+            Called::ByItself.command(Cli::command()).render_help().to_string().contains("Usage: interlock <COMMAND>")
+        );
     }
 
     #[test]
     fn words_are_completed_by_what_the_command_line_knows() {
-        let command = Called::ToComplete.command();
+        let command = Called::ToComplete.command(Cli::command());
         let of = |words: &[&str]| candidates(&command, words);
         assert_eq!(of(&["doc"]), ["doctor"]);
         assert!(of(&[""]).len() > 10);

@@ -2,9 +2,9 @@
 
 use kube::Client;
 
-use super::PolicyDir;
+use super::policy_dir::PolicyDir;
 use super::table::printable;
-use crate::engine::policy::{Files, Policies};
+use crate::engine::policy::{DEFAULT_NAMESPACE, Files, Policies};
 use crate::inspect::scan::listing::why;
 use crate::world::kubernetes::policies::policies;
 
@@ -12,7 +12,7 @@ use crate::world::kubernetes::policies::policies;
 #[derive(Debug, clap::Args)]
 pub(super) struct InForce {
     /// Interlock's own namespace, whose policy counts unless --policies names another
-    #[arg(long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = "interlock-system")]
+    #[arg(long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = DEFAULT_NAMESPACE)]
     interlock_namespace: String,
     #[command(flatten)]
     directory: PolicyDir,

@@ -7,7 +7,8 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::excerpt::excerpts;
-use super::{Finding, Output};
+use super::exit_status::Finding;
+use super::output::Output;
 use crate::engine::policy::{Files, PolicyError, Problem, Reading, schema};
 
 /// Check policy files, and describe them to editors

@@ -16,8 +16,9 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::Finding;
 use super::cluster::ClusterArguments;
+use super::exit_status::Finding;
+use crate::engine::policy::DEFAULT_NAMESPACE;
 use crate::serve::leader::LEASE;
 use crate::serve::pki::ca_secret;
 
@@ -52,7 +53,7 @@ struct Remove {
     #[arg(long)]
     purge: bool,
     /// Interlock's own namespace
-    #[arg(long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = "interlock-system")]
+    #[arg(long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = DEFAULT_NAMESPACE)]
     namespace: String,
     /// Seconds until what is still there counts as stuck
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]

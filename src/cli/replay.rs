@@ -10,8 +10,11 @@ use std::path::PathBuf;
 use anyhow::Context;
 use jiff::Timestamp;
 
+use super::exit_status::Finding;
+use super::output::Output;
+use super::policy_dir::PolicyDir;
 use super::progress::{Progress, Unit};
-use super::{Finding, Output, PolicyDir, block_on};
+use super::runtime::block_on;
 use crate::engine::policy::Policies;
 use crate::offline::replay::{Replay, Replayed, Source, SourceLine};
 use compare::Comparison;

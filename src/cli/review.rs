@@ -6,7 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::{Finding, Output, PolicyDir, block_on, table};
+use super::exit_status::Finding;
+use super::output::Output;
+use super::policy_dir::PolicyDir;
+use super::runtime::block_on;
+use super::table;
 use crate::offline::replay::Replay;
 
 /// Judge one AdmissionReview from a file, in an empty cluster

@@ -14,9 +14,10 @@ use kube::Client;
 use tokio::time::sleep;
 
 use super::cluster::ClusterArguments;
+use super::exit_status::Finding as Found;
+use super::policy_dir::PolicyDir;
 use super::progress::{self, Unit};
 use super::table::{self, printable};
-use super::{Finding as Found, PolicyDir};
 use crate::inspect::scan::{Bodies, Finding, Gap, Options, Progress, Report, Severity, page, scan};
 use crate::world::kubernetes::Reach;
 

@@ -17,10 +17,11 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::cluster::ClusterArguments;
+use super::exit_status::Finding;
+use super::policy_dir::PolicyDir;
 use super::telemetry::{self, TelemetryArguments};
-use super::{Finding, PolicyDir};
 use crate::budget::Budget;
-use crate::engine::policy::{Files, Policies, Reading, is_label};
+use crate::engine::policy::{DEFAULT_NAMESPACE, Files, Policies, Reading, is_label};
 use crate::judge::Judge;
 use crate::readiness::Readiness;
 use crate::serve::https::{self, Bound, Limits, Setup, Signals, Stopped};
@@ -65,7 +66,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     cluster: ClusterArguments,
     /// Interlock's own namespace, where the replicas agree on a leader
-    #[arg(long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = "interlock-system")]
+    #[arg(long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = DEFAULT_NAMESPACE)]
     namespace: String,
     /// Look at these namespaces alone, so that rights in them are enough; what others say of their releases is not known then
     #[arg(long, value_name = "NAMESPACE,...", env = "INTERLOCK_NAMESPACES", value_delimiter = ',', value_parser = namespace)]

@@ -1,6 +1,6 @@
 //! `interlock status`: how the releases of a cluster stand, and what to do next.
 
-pub(super) mod lines;
+mod lines;
 
 use std::io::{ErrorKind, Write, stdout};
 use std::time::Duration;
@@ -12,10 +12,11 @@ use kube::Client;
 use serde::Serialize;
 
 use super::cluster::{ClusterArguments, server_time};
+use super::exit_status::Finding;
 use super::policies_in_force::InForce;
+use super::release_argument;
 use super::table::printable;
-use super::{Finding, break_glass};
-use crate::engine::release::{ReleaseRef, Storage};
+use crate::engine::release::ReleaseRef;
 use crate::inspect::scan::Gap;
 use crate::inspect::status::{
     Clock, Described, Options, Row, StatusError, Stuck, Survey, describe, follow, row, survey,
@@ -119,8 +120,8 @@ impl Arguments {
             Some((namespace, _)) if self.namespace.as_deref().is_some_and(|own| own != namespace) => {
                 Err(format!("{named} is not in namespace {own}: name the namespace once"))
             }
-            Some(_) => break_glass::release(named),
-            None => break_glass::release(&format!("{own}/{named}")),
+            Some(_) => release_argument::release(named),
+            None => release_argument::release(&format!("{own}/{named}")),
         });
         let release = release.transpose().map_err(anyhow::Error::msg)?;
         let namespace = release.as_ref().map_or(own, |release| release.namespace.clone());
@@ -217,27 +218,6 @@ fn is_unread(error: &anyhow::Error) -> bool {
     let broken = |error: &std::io::Error| error.kind() == ErrorKind::BrokenPipe;
     error.downcast_ref::<std::io::Error>().is_some_and(broken)
         || matches!(error.downcast_ref::<StatusError>(), Some(StatusError::Unread))
-}
-
-/// How a storage is called on the command line.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum StorageArgument {
-    /// Helm's Secrets.
-    Secret,
-    /// Helm's ConfigMaps.
-    Configmap,
-    /// OLM's Secrets.
-    Olm,
-}
-
-impl From<StorageArgument> for Storage {
-    fn from(argument: StorageArgument) -> Self {
-        match argument {
-            StorageArgument::Secret => Self::Secret,
-            StorageArgument::Configmap => Self::ConfigMap,
-            StorageArgument::Olm => Self::OlmIndex,
-        }
-    }
 }
 
 #[cfg(test)]

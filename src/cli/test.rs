@@ -1,6 +1,7 @@
 //! `interlock test`: runs the suites of policies.
 
 mod junit;
+mod suite_run;
 
 use std::fs;
 use std::io::{IsTerminal, Write, stdout};
@@ -9,10 +10,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde::Serialize;
 
+use super::exit_status::Finding;
+use super::output::Output;
 use super::progress::{Progress, Unit};
-use super::{Finding, Output, block_on};
+use super::runtime::block_on;
 use crate::engine::policy::Globs;
 use crate::offline::suite::{CaseResult, SUFFIX, Suite, SuiteError};
+use suite_run::{Ran, chain};
 
 /// Run the test suites of policies
 #[derive(Debug, clap::Args)]
@@ -29,14 +33,6 @@ pub(super) struct Arguments {
     /// How to print
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
-}
-
-/// What came of a file.
-struct Ran {
-    file: PathBuf,
-    cases: Vec<CaseResult>,
-    /// Why it could not be run, or not to its end.
-    broken: Option<SuiteError>,
 }
 
 /// One line of `test -o json`.
@@ -188,15 +184,4 @@ fn print_text(out: &mut impl Write, ran: &[Ran], coloured: bool) -> std::io::Res
     }
     let files = if ran.len() == 1 { "1 file".to_owned() } else { format!("{} files", ran.len()) };
     writeln!(out, "{passed} passed, {failed} failed in {files}")
-}
-
-/// An error with what it stems from.
-fn chain(error: &SuiteError) -> String {
-    let mut told = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(error) = source {
-        told += &format!(": {error}");
-        source = error.source();
-    }
-    told
 }

@@ -3,14 +3,17 @@
 use std::io::{BufRead, IsTerminal, Write, stderr, stdin, stdout};
 
 use anyhow::Context;
+use clap::ValueEnum;
 use kube::Client;
 use serde::Serialize;
 
 use super::cluster::{ClusterArguments, server_time};
+use super::exit_status::Finding;
+use super::output::Output;
 use super::policies_in_force::InForce;
-use super::status::{StorageArgument, lines};
-use super::table::printable;
-use super::{Finding, Output, break_glass};
+use super::release_argument;
+use super::runbook_checks::checks;
+use super::table::{colours, printable};
 use crate::engine::release::{History, ReleaseRef, Status, Storage};
 use crate::engine::rules::{Check, Holds};
 use crate::inspect::runbook::Pending;
@@ -28,7 +31,7 @@ use crate::inspect::view::View;
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// NAMESPACE/NAME of the release, as `interlock status` names it
-    #[arg(value_name = "NAMESPACE/RELEASE", value_parser = break_glass::release)]
+    #[arg(value_name = "NAMESPACE/RELEASE", value_parser = release_argument::release)]
     release: ReleaseRef,
     /// Put the copy that was kept back, and take the copy away
     #[arg(long)]
@@ -49,6 +52,27 @@ pub(super) struct Arguments {
     output: Output,
     #[command(flatten)]
     policies: InForce,
+}
+
+/// How a storage is called on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum StorageArgument {
+    /// Helm's Secrets.
+    Secret,
+    /// Helm's ConfigMaps.
+    Configmap,
+    /// OLM's Secrets.
+    Olm,
+}
+
+impl From<StorageArgument> for Storage {
+    fn from(argument: StorageArgument) -> Self {
+        match argument {
+            StorageArgument::Secret => Self::Secret,
+            StorageArgument::Configmap => Self::ConfigMap,
+            StorageArgument::Olm => Self::OlmIndex,
+        }
+    }
 }
 
 /// What came of it.
@@ -119,7 +143,7 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<Account> {
     account.checks = pending.checks(&view, now).await.map_err(anyhow::Error::msg)?;
     if arguments.output == Output::Table {
         let Row { revision, status, .. } = row;
-        let checks = lines::checks(&account.checks, lines::colours());
+        let checks = checks(&account.checks, colours());
         write!(stdout(), "{release}: {status}, revision {revision}\n{checks}")?;
     }
     if account.checks.iter().any(|check| !check.is_met()) {

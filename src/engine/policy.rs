@@ -30,7 +30,8 @@ pub use problem::{Place, PolicyError, Problem};
 pub use scalable::Scalable;
 pub use scope::{Scope, When};
 pub use settings::{
-    Consent, Mode, Modes, OnUndecided, Overrides, Recovery, RollbackWay, Rollouts, RuleSettings, Starters, Unexplained,
+    Consent, DEFAULT_NAMESPACE, Mode, Modes, OnUndecided, Overrides, Recovery, RollbackWay, Rollouts, RuleSettings,
+    Starters, Unexplained,
 };
 
 use super::rules::RuleId;

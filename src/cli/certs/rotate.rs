@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::Installation;
-use crate::cli::Finding;
+use super::installation::Installation;
+use crate::cli::exit_status::Finding;
 use crate::serve::pki::ca_secret::{self, CaSecret};
 
 /// Ask the leader to rotate the CA now, in phases: no review is lost meanwhile

@@ -6,8 +6,10 @@ use anyhow::Context;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::Installation;
-use crate::cli::{Finding, Output, table};
+use super::installation::Installation;
+use crate::cli::exit_status::Finding;
+use crate::cli::output::Output;
+use crate::cli::table;
 use crate::serve::pki::bundle::{Bundle, Ca};
 use crate::serve::pki::ca_secret::{self, CaSecret};
 use crate::serve::pki::live::{self, Configuration};

@@ -1,12 +1,10 @@
 //! Releases as lines for people: plain columns, which one can search and cut, coloured on a terminal.
 
-use std::io::{IsTerminal, stdout};
-
 use jiff::Timestamp;
 
-use crate::cli::table::printable;
+use crate::cli::runbook_checks::checks;
+use crate::cli::table::{PLAIN, RED, YELLOW, colours, printable};
 use crate::engine::rules::wording::span;
-use crate::engine::rules::{Check, Holds};
 use crate::inspect::status::{Described, HelmReleaseLine, OverrideInForce, RevisionLine, Row, Stuck};
 
 /// Between two columns.
@@ -14,10 +12,6 @@ const GAP: &str = "   ";
 
 /// The widest that a column gets whose values are not needed whole.
 const WIDEST: usize = 48;
-
-const RED: &str = "\x1b[31m";
-const YELLOW: &str = "\x1b[33m";
-const PLAIN: &str = "\x1b[0m";
 
 /// The columns, as wide as those that were printed first: what changes later lines up with them.
 pub(super) struct Lines {
@@ -97,27 +91,6 @@ impl Lines {
         }
         line + "\n"
     }
-}
-
-/// Whether standard output shows colours.
-pub(in crate::cli) fn colours() -> bool {
-    stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-}
-
-/// The checks of the runbook, one a line.
-pub(in crate::cli) fn checks(checks: &[Check], coloured: bool) -> String {
-    let lines = checks.iter().map(|Check { name, evidence, holds }| {
-        let (mark, colour, why) = match holds {
-            Holds::Yes => ("ok  ", None, ""),
-            Holds::No(_) => ("FAIL", Some(RED), ""),
-            Holds::Unknown(why) => ("?   ", Some(YELLOW), why.as_str()),
-        };
-        let colour = colour.filter(|_| coloured);
-        let (on, off) = (colour.unwrap_or_default(), colour.map_or("", |_| PLAIN));
-        let why = if why.is_empty() { String::new() } else { format!(": {}", printable(why)) };
-        format!("  {on}{mark}{off}  {:<14}  {}{why}\n", name.as_str(), printable(evidence))
-    });
-    lines.collect()
 }
 
 /// Everything about one release.

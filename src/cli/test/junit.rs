@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Ran, chain};
+use super::suite_run::{Ran, chain};
 use crate::offline::suite::{CaseResult, Failure};
 
 /// The whole file.

@@ -7,6 +7,9 @@ use super::{Scope, When};
 use crate::engine::release::ReleaseRef;
 use crate::engine::rules::RuleId;
 
+/// The namespace into which the manifests install Interlock.
+pub const DEFAULT_NAMESPACE: &str = "interlock-system";
+
 /// How a rule is applied; the later the stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -219,7 +222,7 @@ impl Default for Overrides {
             // Longer than an incident's night shift would make it a way of working.
             max_duration: SignedDuration::from_hours(4),
             second_person: false,
-            namespace: "interlock-system".to_owned(),
+            namespace: DEFAULT_NAMESPACE.to_owned(),
         }
     }
 }

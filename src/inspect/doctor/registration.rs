@@ -8,6 +8,7 @@ use super::check::{Check, State};
 use super::fetch::Seen;
 use super::selector::{Label, matches};
 use super::snapshot::Cluster;
+use crate::engine::policy::DEFAULT_NAMESPACE;
 use crate::inspect::scan::Severity::{self, High, Low, Medium};
 
 const CHECK: &str = "registration";
@@ -17,9 +18,6 @@ const NAME: &str = "kubernetes.io/metadata.name";
 
 /// The condition by which the entries of some namespaces leave out what lies in none.
 const INSIDE: &str = "in-a-namespace";
-
-/// Our namespace, as the manifests call it.
-const SHIPPED_NAMESPACE: &str = "interlock-system";
 
 /// Both halves: the kind, its resource, and the shipped file.
 const HALVES: [(&str, &str, &str); 2] = [
@@ -129,7 +127,7 @@ fn shipped(text: &str, namespace: &str) -> Option<Value> {
         // A look that adds nothing: an index that is assigned to makes what is not there.
         let expressions = entry.pointer_mut("/namespaceSelector/matchExpressions").and_then(Value::as_array_mut);
         let values = expressions.into_iter().flatten().filter_map(|it| it.pointer_mut("/values")?.as_array_mut());
-        for value in values.flatten().filter(|value| *value == SHIPPED_NAMESPACE) {
+        for value in values.flatten().filter(|value| *value == DEFAULT_NAMESPACE) {
             *value = namespace.into();
         }
     }

@@ -13,6 +13,7 @@ use super::fetch::Seen;
 use super::fetch::why;
 use super::registration::guarded;
 use super::snapshot::Cluster;
+use crate::engine::policy::DEFAULT_NAMESPACE;
 use crate::inspect::scan::Severity::{High, Medium};
 
 const RIGHTS: &str = "rights";
@@ -28,9 +29,6 @@ const OPTIONAL: &str = "interlock-leader";
 
 /// The roles by which we look after our own certificate.
 const CERTIFICATES: &str = "interlock-certificates";
-
-/// The namespace of Roles, as the manifests call it.
-const SHIPPED_NAMESPACE: &str = "interlock-system";
 
 /// How many questions are asked at a time.
 const AT_ONCE: usize = 8;
@@ -136,7 +134,7 @@ fn of_role(role: &Value, namespace: &str) -> Vec<Right> {
         value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let of = match role["metadata"]["namespace"].as_str() {
-        Some(SHIPPED_NAMESPACE) => namespace,
+        Some(DEFAULT_NAMESPACE) => namespace,
         other => other.unwrap_or_default(),
     };
     let mut rights = Vec::new();
