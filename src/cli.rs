@@ -37,7 +37,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::engine::policy::PolicyError;
-use exit_status::Finding;
+use exit_status::ExitStatus;
 
 /// Enforces safe release transitions: a Kubernetes admission webhook for Helm, Flux, Sveltos and OLM.
 #[derive(Debug, Parser)]
@@ -99,8 +99,8 @@ pub fn main() -> ExitCode {
         Command::Man(arguments) => man::run(&arguments, Cli::command()),
     };
     match result {
-        Ok(Finding::Nothing) => ExitCode::SUCCESS,
-        Ok(Finding::Something) => ExitCode::from(1),
+        Ok(ExitStatus::Success) => ExitCode::SUCCESS,
+        Ok(ExitStatus::Findings) => ExitCode::from(1),
         Err(error) => {
             match error.downcast_ref::<PolicyError>() {
                 Some(error) => eprintln!("interlock: the policies cannot be used\n\n{}", excerpt::excerpts(error)),

@@ -9,7 +9,7 @@ use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
 
 use super::cluster::{ClusterArguments, server_time};
-use super::exit_status::Finding;
+use super::exit_status::ExitStatus;
 use super::output::Output;
 use super::release_argument::release;
 use crate::engine::overrides::PLURAL;
@@ -45,11 +45,11 @@ pub(super) struct Arguments {
     output: Output,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(create(arguments))
 }
 
-async fn create(arguments: &Arguments) -> anyhow::Result<Finding> {
+async fn create(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let config = arguments.cluster.found().await?;
     let client = Client::try_from(config).context("failed to make a client for the cluster")?;
     let now = server_time(&client).await?;
@@ -61,7 +61,7 @@ async fn create(arguments: &Arguments) -> anyhow::Result<Finding> {
         Output::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&made)?)?,
         Output::Table => write!(stdout(), "{}", told(&made, now, arguments.dry_run))?,
     }
-    Ok(Finding::Nothing)
+    Ok(ExitStatus::Success)
 }
 
 impl Arguments {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use jiff::Timestamp;
 
-use super::exit_status::Finding;
+use super::exit_status::ExitStatus;
 use crate::serve::pki::dev;
 
 /// Look at the certificates, have the CA rotated, or make certificates for development
@@ -38,7 +38,7 @@ struct Dev {
     force: bool,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build();
     match &arguments.command {
         Command::Dev(arguments) => dev(arguments),
@@ -47,11 +47,11 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
     }
 }
 
-fn dev(Dev { certs, force }: &Dev) -> anyhow::Result<Finding> {
+fn dev(Dev { certs, force }: &Dev) -> anyhow::Result<ExitStatus> {
     let make = if *force { dev::replace } else { dev::ensure };
     let made = make(certs, Timestamp::now())?;
     writeln!(stdout(), "CA           {}", made.ca_path.display())?;
     writeln!(stdout(), "certificate  {}", made.certificate_path.display())?;
     writeln!(stdout(), "key          {}", made.key_path.display())?;
-    Ok(Finding::Nothing)
+    Ok(ExitStatus::Success)
 }

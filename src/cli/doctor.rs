@@ -7,7 +7,7 @@ use comfy_table::{Cell, Color};
 use kube::Client;
 
 use super::cluster::ClusterArguments;
-use super::exit_status::Finding;
+use super::exit_status::ExitStatus;
 use super::output::Output;
 use super::table::{self, printable};
 use crate::engine::policy::DEFAULT_NAMESPACE;
@@ -33,24 +33,24 @@ pub(super) struct Arguments {
     output: Output,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(doctor(arguments))
 }
 
-async fn doctor(arguments: &Arguments) -> anyhow::Result<Finding> {
+async fn doctor(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let config = arguments.cluster.found().await?;
     let client = Client::try_from(config).context("failed to make a client for the cluster")?;
     if arguments.registration {
         let whole = registration(&client, &arguments.namespace).await.context("failed to read the registration")?;
         writeln!(stdout(), "{}", serde_json::to_string_pretty(&whole)?)?;
-        return Ok(Finding::Nothing);
+        return Ok(ExitStatus::Success);
     }
     let report = examine(&client, &arguments.namespace).await.context("failed to reach the API server")?;
     match arguments.output {
         Output::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&report)?)?,
         Output::Table => stdout().write_all(told(&report).as_bytes())?,
     }
-    Ok(if report.has_findings() { Finding::Something } else { Finding::Nothing })
+    Ok(if report.has_findings() { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
 /// A table of all checks, then how to mend what is wrong: commands are to be copied, so they stand by themselves.

@@ -4,7 +4,7 @@ use std::io::{Write, stdout};
 
 use serde_json::{Value, json};
 
-use super::exit_status::Finding;
+use super::exit_status::ExitStatus;
 use super::output::Output;
 use super::policy_dir::PolicyDir;
 use super::table;
@@ -24,7 +24,7 @@ pub(super) struct Arguments {
     policies: PolicyDir,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let rule = |name: &str| RuleId::ALL.into_iter().find(|rule| rule.as_str() == name);
     let text = match (arguments.subject.as_deref(), arguments.output) {
         (None, output) => list(output),
@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
         },
     };
     writeln!(stdout(), "{text}")?;
-    Ok(Finding::Nothing)
+    Ok(ExitStatus::Success)
 }
 
 fn list(output: Output) -> String {

@@ -7,7 +7,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::excerpt::excerpts;
-use super::exit_status::Finding;
+use super::exit_status::ExitStatus;
 use super::output::Output;
 use crate::engine::policy::{Files, PolicyError, Problem, Reading, schema};
 
@@ -35,18 +35,18 @@ struct Check {
     output: Output,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     match &arguments.command {
         Command::Check(check) => check.run(),
         Command::Schema => {
             writeln!(stdout(), "{}", serde_json::to_string_pretty(&schema())?)?;
-            Ok(Finding::Nothing)
+            Ok(ExitStatus::Success)
         }
     }
 }
 
 impl Check {
-    fn run(&self) -> anyhow::Result<Finding> {
+    fn run(&self) -> anyhow::Result<ExitStatus> {
         let files = Files::read(&self.directory);
         let Reading { problems, .. } = Reading::of(&files);
         match self.output {
@@ -70,12 +70,12 @@ impl Check {
             return Err(PolicyError { problems }.into());
         }
         if problems.is_empty() {
-            return Ok(Finding::Nothing);
+            return Ok(ExitStatus::Success);
         }
         if self.output == Output::Table {
             eprintln!("{}", excerpts(&PolicyError { problems }));
         }
-        Ok(Finding::Something)
+        Ok(ExitStatus::Findings)
     }
 }
 

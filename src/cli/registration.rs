@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::cluster::ClusterArguments;
-use super::exit_status::Finding;
+use super::exit_status::ExitStatus;
 use crate::engine::policy::DEFAULT_NAMESPACE;
 use crate::serve::leader::LEASE;
 use crate::serve::pki::ca_secret;
@@ -65,7 +65,7 @@ struct Remove {
     cluster: ClusterArguments,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let Command::Remove(remove) = &arguments.command;
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         let config = remove.cluster.found().await?;
@@ -77,7 +77,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
             removal.replicas(&remove.namespace).await?;
             removal.kept(&remove.namespace).await?;
         }
-        Ok(Finding::Nothing)
+        Ok(ExitStatus::Success)
     })
 }
 

@@ -14,7 +14,7 @@ use kube::Client;
 use tokio::time::sleep;
 
 use super::cluster::ClusterArguments;
-use super::exit_status::Finding as Found;
+use super::exit_status::ExitStatus;
 use super::policy_dir::PolicyDir;
 use super::progress::{self, Unit};
 use super::table::{self, printable};
@@ -84,7 +84,7 @@ enum FailOn {
     High,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Found> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let policies = arguments.policies.load()?;
     let report = tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let config = arguments.cluster.found().await?;
@@ -128,7 +128,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Found> {
         None => stdout().write_all(text.as_bytes())?,
     }
     let fails = report.worst().is_some_and(|worst| worst >= arguments.fail_on.into());
-    Ok(if fails { Found::Something } else { Found::Nothing })
+    Ok(if fails { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
 fn described(report: &Report) -> String {

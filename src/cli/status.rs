@@ -12,7 +12,7 @@ use kube::Client;
 use serde::Serialize;
 
 use super::cluster::{ClusterArguments, server_time};
-use super::exit_status::Finding;
+use super::exit_status::ExitStatus;
 use super::policies_in_force::InForce;
 use super::release_argument;
 use super::table::printable;
@@ -71,15 +71,15 @@ enum Format {
     Yaml,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     match tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(told(arguments)) {
         // As with any tool whose output is cut by `head`.
-        Err(error) if is_unread(&error) => Ok(Finding::Nothing),
+        Err(error) if is_unread(&error) => Ok(ExitStatus::Success),
         told => told,
     }
 }
 
-async fn told(arguments: &Arguments) -> anyhow::Result<Finding> {
+async fn told(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let mut config = arguments.cluster.found().await?;
     if arguments.watch {
         config.read_timeout = Some(READ_TIMEOUT);
@@ -109,7 +109,7 @@ async fn told(arguments: &Arguments) -> anyhow::Result<Finding> {
     if arguments.watch {
         follow(&mut view, &options, only.as_ref(), known, &clock, |row| printer.one(row)).await?;
     }
-    Ok(if stuck { Finding::Something } else { Finding::Nothing })
+    Ok(if stuck { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
 impl Arguments {
@@ -144,7 +144,7 @@ async fn describe_one(
     release: &ReleaseRef,
     format: Format,
     now: Timestamp,
-) -> anyhow::Result<Finding> {
+) -> anyhow::Result<ExitStatus> {
     let described = describe(view, release, now).await?;
     if described.is_empty() {
         anyhow::bail!(
@@ -163,7 +163,7 @@ async fn describe_one(
     };
     stdout().write_all(text.as_bytes())?;
     let stuck = described.iter().any(|Described { row, .. }| row.stuck == Stuck::Yes);
-    Ok(if stuck { Finding::Something } else { Finding::Nothing })
+    Ok(if stuck { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
 /// What is printed for programs.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde::Serialize;
 
-use super::exit_status::Finding;
+use super::exit_status::ExitStatus;
 use super::output::Output;
 use super::progress::{Progress, Unit};
 use super::runtime::block_on;
@@ -53,7 +53,7 @@ struct FailureLine<'r> {
     messages: &'r [String],
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let mut files = Vec::new();
     for path in &arguments.paths {
         find(path, &mut files).with_context(|| format!("failed to read {}", path.display()))?;
@@ -85,7 +85,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
         bail!("{}", chain(error));
     }
     let failed = ran.iter().flat_map(|ran| &ran.cases).any(|case| !case.failures.is_empty());
-    Ok(if failed { Finding::Something } else { Finding::Nothing })
+    Ok(if failed { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
 /// The suites at or below a path.

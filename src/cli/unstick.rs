@@ -8,7 +8,7 @@ use kube::Client;
 use serde::Serialize;
 
 use super::cluster::{ClusterArguments, server_time};
-use super::exit_status::Finding;
+use super::exit_status::ExitStatus;
 use super::output::Output;
 use super::policies_in_force::InForce;
 use super::release_argument;
@@ -112,14 +112,14 @@ struct Account {
     next: Option<String>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let account = runtime.block_on(carry_out(arguments))?;
     match arguments.output {
         Output::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&account)?)?,
         Output::Table => write!(stdout(), "{}", account.told())?,
     }
-    Ok(if account.outcome == Outcome::Refused { Finding::Something } else { Finding::Nothing })
+    Ok(if account.outcome == Outcome::Refused { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
 async fn carry_out(arguments: &Arguments) -> anyhow::Result<Account> {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::installation::Installation;
-use crate::cli::exit_status::Finding;
+use crate::cli::exit_status::ExitStatus;
 use crate::cli::output::Output;
 use crate::cli::table;
 use crate::serve::pki::bundle::{Bundle, Ca};
@@ -59,7 +59,7 @@ struct Entry {
     trusts_current: bool,
 }
 
-pub(super) async fn run(Arguments { installation, output }: &Arguments) -> anyhow::Result<Finding> {
+pub(super) async fn run(Arguments { installation, output }: &Arguments) -> anyhow::Result<ExitStatus> {
     let (client, namespace) = (installation.client().await?, &installation.namespace);
     let configurations = live::read(&client).await.context("failed to read the webhook configurations")?;
     let failed = || format!("failed to read the Secret {} in namespace {namespace}", ca_secret::NAME);
@@ -74,7 +74,7 @@ pub(super) async fn run(Arguments { installation, output }: &Arguments) -> anyho
         Output::Table => write!(stdout(), "{}", status.told())?,
     }
     let good = status.problem.is_none() && status.entries.iter().all(|entry| entry.trusts_current);
-    Ok(if good { Finding::Nothing } else { Finding::Something })
+    Ok(if good { ExitStatus::Success } else { ExitStatus::Findings })
 }
 
 impl Status {
