@@ -15,5 +15,6 @@ pub mod release;
 pub mod reply;
 pub mod review;
 pub mod rules;
+pub mod severity;
 pub mod stamp;
 pub mod sveltos;

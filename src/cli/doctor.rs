@@ -11,8 +11,8 @@ use super::exit_status::ExitStatus;
 use super::output::Output;
 use super::table::{self, printable};
 use crate::engine::policy::DEFAULT_NAMESPACE;
+use crate::engine::severity::Severity;
 use crate::inspect::doctor::{Report, State, examine, registration};
-use crate::inspect::scan::Severity;
 
 /// Examine an installation: what is wrong with it, and the command that mends it
 ///

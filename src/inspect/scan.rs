@@ -1,7 +1,7 @@
 //! What is wrong with the releases of a cluster, found by reads alone: by `interlock scan`, and in the background by the
 //! leader.
 //!
-//! Metadata come first, in pages. A body is read only where [`Bodies`] says so, and an object only for [`Options::drift`];
+//! Metadata come first, in pages. A body is read only where [`BodySelection`] says so, and an object only for [`ScanOptions::drift`];
 //! reads are made a few at a time, and nothing is kept of them but findings.
 //!
 //! What is judged is judged by the rules' own notions: integrity of records, staleness, HelmReleases that collide, bundles
@@ -9,12 +9,12 @@
 
 mod background;
 mod calls;
-mod check;
 mod context;
 mod declarations;
 mod drift;
 mod examine;
 mod finding;
+mod finding_kind;
 pub(crate) mod gather;
 mod groups;
 mod history;
@@ -28,11 +28,11 @@ mod report;
 mod run;
 mod served;
 
-pub use background::{EVERY, background};
-pub use check::{Check, Severity};
+pub use background::{SCAN_INTERVAL, background};
 pub use finding::Finding;
-pub use options::{Bodies, Options, Progress};
-pub use report::{Gap, Report};
+pub use finding_kind::FindingKind;
+pub use options::{BodySelection, ScanOptions, ScanProgress};
+pub use report::{Gap, ScanReport};
 pub use run::{ScanError, scan};
 
 #[cfg(test)]

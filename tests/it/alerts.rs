@@ -11,7 +11,7 @@ use release_interlock::engine::outcome::Verdict;
 use release_interlock::engine::policy::Mode;
 use release_interlock::engine::review::Operation;
 use release_interlock::engine::rules::{Kind, RuleId};
-use release_interlock::inspect::scan::Report;
+use release_interlock::inspect::scan::ScanReport;
 use release_interlock::serve::https::{Endpoint, Refusal};
 use release_interlock::serve::report::metrics::{
     Cut, Done, HandshakeFailure, Metrics, Port, Reloaded, ReviewEnd, Role, Sink, Trouble, Write,
@@ -57,8 +57,8 @@ static TOLD: LazyLock<String> = LazyLock::new(|| {
     metrics.render().unwrap()
 });
 
-fn scan() -> Report {
-    Report {
+fn scan() -> ScanReport {
+    ScanReport {
         cluster: String::new(),
         time: Timestamp::UNIX_EPOCH,
         namespace: None,

@@ -12,7 +12,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::check::{Check, State};
 use super::snapshot::Cluster;
-use crate::inspect::scan::Severity::{High, Medium};
+use crate::engine::severity::Severity::{High, Medium};
 
 const CHECK: &str = "caBundle";
 

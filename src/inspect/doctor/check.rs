@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::inspect::scan::Severity;
+use crate::engine::severity::Severity;
 
 /// All checks of an installation, in the order in which they are read.
 #[derive(Debug, Clone, Serialize)]

@@ -7,7 +7,7 @@ use super::check::Check;
 use super::fetch::Seen;
 use super::snapshot::Cluster;
 use crate::engine::policy::Reading;
-use crate::inspect::scan::Severity::{High, Medium};
+use crate::engine::severity::Severity::{High, Medium};
 use crate::world::kubernetes::override_definition::ReleaseOverride;
 
 const DEFINITION: &str = "overrides";

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::check::Check;
 use super::selector::{Label, label_of, label_of_record, matches};
 use super::snapshot::Cluster;
-use crate::inspect::scan::Severity::{Low, Medium};
+use crate::engine::severity::Severity::{Low, Medium};
 
 const NEIGHBOURS: &str = "other-webhooks";
 const UNGUARDED: &str = "unguarded";

@@ -19,7 +19,7 @@ use crate::engine::facts::{Actor, ActorKind};
 use crate::engine::policy::{Mode, Reading, Scope};
 use crate::engine::release::stamps::HOLDER;
 use crate::engine::rules::RuleId;
-use crate::inspect::scan::Severity::High;
+use crate::engine::severity::Severity::High;
 
 const STAMPED: &str = "stamps";
 const JUDGED: &str = "judges";

@@ -9,7 +9,7 @@ use super::fetch::Seen;
 use super::selector::{Label, matches};
 use super::snapshot::Cluster;
 use crate::engine::policy::DEFAULT_NAMESPACE;
-use crate::inspect::scan::Severity::{self, High, Low, Medium};
+use crate::engine::severity::Severity::{self, High, Low, Medium};
 
 const CHECK: &str = "registration";
 

@@ -9,7 +9,7 @@ use super::check::Check;
 use super::fetch::Seen;
 use super::selector::{label_of, matches};
 use super::snapshot::Cluster;
-use crate::inspect::scan::Severity::{High, Low, Medium};
+use crate::engine::severity::Severity::{High, Low, Medium};
 
 const REPLICAS: &str = "replicas";
 const LEADER: &str = "leader";

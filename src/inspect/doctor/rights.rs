@@ -14,7 +14,7 @@ use super::fetch::why;
 use super::registration::guarded;
 use super::snapshot::Cluster;
 use crate::engine::policy::DEFAULT_NAMESPACE;
-use crate::inspect::scan::Severity::{High, Medium};
+use crate::engine::severity::Severity::{High, Medium};
 
 const RIGHTS: &str = "rights";
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::check::Check;
 use super::fetch::Seen;
 use super::snapshot::Cluster;
-use crate::inspect::scan::Severity::{High, Low};
+use crate::engine::severity::Severity::{High, Low};
 
 const SERVER: &str = "api-server";
 

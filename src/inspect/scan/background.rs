@@ -8,12 +8,13 @@ use jiff::Timestamp;
 use kube::Client;
 use tokio::time::sleep;
 
-use super::{Bodies, Options, Report, Severity, scan};
+use super::{BodySelection, ScanOptions, ScanReport, scan};
 use crate::engine::policy::Policies;
+use crate::engine::severity::Severity;
 use crate::world::kubernetes::Reach;
 
 /// Between two scans, unless told otherwise. One of 10,000 releases costs the API server some 70 lists.
-pub const EVERY: Duration = Duration::from_mins(10);
+pub const SCAN_INTERVAL: Duration = Duration::from_mins(10);
 
 /// Scans at once and then again and again, for ever, by the policies of each time, and hands every report to `sink`. By
 /// metadata first; bodies are read of releases with a finding there, and objects never.
@@ -24,9 +25,9 @@ pub async fn background(
     policies: &ArcSwap<Policies>,
     reach: &Reach,
     every: Duration,
-    sink: impl Fn(&Report),
+    sink: impl Fn(&ScanReport),
 ) {
-    let options = Options { bodies: Bodies::Questioned, reach: reach.clone(), ..Options::default() };
+    let options = ScanOptions { bodies: BodySelection::Questioned, reach: reach.clone(), ..ScanOptions::default() };
     loop {
         let policies = policies.load_full();
         match scan(client, &policies, &options, Timestamp::now(), &|_| {}).await {
@@ -40,9 +41,9 @@ pub async fn background(
     }
 }
 
-fn tell(report: &Report) {
+fn tell(report: &ScanReport) {
     let [high, medium, low, info] = Severity::ALL.map(|severity| report.count(severity));
-    let Report { releases, records, bodies, calls, took_seconds, .. } = report;
+    let ScanReport { releases, records, bodies, calls, took_seconds, .. } = report;
     tracing::info!(releases, records, bodies, calls, took_seconds, high, medium, low, info, "scanned");
     for gap in &report.not_looked_at {
         tracing::warn!(what = %gap.what, times = gap.times, why = %gap.why, "the scan could not look at this");

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kube::{Client, Error};
 
 use super::listing::{Listing, why};
-use super::options::Options;
+use super::options::ScanOptions;
 use super::report::Gap;
 use super::served::ServedKinds;
 use crate::engine::policy::Policies;
@@ -16,11 +16,11 @@ use crate::world::kubernetes::Cluster;
 use crate::world::kubernetes::kinds::Kinds;
 
 /// A scan on its way.
-pub(super) struct Run<'s> {
+pub(super) struct ScanContext<'s> {
     pub(super) client: Client,
     pub(super) world: Cluster,
     pub(super) policies: &'s Policies,
-    pub(super) options: &'s Options,
+    pub(super) options: &'s ScanOptions,
     pub(super) now: Timestamp,
     pub(super) kinds: ServedKinds,
     pub(super) bodies: AtomicUsize,
@@ -28,7 +28,7 @@ pub(super) struct Run<'s> {
     pub(super) gaps: Mutex<BTreeMap<&'static str, Gap>>,
 }
 
-impl Run<'_> {
+impl ScanContext<'_> {
     /// Tells of a part that could not be looked at; the reason is that of the first time.
     pub(super) fn gap(&self, what: &'static str, why: String) {
         // Nothing can panic while it is held.

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::check::Check;
 use super::finding::Finding;
+use super::finding_kind::FindingKind;
 use crate::engine::evidence::ObjectKey;
 use crate::engine::flux::{self, Driver};
 use crate::engine::release::ReleaseRef;
@@ -43,7 +43,7 @@ fn duplicate(release: ReleaseRef, drivers: &[&Driver]) -> Finding {
     let driven = if is_here { "it".to_owned() } else { format!("{release} on another cluster") };
     let object = newest.map(|newest| ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, &newest.namespace, &newest.name));
     Finding {
-        check: Check::DuplicateRelease,
+        kind: FindingKind::DuplicateRelease,
         release: is_here.then_some(release),
         object,
         message: format!(
@@ -81,7 +81,7 @@ pub(super) fn dangling(
     }
     let names = enumerated(missing.iter().map(|bundle| bundle.name.clone()), ENUMERATED);
     Some(Finding {
-        check: Check::DanglingBundle,
+        kind: FindingKind::DanglingBundle,
         release: None,
         object: Some(ObjectKey::new(sveltos::LIB, sveltos::GROUP, namespace, group)),
         message: format!("ConfigurationGroup {namespace}/{group} names bundles that do not exist: {names}."),

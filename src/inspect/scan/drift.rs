@@ -4,8 +4,8 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::check::Check;
 use super::finding::Finding;
+use super::finding_kind::FindingKind;
 use crate::engine::evidence::ObjectKey;
 use crate::engine::json::Path;
 use crate::engine::managed::{Declared, Fields, declared_by, delta, is_custom, touched};
@@ -15,7 +15,7 @@ use crate::engine::release::{ReleaseRef, Revision};
 use crate::engine::rules::wording::{ENUMERATED, fields};
 
 /// Under which name the controllers of Kubernetes write, autoscalers among them.
-const CONTROLLERS: &str = "kube-controller-manager";
+const CONTROLLER_MANAGER: &str = "kube-controller-manager";
 
 /// A revision whose manifest declares objects.
 #[derive(Debug, Clone)]
@@ -65,7 +65,7 @@ pub(super) fn drifted(
 /// Whether a controller set the number of replicas last: nobody else's write through the scale subresource has its name.
 fn is_autoscaled(managed_fields: Option<&RawValue>) -> bool {
     let entries = managed_fields.and_then(|fields| serde_json::from_str::<Vec<Value>>(fields.get()).ok());
-    entries.into_iter().flatten().any(|entry| entry["subresource"] == "scale" && entry["manager"] == CONTROLLERS)
+    entries.into_iter().flatten().any(|entry| entry["subresource"] == "scale" && entry["manager"] == CONTROLLER_MANAGER)
 }
 
 /// What to say of fields that differ.
@@ -78,14 +78,14 @@ pub(super) fn differing(declaring: &Declaring, object: ObjectKey, differing: &[P
         declaring.revision
     );
     let way_out = "Set it back to the declared value, which is no edit; or take it over into the chart and upgrade.";
-    finding(Check::Drift, declaring, object, message, way_out)
+    finding(FindingKind::Drift, declaring, object, message, way_out)
 }
 
 /// What to say of an object that is gone.
 pub(super) fn missing(declaring: &Declaring, object: ObjectKey) -> Finding {
     let message = format!("{} is declared by revision {}, and is not there.", subject(&object), declaring.revision);
     finding(
-        Check::MissingObject,
+        FindingKind::MissingObject,
         declaring,
         object,
         message,
@@ -103,9 +103,9 @@ fn subject(ObjectKey { kind, namespace, name, .. }: &ObjectKey) -> String {
     format!("{kind} {scope}{name}")
 }
 
-fn finding(check: Check, declaring: &Declaring, object: ObjectKey, message: String, way_out: &str) -> Finding {
+fn finding(kind: FindingKind, declaring: &Declaring, object: ObjectKey, message: String, way_out: &str) -> Finding {
     let release = Some(declaring.release.clone());
-    Finding { check, release, object: Some(object), message, way_out: way_out.to_owned() }
+    Finding { kind, release, object: Some(object), message, way_out: way_out.to_owned() }
 }
 
 #[cfg(test)]
@@ -192,9 +192,9 @@ mod tests {
             live["metadata"]["managedFields"] = json!([{"manager": manager, "subresource": subresource}]);
             told(&document(), &live, &shipped)
         };
-        assert_eq!(scaled(CONTROLLERS, "scale"), NOTHING);
+        assert_eq!(scaled(CONTROLLER_MANAGER, "scale"), NOTHING);
         assert_eq!(scaled("kubectl", "scale"), ["spec.replicas"]);
-        assert_eq!(scaled(CONTROLLERS, "status"), ["spec.replicas"]);
+        assert_eq!(scaled(CONTROLLER_MANAGER, "status"), ["spec.replicas"]);
         let text = include_str!("../../../policies/cluster.yaml");
         let ignoring = format!("{text}  - paths: [/spec/replicas]\n    target: {{kind: Deployment}}\n");
         let ignoring = Policy::parse(&ignoring, std::path::Path::new("cluster.yaml")).unwrap();

@@ -8,12 +8,12 @@ use kube::Resource;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
-use super::context::Run;
+use super::context::ScanContext;
 use super::drift::{self, Declaring};
 use super::finding::Finding;
 use super::integrity;
 use super::listing::why;
-use super::options::Options;
+use super::options::ScanOptions;
 use crate::engine::evidence::{Answer, Knowledge, ObjectKey, Query};
 use crate::engine::release::manifest::contents;
 use crate::engine::release::{DecodeError, Entry, History, Record, ReleaseRef, Status, Storage, Stored};
@@ -37,7 +37,7 @@ pub(super) struct Examination {
 
 /// What came of it.
 #[derive(Default)]
-pub(super) struct Examined {
+pub(super) struct ExaminationResult {
     pub(super) findings: Vec<Finding>,
     /// The records whose bodies were read.
     pub(super) read: Vec<ObjectKey>,
@@ -52,7 +52,7 @@ struct Manifest {
 impl Examination {
     /// What there is to look into of a release; `None` where that is nothing.
     pub(super) fn of(
-        options: &Options,
+        options: &ScanOptions,
         release: ReleaseRef,
         storage: Storage,
         history: &History,
@@ -70,8 +70,8 @@ impl Examination {
         (!objects.is_empty()).then_some(Self { release, storage, objects, declaring })
     }
 
-    pub(super) async fn carry_out(self, run: &Run<'_>) -> Examined {
-        let mut examined = Examined::default();
+    pub(super) async fn carry_out(self, run: &ScanContext<'_>) -> ExaminationResult {
+        let mut examined = ExaminationResult::default();
         for object in &self.objects {
             let declaring = self.declaring.as_ref().filter(|(declaring, _)| declaring == object);
             let manifest = self.read(run, object, declaring.is_some(), &mut examined).await;
@@ -86,7 +86,13 @@ impl Examination {
     }
 
     /// Reads the body of a record, and what it declares where that is wanted.
-    async fn read(&self, run: &Run<'_>, object: &str, declares: bool, examined: &mut Examined) -> Option<Manifest> {
+    async fn read(
+        &self,
+        run: &ScanContext<'_>,
+        object: &str,
+        declares: bool,
+        examined: &mut ExaminationResult,
+    ) -> Option<Manifest> {
         let (storage, namespace) = (self.storage, self.release.namespace.as_str());
         let look = |stored: &Stored<'_>, body: Result<&[u8], DecodeError>| {
             let declared = body.as_ref().ok().filter(|_| declares).map(|body| manifest(body));
@@ -108,7 +114,7 @@ impl Examination {
         }
     }
 
-    async fn still_rests(&self, run: &Run<'_>, declaring: &Declaring) -> bool {
+    async fn still_rests(&self, run: &ScanContext<'_>, declaring: &Declaring) -> bool {
         let ReleaseRef { namespace, name } = &self.release;
         let query = Query::History { storage: self.storage, namespace: namespace.clone(), release: name.clone() };
         match run.world.answer(&query).await {
@@ -131,7 +137,7 @@ fn manifest(body: &[u8]) -> Result<Manifest, String> {
 }
 
 /// Compares the objects of a release with their documents, one after the other.
-async fn compare(run: &Run<'_>, manifest: &Manifest, declaring: &Declaring) -> Vec<Finding> {
+async fn compare(run: &ScanContext<'_>, manifest: &Manifest, declaring: &Declaring) -> Vec<Finding> {
     let mut found = Vec::new();
     for document in &manifest.documents {
         match object(run, document, manifest, declaring).await {
@@ -143,7 +149,7 @@ async fn compare(run: &Run<'_>, manifest: &Manifest, declaring: &Declaring) -> V
 }
 
 async fn object(
-    run: &Run<'_>,
+    run: &ScanContext<'_>,
     document: &Value,
     manifest: &Manifest,
     declaring: &Declaring,

@@ -2,15 +2,16 @@
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use super::{Check, Severity};
+use super::FindingKind;
 use crate::engine::evidence::ObjectKey;
 use crate::engine::release::ReleaseRef;
+use crate::engine::severity::Severity;
 
 /// Something that is wrong, and what to do about it. Nothing that an object contains is in it, names apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// What is wrong.
-    pub check: Check,
+    pub kind: FindingKind,
     /// The release concerned; `None` for what is declared for another cluster's releases.
     pub release: Option<ReleaseRef>,
     /// The object concerned, where it is one in particular.
@@ -25,7 +26,7 @@ impl Finding {
     /// How much it matters.
     #[must_use]
     pub fn severity(&self) -> Severity {
-        self.check.severity()
+        self.kind.severity()
     }
 
     /// The namespace that it is in: of the release, or else of the object.
@@ -47,7 +48,7 @@ impl Serialize for Finding {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("Finding", 7)?;
         fields.serialize_field("severity", &self.severity())?;
-        fields.serialize_field("check", &self.check)?;
+        fields.serialize_field("check", &self.kind)?;
         fields.serialize_field("namespace", self.namespace())?;
         fields.serialize_field("release", &self.release.as_ref().map(|release| &release.name))?;
         let object = self.object.as_ref().map(|ObjectKey { group, kind, namespace, name }| {

@@ -5,16 +5,16 @@ use std::collections::HashSet;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::context::Run;
+use super::context::ScanContext;
 use super::declarations;
 use super::finding::Finding;
 use crate::engine::sveltos::{self, BundleRef, Group};
 
-pub(super) const GROUPS: &str = "ConfigurationGroups";
-impl Run<'_> {
+pub(super) const CONFIGURATION_GROUPS: &str = "ConfigurationGroups";
+impl ScanContext<'_> {
     /// The ConfigurationGroups over bundles that are gone; `None` where there is no such kind, or it cannot be read.
     pub(super) async fn groups(&self) -> Option<Vec<Finding>> {
-        let listing = self.listing(sveltos::LIB, sveltos::GROUP, self.places(), GROUPS).await?;
+        let listing = self.listing(sveltos::LIB, sveltos::GROUP, self.places(), CONFIGURATION_GROUPS).await?;
         let whole = listing.clone().whole();
         let groups = whole.fold(&self.client, Vec::new, |groups, item| match needed(item) {
             Ok((_, _, needed)) if needed.is_empty() => {}
@@ -24,16 +24,17 @@ impl Run<'_> {
             }
             Err(error) => self.gap("ConfigurationGroups of another shape", error),
         });
-        let groups = self.or_gap(GROUPS, groups.await)?;
+        let groups = self.or_gap(CONFIGURATION_GROUPS, groups.await)?;
         if groups.is_empty() {
             return Some(Vec::new());
         }
         // A group may name bundles of other namespaces; of those out of reach nothing is known.
-        let bundles = self.listing(sveltos::LIB, sveltos::BUNDLE, self.options.reach.places(), GROUPS).await?;
+        let bundles =
+            self.listing(sveltos::LIB, sveltos::BUNDLE, self.options.reach.places(), CONFIGURATION_GROUPS).await?;
         let there = bundles.fold(&self.client, HashSet::new, |there, item| {
             there.extend(named(item).map(|(namespace, name)| BundleRef { namespace, name }));
         });
-        let there = self.or_gap(GROUPS, there.await)?;
+        let there = self.or_gap(CONFIGURATION_GROUPS, there.await)?;
         let dangling = |groups: &[(String, String, Vec<BundleRef>)]| -> Vec<Finding> {
             let found =
                 groups.iter().map(|(namespace, name, needed)| declarations::dangling(name, namespace, needed, &there));
@@ -45,7 +46,7 @@ impl Run<'_> {
         }
         // A rollout that ended between the two lists takes its group along with the bundles.
         let still = listing.fold(&self.client, HashSet::new, |still, item| still.extend(named(item)));
-        let still = self.or_gap(GROUPS, still.await)?;
+        let still = self.or_gap(CONFIGURATION_GROUPS, still.await)?;
         let is_there = |finding: &Finding| still.contains(&(finding.namespace().to_owned(), finding.name().to_owned()));
         Some(found.into_iter().filter(is_there).collect())
     }

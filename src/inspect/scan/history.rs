@@ -2,14 +2,14 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::check::Check;
 use super::finding::Finding;
+use super::finding_kind::FindingKind;
 use crate::engine::evidence::ObjectKey;
 use crate::engine::release::{Entry, History, ReleaseRef, Status, Storage};
 use crate::engine::rules::wording::{ENUMERATED, enumerated, span};
 
 /// The records of a release, and what they are judged by.
-pub(super) struct Records<'a> {
+pub(super) struct ReleaseRecords<'a> {
     pub(super) release: &'a ReleaseRef,
     pub(super) storage: Storage,
     pub(super) history: &'a History,
@@ -20,7 +20,7 @@ pub(super) struct Records<'a> {
     pub(super) now: Timestamp,
 }
 
-impl Records<'_> {
+impl ReleaseRecords<'_> {
     /// Everything that is wrong with them.
     pub(super) fn judge(&self) -> Vec<Finding> {
         let found = [self.several_deployed(), self.stuck(), self.interrupted(), self.failed()];
@@ -43,7 +43,7 @@ impl Records<'_> {
             "See which of them the objects are of, and make it the only one: `helm rollback {} REVISION -n {}` supersedes all.",
             self.release.name, self.release.namespace
         );
-        Some(self.finding(Check::SeveralDeployed, newest, message, way_out))
+        Some(self.finding(FindingKind::SeveralDeployed, newest, message, way_out))
     }
 
     fn stuck(&self) -> Option<Finding> {
@@ -77,7 +77,7 @@ impl Records<'_> {
             _ if self.closes_rollback => format!("Roll forward: {delete} and upgrade again."),
             _ => format!("`helm rollback {name} -n {namespace}`; or {delete} and upgrade again."),
         };
-        Some(self.finding(Check::StuckOperation, newest, message, way_out))
+        Some(self.finding(FindingKind::StuckOperation, newest, message, way_out))
     }
 
     fn interrupted(&self) -> Option<Finding> {
@@ -87,7 +87,7 @@ impl Records<'_> {
         let message =
             format!("The operation to {}, revision {}, was interrupted and not finished.", note.chart, note.revision);
         let way_out = format!("Upgrade to {} again before any other version.", note.chart);
-        Some(self.finding(Check::InterruptedOperation, entry, message, way_out))
+        Some(self.finding(FindingKind::InterruptedOperation, entry, message, way_out))
     }
 
     fn failed(&self) -> Option<Finding> {
@@ -99,7 +99,7 @@ impl Records<'_> {
         let message = format!("Revision {} failed; {below}.", newest.revision);
         let ReleaseRef { namespace, name } = self.release;
         let way_out = format!("See `helm status {name} -n {namespace}` for the cause, then upgrade to what mends it.");
-        Some(self.finding(Check::FailedRelease, newest, message, way_out))
+        Some(self.finding(FindingKind::FailedRelease, newest, message, way_out))
     }
 
     fn buried(&self) -> Option<Finding> {
@@ -112,12 +112,17 @@ impl Records<'_> {
         let verb = if buried.len() == 1 { "Revision" } else { "Revisions" };
         let message =
             format!("{verb} {} stayed behind below revision {}.", enumerated(named, ENUMERATED), newest.revision);
-        Some(self.finding(Check::BuriedOperation, entry, message, "None is needed: pruning takes it away.".to_owned()))
+        Some(self.finding(
+            FindingKind::BuriedOperation,
+            entry,
+            message,
+            "None is needed: pruning takes it away.".to_owned(),
+        ))
     }
 
-    fn finding(&self, check: Check, entry: &Entry, message: String, way_out: String) -> Finding {
+    fn finding(&self, kind: FindingKind, entry: &Entry, message: String, way_out: String) -> Finding {
         let object = ObjectKey::new("", self.storage.kind(), &self.release.namespace, &entry.name);
-        Finding { check, release: Some(self.release.clone()), object: Some(object), message, way_out }
+        Finding { kind, release: Some(self.release.clone()), object: Some(object), message, way_out }
     }
 }
 
@@ -154,7 +159,7 @@ mod tests {
 
     fn judge(entries: Vec<Entry>, closes_rollback: bool) -> Vec<Finding> {
         let (release, history) = (ReleaseRef::new("shop", "web"), History::new(entries));
-        Records {
+        ReleaseRecords {
             release: &release,
             storage: Storage::Secret,
             history: &history,
@@ -166,7 +171,7 @@ mod tests {
     }
 
     fn checks(entries: Vec<Entry>) -> Vec<&'static str> {
-        judge(entries, false).iter().map(|finding| finding.check.as_str()).collect()
+        judge(entries, false).iter().map(|finding| finding.kind.as_str()).collect()
     }
 
     #[test]

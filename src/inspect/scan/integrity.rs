@@ -1,7 +1,7 @@
 //! Whether the parts of a record say the same, by the notion of the rule `record-integrity`.
 
-use super::check::Check;
 use super::finding::Finding;
+use super::finding_kind::FindingKind;
 use crate::engine::evidence::ObjectKey;
 use crate::engine::facts::{Body, Side};
 use crate::engine::release::{DecodeError, Record, RecordName, ReleaseRef, Storage, Stored};
@@ -37,7 +37,7 @@ pub(super) fn of_body(
             );
             let message =
                 format!("{} does not decode: {}.", stored.metadata.name, error.to_string().trim_end_matches('.'));
-            Some(finding(Check::UnreadableRecord, storage, release, stored, message, way_out))
+            Some(finding(FindingKind::UnreadableRecord, storage, release, stored, message, way_out))
         }
     }
 }
@@ -52,11 +52,11 @@ fn inconsistent(storage: Storage, namespace: &str, side: &Side<'_>) -> Option<Fi
     let message = format!("{} does not hold together: {}.", side.stored.metadata.name, sentences.join("; "));
     let way_out =
         "Put its labels right with `kubectl label --overwrite`, as its name and body say; helm goes by either.";
-    Some(finding(Check::InconsistentRecord, storage, release, side.stored, message, way_out.to_owned()))
+    Some(finding(FindingKind::InconsistentRecord, storage, release, side.stored, message, way_out.to_owned()))
 }
 
 fn finding(
-    check: Check,
+    kind: FindingKind,
     storage: Storage,
     release: ReleaseRef,
     stored: &Stored<'_>,
@@ -64,7 +64,7 @@ fn finding(
     way_out: String,
 ) -> Finding {
     let object = ObjectKey::new("", storage.kind(), &release.namespace, &stored.metadata.name);
-    Finding { check, release: Some(release), object: Some(object), message, way_out }
+    Finding { kind, release: Some(release), object: Some(object), message, way_out }
 }
 
 #[cfg(test)]
@@ -110,7 +110,7 @@ mod tests {
         let text = stored(V2, labels("deployed"));
         let stored: Stored<'_> = serde_json::from_str(&text).unwrap();
         let told = |body: Result<&[u8], DecodeError>| {
-            of_body(Storage::Secret, "shop", &stored, body).map(|finding| (finding.check, finding.message))
+            of_body(Storage::Secret, "shop", &stored, body).map(|finding| (finding.kind, finding.message))
         };
         assert_eq!(told(Ok(&body("web", 2, "deployed"))), None);
         for (wrong, part) in [
@@ -119,11 +119,11 @@ mod tests {
             (body("web", 2, "failed"), "its label says \"deployed\", its body \"failed\""),
         ] {
             let (check, message) = told(Ok(&wrong)).unwrap();
-            assert_eq!(check, Check::InconsistentRecord);
+            assert_eq!(check, FindingKind::InconsistentRecord);
             assert!(message.contains(part), "{message}");
         }
         for error in [Err(DecodeError::Missing), Ok(&b"{"[..]), Err(DecodeError::Part("web-1".to_owned()))] {
-            assert_eq!(told(error).unwrap().0, Check::UnreadableRecord);
+            assert_eq!(told(error).unwrap().0, FindingKind::UnreadableRecord);
         }
     }
 }

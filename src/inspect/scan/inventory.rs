@@ -25,14 +25,15 @@ pub(crate) struct Inventory {
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct ListedObject {
     metadata: ObjectMeta,
 }
 
 impl Inventory {
     /// Takes in the metadata of a Secret or ConfigMap. Which type a Secret has its metadata do not say.
     pub(crate) fn add(&mut self, kind: &str, secret_type: Option<&'static str>, item: &RawValue) {
-        let (Ok(mut stored), Ok(Item { metadata })) = (Stored::read(item), serde_json::from_str(item.get())) else {
+        let (Ok(mut stored), Ok(ListedObject { metadata })) = (Stored::read(item), serde_json::from_str(item.get()))
+        else {
             return;
         };
         stored.secret_type = secret_type.map(Into::into);

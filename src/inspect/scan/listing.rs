@@ -10,13 +10,13 @@ use serde_json::value::RawValue;
 use crate::engine::object::null_is_default;
 
 /// Objects of a page. Of metadata a page has about 1 MiB.
-const METADATA: u32 = 500;
+const METADATA_PAGE_SIZE: u32 = 500;
 
 /// Objects of a page with all that is in them; a HelmRelease may have megabytes of values.
-const WHOLE: u32 = 50;
+const OBJECT_PAGE_SIZE: u32 = 50;
 
 /// How often a listing starts again because the state that it lists was compacted away: that happens after five minutes.
-const ATTEMPTS: u32 = 3;
+const LIST_ATTEMPTS: u32 = 3;
 
 /// A collection, in one place or several, and which of its objects.
 #[derive(Debug, Clone)]
@@ -77,7 +77,7 @@ impl Listing {
         let mut attempt = 1;
         loop {
             match self.attempt(client, start(), &mut add).await {
-                Err(Error::Api(status)) if status.code == 410 && attempt < ATTEMPTS => attempt += 1,
+                Err(Error::Api(status)) if status.code == 410 && attempt < LIST_ATTEMPTS => attempt += 1,
                 done => return done,
             }
         }
@@ -89,7 +89,7 @@ impl Listing {
         mut all: A,
         add: &mut impl FnMut(&mut A, &RawValue),
     ) -> Result<A, Error> {
-        let mut params = ListParams::default().limit(if self.whole { WHOLE } else { METADATA });
+        let mut params = ListParams::default().limit(if self.whole { OBJECT_PAGE_SIZE } else { METADATA_PAGE_SIZE });
         params.label_selector.clone_from(&self.labels);
         params.field_selector.clone_from(&self.fields);
         for path in &self.paths {

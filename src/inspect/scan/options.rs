@@ -5,7 +5,7 @@ use crate::world::kubernetes::Reach;
 
 /// What to look at.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct ScanOptions {
     /// What the report calls the cluster.
     pub cluster: String,
     /// The one namespace to look at; all within reach where there is none.
@@ -13,7 +13,7 @@ pub struct Options {
     /// Where anything is read, what other namespaces say of the one to look at included.
     pub reach: Reach,
     /// Which bodies are read.
-    pub bodies: Bodies,
+    pub bodies: BodySelection,
     /// Whether the objects of deployed releases are compared with their manifests. Costs a read an object. OLM's are left
     /// out: it puts them right by itself.
     pub drift: bool,
@@ -21,7 +21,7 @@ pub struct Options {
 
 /// Which bodies of records are read. The metadata of all are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Bodies {
+pub enum BodySelection {
     /// Of releases with a finding in their metadata: the newest record and the deployed ones.
     Questioned,
     /// Of every release: the newest record and the deployed ones, which are those that helm acts on.
@@ -31,7 +31,7 @@ pub enum Bodies {
     All,
 }
 
-impl Bodies {
+impl BodySelection {
     pub(super) fn sentence(self) -> &'static str {
         match self {
             Self::Questioned => "bodies of records with a finding in their metadata",
@@ -43,22 +43,22 @@ impl Bodies {
 
 /// How far the closer look at releases is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub struct ScanProgress {
     /// Releases that are done.
     pub done: usize,
     /// All that are looked into.
     pub total: usize,
 }
 
-impl Options {
+impl ScanOptions {
     /// The records whose bodies are to be read.
     pub(super) fn wanted<'h>(&self, history: &'h History, is_questioned: bool) -> Vec<&'h Entry> {
         let newest = history.newest().map(|newest| newest.revision);
         let acted_on = |entry: &&Entry| Some(entry.revision) == newest || entry.status == Status::Deployed;
         match self.bodies {
-            Bodies::All => history.iter().collect(),
-            Bodies::Questioned if !is_questioned => Vec::new(),
-            Bodies::Questioned | Bodies::ActedOn => history.iter().filter(acted_on).collect(),
+            BodySelection::All => history.iter().collect(),
+            BodySelection::Questioned if !is_questioned => Vec::new(),
+            BodySelection::Questioned | BodySelection::ActedOn => history.iter().filter(acted_on).collect(),
         }
     }
 }

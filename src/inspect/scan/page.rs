@@ -9,21 +9,22 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use super::{Finding, Gap, Report, Severity};
+use super::{Finding, Gap, ScanReport};
+use crate::engine::severity::Severity;
 
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
 /// The page of a report.
 #[must_use]
-pub fn page(report: &Report) -> String {
+pub fn page(report: &ScanReport) -> String {
     let mut html = String::with_capacity(16 * 1024 + 1024 * report.findings.len());
     // Writing into a String cannot fail.
     let _ = write(&mut html, report);
     html
 }
 
-fn write(out: &mut String, report: &Report) -> fmt::Result {
+fn write(out: &mut String, report: &ScanReport) -> fmt::Result {
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
         digest(STYLE),
@@ -58,7 +59,7 @@ fn write(out: &mut String, report: &Report) -> fmt::Result {
     write!(out, "<script>{SCRIPT}</script>\n</body>\n</html>\n")
 }
 
-fn counts(out: &mut String, report: &Report) -> fmt::Result {
+fn counts(out: &mut String, report: &ScanReport) -> fmt::Result {
     out.push_str("<ul class=\"counts\" aria-label=\"Findings by severity\">\n");
     for severity in Severity::ALL {
         let count = report.count(severity);
@@ -70,7 +71,7 @@ fn counts(out: &mut String, report: &Report) -> fmt::Result {
     Ok(())
 }
 
-fn controls(out: &mut String, report: &Report) -> fmt::Result {
+fn controls(out: &mut String, report: &ScanReport) -> fmt::Result {
     out.push_str(
         "<form class=\"controls\" hidden>\n<label>Severity <select id=\"severity\"><option value=\"\">all</option>",
     );
@@ -93,7 +94,7 @@ fn controls(out: &mut String, report: &Report) -> fmt::Result {
     Ok(())
 }
 
-fn table(out: &mut String, report: &Report) -> fmt::Result {
+fn table(out: &mut String, report: &ScanReport) -> fmt::Result {
     out.push_str("<table id=\"findings\">\n<thead><tr>");
     for (place, heading) in
         ["Severity", "Namespace", "Release", "Check", "What, and what to do"].into_iter().enumerate()
@@ -120,8 +121,8 @@ fn row(out: &mut String, finding: &Finding) -> fmt::Result {
         out,
         "<tr class=\"{severity}\"><td data-key=\"{rank}\"><span class=\"severity\">{severity}</span></td>\
          <td>{namespace}</td><td>{name}</td><td title=\"{}\">{}</td><td><p>{}</p><p class=\"way-out\">",
-        Escaped(finding.check.sentence()),
-        finding.check,
+        Escaped(finding.kind.sentence()),
+        finding.kind,
         Escaped(&finding.message),
     )?;
     // What stands between backquotes is a command.
@@ -133,7 +134,7 @@ fn row(out: &mut String, finding: &Finding) -> fmt::Result {
     Ok(())
 }
 
-fn scope(out: &mut String, report: &Report) -> fmt::Result {
+fn scope(out: &mut String, report: &ScanReport) -> fmt::Result {
     out.push_str("<footer>\n<section>\n<h2>Looked at</h2>\n<ul>\n");
     for part in &report.looked_at {
         writeln!(out, "<li>{}</li>", Escaped(part))?;

@@ -4,26 +4,27 @@ use std::collections::HashSet;
 
 use futures_util::{StreamExt, stream};
 
-use super::check::{Check, Severity};
-use super::context::Run;
+use super::context::ScanContext;
 use super::examine::Examination;
 use super::finding::Finding;
+use super::finding_kind::FindingKind;
 use super::gather;
-use super::history::Records;
+use super::history::ReleaseRecords;
 use super::inventory::Inventory;
-use super::options::Progress;
+use super::options::ScanProgress;
 use crate::engine::flux::Driver;
 use crate::engine::policy::Policy;
 use crate::engine::release::{History, ReleaseRef, Storage};
 use crate::engine::rules::drivers::Driven;
+use crate::engine::severity::Severity;
 
 /// Releases looked into at a time. Each has one read on its way; an API server answers so many without throttling.
-const SIDE_BY_SIDE: usize = 8;
+const CONCURRENT_EXAMINATIONS: usize = 8;
 
 pub(super) const HELM_RELEASES: &str = "HelmReleases";
-const STUCK: &str = "stuck operations of releases in Secrets";
+const STUCK_OPERATIONS: &str = "stuck operations of releases in Secrets";
 
-impl Run<'_> {
+impl ScanContext<'_> {
     /// Flux's HelmReleases; `None` where there is no such kind, or it cannot be read. Those of all namespaces within reach:
     /// any may have its records in the one that is looked at.
     pub(super) async fn helm_releases(&self) -> Option<Vec<Driver>> {
@@ -38,7 +39,7 @@ impl Run<'_> {
         &self,
         inventory: Inventory,
         drivers: &[Driver],
-        progress: &(dyn Fn(Progress) + Sync),
+        progress: &(dyn Fn(ScanProgress) + Sync),
     ) -> Vec<Finding> {
         let Inventory { releases, inconsistent, .. } = inventory;
         let questioned: HashSet<_> = inconsistent.iter().filter_map(|finding| finding.release.clone()).collect();
@@ -56,12 +57,12 @@ impl Run<'_> {
         }
         let total = examinations.len();
         let mut done = 0;
-        let mut under_way =
-            stream::iter(examinations.into_iter().map(|one| one.carry_out(self))).buffer_unordered(SIDE_BY_SIDE);
+        let mut under_way = stream::iter(examinations.into_iter().map(|one| one.carry_out(self)))
+            .buffer_unordered(CONCURRENT_EXAMINATIONS);
         let mut read = HashSet::new();
         while let Some(examined) = under_way.next().await {
             done += 1;
-            progress(Progress { done, total });
+            progress(ScanProgress { done, total });
             found.extend(examined.findings);
             read.extend(examined.read);
         }
@@ -73,9 +74,13 @@ impl Run<'_> {
 
     /// Whether a HelmRelease that could not be read may give an operation more time.
     fn is_uncertain(&self, finding: &Finding, storage: Storage) -> bool {
-        let is = finding.check == Check::StuckOperation && storage == Storage::Secret && self.is_gap(HELM_RELEASES);
+        let is =
+            finding.kind == FindingKind::StuckOperation && storage == Storage::Secret && self.is_gap(HELM_RELEASES);
         if is {
-            self.gap(STUCK, "HelmReleases, which say how long Flux may be silent, could not be read".to_owned());
+            self.gap(
+                STUCK_OPERATIONS,
+                "HelmReleases, which say how long Flux may be silent, could not be read".to_owned(),
+            );
         }
         is
     }
@@ -87,7 +92,7 @@ impl Run<'_> {
         history: &'r History,
         policy: &Policy,
         drivers: &[Driver],
-    ) -> Records<'r> {
+    ) -> ReleaseRecords<'r> {
         let in_flight = history.newest().filter(|newest| newest.status.is_in_flight());
         let stale_after = in_flight.map_or(policy.recovery.stale_after, |newest| {
             let ReleaseRef { namespace, name } = release;
@@ -95,6 +100,6 @@ impl Run<'_> {
             driven.patience(&driven.named_by(drivers), policy)
         });
         let closes_rollback = policy.recovery.closes_rollback();
-        Records { release, storage, history, stale_after, closes_rollback, now: self.now }
+        ReleaseRecords { release, storage, history, stale_after, closes_rollback, now: self.now }
     }
 }

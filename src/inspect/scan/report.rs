@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Finding, Severity};
+use super::Finding;
+use crate::engine::severity::Severity;
 
 /// The findings that are kept, at most: more are counted alone.
-const MOST: usize = 50_000;
+const MAX_FINDINGS: usize = 50_000;
 
 /// What was found, and what was looked at for it.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub struct ScanReport {
     /// Which cluster, by the address of its API server.
     pub cluster: String,
     /// When the scan began.
@@ -58,7 +59,7 @@ pub struct Gap {
     pub why: String,
 }
 
-impl Report {
+impl ScanReport {
     /// Whether everything was looked at and is told: what a whole report does not say is not so.
     #[must_use]
     pub fn is_whole(&self) -> bool {
@@ -82,14 +83,14 @@ impl Report {
         let rank = |finding: &Finding| {
             let object = finding.object.as_ref();
             let object = object.map(|object| (object.namespace.clone(), object.kind.clone(), object.name.clone()));
-            (finding.check, finding.namespace().to_owned(), finding.name().to_owned(), object)
+            (finding.kind, finding.namespace().to_owned(), finding.name().to_owned(), object)
         };
         findings.sort_by_cached_key(rank);
         for finding in &findings {
             *self.counts.entry(finding.severity()).or_default() += 1;
         }
-        self.left_out = findings.len().saturating_sub(MOST);
-        findings.truncate(MOST);
+        self.left_out = findings.len().saturating_sub(MAX_FINDINGS);
+        findings.truncate(MAX_FINDINGS);
         self.findings = findings;
     }
 }

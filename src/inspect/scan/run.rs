@@ -9,12 +9,12 @@ use jiff::Timestamp;
 use kube::Client;
 
 use super::calls::Calls;
-use super::context::Run;
-use super::groups::GROUPS;
+use super::context::ScanContext;
+use super::groups::CONFIGURATION_GROUPS;
 use super::listing::why;
-use super::options::{Options, Progress};
+use super::options::{ScanOptions, ScanProgress};
 use super::releases::HELM_RELEASES;
-use super::report::{Report, peak_memory};
+use super::report::{ScanReport, peak_memory};
 use super::served::ServedKinds;
 use super::{declarations, gather};
 use crate::budget::Budget;
@@ -31,7 +31,7 @@ pub struct ScanError {
     why: String,
 }
 
-/// Looks for everything that [`Check`] lists, by reads alone.
+/// Looks for everything that [`FindingKind`] lists, by reads alone.
 ///
 /// # Errors
 /// When the records in Secrets cannot be listed: then nothing is known. Any other part that cannot be read is told in the
@@ -39,13 +39,13 @@ pub struct ScanError {
 pub async fn scan(
     client: &Client,
     policies: &Policies,
-    options: &Options,
+    options: &ScanOptions,
     now: Timestamp,
-    progress: &(dyn Fn(Progress) + Sync),
-) -> Result<Report, ScanError> {
+    progress: &(dyn Fn(ScanProgress) + Sync),
+) -> Result<ScanReport, ScanError> {
     let (started, calls) = (Instant::now(), Calls::default());
     let client = calls.counting(client.clone());
-    let run = Run {
+    let run = ScanContext {
         world: Cluster::new(client.clone(), Arc::new(Budget::new(DECODE_BYTES))).within(options.reach.clone()),
         client,
         policies,
@@ -76,10 +76,10 @@ pub async fn scan(
     looked_at.push(options.bodies.sentence().to_owned());
     looked_at.extend(options.drift.then(|| "objects of deployed releases".to_owned()));
     if let Some(found) = run.groups().await {
-        looked_at.push(GROUPS.to_owned());
+        looked_at.push(CONFIGURATION_GROUPS.to_owned());
         findings.extend(found);
     }
-    let mut report = Report {
+    let mut report = ScanReport {
         cluster: options.cluster.clone(),
         time: now,
         namespace: options.namespace.clone(),

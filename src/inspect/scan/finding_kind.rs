@@ -2,48 +2,14 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-/// How much a finding matters, in the words of the reports too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// Legal, and worth knowing.
-    Info,
-    /// It has no effect yet.
-    Low,
-    /// The next operation may do something else than is meant.
-    Medium,
-    /// The next operation fails or does damage.
-    High,
-}
-
-impl Severity {
-    /// All of them, the worst first.
-    pub const ALL: [Self; 4] = [Self::High, Self::Medium, Self::Low, Self::Info];
-
-    /// As it is spelled.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.as_str())
-    }
-}
+use crate::engine::severity::Severity;
 
 /// One thing that can be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Check {
+pub enum FindingKind {
     /// Several records of a release say `deployed`.
     SeveralDeployed,
     /// An operation has been in flight for longer than the policy's `staleAfter`.
@@ -68,7 +34,7 @@ pub enum Check {
     BuriedOperation,
 }
 
-impl Check {
+impl FindingKind {
     /// All of them, the worst first.
     pub const ALL: [Self; 11] = [
         Self::SeveralDeployed,
@@ -138,7 +104,7 @@ impl Check {
     }
 }
 
-impl fmt::Display for Check {
+impl fmt::Display for FindingKind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.as_str())
     }
@@ -150,11 +116,11 @@ mod tests {
 
     #[test]
     fn all_are_listed_once_the_worst_first_and_spelled_as_in_json() {
-        for (place, check) in Check::ALL.into_iter().enumerate() {
+        for (place, check) in FindingKind::ALL.into_iter().enumerate() {
             assert_eq!(check as usize, place, "{check}");
             assert_eq!(serde_json::to_value(check).unwrap(), check.as_str());
         }
-        assert!(Check::ALL.is_sorted_by_key(|check| std::cmp::Reverse(check.severity())));
+        assert!(FindingKind::ALL.is_sorted_by_key(|check| std::cmp::Reverse(check.severity())));
         for severity in Severity::ALL {
             assert_eq!(serde_json::to_value(severity).unwrap(), severity.as_str());
         }
