@@ -71,15 +71,15 @@ enum Command {
 #[must_use]
 pub fn main() -> ExitCode {
     let mut line = env::args_os();
-    let called = plugin::Called::by(line.next().as_deref());
-    if called == plugin::Called::ToComplete {
-        return plugin::complete(&called.command(Cli::command()), &line.collect::<Vec<_>>());
+    let invocation = plugin::Invocation::by(line.next().as_deref());
+    if invocation == plugin::Invocation::ToComplete {
+        return plugin::complete(&invocation.command(Cli::command()), &line.collect::<Vec<_>>());
     }
     // clap exits by itself with 2 on a wrong command line, and with 0 after --help.
-    let matches = called.command(Cli::command()).get_matches();
+    let matches = invocation.command(Cli::command()).get_matches();
     let command = match Cli::from_arg_matches(&matches) {
         Ok(line) => line.command,
-        Err(error) => error.format(&mut called.command(Cli::command())).exit(),
+        Err(error) => error.format(&mut invocation.command(Cli::command())).exit(),
     };
     let result = match command {
         Command::Serve(arguments) => serve::run(&arguments),

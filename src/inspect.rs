@@ -3,6 +3,7 @@
 pub mod doctor;
 pub mod runbook;
 pub mod scan;
+pub mod server_clock;
 pub mod status;
 pub mod storage_kind;
 pub mod unstick;

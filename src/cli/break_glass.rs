@@ -5,13 +5,13 @@ use std::io::{Write, stdout};
 use anyhow::Context;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use jiff::{SignedDuration, Timestamp};
-use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
 
 use super::cluster::{ClusterArguments, server_time};
 use super::exit_status::ExitStatus;
 use super::output::Output;
 use super::release_argument::release;
+use super::runtime::block_on;
 use crate::engine::overrides::PLURAL;
 use crate::engine::release::ReleaseRef;
 use crate::engine::rules::RuleId;
@@ -46,27 +46,26 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(create(arguments))
+    block_on(create(arguments))
 }
 
 async fn create(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let config = arguments.cluster.found().await?;
-    let client = Client::try_from(config).context("failed to make a client for the cluster")?;
+    let client = arguments.cluster.client().await?;
     let now = server_time(&client).await?;
-    let asked = arguments.asked(now)?;
+    let requested = arguments.requested(now)?;
     let api: Api<ReleaseOverride> = Api::namespaced(client, &arguments.release.namespace);
     let parameters = PostParams { dry_run: arguments.dry_run, ..PostParams::default() };
-    let made = api.create(&parameters, &asked).await.map_err(refused)?;
+    let created = api.create(&parameters, &requested).await.map_err(describe_failure)?;
     match arguments.output {
-        Output::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&made)?)?,
-        Output::Table => write!(stdout(), "{}", told(&made, now, arguments.dry_run))?,
+        Output::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&created)?)?,
+        Output::Table => write!(stdout(), "{}", text_of(&created, now, arguments.dry_run))?,
     }
     Ok(ExitStatus::Success)
 }
 
 impl Arguments {
     /// The object to create, at a moment by the API server's clock.
-    fn asked(&self, now: Timestamp) -> anyhow::Result<ReleaseOverride> {
+    fn requested(&self, now: Timestamp) -> anyhow::Result<ReleaseOverride> {
         let expires_at = now.checked_add(self.open_for).context("--for is too long")?;
         let spec = ReleaseOverrideSpec {
             release: self.release.name.clone(),
@@ -85,10 +84,10 @@ impl Arguments {
 }
 
 /// What is open now, for people in a hurry.
-fn told(made: &ReleaseOverride, now: Timestamp, dry_run: bool) -> String {
-    let ReleaseOverrideSpec { release, rules, users, expires_at, .. } = &made.spec;
-    let namespace = made.metadata.namespace.as_deref().unwrap_or_default();
-    let name = made.metadata.name.as_deref().unwrap_or_default();
+fn text_of(created: &ReleaseOverride, now: Timestamp, dry_run: bool) -> String {
+    let ReleaseOverrideSpec { release, rules, users, expires_at, .. } = &created.spec;
+    let namespace = created.metadata.namespace.as_deref().unwrap_or_default();
+    let name = created.metadata.name.as_deref().unwrap_or_default();
     let whom = users.as_ref().map_or("everybody".to_owned(), |users| users.join(", "));
     let left = expires_at.duration_since(now);
     let head = if dry_run {
@@ -107,7 +106,7 @@ fn told(made: &ReleaseOverride, now: Timestamp, dry_run: bool) -> String {
     )
 }
 
-fn refused(error: kube::Error) -> anyhow::Error {
+fn describe_failure(error: kube::Error) -> anyhow::Error {
     match error {
         // An object or a namespace that is missing is named; a path that is not served names nothing.
         kube::Error::Api(status)
@@ -155,7 +154,7 @@ mod tests {
         let rest = ["--for", "1h30m", "--reason", "incident 7", "--user", "bob"];
         let arguments = parse(&[&["shop/web.v1"], &rules[..], &rest[..]].concat()).unwrap();
         let now = "2026-11-21T10:00:00Z".parse().unwrap();
-        let object = arguments.asked(now).unwrap();
+        let object = arguments.requested(now).unwrap();
         let object = serde_json::to_value(&object).unwrap();
         assert_eq!(
             object,
@@ -173,7 +172,7 @@ mod tests {
         let read: crate::engine::overrides::Spec = serde_json::from_value(object["spec"].clone()).unwrap();
         assert_eq!((read.rules, text.contains("11:30")), (vec![RuleId::ManualEdit, RuleId::ManualScale], true));
         assert_eq!(
-            told(&serde_json::from_str(&text).unwrap(), now, true),
+            text_of(&serde_json::from_str(&text).unwrap(), now, true),
             "Nothing was made: this is what the API server would admit.\n  release  shop/web.v1\n  opens    manual-edit, \
              manual-scale\n  for      bob\n  closes   2026-11-21T11:30:00Z (in 1h 30m)\n"
         );

@@ -11,6 +11,7 @@ use clap::Subcommand;
 use jiff::Timestamp;
 
 use super::exit_status::ExitStatus;
+use super::runtime::block_on;
 use crate::serve::pki::dev;
 
 /// Look at the certificates, have the CA rotated, or make certificates for development
@@ -39,11 +40,10 @@ struct Dev {
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build();
     match &arguments.command {
         Command::Dev(arguments) => dev(arguments),
-        Command::Status(arguments) => runtime()?.block_on(status::run(arguments)),
-        Command::Rotate(arguments) => runtime()?.block_on(rotate::run(arguments)),
+        Command::Status(arguments) => block_on(status::run(arguments)),
+        Command::Rotate(arguments) => block_on(rotate::run(arguments)),
     }
 }
 

@@ -10,7 +10,7 @@ use clap::Command;
 
 /// By which name the binary was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Called {
+pub(super) enum Invocation {
     /// Its own, or any other.
     ByItself,
     /// By kubectl.
@@ -19,7 +19,7 @@ pub(super) enum Called {
     ToComplete,
 }
 
-impl Called {
+impl Invocation {
     pub(super) fn by(name: Option<&OsStr>) -> Self {
         let name = name.and_then(|name| Path::new(name).file_stem()).unwrap_or_default();
         match name.to_str() {
@@ -84,21 +84,25 @@ mod tests {
 
     #[test]
     fn the_name_says_who_calls() {
-        let called = |name: &str| Called::by(Some(OsStr::new(name)));
-        assert_eq!(called("/usr/bin/kubectl-interlock"), Called::ByKubectl);
-        assert_eq!(called("kubectl_complete-interlock"), Called::ToComplete);
-        assert_eq!(called("./interlock"), Called::ByItself);
-        assert_eq!(Called::by(None), Called::ByItself);
-        let help = Called::ByKubectl.command(Cli::command()).render_help().to_string();
+        let invocation = |name: &str| Invocation::by(Some(OsStr::new(name)));
+        assert_eq!(invocation("/usr/bin/kubectl-interlock"), Invocation::ByKubectl);
+        assert_eq!(invocation("kubectl_complete-interlock"), Invocation::ToComplete);
+        assert_eq!(invocation("./interlock"), Invocation::ByItself);
+        assert_eq!(Invocation::by(None), Invocation::ByItself);
+        let help = Invocation::ByKubectl.command(Cli::command()).render_help().to_string();
         assert!(help.contains("Usage: kubectl interlock <COMMAND>"), "{help}");
         assert!(
-            Called::ByItself.command(Cli::command()).render_help().to_string().contains("Usage: interlock <COMMAND>")
+            Invocation::ByItself
+                .command(Cli::command())
+                .render_help()
+                .to_string()
+                .contains("Usage: interlock <COMMAND>")
         );
     }
 
     #[test]
     fn words_are_completed_by_what_the_command_line_knows() {
-        let command = Called::ToComplete.command(Cli::command());
+        let command = Invocation::ToComplete.command(Cli::command());
         let of = |words: &[&str]| candidates(&command, words);
         assert_eq!(of(&["doc"]), ["doctor"]);
         assert!(of(&[""]).len() > 10);

@@ -20,14 +20,14 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Check(Check),
+    Check(CheckArguments),
     /// Print the JSON Schema of policy files
     Schema,
 }
 
 /// Tell every error of a directory of policies: exit code 1 where there is one, 2 where a file cannot be read
 #[derive(Debug, clap::Args)]
-struct Check {
+struct CheckArguments {
     /// Directory with cluster.yaml and namespaces/
     directory: PathBuf,
     /// How to print
@@ -45,13 +45,13 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     }
 }
 
-impl Check {
+impl CheckArguments {
     fn run(&self) -> anyhow::Result<ExitStatus> {
         let files = Files::read(&self.directory);
         let Reading { problems, .. } = Reading::of(&files);
         match self.output {
             Output::Json => {
-                let of = |file: &Path| problems.iter().filter(|problem| problem.file == file).map(told).collect();
+                let of = |file: &Path| problems.iter().filter(|problem| problem.file == file).map(json_of).collect();
                 let unread = problems.iter().filter(|problem| problem.place.is_none());
                 let mut paths: Vec<_> = files.paths().chain(unread.map(|problem| problem.file.as_path())).collect();
                 paths.dedup();
@@ -79,7 +79,7 @@ impl Check {
     }
 }
 
-fn told(problem: &Problem) -> Value {
+fn json_of(problem: &Problem) -> Value {
     let place = problem.place.as_ref();
     json!({
         "line": place.map(|place| place.line),

@@ -10,10 +10,9 @@ use anyhow::Context;
 use clap::ValueEnum;
 use comfy_table::{Cell, Color};
 use jiff::Timestamp;
-use kube::Client;
 use tokio::time::sleep;
 
-use super::cluster::ClusterArguments;
+use super::cluster::{self, ClusterArguments};
 use super::exit_status::ExitStatus;
 use super::policy_dir::PolicyDir;
 use super::progress::{self, Unit};
@@ -88,7 +87,7 @@ enum FailOn {
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let policies = arguments.policies.load()?;
     let report = tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
-        let config = arguments.cluster.found().await?;
+        let config = arguments.cluster.infer().await?;
         let options = ScanOptions {
             cluster: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
             namespace: arguments.namespace.clone(),
@@ -96,7 +95,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
             bodies: arguments.bodies.into(),
             drift: arguments.drift,
         };
-        let client = Client::try_from(config).context("failed to make a client for the cluster")?;
+        let client = cluster::client(config)?;
         let bar = Mutex::new(progress::Progress::new("listing releases", None, Unit::Things, false));
         let bar = || bar.lock().unwrap_or_else(PoisonError::into_inner);
         let progress = |ScanProgress { done, total }| {

@@ -81,7 +81,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 async fn serve(arguments: &Arguments, policies: PolicySource) -> anyhow::Result<ExitStatus> {
     let signals = Signals::of_process().context("failed to listen for signals")?;
     let shared = Shared::new();
-    let cluster = arguments.cluster.around().await?;
+    let cluster = arguments.cluster.in_cluster_or_named().await?;
     let is_standalone = cluster.is_none();
     let running = match cluster {
         Some(config) => in_cluster(arguments, config, policies, &shared)?,

@@ -6,7 +6,7 @@ use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Cell, Color, ContentArrangement, Table};
 
 /// The widest that a table gets.
-const WIDTH: u16 = 100;
+const MAX_WIDTH: u16 = 100;
 
 /// Escape sequences for colours, and for the end of one.
 pub(super) const RED: &str = "\x1b[31m";
@@ -17,9 +17,9 @@ pub(super) const PLAIN: &str = "\x1b[0m";
 pub(super) fn table(heading: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic).set_header(heading);
-    let narrower = table.width().is_none_or(|width| width > WIDTH);
+    let narrower = table.width().is_none_or(|width| width > MAX_WIDTH);
     if narrower {
-        table.set_width(WIDTH);
+        table.set_width(MAX_WIDTH);
     }
     table
 }

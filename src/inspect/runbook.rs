@@ -13,14 +13,14 @@ use crate::world::World;
 
 /// The newest record of a release, pending, as it was read at one moment: what is checked, copied and deleted is this state
 /// of it and no other.
-pub struct Pending {
+pub struct PendingRecord {
     pub(super) release: ReleaseRef,
     pub(super) storage: Storage,
     pub(super) entry: Entry,
     pub(super) object: Box<RawValue>,
 }
 
-impl Pending {
+impl PendingRecord {
     /// Reads the newest record of a release; `None` where that is not pending, or went meanwhile.
     ///
     /// # Errors

@@ -5,15 +5,15 @@
 //! and `describe` looks closer at one release.
 
 mod assess;
-mod describe;
+mod description;
 mod follow;
 mod next_step;
 mod summary;
 mod survey;
 
-pub use describe::{Described, HelmReleaseLine, OverrideInForce, RevisionLine, describe};
-pub use follow::{Clock, follow};
-pub use next_step::{forward, helm};
-pub use summary::{Owner, Row, Stuck};
+pub use description::{HelmReleaseSummary, OverrideInForce, ReleaseDescription, RevisionSummary, describe};
+pub use follow::follow;
+pub use next_step::{helm_command, roll_forward};
+pub use summary::{Owner, ReleaseSummary, Stuck};
 pub(crate) use survey::row;
-pub use survey::{Options, StatusError, Survey, survey};
+pub use survey::{StatusError, StatusOptions, Survey, survey};

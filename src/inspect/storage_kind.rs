@@ -7,7 +7,7 @@ use crate::engine::release::Storage;
 /// How records are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kept {
+pub enum StorageKind {
     /// In Secrets.
     Secret,
     /// In ConfigMaps.
@@ -16,7 +16,7 @@ pub enum Kept {
     Olm,
 }
 
-impl From<Storage> for Kept {
+impl From<Storage> for StorageKind {
     fn from(storage: Storage) -> Self {
         match storage {
             Storage::Secret => Self::Secret,
@@ -26,17 +26,17 @@ impl From<Storage> for Kept {
     }
 }
 
-impl From<Kept> for Storage {
-    fn from(kept: Kept) -> Self {
+impl From<StorageKind> for Storage {
+    fn from(kept: StorageKind) -> Self {
         match kept {
-            Kept::Secret => Self::Secret,
-            Kept::ConfigMap => Self::ConfigMap,
-            Kept::Olm => Self::OlmIndex,
+            StorageKind::Secret => Self::Secret,
+            StorageKind::ConfigMap => Self::ConfigMap,
+            StorageKind::Olm => Self::OlmIndex,
         }
     }
 }
 
-impl Kept {
+impl StorageKind {
     /// As it is spelled.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -11,16 +11,16 @@ mod store;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::runbook::Pending;
+use super::runbook::PendingRecord;
 use super::view::View;
 use crate::engine::release::record::extra_chunks;
 use crate::engine::release::{Storage, Stored};
 use copy::{Origin, copy_of};
 pub use error::UnstickError;
-pub use restore::{Copied, Restored};
-use store::Store;
+pub use restore::{RecordCopy, Restored};
+use store::ObjectStore;
 
-impl Pending {
+impl PendingRecord {
     /// Keeps a copy of the record, in a Secret for each of its parts, deletes the record, if it is still as it was read, and
     /// tells the names of these Secrets. Where the record stays, its copy goes. Its parts go with it, by the garbage collector.
     ///
@@ -28,8 +28,8 @@ impl Pending {
     /// When a part cannot be read or its copy not be made, when the record changed, when an admission webhook refuses its
     /// deletion, or the API server does not answer.
     pub async fn unstick(&self, view: &View<'_>, dry_run: bool) -> Result<Vec<String>, UnstickError> {
-        let store = Store::of(&view.client, &self.release.namespace);
-        let copies = self.keep(&store, dry_run).await?;
+        let store = ObjectStore::of(&view.client, &self.release.namespace);
+        let copies = self.copy(&store, dry_run).await?;
         let Err(error) = self.delete(&store, dry_run).await else {
             return Ok(copies);
         };
@@ -45,11 +45,11 @@ impl Pending {
                 }
             }
         }
-        forget(&store, &copies, dry_run).await;
+        delete_copies(&store, &copies, dry_run).await;
         Err(error)
     }
 
-    async fn keep(&self, store: &Store<'_>, dry_run: bool) -> Result<Vec<String>, UnstickError> {
+    async fn copy(&self, store: &ObjectStore<'_>, dry_run: bool) -> Result<Vec<String>, UnstickError> {
         let failed = |why: String| UnstickError::Failed { what: format!("copy the record {}", self.entry.name), why };
         let index = value(&self.object).map_err(failed)?;
         let mut parts = Vec::new();
@@ -69,7 +69,7 @@ impl Pending {
             match made {
                 Ok(made) => kept.push(made["metadata"]["name"].as_str().unwrap_or_default().to_owned()),
                 Err(error) => {
-                    forget(store, &kept, dry_run).await;
+                    delete_copies(store, &kept, dry_run).await;
                     return Err(error);
                 }
             }
@@ -77,7 +77,7 @@ impl Pending {
         Ok(kept)
     }
 
-    async fn delete(&self, store: &Store<'_>, dry_run: bool) -> Result<(), UnstickError> {
+    async fn delete(&self, store: &ObjectStore<'_>, dry_run: bool) -> Result<(), UnstickError> {
         let Self { storage, entry, object, .. } = self;
         let read = value(object).map_err(|why| UnstickError::Failed { what: format!("read {}", entry.name), why })?;
         let given = |key: &str| read["metadata"][key].as_str().unwrap_or_default();
@@ -97,7 +97,7 @@ impl Pending {
 }
 
 /// Takes away copies that are not needed: the record is still there.
-async fn forget(store: &Store<'_>, copies: &[String], dry_run: bool) {
+async fn delete_copies(store: &ObjectStore<'_>, copies: &[String], dry_run: bool) {
     for name in copies.iter().filter(|_| !dry_run) {
         // One that stays does no harm.
         let _ = store.delete("Secret", name, None, false).await;

@@ -1,6 +1,5 @@
 //! The installation whose certificates are meant.
 
-use anyhow::Context;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 
@@ -19,8 +18,7 @@ pub(super) struct Installation {
 
 impl Installation {
     pub(super) async fn client(&self) -> anyhow::Result<Client> {
-        let config = self.cluster.found().await?;
-        Client::try_from(config).context("failed to make a client for the cluster")
+        self.cluster.client().await
     }
 
     pub(super) fn secrets(&self, client: &Client) -> Api<Secret> {

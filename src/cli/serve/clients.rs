@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use anyhow::Context;
 use kube::{Client, Config};
+
+use crate::cli::cluster;
 
 /// Longer than a review may take, so that the review's own deadline ends a read.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -22,10 +23,7 @@ pub(super) struct Clients {
 
 impl Clients {
     pub(super) fn new(config: &Config) -> anyhow::Result<Self> {
-        let client = |read_timeout| {
-            let config = without_retries(config.clone(), read_timeout);
-            Client::try_from(config).context("failed to create a client for the cluster")
-        };
+        let client = |read_timeout| cluster::client(without_retries(config.clone(), read_timeout));
         Ok(Self {
             reviews: client(CALL_TIMEOUT)?,
             watches: client(WATCH_TIMEOUT)?,

@@ -10,20 +10,20 @@ use rustls::pki_types::pem::PemObject;
 use serde_json::Value;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::check::{Check, State};
-use super::snapshot::Cluster;
+use super::diagnosis::{Diagnosis, DiagnosisState};
+use super::snapshot::Snapshot;
 use crate::engine::severity::Severity::{High, Medium};
 
-const CHECK: &str = "caBundle";
+const TOPIC: &str = "caBundle";
 
 /// A CA that ends sooner should have been replaced: managed ones are renewed a third of their life before.
-const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
+const EXPIRY_WARNING: SignedDuration = SignedDuration::from_hours(14 * 24);
 
-pub(super) fn checks(cluster: &Cluster, now: Timestamp) -> Vec<Check> {
+pub(super) fn diagnose(snapshot: &Snapshot, now: Timestamp) -> Vec<Diagnosis> {
     // A missing configuration is told elsewhere.
-    let both = [&cluster.validating, &cluster.mutating].map(|seen| seen.named("interlock").ok().flatten());
+    let both = [&snapshot.validating, &snapshot.mutating].map(|fetched| fetched.named("interlock").ok().flatten());
     let entries: Vec<_> = both.into_iter().flatten().flat_map(entries).collect();
-    if entries.is_empty() { Vec::new() } else { judged(&entries, now, &cluster.namespace) }
+    if entries.is_empty() { Vec::new() } else { diagnose_bundles(&entries, now, &snapshot.namespace) }
 }
 
 /// The name of each entry and its bundle.
@@ -33,7 +33,7 @@ fn entries(configuration: &Value) -> impl Iterator<Item = (String, String)> {
     entries.map(move |entry| (text(&entry["name"]), text(&entry["clientConfig"]["caBundle"])))
 }
 
-fn judged(entries: &[(String, String)], now: Timestamp, namespace: &str) -> Vec<Check> {
+fn diagnose_bundles(entries: &[(String, String)], now: Timestamp, namespace: &str) -> Vec<Diagnosis> {
     let mut bundles: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, bundle) in entries {
         bundles.entry(bundle).or_default().push(name);
@@ -50,15 +50,15 @@ fn judged(entries: &[(String, String)], now: Timestamp, namespace: &str) -> Vec<
         match valid_until(bundle, now) {
             Ok(last) => {
                 until = until.min(Some(last)).or(Some(last));
-                if last.duration_since(now) < SOON {
+                if last.duration_since(now) < EXPIRY_WARNING {
                     let evidence = format!("{of}: the last CA of the caBundle ends at {last}");
-                    checks.push(Check::found(CHECK, Medium, evidence, restart(namespace)));
+                    checks.push(Diagnosis::found(TOPIC, Medium, evidence, restart_command(namespace)));
                 }
             }
             Err(why) => {
-                let fix = if others_are_good { copy(namespace) } else { restart(namespace) };
-                checks.push(Check::found(
-                    CHECK,
+                let fix = if others_are_good { copy_command(namespace) } else { restart_command(namespace) };
+                checks.push(Diagnosis::found(
+                    TOPIC,
                     High,
                     format!("{of}: the caBundle {why}; the API server trusts nobody"),
                     fix,
@@ -66,22 +66,22 @@ fn judged(entries: &[(String, String)], now: Timestamp, namespace: &str) -> Vec<
             }
         }
     }
-    if !checks.iter().any(|check| check.state == State::Finding(High)) && bundles.len() > 1 {
+    if !checks.iter().any(|check| check.state == DiagnosisState::Finding(High)) && bundles.len() > 1 {
         let evidence = format!("the entries have {} different caBundles; a rotation may be under way", bundles.len());
-        checks.push(Check::note(CHECK, evidence));
+        checks.push(Diagnosis::note(TOPIC, evidence));
     }
     if let (true, Some(until)) = (checks.is_empty(), until) {
-        checks.push(Check::ok(CHECK, format!("every entry has a CA that is valid until {until}")));
+        checks.push(Diagnosis::ok(TOPIC, format!("every entry has a CA that is valid until {until}")));
     }
     checks
 }
 
 /// Copies the bundle of the other entries.
-fn copy(namespace: &str) -> String {
+fn copy_command(namespace: &str) -> String {
     format!("interlock doctor -n {namespace} --registration | kubectl apply --server-side --force-conflicts -f -")
 }
 
-fn restart(namespace: &str) -> String {
+fn restart_command(namespace: &str) -> String {
     format!(
         "replicas with managed certificates put it back by themselves; where none does:\nkubectl -n {namespace} rollout \
             restart \
@@ -118,7 +118,10 @@ mod tests {
     fn states(bundles: &[&str], now: Timestamp) -> Vec<(&'static str, String)> {
         let entries: Vec<_> =
             bundles.iter().enumerate().map(|(at, bundle)| (format!("e{at}"), (*bundle).to_owned())).collect();
-        judged(&entries, now, "guard").into_iter().map(|check| (check.state.as_str(), check.evidence)).collect()
+        diagnose_bundles(&entries, now, "guard")
+            .into_iter()
+            .map(|check| (check.state.as_str(), check.evidence))
+            .collect()
     }
 
     #[test]

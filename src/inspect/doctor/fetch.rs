@@ -3,33 +3,32 @@
 use std::time::Duration;
 
 use http::Request;
-use http::header::{ACCEPT, DATE};
+use http::header::ACCEPT;
 use jiff::Timestamp;
-use jiff::fmt::rfc2822;
-use kube::client::Body;
 use kube::{Client, Error};
 use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::engine::policy::Files;
+use crate::inspect::server_clock::server_time;
 use crate::world;
 
 /// An answer that takes longer is none.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Metadata alone, of a list.
-const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /// What a read came to.
 #[derive(Debug, Clone)]
-pub(super) enum Seen {
+pub(super) enum Fetched {
     Known(Value),
     Absent,
     /// Why not.
     Unknown(String),
 }
 
-impl Seen {
+impl Fetched {
     /// The items of a list.
     pub(super) fn items(&self) -> Result<&[Value], &str> {
         match self {
@@ -46,32 +45,32 @@ impl Seen {
 }
 
 /// Reads one object or list.
-pub(super) async fn get(client: &Client, path: String) -> Seen {
-    read(client, &path, "application/json").await
+pub(super) async fn get(client: &Client, path: String) -> Fetched {
+    request(client, &path, "application/json").await
 }
 
 /// The same of metadata.
-pub(super) async fn metadata(client: &Client, path: &str) -> Seen {
-    read(client, path, METADATA).await
+pub(super) async fn metadata(client: &Client, path: &str) -> Fetched {
+    request(client, path, METADATA_LIST).await
 }
 
-async fn read(client: &Client, path: &str, accept: &str) -> Seen {
+async fn request(client: &Client, path: &str, accept: &str) -> Fetched {
     let request = match Request::get(path).header(ACCEPT, accept).body(Vec::new()) {
         Ok(request) => request,
-        Err(error) => return Seen::Unknown(error.to_string()),
+        Err(error) => return Fetched::Unknown(error.to_string()),
     };
-    match timeout(PATIENCE, client.request::<Value>(request)).await {
-        Ok(Ok(value)) => Seen::Known(value),
-        Ok(Err(Error::Api(status))) if status.code == 404 => Seen::Absent,
-        Ok(Err(error)) => Seen::Unknown(why(&error)),
-        Err(_) => Seen::Unknown("the API server did not answer in time".to_owned()),
+    match timeout(READ_TIMEOUT, client.request::<Value>(request)).await {
+        Ok(Ok(value)) => Fetched::Known(value),
+        Ok(Err(Error::Api(status))) if status.code == 404 => Fetched::Absent,
+        Ok(Err(error)) => Fetched::Unknown(why(&error)),
+        Err(_) => Fetched::Unknown("the API server did not answer in time".to_owned()),
     }
 }
 
 /// The policies of the installation in a namespace.
 pub(super) async fn policies(client: &Client, namespace: &str) -> Result<Option<Files>, String> {
-    match timeout(PATIENCE, world::kubernetes::policies::policies(client, namespace)).await {
-        Ok(read) => read.map_err(|error| why(&error)),
+    match timeout(READ_TIMEOUT, world::kubernetes::policies::policies(client, namespace)).await {
+        Ok(request) => request.map_err(|error| why(&error)),
         Err(_) => Err("the API server did not answer in time".to_owned()),
     }
 }
@@ -84,15 +83,11 @@ pub(super) fn why(error: &Error) -> String {
     }
 }
 
-/// The API server's clock, and ours.
+/// The API server's clock and ours. Without a Date header there is nothing to compare, and ages are by our own clock.
 pub(super) async fn clocks(client: &Client) -> Result<(Timestamp, Timestamp), Error> {
-    let request = Request::get("/version").body(Body::empty()).map_err(Error::HttpError)?;
-    let response = client.send(request).await?;
+    let theirs = server_time(client).await?;
     let ours = Timestamp::now();
-    let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
-    // Without a Date there is nothing to compare, and every age is by our own clock.
-    let theirs = date.and_then(|date| rfc2822::parse(date).ok()).map_or(ours, |date| date.timestamp());
-    Ok((theirs, ours))
+    Ok((theirs.unwrap_or(ours), ours))
 }
 
 /// Our two registrations; null where there is none.

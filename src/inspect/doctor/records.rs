@@ -10,21 +10,21 @@ use serde_json::Value;
 use super::fetch::why;
 
 /// Pages of records that are counted, of 500 each.
-const PAGES: usize = 40;
+const MAX_PAGES: usize = 40;
 
 /// How many records each namespace has.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Records {
+pub(super) struct RecordCounts {
     pub(super) by_namespace: BTreeMap<String, usize>,
     /// There are more than were counted.
     pub(super) truncated: bool,
 }
 
 /// Counts the records in Secrets by their metadata.
-pub(super) async fn count(client: &Client) -> Result<Records, String> {
-    let mut records = Records::default();
+pub(super) async fn count(client: &Client) -> Result<RecordCounts, String> {
+    let mut records = RecordCounts::default();
     let mut more = String::new();
-    for _ in 0..PAGES {
+    for _ in 0..MAX_PAGES {
         let path = format!(
             "/api/v1/secrets?labelSelector=owner%3Dhelm&fieldSelector=type%3Dhelm.sh%2Frelease.v1&limit=500{more}"
         );

@@ -5,9 +5,9 @@ use serde_json::Value;
 /// Whether a selector matches these labels. `None` for a label means that it has some value that is not known.
 pub(super) fn matches<'l>(selector: &Value, label: impl Fn(&str) -> Label<'l>) -> bool {
     let equal = selector["matchLabels"].as_object().into_iter().flatten();
-    let mut equal = equal.map(|(key, value)| label(key).is(value.as_str().unwrap_or_default()));
-    equal.all(|holds| holds)
-        && selector["matchExpressions"].as_array().into_iter().flatten().all(|it| holds(it, &label))
+    let mut equal = equal.map(|(key, value)| label(key).may_be(value.as_str().unwrap_or_default()));
+    equal.all(|expression_matches| expression_matches)
+        && selector["matchExpressions"].as_array().into_iter().flatten().all(|it| expression_matches(it, &label))
 }
 
 /// A label of what is selected.
@@ -21,7 +21,7 @@ pub(super) enum Label<'l> {
 
 impl Label<'_> {
     /// Whether it may have this value.
-    fn is(self, value: &str) -> bool {
+    fn may_be(self, value: &str) -> bool {
         match self {
             Self::Absent => false,
             Self::Is(it) => it == value,
@@ -30,13 +30,13 @@ impl Label<'_> {
     }
 }
 
-fn holds<'l>(expression: &Value, label: &impl Fn(&str) -> Label<'l>) -> bool {
+fn expression_matches<'l>(expression: &Value, label: &impl Fn(&str) -> Label<'l>) -> bool {
     let label = label(expression["key"].as_str().unwrap_or_default());
     let mut values = expression["values"].as_array().into_iter().flatten().filter_map(Value::as_str);
     match (expression["operator"].as_str().unwrap_or_default(), label) {
         ("Exists", label) => !matches!(label, Label::Absent),
         ("DoesNotExist", label) => matches!(label, Label::Absent),
-        ("In", label) => values.any(|value| label.is(value)),
+        ("In", label) => values.any(|value| label.may_be(value)),
         ("NotIn", Label::Is(it)) => values.all(|value| value != it),
         // An unknown operator is taken for one that matches: nothing is left out by it.
         _ => true,

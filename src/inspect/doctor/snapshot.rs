@@ -3,36 +3,36 @@
 use jiff::Timestamp;
 use kube::Client;
 
-use super::fetch::{self, Seen};
-use super::records::{self, Records};
+use super::fetch::{self, Fetched};
+use super::records::{self, RecordCounts};
 use crate::engine::policy::Files;
 
 /// What the cluster says, fetched once.
-pub(super) struct Cluster {
+pub(super) struct Snapshot {
     /// Interlock's own namespace.
     pub(super) namespace: String,
-    pub(super) validating: Seen,
-    pub(super) mutating: Seen,
-    pub(super) deployment: Seen,
-    pub(super) pods: Seen,
-    pub(super) budgets: Seen,
-    pub(super) lease: Seen,
-    pub(super) definition: Seen,
+    pub(super) validating: Fetched,
+    pub(super) mutating: Fetched,
+    pub(super) deployment: Fetched,
+    pub(super) pods: Fetched,
+    pub(super) budgets: Fetched,
+    pub(super) lease: Fetched,
+    pub(super) definition: Fetched,
     /// `None` where there are none.
     pub(super) policies: Result<Option<Files>, String>,
-    pub(super) namespaces: Seen,
-    pub(super) nodes: Seen,
-    pub(super) records: Result<Records, String>,
-    pub(super) version: Seen,
-    pub(super) roles: Seen,
-    pub(super) bindings: Seen,
-    pub(super) local_roles: Seen,
-    pub(super) local_bindings: Seen,
+    pub(super) namespaces: Fetched,
+    pub(super) nodes: Fetched,
+    pub(super) records: Result<RecordCounts, String>,
+    pub(super) version: Fetched,
+    pub(super) roles: Fetched,
+    pub(super) bindings: Fetched,
+    pub(super) local_roles: Fetched,
+    pub(super) local_bindings: Fetched,
     /// The API server's clock and ours, at one moment.
     pub(super) clocks: (Timestamp, Timestamp),
 }
 
-impl Cluster {
+impl Snapshot {
     pub(super) async fn fetch(client: &Client, namespace: &str, clocks: (Timestamp, Timestamp)) -> Self {
         let get = |path: String| fetch::get(client, path);
         let admission = "/apis/admissionregistration.k8s.io/v1";
@@ -87,7 +87,7 @@ impl Cluster {
     #[cfg(test)]
     pub(super) fn unread() -> Self {
         let now: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
-        let unknown = || Seen::Unknown("not asked".to_owned());
+        let unknown = || Fetched::Unknown("not asked".to_owned());
         Self {
             namespace: "guard".to_owned(),
             validating: unknown(),

@@ -5,20 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::check::Check;
-use super::fetch::Seen;
-use super::snapshot::Cluster;
+use super::diagnosis::Diagnosis;
+use super::fetch::Fetched;
+use super::snapshot::Snapshot;
 
-const WRITERS: &str = "writers";
+const TOPIC: &str = "writers";
 
 /// How many names are told; the rest is counted.
-const SHOWN: usize = 8;
+const MAX_SUBJECTS: usize = 8;
 
 /// Verbs that change something.
-const WRITES: [&str; 6] = ["create", "update", "patch", "delete", "deletecollection", "*"];
+const WRITE_VERBS: [&str; 6] = ["create", "update", "patch", "delete", "deletecollection", "*"];
 
 /// What is looked at: a sentence, group and resource, and whether roles of our namespace count too.
-const GUARDED: [(&str, &str, &str, bool); 4] = [
+const PROTECTED: [(&str, &str, &str, bool); 4] = [
     (
         "switch Interlock off (its registration)",
         "admissionregistration.k8s.io",
@@ -30,24 +30,24 @@ const GUARDED: [(&str, &str, &str, bool); 4] = [
     ("grant themselves all of this (bindings)", "rbac.authorization.k8s.io", "clusterrolebindings", false),
 ];
 
-pub(super) fn checks(cluster: &Cluster) -> Vec<Check> {
-    let read = || -> Result<Vec<Check>, String> {
+pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
+    let read = || -> Result<Vec<Diagnosis>, String> {
         let [roles, bindings, local_roles, local_bindings] =
-            [&cluster.roles, &cluster.bindings, &cluster.local_roles, &cluster.local_bindings].map(Seen::items);
+            [&snapshot.roles, &snapshot.bindings, &snapshot.local_roles, &snapshot.local_bindings].map(Fetched::items);
         let (everywhere, here) = (by_name(roles?), by_name(local_roles?));
         let check = |(what, group, resource, local): (&str, &str, &str, bool)| {
             let mut who = subjects(bindings?, &everywhere, &everywhere, group, resource);
             if local {
                 who.extend(subjects(local_bindings?, &here, &everywhere, group, resource));
             }
-            Ok(told(what, &who, &cluster.namespace))
+            Ok(described(what, &who, &snapshot.namespace))
         };
-        GUARDED.into_iter().map(check).collect::<Result<_, &str>>().map_err(str::to_owned)
+        PROTECTED.into_iter().map(check).collect::<Result<_, &str>>().map_err(str::to_owned)
     };
-    read().unwrap_or_else(|why| vec![Check::skipped(WRITERS, why)])
+    read().unwrap_or_else(|why| vec![Diagnosis::skipped(TOPIC, why)])
 }
 
-fn told(what: &str, who: &BTreeSet<String>, namespace: &str) -> Check {
+fn described(what: &str, who: &BTreeSet<String>, namespace: &str) -> Diagnosis {
     // Administrators by definition, and the control plane.
     let ours = format!("ServiceAccount {namespace}/interlock");
     let is_expected = |name: &&String| {
@@ -59,12 +59,12 @@ fn told(what: &str, who: &BTreeSet<String>, namespace: &str) -> Check {
     let (expected, others): (Vec<_>, Vec<_>) = who.iter().partition(is_expected);
     let also = if expected.is_empty() { "" } else { ", besides the control plane and system:masters" };
     if others.is_empty() {
-        return Check::ok(WRITERS, format!("nobody may {what}{also}"));
+        return Diagnosis::ok(TOPIC, format!("nobody may {what}{also}"));
     }
-    let shown: Vec<_> = others.iter().take(SHOWN).map(|name| name.as_str()).collect();
-    let more = others.len().saturating_sub(SHOWN);
+    let shown: Vec<_> = others.iter().take(MAX_SUBJECTS).map(|name| name.as_str()).collect();
+    let more = others.len().saturating_sub(MAX_SUBJECTS);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Check::note(WRITERS, format!("may {what}: {}{more}{also}", shown.join(", ")))
+    Diagnosis::note(TOPIC, format!("may {what}: {}{more}{also}", shown.join(", ")))
 }
 
 fn by_name(roles: &[Value]) -> BTreeMap<&str, &Value> {
@@ -106,7 +106,7 @@ fn may_write(role: &Value, group: &str, resource: &str) -> bool {
         is_any
             && has(&rule["apiGroups"], &[group, "*"])
             && has(&rule["resources"], &[resource, "*"])
-            && has(&rule["verbs"], &WRITES)
+            && has(&rule["verbs"], &WRITE_VERBS)
     })
 }
 
@@ -126,31 +126,31 @@ mod tests {
         let bind = |kind: &str, role: &str, subject: Value| json!({"roleRef": {"kind": kind, "name": role}, "subjects": [subject]});
         let person = |name: &str| json!({"kind": "User", "name": name});
         let many: Vec<_> = (0..10).map(|at| bind("Role", "edit-secrets", person(&format!("p{at}")))).collect();
-        let cluster = Cluster {
-            roles: Seen::Known(json!({"items": [
+        let snapshot = Snapshot {
+            roles: Fetched::Known(json!({"items": [
                 role("admin", "*", "*", &["*"], &[]),
                 role("read", "*", "*", &["get", "list", "watch"], &[]),
                 role("ours", "admissionregistration.k8s.io", "validatingwebhookconfigurations", &["patch"], &["interlock"]),
             ]})),
-            bindings: Seen::Known(json!({"items": [
+            bindings: Fetched::Known(json!({"items": [
                 bind("ClusterRole", "admin", json!({"kind": "Group", "name": "system:masters"})),
                 bind("ClusterRole", "admin", json!({"kind": "ServiceAccount", "namespace": "ci", "name": "deployer"})),
                 bind("ClusterRole", "read", person("auditor")),
                 bind("ClusterRole", "ours", json!({"kind": "ServiceAccount", "namespace": "guard", "name": "interlock"})),
             ]})),
-            local_roles: Seen::Known(json!({"items": [role("edit-secrets", "", "secrets", &["update"], &[])]})),
-            local_bindings: Seen::Known(json!({"items": many})),
-            ..Cluster::unread()
+            local_roles: Fetched::Known(json!({"items": [role("edit-secrets", "", "secrets", &["update"], &[])]})),
+            local_bindings: Fetched::Known(json!({"items": many})),
+            ..Snapshot::unread()
         };
-        let told: Vec<_> = checks(&cluster).into_iter().map(|check| check.evidence).collect();
+        let described: Vec<_> = diagnose(&snapshot).into_iter().map(|check| check.evidence).collect();
         assert_eq!(
-            told[0],
+            described[0],
             "may switch Interlock off (its registration): ServiceAccount ci/deployer, besides the control plane and \
                 system:masters"
         );
-        assert!(told[1].contains("User p0") && told[1].contains(" and 3 more"), "{}", told[1]);
-        assert!(!told.iter().any(|text| text.contains("auditor")), "{told:?}");
-        let unread = checks(&Cluster { roles: Seen::Unknown("no".to_owned()), ..cluster });
+        assert!(described[1].contains("User p0") && described[1].contains(" and 3 more"), "{}", described[1]);
+        assert!(!described.iter().any(|text| text.contains("auditor")), "{described:?}");
+        let unread = diagnose(&Snapshot { roles: Fetched::Unknown("no".to_owned()), ..snapshot });
         assert_eq!(unread.len(), 1);
         assert_eq!(unread[0].state.as_str(), "skipped");
     }

@@ -3,14 +3,14 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::next_step::next_step;
-use super::summary::{Owner, Row, Stuck};
+use super::summary::{Owner, ReleaseSummary, Stuck};
 use crate::engine::flux::Driver;
 use crate::engine::policy::Policy;
 use crate::engine::release::{Entry, History, ReleaseRef, Status, Storage};
 use crate::engine::rules::drivers::Driven;
 
 /// The accounts under which Sveltos writes records, whatever its namespace is called.
-const SVELTOS: [&str; 2] = [":addon-controller", ":sveltos-applier-manager"];
+const SVELTOS_ACCOUNTS: [&str; 2] = [":addon-controller", ":sveltos-applier-manager"];
 
 /// What the records of a release tell; `None` where there are none. `drivers` are all HelmReleases, `None` where they
 /// cannot be read.
@@ -21,7 +21,7 @@ pub(super) fn assess(
     drivers: Option<&[Driver]>,
     policy: &Policy,
     now: Timestamp,
-) -> Option<Row> {
+) -> Option<ReleaseSummary> {
     let newest = history.newest()?;
     let ReleaseRef { namespace, name } = release;
     let driven = Driven { storage, namespace, release: name, holder: newest.stamps.holder() };
@@ -41,11 +41,13 @@ pub(super) fn assess(
     let owner = match (storage, flux) {
         (Storage::OlmIndex, _) => Owner::Olm(name.clone()),
         (_, Some(driver)) => Owner::Flux(format!("{}/{}", driver.namespace, driver.name)),
-        _ if holder.is_some_and(|holder| SVELTOS.iter().any(|account| holder.ends_with(account))) => Owner::Sveltos,
+        _ if holder.is_some_and(|holder| SVELTOS_ACCOUNTS.iter().any(|account| holder.ends_with(account))) => {
+            Owner::Sveltos
+        }
         _ if is_flux_unknown => Owner::Unknown,
         _ => Owner::Helm,
     };
-    let mut row = Row {
+    let mut row = ReleaseSummary {
         namespace: namespace.clone(),
         release: name.clone(),
         storage: storage.into(),
@@ -84,7 +86,7 @@ mod tests {
     use super::*;
     use crate::engine::flux::HelmRelease;
     use crate::engine::release::stamps::{CHART, HOLDER, INTERRUPTED};
-    use crate::inspect::storage_kind::Kept;
+    use crate::inspect::storage_kind::StorageKind;
     use crate::world::kubernetes::Head;
     use Status::{
         Deployed, Failed, PendingInstall, PendingRollback, PendingUpgrade, Superseded, Uninstalled, Uninstalling,
@@ -103,7 +105,7 @@ mod tests {
         entry
     }
 
-    fn row(storage: Storage, entries: Vec<Entry>, drivers: Option<&[Driver]>) -> Row {
+    fn row(storage: Storage, entries: Vec<Entry>, drivers: Option<&[Driver]>) -> ReleaseSummary {
         let (policy, now) = (Policy::shipped().unwrap(), NOW.parse().unwrap());
         assess(&ReleaseRef::new("shop", "web"), storage, &History::new(entries), drivers, &policy, now).unwrap()
     }
@@ -149,7 +151,7 @@ mod tests {
             "{:?}",
             young.stuck
         );
-        assert_eq!((young.owner, young.storage), (Owner::Helm, Kept::ConfigMap));
+        assert_eq!((young.owner, young.storage), (Owner::Helm, StorageKind::ConfigMap));
     }
 
     #[test]

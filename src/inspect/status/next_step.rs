@@ -2,14 +2,19 @@
 
 use jiff::tz::TimeZone;
 
-use super::summary::{Owner, Row, Stuck};
+use super::summary::{Owner, ReleaseSummary, Stuck};
 use crate::engine::release::{Entry, History, Status};
-use crate::inspect::storage_kind::Kept;
+use crate::inspect::storage_kind::StorageKind;
 
 /// The next safe step; `None` where nothing is to be done.
-pub(super) fn next_step(row: &Row, history: &History, newest: &Entry, closes_rollback: bool) -> Option<String> {
-    let Row { namespace, release, .. } = row;
-    let uninstall = || helm(row, &format!("uninstall {release}"));
+pub(super) fn next_step(
+    row: &ReleaseSummary,
+    history: &History,
+    newest: &Entry,
+    closes_rollback: bool,
+) -> Option<String> {
+    let ReleaseSummary { namespace, release, .. } = row;
+    let uninstall = || helm_command(row, &format!("uninstall {release}"));
     let step = match (newest.status, row.stuck) {
         (status, Stuck::No) if status.is_in_flight() => match row.stuck_from {
             Some(from) => format!("wait until {}", from.to_zoned(TimeZone::UTC).strftime("%H:%M UTC")),
@@ -22,7 +27,7 @@ pub(super) fn next_step(row: &Row, history: &History, newest: &Entry, closes_rol
             match superseded {
                 _ if history.newest_deployed().is_some() => format!("interlock unstick {namespace}/{release}"),
                 Some(below) => {
-                    let rollback = helm(row, &format!("rollback {release} {}", below.revision));
+                    let rollback = helm_command(row, &format!("rollback {release} {}", below.revision));
                     let opened = if closes_rollback { "break the glass for pending-recovery, then " } else { "" };
                     format!("{opened}{rollback}")
                 }
@@ -31,9 +36,9 @@ pub(super) fn next_step(row: &Row, history: &History, newest: &Entry, closes_rol
         }
         (Status::Deployed | Status::Failed, _) if row.interrupted.is_some() => {
             let chart = row.interrupted.as_deref().and_then(|note| note.rsplit_once('@')).map(|(chart, _)| chart);
-            format!("finish {} first: {}", chart.unwrap_or_default(), again(row, chart))
+            format!("finish {} first: {}", chart.unwrap_or_default(), retry(row, chart))
         }
-        (Status::Failed, _) => format!("roll forward: {}", again(row, None)),
+        (Status::Failed, _) => format!("roll forward: {}", retry(row, None)),
         (Status::Unknown | Status::Superseded, _) => "look closer: interlock scan".to_owned(),
         _ => return None,
     };
@@ -42,18 +47,18 @@ pub(super) fn next_step(row: &Row, history: &History, newest: &Entry, closes_rol
 
 /// What makes whoever drives a release upgrade it again, to the chart of the record that was in the way.
 #[must_use]
-pub fn forward(row: &Row) -> String {
-    again(row, row.chart.as_deref())
+pub fn roll_forward(row: &ReleaseSummary) -> String {
+    retry(row, row.chart.as_deref())
 }
 
 /// A command of helm over the records of a release.
 #[must_use]
-pub fn helm(row: &Row, command: &str) -> String {
-    let driver = if row.storage == Kept::ConfigMap { "HELM_DRIVER=configmap " } else { "" };
+pub fn helm_command(row: &ReleaseSummary, command: &str) -> String {
+    let driver = if row.storage == StorageKind::ConfigMap { "HELM_DRIVER=configmap " } else { "" };
     format!("{driver}helm {command} -n {}", row.namespace)
 }
 
-fn again(row: &Row, chart: Option<&str>) -> String {
+fn retry(row: &ReleaseSummary, chart: Option<&str>) -> String {
     match &row.owner {
         Owner::Flux(name) => {
             let (namespace, name) = name.split_once('/').unwrap_or_default();
@@ -62,7 +67,7 @@ fn again(row: &Row, chart: Option<&str>) -> String {
         Owner::Olm(name) => format!("OLM tries again by itself: kubectl get clusterextension {name} -w"),
         Owner::Helm | Owner::Sveltos | Owner::Unknown => {
             let version = chart.and_then(version).map(|version| format!(" --version {version}")).unwrap_or_default();
-            helm(row, &format!("upgrade {} CHART{version}", row.release))
+            helm_command(row, &format!("upgrade {} CHART{version}", row.release))
         }
     }
 }

@@ -4,19 +4,19 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::engine::release::ReleaseRef;
-use crate::inspect::storage_kind::Kept;
+use crate::inspect::storage_kind::StorageKind;
 use crate::world::kubernetes::Head;
 
 /// How a release stands. Nothing that an object contains is in it, names apart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Row {
+pub struct ReleaseSummary {
     /// The namespace of its records.
     pub namespace: String,
     /// Its name.
     pub release: String,
     /// How its records are stored.
-    pub storage: Kept,
+    pub storage: StorageKind,
     /// The object of its newest record.
     pub record: String,
     /// The revision of that.
@@ -85,7 +85,7 @@ impl Owner {
     }
 }
 
-impl Row {
+impl ReleaseSummary {
     /// Whether something is missing that only the body of the record tells.
     pub(crate) fn lacks_head(&self) -> bool {
         self.chart.is_none() || self.holder.is_none()

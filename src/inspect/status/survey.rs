@@ -4,7 +4,7 @@ use futures_util::{StreamExt, stream};
 use jiff::Timestamp;
 
 use super::assess::assess;
-use super::summary::{Row, Stuck};
+use super::summary::{ReleaseSummary, Stuck};
 use crate::engine::release::{History, ReleaseRef, Storage};
 use crate::inspect::scan::inventory::Inventory;
 use crate::inspect::scan::listing::why;
@@ -12,11 +12,11 @@ use crate::inspect::scan::{Gap, gather};
 use crate::inspect::view::{ReadError, View};
 
 /// Records read at a time, whose chart or holder no stamp tells.
-const SIDE_BY_SIDE: usize = 8;
+const CONCURRENT_READS: usize = 8;
 
 /// Which releases.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct StatusOptions {
     /// Of one namespace; of all where there is none.
     pub namespace: Option<String>,
     /// Only those whose operation is stuck, or may be.
@@ -27,7 +27,7 @@ pub struct Options {
 #[derive(Debug, Clone)]
 pub struct Survey {
     /// By namespace and name.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ReleaseSummary>,
     /// What could not be looked at.
     pub gaps: Vec<Gap>,
 }
@@ -61,13 +61,13 @@ pub(crate) async fn row(
     storage: Storage,
     history: &History,
     now: Timestamp,
-) -> Option<Row> {
+) -> Option<ReleaseSummary> {
     let drivers = view.world.drivers.as_deref().ok();
     let row = assess(release, storage, history, drivers, view.policies.of(&release.namespace), now)?;
     Some(completed(view, row, storage).await)
 }
 
-async fn completed(view: &View<'_>, row: Row, storage: Storage) -> Row {
+async fn completed(view: &View<'_>, row: ReleaseSummary, storage: Storage) -> ReleaseSummary {
     if !row.lacks_head() {
         return row;
     }
@@ -82,7 +82,7 @@ async fn completed(view: &View<'_>, row: Row, storage: Storage) -> Row {
 ///
 /// # Errors
 /// When the records in Secrets cannot be listed: then nothing is known. What else cannot be read is told.
-pub async fn survey(view: &View<'_>, options: &Options, now: Timestamp) -> Result<Survey, StatusError> {
+pub async fn survey(view: &View<'_>, options: &StatusOptions, now: Timestamp) -> Result<Survey, StatusError> {
     let namespace = options.namespace.as_deref();
     let listed = gather::secrets(&view.client, [namespace]).await;
     let mut inventory = listed.map_err(|error| StatusError::Records(why(&error)))?;
@@ -102,5 +102,5 @@ pub async fn survey(view: &View<'_>, options: &Options, now: Timestamp) -> Resul
     });
     let rows: Vec<_> = rows.collect();
     let completed = stream::iter(rows.into_iter().map(|(row, storage)| completed(view, row, storage)));
-    Ok(Survey { rows: completed.buffered(SIDE_BY_SIDE).collect().await, gaps })
+    Ok(Survey { rows: completed.buffered(CONCURRENT_READS).collect().await, gaps })
 }

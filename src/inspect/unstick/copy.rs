@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use crate::engine::release::{ReleaseRef, Revision, Storage};
-use crate::inspect::storage_kind::Kept;
+use crate::inspect::storage_kind::StorageKind;
 
 /// The type of a copy.
 pub(super) const COPY_TYPE: &str = "interlock.dev/record-copy";
@@ -29,9 +29,9 @@ pub(super) const PARTS: &str = "interlock.dev/parts";
 pub(super) const ORIGINAL: &str = "interlock.dev/original";
 
 /// The members of the original's metadata that are kept.
-const METADATA: [&str; 6] = ["name", "labels", "annotations", "ownerReferences", "uid", "resourceVersion"];
+const COPIED_METADATA: [&str; 6] = ["name", "labels", "annotations", "ownerReferences", "uid", "resourceVersion"];
 /// Those that the API server gives, and which a new object cannot have.
-const GIVEN: [&str; 2] = ["uid", "resourceVersion"];
+const SERVER_ASSIGNED: [&str; 2] = ["uid", "resourceVersion"];
 
 /// Whose record it is.
 pub(super) struct Origin<'a> {
@@ -53,7 +53,7 @@ pub(super) fn copy_of(
 ) -> Result<Value, String> {
     let metadata = object["metadata"].as_object().ok_or("it has no metadata")?;
     let kept: Map<_, _> =
-        METADATA.iter().filter_map(|key| Some(((*key).to_owned(), metadata.get(*key)?.clone()))).collect();
+        COPIED_METADATA.iter().filter_map(|key| Some(((*key).to_owned(), metadata.get(*key)?.clone()))).collect();
     let is_config_map = origin.storage == Storage::ConfigMap;
     let mut original = json!({"apiVersion": "v1", "kind": origin.storage.kind(), "metadata": kept});
     for key in ["type", "immutable"] {
@@ -72,7 +72,7 @@ pub(super) fn copy_of(
     let mut annotations = json!({
         RELEASE: release,
         REVISION: origin.revision.to_string(),
-        STORAGE: Kept::from(origin.storage).as_str(),
+        STORAGE: StorageKind::from(origin.storage).as_str(),
         ORIGINAL: original.to_string(),
     });
     if let Some(part_of) = part_of {
@@ -111,7 +111,7 @@ pub(super) fn original_of(copy: &Value) -> Result<Value, String> {
     }
     object.insert("data".to_owned(), data.into());
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut).ok_or("its original has no metadata")?;
-    GIVEN.iter().for_each(|key| _ = metadata.remove(*key));
+    SERVER_ASSIGNED.iter().for_each(|key| _ = metadata.remove(*key));
     Ok(original)
 }
 

@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use super::copy::{COPY_LABEL, ORIGINAL, PART_OF, PARTS, RELEASE, REVISION, STORAGE, original_of};
 use super::error::UnstickError;
-use super::store::Store;
+use super::store::ObjectStore;
 use crate::engine::release::{ReleaseRef, Revision, Status, Storage};
 use crate::inspect::view::View;
 
 /// Whose a part of a record is.
-const OWNER: &str = "/metadata/ownerReferences/0/uid";
+const OWNER_UID: &str = "/metadata/ownerReferences/0/uid";
 
 /// What was put back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Restored {
 }
 
 /// A copy of a record that can be put back: nothing has overtaken it.
-pub struct Copied {
+pub struct RecordCopy {
     release: ReleaseRef,
     storage: Storage,
     revision: Revision,
@@ -34,19 +34,19 @@ pub struct Copied {
     /// The copies of its parts, and these.
     parts: Vec<(String, Value)>,
     /// Copies of the same state of the record, which somebody else kept at the same time.
-    twins: Vec<String>,
+    duplicates: Vec<String>,
     /// The record, where it is back already.
     there: Option<Value>,
 }
 
-impl Copied {
+impl RecordCopy {
     /// The newest copy of a record of a release, `None` where there is none.
     ///
     /// # Errors
     /// When a revision that is not older exists by now, when the copy does not read, or the API server does not answer.
     pub async fn find(view: &View<'_>, release: &ReleaseRef) -> Result<Option<Self>, UnstickError> {
         let failed = |what: &str, why: String| UnstickError::Failed { what: what.to_owned(), why };
-        let store = Store::of(&view.client, &release.namespace);
+        let store = ObjectStore::of(&view.client, &release.namespace);
         let (label, value) = COPY_LABEL;
         let all = store.list_metadata("Secret", &format!("{label}={value}")).await?;
         let Some((name, storage, revision)) = newest(&all, &release.name) else {
@@ -56,12 +56,12 @@ impl Copied {
             return Ok(None);
         };
         let original = original_of(&copy).map_err(|why| failed("read the copy of the record", why))?;
-        if !is_of(&original, release, storage, revision) {
+        if !is_copy_of(&original, release, storage, revision) {
             let why = format!("Secret {name} is no copy of a pending record of it. Somebody else made that");
             return Err(failed(&format!("restore revision {revision} of release {release}"), why));
         }
         let mut parts = Vec::new();
-        for part in names(&copy) {
+        for part in part_names(&copy) {
             let copy = store.get("Secret", &part).await?;
             let copy = copy.ok_or_else(|| failed("restore the record", format!("{part}, a part of it, is gone")))?;
             parts.push((part, original_of(&copy).map_err(|why| failed("read the copy of a part", why))?));
@@ -85,8 +85,8 @@ impl Copied {
                 )));
             }
         }
-        let twins = twins(&all, &copy);
-        Ok(Some(Self { release: release.clone(), storage, revision, name, original, parts, twins, there }))
+        let duplicates = duplicates(&all, &copy);
+        Ok(Some(Self { release: release.clone(), storage, revision, name, original, parts, duplicates, there }))
     }
 
     /// The object that the record is to become again.
@@ -101,12 +101,12 @@ impl Copied {
     /// # Errors
     /// When an admission webhook refuses it, or the API server does not answer.
     pub async fn restore(self, view: &View<'_>, dry_run: bool) -> Result<Restored, UnstickError> {
-        let store = Store::of(&view.client, &self.release.namespace);
+        let store = ObjectStore::of(&view.client, &self.release.namespace);
         let uid = self.there.as_ref().map(|there| text(there, "/metadata/uid").to_owned());
         for (_, part) in &self.parts {
             let name = text(part, "/metadata/name");
             let there = store.get("Secret", name).await?;
-            if there.is_some_and(|there| uid.as_deref() != Some(text(&there, OWNER))) {
+            if there.is_some_and(|there| uid.as_deref() != Some(text(&there, OWNER_UID))) {
                 let why =
                     format!("{name}, a part of the deleted record, is still being collected. Try again in a minute");
                 return Err(UnstickError::Overtaken(why));
@@ -115,7 +115,7 @@ impl Copied {
         let record = self.record().to_owned();
         let mut copies: Vec<_> = self.parts.iter().map(|(name, _)| name.clone()).collect();
         copies.push(self.name);
-        copies.extend(self.twins);
+        copies.extend(self.duplicates);
         let restored = Restored { record, revision: self.revision.0, copies };
         let index = match self.there {
             Some(there) => there,
@@ -126,7 +126,7 @@ impl Copied {
         }
         for (_, mut part) in self.parts {
             // The garbage collector takes what belongs to the record that was deleted.
-            if let Some(owner) = part.pointer_mut(OWNER) {
+            if let Some(owner) = part.pointer_mut(OWNER_UID) {
                 *owner = index["metadata"]["uid"].clone();
             }
             match store.create("Secret", &part, false).await {
@@ -142,7 +142,7 @@ impl Copied {
 }
 
 /// Whether this is the pending record that a copy says it is of: whoever may create Secrets can make a copy.
-fn is_of(original: &Value, release: &ReleaseRef, storage: Storage, revision: Revision) -> bool {
+fn is_copy_of(original: &Value, release: &ReleaseRef, storage: Storage, revision: Revision) -> bool {
     let label = |key: &str| original["metadata"]["labels"][key].as_str().unwrap_or_default();
     original["kind"] == storage.kind()
         && label("name") == release.name
@@ -171,17 +171,17 @@ fn newest(all: &[Value], release: &str) -> Option<(String, Storage, Revision)> {
 }
 
 /// The other copies of what a copy was made of, and those of its parts.
-fn twins(all: &[Value], copy: &Value) -> Vec<String> {
+fn duplicates(all: &[Value], copy: &Value) -> Vec<String> {
     let original = |copy: &Value| copy["metadata"]["annotations"][ORIGINAL].clone();
     let is_twin = |it: &&Value| original(it) == original(copy) && it["metadata"]["name"] != copy["metadata"]["name"];
-    let twins = all.iter().filter(is_twin);
-    twins.flat_map(|twin| names(twin).into_iter().chain([text(twin, "/metadata/name").to_owned()])).collect()
+    let duplicates = all.iter().filter(is_twin);
+    duplicates.flat_map(|twin| part_names(twin).into_iter().chain([text(twin, "/metadata/name").to_owned()])).collect()
 }
 
 /// The copies of the parts of a record.
-fn names(copy: &Value) -> Vec<String> {
-    let names = copy["metadata"]["annotations"][PARTS].as_str();
-    names.and_then(|names| serde_json::from_str(names).ok()).unwrap_or_default()
+fn part_names(copy: &Value) -> Vec<String> {
+    let part_names = copy["metadata"]["annotations"][PARTS].as_str();
+    part_names.and_then(|part_names| serde_json::from_str(part_names).ok()).unwrap_or_default()
 }
 
 fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {

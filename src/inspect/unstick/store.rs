@@ -10,18 +10,18 @@ use crate::inspect::runbook::plural;
 use crate::inspect::scan::listing::why;
 
 /// The field manager of our writes.
-const MANAGER: &str = "interlock";
+const FIELD_MANAGER: &str = "interlock";
 
 /// What the API server says when a webhook that must answer does not.
-const UNANSWERED: &str = "failed calling webhook";
+const WEBHOOK_FAILED: &str = "failed calling webhook";
 
 /// The objects of a namespace.
-pub(super) struct Store<'c> {
+pub(super) struct ObjectStore<'c> {
     client: &'c Client,
     namespace: &'c str,
 }
 
-impl<'c> Store<'c> {
+impl<'c> ObjectStore<'c> {
     /// Of a namespace.
     pub(super) fn of(client: &'c Client, namespace: &'c str) -> Self {
         Self { client, namespace }
@@ -35,11 +35,11 @@ impl<'c> Store<'c> {
     pub(super) async fn get(&self, kind: &str, name: &str) -> Result<Option<Value>, UnstickError> {
         let what = || format!("read {kind} {}/{name}", self.namespace);
         let request = Request::get(format!("{}/{name}", self.path(kind))).body(Vec::new());
-        let request = request.map_err(|error| told(what(), name, Error::HttpError(error)))?;
+        let request = request.map_err(|error| unstick_error(what(), name, Error::HttpError(error)))?;
         match self.client.request(request).await {
             Ok(object) => Ok(Some(object)),
             Err(Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(told(what(), name, error)),
+            Err(error) => Err(unstick_error(what(), name, error)),
         }
     }
 
@@ -47,8 +47,8 @@ impl<'c> Store<'c> {
     pub(super) async fn list_metadata(&self, kind: &str, labels: &str) -> Result<Vec<Value>, UnstickError> {
         let what = || format!("list the {}s of namespace {}", kind, self.namespace);
         let request = kube::core::Request::new(self.path(kind)).list_metadata(&ListParams::default().labels(labels));
-        let request = request.map_err(|error| told(what(), "", Error::BuildRequest(error)))?;
-        let list: Value = self.client.request(request).await.map_err(|error| told(what(), "", error))?;
+        let request = request.map_err(|error| unstick_error(what(), "", Error::BuildRequest(error)))?;
+        let list: Value = self.client.request(request).await.map_err(|error| unstick_error(what(), "", error))?;
         Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
 
@@ -56,10 +56,10 @@ impl<'c> Store<'c> {
     pub(super) async fn create(&self, kind: &str, object: &Value, dry_run: bool) -> Result<Value, UnstickError> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let what = || format!("create {kind} {}/{name}", self.namespace);
-        let parameters = PostParams { dry_run, field_manager: Some(MANAGER.to_owned()) };
+        let parameters = PostParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()) };
         let request = kube::core::Request::new(self.path(kind)).create(&parameters, object.to_string().into_bytes());
-        let request = request.map_err(|error| told(what(), name, Error::BuildRequest(error)))?;
-        self.client.request(request).await.map_err(|error| told(what(), name, error))
+        let request = request.map_err(|error| unstick_error(what(), name, Error::BuildRequest(error)))?;
+        self.client.request(request).await.map_err(|error| unstick_error(what(), name, error))
     }
 
     /// Deletes an object, under a precondition on its uid and resourceVersion where they are given. One that is gone already
@@ -78,24 +78,24 @@ impl<'c> Store<'c> {
         });
         let parameters = DeleteParams { dry_run, preconditions, ..DeleteParams::background() };
         let request = kube::core::Request::new(self.path(kind)).delete(name, &parameters);
-        let request = request.map_err(|error| told(what(), name, Error::BuildRequest(error)))?;
+        let request = request.map_err(|error| unstick_error(what(), name, Error::BuildRequest(error)))?;
         match self.client.request::<Value>(request).await {
             Ok(_) => Ok(()),
             Err(Error::Api(status)) if status.code == 404 => Ok(()),
-            Err(error) => Err(told(what(), name, error)),
+            Err(error) => Err(unstick_error(what(), name, error)),
         }
     }
 }
 
 /// What an error means to whoever is on call.
-fn told(what: String, name: &str, error: Error) -> UnstickError {
+fn unstick_error(what: String, name: &str, error: Error) -> UnstickError {
     match &error {
         Error::Api(status) if status.reason == "AlreadyExists" => UnstickError::Exists(name.to_owned()),
         Error::Api(status) if status.code == 409 => UnstickError::Changed(name.to_owned()),
         Error::Api(status) if status.message.contains("denied the request") => {
             UnstickError::Refused(status.message.clone())
         }
-        Error::Api(status) if status.message.contains(UNANSWERED) && status.message.contains(".interlock.dev") => {
+        Error::Api(status) if status.message.contains(WEBHOOK_FAILED) && status.message.contains(".interlock.dev") => {
             let why = format!("{}. No replica of Interlock answers; `interlock doctor` tells why", status.message);
             UnstickError::Failed { what, why }
         }

@@ -136,8 +136,8 @@ impl Fake {
         self.secrets.lock().unwrap().insert(name, record);
     }
 
-    fn pending(&self) -> Pending {
-        Pending {
+    fn pending(&self) -> PendingRecord {
+        PendingRecord {
             release: ReleaseRef::new("shop", "web"),
             storage: Storage::Secret,
             entry: Entry::of_web(2, crate::engine::release::Status::PendingUpgrade),
@@ -168,13 +168,13 @@ async fn of_two_at_once_nobody_takes_away_the_copy_of_the_other() {
     let (fake, policies) = (stuck(Deletion::Done), Policies::load_or_shipped(None).unwrap());
     let view = view(&fake, &policies).await;
     let (alice, bob) = (fake.pending(), fake.pending());
-    let store = Store::of(&view.client, "shop");
+    let store = ObjectStore::of(&view.client, "shop");
     // Both have looked, and bob has kept his copy already when alice deletes.
-    let bobs = bob.keep(&store, false).await.unwrap();
+    let bobs = bob.copy(&store, false).await.unwrap();
     let alices = alice.unstick(&view, false).await.unwrap();
     assert_ne!(alices, bobs);
     // Then somebody upgrades, and what bob deletes is another record of the same name.
-    forget(&store, &bobs, false).await;
+    delete_copies(&store, &bobs, false).await;
     fake.put(2, "pending-upgrade", "another");
     assert_eq!(bob.unstick(&view, false).await, Err(UnstickError::Changed(V2.to_owned())));
     assert_eq!(fake.copies(), alices, "alice's is all that is left of the record");
@@ -191,7 +191,7 @@ async fn both_copies_of_one_record_go_when_it_is_put_back() {
     bob.unstick(&view, false).await.unwrap();
     assert_eq!(fake.copies().len(), 2);
     let release = ReleaseRef::new("shop", "web");
-    Copied::find(&view, &release).await.unwrap().unwrap().restore(&view, false).await.unwrap();
+    RecordCopy::find(&view, &release).await.unwrap().unwrap().restore(&view, false).await.unwrap();
     assert_eq!(fake.copies().len(), 0);
     assert_eq!(fake.secrets.lock().unwrap()[V2]["metadata"]["labels"]["status"], "pending-upgrade");
 }
@@ -233,7 +233,7 @@ async fn what_is_no_copy_of_a_record_of_the_release_and_what_is_uninstalled_is_n
     let (view, release) = (view(&fake, &policies).await, ReleaseRef::new("shop", "web"));
     fake.pending().unstick(&view, false).await.unwrap();
     let first = fake.secrets.lock().unwrap().remove("sh.helm.release.v1.web.v1").unwrap();
-    let error = Copied::find(&view, &release).await.err().unwrap().to_string();
+    let error = RecordCopy::find(&view, &release).await.err().unwrap().to_string();
     assert!(error.contains("it was uninstalled since"), "{error}");
     let mut secrets = fake.secrets.lock().unwrap().clone();
     secrets.insert("sh.helm.release.v1.web.v1".to_owned(), first);
@@ -241,6 +241,6 @@ async fn what_is_no_copy_of_a_record_of_the_release_and_what_is_uninstalled_is_n
     let annotation = copy.pointer_mut("/metadata/annotations/interlock.dev~1original").unwrap();
     *annotation = annotation.as_str().unwrap().replace("pending-upgrade", "deployed").into();
     *fake.secrets.lock().unwrap() = secrets;
-    let error = Copied::find(&view, &release).await.err().unwrap().to_string();
+    let error = RecordCopy::find(&view, &release).await.err().unwrap().to_string();
     assert!(error.contains("is no copy of a pending record"), "{error}");
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::assess::since;
-use super::summary::Row;
+use super::summary::ReleaseSummary;
 use super::survey::{StatusError, row};
 use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
 use crate::engine::overrides::Override;
@@ -12,25 +12,25 @@ use crate::engine::policy::Overrides;
 use crate::engine::release::{History, ReleaseRef, Storage};
 use crate::engine::rules::drivers::Driven;
 use crate::engine::rules::{Check, RuleId};
-use crate::inspect::runbook::Pending;
+use crate::inspect::runbook::PendingRecord;
 use crate::inspect::view::View;
 use crate::world::World;
 
 /// One release, its records and whatever bears on it.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Described {
+pub struct ReleaseDescription {
     /// As in the table.
     #[serde(flatten)]
-    pub row: Row,
+    pub row: ReleaseSummary,
     /// Its records, newest first.
-    pub history: Vec<RevisionLine>,
+    pub history: Vec<RevisionSummary>,
     /// The runbook's checks, where an operation is pending; empty where none is.
     pub checks: Vec<Check>,
     /// The overrides that are in force.
     pub overrides: Vec<OverrideInForce>,
     /// The HelmReleases that name its records, the oldest first.
-    pub helm_releases: Vec<HelmReleaseLine>,
+    pub helm_releases: Vec<HelmReleaseSummary>,
     /// What could not be learnt, and why.
     pub not_looked_at: Vec<String>,
 }
@@ -38,7 +38,7 @@ pub struct Described {
 /// One record.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RevisionLine {
+pub struct RevisionSummary {
     /// Its revision.
     pub revision: u64,
     /// Its status, by its label.
@@ -70,7 +70,7 @@ pub struct OverrideInForce {
 /// A HelmRelease.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct HelmReleaseLine {
+pub struct HelmReleaseSummary {
     /// Its namespace and name.
     pub name: String,
     /// Whether it counts: it has installed the release, or Flux holds it.
@@ -85,7 +85,11 @@ pub struct HelmReleaseLine {
 ///
 /// # Errors
 /// When its records cannot be read. What else cannot is told.
-pub async fn describe(view: &View<'_>, release: &ReleaseRef, now: Timestamp) -> Result<Vec<Described>, StatusError> {
+pub async fn describe(
+    view: &View<'_>,
+    release: &ReleaseRef,
+    now: Timestamp,
+) -> Result<Vec<ReleaseDescription>, StatusError> {
     let mut described = Vec::new();
     for (storage, history) in view.releases(release).await? {
         described.extend(closely(view, release, storage, &history, now).await);
@@ -99,11 +103,11 @@ async fn closely(
     storage: Storage,
     history: &History,
     now: Timestamp,
-) -> Option<Described> {
+) -> Option<ReleaseDescription> {
     let row = row(view, release, storage, history, now).await?;
     let mut not_looked_at: Vec<_> = view.gap().map(|gap| format!("{}: {}", gap.what, gap.why)).into_iter().collect();
     let policy = view.policies.of(&release.namespace);
-    let checks = match Pending::read(view, release, storage, history).await {
+    let checks = match PendingRecord::read(view, release, storage, history).await {
         Ok(Some(pending)) => pending.checks(view, now).await.unwrap_or_else(|why| {
             not_looked_at.push(why);
             Vec::new()
@@ -130,20 +134,20 @@ async fn closely(
     let driven =
         Driven { storage, namespace: &release.namespace, release: &release.name, holder: row.holder.as_deref() };
     let naming = driven.named_by(view.world.drivers.as_deref().unwrap_or_default());
-    let helm_releases = naming.iter().map(|driver| HelmReleaseLine {
+    let helm_releases = naming.iter().map(|driver| HelmReleaseSummary {
         name: format!("{}/{}", driver.namespace, driver.name),
         drives: driven.is_driven_for(driver, policy),
         suspended: driver.suspended,
         longest_timeout_seconds: driver.longest_timeout.as_secs(),
     });
-    let lines = history.iter().map(|entry| RevisionLine {
+    let lines = history.iter().map(|entry| RevisionSummary {
         revision: entry.revision.0,
         status: entry.status.as_str(),
         since: since(entry),
         chart: entry.stamps.chart().map(str::to_owned),
         holder: entry.stamps.holder().map(str::to_owned),
     });
-    Some(Described {
+    Some(ReleaseDescription {
         history: lines.collect(),
         checks,
         overrides,
