@@ -1,5 +1,6 @@
 //! Looking at a cluster, for people and for the leader.
 
+pub(crate) mod api_error;
 pub mod doctor;
 pub mod runbook;
 pub mod scan;

@@ -5,7 +5,7 @@ use kube::Client;
 use super::policy_dir::PolicyDir;
 use super::table::printable;
 use crate::engine::policy::{DEFAULT_NAMESPACE, Files, Policies};
-use crate::inspect::scan::listing::why;
+use crate::inspect::api_error::reason;
 use crate::world::kubernetes::policies::policies;
 
 /// Which policy to judge by, where a cluster has one.
@@ -30,7 +30,7 @@ impl PoliciesInForce {
                 Ok(policies) => return Ok(policies),
                 Err(why) => why,
             },
-            Err(error) => why(&error),
+            Err(error) => reason(&error),
         };
         eprintln!("{}", self.fallback_notice(&why));
         self.directory.load()

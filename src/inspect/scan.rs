@@ -33,6 +33,7 @@ pub use finding::Finding;
 pub use finding_kind::FindingKind;
 pub use options::{BodySelection, ScanOptions, ScanProgress};
 pub use report::{Gap, ScanReport};
+pub(crate) use run::DECODE_BYTES;
 pub use run::{ScanError, scan};
 
 #[cfg(test)]

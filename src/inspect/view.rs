@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use kube::Client;
 
-use super::scan::listing::why;
-use super::scan::{Gap, gather};
+use super::api_error::reason;
+use super::scan::{DECODE_BYTES, Gap, gather};
 use crate::budget::Budget;
 use crate::engine::evidence::{Answer, Knowledge, Query};
 use crate::engine::policy::Policies;
@@ -13,9 +13,6 @@ use crate::engine::release::{History, ReleaseRef, Storage};
 use crate::world::World;
 use crate::world::kubernetes::Cluster;
 use crate::world::kubernetes::listed::Listed;
-
-/// The memory that inflated bodies may take at once.
-const DECODE_BYTES: usize = 64 << 20;
 
 /// The records of a release cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,7 +46,7 @@ impl<'p> View<'p> {
             Ok(Some((drivers, _))) => Ok(drivers),
             // The definition of the kind comes or goes at this moment.
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
-            Err(error) => Err(why(&error)),
+            Err(error) => Err(reason(&error)),
         };
     }
 

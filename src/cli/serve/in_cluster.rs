@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use kube::Config;
 use tokio::time::sleep;
 
-use super::Arguments;
+use super::arguments::Arguments;
 use super::certificates::CertificateCluster;
 use super::clients::Clients;
 use super::policies::PolicySource;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Arguments;
+use super::arguments::Arguments;
 use super::policies::PolicySource;
 use super::running::Running;
 use super::shared::Shared;

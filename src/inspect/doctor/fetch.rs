@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::engine::policy::Files;
+use crate::inspect::api_error::reason;
 use crate::inspect::server_clock::server_time;
 use crate::world;
 
@@ -17,7 +18,7 @@ use crate::world;
 pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Metadata alone, of a list.
-const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+pub(super) const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /// What a read came to.
 #[derive(Debug, Clone)]
@@ -62,7 +63,7 @@ async fn request(client: &Client, path: &str, accept: &str) -> Fetched {
     match timeout(READ_TIMEOUT, client.request::<Value>(request)).await {
         Ok(Ok(value)) => Fetched::Known(value),
         Ok(Err(Error::Api(status))) if status.code == 404 => Fetched::Absent,
-        Ok(Err(error)) => Fetched::Unknown(why(&error)),
+        Ok(Err(error)) => Fetched::Unknown(reason(&error)),
         Err(_) => Fetched::Unknown("the API server did not answer in time".to_owned()),
     }
 }
@@ -70,16 +71,8 @@ async fn request(client: &Client, path: &str, accept: &str) -> Fetched {
 /// The policies of the installation in a namespace.
 pub(super) async fn policies(client: &Client, namespace: &str) -> Result<Option<Files>, String> {
     match timeout(READ_TIMEOUT, world::kubernetes::policies::policies(client, namespace)).await {
-        Ok(request) => request.map_err(|error| why(&error)),
+        Ok(request) => request.map_err(|error| reason(&error)),
         Err(_) => Err("the API server did not answer in time".to_owned()),
-    }
-}
-
-/// What to say of a call that failed. A refusal names the right that is missing by itself.
-pub(super) fn why(error: &Error) -> String {
-    match error {
-        Error::Api(status) => status.message.clone(),
-        error => format!("the API server did not answer: {error}"),
     }
 }
 

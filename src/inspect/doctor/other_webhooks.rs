@@ -3,15 +3,13 @@
 use serde_json::Value;
 
 use super::diagnosis::Diagnosis;
+use super::registration::RECORD_ENTRY;
 use super::selector::{Label, label_of, label_of_record, matches};
 use super::snapshot::Snapshot;
 use crate::engine::severity::Severity::{Low, Medium};
 
 const OTHER_WEBHOOKS_TOPIC: &str = "other-webhooks";
 const UNGUARDED_TOPIC: &str = "unguarded";
-
-/// The entry that guards records.
-const RECORD_ENTRY: &str = "create-delete.records.interlock.dev";
 
 pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
     let mut checks = Vec::new();

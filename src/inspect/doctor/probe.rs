@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::diagnosis::Diagnosis;
 use super::fetch::READ_TIMEOUT;
+use super::registration::RECORD_ENTRY;
 use super::selector::{label_of, matches};
 use super::snapshot::Snapshot;
 use crate::engine::facts::{Actor, ActorKind};
@@ -29,9 +30,6 @@ const RELEASE: &str = "interlock-doctor";
 
 /// What is wrong, unless the policy wants it so.
 const INCONSISTENT_RECORD_ADMITTED: &str = "a record that contradicts itself was admitted";
-
-/// Entries that the dry runs go through.
-const RECORD_ENTRY: &str = "create-delete.records.interlock.dev";
 
 /// What the API server answered to a dry run.
 #[derive(Debug)]

@@ -7,7 +7,8 @@ use http::header::ACCEPT;
 use kube::Client;
 use serde_json::Value;
 
-use super::fetch::why;
+use super::fetch::METADATA_LIST;
+use crate::inspect::api_error::reason;
 
 /// Pages of records that are counted, of 500 each.
 const MAX_PAGES: usize = 40;
@@ -28,10 +29,9 @@ pub(super) async fn count(client: &Client) -> Result<RecordCounts, String> {
         let path = format!(
             "/api/v1/secrets?labelSelector=owner%3Dhelm&fieldSelector=type%3Dhelm.sh%2Frelease.v1&limit=500{more}"
         );
-        let request =
-            Request::get(path).header(ACCEPT, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
+        let request = Request::get(path).header(ACCEPT, METADATA_LIST);
         let request = request.body(Vec::new()).map_err(|error| error.to_string())?;
-        let page: Value = client.request(request).await.map_err(|error| why(&error))?;
+        let page: Value = client.request(request).await.map_err(|error| reason(&error))?;
         for item in page["items"].as_array().into_iter().flatten() {
             let namespace = item["metadata"]["namespace"].as_str().unwrap_or_default();
             *records.by_namespace.entry(namespace.to_owned()).or_default() += 1;

@@ -13,6 +13,9 @@ use crate::engine::severity::Severity::{self, High, Low, Medium};
 
 const TOPIC: &str = "registration";
 
+/// The entry that receives the creation and the deletion of release records.
+pub(super) const RECORD_ENTRY: &str = "create-delete.records.interlock.dev";
+
 /// The label by which entries leave namespaces out.
 const NAMESPACE_LABEL: &str = "kubernetes.io/metadata.name";
 

@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use super::diagnosis::Diagnosis;
 use super::fetch::Fetched;
-use super::fetch::why;
 use super::registration::guarded_namespaces;
 use super::snapshot::Snapshot;
 use crate::engine::policy::DEFAULT_NAMESPACE;
 use crate::engine::severity::Severity::{High, Medium};
+use crate::inspect::api_error::reason;
 
 const TOPIC: &str = "rights";
 
@@ -210,7 +210,7 @@ async fn review_access(
             ..SubjectAccessReviewSpec::default()
         };
         let asked = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
-        let answer = reviews.create(&PostParams::default(), &asked).await.map_err(|error| why(&error))?;
+        let answer = reviews.create(&PostParams::default(), &asked).await.map_err(|error| reason(&error))?;
         Ok((right, answer.status.is_some_and(|status| status.allowed)))
     });
     answers.buffered(CONCURRENT_REVIEWS).collect::<Vec<_>>().await.into_iter().collect()

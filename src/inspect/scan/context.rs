@@ -7,11 +7,12 @@ use std::sync::{Mutex, PoisonError};
 use jiff::Timestamp;
 use kube::{Client, Error};
 
-use super::listing::{Listing, why};
+use super::listing::Listing;
 use super::options::ScanOptions;
 use super::report::Gap;
 use super::served::ServedKinds;
 use crate::engine::policy::Policies;
+use crate::inspect::api_error::reason;
 use crate::world::kubernetes::Cluster;
 use crate::world::kubernetes::kinds::Kinds;
 
@@ -68,7 +69,7 @@ impl ScanContext<'_> {
             // The definition of the kind comes or goes at this moment.
             Err(Error::Api(status)) if status.code == 404 => None,
             Err(error) => {
-                self.gap(what, why(&error));
+                self.gap(what, reason(&error));
                 None
             }
         }

@@ -12,12 +12,12 @@ use super::context::ScanContext;
 use super::drift::{self, Declaring};
 use super::finding::Finding;
 use super::integrity;
-use super::listing::why;
 use super::options::ScanOptions;
 use crate::engine::evidence::{Answer, Knowledge, ObjectKey, Query};
 use crate::engine::release::manifest::contents;
 use crate::engine::release::{DecodeError, Entry, History, Record, ReleaseRef, Status, Storage, Stored};
 use crate::engine::review::group_of;
+use crate::inspect::api_error::reason;
 use crate::world::World;
 
 const BODIES: &str = "bodies of some records";
@@ -158,7 +158,7 @@ async fn object(
     let [Some(api_version), Some(kind), Some(name)] = ["/apiVersion", "/kind", "/metadata/name"].map(text) else {
         return Ok(None);
     };
-    let unread = |error: Error| (OBJECTS, why(&error));
+    let unread = |error: Error| (OBJECTS, reason(&error));
     let Some(served) = run.kinds.get(&run.client, api_version, kind).await.map_err(unread)? else {
         return Err((NOT_SERVED, format!("{kind} of {api_version}")));
     };

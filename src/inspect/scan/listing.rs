@@ -108,11 +108,3 @@ impl Listing {
         Ok(all)
     }
 }
-
-/// What to say of a call that failed. A refusal names the right that is missing by itself.
-pub(crate) fn why(error: &Error) -> String {
-    match error {
-        Error::Api(status) => format!("the API server answered {}: {}", status.code, status.message),
-        error => format!("the API server did not answer: {error}"),
-    }
-}

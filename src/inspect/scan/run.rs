@@ -11,7 +11,6 @@ use kube::Client;
 use super::calls::Calls;
 use super::context::ScanContext;
 use super::groups::CONFIGURATION_GROUPS;
-use super::listing::why;
 use super::options::{ScanOptions, ScanProgress};
 use super::releases::HELM_RELEASES;
 use super::report::{ScanReport, peak_memory};
@@ -19,10 +18,11 @@ use super::served::ServedKinds;
 use super::{declarations, gather};
 use crate::budget::Budget;
 use crate::engine::policy::Policies;
+use crate::inspect::api_error::reason;
 use crate::world::kubernetes::Cluster;
 
 /// The memory that inflated bodies may take at once.
-const DECODE_BYTES: usize = 64 << 20;
+pub(crate) const DECODE_BYTES: usize = 64 << 20;
 
 /// Why nothing is known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -58,13 +58,13 @@ pub async fn scan(
     };
     let mut looked_at = vec!["records in Secrets".to_owned()];
     let mut inventory =
-        gather::secrets(&run.client, run.places()).await.map_err(|error| ScanError { why: why(&error) })?;
+        gather::secrets(&run.client, run.places()).await.map_err(|error| ScanError { why: reason(&error) })?;
     match gather::config_maps(&run.client, run.places()).await {
         Ok(more) => {
             looked_at.push("records in ConfigMaps".to_owned());
             inventory.merge(more);
         }
-        Err(error) => run.gap("records in ConfigMaps", why(&error)),
+        Err(error) => run.gap("records in ConfigMaps", reason(&error)),
     }
     let drivers = run.helm_releases().await;
     looked_at.extend(drivers.is_some().then(|| HELM_RELEASES.to_owned()));

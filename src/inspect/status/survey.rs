@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use super::assess::assess;
 use super::summary::{ReleaseSummary, Stuck};
 use crate::engine::release::{History, ReleaseRef, Storage};
+use crate::inspect::api_error::reason;
 use crate::inspect::scan::inventory::Inventory;
-use crate::inspect::scan::listing::why;
 use crate::inspect::scan::{Gap, gather};
 use crate::inspect::view::{ReadError, View};
 
@@ -85,12 +85,12 @@ async fn completed(view: &View<'_>, row: ReleaseSummary, storage: Storage) -> Re
 pub async fn survey(view: &View<'_>, options: &StatusOptions, now: Timestamp) -> Result<Survey, StatusError> {
     let namespace = options.namespace.as_deref();
     let listed = gather::secrets(&view.client, [namespace]).await;
-    let mut inventory = listed.map_err(|error| StatusError::Records(why(&error)))?;
+    let mut inventory = listed.map_err(|error| StatusError::Records(reason(&error)))?;
     let mut gaps: Vec<_> = view.gap().into_iter().collect();
     match gather::config_maps(&view.client, [namespace]).await {
         Ok(more) => inventory.merge(more),
         Err(error) => {
-            gaps.push(Gap { what: "records in ConfigMaps".to_owned(), times: 1, why: why(&error) });
+            gaps.push(Gap { what: "records in ConfigMaps".to_owned(), times: 1, why: reason(&error) });
         }
     }
     let Inventory { releases, .. } = inventory;

@@ -6,8 +6,8 @@ use kube::{Client, Error};
 use serde_json::Value;
 
 use super::error::UnstickError;
+use crate::inspect::api_error::reason;
 use crate::inspect::runbook::plural;
-use crate::inspect::scan::listing::why;
 
 /// The field manager of our writes.
 const FIELD_MANAGER: &str = "interlock";
@@ -99,6 +99,6 @@ fn unstick_error(what: String, name: &str, error: Error) -> UnstickError {
             let why = format!("{}. No replica of Interlock answers; `interlock doctor` tells why", status.message);
             UnstickError::Failed { what, why }
         }
-        _ => UnstickError::Failed { what, why: why(&error) },
+        _ => UnstickError::Failed { what, why: reason(&error) },
     }
 }
