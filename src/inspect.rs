@@ -1,4 +1,4 @@
-//! Looking at a cluster, for people and for the leader.
+//! Looking at a cluster: for people on the command line, and for the leader in the background.
 
 pub(crate) mod api_error;
 pub mod doctor;

@@ -4,15 +4,15 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How much a finding matters, in the words of the reports too.
+/// How much a finding matters. OpenReports uses the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Legal, and worth knowing.
+    /// Legal, but worth knowing.
     Info,
-    /// It has no effect yet.
+    /// No effect yet.
     Low,
-    /// The next operation may do something else than is meant.
+    /// The next operation may do something unintended.
     Medium,
     /// The next operation fails or does damage.
     High,
@@ -22,7 +22,7 @@ impl Severity {
     /// All of them, the worst first.
     pub const ALL: [Self; 4] = [Self::High, Self::Medium, Self::Low, Self::Info];
 
-    /// As it is spelled.
+    /// The spelling in output and JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
-//! Whether an installation of Interlock works, seen from outside by whoever runs it: by reads, by questions about rights,
-//! and by dry runs that write nothing.
+//! Checks whether an installation of Interlock works, from outside: by reads, by access reviews, and by dry runs that
+//! write nothing.
 //!
-//! [`examine`] fetches everything once; each check is a small pure function over what was fetched.
+//! [`examine`] fetches everything once. Each check is a small pure function of the snapshot.
 
 mod certificates;
 mod definitions;
@@ -27,7 +27,7 @@ use snapshot::Snapshot;
 /// Examines the installation in a namespace.
 ///
 /// # Errors
-/// When the API server cannot be reached at all. What may not be read is told as a check that was skipped.
+/// When the API server cannot be reached at all. A check whose objects cannot be read is reported as skipped.
 pub async fn examine(client: &Client, namespace: &str) -> Result<DoctorReport, kube::Error> {
     let clocks = fetch::clocks(client).await?;
     let snapshot = Snapshot::fetch(client, namespace, clocks).await;
@@ -44,8 +44,8 @@ pub async fn examine(client: &Client, namespace: &str) -> Result<DoctorReport, k
     Ok(DoctorReport { version: env!("CARGO_PKG_VERSION"), namespace: namespace.to_owned(), checks })
 }
 
-/// The registration as it should be: every shipped entry, reached as the entries that are there are reached. For
-/// `kubectl apply`.
+/// The complete registration for `kubectl apply`: every shipped entry, with the client configuration of the existing
+/// entries.
 ///
 /// # Errors
 /// When the API server does not answer.

@@ -11,8 +11,8 @@ use crate::engine::review::{Gvk, Gvr, Operation, Request, UserInfo};
 use crate::engine::rules::{Check, inspect};
 use crate::world::World;
 
-/// The newest record of a release, pending, as it was read at one moment: what is checked, copied and deleted is this state
-/// of it and no other.
+/// The newest record of a release, which is pending, as it was read at one moment. Checks, copy and deletion apply to
+/// this version only.
 pub struct PendingRecord {
     pub(super) release: ReleaseRef,
     pub(super) storage: Storage,
@@ -21,7 +21,7 @@ pub struct PendingRecord {
 }
 
 impl PendingRecord {
-    /// Reads the newest record of a release; `None` where that is not pending, or went meanwhile.
+    /// Reads the newest record of a release; `None` if it is not pending, or was deleted meanwhile.
     ///
     /// # Errors
     /// When the API server does not answer.
@@ -37,14 +37,14 @@ impl PendingRecord {
         let Some(text) = view.world.cluster.text(storage, &release.namespace, &entry.name).await? else {
             return Ok(None);
         };
-        let object = RawValue::from_string(text).map_err(|error| format!("{} does not read: {error}", entry.name))?;
+        let object = RawValue::from_string(text).map_err(|error| format!("{} cannot be parsed: {error}", entry.name))?;
         Ok(Some(Self { release: release.clone(), storage, entry: entry.clone(), object }))
     }
 
-    /// Makes every check of the runbook.
+    /// Evaluates every check of the runbook.
     ///
     /// # Errors
-    /// When the record is no Secret or ConfigMap. What a check cannot learn is told by the check.
+    /// When the record cannot be parsed. A check that cannot be evaluated says so.
     pub(crate) async fn checks(&self, view: &View<'_>, now: Timestamp) -> Result<Vec<Check>, String> {
         let kind = self.storage.kind();
         let request = Request {
@@ -55,7 +55,7 @@ impl PendingRecord {
             name: Some(self.entry.name.as_str().into()),
             namespace: Some(self.release.namespace.as_str().into()),
             operation: Operation::Delete,
-            // No check goes by who it is.
+            // The checks do not depend on the user.
             user_info: UserInfo { username: "".into(), groups: Vec::new() },
             object: None,
             old_object: Some(&self.object),
@@ -77,7 +77,7 @@ impl PendingRecord {
         }
     }
 
-    /// The object of the record.
+    /// The object name of the record.
     #[must_use]
     pub fn record(&self) -> &str {
         &self.entry.name

@@ -1,11 +1,11 @@
-//! What is wrong with the releases of a cluster, found by reads alone: by `interlock scan`, and in the background by the
+//! Finds problems with the releases of a cluster, without a write: for `interlock scan`, and in the background on the
 //! leader.
 //!
-//! Metadata come first, in pages. A body is read only where [`BodySelection`] says so, and an object only for [`ScanOptions::drift`];
-//! reads are made a few at a time, and nothing is kept of them but findings.
+//! A scan reads metadata first, in pages. It reads a body only where [`BodySelection`] says so, and an object only for
+//! [`ScanOptions::drift`]. It makes a few reads at a time and keeps only findings.
 //!
-//! What is judged is judged by the rules' own notions: integrity of records, staleness, HelmReleases that collide, bundles
-//! that are missing, declared fields. `check`, `finding`, `history`, `integrity`, `declarations` and `drift` are pure.
+//! A scan uses the definitions of the rules: integrity of records, staleness, colliding HelmReleases, missing bundles,
+//! declared fields. `finding_kind`, `finding`, `history`, `integrity`, `declarations` and `drift` are pure.
 
 mod background;
 mod calls;

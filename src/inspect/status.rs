@@ -1,8 +1,7 @@
-//! How the releases of a cluster stand, for whoever is on call: by the rules' own notions, by reads alone, with and without
-//! the webhook.
+//! The status of releases for the person on call, computed as the rules do, without a write, and without the webhook.
 //!
-//! `row` and `ways` are pure: what a release's records tell, and the next safe step. `survey` reads, `follow` keeps reading,
-//! and `describe` looks closer at one release.
+//! `summary`, `assess` and `next_step` are pure. `survey` lists releases, `follow` watches them, and `description`
+//! reads one release in detail.
 
 mod assess;
 mod description;

@@ -1,18 +1,18 @@
-//! How records are stored, as people call it.
+//! The storage of records, as commands and JSON spell it.
 
 use serde::Serialize;
 
 use crate::engine::release::Storage;
 
-/// How records are stored.
+/// The storage of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StorageKind {
-    /// In Secrets.
+    /// Helm's Secrets.
     Secret,
-    /// In ConfigMaps.
+    /// Helm's ConfigMaps.
     ConfigMap,
-    /// In Secrets of OLM's.
+    /// OLM's Secrets.
     Olm,
 }
 
@@ -37,7 +37,7 @@ impl From<StorageKind> for Storage {
 }
 
 impl StorageKind {
-    /// As it is spelled.
+    /// The spelling in commands and JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
-//! The on-call's runbook as a command: the checks of the rule, a copy of the pending record, its deletion, and the way back.
+//! The runbook for a stuck release as a command: checks, a copy of the pending record, its deletion, and the restore.
 //!
-//! The checks are those of [`crate::engine::rules::inspect`], over the deletion that is about to be asked for, so that there is no
-//! second opinion. `copy` is pure: how a record becomes a copy, and a copy a record again.
+//! The checks are those of [`crate::engine::rules::inspect`] for the deletion that is about to be requested, so that
+//! the command and the webhook agree. `copy` is pure: it converts a record to a copy and back.
 
 mod copy;
 mod error;
@@ -21,12 +21,13 @@ pub use restore::{RecordCopy, Restored};
 use store::ObjectStore;
 
 impl PendingRecord {
-    /// Keeps a copy of the record, in a Secret for each of its parts, deletes the record, if it is still as it was read, and
-    /// tells the names of these Secrets. Where the record stays, its copy goes. Its parts go with it, by the garbage collector.
+    /// Copies each part of the record to a Secret, deletes the record if it has not changed since it was read, and
+    /// returns the names of the Secrets. If the record is not deleted, the copy is. The garbage collector deletes
+    /// further parts of the record.
     ///
     /// # Errors
-    /// When a part cannot be read or its copy not be made, when the record changed, when an admission webhook refuses its
-    /// deletion, or the API server does not answer.
+    /// When a part cannot be read or copied, when the record changed, when an admission webhook refuses the deletion,
+    /// or when the API server does not answer.
     pub async fn unstick(&self, view: &View<'_>, dry_run: bool) -> Result<Vec<String>, UnstickError> {
         let store = ObjectStore::of(&view.client, &self.release.namespace);
         let copies = self.copy(&store, dry_run).await?;
@@ -34,13 +35,14 @@ impl PendingRecord {
             return Ok(copies);
         };
         if let (UnstickError::Failed { what, why }, false) = (&error, dry_run) {
-            // Without an answer the record may be gone, and its copy is all that is left.
+            // Without an answer the record may be deleted, and the copy may be all that is left.
             match store.get(self.storage.kind(), &self.entry.name).await {
                 Ok(None) => return Ok(copies),
                 Ok(Some(_)) => {}
                 Err(_) => {
                     let (what, copies) = (what.clone(), copies.join(", "));
-                    let why = format!("{why}. Whether it is gone is not known; a copy of it is in Secret {copies}");
+                    let why = format!("{why}. It is unknown whether the record was deleted. A copy is kept in Secret \
+                        {copies}");
                     return Err(UnstickError::Failed { what, why });
                 }
             }
@@ -55,11 +57,11 @@ impl PendingRecord {
         let mut parts = Vec::new();
         for name in self.chunks().map_err(failed)? {
             let part = store.get("Secret", &name).await?;
-            parts.push(part.ok_or_else(|| failed(format!("its part {name} is missing")))?);
+            parts.push(part.ok_or_else(|| failed(format!("its part {name} does not exist")))?);
         }
         let origin = Origin { release: &self.release, storage: self.storage, revision: self.entry.revision };
         let mut kept = Vec::new();
-        // The copy of the record itself comes last: where it is, the others are.
+        // The copy of the record itself comes last: if it exists, the copies of its parts exist.
         for (object, part_of) in parts.iter().map(|part| (part, Some(self.record()))).chain([(&index, None)]) {
             let others = if part_of.is_none() { kept.as_slice() } else { &[] };
             let made = match copy_of(object, &origin, part_of, others).map_err(failed) {
@@ -85,7 +87,7 @@ impl PendingRecord {
         store.delete(storage.kind(), &entry.name, state, dry_run).await
     }
 
-    /// The further parts of the record.
+    /// The names of further parts of the record.
     fn chunks(&self) -> Result<Vec<String>, String> {
         let stored = Stored::read(&self.object).map_err(|error| error.to_string())?;
         if self.storage == Storage::OlmIndex {
@@ -96,10 +98,10 @@ impl PendingRecord {
     }
 }
 
-/// Takes away copies that are not needed: the record is still there.
+/// Deletes copies that are not needed, because the record still exists.
 async fn delete_copies(store: &ObjectStore<'_>, copies: &[String], dry_run: bool) {
     for name in copies.iter().filter(|_| !dry_run) {
-        // One that stays does no harm.
+        // A remaining copy does no harm.
         let _ = store.delete("Secret", name, None, false).await;
     }
 }

@@ -22,7 +22,7 @@ pub struct ReadError {
     why: String,
 }
 
-/// A cluster as somebody with a kubeconfig sees it, for a moment.
+/// A cluster as the user of a kubeconfig sees it, at one moment.
 pub struct View<'p> {
     pub(crate) client: Client,
     pub(crate) world: Listed,
@@ -30,7 +30,7 @@ pub struct View<'p> {
 }
 
 impl<'p> View<'p> {
-    /// Reads the HelmReleases; everything else is read where it is wanted.
+    /// Reads the HelmReleases. Everything else is read on demand.
     pub async fn open(client: &Client, policies: &'p Policies) -> Self {
         let cluster = Cluster::new(client.clone(), Arc::new(Budget::new(DECODE_BYTES)));
         let mut view = Self { client: client.clone(), world: Listed { cluster, drivers: Ok(Vec::new()) }, policies };
@@ -42,21 +42,21 @@ impl<'p> View<'p> {
     pub(crate) async fn refresh(&mut self) {
         self.world.drivers = match gather::helm_releases(&self.client, [None]).await {
             Ok(None) => Ok(Vec::new()),
-            // One that does not read drives nothing, as to the webhook.
+            // A HelmRelease that cannot be parsed manages nothing, as for the webhook.
             Ok(Some((drivers, _))) => Ok(drivers),
-            // The definition of the kind comes or goes at this moment.
+            // The CustomResourceDefinition has just been created or deleted.
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
             Err(error) => Err(reason(&error)),
         };
     }
 
-    /// What could not be read of the HelmReleases.
+    /// The gap, if the HelmReleases cannot be read.
     pub(crate) fn gap(&self) -> Option<Gap> {
         let why = self.world.drivers.as_ref().err()?;
         Some(Gap { what: "HelmReleases".to_owned(), times: 1, why: why.clone() })
     }
 
-    /// The records of a release in one storage, by their metadata.
+    /// The history of a release in one storage, from metadata.
     ///
     /// # Errors
     /// When the API server does not answer.
@@ -66,14 +66,14 @@ impl<'p> View<'p> {
         match self.world.answer(&Query::History { storage, namespace, release: name }).await {
             Answer::Known(Knowledge::History(history)) => Ok(history),
             Answer::Unavailable(why) => Err(failed(why)),
-            Answer::Known(_) | Answer::Absent => Err(failed("the API server answered something else".to_owned())),
+            Answer::Known(_) | Answer::Absent => Err(failed("unexpected answer".to_owned())),
         }
     }
 
-    /// The releases of a name, by how they are stored: as a rule one.
+    /// The histories of a release, by storage; usually one.
     ///
     /// # Errors
-    /// When the records in Secrets cannot be read; those in ConfigMaps only where there are no others.
+    /// When the records in Secrets cannot be read, or those in ConfigMaps if there are no others.
     pub(crate) async fn releases(&self, release: &ReleaseRef) -> Result<Vec<(Storage, History)>, ReadError> {
         let mut found = Vec::new();
         for storage in [Storage::Secret, Storage::OlmIndex, Storage::ConfigMap] {

@@ -1,4 +1,4 @@
-//! The definition of ReleaseOverrides, and the policies that replicas read.
+//! The CustomResourceDefinition of ReleaseOverrides, and the policies that replicas read.
 
 use kube::CustomResourceExt;
 use serde_json::Value;
@@ -22,7 +22,8 @@ fn definition(snapshot: &Snapshot) -> Diagnosis {
     let live = match &snapshot.definition {
         Fetched::Known(live) => live,
         Fetched::Absent => {
-            let evidence = "ReleaseOverrides are not defined: there is no break-glass";
+            let evidence = "the CustomResourceDefinition releaseoverrides.interlock.dev is missing: overrides cannot \
+                be created";
             return Diagnosis::found(OVERRIDES_TOPIC, Medium, evidence, fix);
         }
         Fetched::Unknown(why) => return Diagnosis::skipped(OVERRIDES_TOPIC, why),
@@ -34,16 +35,18 @@ fn definition(snapshot: &Snapshot) -> Diagnosis {
         |of: &Value| of["spec"]["versions"].as_array().and_then(|all| all.first()).cloned().unwrap_or_default();
     let (live, ours) = (version(live), version(&ours));
     if !established {
-        Diagnosis::found(OVERRIDES_TOPIC, Medium, "the definition of ReleaseOverrides is not served", fix)
+        Diagnosis::found(OVERRIDES_TOPIC, Medium, "the CustomResourceDefinition releaseoverrides.interlock.dev is \
+            not established", fix)
     } else if live["name"] != ours["name"] || live["schema"] != ours["schema"] {
         Diagnosis::found(
             OVERRIDES_TOPIC,
             Medium,
-            "the definition of ReleaseOverrides is of another version of Interlock",
+            "the CustomResourceDefinition releaseoverrides.interlock.dev belongs to another version of Interlock",
             fix,
         )
     } else {
-        Diagnosis::ok(OVERRIDES_TOPIC, "ReleaseOverrides are defined as in this version")
+        Diagnosis::ok(OVERRIDES_TOPIC, "the CustomResourceDefinition releaseoverrides.interlock.dev matches this \
+            version")
     }
 }
 
@@ -53,7 +56,8 @@ fn policies(snapshot: &Snapshot) -> Diagnosis {
         Ok(Some(files)) => files,
         Ok(None) => {
             let evidence = format!(
-                "there is no ConfigMap interlock-policies in {namespace}: replicas have the shipped policy, or do not start"
+                "there is no ConfigMap interlock-policies in namespace {namespace}: replicas use the shipped policy, \
+                 or do not start"
             );
             return Diagnosis::found(POLICIES_TOPIC, Medium, evidence, publish(namespace));
         }
@@ -62,10 +66,11 @@ fn policies(snapshot: &Snapshot) -> Diagnosis {
     match Reading::of(files).whole() {
         Ok(policies) => Diagnosis::ok(
             POLICIES_TOPIC,
-            format!("cluster.yaml and {} of namespaces read without an error", policies.namespaces().count()),
+            format!("cluster.yaml and {} namespace policies are valid", policies.namespaces().count()),
         ),
         Err(error) => {
-            let evidence = format!("replicas go on with the last good policies, and new ones do not start: {error}");
+            let evidence = format!("running replicas keep the last valid policies, and new replicas do not start: \
+                {error}");
             Diagnosis::found(POLICIES_TOPIC, High, evidence, publish(namespace))
         }
     }
@@ -73,10 +78,10 @@ fn policies(snapshot: &Snapshot) -> Diagnosis {
 
 fn publish(namespace: &str) -> String {
     format!(
-        "interlock policy check policies/   # until it says nothing, then\n\
+        "interlock policy check policies/   # until it reports no error, then\n\
          kubectl -n {namespace} create configmap interlock-policies --from-file=policies/cluster.yaml \
          --dry-run=client -o yaml | kubectl apply -f -\n\
-         (where a chart or GitOps installed it, through that)"
+         (if a chart or GitOps manages it, change it there)"
     )
 }
 

@@ -1,30 +1,27 @@
-//! What one check came to.
+//! The result of one check.
 
 use serde::Serialize;
 
 use crate::engine::severity::Severity;
 
-/// All checks of an installation, in the order in which they are read.
+/// All checks of an installation, in display order.
 #[derive(Debug, Clone, Serialize)]
 pub struct DoctorReport {
-    /// Of this binary.
+    /// The version of this binary.
     pub version: &'static str,
-    /// Interlock's own namespace.
     pub namespace: String,
-    /// What was looked at.
     pub checks: Vec<Diagnosis>,
 }
 
-/// One thing that was looked at. Nothing that an object contains is in it, names and settings of our own objects apart.
+/// The result of one check. It contains names and settings of Interlock's own objects, and nothing else from the
+/// content of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnosis {
-    /// What it is about, one of few words.
+    /// The topic, for example `registration`.
     pub check: &'static str,
-    /// How it stands.
     pub state: DiagnosisState,
-    /// What was seen.
     pub evidence: String,
-    /// What to do about it: commands, or where to look.
+    /// Commands that fix a finding, or where to look.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
@@ -33,11 +30,11 @@ pub struct Diagnosis {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DiagnosisState {
-    /// As it should be.
+    /// As expected.
     Ok,
-    /// Different from what is shipped, as somebody may want it.
+    /// Different from the shipped manifests, possibly on purpose.
     Note,
-    /// Could not be looked at.
+    /// The check could not be evaluated.
     Skipped,
     /// Wrong.
     #[serde(untagged)]
@@ -45,7 +42,7 @@ pub enum DiagnosisState {
 }
 
 impl DiagnosisState {
-    /// As it is printed.
+    /// The spelling in output and JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -58,7 +55,7 @@ impl DiagnosisState {
 }
 
 impl DoctorReport {
-    /// Whether anything is wrong.
+    /// Whether a check found something wrong.
     #[must_use]
     pub fn has_findings(&self) -> bool {
         self.checks.iter().any(|check| matches!(check.state, DiagnosisState::Finding(_)))

@@ -1,4 +1,4 @@
-//! Reads of the API server, each with what to say when it fails.
+//! Reads of the API server. Each keeps the reason when it fails.
 
 use std::time::Duration;
 
@@ -14,18 +14,18 @@ use crate::inspect::api_error::reason;
 use crate::inspect::server_clock::server_time;
 use crate::world;
 
-/// An answer that takes longer is none.
+/// A read that takes longer has failed.
 pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Metadata alone, of a list.
+/// Asks for a list with metadata only.
 pub(super) const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// What a read came to.
+/// The result of a read.
 #[derive(Debug, Clone)]
 pub(super) enum Fetched {
     Known(Value),
     Absent,
-    /// Why not.
+    /// The reason.
     Unknown(String),
 }
 
@@ -39,18 +39,18 @@ impl Fetched {
         }
     }
 
-    /// The item of a list with this name.
+    /// The list item with this name.
     pub(super) fn named(&self, name: &str) -> Result<Option<&Value>, &str> {
         Ok(self.items()?.iter().find(|item| item["metadata"]["name"] == name))
     }
 }
 
-/// Reads one object or list.
+/// Reads an object or a list.
 pub(super) async fn get(client: &Client, path: String) -> Fetched {
     request(client, &path, "application/json").await
 }
 
-/// The same of metadata.
+/// Reads the metadata of a list.
 pub(super) async fn metadata(client: &Client, path: &str) -> Fetched {
     request(client, path, METADATA_LIST).await
 }
@@ -64,15 +64,15 @@ async fn request(client: &Client, path: &str, accept: &str) -> Fetched {
         Ok(Ok(value)) => Fetched::Known(value),
         Ok(Err(Error::Api(status))) if status.code == 404 => Fetched::Absent,
         Ok(Err(error)) => Fetched::Unknown(reason(&error)),
-        Err(_) => Fetched::Unknown("the API server did not answer in time".to_owned()),
+        Err(_) => Fetched::Unknown("the API server did not answer within 30 s".to_owned()),
     }
 }
 
-/// The policies of the installation in a namespace.
+/// The policies of the installation in a namespace; `None` without a ConfigMap.
 pub(super) async fn policies(client: &Client, namespace: &str) -> Result<Option<Files>, String> {
     match timeout(READ_TIMEOUT, world::kubernetes::policies::policies(client, namespace)).await {
         Ok(request) => request.map_err(|error| reason(&error)),
-        Err(_) => Err("the API server did not answer in time".to_owned()),
+        Err(_) => Err("the API server did not answer within 30 s".to_owned()),
     }
 }
 
@@ -83,7 +83,7 @@ pub(super) async fn clocks(client: &Client) -> Result<(Timestamp, Timestamp), Er
     Ok((theirs.unwrap_or(ours), ours))
 }
 
-/// Our two registrations; null where there is none.
+/// Both webhook configurations; null for one that is missing.
 pub(super) async fn registrations(client: &Client) -> Result<[Value; 2], Error> {
     let mut both = [Value::Null, Value::Null];
     for (one, kind) in both.iter_mut().zip(["validatingwebhookconfigurations", "mutatingwebhookconfigurations"]) {

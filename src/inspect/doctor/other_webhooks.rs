@@ -1,4 +1,4 @@
-//! What else touches release records: other webhooks; and records that nothing guards.
+//! Other webhooks that receive release records, and records that nothing guards.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
         }
     }
     if checks.is_empty() {
-        checks.push(Diagnosis::ok(OTHER_WEBHOOKS_TOPIC, "no other webhook touches release records"));
+        checks.push(Diagnosis::ok(OTHER_WEBHOOKS_TOPIC, "no other webhook receives release records"));
     }
     checks.push(unguarded(snapshot));
     checks
@@ -41,7 +41,8 @@ fn diagnose_configuration(configuration: &Value, mutating: bool, own: &str) -> V
 fn diagnose_entry(entry: &Value, configuration: &str, resource: &str, mutating: bool, own: &str) -> Option<Diagnosis> {
     let name = entry["name"].as_str().unwrap_or_default();
     if name.ends_with(".interlock.dev") && !configuration.ends_with(".static.k8s.io") {
-        let evidence = format!("{resource} {configuration} has an entry of ours, {name}: everything is asked twice");
+        let evidence = format!("{resource} {configuration} also contains Interlock's entry {name}: every request is \
+            reviewed twice");
         return Some(Diagnosis::found(
             OTHER_WEBHOOKS_TOPIC,
             Medium,
@@ -53,13 +54,14 @@ fn diagnose_entry(entry: &Value, configuration: &str, resource: &str, mutating: 
         return blocks_our_pods(entry, name, configuration, resource, own);
     }
     let conditions = entry["matchConditions"].as_array().map_or(0, Vec::len);
-    let narrowed = if conditions > 0 { ", unless its matchConditions leave them out" } else { "" };
+    let narrowed = if conditions > 0 { ", unless its matchConditions exclude them" } else { "" };
     if mutating {
-        // Configurations are called in the order of their names.
+        // The API server calls configurations in the order of their names.
         let order = if configuration > "interlock" { "after" } else { "before" };
-        let evidence = format!("{name} ({configuration}) may rewrite release records, {order} our stamp{narrowed}");
+        let evidence = format!("{name} ({configuration}) may rewrite release records, {order} Interlock stamps \
+            them{narrowed}");
         let fix = format!(
-            "leave records out there: in {resource} {configuration}, entry {name}, add\nmatchConditions: [{{name: \
+            "exclude release records: in {resource} {configuration}, entry {name}, add\nmatchConditions: [{{name: \
                 no-release-records, expression: \"!has(object.type) || object.type != 'helm.sh/release.v1'\"}}]"
         );
         return Some(Diagnosis::found(OTHER_WEBHOOKS_TOPIC, Low, evidence, fix));
@@ -67,33 +69,33 @@ fn diagnose_entry(entry: &Value, configuration: &str, resource: &str, mutating: 
     (entry["failurePolicy"] != "Ignore").then(|| {
         Diagnosis::note(
             OTHER_WEBHOOKS_TOPIC,
-            format!("{name} ({configuration}) is asked about release records: its outage stops helm{narrowed}"),
+            format!("{name} ({configuration}) reviews release records: while it is down, helm fails{narrowed}"),
         )
     })
 }
 
-/// One whose outage would keep our replicas from starting.
+/// An entry whose outage would prevent Interlock's pods from starting.
 fn blocks_our_pods(entry: &Value, name: &str, configuration: &str, resource: &str, own: &str) -> Option<Diagnosis> {
     let is_own = |key: &str| {
         if key == "kubernetes.io/metadata.name" { Label::Is(own) } else { Label::Absent }
     };
     let reaches_us = matches(&entry["namespaceSelector"], is_own);
-    // Of our pods' labels only that is known which every installation has.
+    // Every installation has this label on its pods; other labels are not known.
     let ours = |key: &str| {
         if key == "app.kubernetes.io/name" { Label::Is("interlock") } else { Label::Absent }
     };
     let stops = entry["failurePolicy"] != "Ignore" && receives(entry, "pods", &["CREATE"]);
     (stops && reaches_us && matches(&entry["objectSelector"], ours)).then(|| {
-        let evidence = format!("while {name} ({configuration}) is away, no pod of ours starts");
+        let evidence = format!("while {name} ({configuration}) is down, no pod of Interlock can start");
         let fix = format!(
-            "leave {own} out there: in {resource} {configuration}, entry {name}, add to its \
-            namespaceSelector\n{{key: kubernetes.io/metadata.name, operator: NotIn, values: [{own}]}}"
+            "exclude namespace {own}: in {resource} {configuration}, entry {name}, add to its \
+             namespaceSelector\n{{key: kubernetes.io/metadata.name, operator: NotIn, values: [{own}]}}"
         );
         Diagnosis::found(OTHER_WEBHOOKS_TOPIC, Low, evidence, fix)
     })
 }
 
-/// Whether an entry is asked about a resource of the core group.
+/// Whether an entry receives a resource of the core group.
 fn receives(entry: &Value, resource: &str, operations: &[&str]) -> bool {
     let has = |list: &Value, wanted: &[&str]| {
         list.as_array().into_iter().flatten().filter_map(Value::as_str).any(|it| wanted.contains(&it))
@@ -106,7 +108,7 @@ fn receives(entry: &Value, resource: &str, operations: &[&str]) -> bool {
     })
 }
 
-/// Namespaces whose releases nobody guards.
+/// Namespaces with releases that Interlock does not guard.
 fn unguarded(snapshot: &Snapshot) -> Diagnosis {
     let (records, namespaces) = match (&snapshot.records, snapshot.namespaces.items()) {
         (Ok(records), Ok(namespaces)) => (records, namespaces),
@@ -117,7 +119,7 @@ fn unguarded(snapshot: &Snapshot) -> Diagnosis {
     let entry =
         configuration.and_then(|it| it["webhooks"].as_array()?.iter().find(|entry| entry["name"] == RECORD_ENTRY));
     let Some(selector) = entry.map(|entry| &entry["namespaceSelector"]) else {
-        return Diagnosis::skipped(UNGUARDED_TOPIC, "without a registration nothing is guarded");
+        return Diagnosis::skipped(UNGUARDED_TOPIC, "the registration is missing, so nothing is guarded");
     };
     let mut left: Vec<_> = namespaces
         .iter()
@@ -130,18 +132,18 @@ fn unguarded(snapshot: &Snapshot) -> Diagnosis {
     if left.is_empty() {
         return Diagnosis::ok(
             UNGUARDED_TOPIC,
-            format!("every namespace with releases is guarded ({at_least}{all} records in Secrets)"),
+            format!("all namespaces with releases are guarded ({at_least}{all} records in Secrets)"),
         );
     }
-    // Interlock's own release is not to be guarded.
+    // Interlock's own release must not be guarded: an outage could not be repaired.
     let own = format!("{} (", snapshot.namespace);
     left.sort();
     let others = left.iter().any(|it| !it.starts_with(&own));
-    let what = format!("releases that nothing guards are in {}", left.join(", "));
+    let what = format!("unguarded releases exist in {}", left.join(", "));
     if others {
-        Diagnosis::note(UNGUARDED_TOPIC, what + ": the registration leaves these namespaces out")
+        Diagnosis::note(UNGUARDED_TOPIC, what + ": the registration excludes these namespaces")
     } else {
-        Diagnosis::ok(UNGUARDED_TOPIC, what + ", which is our own")
+        Diagnosis::ok(UNGUARDED_TOPIC, what + ", which is Interlock's own namespace")
     }
 }
 
@@ -166,10 +168,11 @@ mod tests {
     }
 
     #[test]
-    fn others_that_touch_records_are_named() {
+    fn other_webhooks_that_receive_records_are_named() {
         let mutating = described(|_| {}, true);
         assert!(
-            mutating[0].0 == "low" && mutating[0].1.contains("may rewrite release records, after our stamp"),
+            mutating[0].0 == "low" && mutating[0].1.contains("may rewrite release records, after Interlock stamps \
+                them"),
             "{mutating:?}"
         );
         assert_eq!(described(|_| {}, false)[0].0, "note");
@@ -177,7 +180,7 @@ mod tests {
         assert!(described(|it| it["objectSelector"] = json!({"matchLabels": {"inject": "yes"}}), true).is_empty());
         assert!(described(|it| it["rules"][0]["apiGroups"] = json!(["apps"]), true).is_empty());
         let pods = described(|it| *it = entry("b.example.dev", "pods", "Fail"), false);
-        assert!(pods[0].0 == "low" && pods[0].1.contains("no pod of ours starts"), "{pods:?}");
+        assert!(pods[0].0 == "low" && pods[0].1.contains("no pod of Interlock can start"), "{pods:?}");
         let spared = |it: &mut Value| {
             *it = entry("b.example.dev", "pods", "Fail");
             let name = json!({"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["guard"]});
@@ -188,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_where_nobody_guards_are_named() {
+    fn unguarded_releases_are_named() {
         let namespace =
             |name: &str| json!({"metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}}});
         let names = ["guard", "kube-system"];

@@ -1,4 +1,5 @@
-//! Whether the API server reaches us and we judge: two dry runs of a record's creation, which write nothing.
+//! Checks that the API server reaches Interlock and that Interlock judges: two dry runs that create a record and write
+//! nothing.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -25,18 +26,18 @@ use crate::engine::severity::Severity::High;
 const STAMP_TOPIC: &str = "stamps";
 const VERDICT_TOPIC: &str = "judges";
 
-/// The release that never is.
+/// The name of the release in the dry runs; it is never stored.
 const RELEASE: &str = "interlock-doctor";
 
-/// What is wrong, unless the policy wants it so.
-const INCONSISTENT_RECORD_ADMITTED: &str = "a record that contradicts itself was admitted";
+/// The finding, unless the policy allows such records silently.
+const INCONSISTENT_RECORD_ADMITTED: &str = "an inconsistent record was admitted";
 
-/// What the API server answered to a dry run.
+/// The API server's response to a dry run.
 #[derive(Debug)]
 struct DryRunResponse {
     code: u16,
     message: String,
-    /// The Warning headers, whole.
+    /// The Warning headers, unparsed.
     warnings: String,
     holder: Option<String>,
 }
@@ -46,9 +47,10 @@ pub(super) async fn diagnose(client: &Client, snapshot: &Snapshot) -> Vec<Diagno
         return vec![Diagnosis::skipped(VERDICT_TOPIC, why)];
     }
     let Some(namespace) = guarded_namespace(snapshot) else {
-        return vec![Diagnosis::skipped(VERDICT_TOPIC, "no namespace is guarded, so there is nowhere to try it")];
+        return vec![Diagnosis::skipped(VERDICT_TOPIC, "no namespace is guarded, so a dry run shows nothing")];
     };
-    // In order: an install that begins. And one whose label contradicts its body, which no client writes.
+    // A consistent record, of an install that starts. Then a record whose label contradicts its body, which no client
+    // writes.
     let good = create_record(client, &namespace, "pending-install", "pending-install").await;
     let bad = create_record(client, &namespace, "pending-install", "deployed").await;
     match (good, bad) {
@@ -66,7 +68,7 @@ pub(super) async fn diagnose(client: &Client, snapshot: &Snapshot) -> Vec<Diagno
     }
 }
 
-/// Whether the policy of a namespace lets a record in that contradicts itself, and says nothing.
+/// Whether the policy of a namespace admits an inconsistent record without a warning.
 fn policy_admits_silently(snapshot: &Snapshot, namespace: &str) -> bool {
     let Ok(Some(files)) = &snapshot.policies else { return false };
     let Some(policies) = Reading::of(files).policies else { return false };
@@ -77,11 +79,11 @@ fn policy_admits_silently(snapshot: &Snapshot, namespace: &str) -> bool {
 }
 
 fn explain_by_policy(check: &mut Diagnosis) {
-    let evidence = "the policy admits a record that contradicts itself in silence, so whether we judge does not show";
+    let evidence = "the policy admits inconsistent records silently, so a dry run cannot show whether Interlock judges";
     *check = Diagnosis::note(VERDICT_TOPIC, evidence);
 }
 
-/// A namespace whose records are guarded: `default` where it is.
+/// A guarded namespace, preferably `default`.
 fn guarded_namespace(snapshot: &Snapshot) -> Option<String> {
     let configuration = snapshot.validating.named("interlock").ok().flatten();
     let entries = configuration.and_then(|it| it["webhooks"].as_array()).into_iter().flatten();
@@ -97,14 +99,14 @@ fn guarded_namespace(snapshot: &Snapshot) -> Option<String> {
     default.or(first).map(str::to_owned)
 }
 
-/// Creates a record as a dry run.
+/// Creates a record in a dry run.
 async fn create_record(client: &Client, namespace: &str, label: &str, status: &str) -> Result<DryRunResponse, String> {
     let path = format!("/api/v1/namespaces/{namespace}/secrets?dryRun=All&fieldManager=interlock-doctor");
-    let record = record(namespace, label, status).map_err(|error| format!("failed to make a record: {error}"))?;
+    let record = record(namespace, label, status).map_err(|error| format!("failed to build a record: {error}"))?;
     let request = Request::post(path).header("content-type", "application/json").body(Body::from(record));
     let request = request.map_err(|error| error.to_string())?;
     let failed = |error: &Error| format!("the API server did not answer: {error}");
-    let late = "the API server did not answer in time";
+    let late = "the API server did not answer within 30 s";
     let response =
         timeout(READ_TIMEOUT, client.send(request)).await.map_err(|_| late)?.map_err(|error| failed(&error))?;
     let code = response.status().as_u16();
@@ -151,7 +153,7 @@ fn diagnose_responses(good: &DryRunResponse, bad: &DryRunResponse, tried_in: &st
         answer.message.contains("admission webhook") && answer.message.contains(".interlock.dev")
     };
     if let Some(answer) = [good, bad].into_iter().find(|answer| answer.code >= 400 && !by_us(answer)) {
-        let why = format!("dry runs of a record in {tried_in} do not get as far as us: {}", answer.message);
+        let why = format!("dry runs in namespace {tried_in} do not reach Interlock: {}", answer.message);
         return vec![Diagnosis::skipped(VERDICT_TOPIC, why)];
     }
     let mut checks = Vec::new();
@@ -159,63 +161,66 @@ fn diagnose_responses(good: &DryRunResponse, bad: &DryRunResponse, tried_in: &st
         (Some(holder), _) => Diagnosis::ok(
             STAMP_TOPIC,
             format!(
-                "a dry run in {tried_in} came back stamped with its holder, \
-            {holder}"
+                "a dry run in namespace {tried_in} returned with the holder stamp {holder}"
             ),
         ),
         (None, 400..) => {
-            Diagnosis::skipped(STAMP_TOPIC, format!("a policy refuses what would be stamped: {}", good.message))
+            Diagnosis::skipped(STAMP_TOPIC, format!("a policy refuses the record that would be stamped: {}", good.message))
         }
         (None, _) => {
             let fix = format!(
-                "look at the log: kubectl -n {own} logs deployment/interlock\nand at the finding on the \
-                MutatingWebhookConfiguration"
+                "check the log: kubectl -n {own} logs deployment/interlock\nand the finding about the \
+                 MutatingWebhookConfiguration"
             );
             Diagnosis::found(
                 STAMP_TOPIC,
                 High,
-                "a dry run came back without a stamp: the mutating half is not called",
+                "a dry run returned without a stamp: the API server does not call the mutating webhook",
                 fix,
             )
         }
     });
     checks.push(if by_us(bad) {
-        Diagnosis::ok(VERDICT_TOPIC, format!("a dry run in {tried_in} of a record that contradicts itself was refused"))
+        Diagnosis::ok(VERDICT_TOPIC, format!("a dry run with an inconsistent record in namespace {tried_in} was \
+            refused"))
     } else if bad.warnings.contains("interlock:") || good.warnings.contains("interlock:") {
-        Diagnosis::note(VERDICT_TOPIC, "we are called, and the policy only warns of a record that contradicts itself".to_owned())
+        Diagnosis::note(VERDICT_TOPIC, "Interlock is called, and the policy only warns about inconsistent \
+            records".to_owned())
     } else if by_us(good) {
-        Diagnosis::ok(VERDICT_TOPIC, format!("a dry run in {tried_in} was refused by us"))
+        Diagnosis::ok(VERDICT_TOPIC, format!("Interlock refused a dry run in namespace {tried_in}"))
     } else {
         let fix = format!(
-            "interlock explain {tried_in} --policies DIR tells whether a policy switched record-integrity off; if it did \
-                not, the \
-             validating half is not called:\nkubectl -n {own} logs deployment/interlock"
+            "interlock explain {tried_in} --policies DIR shows whether a policy switches record-integrity off. If \
+             none does, the API server does not call the validating webhook:\nkubectl -n {own} logs \
+             deployment/interlock"
         );
-        Diagnosis::found(VERDICT_TOPIC, High, format!("{INCONSISTENT_RECORD_ADMITTED} in {tried_in}"), fix)
+        Diagnosis::found(VERDICT_TOPIC, High, format!("{INCONSISTENT_RECORD_ADMITTED} in namespace {tried_in}"), fix)
     });
     checks
 }
 
-/// What to do, by what the API server says of its call.
+/// The fix for the error that the API server reports about its call.
 fn fix_for_failed_call(message: &str, own: &str) -> String {
-    let or_remove = "in an emergency, without any guard until it is installed again:\nkubectl delete \
+    let or_remove = "in an emergency, remove the guard until Interlock is installed again:\nkubectl delete \
                      validatingwebhookconfigurations,mutatingwebhookconfigurations interlock";
     let first = if message.contains("x509") || message.contains("certificate") {
         format!(
-            "the caBundle does not fit what is served; running replicas put it back, and a restart makes new \
-                certificates:\nkubectl -n {own} rollout restart deployment/interlock"
+            "the caBundle does not match the serving certificate. Running replicas repair it; a restart creates new \
+             certificates:\nkubectl -n {own} rollout restart deployment/interlock"
         )
     } else if message.contains("not found")
         || message.contains("no endpoints")
         || message.contains("connection refused")
     {
         format!(
-            "no replica is there:\nkubectl -n {own} get deployment,pods,endpointslices\nkubectl -n {own} rollout restart \
+            "no replica is available:\nkubectl -n {own} get deployment,pods,endpointslices\nkubectl -n {own} rollout \
+             restart \
                 deployment/interlock"
         )
     } else {
         format!(
-            "replicas do not answer in time, or a network policy is in between:\nkubectl -n {own} logs deployment/interlock"
+            "replicas do not answer in time, or a network policy blocks them:\nkubectl -n {own} logs \
+             deployment/interlock"
         )
     };
     format!("{first}\n{or_remove}")
@@ -241,7 +246,7 @@ mod tests {
     const REFUSED: &str = "admission webhook \"create-delete.records.interlock.dev\" denied the request: ...";
 
     #[test]
-    fn what_comes_back_tells_which_half_is_called() {
+    fn the_responses_show_which_webhook_is_called() {
         let (stamped, bare) = (answer(201, "", "", Some("alice")), answer(201, "", "", None));
         let refused = answer(403, REFUSED, "", None);
         let warned = answer(201, "", "299 - \"interlock: ... [record-integrity]\"", Some("alice"));
@@ -249,14 +254,14 @@ mod tests {
         assert_eq!(states(&bare, &refused), ["high", "ok"]);
         assert_eq!(states(&stamped, &stamped), ["ok", "high"]);
         assert_eq!(states(&stamped, &warned), ["ok", "note"]);
-        // A policy that lets nobody but managers start anything.
+        // A policy that allows only managers to start operations.
         assert_eq!(states(&refused, &refused), ["skipped", "ok"]);
         let forbidden = answer(403, "secrets is forbidden: User \"bob\" cannot create resource \"secrets\"", "", None);
         assert_eq!(states(&forbidden, &forbidden), ["skipped"]);
     }
 
     #[test]
-    fn a_policy_that_only_watches_is_no_finding() {
+    fn a_policy_in_audit_mode_is_no_finding() {
         let of = |text: &str| Snapshot {
             policies: Ok(Some(crate::engine::policy::Files::mounted(
                 [("cluster.yaml".to_owned(), text.to_owned())],
@@ -274,13 +279,13 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_fails_is_told_with_its_own_way_out() {
+    fn each_failed_call_comes_with_its_own_fix() {
         for (cause, way) in [
             (
                 "tls: failed to verify certificate: x509: certificate signed by unknown authority",
-                "the caBundle does not fit",
+                "the caBundle does not match",
             ),
-            ("dial tcp 127.0.0.1:9: connect: connection refused", "no replica is there"),
+            ("dial tcp 127.0.0.1:9: connect: connection refused", "no replica is available"),
             ("context deadline exceeded", "do not answer in time"),
         ] {
             let failed =

@@ -10,18 +10,18 @@ use serde_json::Value;
 use super::fetch::METADATA_LIST;
 use crate::inspect::api_error::reason;
 
-/// Pages of records that are counted, of 500 each.
+/// The maximum number of pages that are counted, with 500 records each.
 const MAX_PAGES: usize = 40;
 
-/// How many records each namespace has.
+/// The number of records in each namespace.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RecordCounts {
     pub(super) by_namespace: BTreeMap<String, usize>,
-    /// There are more than were counted.
+    /// There are more records than were counted.
     pub(super) truncated: bool,
 }
 
-/// Counts the records in Secrets by their metadata.
+/// Counts the records in Secrets from their metadata.
 pub(super) async fn count(client: &Client) -> Result<RecordCounts, String> {
     let mut records = RecordCounts::default();
     let mut more = String::new();
@@ -37,7 +37,7 @@ pub(super) async fn count(client: &Client) -> Result<RecordCounts, String> {
             *records.by_namespace.entry(namespace.to_owned()).or_default() += 1;
         }
         match page["metadata"]["continue"].as_str() {
-            // The API server makes these of URL-safe base64.
+            // The API server encodes continue tokens as URL-safe base64.
             Some(token) if !token.is_empty() => more = format!("&continue={token}"),
             _ => return Ok(records),
         }

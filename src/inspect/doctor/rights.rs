@@ -1,4 +1,4 @@
-//! What our service account may do: all that the manifests give it, and nothing that it must not be able to.
+//! The rights of Interlock's service account: all that the manifests grant, and none that it must not have.
 
 use std::collections::BTreeSet;
 
@@ -18,22 +18,22 @@ use crate::inspect::api_error::reason;
 
 const TOPIC: &str = "rights";
 
-/// What the manifests give, so that there is no second list to forget.
+/// The rights come from the manifests, so that no second list can go out of date.
 const RBAC_MANIFESTS: [&str; 2] =
     [include_str!("../../../manifests/base/rbac.yaml"), include_str!("../../../manifests/base/rbac-certificates.yaml")];
 
-/// The role over what is in the guarded namespaces, and that of what the leader writes there, which may be left out. Where
-/// only some namespaces are guarded, they are bound in those alone.
+/// The role for objects in guarded namespaces, and the optional role for what the leader writes there. If only selected
+/// namespaces are guarded, both are bound in those only.
 const GUARD_ROLE: &str = "interlock";
 const LEADER_ROLE: &str = "interlock-leader";
 
-/// The roles by which we look after our own certificate.
+/// The roles for managed certificates.
 const CERTIFICATE_ROLE: &str = "interlock-certificates";
 
-/// How many questions are asked at a time.
+/// The maximum number of concurrent access reviews.
 const CONCURRENT_REVIEWS: usize = 8;
 
-/// What the account must not be able to do: verb, group, resource, subresource.
+/// What the account must not be allowed to do: verb, group, resource, subresource.
 const FORBIDDEN_RIGHTS: [(&str, &str, &str, &str); 16] = [
     ("*", "*", "*", ""),
     ("delete", "", "secrets", ""),
@@ -53,7 +53,7 @@ const FORBIDDEN_RIGHTS: [(&str, &str, &str, &str); 16] = [
     ("create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", ""),
 ];
 
-/// One act, everywhere or in a namespace.
+/// One right, in all namespaces or in one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Right {
     role: String,
@@ -62,7 +62,7 @@ struct Right {
     resource: String,
     subresource: String,
     name: String,
-    /// Empty: in every one.
+    /// Empty for all namespaces.
     namespace: String,
 }
 
@@ -94,7 +94,7 @@ pub(super) async fn diagnose(client: &Client, snapshot: &Snapshot) -> Vec<Diagno
     }
 }
 
-/// Whether somebody else looks after the certificate: then nobody gives us rights to.
+/// Whether the certificate comes from a file. Interlock then needs no rights for managed certificates.
 fn has_certificate_of_a_file(deployment: &Fetched) -> bool {
     let Fetched::Known(deployment) = deployment else { return false };
     let containers = deployment["spec"]["template"]["spec"]["containers"].as_array().into_iter().flatten();
@@ -102,11 +102,12 @@ fn has_certificate_of_a_file(deployment: &Fetched) -> bool {
     variables.any(|it| it["name"] == "INTERLOCK_TLS_CERT_FILE")
 }
 
-/// Everything that the manifests give to our account. `guarded` names the namespaces that are guarded where not all are.
+/// Every right that the manifests grant to the account. `guarded` lists the selected namespaces; it is empty if all are
+/// guarded.
 fn needed(namespace: &str, guarded: &[String]) -> Vec<Right> {
     let documents = RBAC_MANIFESTS.iter().flat_map(|text| text.split("\n---\n"));
     let documents: Vec<Value> = documents.filter_map(|document| serde_saphyr::from_str(document).ok()).collect();
-    // Other roles in the manifests are for people, and bound to nobody.
+    // Other roles in the manifests are for people and have no binding.
     let is_ours = |it: &&Value| {
         let mut subjects = it["subjects"].as_array().into_iter().flatten();
         subjects.any(|subject| subject["kind"] == "ServiceAccount" && subject["name"] == "interlock")
@@ -178,7 +179,7 @@ fn forbidden() -> Vec<Right> {
     FORBIDDEN_RIGHTS.into_iter().map(right).collect()
 }
 
-/// Each right, and whether the account has it.
+/// Every right, and whether the account has it.
 async fn review_access(
     client: &Client,
     user: &str,
@@ -217,7 +218,8 @@ async fn review_access(
 }
 
 fn diagnose_rights(needed: &[(Right, bool)], forbidden: &[(Right, bool)], namespace: &str) -> Vec<Diagnosis> {
-    let apply = format!("kubectl apply -f manifests/base/rbac.yaml   # for {namespace}; with a chart, through that");
+    let apply = format!("kubectl apply -f manifests/base/rbac.yaml   # for namespace {namespace}; if a chart manages \
+        it, upgrade the chart");
     let listed = |rights: &[&Right]| {
         let shown: Vec<_> = rights.iter().take(4).map(ToString::to_string).collect();
         let more = rights.len().saturating_sub(shown.len());
@@ -238,14 +240,15 @@ fn diagnose_rights(needed: &[(Right, bool)], forbidden: &[(Right, bool)], namesp
     let has: Vec<_> = forbidden.iter().filter(|(_, has)| *has).map(|(right, _)| right).collect();
     if !has.is_empty() {
         let fix = format!(
-            "find what gives it, and take it away:\nkubectl get clusterrolebindings,rolebindings -A -o wide | grep \
+            "find the binding that grants it and remove it:\nkubectl get clusterrolebindings,rolebindings -A -o wide \
+             | grep \
                 {namespace}/interlock"
         );
         checks.push(Diagnosis::found(TOPIC, High, format!("the account interlock may {}", listed(&has)), fix));
     }
     if checks.is_empty() {
         let evidence = format!(
-            "the account interlock has all {} rights that it needs, and none of {}",
+            "the account interlock has all {} rights that it needs, and none of the {} forbidden ones",
             needed.len(),
             forbidden.len()
         );
@@ -259,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_manifests_say_what_is_needed_in_any_namespace() {
+    fn the_needed_rights_come_from_the_manifests() {
         let needed = needed("guard", &[]);
         let described: Vec<_> = needed.iter().map(ToString::to_string).collect();
         for right in [
@@ -271,10 +274,10 @@ mod tests {
         ] {
             assert!(described.contains(&right.to_owned()), "{right}: {described:?}");
         }
-        // Where only some namespaces are guarded, in those alone.
+        // If only selected namespaces are guarded, in those only.
         let some = super::needed("guard", &["shop".to_owned()]);
         assert!(some.iter().any(|right| right.to_string() == "list secrets in shop"));
-        // Where the certificate is somebody else's, so are the rights.
+        // With a certificate from a file, the rights for managed certificates are not needed.
         let variables = |names: serde_json::Value| {
             let template = serde_json::json!({"spec": {"containers": [{"name": "interlock", "env": names}]}});
             Fetched::Known(serde_json::json!({"spec": {"template": template}}))
@@ -282,14 +285,14 @@ mod tests {
         let mounted = serde_json::json!([{"name": "INTERLOCK_TLS_CERT_FILE", "value": "/tls.crt"}]);
         assert!(has_certificate_of_a_file(&variables(mounted)) && needed.iter().any(|it| it.role == CERTIFICATE_ROLE));
         assert!(!has_certificate_of_a_file(&variables(serde_json::json!(null))));
-        // What people are given to break the glass is not ours.
+        // The role for people who create overrides is not the account's.
         assert!(!described.contains(&"create releaseoverrides.interlock.dev".to_owned()));
         let asked: Vec<_> = forbidden().iter().map(ToString::to_string).collect();
-        assert!(described.iter().all(|right| !asked.contains(right)), "what is needed is not forbidden");
+        assert!(described.iter().all(|right| !asked.contains(right)), "a needed right is forbidden");
     }
 
     #[test]
-    fn what_is_lacking_and_what_is_too_much_are_told() {
+    fn missing_and_excessive_rights_are_reported() {
         let all = |has: bool, rights: Vec<Right>| rights.into_iter().map(|right| (right, has)).collect::<Vec<_>>();
         let states = |needed: &[(Right, bool)], forbidden: &[(Right, bool)]| {
             diagnose_rights(needed, forbidden, "guard")

@@ -1,4 +1,4 @@
-//! The API server: its version, and clocks.
+//! The API server's version and clock.
 
 use jiff::SignedDuration;
 use serde_json::Value;
@@ -10,19 +10,19 @@ use crate::engine::severity::Severity::{High, Low};
 
 const TOPIC: &str = "api-server";
 
-/// The oldest minor version that serves all that the registration uses: matchConditions are stable since then.
+/// The oldest supported minor version: matchConditions have been stable since 1.30.
 const OLDEST_MINOR: u64 = 30;
 
-/// Those that the tests run on, at the newest.
+/// The newest minor version that the tests run on.
 const NEWEST_TESTED_MINOR: u64 = 36;
 
-/// A clock that is further off makes ages wrong.
+/// A larger difference makes ages wrong.
 const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(5);
 
 pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
     let version = match &snapshot.version {
         Fetched::Known(version) => diagnose_version(version),
-        Fetched::Absent => Diagnosis::skipped(TOPIC, "the API server does not tell its version"),
+        Fetched::Absent => Diagnosis::skipped(TOPIC, "the API server does not report its version"),
         Fetched::Unknown(why) => Diagnosis::skipped(TOPIC, why),
     };
     let (theirs, ours) = snapshot.clocks;
@@ -31,28 +31,30 @@ pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
 
 fn diagnose_version(version: &Value) -> Diagnosis {
     let text = version["gitVersion"].as_str().unwrap_or_default();
-    // Some vendors write "30+".
+    // Some vendors report "30+".
     let minor = version["minor"].as_str().unwrap_or_default().trim_end_matches('+').parse::<u64>();
     match minor {
         Ok(minor) if minor < OLDEST_MINOR => {
-            let evidence = format!("Kubernetes {text} has no matchConditions: every Secret would be sent to us");
+            let evidence = format!("Kubernetes {text} has no stable matchConditions: every Secret would be sent to \
+                Interlock");
             Diagnosis::found(TOPIC, High, evidence, format!("upgrade to Kubernetes 1.{OLDEST_MINOR} or newer"))
         }
         Ok(minor) if minor > NEWEST_TESTED_MINOR => Diagnosis::note(
             TOPIC,
-            format!("Kubernetes {text} is newer than what this version was tested on (1.{NEWEST_TESTED_MINOR})"),
+            format!("Kubernetes {text} is newer than the newest tested version 1.{NEWEST_TESTED_MINOR}"),
         ),
-        Ok(_) => Diagnosis::ok(TOPIC, format!("Kubernetes {text}; no feature gate is needed")),
-        Err(_) => Diagnosis::skipped(TOPIC, format!("{text:?} is no version of Kubernetes")),
+        Ok(_) => Diagnosis::ok(TOPIC, format!("Kubernetes {text} is supported")),
+        Err(_) => Diagnosis::skipped(TOPIC, format!("the API server reports the unknown version {text:?}")),
     }
 }
 
-/// By how much our clock is ahead.
+/// `ahead`: how far this machine's clock is ahead.
 fn diagnose_clocks(ahead: SignedDuration) -> Diagnosis {
-    // The API server tells whole seconds.
+    // The API server's Date header has whole seconds.
     if ahead.abs() > MAX_CLOCK_SKEW {
-        let evidence = format!("this machine's clock is {} s off the API server's, which counts", ahead.as_secs());
-        Diagnosis::found(TOPIC, Low, evidence, "set this machine's clock right (NTP)")
+        let evidence = format!("this machine's clock differs from the API server's by {} s; Interlock uses the API \
+            server's", ahead.as_secs());
+        Diagnosis::found(TOPIC, Low, evidence, "correct this machine's clock (NTP)")
     } else {
         Diagnosis::ok(TOPIC, "this machine's clock agrees with the API server's")
     }
@@ -65,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_too_old_right_or_newer_than_tried() {
+    fn versions_are_too_old_supported_or_newer_than_tested() {
         let state = |minor: &str| {
             diagnose_version(&json!({"minor": minor, "gitVersion": format!("v1.{minor}.0")})).state.as_str()
         };

@@ -7,9 +7,8 @@ use super::fetch::{self, Fetched};
 use super::records::{self, RecordCounts};
 use crate::engine::policy::Files;
 
-/// What the cluster says, fetched once.
+/// The objects of an installation, fetched once.
 pub(super) struct Snapshot {
-    /// Interlock's own namespace.
     pub(super) namespace: String,
     pub(super) validating: Fetched,
     pub(super) mutating: Fetched,
@@ -18,7 +17,7 @@ pub(super) struct Snapshot {
     pub(super) budgets: Fetched,
     pub(super) lease: Fetched,
     pub(super) definition: Fetched,
-    /// `None` where there are none.
+    /// `None` without a ConfigMap of policies.
     pub(super) policies: Result<Option<Files>, String>,
     pub(super) namespaces: Fetched,
     pub(super) nodes: Fetched,

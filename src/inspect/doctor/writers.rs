@@ -1,5 +1,5 @@
-//! Who else may write what Interlock rests on: its registration, its namespace, and records everywhere. No admission
-//! guards these; roles do.
+//! Who else may change what Interlock depends on: its registration, its namespace, and bindings. RBAC guards these
+//! objects, not admission.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,23 +11,23 @@ use super::snapshot::Snapshot;
 
 const TOPIC: &str = "writers";
 
-/// How many names are told; the rest is counted.
+/// The maximum number of names in a message; the rest is counted.
 const MAX_SUBJECTS: usize = 8;
 
-/// Verbs that change something.
+/// Verbs that change objects.
 const WRITE_VERBS: [&str; 6] = ["create", "update", "patch", "delete", "deletecollection", "*"];
 
-/// What is looked at: a sentence, group and resource, and whether roles of our namespace count too.
+/// A description, group and resource, and whether roles in Interlock's namespace count too.
 const PROTECTED: [(&str, &str, &str, bool); 4] = [
     (
-        "switch Interlock off (its registration)",
+        "disable Interlock (change its registration)",
         "admissionregistration.k8s.io",
         "validatingwebhookconfigurations",
         false,
     ),
-    ("write Secrets in its namespace, its CA too", "", "secrets", true),
+    ("write Secrets in its namespace, including its CA", "", "secrets", true),
     ("change its Deployment", "apps", "deployments", true),
-    ("grant themselves all of this (bindings)", "rbac.authorization.k8s.io", "clusterrolebindings", false),
+    ("grant themselves these rights (change bindings)", "rbac.authorization.k8s.io", "clusterrolebindings", false),
 ];
 
 pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
@@ -48,7 +48,7 @@ pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
 }
 
 fn described(what: &str, who: &BTreeSet<String>, namespace: &str) -> Diagnosis {
-    // Administrators by definition, and the control plane.
+    // The control plane and cluster administrators.
     let ours = format!("ServiceAccount {namespace}/interlock");
     let is_expected = |name: &&String| {
         name.starts_with("Group system:")
@@ -57,21 +57,21 @@ fn described(what: &str, who: &BTreeSet<String>, namespace: &str) -> Diagnosis {
             || **name == ours
     };
     let (expected, others): (Vec<_>, Vec<_>) = who.iter().partition(is_expected);
-    let also = if expected.is_empty() { "" } else { ", besides the control plane and system:masters" };
+    let also = if expected.is_empty() { "" } else { ", except the control plane and system:masters" };
     if others.is_empty() {
         return Diagnosis::ok(TOPIC, format!("nobody may {what}{also}"));
     }
     let shown: Vec<_> = others.iter().take(MAX_SUBJECTS).map(|name| name.as_str()).collect();
     let more = others.len().saturating_sub(MAX_SUBJECTS);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Diagnosis::note(TOPIC, format!("may {what}: {}{more}{also}", shown.join(", ")))
+    Diagnosis::note(TOPIC, format!("these may {what}: {}{more}{also}", shown.join(", ")))
 }
 
 fn by_name(roles: &[Value]) -> BTreeMap<&str, &Value> {
     roles.iter().filter_map(|role| Some((role["metadata"]["name"].as_str()?, role))).collect()
 }
 
-/// The subjects of bindings whose role may write this.
+/// The subjects of bindings whose role allows writes of a resource.
 fn subjects(
     bindings: &[Value],
     local: &BTreeMap<&str, &Value>,
@@ -96,7 +96,7 @@ fn subject(subject: &Value) -> Option<String> {
     Some(namespace.map_or_else(|| format!("{kind} {name}"), |namespace| format!("{kind} {namespace}/{name}")))
 }
 
-/// Whether a role may change any object of this kind: one that is named is not any.
+/// Whether a role allows writes of every object of a resource; a rule with resourceNames does not.
 fn may_write(role: &Value, group: &str, resource: &str) -> bool {
     let has = |list: &Value, wanted: &[&str]| {
         list.as_array().into_iter().flatten().filter_map(Value::as_str).any(|it| wanted.contains(&it))
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_may_write_is_named_and_the_control_plane_is_expected() {
+    fn subjects_with_write_access_are_named_and_the_control_plane_is_expected() {
         let role = |name: &str, group: &str, resource: &str, verbs: &[&str], names: &[&str]| {
             json!({"metadata": {"name": name}, "rules": [{
                 "apiGroups": [group], "resources": [resource], "verbs": verbs, "resourceNames": names,
@@ -145,7 +145,8 @@ mod tests {
         let described: Vec<_> = diagnose(&snapshot).into_iter().map(|check| check.evidence).collect();
         assert_eq!(
             described[0],
-            "may switch Interlock off (its registration): ServiceAccount ci/deployer, besides the control plane and \
+            "may disable Interlock (change its registration): ServiceAccount ci/deployer, besides the control plane \
+             and \
                 system:masters"
         );
         assert!(described[1].contains("User p0") && described[1].contains(" and 3 more"), "{}", described[1]);

@@ -1,4 +1,4 @@
-//! What every part of a scan has at hand.
+//! The state that all parts of a scan share.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
@@ -16,7 +16,7 @@ use crate::inspect::api_error::reason;
 use crate::world::kubernetes::Cluster;
 use crate::world::kubernetes::kinds::Kinds;
 
-/// A scan on its way.
+/// A running scan.
 pub(super) struct ScanContext<'s> {
     pub(super) client: Client,
     pub(super) world: Cluster,
@@ -30,14 +30,14 @@ pub(super) struct ScanContext<'s> {
 }
 
 impl ScanContext<'_> {
-    /// Tells of a part that could not be looked at; the reason is that of the first time.
+    /// Records a part that could not be scanned; the first reason is kept.
     pub(super) fn gap(&self, what: &'static str, why: String) {
-        // Nothing can panic while it is held.
+        // Nothing can panic while the lock is held.
         let mut gaps = self.gaps.lock().unwrap_or_else(PoisonError::into_inner);
         gaps.entry(what).or_insert(Gap { what: what.to_owned(), times: 0, why }).times += 1;
     }
 
-    /// Whether a part could not be looked at.
+    /// Whether a part could not be scanned.
     pub(super) fn is_gap(&self, what: &'static str) -> bool {
         self.gaps.lock().unwrap_or_else(PoisonError::into_inner).contains_key(what)
     }
@@ -46,12 +46,12 @@ impl ScanContext<'_> {
         self.options.namespace.as_deref()
     }
 
-    /// What is looked at.
+    /// The namespaces to scan; `None` for all.
     pub(super) fn places(&self) -> Vec<Option<&str>> {
         self.namespace().map_or_else(|| self.options.reach.places().collect(), |namespace| vec![Some(namespace)])
     }
 
-    /// The objects of a kind in namespaces or in all, by its most stable version.
+    /// Lists the objects of a kind in its most stable version; `None` if the kind is not installed or cannot be read.
     pub(super) async fn listing<'p>(
         &self,
         group: &str,
@@ -66,7 +66,7 @@ impl ScanContext<'_> {
     pub(super) fn or_gap<T>(&self, what: &'static str, read: Result<T, Error>) -> Option<T> {
         match read {
             Ok(read) => Some(read),
-            // The definition of the kind comes or goes at this moment.
+            // The CustomResourceDefinition has just been created or deleted.
             Err(Error::Api(status)) if status.code == 404 => None,
             Err(error) => {
                 self.gap(what, reason(&error));

@@ -1,4 +1,4 @@
-//! What a scan looks for, and how much each matters.
+//! The problems that a scan finds, and their severity.
 
 use std::fmt;
 
@@ -6,31 +6,31 @@ use serde::Serialize;
 
 use crate::engine::severity::Severity;
 
-/// One thing that can be wrong.
+/// A kind of problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
-    /// Several records of a release say `deployed`.
+    /// Several records of a release have the status `deployed`.
     SeveralDeployed,
-    /// An operation has been in flight for longer than the policy's `staleAfter`.
+    /// An operation has been pending for longer than the policy's `staleAfter`.
     StuckOperation,
-    /// The body of a record does not decode.
+    /// The body of a record cannot be decoded.
     UnreadableRecord,
-    /// Two HelmReleases drive one release.
+    /// Several HelmReleases manage one release.
     DuplicateRelease,
-    /// Object name, labels and body of a record say different things.
+    /// Object name, labels and body of a record contradict one another.
     InconsistentRecord,
-    /// An operation was cut short, and nothing newer was deployed since.
+    /// An operation was interrupted, and nothing newer has been deployed since.
     InterruptedOperation,
-    /// The newest record says `failed`.
+    /// The newest record has the status `failed`.
     FailedRelease,
     /// A ConfigurationGroup names bundles that do not exist.
     DanglingBundle,
-    /// An object of a release is gone.
+    /// An object of a release does not exist.
     MissingObject,
     /// Declared fields of an object differ from the manifest of its release.
     Drift,
-    /// An older record stayed pending.
+    /// An older record is still pending.
     BuriedOperation,
 }
 
@@ -50,7 +50,7 @@ impl FindingKind {
         Self::BuriedOperation,
     ];
 
-    /// As it is spelled.
+    /// The spelling in output, JSON and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -68,7 +68,6 @@ impl FindingKind {
         }
     }
 
-    /// How much it matters.
     #[must_use]
     pub fn severity(self) -> Severity {
         match self {
@@ -85,21 +84,21 @@ impl FindingKind {
         }
     }
 
-    /// What it means, in a sentence.
+    /// A one-sentence description.
     #[must_use]
     pub fn sentence(self) -> &'static str {
         match self {
-            Self::SeveralDeployed => "Several records of a release say deployed.",
-            Self::StuckOperation => "An operation has been in flight for longer than the policy's staleAfter.",
-            Self::UnreadableRecord => "The body of a record does not decode.",
-            Self::DuplicateRelease => "Two HelmReleases drive one release.",
-            Self::InconsistentRecord => "Object name, labels and body of a record say different things.",
-            Self::InterruptedOperation => "An operation was cut short, and nothing newer was deployed since.",
-            Self::FailedRelease => "The newest record says failed.",
+            Self::SeveralDeployed => "Several records of a release have the status deployed.",
+            Self::StuckOperation => "An operation has been pending for longer than the policy's staleAfter.",
+            Self::UnreadableRecord => "The body of a record cannot be decoded.",
+            Self::DuplicateRelease => "Several HelmReleases manage one release.",
+            Self::InconsistentRecord => "Object name, labels and body of a record contradict one another.",
+            Self::InterruptedOperation => "An operation was interrupted, and nothing newer has been deployed since.",
+            Self::FailedRelease => "The newest record has the status failed.",
             Self::DanglingBundle => "A ConfigurationGroup names bundles that do not exist.",
-            Self::MissingObject => "An object of a release is gone.",
+            Self::MissingObject => "An object of a release does not exist.",
             Self::Drift => "Declared fields of an object differ from the manifest of its release.",
-            Self::BuriedOperation => "An older record stayed pending.",
+            Self::BuriedOperation => "An older record is still pending.",
         }
     }
 }

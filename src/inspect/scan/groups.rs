@@ -1,4 +1,4 @@
-//! ConfigurationGroups over bundles that are gone.
+//! ConfigurationGroups that name missing bundles.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::engine::sveltos::{self, BundleRef, Group};
 
 pub(super) const CONFIGURATION_GROUPS: &str = "ConfigurationGroups";
 impl ScanContext<'_> {
-    /// The ConfigurationGroups over bundles that are gone; `None` where there is no such kind, or it cannot be read.
+    /// The findings for ConfigurationGroups; `None` if the kind is not installed or cannot be read.
     pub(super) async fn groups(&self) -> Option<Vec<Finding>> {
         let listing = self.listing(sveltos::LIB, sveltos::GROUP, self.places(), CONFIGURATION_GROUPS).await?;
         let whole = listing.clone().whole();
@@ -22,13 +22,13 @@ impl ScanContext<'_> {
                 needed.retain(|bundle| self.options.reach.includes(&bundle.namespace));
                 groups.push((namespace, name, needed));
             }
-            Err(error) => self.gap("ConfigurationGroups of another shape", error),
+            Err(error) => self.gap("ConfigurationGroups that cannot be parsed", error),
         });
         let groups = self.or_gap(CONFIGURATION_GROUPS, groups.await)?;
         if groups.is_empty() {
             return Some(Vec::new());
         }
-        // A group may name bundles of other namespaces; of those out of reach nothing is known.
+        // A group may name bundles in other namespaces. Those out of reach are ignored.
         let bundles =
             self.listing(sveltos::LIB, sveltos::BUNDLE, self.options.reach.places(), CONFIGURATION_GROUPS).await?;
         let there = bundles.fold(&self.client, HashSet::new, |there, item| {
@@ -44,7 +44,7 @@ impl ScanContext<'_> {
         if found.is_empty() {
             return Some(found);
         }
-        // A rollout that ended between the two lists takes its group along with the bundles.
+        // A rollout that ended between the two lists has deleted its group together with the bundles.
         let still = listing.fold(&self.client, HashSet::new, |still, item| still.extend(named(item)));
         let still = self.or_gap(CONFIGURATION_GROUPS, still.await)?;
         let is_there = |finding: &Finding| still.contains(&(finding.namespace().to_owned(), finding.name().to_owned()));
@@ -63,7 +63,7 @@ struct Names {
     name: String,
 }
 
-/// Namespace and name of an object.
+/// The namespace and name of an object.
 fn named(item: &RawValue) -> Option<(String, String)> {
     let Named { metadata: Names { namespace, name } } = serde_json::from_str(item.get()).ok()?;
     Some((namespace, name))
@@ -71,7 +71,7 @@ fn named(item: &RawValue) -> Option<(String, String)> {
 
 fn needed(item: &RawValue) -> Result<(String, String, Vec<BundleRef>), String> {
     let group: Group<'_> = serde_json::from_str(item.get()).map_err(|error| error.to_string())?;
-    let (namespace, name) = named(item).ok_or("it has no namespace")?;
+    let (namespace, name) = named(item).ok_or("its metadata cannot be parsed")?;
     let needed = declarations::needed(&group, &namespace)?;
     Ok((namespace, name, needed))
 }

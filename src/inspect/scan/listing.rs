@@ -1,4 +1,4 @@
-//! Lists of objects, page by page: a page is in memory at a time, and of each object what is kept of it.
+//! Lists of objects, one page in memory at a time.
 
 use kube::Client;
 use kube::api::{ApiResource, DynamicObject, ListParams};
@@ -9,16 +9,16 @@ use serde_json::value::RawValue;
 
 use crate::engine::object::null_is_default;
 
-/// Objects of a page. Of metadata a page has about 1 MiB.
+/// Objects per page of metadata, about 1 MiB.
 const METADATA_PAGE_SIZE: u32 = 500;
 
-/// Objects of a page with all that is in them; a HelmRelease may have megabytes of values.
+/// Objects per page of whole objects; a HelmRelease may have megabytes of values.
 const OBJECT_PAGE_SIZE: u32 = 50;
 
-/// How often a listing starts again because the state that it lists was compacted away: that happens after five minutes.
+/// Attempts per list. A list expires after five minutes, when the API server compacts its state.
 const LIST_ATTEMPTS: u32 = 3;
 
-/// A collection, in one place or several, and which of its objects.
+/// The objects of a kind to list, by namespaces and selectors.
 #[derive(Debug, Clone)]
 pub(super) struct Listing {
     paths: Vec<String>,
@@ -31,7 +31,7 @@ pub(super) struct Listing {
 struct Page<'p> {
     #[serde(default)]
     metadata: ListMeta,
-    /// Of an empty list of metadata the API server writes null.
+    /// The API server writes null for an empty list of metadata.
     #[serde(borrow, default, deserialize_with = "null_is_default")]
     items: Vec<&'p RawValue>,
 }
@@ -43,31 +43,31 @@ struct ListMeta {
 }
 
 impl Listing {
-    /// The objects of a kind, in namespaces or, for `None`, in all, their metadata alone.
+    /// The metadata of a kind's objects in namespaces; `None` stands for all namespaces.
     pub(super) fn of<'p>(resource: &ApiResource, places: impl IntoIterator<Item = Option<&'p str>>) -> Self {
         let paths = places.into_iter().map(|place| DynamicObject::url_path(resource, place)).collect();
         Self { paths, labels: None, fields: None, whole: false }
     }
 
-    /// Only those with these labels.
+    /// With a label selector.
     pub(super) fn labels(self, selector: &str) -> Self {
         Self { labels: Some(selector.to_owned()), ..self }
     }
 
-    /// Only those with these fields.
+    /// With a field selector.
     pub(super) fn fields(self, selector: &str) -> Self {
         Self { fields: Some(selector.to_owned()), ..self }
     }
 
-    /// With all that is in them.
+    /// Whole objects instead of metadata.
     pub(super) fn whole(self) -> Self {
         Self { whole: true, ..self }
     }
 
-    /// Goes through all the objects, and starts again with a new `start` where the list expired in the middle.
+    /// Folds all objects; starts again with a new `start` if the list expires.
     ///
     /// # Errors
-    /// When the API server does not answer, or in another shape.
+    /// When the API server does not answer, or its answer cannot be parsed.
     pub(super) async fn fold<A>(
         &self,
         client: &Client,

@@ -1,30 +1,30 @@
-//! What a scan looks at, and how far it is.
+//! What a scan covers, and its progress.
 
 use crate::engine::release::{Entry, History, Status};
 use crate::world::kubernetes::Reach;
 
-/// What to look at.
+/// What a scan covers.
 #[derive(Debug, Clone, Default)]
 pub struct ScanOptions {
-    /// What the report calls the cluster.
+    /// The name of the cluster in the report.
     pub cluster: String,
-    /// The one namespace to look at; all within reach where there is none.
+    /// The namespace to scan; `None` for all within reach.
     pub namespace: Option<String>,
-    /// Where anything is read, what other namespaces say of the one to look at included.
+    /// The namespaces that may be read, including those whose objects refer to the scanned one.
     pub reach: Reach,
     /// Which bodies are read.
     pub bodies: BodySelection,
-    /// Whether the objects of deployed releases are compared with their manifests. Costs a read an object. OLM's are left
-    /// out: it puts them right by itself.
+    /// Whether to compare the objects of deployed releases with their manifests, at one read per object. Releases of
+    /// OLM are excluded: OLM repairs its objects by itself.
     pub drift: bool,
 }
 
-/// Which bodies of records are read. The metadata of all are.
+/// Which bodies of records are read. The metadata of all records are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BodySelection {
-    /// Of releases with a finding in their metadata: the newest record and the deployed ones.
+    /// The newest and the deployed records of releases with a finding in their metadata.
     Questioned,
-    /// Of every release: the newest record and the deployed ones, which are those that helm acts on.
+    /// The newest and the deployed records of every release: helm acts on these.
     #[default]
     ActedOn,
     /// All.
@@ -41,17 +41,17 @@ impl BodySelection {
     }
 }
 
-/// How far the closer look at releases is.
+/// The progress of the examination of releases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScanProgress {
-    /// Releases that are done.
+    /// Examined releases.
     pub done: usize,
-    /// All that are looked into.
+    /// Releases to examine.
     pub total: usize,
 }
 
 impl ScanOptions {
-    /// The records whose bodies are to be read.
+    /// The records whose bodies are read.
     pub(super) fn wanted<'h>(&self, history: &'h History, is_questioned: bool) -> Vec<&'h Entry> {
         let newest = history.newest().map(|newest| newest.revision);
         let acted_on = |entry: &&Entry| Some(entry.revision) == newest || entry.status == Status::Deployed;

@@ -1,4 +1,4 @@
-//! The releases of a scan: judged by their metadata first, and looked into where that is asked for.
+//! Scans releases: first their metadata, then bodies and objects where required.
 
 use std::collections::HashSet;
 
@@ -18,23 +18,23 @@ use crate::engine::release::{History, ReleaseRef, Storage};
 use crate::engine::rules::drivers::Driven;
 use crate::engine::severity::Severity;
 
-/// Releases looked into at a time. Each has one read on its way; an API server answers so many without throttling.
+/// Releases examined concurrently, with one read each; an API server answers this many without throttling.
 const CONCURRENT_EXAMINATIONS: usize = 8;
 
 pub(super) const HELM_RELEASES: &str = "HelmReleases";
 const STUCK_OPERATIONS: &str = "stuck operations of releases in Secrets";
 
 impl ScanContext<'_> {
-    /// Flux's HelmReleases; `None` where there is no such kind, or it cannot be read. Those of all namespaces within reach:
-    /// any may have its records in the one that is looked at.
+    /// Flux's HelmReleases in all namespaces within reach, because each may have its records in the scanned namespace;
+    /// `None` if the kind is not installed or cannot be read.
     pub(super) async fn helm_releases(&self) -> Option<Vec<Driver>> {
         let listed = gather::helm_releases(&self.client, self.options.reach.places()).await;
         let (drivers, unread) = self.or_gap(HELM_RELEASES, listed)??;
-        unread.into_iter().for_each(|error| self.gap("HelmReleases of another shape", error));
+        unread.into_iter().for_each(|error| self.gap("HelmReleases that cannot be parsed", error));
         Some(drivers)
     }
 
-    /// What is wrong with the releases, by their metadata and by what is looked into besides.
+    /// The findings for all releases.
     pub(super) async fn releases(
         &self,
         inventory: Inventory,
@@ -66,20 +66,20 @@ impl ScanContext<'_> {
             found.extend(examined.findings);
             read.extend(examined.read);
         }
-        // Where the body was read too, that has told more.
+        // A finding about a body that was read says more.
         let unread = |finding: &Finding| finding.object.as_ref().is_none_or(|object| !read.contains(object));
         found.extend(inconsistent.into_iter().filter(unread));
         found
     }
 
-    /// Whether a HelmRelease that could not be read may give an operation more time.
+    /// Whether an unreadable HelmRelease may give an operation more time.
     fn is_uncertain(&self, finding: &Finding, storage: Storage) -> bool {
         let is =
             finding.kind == FindingKind::StuckOperation && storage == Storage::Secret && self.is_gap(HELM_RELEASES);
         if is {
             self.gap(
                 STUCK_OPERATIONS,
-                "HelmReleases, which say how long Flux may be silent, could not be read".to_owned(),
+                "the HelmReleases, which define how long an operation may take, could not be read".to_owned(),
             );
         }
         is

@@ -1,4 +1,4 @@
-//! One scan: lists, a few bodies, and on request the objects that they declare.
+//! One scan.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
@@ -21,21 +21,20 @@ use crate::engine::policy::Policies;
 use crate::inspect::api_error::reason;
 use crate::world::kubernetes::Cluster;
 
-/// The memory that inflated bodies may take at once.
+/// The memory that inflated bodies may take at once, in bytes.
 pub(crate) const DECODE_BYTES: usize = 64 << 20;
 
-/// Why nothing is known.
+/// The records cannot be listed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("failed to list the records in Secrets: {why}")]
 pub struct ScanError {
     why: String,
 }
 
-/// Looks for everything that [`FindingKind`] lists, by reads alone.
+/// Looks for every [`FindingKind`](super::FindingKind), without a write.
 ///
 /// # Errors
-/// When the records in Secrets cannot be listed: then nothing is known. Any other part that cannot be read is told in the
-/// report.
+/// When the records in Secrets cannot be listed. The report names any other part that cannot be read.
 pub async fn scan(
     client: &Client,
     policies: &Policies,

@@ -1,4 +1,4 @@
-//! What the records of a release and the HelmReleases behind it say about it.
+//! Computes the summary of a release from its records and HelmReleases.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -9,11 +9,10 @@ use crate::engine::policy::Policy;
 use crate::engine::release::{Entry, History, ReleaseRef, Status, Storage};
 use crate::engine::rules::drivers::Driven;
 
-/// The accounts under which Sveltos writes records, whatever its namespace is called.
+/// The service accounts with which Sveltos writes records, in any namespace.
 const SVELTOS_ACCOUNTS: [&str; 2] = [":addon-controller", ":sveltos-applier-manager"];
 
-/// What the records of a release tell; `None` where there are none. `drivers` are all HelmReleases, `None` where they
-/// cannot be read.
+/// The summary of a release; `None` without records. `drivers` are all HelmReleases, or `None` if they cannot be read.
 pub(super) fn assess(
     release: &ReleaseRef,
     storage: Storage,
@@ -68,7 +67,7 @@ pub(super) fn assess(
     Some(row)
 }
 
-/// Since when a record has been as it is. A pending one was created so; another one was written then.
+/// When a record reached its status: a pending record when it was created, others when they were last written.
 pub(super) fn since(entry: &Entry) -> Option<Timestamp> {
     match entry.status {
         status if status.is_in_flight() => entry.started(),
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn every_state_has_its_next_safe_step() {
+    fn every_status_has_its_next_safe_step() {
         let old = |revision, status| entry(revision, status, 3_600, "alice");
         let young = |revision, status| entry(revision, status, 60, "alice");
         for (entries, stuck, wanted) in [
@@ -128,7 +127,7 @@ mod tests {
             (vec![old(1, Deployed), old(2, PendingRollback)], Stuck::Yes, "interlock unstick shop/web"),
             (vec![old(1, Superseded), old(2, PendingUpgrade)], Stuck::Yes, "helm rollback web 1 -n shop"),
             (vec![old(1, PendingInstall)], Stuck::Yes, "helm uninstall web -n shop, then install again"),
-            (vec![old(1, Uninstalling)], Stuck::Yes, "helm uninstall web -n shop, again: it goes on where it ended"),
+            (vec![old(1, Uninstalling)], Stuck::Yes, "run again: helm uninstall web -n shop"),
             (vec![old(1, Deployed), old(2, Failed)], Stuck::No, "roll forward: helm upgrade web CHART -n shop"),
             (vec![old(1, Failed)], Stuck::No, "roll forward: helm upgrade web CHART -n shop"),
         ] {
@@ -137,9 +136,10 @@ mod tests {
         let mut noted = old(1, Deployed);
         noted.stamps.set(INTERRUPTED, "demo-2.0.0@2".to_owned());
         assert_eq!(next(vec![noted]).1, "finish demo-2.0.0 first: helm upgrade web CHART --version 2.0.0 -n shop");
-        // Nothing shows when it started.
+        // The start is unknown.
         let unborn = Entry { created: None, ..old(2, PendingUpgrade) };
-        assert_eq!(next(vec![old(1, Deployed), unborn]), (Stuck::No, "wait: nothing shows when it started".to_owned()));
+        assert_eq!(next(vec![old(1, Deployed), unborn]), (Stuck::No, "wait: the start of the operation is \
+            unknown".to_owned()));
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_are_told_and_a_helm_release_gives_more_time() {
+    fn owners_are_named_and_a_helm_release_gives_more_time() {
         let release = |timeout: &str| -> Driver {
             let object = serde_json::json!({
                 "metadata": {"name": "web", "namespace": "shop"}, "spec": {"timeout": timeout},
@@ -169,13 +169,13 @@ mod tests {
         assert_eq!(patient.next.as_deref(), Some("wait until 11:00 UTC"));
         let brisk = row(Storage::Secret, stuck(), Some(&[release("5m")]));
         assert_eq!((brisk.owner.display().as_str(), brisk.stuck), ("Flux (shop/web)", Stuck::Yes));
-        // Flux keeps nothing in ConfigMaps.
+        // Flux stores no records in ConfigMaps.
         assert_eq!(row(Storage::ConfigMap, stuck(), Some(&[release("2h")])).stuck, Stuck::Yes);
         let unread = row(Storage::Secret, stuck(), None);
         assert_eq!((&unread.owner, unread.stuck), (&Owner::Unknown, Stuck::Unknown));
         assert_eq!(
             unread.next.as_deref(),
-            Some("find out whether Flux may be at work: the HelmReleases cannot be read")
+            Some("check whether Flux is working on it: the HelmReleases cannot be read")
         );
         assert_eq!(row(Storage::OlmIndex, stuck(), None).owner, Owner::Olm("web".to_owned()));
         let sveltos = entry(1, Deployed, 9, "system:serviceaccount:projectsveltos:addon-controller");

@@ -1,4 +1,4 @@
-//! A closer look at one release.
+//! The detailed description of one release.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -16,38 +16,34 @@ use crate::inspect::runbook::PendingRecord;
 use crate::inspect::view::View;
 use crate::world::World;
 
-/// One release, its records and whatever bears on it.
+/// A release with its records, overrides and HelmReleases.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReleaseDescription {
-    /// As in the table.
     #[serde(flatten)]
     pub row: ReleaseSummary,
-    /// Its records, newest first.
+    /// Newest first.
     pub history: Vec<RevisionSummary>,
-    /// The runbook's checks, where an operation is pending; empty where none is.
+    /// The runbook's checks; empty if no operation is pending.
     pub checks: Vec<Check>,
-    /// The overrides that are in force.
     pub overrides: Vec<OverrideInForce>,
-    /// The HelmReleases that name its records, the oldest first.
+    /// The HelmReleases that refer to its records, oldest first.
     pub helm_releases: Vec<HelmReleaseSummary>,
-    /// What could not be learnt, and why.
+    /// What could not be read, and why.
     pub not_looked_at: Vec<String>,
 }
 
-/// One record.
+/// One record of the history.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionSummary {
-    /// Its revision.
     pub revision: u64,
-    /// Its status, by its label.
     pub status: &'static str,
-    /// Since when it has been so, by the API server's clock.
+    /// When the record reached its status, by the API server's clock.
     pub since: Option<Timestamp>,
-    /// `name-version` of its chart, as stamped.
+    /// `name-version` of the chart, from the stamp.
     pub chart: Option<String>,
-    /// Who started its operation, as stamped.
+    /// The user who started the operation, from the stamp.
     pub holder: Option<String>,
 }
 
@@ -55,15 +51,11 @@ pub struct RevisionSummary {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OverrideInForce {
-    /// Its namespace and name.
     pub name: String,
-    /// What it opens.
     pub rules: Vec<&'static str>,
-    /// To whom; to everybody where nobody is named.
+    /// Empty for all users.
     pub users: Vec<String>,
-    /// When it closes.
     pub until: Option<Timestamp>,
-    /// In its maker's words.
     pub reason: String,
 }
 
@@ -71,20 +63,18 @@ pub struct OverrideInForce {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HelmReleaseSummary {
-    /// Its namespace and name.
     pub name: String,
-    /// Whether it counts: it has installed the release, or Flux holds it.
+    /// Whether it manages the release: it has installed it, or Flux holds it.
     pub drives: bool,
-    /// Whether Flux does nothing for it.
     pub suspended: bool,
-    /// For how long Flux may be silent, in seconds.
+    /// How long an operation of Flux may take, in seconds.
     pub longest_timeout_seconds: i64,
 }
 
-/// Looks at a release closely; once for each storage that has records of its name, as a rule one.
+/// Describes a release, once for each storage that has records of it; usually one.
 ///
 /// # Errors
-/// When its records cannot be read. What else cannot is told.
+/// When its records cannot be read. The description names everything else that cannot be read.
 pub async fn describe(
     view: &View<'_>,
     release: &ReleaseRef,

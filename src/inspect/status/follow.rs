@@ -1,4 +1,4 @@
-//! The releases whose state changes, as it changes.
+//! Watches releases and reports each change.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
@@ -23,36 +23,36 @@ use crate::inspect::server_clock::ServerClock;
 use crate::inspect::view::View;
 use crate::world::read;
 
-/// The pause at most between two looks at the clock; a laptop may sleep meanwhile.
+/// The maximum time between two checks of the clock; a laptop may sleep meanwhile.
 const MAX_RECHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The pause at least: an API server that is away is not to be asked without end.
+/// The minimum time, so that an unavailable API server is not called in a loop.
 const MIN_RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A release in one storage.
 type StoredRelease = (ReleaseRef, Storage);
 
-/// What a watch tells.
+/// The events of a watch.
 type WatchEvents = Pin<Box<dyn Stream<Item = RecordEvent> + Send>>;
 
-/// Something that a watch told.
+/// An event of a watch of records.
 enum RecordEvent {
-    /// The records of a release changed, or may have.
+    /// The records of a release may have changed.
     Changed(StoredRelease),
-    /// A record is there, with this revision and status.
+    /// A list contains a record with this revision and status.
     Listed(StoredRelease, Revision, Status),
-    /// A whole list begins.
+    /// A complete list starts.
     ListStarted(&'static str),
-    /// It is whole: what it did not name is gone.
+    /// The list is complete: releases that it does not contain are gone.
     ListDone(&'static str),
     Failed(StatusError),
 }
 
-/// Tells every release that changes after `known` was listed, until nobody listens or a watch is refused. A release whose
-/// last record went is told a last time, with the status `gone`.
+/// Prints every release that changes after `known` was listed, until `print` fails or a watch is refused. A release
+/// whose last record was deleted is printed once more, with the status `gone`.
 ///
 /// # Errors
-/// When the records cannot be watched, or `tell` fails.
+/// When the records cannot be watched, or `print` fails.
 pub async fn follow(
     view: &mut View<'_>,
     options: &StatusOptions,
@@ -100,14 +100,14 @@ pub async fn follow(
                     .collect()
             }
             Some(RecordEvent::Failed(error)) => return Err(error),
-            // Nothing was written, and an operation is old enough by now. A HelmRelease may give it more time since.
+            // No record changed, but an operation may be old enough now. A changed HelmRelease may give it more time.
             None => {
                 view.refresh().await;
                 newly_stuck(&rows, clock.now())
             }
         };
         for release in changed {
-            // What cannot be read now is told by the list with which the watch begins again.
+            // A release that cannot be read now appears in the list with which the watch restarts.
             if let Ok(Some(row)) = read_again(view, &release, &mut rows, clock.now()).await
                 && (!options.stuck || row.stuck != Stuck::No)
             {
@@ -117,7 +117,7 @@ pub async fn follow(
     }
 }
 
-/// Reads a release again, and hands it on if that shows anything new.
+/// Reads a release again; `None` if nothing changed.
 async fn read_again(
     view: &View<'_>,
     release: &StoredRelease,
@@ -142,21 +142,21 @@ fn is_kept_in(storage: Storage, kind: &str) -> bool {
     (storage == Storage::ConfigMap) == (kind == "ConfigMaps")
 }
 
-/// How long until the first operation in flight counts as stuck.
+/// The time until the first pending operation counts as stuck.
 fn recheck_interval(rows: &HashMap<StoredRelease, ReleaseSummary>, now: Timestamp) -> Duration {
     let left = rows.values().filter(|row| row.stuck == Stuck::No).filter_map(|row| row.stuck_from);
     let left = left.map(|from| Duration::try_from(from.duration_since(now)).unwrap_or_default());
     left.min().unwrap_or(MAX_RECHECK_INTERVAL).clamp(MIN_RECHECK_INTERVAL, MAX_RECHECK_INTERVAL)
 }
 
-/// Those that do by now.
+/// The releases whose operation counts as stuck now.
 fn newly_stuck(rows: &HashMap<StoredRelease, ReleaseSummary>, now: Timestamp) -> Vec<StoredRelease> {
     let newly_stuck =
         rows.iter().filter(|(_, row)| row.stuck == Stuck::No && row.stuck_from.is_some_and(|from| from <= now));
     newly_stuck.map(|(release, _)| release.clone()).collect()
 }
 
-/// What a watch of the metadata of records tells. It begins with a list, of which what is known already is no news.
+/// Watches the metadata of records. The watch starts with a list.
 fn watch_records<K>(client: &Client, namespace: Option<&str>, labels: &str, kind: &'static str) -> WatchEvents
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + 'static,
@@ -186,7 +186,7 @@ fn record_event<K>(kind: &'static str, event: watcher::Result<Event<PartialObjec
         Err(watcher::Error::InitialListFailed(kube::Error::Api(status))) if kind == "Secrets" && status.code == 403 => {
             Some(RecordEvent::Failed(StatusError::Watch { kind, why: status.message.clone() }))
         }
-        // It begins again by itself.
+        // The watch restarts by itself.
         Err(_) => None,
     }
 }

@@ -1,4 +1,4 @@
-//! A release in one line: how it stands, who drives it, and the next safe step.
+//! The one-line summary of a release: its status, its owner, and the next safe step.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -7,43 +7,39 @@ use crate::engine::release::ReleaseRef;
 use crate::inspect::storage_kind::StorageKind;
 use crate::world::kubernetes::Head;
 
-/// How a release stands. Nothing that an object contains is in it, names apart.
+/// The status of a release. It contains names, and nothing else from the content of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReleaseSummary {
-    /// The namespace of its records.
     pub namespace: String,
-    /// Its name.
     pub release: String,
-    /// How its records are stored.
     pub storage: StorageKind,
-    /// The object of its newest record.
+    /// The object name of the newest record.
     pub record: String,
-    /// The revision of that.
+    /// The revision of the newest record.
     pub revision: u64,
-    /// The status of that, by its label.
+    /// The status of the newest record, from its label.
     pub status: &'static str,
-    /// Since when it has been so, by the API server's clock.
+    /// When the newest record reached its status, by the API server's clock.
     pub since: Option<Timestamp>,
-    /// Who started its last operation, as stamped.
+    /// The user who started the last operation, from the stamp.
     pub holder: Option<String>,
-    /// Where that was not stamped: the field manager that wrote the record, a hint and no more, since a client chooses it.
+    /// Without a stamp, the field manager that wrote the record: only a hint, because the client chooses it.
     pub manager: Option<String>,
-    /// `name-version` of what it brings in.
+    /// `name-version` of the chart of the newest record.
     pub chart: Option<String>,
-    /// Who drives it.
+    /// What manages the release.
     pub owner: Owner,
-    /// Whether its operation counts as stuck.
     pub stuck: Stuck,
-    /// From when on the operation in flight counts as stuck.
+    /// When the pending operation starts to count as stuck.
     pub stuck_from: Option<Timestamp>,
-    /// `name-version@revision` of an operation that was interrupted and not finished.
+    /// `name-version@revision` of an interrupted operation that was not finished.
     pub interrupted: Option<String>,
-    /// The next safe step; `None` where nothing is to be done.
+    /// The next safe step; `None` if nothing is to be done.
     pub next: Option<String>,
 }
 
-/// Who drives a release.
+/// What manages a release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "kind", content = "name")]
 pub enum Owner {
@@ -55,7 +51,7 @@ pub enum Owner {
     Olm(String),
     /// Sveltos.
     Sveltos,
-    /// Helm or Flux: the HelmReleases cannot be read.
+    /// Helm or Flux; the HelmReleases cannot be read.
     Unknown,
 }
 
@@ -63,11 +59,11 @@ pub enum Owner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stuck {
-    /// No operation is in flight, or it is not old enough.
+    /// No operation is pending, or it is not old enough.
     No,
-    /// It is older than it takes.
+    /// The operation is older than the policy and the HelmReleases allow.
     Yes,
-    /// It would be, if no HelmRelease gives it more time, and these cannot be read.
+    /// The operation is old enough, but the HelmReleases, which may allow more time, cannot be read.
     Unknown,
 }
 
@@ -86,12 +82,12 @@ impl Owner {
 }
 
 impl ReleaseSummary {
-    /// Whether something is missing that only the body of the record tells.
+    /// Whether only the body of the record has the chart or the holder.
     pub(crate) fn lacks_head(&self) -> bool {
         self.chart.is_none() || self.holder.is_none()
     }
 
-    /// Fills in what the body of the record tells.
+    /// Completes the summary from the body of the record.
     pub(crate) fn with_head(mut self, head: Head) -> Self {
         self.chart = self.chart.or(head.chart);
         self.manager = head.manager.filter(|_| self.holder.is_none());

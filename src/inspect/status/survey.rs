@@ -1,4 +1,4 @@
-//! The releases of a cluster or of a namespace, listed.
+//! Lists the releases of a cluster or a namespace.
 
 use futures_util::{StreamExt, stream};
 use jiff::Timestamp;
@@ -11,28 +11,28 @@ use crate::inspect::scan::inventory::Inventory;
 use crate::inspect::scan::{Gap, gather};
 use crate::inspect::view::{ReadError, View};
 
-/// Records read at a time, whose chart or holder no stamp tells.
+/// Concurrent reads of records whose chart or holder is not stamped.
 const CONCURRENT_READS: usize = 8;
 
-/// Which releases.
+/// Which releases to list.
 #[derive(Debug, Clone, Default)]
 pub struct StatusOptions {
-    /// Of one namespace; of all where there is none.
+    /// `None` for all namespaces.
     pub namespace: Option<String>,
-    /// Only those whose operation is stuck, or may be.
+    /// Only releases whose operation is, or may be, stuck.
     pub stuck: bool,
 }
 
-/// How the releases stand.
+/// The listed releases.
 #[derive(Debug, Clone)]
 pub struct Survey {
-    /// By namespace and name.
+    /// Sorted by namespace and name.
     pub rows: Vec<ReleaseSummary>,
-    /// What could not be looked at.
+    /// What could not be read.
     pub gaps: Vec<Gap>,
 }
 
-/// Why nothing is known.
+/// The status of releases is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StatusError {
     /// The records in Secrets.
@@ -41,20 +41,20 @@ pub enum StatusError {
     /// The records of one release.
     #[error(transparent)]
     Release(#[from] ReadError),
-    /// A watch of a kind of object.
+    /// The records of a kind of object cannot be watched.
     #[error("failed to watch the records in {kind}: {why}")]
     Watch {
-        /// `Secrets`.
+        /// `Secrets` or `ConfigMaps`.
         kind: &'static str,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// Whoever reads the lines has gone.
-    #[error("nobody reads any more")]
+    /// The reader of the output has closed it.
+    #[error("the output was closed")]
     Unread,
 }
 
-/// A release by its records, its chart included where that needs a read.
+/// The summary of a release, with the chart and the holder from the body if they are not stamped.
 pub(crate) async fn row(
     view: &View<'_>,
     release: &ReleaseRef,
@@ -71,7 +71,7 @@ async fn completed(view: &View<'_>, row: ReleaseSummary, storage: Storage) -> Re
     if !row.lacks_head() {
         return row;
     }
-    // A record that went since, or that does not read, leaves what is known.
+    // Without a readable record, the summary stays incomplete.
     match view.world.cluster.head(storage, &row.namespace, &row.record).await {
         Ok(Some(head)) => row.with_head(head),
         Ok(None) | Err(_) => row,
@@ -81,7 +81,7 @@ async fn completed(view: &View<'_>, row: ReleaseSummary, storage: Storage) -> Re
 /// Lists the releases.
 ///
 /// # Errors
-/// When the records in Secrets cannot be listed: then nothing is known. What else cannot be read is told.
+/// When the records in Secrets cannot be listed. The survey names everything else that cannot be read.
 pub async fn survey(view: &View<'_>, options: &StatusOptions, now: Timestamp) -> Result<Survey, StatusError> {
     let namespace = options.namespace.as_deref();
     let listed = gather::secrets(&view.client, [namespace]).await;

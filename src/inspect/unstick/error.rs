@@ -1,32 +1,31 @@
 //! Why a record cannot be deleted or restored.
 
-/// Why an act on a record did not come about.
+/// Why a record was not deleted or restored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnstickError {
-    /// The record is another one by now than the one that was checked.
-    #[error("the record {0} changed since it was looked at: somebody is at work on the release. Look again")]
+    /// The record changed after the checks.
+    #[error("the record {0} changed after it was checked: another operation on the release is in progress. Check the \
+        release again with `interlock status`")]
     Changed(String),
-    /// There is an object of this name already.
-    #[error("there is a {0} already")]
+    /// An object of this name exists.
+    #[error("{0} already exists")]
     Exists(String),
-    /// An admission webhook said no.
+    /// An admission webhook refused the request.
     #[error("{0}")]
     Refused(String),
-    /// What the release has become meanwhile forbids it.
+    /// The release has changed, so the request is no longer possible.
     #[error("{0}")]
     Overtaken(String),
-    /// It could not be done.
+    /// The request failed.
     #[error("failed to {what}: {why}")]
     Failed {
-        /// What was tried.
         what: String,
-        /// Why it failed.
         why: String,
     },
 }
 
 impl UnstickError {
-    /// Whether this is an answer, and not a failure to get one.
+    /// Whether the command got a definite answer.
     #[must_use]
     pub fn is_answer(&self) -> bool {
         !matches!(self, Self::Failed { .. })

@@ -1,4 +1,4 @@
-//! Reads and writes of Secrets and ConfigMaps as they are, unknown fields included.
+//! Reads and writes Secrets and ConfigMaps, including unknown fields.
 
 use http::Request;
 use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
@@ -9,20 +9,19 @@ use super::error::UnstickError;
 use crate::inspect::api_error::reason;
 use crate::inspect::runbook::plural;
 
-/// The field manager of our writes.
+/// The field manager of all writes.
 const FIELD_MANAGER: &str = "interlock";
 
-/// What the API server says when a webhook that must answer does not.
+/// The API server's message when a webhook with failurePolicy Fail does not answer.
 const WEBHOOK_FAILED: &str = "failed calling webhook";
 
-/// The objects of a namespace.
+/// The Secrets and ConfigMaps of a namespace.
 pub(super) struct ObjectStore<'c> {
     client: &'c Client,
     namespace: &'c str,
 }
 
 impl<'c> ObjectStore<'c> {
-    /// Of a namespace.
     pub(super) fn of(client: &'c Client, namespace: &'c str) -> Self {
         Self { client, namespace }
     }
@@ -31,7 +30,7 @@ impl<'c> ObjectStore<'c> {
         format!("/api/v1/namespaces/{}/{}", self.namespace, plural(kind))
     }
 
-    /// An object; `None` where there is none of this name.
+    /// Reads an object; `None` if it does not exist.
     pub(super) async fn get(&self, kind: &str, name: &str) -> Result<Option<Value>, UnstickError> {
         let what = || format!("read {kind} {}/{name}", self.namespace);
         let request = Request::get(format!("{}/{name}", self.path(kind))).body(Vec::new());
@@ -43,7 +42,7 @@ impl<'c> ObjectStore<'c> {
         }
     }
 
-    /// The metadata of the objects of a kind with these labels.
+    /// Lists the metadata of a kind's objects with these labels.
     pub(super) async fn list_metadata(&self, kind: &str, labels: &str) -> Result<Vec<Value>, UnstickError> {
         let what = || format!("list the {}s of namespace {}", kind, self.namespace);
         let request = kube::core::Request::new(self.path(kind)).list_metadata(&ListParams::default().labels(labels));
@@ -52,7 +51,7 @@ impl<'c> ObjectStore<'c> {
         Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
 
-    /// Makes an object, and tells how it is stored.
+    /// Creates an object and returns it as stored.
     pub(super) async fn create(&self, kind: &str, object: &Value, dry_run: bool) -> Result<Value, UnstickError> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let what = || format!("create {kind} {}/{name}", self.namespace);
@@ -62,8 +61,8 @@ impl<'c> ObjectStore<'c> {
         self.client.request(request).await.map_err(|error| unstick_error(what(), name, error))
     }
 
-    /// Deletes an object, under a precondition on its uid and resourceVersion where they are given. One that is gone already
-    /// is deleted.
+    /// Deletes an object, optionally with a precondition on its uid and resourceVersion. A missing object counts as
+    /// deleted.
     pub(super) async fn delete(
         &self,
         kind: &str,
@@ -87,7 +86,7 @@ impl<'c> ObjectStore<'c> {
     }
 }
 
-/// What an error means to whoever is on call.
+/// The meaning of an API error for the person on call.
 fn unstick_error(what: String, name: &str, error: Error) -> UnstickError {
     match &error {
         Error::Api(status) if status.reason == "AlreadyExists" => UnstickError::Exists(name.to_owned()),
@@ -96,7 +95,7 @@ fn unstick_error(what: String, name: &str, error: Error) -> UnstickError {
             UnstickError::Refused(status.message.clone())
         }
         Error::Api(status) if status.message.contains(WEBHOOK_FAILED) && status.message.contains(".interlock.dev") => {
-            let why = format!("{}. No replica of Interlock answers; `interlock doctor` tells why", status.message);
+            let why = format!("{}. No replica of Interlock answers. Find the cause with `interlock doctor`", status.message);
             UnstickError::Failed { what, why }
         }
         _ => UnstickError::Failed { what, why: reason(&error) },

@@ -1,4 +1,4 @@
-//! Records taken away in front of an API server that only has Secrets, and fails where it is told to.
+//! Tests against a fake API server that only has Secrets and fails on request.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -164,7 +164,7 @@ async fn view<'p>(fake: &Fake, policies: &'p Policies) -> View<'p> {
 }
 
 #[tokio::test]
-async fn of_two_at_once_nobody_takes_away_the_copy_of_the_other() {
+async fn concurrent_commands_keep_each_others_copies() {
     let (fake, policies) = (stuck(Deletion::Done), Policies::load_or_shipped(None).unwrap());
     let view = view(&fake, &policies).await;
     let (alice, bob) = (fake.pending(), fake.pending());
@@ -182,7 +182,7 @@ async fn of_two_at_once_nobody_takes_away_the_copy_of_the_other() {
 }
 
 #[tokio::test]
-async fn both_copies_of_one_record_go_when_it_is_put_back() {
+async fn all_copies_of_a_record_are_deleted_when_it_is_restored() {
     let (fake, policies) = (stuck(Deletion::Done), Policies::load_or_shipped(None).unwrap());
     let view = view(&fake, &policies).await;
     let (alice, bob) = (fake.pending(), fake.pending());
@@ -197,7 +197,7 @@ async fn both_copies_of_one_record_go_when_it_is_put_back() {
 }
 
 #[tokio::test]
-async fn without_the_webhook_that_must_judge_nothing_changes() {
+async fn while_the_webhook_is_down_nothing_changes() {
     let (fake, policies) = (stuck(Deletion::Unjudged), Policies::load_or_shipped(None).unwrap());
     let view = view(&fake, &policies).await;
     let error = fake.pending().unstick(&view, false).await.unwrap_err();
@@ -207,7 +207,7 @@ async fn without_the_webhook_that_must_judge_nothing_changes() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_lost_is_looked_for_and_a_copy_stays_where_nothing_is_known() {
+async fn after_a_lost_answer_the_record_is_read_and_an_uncertain_copy_is_kept() {
     let policies = Policies::load_or_shipped(None).unwrap();
     let fake = stuck(Deletion::Unanswered);
     let copies = fake.pending().unstick(&view(&fake, &policies).await, false).await.unwrap();
@@ -228,13 +228,13 @@ async fn without_a_copy_nothing_is_deleted() {
 }
 
 #[tokio::test]
-async fn what_is_no_copy_of_a_record_of_the_release_and_what_is_uninstalled_is_not_put_back() {
+async fn a_forged_copy_and_an_uninstalled_release_are_not_restored() {
     let (fake, policies) = (stuck(Deletion::Done), Policies::load_or_shipped(None).unwrap());
     let (view, release) = (view(&fake, &policies).await, ReleaseRef::new("shop", "web"));
     fake.pending().unstick(&view, false).await.unwrap();
     let first = fake.secrets.lock().unwrap().remove("sh.helm.release.v1.web.v1").unwrap();
     let error = RecordCopy::find(&view, &release).await.err().unwrap().to_string();
-    assert!(error.contains("it was uninstalled since"), "{error}");
+    assert!(error.contains("because it was uninstalled"), "{error}");
     let mut secrets = fake.secrets.lock().unwrap().clone();
     secrets.insert("sh.helm.release.v1.web.v1".to_owned(), first);
     let copy = secrets.values_mut().find(|it| it["type"] == copy::COPY_TYPE).unwrap();
@@ -242,5 +242,5 @@ async fn what_is_no_copy_of_a_record_of_the_release_and_what_is_uninstalled_is_n
     *annotation = annotation.as_str().unwrap().replace("pending-upgrade", "deployed").into();
     *fake.secrets.lock().unwrap() = secrets;
     let error = RecordCopy::find(&view, &release).await.err().unwrap().to_string();
-    assert!(error.contains("is no copy of a pending record"), "{error}");
+    assert!(error.contains("is not a copy of a pending record"), "{error}");
 }
