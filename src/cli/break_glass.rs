@@ -5,18 +5,17 @@ use std::io::{Write, stdout};
 use anyhow::Context;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use jiff::{SignedDuration, Timestamp};
-use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
 
 use super::cluster::{ClusterArguments, server_time};
-use super::{Finding, Output};
+use super::exit_status::ExitStatus;
+use super::output::Output;
+use super::release_argument::release;
+use super::runtime::block_on;
 use crate::engine::overrides::PLURAL;
-use crate::engine::release::{ReleaseRef, is_subdomain};
+use crate::engine::release::ReleaseRef;
 use crate::engine::rules;
 use crate::world::kubernetes::override_definition::{ReleaseOverride, ReleaseOverrideSpec};
-
-/// The longest name that an object can have, in bytes.
-const LONGEST_NAME: usize = 253;
 
 /// Break-glass: for a while, let rules not refuse what is done to one release
 #[derive(Debug, clap::Args)]
@@ -46,28 +45,27 @@ pub(super) struct Arguments {
     output: Output,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(create(arguments))
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    block_on(create(arguments))
 }
 
-async fn create(arguments: &Arguments) -> anyhow::Result<Finding> {
-    let config = arguments.cluster.found().await?;
-    let client = Client::try_from(config).context("failed to make a client for the cluster")?;
+async fn create(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    let client = arguments.cluster.client().await?;
     let now = server_time(&client).await?;
-    let asked = arguments.asked(now)?;
+    let requested = arguments.requested(now)?;
     let api: Api<ReleaseOverride> = Api::namespaced(client, &arguments.release.namespace);
     let parameters = PostParams { dry_run: arguments.dry_run, ..PostParams::default() };
-    let made = api.create(&parameters, &asked).await.map_err(refused)?;
+    let created = api.create(&parameters, &requested).await.map_err(describe_failure)?;
     match arguments.output {
-        Output::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&made)?)?,
-        Output::Table => write!(stdout(), "{}", told(&made, now, arguments.dry_run))?,
+        Output::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&created)?)?,
+        Output::Table => write!(stdout(), "{}", text_of(&created, now, arguments.dry_run))?,
     }
-    Ok(Finding::Nothing)
+    Ok(ExitStatus::Success)
 }
 
 impl Arguments {
     /// The object to create, at a moment by the API server's clock.
-    fn asked(&self, now: Timestamp) -> anyhow::Result<ReleaseOverride> {
+    fn requested(&self, now: Timestamp) -> anyhow::Result<ReleaseOverride> {
         let expires_at = now.checked_add(self.open_for).context("--for is too long")?;
         let spec = ReleaseOverrideSpec {
             release: self.release.name.clone(),
@@ -86,10 +84,10 @@ impl Arguments {
 }
 
 /// What is open now, for people in a hurry.
-fn told(made: &ReleaseOverride, now: Timestamp, dry_run: bool) -> String {
-    let ReleaseOverrideSpec { release, rules, users, expires_at, .. } = &made.spec;
-    let namespace = made.metadata.namespace.as_deref().unwrap_or_default();
-    let name = made.metadata.name.as_deref().unwrap_or_default();
+fn text_of(created: &ReleaseOverride, now: Timestamp, dry_run: bool) -> String {
+    let ReleaseOverrideSpec { release, rules, users, expires_at, .. } = &created.spec;
+    let namespace = created.metadata.namespace.as_deref().unwrap_or_default();
+    let name = created.metadata.name.as_deref().unwrap_or_default();
     let whom = users.as_ref().map_or("everybody".to_owned(), |users| users.join(", "));
     let left = expires_at.duration_since(now);
     let head = if dry_run {
@@ -108,7 +106,7 @@ fn told(made: &ReleaseOverride, now: Timestamp, dry_run: bool) -> String {
     )
 }
 
-fn refused(error: kube::Error) -> anyhow::Error {
+fn describe_failure(error: kube::Error) -> anyhow::Error {
     match error {
         // An object or a namespace that is missing is named; a path that is not served names nothing.
         kube::Error::Api(status)
@@ -122,19 +120,6 @@ fn refused(error: kube::Error) -> anyhow::Error {
         kube::Error::Api(status) => anyhow::anyhow!("failed to make the override: {}", status.message),
         error => anyhow::Error::from(error).context("failed to make the override"),
     }
-}
-
-/// `NAMESPACE/RELEASE`.
-pub(super) fn release(text: &str) -> Result<ReleaseRef, String> {
-    let (namespace, name) = text.split_once('/').ok_or("name it as NAMESPACE/RELEASE, for example shop/web")?;
-    if namespace.is_empty() || namespace.contains('.') {
-        return Err(format!("{namespace:?} is not a namespace"));
-    }
-    // Profiles and extensions may have longer names than releases.
-    if !is_subdomain(name, LONGEST_NAME) {
-        return Err(format!("{name:?} is not a name: a lower-case DNS subdomain of at most {LONGEST_NAME} characters"));
-    }
-    Ok(ReleaseRef::new(namespace, name))
 }
 
 fn rules() -> PossibleValuesParser {
@@ -169,7 +154,7 @@ mod tests {
         let rest = ["--for", "1h30m", "--reason", "incident 7", "--user", "bob"];
         let arguments = parse(&[&["shop/web.v1"], &rules[..], &rest[..]].concat()).unwrap();
         let now = "2026-11-21T10:00:00Z".parse().unwrap();
-        let object = arguments.asked(now).unwrap();
+        let object = arguments.requested(now).unwrap();
         let object = serde_json::to_value(&object).unwrap();
         assert_eq!(
             object,
@@ -196,7 +181,7 @@ mod tests {
             )
         );
         assert_eq!(
-            told(&serde_json::from_str(&text).unwrap(), now, true),
+            text_of(&serde_json::from_str(&text).unwrap(), now, true),
             "Nothing was made: this is what the API server would admit.\n  release  shop/web.v1\n  opens    manual-edit, \
              manual-scale\n  for      bob\n  closes   2026-11-21T11:30:00Z (in 1h 30m)\n"
         );

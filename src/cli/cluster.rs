@@ -3,13 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use http::Request;
-use http::header::DATE;
 use jiff::Timestamp;
-use jiff::fmt::rfc2822;
-use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+
+use crate::inspect::server_clock;
 
 /// The cluster that was named on the command line.
 #[derive(Debug, Default, clap::Args)]
@@ -39,7 +37,7 @@ impl ClusterArguments {
     }
 
     /// The same, or that of the pod; `None` outside of a cluster.
-    pub(super) async fn around(&self) -> anyhow::Result<Option<Config>> {
+    pub(super) async fn in_cluster_or_named(&self) -> anyhow::Result<Option<Config>> {
         match self.named().await? {
             None if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() => {
                 let pods = Config::incluster();
@@ -49,8 +47,13 @@ impl ClusterArguments {
         }
     }
 
+    /// A client for the cluster that [`Self::infer`] finds.
+    pub(super) async fn client(&self) -> anyhow::Result<Client> {
+        client(self.infer().await?)
+    }
+
     /// The one that was named, or that kubectl would talk to, or that of the pod.
-    pub(super) async fn found(&self) -> anyhow::Result<Config> {
+    pub(super) async fn infer(&self) -> anyhow::Result<Config> {
         match self.named().await? {
             Some(config) => Ok(config),
             None => {
@@ -61,12 +64,12 @@ impl ClusterArguments {
     }
 }
 
-/// The time by the API server's clock, which counts: that of a laptop may be wrong.
+/// The API server's clock.
 pub(super) async fn server_time(client: &Client) -> anyhow::Result<Timestamp> {
-    let request = Request::get("/version").body(Body::empty())?;
-    let response = client.send(request).await.context("failed to reach the API server")?;
-    let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
-    let date = date.context("the API server does not tell the time: its answer has no Date header")?;
-    let read = rfc2822::parse(date).with_context(|| format!("the API server's Date {date:?} does not read"))?;
-    Ok(read.timestamp())
+    let time = server_clock::server_time(client).await.context("failed to reach the API server")?;
+    time.context("the answer of the API server has no readable Date header, so the age of operations is unknown")
+}
+
+pub(super) fn client(config: Config) -> anyhow::Result<Client> {
+    Client::try_from(config).context("failed to create a client for the cluster")
 }

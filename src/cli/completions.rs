@@ -4,8 +4,7 @@ use std::io::stdout;
 
 use clap_complete::Shell;
 
-use super::Finding;
-use super::plugin::Called;
+use super::exit_status::ExitStatus;
 
 /// Print the completions for a shell
 ///
@@ -18,9 +17,9 @@ pub(super) struct Arguments {
     shell: Shell,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+pub(super) fn run(arguments: &Arguments, mut command: clap::Command) -> anyhow::Result<ExitStatus> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Called::ByItself.command(), "interlock", &mut script);
+    clap_complete::generate(arguments.shell, &mut command, "interlock", &mut script);
     std::io::Write::write_all(&mut stdout(), &script)?;
-    Ok(Finding::Nothing)
+    Ok(ExitStatus::Success)
 }

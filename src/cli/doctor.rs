@@ -4,13 +4,15 @@ use std::io::{Write, stdout};
 
 use anyhow::Context;
 use comfy_table::{Cell, Color};
-use kube::Client;
 
 use super::cluster::ClusterArguments;
+use super::exit_status::ExitStatus;
+use super::output::Output;
+use super::runtime::block_on;
 use super::table::{self, printable};
-use super::{Finding, Output};
-use crate::inspect::doctor::{Report, State, examine, registration};
-use crate::inspect::scan::Severity;
+use crate::engine::policy::DEFAULT_NAMESPACE;
+use crate::engine::severity::Severity;
+use crate::inspect::doctor::{DiagnosisState, DoctorReport, examine, registration};
 
 /// Examine an installation: what is wrong with it, and the command that mends it
 ///
@@ -19,7 +21,7 @@ use crate::inspect::scan::Severity;
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Interlock's own namespace
-    #[arg(short, long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = "interlock-system")]
+    #[arg(short, long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = DEFAULT_NAMESPACE)]
     namespace: String,
     /// Print the registration as it should be, for kubectl apply, and examine nothing
     #[arg(long)]
@@ -31,31 +33,30 @@ pub(super) struct Arguments {
     output: Output,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(doctor(arguments))
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    block_on(doctor(arguments))
 }
 
-async fn doctor(arguments: &Arguments) -> anyhow::Result<Finding> {
-    let config = arguments.cluster.found().await?;
-    let client = Client::try_from(config).context("failed to make a client for the cluster")?;
+async fn doctor(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    let client = arguments.cluster.client().await?;
     if arguments.registration {
         let whole = registration(&client, &arguments.namespace).await.context("failed to read the registration")?;
         writeln!(stdout(), "{}", serde_json::to_string_pretty(&whole)?)?;
-        return Ok(Finding::Nothing);
+        return Ok(ExitStatus::Success);
     }
     let report = examine(&client, &arguments.namespace).await.context("failed to reach the API server")?;
     match arguments.output {
         Output::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&report)?)?,
-        Output::Table => stdout().write_all(told(&report).as_bytes())?,
+        Output::Table => stdout().write_all(text_of(&report).as_bytes())?,
     }
-    Ok(if report.has_findings() { Finding::Something } else { Finding::Nothing })
+    Ok(if report.has_findings() { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
 /// A table of all checks, then how to mend what is wrong: commands are to be copied, so they stand by themselves.
-fn told(report: &Report) -> String {
+fn text_of(report: &DoctorReport) -> String {
     let mut checks = table::table(&["", "check", "what was seen"]);
     for check in &report.checks {
-        checks.add_row([state(check.state), check.check.into(), printable(&check.evidence).into()]);
+        checks.add_row([state_cell(check.state), check.check.into(), printable(&check.evidence).into()]);
     }
     let mut text = format!("{checks}\n");
     let mut shown: Vec<&str> = Vec::new();
@@ -68,9 +69,9 @@ fn told(report: &Report) -> String {
             text.push_str(&format!("\n{}: {}\n{}\n", check.check, printable(&check.evidence), fix.join("\n")));
         }
     }
-    let count = |wanted: fn(State) -> bool| report.checks.iter().filter(|check| wanted(check.state)).count();
-    let findings = count(|state| matches!(state, State::Finding(_)));
-    let skipped = count(|state| state == State::Skipped);
+    let count = |wanted: fn(DiagnosisState) -> bool| report.checks.iter().filter(|check| wanted(check.state)).count();
+    let findings = count(|state| matches!(state, DiagnosisState::Finding(_)));
+    let skipped = count(|state| state == DiagnosisState::Skipped);
     let skipped = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
     let found = if findings == 0 { "nothing is wrong".to_owned() } else { format!("{findings} findings") };
     text.push_str(&format!(
@@ -81,12 +82,12 @@ fn told(report: &Report) -> String {
     text
 }
 
-fn state(state: State) -> Cell {
+fn state_cell(state: DiagnosisState) -> Cell {
     let cell = Cell::new(state.as_str());
     match state {
-        State::Finding(Severity::High) => cell.fg(Color::Red),
-        State::Finding(_) => cell.fg(Color::Yellow),
-        State::Ok => cell.fg(Color::Green),
-        State::Note | State::Skipped => cell,
+        DiagnosisState::Finding(Severity::High) => cell.fg(Color::Red),
+        DiagnosisState::Finding(_) => cell.fg(Color::Yellow),
+        DiagnosisState::Ok => cell.fg(Color::Green),
+        DiagnosisState::Note | DiagnosisState::Skipped => cell,
     }
 }

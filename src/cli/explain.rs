@@ -4,7 +4,10 @@ use std::io::{Write, stdout};
 
 use serde_json::{Value, json};
 
-use super::{Finding, Output, PolicyDir, table};
+use super::exit_status::ExitStatus;
+use super::output::Output;
+use super::policy_dir::PolicyDir;
+use super::table;
 use crate::engine::policy::{InForce, Origin, SettingInForce, in_force, nearest_to, settings_of};
 use crate::engine::rule::{RuleId, Specification};
 use crate::engine::rules;
@@ -22,7 +25,7 @@ pub(super) struct Arguments {
     policies: PolicyDir,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let text = match (arguments.subject.as_deref(), arguments.output) {
         (None, output) => list(output),
         (Some(name), output) => match (rules::named(name), output) {
@@ -46,7 +49,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
         },
     };
     writeln!(stdout(), "{text}")?;
-    Ok(Finding::Nothing)
+    Ok(ExitStatus::Success)
 }
 
 fn list(output: Output) -> String {

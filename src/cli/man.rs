@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-use super::Finding;
-use super::plugin::Called;
+use super::exit_status::ExitStatus;
 
 /// Write the manual pages
 ///
@@ -19,8 +18,7 @@ pub(super) struct Arguments {
     directory: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
-    let command = Called::ByItself.command();
+pub(super) fn run(arguments: &Arguments, command: clap::Command) -> anyhow::Result<ExitStatus> {
     if let Some(directory) = &arguments.directory {
         fs::create_dir_all(directory).with_context(|| format!("failed to make {}", directory.display()))?;
         let written = clap_mangen::generate_to(command, directory);
@@ -30,5 +28,5 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
         clap_mangen::Man::new(command).render(&mut page)?;
         stdout().write_all(&page)?;
     }
-    Ok(Finding::Nothing)
+    Ok(ExitStatus::Success)
 }

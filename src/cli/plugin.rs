@@ -6,13 +6,11 @@ use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Command, CommandFactory};
-
-use super::Cli;
+use clap::Command;
 
 /// By which name the binary was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Called {
+pub(super) enum Invocation {
     /// Its own, or any other.
     ByItself,
     /// By kubectl.
@@ -21,7 +19,7 @@ pub(super) enum Called {
     ToComplete,
 }
 
-impl Called {
+impl Invocation {
     pub(super) fn by(name: Option<&OsStr>) -> Self {
         let name = name.and_then(|name| Path::new(name).file_stem()).unwrap_or_default();
         match name.to_str() {
@@ -32,12 +30,10 @@ impl Called {
     }
 
     /// The command line, with usage as people type it.
-    pub(super) fn command(self) -> Command {
+    pub(super) fn command(self, own: Command) -> Command {
         match self {
-            Self::ByItself => Cli::command(),
-            Self::ByKubectl | Self::ToComplete => {
-                Cli::command().bin_name("kubectl interlock").display_name("kubectl interlock")
-            }
+            Self::ByItself => own,
+            Self::ByKubectl | Self::ToComplete => own.bin_name("kubectl interlock").display_name("kubectl interlock"),
         }
     }
 }
@@ -81,23 +77,32 @@ fn candidates(root: &Command, words: &[&str]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::cli::Cli;
 
     #[test]
     fn the_name_says_who_calls() {
-        let called = |name: &str| Called::by(Some(OsStr::new(name)));
-        assert_eq!(called("/usr/bin/kubectl-interlock"), Called::ByKubectl);
-        assert_eq!(called("kubectl_complete-interlock"), Called::ToComplete);
-        assert_eq!(called("./interlock"), Called::ByItself);
-        assert_eq!(Called::by(None), Called::ByItself);
-        let help = Called::ByKubectl.command().render_help().to_string();
+        let invocation = |name: &str| Invocation::by(Some(OsStr::new(name)));
+        assert_eq!(invocation("/usr/bin/kubectl-interlock"), Invocation::ByKubectl);
+        assert_eq!(invocation("kubectl_complete-interlock"), Invocation::ToComplete);
+        assert_eq!(invocation("./interlock"), Invocation::ByItself);
+        assert_eq!(Invocation::by(None), Invocation::ByItself);
+        let help = Invocation::ByKubectl.command(Cli::command()).render_help().to_string();
         assert!(help.contains("Usage: kubectl interlock <COMMAND>"), "{help}");
-        assert!(Called::ByItself.command().render_help().to_string().contains("Usage: interlock <COMMAND>"));
+        assert!(
+            Invocation::ByItself
+                .command(Cli::command())
+                .render_help()
+                .to_string()
+                .contains("Usage: interlock <COMMAND>")
+        );
     }
 
     #[test]
     fn words_are_completed_by_what_the_command_line_knows() {
-        let command = Called::ToComplete.command();
+        let command = Invocation::ToComplete.command(Cli::command());
         let of = |words: &[&str]| candidates(&command, words);
         assert_eq!(of(&["doc"]), ["doctor"]);
         assert!(of(&[""]).len() > 10);

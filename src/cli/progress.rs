@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Nobody wants to see a bar for less.
-const PATIENCE: Duration = Duration::from_secs(1);
+const BAR_DELAY: Duration = Duration::from_secs(1);
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Progress {
     }
 
     fn show(&self) {
-        if self.wanted && self.bar.is_hidden() && self.started.elapsed() >= PATIENCE {
+        if self.wanted && self.bar.is_hidden() && self.started.elapsed() >= BAR_DELAY {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
     }

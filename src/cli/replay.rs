@@ -10,8 +10,11 @@ use std::path::PathBuf;
 use anyhow::Context;
 use jiff::Timestamp;
 
+use super::exit_status::ExitStatus;
+use super::output::Output;
+use super::policy_dir::PolicyDir;
 use super::progress::{Progress, Unit};
-use super::{Finding, Output, PolicyDir, block_on};
+use super::runtime::block_on;
 use crate::engine::policy::Policies;
 use crate::offline::replay::{Replay, Replayed, Source, SourceLine};
 use compare::Comparison;
@@ -41,7 +44,7 @@ pub(super) struct Arguments {
     policies: PolicyDir,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let source = Source::new(arguments.files.clone())?;
     let replay = |policies| Replay::new(policies, arguments.as_recorded);
     let here = replay(arguments.policies.load()?);
@@ -59,7 +62,7 @@ async fn judge(
     mut here: Replay,
     mut there: Option<Replay>,
     out: &mut impl Write,
-) -> anyhow::Result<Finding> {
+) -> anyhow::Result<ExitStatus> {
     let json = arguments.output == Output::Json;
     let (mut tally, mut comparison) = (Tally::default(), Comparison::default());
     let is_wanted = |replayed: &&Replayed| arguments.since.is_none_or(|since| replayed.at >= since);
@@ -98,7 +101,7 @@ async fn judge(
     if gaps.writes > 0 && tally.denied() > 0 && !arguments.as_recorded {
         eprintln!("The log says that the denied writes took place; --as-recorded judges what followed as it was.");
     }
-    Ok(if found > 0 { Finding::Something } else { Finding::Nothing })
+    Ok(if found > 0 { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
 async fn replayed(replay: &mut Replay, line: &SourceLine<'_>) -> anyhow::Result<Vec<Replayed>> {

@@ -6,7 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::{Finding, Output, PolicyDir, block_on, table};
+use super::exit_status::ExitStatus;
+use super::output::Output;
+use super::policy_dir::PolicyDir;
+use super::runtime::block_on;
+use super::table;
 use crate::offline::replay::Replay;
 
 /// Judge one AdmissionReview from a file, in an empty cluster
@@ -21,7 +25,7 @@ pub(super) struct Arguments {
     policies: PolicyDir,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let text = read(&arguments.file).with_context(|| format!("failed to read {}", arguments.file.display()))?;
     let mut replay = Replay::new(arguments.policies.load()?, false);
     let replayed = block_on(async { Ok(replay.line(1, &text).await?) })?;
@@ -43,7 +47,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
             writeln!(stdout(), "{table}")?;
         }
     }
-    Ok(if replayed.allowed { Finding::Nothing } else { Finding::Something })
+    Ok(if replayed.allowed { ExitStatus::Success } else { ExitStatus::Findings })
 }
 
 fn read(file: &Path) -> std::io::Result<String> {

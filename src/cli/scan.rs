@@ -10,18 +10,19 @@ use anyhow::Context;
 use clap::ValueEnum;
 use comfy_table::{Cell, Color};
 use jiff::Timestamp;
-use kube::Client;
 use tokio::time::sleep;
 
-use super::cluster::ClusterArguments;
+use super::cluster::{self, ClusterArguments};
+use super::exit_status::ExitStatus;
+use super::policy_dir::PolicyDir;
 use super::progress::{self, Unit};
 use super::table::{self, printable};
-use super::{Finding as Found, PolicyDir};
-use crate::inspect::scan::{Bodies, Finding, Gap, Options, Progress, Report, Severity, page, scan};
+use crate::engine::severity::Severity;
+use crate::inspect::scan::{BodySelection, Finding, Gap, ScanOptions, ScanProgress, ScanReport, page, scan};
 use crate::world::kubernetes::Reach;
 
 /// How often the bar moves by itself.
-const TICK: Duration = Duration::from_millis(250);
+const PROGRESS_TICK: Duration = Duration::from_millis(250);
 
 /// Find what is wrong with the releases of a cluster already, without a write
 ///
@@ -83,21 +84,21 @@ enum FailOn {
     High,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Found> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let policies = arguments.policies.load()?;
     let report = tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
-        let config = arguments.cluster.found().await?;
-        let options = Options {
+        let config = arguments.cluster.infer().await?;
+        let options = ScanOptions {
             cluster: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
             namespace: arguments.namespace.clone(),
             reach: Reach::default(),
             bodies: arguments.bodies.into(),
             drift: arguments.drift,
         };
-        let client = Client::try_from(config).context("failed to make a client for the cluster")?;
+        let client = cluster::client(config)?;
         let bar = Mutex::new(progress::Progress::new("listing releases", None, Unit::Things, false));
         let bar = || bar.lock().unwrap_or_else(PoisonError::into_inner);
-        let progress = |Progress { done, total }| {
+        let progress = |ScanProgress { done, total }| {
             let mut bar = bar();
             bar.of("looking into releases", total as u64);
             bar.at(done as u64);
@@ -105,7 +106,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Found> {
         // Lists may take long, and say nothing until they are whole.
         let ticking = async {
             loop {
-                sleep(TICK).await;
+                sleep(PROGRESS_TICK).await;
                 bar().tick();
             }
         };
@@ -115,7 +116,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Found> {
         }
     })?;
     let text = match arguments.output {
-        Format::Table => described(&report),
+        Format::Table => text_of(&report),
         Format::Json => serde_json::to_string_pretty(&report)? + "\n",
         Format::Html => page::page(&report),
     };
@@ -127,21 +128,21 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Found> {
         None => stdout().write_all(text.as_bytes())?,
     }
     let fails = report.worst().is_some_and(|worst| worst >= arguments.fail_on.into());
-    Ok(if fails { Found::Something } else { Found::Nothing })
+    Ok(if fails { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
-fn described(report: &Report) -> String {
+fn text_of(report: &ScanReport) -> String {
     let mut text = String::new();
     if !report.findings.is_empty() {
         let mut table = table::table(&["severity", "release", "check", "what, and what to do"]);
         for finding in &report.findings {
-            let Finding { check, message, way_out, .. } = finding;
+            let Finding { kind, message, way_out, .. } = finding;
             let release = format!("{}/{}", finding.namespace(), finding.name());
             let what = format!("{}\n{}", printable(message), printable(way_out));
             table.add_row([
                 severity(finding.severity()),
                 printable(&release).into(),
-                check.as_str().into(),
+                kind.as_str().into(),
                 what.into(),
             ]);
         }
@@ -151,14 +152,14 @@ fn described(report: &Report) -> String {
         let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };
         text.push_str(&format!("not looked at: {what}{times}: {}\n", printable(why)));
     }
-    let Report { releases, records, calls, took_seconds, .. } = report;
+    let ScanReport { releases, records, calls, took_seconds, .. } = report;
     text.push_str(&format!("{releases} releases, {records} records: {}", counts(report)));
     text.push_str(&format!(" ({calls} calls of the API server, {took_seconds:.1} s)\n"));
     text
 }
 
 /// `2 high, 1 info`.
-fn counts(report: &Report) -> String {
+fn counts(report: &ScanReport) -> String {
     let counted = Severity::ALL.map(|severity| (report.count(severity), severity));
     let counted: Vec<_> =
         counted.iter().filter(|(count, _)| *count > 0).map(|(count, severity)| format!("{count} {severity}")).collect();
@@ -174,7 +175,7 @@ fn severity(severity: Severity) -> Cell {
     }
 }
 
-impl From<WhichBodies> for Bodies {
+impl From<WhichBodies> for BodySelection {
     fn from(which: WhichBodies) -> Self {
         match which {
             WhichBodies::Questioned => Self::Questioned,

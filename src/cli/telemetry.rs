@@ -12,11 +12,11 @@ use tracing_subscriber::{EnvFilter, fmt, registry};
 use crate::serve::traces;
 
 /// Names the level, for example `debug` or `release_interlock=debug,kube=info`.
-const LEVEL: &str = "INTERLOCK_LOG";
+const FILTER_VARIABLE: &str = "INTERLOCK_LOG";
 
 /// Unless told otherwise. These two log every failed call of the API server, again and again; whoever made the call says
 /// what came of it.
-const DEFAULT: &str = "info,kube_client::client::builder=off,kube_runtime::watcher=off";
+const DEFAULT_FILTER: &str = "info,kube_client::client::builder=off,kube_runtime::watcher=off";
 
 /// What this process tells of its work.
 #[derive(Debug, clap::Args)]
@@ -37,8 +37,9 @@ enum Format {
 /// Starts logging for this process, and sending spans where a receiver was named; `runtime` carries them. What is returned
 /// has to be finished before the end.
 pub(super) fn init(arguments: &TelemetryArguments, runtime: &Handle) -> anyhow::Result<traces::Sending> {
-    let level = std::env::var(LEVEL).unwrap_or_else(|_| DEFAULT.to_owned());
-    let filter = EnvFilter::try_new(&level).with_context(|| format!("{LEVEL}={level} is not a log filter"))?;
+    let level = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| DEFAULT_FILTER.to_owned());
+    let filter =
+        EnvFilter::try_new(&level).with_context(|| format!("{FILTER_VARIABLE}={level} is not a log filter"))?;
     let is_terminal = stderr().is_terminal();
     let format = arguments.log_format.unwrap_or(if is_terminal { Format::Text } else { Format::Json });
     let log = fmt::layer().with_writer(stderr).with_ansi(is_terminal);

@@ -25,17 +25,17 @@ use crate::engine::release::storage::storing_kind;
 use crate::engine::review::{BadReview, Request, Review};
 use crate::judge::Judge;
 use crate::world::memory::Memory;
-use audit::Told;
-use line::Line;
+use audit::AuditedChange;
+use line::RecordingLine;
 
-pub use gaps::Gaps;
+pub use gaps::ReplayGaps;
 pub use source::{Source, SourceError, SourceLine};
 
 /// How long a review may take; nothing is waited for here but memory of our own.
-const PATIENCE: Duration = Duration::from_secs(30);
+const REVIEW_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The objects of a world at most, in bytes: those of a large cluster, which a long log shows bit by bit.
-const WORLD_BYTES: usize = 512 << 20;
+const MAX_WORLD_BYTES: usize = 512 << 20;
 
 /// A world in memory and a judge over it.
 pub struct Replay {
@@ -43,7 +43,7 @@ pub struct Replay {
     memory: Arc<Memory>,
     as_recorded: bool,
     now: Timestamp,
-    gaps: Gaps,
+    gaps: ReplayGaps,
 }
 
 /// What came of one recorded review; one line of `replay -o json`.
@@ -114,7 +114,7 @@ impl Replay {
     /// too, so that the rest of a recording made without Interlock still makes sense.
     #[must_use]
     pub fn new(policies: impl Into<Policies>, as_recorded: bool) -> Self {
-        Self::over(policies.into(), Memory::new(WORLD_BYTES), as_recorded)
+        Self::over(policies.into(), Memory::new(MAX_WORLD_BYTES), as_recorded)
     }
 
     fn over(policies: Policies, memory: Memory, as_recorded: bool) -> Self {
@@ -122,7 +122,7 @@ impl Replay {
         // Reviews come one at a time: an old and a new body at their largest.
         let decodes = Arc::new(Budget::new(2 * INFLATE_LIMIT));
         let judge = Judge::new(policies, memory.clone(), decodes);
-        Self { judge, memory, as_recorded, now: Timestamp::UNIX_EPOCH, gaps: Gaps::default() }
+        Self { judge, memory, as_recorded, now: Timestamp::UNIX_EPOCH, gaps: ReplayGaps::default() }
     }
 
     /// Another one that goes on from here, by the same policies, and in which what is refused does not happen.
@@ -146,8 +146,8 @@ impl Replay {
 
     /// What could not be judged so far.
     #[must_use]
-    pub fn gaps(&self) -> Gaps {
-        Gaps { forgotten: self.memory.forgotten(), ..self.gaps.clone() }
+    pub fn gaps(&self) -> ReplayGaps {
+        ReplayGaps { forgotten: self.memory.forgotten(), ..self.gaps.clone() }
     }
 
     /// Replays one line. Marks, given objects, and what is no write in an audit log give no result.
@@ -157,19 +157,19 @@ impl Replay {
     pub async fn line(&mut self, number: usize, text: &str) -> Result<Vec<Replayed>, ReplayError> {
         let error = |why: String| ReplayError { line: number, why };
         let mut results = Vec::new();
-        match Line::read(text).map_err(error)? {
-            Line::Mark => {}
-            Line::Object(object) => self.given(object).map_err(|why| error(why.to_string()))?,
-            Line::Remove(object) => self.memory.remove_object(object).map_err(|why| error(why.to_string()))?,
-            Line::Review { review, at } => {
+        match RecordingLine::read(text).map_err(error)? {
+            RecordingLine::Mark => {}
+            RecordingLine::Object(object) => self.put(object).map_err(|why| error(why.to_string()))?,
+            RecordingLine::Remove(object) => self.memory.remove_object(object).map_err(|why| error(why.to_string()))?,
+            RecordingLine::Review { review, at } => {
                 let review = Review::parse(review.as_bytes()).map_err(|why| error(why.to_string()))?;
                 results.push(self.review(number, review.request, at).await.map_err(|why| error(why.to_string()))?);
             }
-            Line::Event(event) => match event.told(&self.memory).map_err(error)? {
-                Told::Nothing => {}
-                Told::Bare(resource) => self.gaps.bare(resource),
-                Told::Write(write) => {
-                    self.gaps.write(write.unseen);
+            RecordingLine::Event(event) => match event.change(&self.memory).map_err(error)? {
+                AuditedChange::None => {}
+                AuditedChange::WithoutObjects(resource) => self.gaps.count_without_objects(resource),
+                AuditedChange::Write(write) => {
+                    self.gaps.count_write(write.unseen);
                     for request in write.requests() {
                         let replayed = self.review(number, request, Some(write.at)).await;
                         results.push(replayed.map_err(|why| error(why.to_string()))?);
@@ -181,7 +181,7 @@ impl Replay {
     }
 
     /// Puts an object in, with the stamps of the copy that was there: whoever gives it has never seen them.
-    fn given(&self, object: &RawValue) -> Result<(), serde_json::Error> {
+    fn put(&self, object: &RawValue) -> Result<(), serde_json::Error> {
         let key = ObjectKey::of_object(object)?;
         let known = self.memory.get(&key);
         let stamped = known.and_then(|known| stamping::restored(object, &known));
@@ -199,7 +199,7 @@ impl Replay {
         let recorded = Request { old_object: restored.as_deref().or(recorded.old_object), ..recorded };
         self.now = at.or_else(|| line::newest_timestamp(&recorded)).unwrap_or(self.now);
 
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + REVIEW_TIMEOUT;
         let patch = self.judge.mutate(&recorded, self.now, deadline).await?;
         let stamped = patch.as_ref().and_then(|patch| stamping::patched(recorded.object?, patch));
         let request = Request { object: stamped.as_deref().or(recorded.object), ..recorded };

@@ -3,6 +3,7 @@
 //! A suite says what is `given` (policies, objects, a recording) and has cases; each starts from what is given, does its
 //! steps one after the other, and expects of each what becomes of it.
 
+mod duration;
 mod expectation;
 mod file;
 mod record;
@@ -11,19 +12,20 @@ mod step;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::replay::{Replay, Source, SourceError};
 use crate::engine::policy::{Policies, PolicyError};
 use expectation::Expectation;
+pub use expectation::StepFailure;
 use file::{CaseFile, SuiteFile};
 
 /// How the names of suites end.
-pub const SUFFIX: &str = ".test.yaml";
+pub const SUITE_SUFFIX: &str = ".test.yaml";
 
 /// The clock of suites that do not say when they are: any moment will do, as long as it is the same every time.
-const NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
+const DEFAULT_NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
 /// A suite that was read.
 pub struct Suite {
@@ -42,22 +44,9 @@ pub struct CaseResult {
     /// Where it stands in the suite, from 1.
     pub line: u64,
     /// What did not end as expected; empty when all is well.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<StepFailure>,
     /// How long it took.
     pub took: Duration,
-}
-
-/// A step that did not end as expected.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Which step, from 1.
-    pub step: usize,
-    /// What the suite expects.
-    pub expected: String,
-    /// What came of it.
-    pub got: String,
-    /// What the user would have been told.
-    pub messages: Vec<String>,
 }
 
 /// Why a suite cannot be run.
@@ -115,7 +104,7 @@ impl Suite {
                 replayed.map_err(|error| invalid(format!("{}: {error}", line.file.display())))?;
             }
         }
-        let end = if file.given.recording.is_some() { given.now() } else { NOW };
+        let end = if file.given.recording.is_some() { given.now() } else { DEFAULT_NOW };
         let now = file.given.now.unwrap_or(end);
         let records = file.given.records.iter().map(|record| record.object(None, now));
         let records: Vec<_> =
@@ -146,7 +135,7 @@ impl Suite {
         Ok(Some(CaseResult { name: case.name.value.clone(), line, failures, took: started.elapsed() }))
     }
 
-    async fn failures(&self, case: &CaseFile) -> Result<Vec<Failure>, SuiteError> {
+    async fn failures(&self, case: &CaseFile) -> Result<Vec<StepFailure>, SuiteError> {
         let mut world = self.given.branch();
         let (mut now, mut failures) = (self.now, Vec::new());
         for (index, step) in case.when.iter().enumerate() {
@@ -162,7 +151,7 @@ impl Suite {
             let replayed = world.line(index + 1, &line).await.map_err(|error| invalid(error.why))?;
             let is_last = index + 1 == case.when.len();
             let then = step.then.as_ref().or(case.then.as_ref().filter(|_| is_last));
-            let expectation = then.map_or(Expectation::Passes, Expectation::Is);
+            let expectation = then.map_or(Expectation::Admitted, Expectation::Is);
             for replayed in &replayed {
                 failures.extend(expectation.failure(index + 1, replayed));
             }
@@ -174,11 +163,6 @@ impl Suite {
 /// As recordings write the time.
 fn seconds(at: Timestamp) -> Value {
     at.duration_since(Timestamp::UNIX_EPOCH).as_secs_f64().into()
-}
-
-fn duration(text: &str) -> Result<SignedDuration, String> {
-    let duration = text.parse::<SignedDuration>().ok().filter(|duration| !duration.is_negative());
-    duration.ok_or_else(|| format!("{text:?} is not a duration like 15m or 1h30m"))
 }
 
 fn read(path: &Path) -> Result<String, SuiteError> {

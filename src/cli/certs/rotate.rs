@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::Installation;
-use crate::cli::Finding;
+use super::installation::Installation;
+use crate::cli::exit_status::ExitStatus;
 use crate::serve::pki::ca_secret::{self, CaSecret};
 
 /// Ask the leader to rotate the CA now, in phases: no review is lost meanwhile
@@ -21,7 +21,7 @@ pub(super) struct Arguments {
     installation: Installation,
 }
 
-pub(super) async fn run(Arguments { installation }: &Arguments) -> anyhow::Result<Finding> {
+pub(super) async fn run(Arguments { installation }: &Arguments) -> anyhow::Result<ExitStatus> {
     let (client, namespace) = (installation.client().await?, &installation.namespace);
     let secrets = installation.secrets(&client);
     let failed = || format!("failed to read the Secret {} in namespace {namespace}", ca_secret::NAME);
@@ -38,7 +38,7 @@ pub(super) async fn run(Arguments { installation }: &Arguments) -> anyhow::Resul
     })?;
     if let Some(next) = &secret.cas.next {
         writeln!(stdout(), "A rotation to CA {} is under way already.", next.short())?;
-        return Ok(Finding::Nothing);
+        return Ok(ExitStatus::Success);
     }
     // Over what was read: whoever began one meanwhile did what is asked for here.
     let patch = json!({
@@ -50,5 +50,5 @@ pub(super) async fn run(Arguments { installation }: &Arguments) -> anyhow::Resul
     let asked = secrets.patch_metadata(ca_secret::NAME, &PatchParams::default(), &Patch::Merge(&patch)).await;
     asked.with_context(|| format!("failed to ask for a rotation in the Secret {}; try again", ca_secret::NAME))?;
     writeln!(stdout(), "Asked for a rotation of CA {}.", secret.cas.current.short())?;
-    Ok(Finding::Nothing)
+    Ok(ExitStatus::Success)
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::tally::{Row, count, release};
+use super::tally::{TallyRow, count, release};
 use crate::cli::table;
 use crate::offline::replay::{Replayed, ReplayedViolation};
 
@@ -14,13 +14,13 @@ use crate::offline::replay::{Replayed, ReplayedViolation};
 pub(super) struct Comparison {
     reviews: usize,
     differing: usize,
-    rows: HashMap<Key, Row>,
+    rows: HashMap<ComparisonKey, TallyRow>,
     /// Differing reviews that found no row.
     further: usize,
 }
 
 #[derive(PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Key {
+struct ComparisonKey {
     here: String,
     there: String,
     user: String,
@@ -29,7 +29,7 @@ struct Key {
 
 /// One differing review; one line of `replay --compare -o json`.
 #[derive(Serialize)]
-pub(super) struct Differing<'r> {
+pub(super) struct Difference<'r> {
     line: usize,
     uid: &'r str,
     operation: &'r str,
@@ -38,20 +38,20 @@ pub(super) struct Differing<'r> {
     name: &'r str,
     user: &'r str,
     /// By the policy in use.
-    policies: Side<'r>,
+    policies: PolicyVerdict<'r>,
     /// By the one that it is compared with.
-    compare: Side<'r>,
+    compare: PolicyVerdict<'r>,
 }
 
 #[derive(Serialize)]
-struct Side<'r> {
+struct PolicyVerdict<'r> {
     allowed: bool,
     code: u16,
     violations: &'r [ReplayedViolation],
     warnings: &'r [String],
 }
 
-impl<'r> Side<'r> {
+impl<'r> PolicyVerdict<'r> {
     fn of(replayed: &'r Replayed) -> Self {
         let Replayed { allowed, code, violations, warnings, .. } = replayed;
         Self { allowed: *allowed, code: *code, violations, warnings }
@@ -60,20 +60,20 @@ impl<'r> Side<'r> {
 
 impl Comparison {
     /// Counts a review as both policies judge it; what differs, where something does.
-    pub(super) fn add<'r>(&mut self, here: &'r Replayed, there: &'r Replayed) -> Option<Differing<'r>> {
+    pub(super) fn add<'r>(&mut self, here: &'r Replayed, there: &'r Replayed) -> Option<Difference<'r>> {
         self.reviews += 1;
         let (said, other) = (verdict(here), verdict(there));
         if said == other {
             return None;
         }
         self.differing += 1;
-        let key = Key { here: said, there: other, user: here.user.clone(), release: release(here) };
+        let key = ComparisonKey { here: said, there: other, user: here.user.clone(), release: release(here) };
         if !count(&mut self.rows, key, here) {
             self.further += 1;
         }
         let Replayed { line, uid, operation, resource, namespace, name, user, .. } = here;
-        let (policies, compare) = (Side::of(here), Side::of(there));
-        Some(Differing { line: *line, uid, operation, resource, namespace, name, user, policies, compare })
+        let (policies, compare) = (PolicyVerdict::of(here), PolicyVerdict::of(there));
+        Some(Difference { line: *line, uid, operation, resource, namespace, name, user, policies, compare })
     }
 
     pub(super) fn differing(&self) -> usize {
@@ -105,7 +105,7 @@ impl fmt::Display for Comparison {
             sorted.sort_by_key(|(key, row)| (std::cmp::Reverse(row.count()), *key));
             let heading = ["--policies", "--compare", "who", "release", "times", "first, last", "example"];
             let mut table = table::table(&heading);
-            for (Key { here, there, user, release }, row) in sorted {
+            for (ComparisonKey { here, there, user, release }, row) in sorted {
                 let [count, times, example] = row.cells();
                 table.add_row([here.into(), there.into(), user.into(), release.into(), count, times, example]);
             }
@@ -123,7 +123,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::cli::replay::tally::ROWS;
+    use crate::cli::replay::tally::MAX_ROWS;
 
     fn judged(user: usize, allowed: bool) -> Replayed {
         Replayed {
@@ -147,11 +147,11 @@ mod tests {
     #[test]
     fn differences_beyond_the_table_are_counted() {
         let mut comparison = Comparison::default();
-        for user in 0..ROWS + 3 {
+        for user in 0..MAX_ROWS + 3 {
             assert!(comparison.add(&judged(user, false), &judged(user, true)).is_some());
         }
         // One that has a row already.
         _ = comparison.add(&judged(0, false), &judged(0, true));
-        assert_eq!((comparison.rows.len(), comparison.further, comparison.differing()), (ROWS, 3, ROWS + 4));
+        assert_eq!((comparison.rows.len(), comparison.further, comparison.differing()), (MAX_ROWS, 3, MAX_ROWS + 4));
     }
 }

@@ -10,20 +10,20 @@ use crate::cli::table;
 use crate::offline::replay::{Replayed, ReplayedViolation};
 
 /// The rows at most: a log of years has few actors and releases, and a broken client can invent any number.
-pub(super) const ROWS: usize = 10_000;
+pub(super) const MAX_ROWS: usize = 10_000;
 
 /// Reviews that are alike, counted.
 #[derive(Default)]
 pub(super) struct Tally {
     reviews: usize,
     denied: usize,
-    rows: HashMap<Key, Row>,
+    rows: HashMap<TallyKey, TallyRow>,
     /// Findings that found no row.
     further: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Key {
+struct TallyKey {
     effect: Effect,
     rule: &'static str,
     user: String,
@@ -40,7 +40,7 @@ enum Effect {
 }
 
 /// Reviews of one kind.
-pub(super) struct Row {
+pub(super) struct TallyRow {
     count: usize,
     first: Timestamp,
     last: Timestamp,
@@ -53,7 +53,7 @@ impl Tally {
         self.reviews += 1;
         self.denied += usize::from(!replayed.allowed);
         for violation in &replayed.violations {
-            let key = Key {
+            let key = TallyKey {
                 effect: Effect::of(violation),
                 rule: violation.rule,
                 user: replayed.user.clone(),
@@ -92,24 +92,24 @@ impl Effect {
 }
 
 /// Counts a review into its row; false where there are too many rows for another one.
-pub(super) fn count<K: std::hash::Hash + Eq>(rows: &mut HashMap<K, Row>, key: K, replayed: &Replayed) -> bool {
+pub(super) fn count<K: std::hash::Hash + Eq>(rows: &mut HashMap<K, TallyRow>, key: K, replayed: &Replayed) -> bool {
     if let Some(row) = rows.get_mut(&key) {
         row.count += 1;
         row.first = row.first.min(replayed.at);
         row.last = row.last.max(replayed.at);
         return true;
     }
-    if rows.len() >= ROWS {
+    if rows.len() >= MAX_ROWS {
         return false;
     }
     let Replayed { line, operation, resource, namespace, name, at, .. } = replayed;
     let slash = if namespace.is_empty() { "" } else { "/" };
     let example = format!("{operation} {resource} {namespace}{slash}{name}, line {line}");
-    rows.insert(key, Row { count: 1, first: *at, last: *at, example });
+    rows.insert(key, TallyRow { count: 1, first: *at, last: *at, example });
     true
 }
 
-impl Row {
+impl TallyRow {
     /// How many, from when to when, and one of them.
     pub(super) fn cells(&self) -> [Cell; 3] {
         let at = |at: Timestamp| at.strftime("%Y-%m-%d %H:%M:%S").to_string();
@@ -137,7 +137,7 @@ impl fmt::Display for Tally {
             let mut table = table::table(&["verdict", "rule", "who", "release", "times", "first, last", "example"]);
             for (key, row) in sorted {
                 let [count, times, example] = row.cells();
-                let Key { effect, rule, user, release } = key;
+                let TallyKey { effect, rule, user, release } = key;
                 table.add_row([effect.cell(), (*rule).into(), user.into(), release.into(), count, times, example]);
             }
             writeln!(out, "{table}")?;

@@ -15,7 +15,7 @@ use crate::serve::pki::{dev, tls};
 use crate::serve::report::metrics::{Metrics, Role};
 
 /// Where development certificates lie unless told otherwise.
-const DEVELOPMENT: &str = "certs";
+const DEFAULT_DIRECTORY: &str = "certs";
 
 /// Which certificate is served.
 #[derive(Debug, clap::Args)]
@@ -67,18 +67,18 @@ pub(super) struct CertificateArguments {
 }
 
 /// The certificates, and who keeps them.
-pub(super) struct Kept {
+pub(super) struct ServingCertificates {
     pub(super) certificates: Arc<Certificates>,
     /// Who may ask for a review.
     pub(super) clients: Option<Arc<Clients>>,
     /// The file of the CA that a development certificate was signed by.
-    pub(super) ca: Option<PathBuf>,
+    pub(super) ca_file: Option<PathBuf>,
     /// Who rotates, where the certificates are managed.
     pub(super) rotator: Option<Arc<Rotator>>,
 }
 
 /// The cluster in front of which certificates are managed.
-pub(super) struct Around<'a> {
+pub(super) struct CertificateCluster<'a> {
     /// For reads and writes.
     pub(super) client: Client,
     /// For watches.
@@ -89,37 +89,42 @@ pub(super) struct Around<'a> {
 
 impl CertificateArguments {
     /// Finds, makes or manages them.
-    pub(super) fn keep(
+    pub(super) fn load(
         &self,
-        cluster: Option<Around<'_>>,
+        cluster: Option<CertificateCluster<'_>>,
         metrics: &Arc<Metrics>,
         readiness: &Readiness,
-    ) -> anyhow::Result<Kept> {
+    ) -> anyhow::Result<ServingCertificates> {
         let clients =
             self.client_ca_file.as_ref().map(|file| Clients::open(file, self.client_names.clone())).transpose()?;
         if let Some(clients) = &clients {
             tokio::spawn(Arc::clone(clients).follow(Arc::clone(metrics)));
         }
-        let kept = match (&self.tls_cert_file, &self.tls_private_key_file, cluster) {
+        let serving = match (&self.tls_cert_file, &self.tls_private_key_file, cluster) {
             (Some(certificate), Some(key), _) => {
                 let followed = Followed::open(certificate.clone(), key.clone(), Arc::clone(metrics))?;
                 let certificates = followed.certificates();
                 tokio::spawn(followed.follow());
-                Kept { certificates, clients: None, ca: None, rotator: None }
+                ServingCertificates { certificates, clients: None, ca_file: None, rotator: None }
             }
             (_, _, Some(cluster)) if self.certs.is_none() => self.managed(cluster, metrics, readiness)?,
             _ => {
-                let directory = self.certs.clone().unwrap_or_else(|| DEVELOPMENT.into());
+                let directory = self.certs.clone().unwrap_or_else(|| DEFAULT_DIRECTORY.into());
                 let made = dev::ensure(&directory, Timestamp::now())?;
                 metrics.certificates().lasts(Role::Leaf, Some(made.not_after));
                 let certificates = Certificates::new(tls::load(&made.certificate_path, &made.key_path)?);
-                Kept { certificates, clients: None, ca: Some(made.ca_path), rotator: None }
+                ServingCertificates { certificates, clients: None, ca_file: Some(made.ca_path), rotator: None }
             }
         };
-        Ok(Kept { clients, ..kept })
+        Ok(ServingCertificates { clients, ..serving })
     }
 
-    fn managed(&self, cluster: Around<'_>, metrics: &Arc<Metrics>, readiness: &Readiness) -> anyhow::Result<Kept> {
+    fn managed(
+        &self,
+        cluster: CertificateCluster<'_>,
+        metrics: &Arc<Metrics>,
+        readiness: &Readiness,
+    ) -> anyhow::Result<ServingCertificates> {
         let certificates = Certificates::none();
         let managed = Managed {
             client: cluster.client,
@@ -134,7 +139,7 @@ impl CertificateArguments {
         let rotator = managed.start(cluster.watches);
         let noted = Arc::clone(&rotator);
         readiness.note("certificates", move || noted.state());
-        Ok(Kept { certificates, clients: None, ca: None, rotator: Some(rotator) })
+        Ok(ServingCertificates { certificates, clients: None, ca_file: None, rotator: Some(rotator) })
     }
 
     /// The API server asks for the third; the others are for people.

@@ -2,23 +2,23 @@
 
 use std::fmt::Write;
 
-use super::{Ran, chain};
-use crate::offline::suite::{CaseResult, Failure};
+use super::suite_run::{SuiteRun, chain};
+use crate::offline::suite::{CaseResult, StepFailure};
 
 /// The whole file.
-pub(super) fn report(ran: &[Ran]) -> String {
+pub(super) fn report(run: &[SuiteRun]) -> String {
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"interlock\">\n");
-    for ran in ran {
-        suite(&mut xml, ran);
+    for run in run {
+        suite(&mut xml, run);
     }
     xml.push_str("</testsuites>\n");
     xml
 }
 
-fn suite(xml: &mut String, Ran { file, cases, broken }: &Ran) {
+fn suite(xml: &mut String, SuiteRun { file, cases, error }: &SuiteRun) {
     let name = escaped(&file.display().to_string());
     let failed = cases.iter().filter(|case| !case.failures.is_empty()).count();
-    let errors = usize::from(broken.is_some());
+    let errors = usize::from(error.is_some());
     let seconds: f64 = cases.iter().map(|case| case.took.as_secs_f64()).sum();
     let tests = cases.len() + errors;
     // Writing to a string does not fail.
@@ -32,13 +32,13 @@ fn suite(xml: &mut String, Ran { file, cases, broken }: &Ran) {
             xml,
             "    <testcase classname=\"{name}\" name=\"{case}\" file=\"{name}\" line=\"{line}\" time=\"{seconds:.3}\">"
         );
-        for Failure { step, expected, got, messages } in failures {
+        for StepFailure { step, expected, got, messages } in failures {
             let message = escaped(&format!("step {step}: expected {expected}, got {got}"));
             let _ = write!(xml, "<failure message=\"{message}\">{}</failure>", escaped(&messages.join("\n")));
         }
         xml.push_str("</testcase>\n");
     }
-    if let Some(error) = broken {
+    if let Some(error) = error {
         let message = escaped(&chain(error));
         let _ = writeln!(
             xml,

@@ -11,9 +11,9 @@ use flate2::bufread::MultiGzDecoder;
 use super::zstd::{Frames, is_zstd};
 
 /// A line is two objects of at most 3 MiB each, escaped and with their reference; what is longer is no line.
-const LINE_BYTES: u64 = 64 << 20;
+const MAX_LINE_BYTES: u64 = 64 << 20;
 
-const GZIP: &[u8] = &[0x1f, 0x8b];
+const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
 /// Files, one after the other.
 pub struct Source {
@@ -116,10 +116,10 @@ impl Source {
             };
             self.line.clear();
             self.number += 1;
-            let read = reader.take(LINE_BYTES).read_until(b'\n', &mut self.line);
+            let read = reader.take(MAX_LINE_BYTES).read_until(b'\n', &mut self.line);
             match read.map_err(|source| SourceError::Read { path: path.clone(), source })? {
                 0 => self.open = None,
-                _ if self.line.len() as u64 == LINE_BYTES => {
+                _ if self.line.len() as u64 == MAX_LINE_BYTES => {
                     let why = "it is longer than 64 MiB".to_owned();
                     return Err(SourceError::Line { path: path.clone(), line: self.number, why });
                 }
@@ -131,9 +131,10 @@ impl Source {
 
 /// A file, unpacked where it is gzip or zstd.
 fn open(path: &Path, read: &Arc<AtomicU64>) -> io::Result<Box<dyn BufRead>> {
-    let mut file = BufReader::with_capacity(1 << 18, Counted { file: File::open(path)?, read: Arc::clone(read) });
+    let mut file =
+        BufReader::with_capacity(1 << 18, CountingReader { file: File::open(path)?, read: Arc::clone(read) });
     let start = file.fill_buf()?;
-    if start.starts_with(GZIP) {
+    if start.starts_with(GZIP_MAGIC) {
         return Ok(Box::new(BufReader::with_capacity(1 << 18, MultiGzDecoder::new(file))));
     }
     if is_zstd(start) {
@@ -143,12 +144,12 @@ fn open(path: &Path, read: &Arc<AtomicU64>) -> io::Result<Box<dyn BufRead>> {
 }
 
 /// A file that tells how much of it has been read.
-struct Counted {
+struct CountingReader {
     file: File,
     read: Arc<AtomicU64>,
 }
 
-impl Read for Counted {
+impl Read for CountingReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(into)?;
         self.read.fetch_add(read as u64, Ordering::Relaxed);

@@ -2,15 +2,27 @@
 
 use serde::Deserialize;
 
-use super::Failure;
 use crate::engine::rules::RuleId;
 use crate::offline::replay::{Replayed, ReplayedViolation};
+
+/// A step that did not end as expected.
+#[derive(Debug, PartialEq, Eq)]
+pub struct StepFailure {
+    /// Which step, from 1.
+    pub step: usize,
+    /// What the suite expects.
+    pub expected: String,
+    /// What came of it.
+    pub got: String,
+    /// What the user would have been told.
+    pub messages: Vec<String>,
+}
 
 /// `then` of a suite.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Then {
-    verdict: Verdict,
+pub(super) struct ThenFile {
+    verdict: ReviewResult,
     /// A rule that was broken or undecided.
     rule: Option<RuleId>,
     /// The mode of that rule.
@@ -22,7 +34,7 @@ pub(super) struct Then {
 /// What becomes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Verdict {
+enum ReviewResult {
     /// Nothing is wrong with it.
     Allowed,
     /// A rule is broken, and whoever asks is not told.
@@ -45,28 +57,28 @@ enum ModeName {
 /// What is expected of one step.
 pub(super) enum Expectation<'s> {
     /// It is admitted, so that the next step can follow.
-    Passes,
+    Admitted,
     /// What the suite says.
-    Is(&'s Then),
+    Is(&'s ThenFile),
 }
 
 impl Expectation<'_> {
     /// How a result differs from this.
-    pub(super) fn failure(&self, step: usize, replayed: &Replayed) -> Option<Failure> {
+    pub(super) fn failure(&self, step: usize, replayed: &Replayed) -> Option<StepFailure> {
         let (met, expected) = match self {
-            Self::Passes => (replayed.allowed, "admitted".to_owned()),
-            Self::Is(then) => (then.is_met(replayed), then.told()),
+            Self::Admitted => (replayed.allowed, "admitted".to_owned()),
+            Self::Is(then) => (then.is_met(replayed), then.description()),
         };
         let messages = || replayed.violations.iter().map(|violation| violation.message.clone()).collect();
-        (!met).then(|| Failure { step, expected, got: told(replayed), messages: messages() })
+        (!met).then(|| StepFailure { step, expected, got: description(replayed), messages: messages() })
     }
 }
 
-impl Then {
+impl ThenFile {
     fn is_met(&self, replayed: &Replayed) -> bool {
         let wants_finding = self.rule.is_some() || self.mode.is_some() || self.message.is_some();
         let found = || replayed.violations.iter().any(|violation| self.names(violation));
-        self.verdict == Verdict::of(replayed) && (!wants_finding || found())
+        self.verdict == ReviewResult::of(replayed) && (!wants_finding || found())
     }
 
     fn names(&self, violation: &ReplayedViolation) -> bool {
@@ -75,23 +87,23 @@ impl Then {
             && self.message.as_ref().is_none_or(|pattern| holds(&violation.message, pattern))
     }
 
-    fn told(&self) -> String {
+    fn description(&self) -> String {
         let Self { verdict, rule, mode, message } = self;
-        let mut told = verdict.as_str().to_owned();
+        let mut description = verdict.as_str().to_owned();
         if let Some(rule) = rule {
-            told += &format!(" by {rule}");
+            description += &format!(" by {rule}");
         }
         if let Some(mode) = mode {
-            told += &format!(" (mode {})", mode.as_str());
+            description += &format!(" (mode {})", mode.as_str());
         }
         if let Some(message) = message {
-            told += &format!(", with the message {message:?}");
+            description += &format!(", with the message {message:?}");
         }
-        told
+        description
     }
 }
 
-impl Verdict {
+impl ReviewResult {
     fn of(replayed: &Replayed) -> Self {
         match replayed {
             Replayed { allowed: false, .. } => Self::Denied,
@@ -121,10 +133,10 @@ impl ModeName {
     }
 }
 
-fn told(replayed: &Replayed) -> String {
+fn description(replayed: &Replayed) -> String {
     let rules: Vec<_> = replayed.violations.iter().map(|it| format!("{} (mode {})", it.rule, it.mode)).collect();
     let by = if rules.is_empty() { String::new() } else { format!(" by {}", rules.join(", ")) };
-    format!("{}{by}", Verdict::of(replayed).as_str())
+    format!("{}{by}", ReviewResult::of(replayed).as_str())
 }
 
 /// Whether a text holds the parts between the stars of a pattern, in their order. Line breaks of the pattern are spaces, so

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use super::expectation::Then;
+use super::expectation::ThenFile;
 use super::record::RecordFile;
 use super::step::StepFile;
 
@@ -44,7 +44,7 @@ pub(super) struct CaseFile {
     /// One after the other. Those that expect nothing must be admitted.
     pub(super) when: Vec<StepFile>,
     /// Of the last step.
-    pub(super) then: Option<Then>,
+    pub(super) then: Option<ThenFile>,
 }
 
 impl SuiteFile {

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::duration;
+use super::duration::duration;
 use crate::engine::release::record::Payload;
 use crate::engine::release::stamps::{CHART, HOLDER, STARTED, TARGET_NAMESPACE};
 use crate::engine::release::storage::HELM_SECRET_TYPE;
@@ -49,7 +49,7 @@ impl RecordFile {
         let ReleaseRef { namespace, name } = self.release()?;
         let storage = self.storage();
         let mut body = match before {
-            Some(before) => decoded(storage, before)?,
+            Some(before) => decode_body(storage, before)?,
             None => json!({
                 "name": name, "namespace": namespace, "version": self.revision, "config": {}, "hooks": [], "manifest": "",
                 "info": {"status": "deployed"}, "chart": {"metadata": {"name": name, "version": "1.0.0"}},
@@ -83,14 +83,14 @@ impl RecordFile {
                 HOLDER: holder, STARTED: created, CHART: format!("{chart}-{version}"), TARGET_NAMESPACE: namespace,
             });
         }
-        let packed = packed(&body)?;
+        let encode_body = encode_body(&body)?;
         Ok(match storage {
             Storage::ConfigMap => json!({
-                "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"release": packed},
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"release": encode_body},
             }),
             _ => json!({
                 "apiVersion": "v1", "kind": "Secret", "type": HELM_SECRET_TYPE, "metadata": metadata,
-                "data": {"release": STANDARD.encode(packed)},
+                "data": {"release": STANDARD.encode(encode_body)},
             }),
         })
     }
@@ -127,13 +127,13 @@ fn split_chart(chart: &str) -> Result<(&str, &str), String> {
 }
 
 /// JSON, gzip, base64.
-fn packed(body: &Value) -> Result<String, String> {
+fn encode_body(body: &Value) -> Result<String, String> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     let gzip = gzip.write_all(body.to_string().as_bytes()).and_then(|()| gzip.finish());
     gzip.map(|gzip| STANDARD.encode(gzip)).map_err(|error| error.to_string())
 }
 
-fn decoded(storage: Storage, object: &Value) -> Result<Value, String> {
+fn decode_body(storage: Storage, object: &Value) -> Result<Value, String> {
     let text = object.to_string();
     let stored: Stored<'_> = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     let json = Payload::open(storage, &stored.data).and_then(Payload::inflate).map_err(|error| error.to_string())?;
@@ -164,7 +164,7 @@ mod tests {
             let deployed = record(&format!("{{release: shop/web, revision: 3, status: deployed, storage: {storage}}}"));
             let object = deployed.object(Some(&pending), now).unwrap();
             assert_eq!(object["metadata"]["creationTimestamp"], "2026-11-21T09:55:00Z");
-            let body = decoded(deployed.storage(), &object).unwrap();
+            let body = decode_body(deployed.storage(), &object).unwrap();
             assert_eq!(body["chart"]["metadata"], json!({"name": "web", "version": "2.0.0-rc.1"}));
             assert_eq!((&body["info"]["status"], &body["version"]), (&json!("deployed"), &json!(3)));
         }

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-use super::duration;
-use super::expectation::Then;
+use super::duration::duration;
+use super::expectation::ThenFile;
 use super::record::RecordFile;
 use crate::engine::evidence::ObjectKey;
 use crate::engine::review::group_of;
@@ -26,7 +26,7 @@ pub(super) struct StepFile {
     #[serde(default)]
     groups: Vec<String>,
     #[serde(rename = "do")]
-    act: Option<Act>,
+    action: Option<Action>,
     object: Option<Value>,
     /// The object before; left out: as the world knows it.
     old: Option<Value>,
@@ -39,12 +39,12 @@ pub(super) struct StepFile {
     after: Option<String>,
     #[serde(default)]
     dry_run: bool,
-    pub(super) then: Option<Then>,
+    pub(super) then: Option<ThenFile>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Act {
+enum Action {
     Create,
     /// The object as it becomes.
     Update,
@@ -63,8 +63,8 @@ impl StepFile {
 
     /// The AdmissionReview of this step.
     pub(super) fn review(&self, world: &Replay, now: Timestamp, directory: &Path) -> Result<Value, String> {
-        let Some(review) = &self.review else { return self.written(world, now) };
-        if let Some(key) = self.beside_review() {
+        let Some(review) = &self.review else { return self.review_of_step(world, now) };
+        if let Some(key) = self.key_beside_review() {
             return Err(format!("a whole review says by itself who does what: leave out `{key}`"));
         }
         let review = match review {
@@ -76,15 +76,15 @@ impl StepFile {
             }
             review => review.clone(),
         };
-        Ok(if review.get("request").is_some() { review } else { enveloped(review) })
+        Ok(if review.get("request").is_some() { review } else { admission_review(review) })
     }
 
     /// A key that means something only where there is no `review`.
-    fn beside_review(&self) -> Option<&'static str> {
+    fn key_beside_review(&self) -> Option<&'static str> {
         let said = [
             ("as", self.user.is_some()),
             ("groups", !self.groups.is_empty()),
-            ("do", self.act.is_some()),
+            ("do", self.action.is_some()),
             ("object", self.object.is_some()),
             ("old", self.old.is_some()),
             ("record", self.record.is_some()),
@@ -95,9 +95,9 @@ impl StepFile {
         said.into_iter().find_map(|(key, is_said)| is_said.then_some(key))
     }
 
-    fn written(&self, world: &Replay, now: Timestamp) -> Result<Value, String> {
+    fn review_of_step(&self, world: &Replay, now: Timestamp) -> Result<Value, String> {
         let user = self.user.as_deref().ok_or("say in `as` who does it")?;
-        let act = self.act.ok_or("say in `do` what is done: create, update, patch, delete or scale")?;
+        let action = self.action.ok_or("say in `do` what is done: create, update, patch, delete or scale")?;
         let named = match (&self.object, &self.record) {
             (Some(object), None) => object.clone(),
             (None, Some(record)) => record.named()?,
@@ -113,16 +113,16 @@ impl StepFile {
                 .clone()
                 .ok_or_else(|| format!("there is no {kind} {namespace}/{name}: give it, or say what is `old`"))
         };
-        let written = |before: Option<&Value>| match &self.record {
+        let review_of_step = |before: Option<&Value>| match &self.record {
             Some(record) => record.object(before, now),
             None => Ok(named.clone()),
         };
-        let (operation, new, old) = match act {
-            Act::Create => ("CREATE", Some(written(None)?), None),
-            Act::Update => ("UPDATE", Some(written(Some(&found()?))?), Some(found()?)),
-            Act::Patch => ("UPDATE", Some(merged(found()?, &named)), Some(found()?)),
-            Act::Delete => ("DELETE", None, Some(found()?)),
-            Act::Scale => {
+        let (operation, new, old) = match action {
+            Action::Create => ("CREATE", Some(review_of_step(None)?), None),
+            Action::Update => ("UPDATE", Some(review_of_step(Some(&found()?))?), Some(found()?)),
+            Action::Patch => ("UPDATE", Some(merged(found()?, &named)), Some(found()?)),
+            Action::Delete => ("DELETE", None, Some(found()?)),
+            Action::Scale => {
                 let replicas = self.replicas.ok_or("say in `replicas` how many")?;
                 let scaled = found()?;
                 let scale = |replicas: &Value| {
@@ -135,20 +135,20 @@ impl StepFile {
                 ("UPDATE", Some(scale(&replicas.into())), Some(scale(&old)))
             }
         };
-        if act == Act::Scale && self.record.is_some() {
+        if action == Action::Scale && self.record.is_some() {
             return Err("a record has no scale".to_owned());
         }
         let api_version = named["apiVersion"].as_str().unwrap_or_default();
         let version = api_version.rsplit('/').next().unwrap_or_default();
-        let kind = match act {
-            Act::Scale => json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}),
+        let kind = match action {
+            Action::Scale => json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}),
             _ => json!({"group": key.group, "version": version, "kind": key.kind}),
         };
         let resource = self.resource.clone().unwrap_or_else(|| plural(&key.kind));
-        Ok(enveloped(json!({
+        Ok(admission_review(json!({
             "uid": "suite", "kind": kind, "name": key.name, "operation": operation, "dryRun": self.dry_run,
             "resource": {"group": group_of(api_version), "version": version, "resource": resource},
-            "subResource": (act == Act::Scale).then_some("scale"),
+            "subResource": (action == Action::Scale).then_some("scale"),
             // As the API server writes it of a Namespace.
             "namespace": if key.kind == "Namespace" { &key.name } else { &key.namespace },
             "userInfo": {"username": user, "groups": self.groups},
@@ -157,7 +157,7 @@ impl StepFile {
     }
 }
 
-fn enveloped(request: Value) -> Value {
+fn admission_review(request: Value) -> Value {
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
 }
 
