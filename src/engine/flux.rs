@@ -15,7 +15,7 @@ pub use driver::Driver;
 pub use name::{RELEASE_NAME, shortened};
 pub use spec::{Chart, ChartSpec, Install, Remediation, Rollback, SourceRef, Spec, Strategy, Test, Uninstall, Upgrade};
 
-use super::object::null_is_default;
+use super::json::null_is_default;
 use super::release;
 
 /// The API group.

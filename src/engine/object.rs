@@ -1,13 +1,13 @@
-//! The metadata of an object of a review, borrowed from it.
+//! Objects of the API: how they are known, and their metadata, borrowed from a review.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::json::first_at;
+use super::json::{first_at, null_is_default};
 
 /// Object metadata, as far as rules need it.
 #[derive(Debug, Default, Deserialize)]
@@ -60,11 +60,31 @@ impl Metadata<'_> {
     }
 }
 
-/// Reads a null as if it were not there, as the API server does.
-pub(crate) fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
+/// How an object is known, and in this order: group, kind, namespace, name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectKey {
+    /// Empty for the core group.
+    pub group: String,
+    /// For example `Secret`.
+    pub kind: String,
+    /// Empty for cluster-scoped kinds.
+    pub namespace: String,
+    /// The object's name.
+    pub name: String,
+}
+
+impl ObjectKey {
+    /// A key from its parts.
+    #[must_use]
+    pub fn new(group: &str, kind: &str, namespace: &str, name: &str) -> Self {
+        Self { group: group.into(), kind: kind.into(), namespace: namespace.into(), name: name.into() }
+    }
+}
+
+/// The API group of an `apiVersion`, empty for the core group.
+#[must_use]
+pub fn group_of(api_version: &str) -> &str {
+    api_version.rsplit_once('/').map_or("", |(group, _)| group)
 }
 
 #[cfg(test)]

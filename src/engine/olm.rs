@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::object::{Metadata, null_is_default};
+use super::json::null_is_default;
+use super::object::Metadata;
 
 /// The API group.
 pub const GROUP: &str = "olm.operatorframework.io";

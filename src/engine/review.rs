@@ -2,4 +2,4 @@
 
 mod request;
 
-pub use request::{BadReview, Gvk, Gvr, Operation, Request, Review, UserInfo, group_of, uid_of};
+pub use request::{BadReview, Gvk, Gvr, Operation, Request, Review, UserInfo, uid_of};

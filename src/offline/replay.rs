@@ -16,8 +16,8 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::budget::Budget;
-use crate::engine::evidence::ObjectKey;
 use crate::engine::json::Patch;
+use crate::engine::object::ObjectKey;
 use crate::engine::policy::Policies;
 use crate::engine::release::ReleaseRef;
 use crate::engine::release::record::INFLATE_LIMIT;

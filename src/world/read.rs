@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::engine::evidence::{ObjectKey, Workload};
+use crate::engine::evidence::Workload;
 use crate::engine::json::unquoted;
 use crate::engine::managed::Marks;
+use crate::engine::object::ObjectKey;
 use crate::engine::release::{Entry, Stamps, Storage};
 use crate::engine::sveltos::{self, Bundle, BundleRef};
 

@@ -5,9 +5,9 @@ use serde_json::value::RawValue;
 
 use crate::engine::json::unquoted;
 use crate::engine::managed::{Delta, Fields, Marks, Owner, delta, may_be_marked};
-use crate::engine::object::Metadata;
+use crate::engine::object::{Metadata, group_of};
 use crate::engine::release::ReleaseRef;
-use crate::engine::review::{BadReview, Operation, Request, group_of};
+use crate::engine::review::{BadReview, Operation, Request};
 
 /// What the API server keeps by itself, and what says nothing of the object's content.
 const BOOKKEEPING: [&[&str]; 4] =

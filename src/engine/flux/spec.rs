@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::duration;
-use crate::engine::object::null_is_default;
+use crate::engine::json::null_is_default;
 
 /// `spec`.
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::{Declared, Key, semantics};
-use crate::engine::review::group_of;
+use crate::engine::object::group_of;
 
 /// The lists of Kubernetes' own kinds whose order does not matter, and what their items are known by: a field name, and
 /// the keys of its items. A `ports` is a container's or a Service's.

@@ -6,7 +6,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::RecordName;
-use crate::engine::object::{Metadata, null_is_default};
+use crate::engine::json::null_is_default;
+use crate::engine::object::Metadata;
 use crate::engine::review::Request;
 
 /// The type of Helm's record Secrets.

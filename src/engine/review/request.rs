@@ -212,12 +212,6 @@ impl Request<'_> {
     }
 }
 
-/// The API group of an `apiVersion`, empty for the core group.
-#[must_use]
-pub fn group_of(api_version: &str) -> &str {
-    api_version.rsplit_once('/').map_or("", |(group, _)| group)
-}
-
 /// The uid of a body that could not be judged, so that even then the API server accepts the reply.
 #[must_use]
 pub fn uid_of(body: &[u8]) -> Option<String> {

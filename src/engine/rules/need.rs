@@ -1,7 +1,8 @@
 //! What a rule still has to know.
 
 use super::Kind;
-use crate::engine::evidence::{Answer, Evidence, Knowledge, ObjectKey, Query};
+use crate::engine::evidence::{Answer, Evidence, Knowledge, Query};
+use crate::engine::object::ObjectKey;
 use crate::engine::olm;
 
 /// Why a rule cannot speak yet, or at all.

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::ReleaseRef;
-use crate::engine::object::null_is_default;
+use crate::engine::json::null_is_default;
 
 /// How a bundle is known.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

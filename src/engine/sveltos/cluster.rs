@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::engine::object::{Metadata, null_is_default};
+use crate::engine::json::null_is_default;
+use crate::engine::object::Metadata;
 
 /// A SveltosCluster.
 #[derive(Debug, Default, Deserialize)]

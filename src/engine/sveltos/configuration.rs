@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use super::{ProfileRef, ReleaseRef};
-use crate::engine::object::null_is_default;
+use crate::engine::json::null_is_default;
 
 /// A ClusterConfiguration.
 #[derive(Debug, Default, Deserialize)]

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{BUNDLE, BundleRef};
-use crate::engine::json::unquoted;
-use crate::engine::object::{Metadata, null_is_default};
+use crate::engine::json::{null_is_default, unquoted};
+use crate::engine::object::Metadata;
 
 const REQUESTOR_KIND: &str = "pullmode.projectsveltos.io/requestorkind";
 const REQUESTOR_FEATURE: &str = "pullmode.projectsveltos.io/requestorfeature";

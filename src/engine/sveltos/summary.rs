@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use super::ReleaseRef;
-use crate::engine::object::{Metadata, null_is_default};
+use crate::engine::json::null_is_default;
+use crate::engine::object::Metadata;
 
 /// A ClusterSummary.
 #[derive(Debug, Default, Deserialize)]

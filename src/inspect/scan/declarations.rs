@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::{Check, Finding};
-use crate::engine::evidence::ObjectKey;
 use crate::engine::flux::{self, Driver};
+use crate::engine::object::ObjectKey;
 use crate::engine::release::ReleaseRef;
 use crate::engine::rules::wording::{ENUMERATED, enumerated};
 use crate::engine::sveltos::{self, BundleRef, Group};

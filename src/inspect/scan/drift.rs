@@ -5,10 +5,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{Check, Finding};
-use crate::engine::evidence::ObjectKey;
 use crate::engine::json::Path;
 use crate::engine::managed::{Declared, Fields, declared_by, delta, is_custom, touched};
-use crate::engine::object::Metadata;
+use crate::engine::object::{Metadata, ObjectKey};
 use crate::engine::policy::Policy;
 use crate::engine::release::{ReleaseRef, Revision};
 use crate::engine::rules::wording::{ENUMERATED, fields};

@@ -12,10 +12,10 @@ use super::drift::{self, Declaring};
 use super::listing::why;
 use super::run::Run;
 use super::{Finding, Options, integrity};
-use crate::engine::evidence::{Answer, Knowledge, ObjectKey, Query};
+use crate::engine::evidence::{Answer, Knowledge, Query};
+use crate::engine::object::{ObjectKey, group_of};
 use crate::engine::release::manifest::contents;
 use crate::engine::release::{DecodeError, Entry, History, Record, ReleaseRef, Status, Storage, Stored};
-use crate::engine::review::group_of;
 use crate::world::World;
 
 const BODIES: &str = "bodies of some records";

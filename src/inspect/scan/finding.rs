@@ -3,7 +3,7 @@
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::{Check, Severity};
-use crate::engine::evidence::ObjectKey;
+use crate::engine::object::ObjectKey;
 use crate::engine::release::ReleaseRef;
 
 /// Something that is wrong, and what to do about it. Nothing that an object contains is in it, names apart.

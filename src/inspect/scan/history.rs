@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Check, Finding};
-use crate::engine::evidence::ObjectKey;
+use crate::engine::object::ObjectKey;
 use crate::engine::release::{Entry, History, ReleaseRef, Status, Storage};
 use crate::engine::rules::wording::{ENUMERATED, enumerated, span};
 

@@ -1,8 +1,8 @@
 //! Whether the parts of a record say the same, by the notion of the rule `record-integrity`.
 
 use super::{Check, Finding};
-use crate::engine::evidence::ObjectKey;
 use crate::engine::facts::{Body, Side};
+use crate::engine::object::ObjectKey;
 use crate::engine::release::{DecodeError, Record, RecordName, ReleaseRef, Storage, Stored};
 use crate::engine::rules::records::record_integrity::disagreements;
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::line::part;
-use crate::engine::evidence::ObjectKey;
+use crate::engine::object::ObjectKey;
 use crate::engine::review::{Gvk, Gvr, Operation, Request, UserInfo};
 use crate::world::memory::Memory;
 

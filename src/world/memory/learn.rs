@@ -5,10 +5,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{Memory, MetadataOnly};
-use crate::engine::evidence::ObjectKey;
+use crate::engine::object::{ObjectKey, group_of};
 use crate::engine::release::Interrupted;
 use crate::engine::release::stamps::INTERRUPTED;
-use crate::engine::review::{Operation, Request, group_of};
+use crate::engine::review::{Operation, Request};
 use crate::world::read;
 
 /// Group, kind and name of an object given as JSON.

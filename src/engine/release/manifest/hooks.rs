@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use super::read;
-use crate::engine::object::null_is_default;
+use crate::engine::json::null_is_default;
 
 /// A Job that a hook is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{LONGEST, documents, is_json, plain, read};
-use crate::engine::review::group_of;
+use crate::engine::object::group_of;
 
 /// An object, as a request names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

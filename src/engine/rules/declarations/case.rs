@@ -3,10 +3,11 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::engine::evidence::{Evidence, Knowledge, ObjectKey, Query};
+use crate::engine::evidence::{Evidence, Knowledge, Query};
 use crate::engine::facts::{Declaration, Facts, Written};
 use crate::engine::flux::{self, HelmRelease};
 use crate::engine::json::unquoted;
+use crate::engine::object::ObjectKey;
 use crate::engine::olm::{self, Extension, ObjectSet};
 use crate::engine::policy::Policy;
 use crate::engine::rules::need::{Need, known, object};

@@ -1,8 +1,8 @@
 //! A write of a ConfigurationGroup that changes what the agent of a managed cluster is to do.
 
 use super::case::{DeclarationCase, unread};
-use crate::engine::evidence::ObjectKey;
 use crate::engine::facts::Written;
+use crate::engine::object::ObjectKey;
 use crate::engine::rules::need::Need;
 use crate::engine::sveltos::{self, Bundle, BundleRef, Feature, Group, Summary};
 

@@ -20,7 +20,7 @@ mod sources;
 
 use super::case::DeclarationCase;
 use super::commit::Commit;
-use crate::engine::evidence::ObjectKey;
+use crate::engine::object::ObjectKey;
 use crate::engine::policy::Consent;
 use crate::engine::rules::need::Need;
 use crate::engine::rules::wording::{ENUMERATED, enumerated};

@@ -1,8 +1,9 @@
 //! A part of a record that somebody deletes, which is a deletion of the record in effect.
 
-use crate::engine::evidence::{Evidence, ObjectKey};
+use crate::engine::evidence::Evidence;
 use crate::engine::facts::{ActorKind, Facts, Part};
 use crate::engine::json::unquoted;
+use crate::engine::object::ObjectKey;
 use crate::engine::policy::Policy;
 use crate::engine::release::record::extra_chunks;
 use crate::engine::release::{Stamps, Stored};

@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::case::Case;
 use super::lease;
-use crate::engine::evidence::{Evidence, ObjectKey, Query, Workload};
+use crate::engine::evidence::{Evidence, Query, Workload};
 use crate::engine::facts::{Body, Facts, RecordChange, Side, Subject};
+use crate::engine::object::ObjectKey;
 use crate::engine::policy::Policy;
 use crate::engine::release::manifest::{HookJob, WorkloadRef, workloads};
 use crate::engine::release::record::shortened;

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use super::deletion::deployment;
 use super::scenario::{Rec, rec, start};
-use crate::engine::evidence::{Answer, Evidence, ObjectKey, Query};
+use crate::engine::evidence::{Answer, Evidence, Query};
 use crate::engine::facts::{Facts, Objects};
+use crate::engine::object::ObjectKey;
 use crate::engine::policy::Policy;
 use crate::engine::review::Review;
 use crate::engine::rules::{Check, CheckName, Holds, inspect};

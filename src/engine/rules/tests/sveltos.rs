@@ -11,8 +11,9 @@ use futures_util::FutureExt;
 use serde_json::{Value, json};
 
 use super::scenario::start;
-use crate::engine::evidence::{Evidence, ObjectKey, Query};
+use crate::engine::evidence::{Evidence, Query};
 use crate::engine::facts::{Bodies, Facts, Objects};
+use crate::engine::object::ObjectKey;
 use crate::engine::outcome::{Outcome, apply};
 use crate::engine::policy::{Policy, Scope};
 use crate::engine::review::{Operation, Review};

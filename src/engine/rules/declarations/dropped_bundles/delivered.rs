@@ -1,7 +1,7 @@
 //! Whether what a commit leaves out was delivered before: only then there is something to lose.
 
 use super::Rollout;
-use crate::engine::evidence::ObjectKey;
+use crate::engine::object::ObjectKey;
 use crate::engine::rules::need::Need;
 use crate::engine::sveltos::{self, Configuration, ReleaseRef};
 

@@ -1,7 +1,7 @@
 //! Commits of charts.
 
 use super::{AGAIN, Rollout, delivered, explained, listed, noun, required};
-use crate::engine::evidence::ObjectKey;
+use crate::engine::object::ObjectKey;
 use crate::engine::policy::Unexplained;
 use crate::engine::rules::need::Need;
 use crate::engine::rules::wording::{ENUMERATED, enumerated};
