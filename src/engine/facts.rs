@@ -7,6 +7,7 @@ mod managed;
 mod objects;
 mod override_write;
 mod part;
+mod storing_kind;
 mod target;
 
 pub use actor::{Actor, ActorKind};
@@ -16,6 +17,7 @@ pub use managed::{ManagedWrite, ObjectChange, Sides};
 pub use objects::{Bodies, Objects, Sealed};
 pub use override_write::OverrideWrite;
 pub use part::Part;
+pub use storing_kind::storing_kind;
 pub use target::Target;
 
 use super::release::ReleaseRef;

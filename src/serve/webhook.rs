@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::https::{BoxFuture, Endpoint, Reply, Reviewer};
 use super::report::Reporter;
-use crate::engine::release::storage::storing_kind;
+use crate::engine::facts::storing_kind;
 use crate::engine::reply;
 use crate::engine::review::{BadReview, Operation, Review, uid_of};
 use crate::engine::{overrides, sveltos};

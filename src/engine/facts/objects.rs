@@ -1,10 +1,10 @@
 //! From the objects of a request to the bodies of its records, in steps that each cost more than the one before: read
 //! the metadata, take the base64 off, inflate.
 
+use super::storing_kind::storing_kind;
 use super::{Declaration, ManagedWrite, OverrideWrite, Part};
 use crate::engine::json::unquoted;
 use crate::engine::release::record::Payload;
-use crate::engine::release::storage::storing_kind;
 use crate::engine::release::{DecodeError, Status, Storage, Stored};
 use crate::engine::review::{BadReview, Operation, Request};
 

@@ -1,6 +1,7 @@
 //! The further parts of records that OLM cuts up.
 
-use crate::engine::release::storage::{OLM_CHUNK_TYPE, storing_kind};
+use super::storing_kind::storing_kind;
+use crate::engine::release::storage::OLM_CHUNK_TYPE;
 use crate::engine::release::{RecordName, Stored};
 use crate::engine::review::{Operation, Request};
 

@@ -8,7 +8,6 @@ use serde_json::value::RawValue;
 use super::RecordName;
 use crate::engine::json::null_is_default;
 use crate::engine::object::Metadata;
-use crate::engine::review::Request;
 
 /// The type of Helm's record Secrets.
 pub const HELM_SECRET_TYPE: &str = "helm.sh/release.v1";
@@ -111,12 +110,4 @@ impl<'a> Stored<'a> {
             _ => None,
         }
     }
-}
-
-/// The kind of object that a request is about, if records are stored in such objects.
-#[must_use]
-pub fn storing_kind<'r>(request: &'r Request<'_>) -> Option<&'r str> {
-    let core = request.kind.group.is_empty() && request.sub_resource().is_none();
-    let kind = request.kind.kind.as_ref();
-    (core && matches!(kind, "Secret" | "ConfigMap")).then_some(kind)
 }
