@@ -6,12 +6,14 @@ mod document;
 mod fields;
 mod ownership;
 mod semantics;
+mod touched;
 
-pub use declared::{Declared, Key, touched};
+pub use declared::{Declared, Key, Part};
 pub use delta::{Delta, Differing, delta};
-pub use document::{Part, declared_by, is_custom};
+pub use document::{declared_by, is_custom};
 pub use fields::Fields;
 pub use ownership::{Marks, Origin, Owner, may_be_marked};
+pub use touched::touched;
 
 #[cfg(test)]
 mod tests;

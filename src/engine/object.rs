@@ -87,6 +87,12 @@ pub fn group_of(api_version: &str) -> &str {
     api_version.rsplit_once('/').map_or("", |(group, _)| group)
 }
 
+/// The JSON pointer of an annotation.
+#[must_use]
+pub fn annotation_pointer(key: &str) -> String {
+    jsonptr::PointerBuf::from_tokens(["metadata", "annotations", key]).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

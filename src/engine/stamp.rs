@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::facts::{ActorKind, Facts, RecordWrite, Side, Subject};
 use super::json::{Patch, PatchOperation};
+use super::object::annotation_pointer;
 use super::release::record::shortened;
 use super::release::stamps::{CHART, HOLDER, INTERRUPTED, STARTED, TARGET_NAMESPACE};
 use super::release::{Interrupted, Revision, Stamps, Status};
@@ -134,14 +135,8 @@ pub fn stamp(facts: &Facts<'_>, now: Timestamp) -> Option<Patch> {
         return Some(Patch(vec![PatchOperation::Add { path, value: Value::Object(value) }]));
     }
     let set = stamps.iter().filter(|(key, value)| sent.get(key) != Some(value));
-    let set = set.map(|(key, value)| PatchOperation::Add { path: pointer(key), value: value.into() });
+    let set = set.map(|(key, value)| PatchOperation::Add { path: annotation_pointer(key), value: value.into() });
     let gone = sent.iter().filter(|(key, _)| stamps.get(key).is_none());
-    let gone = gone.map(|(key, _)| PatchOperation::Remove { path: pointer(key) });
+    let gone = gone.map(|(key, _)| PatchOperation::Remove { path: annotation_pointer(key) });
     Some(Patch(set.chain(gone).collect()))
-}
-
-/// The JSON pointer of an annotation.
-#[must_use]
-pub fn pointer(key: &str) -> String {
-    jsonptr::PointerBuf::from_tokens(["metadata", "annotations", key]).to_string()
 }

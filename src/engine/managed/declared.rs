@@ -1,21 +1,11 @@
-//! What somebody declares of an object, as a tree, and which of it a write touches.
+//! What somebody declares of an object, as a tree.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::delta::{Differing, between};
-use super::{Delta, Part, semantics};
-use crate::engine::json::Path;
-use crate::engine::json::Segment;
-use crate::engine::json::cursor::{self, Member};
-
-/// The declared fields that are named, at most: nobody reads more.
-const MOST: usize = 100;
-
-/// The differences told apart inside one list, at most.
-const BUDGET: usize = 1_000;
+use super::semantics;
 
 /// What is declared of a value.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,7 +56,7 @@ impl<'d> Declared<'d> {
     }
 
     /// The names of the members that something is declared of.
-    fn names(&self) -> Vec<&str> {
+    pub(super) fn names(&self) -> Vec<&str> {
         match self {
             Self::Fields(fields) => fields.keys().map(AsRef::as_ref).collect(),
             Self::Document(part) => part.names(),
@@ -75,183 +65,123 @@ impl<'d> Declared<'d> {
     }
 }
 
-/// The declared fields that a write changes, at most 100, by any of several declarations. Setting a field to the value that
-/// is declared for it, or to one that means the same, is no change: it undoes one.
-#[must_use]
-pub fn touched(declarations: &[Declared<'_>], delta: &Delta<'_>) -> Vec<Path> {
-    let mut found = Vec::new();
-    for declared in declarations {
-        walk(declared, delta, &Path::default(), &mut found);
-    }
-    found.sort_unstable();
-    found.dedup();
-    found
-}
-
-fn walk(declared: &Declared<'_>, delta: &Delta<'_>, path: &Path, found: &mut Vec<Path>) {
-    if found.len() >= MOST {
-        return;
-    }
-    match (declared, delta) {
-        (Declared::Document(part), _) if !part.is_object() => walk(&part.told(), delta, path, found),
-        // A part of it changes, so it does.
-        (Declared::Leaf(_) | Declared::Items(_), Delta::Members(_)) => found.push(path.clone()),
-        (Declared::Fields(_) | Declared::Document(_), Delta::Members(differing)) => {
-            for (name, inner) in differing {
-                if let Some(declared) = declared.field(name) {
-                    walk(&declared, inner, &path.field(name), found);
-                }
-            }
-        }
-        (Declared::Items(keys), Delta::Items { differing, .. }) => {
-            let before = differing.iter().map(|item| Item::new(item.index, item.old)).collect::<Vec<_>>();
-            let after = differing.iter().map(|item| Item::new(item.index, item.new)).collect::<Vec<_>>();
-            for (key, declared) in keys {
-                item(key, declared, [&before, &after], differing, path, found);
-            }
-        }
-        (Declared::Items(keys), Delta::Value { old, new }) => {
-            let start = found.len();
-            let (before, after) = unlike(items(*old), items(*new));
-            for (key, declared) in keys {
-                item(key, declared, [&before, &after], &[], path, found);
-            }
-            gone_as_a_whole(new.is_none(), start, path, found);
-        }
-        (Declared::Leaf(value), Delta::Items { old, new, .. }) => {
-            if changes(value.as_deref(), Some(old), Some(new), path) {
-                found.push(path.clone());
-            }
-        }
-        (Declared::Leaf(value), Delta::Value { old, new }) => {
-            if changes(value.as_deref(), *old, *new, path) {
-                found.push(path.clone());
-            }
-        }
-        // What is declared as an object is a list.
-        (Declared::Fields(_) | Declared::Document(_), Delta::Items { .. }) => {}
-        (Declared::Fields(_) | Declared::Document(_), Delta::Value { old, new }) => {
-            let start = found.len();
-            let (before, after) = (listed(*old), listed(*new));
-            for name in declared.names() {
-                if let Some(declared) = declared.field(name) {
-                    compare(&declared, member(&before, name), member(&after, name), &path.field(name), found);
-                }
-            }
-            gone_as_a_whole(new.is_none(), start, path, found);
-        }
-    }
-}
-
-/// An item of a list: where it stands, and its members where it is an object.
-struct Item<'a> {
-    index: usize,
-    value: &'a str,
-    members: Vec<Member<'a>>,
-}
-
-impl<'a> Item<'a> {
-    fn new(index: usize, value: &'a str) -> Self {
-        Self { index, value, members: listed(Some(value)) }
-    }
-}
-
-/// The items of two lists without those that are the same at both ends of them.
-fn unlike<'a>(old: Vec<&'a str>, new: Vec<&'a str>) -> (Vec<Item<'a>>, Vec<Item<'a>>) {
-    let same = |(old, new): &(&&str, &&str)| old == new;
-    let head = old.iter().zip(&new).take_while(same).count();
-    let tail = old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(same).count();
-    let between = |list: Vec<&'a str>| {
-        let end = list.len() - tail;
-        list.into_iter().enumerate().take(end).skip(head).map(|(index, value)| Item::new(index, value)).collect()
-    };
-    (between(old), between(new))
-}
-
-/// Compares an item of a list, wherever it stands. A key that occurs more than once names them all, in their order.
-fn item(
-    key: &Key,
-    declared: &Declared<'_>,
-    [before, after]: [&[Item<'_>]; 2],
-    differing: &[Differing<'_>],
-    path: &Path,
-    found: &mut Vec<Path>,
-) {
-    let mut olds = before.iter().filter(|item| key.matches(item));
-    let mut news = after.iter().filter(|item| key.matches(item));
-    loop {
-        let (old, new) = (olds.next(), news.next());
-        let Some(Item { index, .. }) = new.or(old) else {
-            return;
-        };
-        let path = path.then(Segment::Item { index: *index, key: key.display() });
-        let known = differing.iter().find(|item| old.map(|old| old.index) == Some(item.index) && item.index == *index);
-        match (new, known) {
-            (None, _) => found.push(path),
-            (Some(_), Some(item)) => walk(declared, &item.delta, &path, found),
-            (Some(new), None) => compare(declared, old.map(|item| item.value), Some(new.value), &path, found),
-        }
-    }
-}
-
-fn compare(declared: &Declared<'_>, old: Option<&str>, new: Option<&str>, path: &Path, found: &mut Vec<Path>) {
-    if let Some(delta) = between(old, new, &mut BUDGET.clone()) {
-        walk(declared, &delta, path, found);
-    }
-}
-
-/// Names what went by the largest part that went.
-fn gone_as_a_whole(gone: bool, before: usize, path: &Path, found: &mut Vec<Path>) {
-    if gone && found.len() > before {
-        found.truncate(before);
-        found.push(path.clone());
-    }
-}
-
-/// Whether a declared value changes to one that is not declared.
-fn changes(declared: Option<&Value>, old: Option<&str>, new: Option<&str>, path: &Path) -> bool {
-    match (declared, new) {
-        // Owned, and there was nothing to own.
-        (None, _) if old.is_none() => false,
-        (Some(declared), Some(new)) => !semantics::same(declared, new, path),
-        // The API server leaves out what is empty.
-        (Some(declared), None) => old.is_some() && !semantics::is_empty(declared),
-        (None, None) => true,
-        (None, Some(new)) => old.is_none_or(|old| !semantics::equal(old, new)),
-    }
-}
-
-fn listed(value: Option<&str>) -> Vec<Member<'_>> {
-    value.and_then(cursor::members).unwrap_or_default()
-}
-
-fn member<'a>(members: &[Member<'a>], name: &str) -> Option<&'a str> {
-    members.iter().find(|(key, _)| key == name).map(|(_, value)| *value)
-}
-
-fn items(value: Option<&str>) -> Vec<&str> {
-    value.and_then(cursor::items).unwrap_or_default()
-}
-
 impl Key {
-    fn matches(&self, item: &Item<'_>) -> bool {
-        match self {
-            Self::Index(at) => *at == item.index,
-            Self::Value(value) => semantics::is(value, item.value),
-            Self::Members(wanted) => wanted.iter().all(|(name, value)| match member(&item.members, name) {
-                Some(member) => semantics::is(value, member),
-                None => semantics::default_of(name).is_some_and(|default| value == default),
-            }),
-        }
-    }
-
     /// `web`, `80/TCP`; nothing for a place.
-    fn display(&self) -> Option<String> {
+    pub(super) fn display(&self) -> Option<String> {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         match self {
             Self::Index(_) => None,
             Self::Value(value) => Some(text(value)),
             Self::Members(members) => Some(members.iter().map(|(_, value)| text(value)).collect::<Vec<_>>().join("/")),
+        }
+    }
+}
+
+/// A part of a document.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Part<'d> {
+    /// The field that it is the value of.
+    pub(super) name: &'d str,
+    pub(super) value: &'d Value,
+    /// What is known of lists by the names of their fields.
+    pub(super) lists: &'static [(&'static str, &'static [&'static str])],
+    /// What the object's own account of its fields says of this part.
+    pub(super) written: Option<&'d Declared<'d>>,
+}
+
+impl<'d> Part<'d> {
+    /// Whether it declares members.
+    pub(super) fn is_object(&self) -> bool {
+        self.value.is_object()
+    }
+
+    /// What it says of a member; nothing where it says null.
+    pub(super) fn field(&self, name: &str) -> Option<Self> {
+        let (name, value) = self.value.as_object()?.get_key_value(name)?;
+        let written = inner(self.written, name);
+        (!value.is_null()).then_some(Self { name, value, written, ..*self })
+    }
+
+    /// The members that it says something of.
+    pub(super) fn names(&self) -> Vec<&'d str> {
+        self.value.as_object().into_iter().flat_map(|members| members.keys()).map(String::as_str).collect()
+    }
+
+    /// What a value that is no object declares: a null nothing.
+    pub(super) fn told(&self) -> Declared<'d> {
+        match self.value {
+            Value::Null => Declared::nothing(),
+            Value::Array(items) => self.list(items),
+            scalar => Declared::Leaf(Some(Cow::Borrowed(scalar))),
+        }
+    }
+
+    fn list(&self, items: &'d [Value]) -> Declared<'d> {
+        let known: &[(Key, Declared<'_>)] = match self.written {
+            Some(Declared::Items(items)) => items,
+            _ => &[],
+        };
+        let by_account = known.iter().find_map(|(key, _)| match key {
+            Key::Members(members) => Some(By::Members(members.iter().map(|(name, _)| name.as_str()).collect())),
+            Key::Value(_) => Some(By::Value),
+            Key::Index(_) => None,
+        });
+        let by_table = || {
+            let listed = self.lists.iter().filter(|(list, _)| *list == self.name).map(|(_, keys)| *keys);
+            let first = |keys: &&[&str]| items.iter().all(|item| item.get(keys[0]).is_some());
+            listed.into_iter().find(first).map(|keys| By::Members(keys.to_vec()))
+        };
+        let by_name = || (self.name == "finalizers").then_some(By::Value);
+        // An empty list declares no item.
+        if items.is_empty() {
+            return Declared::Items(Vec::new());
+        }
+        let whole = || Declared::Leaf(Some(Cow::Borrowed(self.value)));
+        let Some(by) = by_account.or_else(by_table).or_else(by_name) else {
+            return whole();
+        };
+        let keyed = items.iter().map(|item| {
+            let key = by.key(item)?;
+            let written = known.iter().find(|(known, _)| *known == key).or(known.first()).map(|(_, written)| written);
+            let declared = match &key {
+                Key::Value(_) => Declared::Leaf(Some(Cow::Borrowed(item))),
+                Key::Members(_) | Key::Index(_) => Declared::Document(Self { name: "", value: item, written, ..*self }),
+            };
+            Some((key, declared))
+        });
+        keyed.collect::<Option<Vec<_>>>().map_or_else(whole, Declared::Items)
+    }
+}
+
+/// What an account says of a member. An account holds no parts of documents.
+pub(super) fn inner<'d>(written: Option<&'d Declared<'d>>, name: &str) -> Option<&'d Declared<'d>> {
+    match written {
+        Some(Declared::Fields(fields)) => fields.get(name),
+        _ => None,
+    }
+}
+
+/// How the items of a list are told apart.
+enum By<'n> {
+    Members(Vec<&'n str>),
+    Value,
+}
+
+impl By<'_> {
+    /// The key of an item; `None` for one that has none.
+    fn key(&self, item: &Value) -> Option<Key> {
+        match self {
+            Self::Value => Some(Key::Value(item.clone())),
+            Self::Members(names) => {
+                let member = |name: &&str| {
+                    let value = item.get(name).filter(|value| !value.is_null()).cloned();
+                    let value = value.or_else(|| semantics::default_of(name).map(Value::from));
+                    value.map(|value| ((*name).to_owned(), value))
+                };
+                let mut members: Vec<_> = names.iter().filter_map(member).collect();
+                members.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+                (!members.is_empty()).then_some(Key::Members(members))
+            }
         }
     }
 }

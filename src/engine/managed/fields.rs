@@ -9,7 +9,7 @@ use serde::{Deserialize, de};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Declared, Key};
+use super::declared::{Declared, Key};
 
 /// The entries of an object's `managedFields`.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use memchr::memmem;
 use serde_json::Value;
 
-use super::Declared;
+use super::declared::Declared;
 use crate::engine::olm;
 
 /// What an object's labels and annotations say of who manages it.

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::Revision;
 use super::manifest::{HookJob, hook_jobs};
-use crate::engine::json::{first_at, unquoted};
+use crate::engine::json::{Text, first_at, unquoted};
 use crate::engine::olm;
 
 pub use beginning::chart_at_beginning;
@@ -120,8 +120,7 @@ impl<'b> Record<'b> {
     /// The manifest as text; empty where there is none.
     #[must_use]
     pub fn manifest(&self) -> Cow<'b, str> {
-        let text =
-            self.manifest.and_then(|manifest| serde_json::from_str::<Option<fold::Text<'b>>>(manifest.get()).ok());
+        let text = self.manifest.and_then(|manifest| serde_json::from_str::<Option<Text<'b>>>(manifest.get()).ok());
         text.flatten().map(|text| text.0).unwrap_or_default()
     }
 

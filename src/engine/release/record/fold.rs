@@ -10,6 +10,7 @@ use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::{Info, Record};
+use crate::engine::json::Text;
 
 /// The members of a body that Helm knows.
 const BODY: [&str; 10] =
@@ -122,10 +123,6 @@ impl<'de: 'b, 'b> Deserialize<'de> for Info<'b> {
         deserializer.deserialize_map(Members)
     }
 }
-
-/// A JSON string, borrowed where it needs no unescaping.
-#[derive(Deserialize)]
-pub(super) struct Text<'b>(#[serde(borrow)] pub(super) Cow<'b, str>);
 
 #[cfg(test)]
 mod tests {

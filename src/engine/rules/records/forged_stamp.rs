@@ -7,6 +7,7 @@
 
 use super::case::Case;
 use crate::engine::facts::Side;
+use crate::engine::object::annotation_pointer;
 use crate::engine::rules::{Finding, Refusal};
 use crate::engine::stamp;
 
@@ -29,5 +30,5 @@ pub(crate) fn check(case: &Case<'_>) -> Finding {
     let must = must.map_or("be absent".to_owned(), |value| format!("be {value:?}"));
     let sentence = format!("The annotation {key} on the record of {} must {must}.", case.subject());
     let way_out = "Leave the annotations of interlock.dev alone; they are written by the webhook.";
-    Ok(Some(Refusal::new(sentence, way_out).at(stamp::pointer(key))))
+    Ok(Some(Refusal::new(sentence, way_out).at(annotation_pointer(key))))
 }
