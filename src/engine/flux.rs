@@ -6,17 +6,19 @@ mod duration;
 mod name;
 mod spec;
 
-use std::collections::BTreeMap;
-
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde::Deserialize;
 
 pub use driver::Driver;
 pub use name::{RELEASE_NAME, shortened};
-pub use spec::{Chart, ChartSpec, Install, Remediation, Rollback, SourceRef, Spec, Strategy, Test, Uninstall, Upgrade};
+pub use spec::{
+    ChartSourceRef, ChartTemplate, ChartTemplateSpec, FailureStrategy, HelmReleaseSpec, InstallSpec, Remediation,
+    RollbackSpec, TestSpec, UninstallSpec, UpgradeSpec,
+};
 
 use super::json::null_is_default;
-use super::release;
+use super::object::OwnedMetadata;
+use super::release::ReleaseRef;
 
 /// The API group.
 pub const GROUP: &str = "helm.toolkit.fluxcd.io";
@@ -33,36 +35,19 @@ const TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 #[serde(default)]
 pub struct HelmRelease {
     /// Its metadata.
-    pub metadata: Metadata,
+    pub metadata: OwnedMetadata,
     /// What is wanted.
     #[serde(deserialize_with = "null_is_default")]
-    pub spec: Spec,
+    pub spec: HelmReleaseSpec,
     /// What Flux has done.
     #[serde(deserialize_with = "null_is_default")]
-    pub status: Status,
-}
-
-/// The metadata of a HelmRelease.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Metadata {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// The server's clock at creation.
-    pub creation_timestamp: Option<Timestamp>,
-    /// Set while it is being deleted: Flux uninstalls the release meanwhile.
-    pub deletion_timestamp: Option<Timestamp>,
-    /// Annotations.
-    #[serde(deserialize_with = "null_is_default")]
-    pub annotations: BTreeMap<String, String>,
+    pub status: HelmReleaseStatus,
 }
 
 /// What Flux has done.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Status {
+pub struct HelmReleaseStatus {
     /// Where the records really are, whatever `spec` says by now.
     pub storage_namespace: String,
     /// What was released, newest first. Written after an action has ended; forgotten when somebody else wrote a record.
@@ -84,29 +69,20 @@ pub struct Snapshot {
     pub chart_name: String,
 }
 
-/// A release as its records name it: what Flux, like Helm, finds them by.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReleaseRef {
-    /// The namespace of the records.
-    pub namespace: String,
-    /// The name, shortened to what Helm admits.
-    pub name: String,
-}
-
 /// A release that is there.
 #[derive(Debug, Clone, Copy)]
-pub struct Installed<'h> {
+pub struct InstalledRelease<'h> {
     /// The namespace of its records.
     pub storage_namespace: &'h str,
     /// What was released last.
     pub snapshot: &'h Snapshot,
 }
 
-impl Installed<'_> {
+impl InstalledRelease<'_> {
     /// The release that it is.
     #[must_use]
-    pub fn release(self) -> release::ReleaseRef {
-        release::ReleaseRef::new(self.storage_namespace, &self.snapshot.name)
+    pub fn release(self) -> ReleaseRef {
+        ReleaseRef::new(self.storage_namespace, &self.snapshot.name)
     }
 }
 
@@ -115,14 +91,14 @@ impl HelmRelease {
     /// the records in its own namespace.
     #[must_use]
     pub fn release(&self) -> ReleaseRef {
-        let Spec { release_name, target_namespace, storage_namespace, .. } = &self.spec;
+        let HelmReleaseSpec { release_name, target_namespace, storage_namespace, .. } = &self.spec;
         let name = match (release_name.as_str(), target_namespace.as_str()) {
             ("", "") => self.metadata.name.clone(),
             ("", namespace) => format!("{namespace}-{}", self.metadata.name),
             (name, _) => name.to_owned(),
         };
         let namespace = if storage_namespace.is_empty() { &self.metadata.namespace } else { storage_namespace };
-        ReleaseRef { namespace: namespace.clone(), name: shortened(&name) }
+        ReleaseRef::new(namespace, shortened(&name))
     }
 
     /// The namespace that it wants the objects in.
@@ -136,10 +112,10 @@ impl HelmRelease {
 
     /// The release that it has installed; `None` where it has none, or has uninstalled it.
     #[must_use]
-    pub fn installed(&self) -> Option<Installed<'_>> {
-        let Status { storage_namespace, history } = &self.status;
+    pub fn installed(&self) -> Option<InstalledRelease<'_>> {
+        let HelmReleaseStatus { storage_namespace, history } = &self.status;
         let snapshot = history.first().filter(|snapshot| snapshot.status != "uninstalled")?;
-        (!storage_namespace.is_empty()).then_some(Installed { storage_namespace, snapshot })
+        (!storage_namespace.is_empty()).then_some(InstalledRelease { storage_namespace, snapshot })
     }
 
     /// The user under whose name Flux writes records and objects; `None` where that is its own account, or a default one
@@ -154,7 +130,7 @@ impl HelmRelease {
     /// several such steps.
     #[must_use]
     pub fn longest_timeout(&self) -> SignedDuration {
-        let Spec { timeout, install, upgrade, rollback, test, uninstall, .. } = &self.spec;
+        let HelmReleaseSpec { timeout, install, upgrade, rollback, test, uninstall, .. } = &self.spec;
         let of_actions = [install.timeout, upgrade.timeout, rollback.timeout, test.timeout, uninstall.timeout];
         of_actions.into_iter().flatten().fold(timeout.unwrap_or(TIMEOUT), SignedDuration::max)
     }
@@ -180,7 +156,7 @@ mod tests {
             (json!({"storageNamespace": "records"}), ("records", "web"), "shop"),
         ] {
             let read = helm_release(spec.clone(), json!(null));
-            let wanted = ReleaseRef { namespace: release.0.into(), name: release.1.into() };
+            let wanted = ReleaseRef::new(release.0, release.1);
             assert_eq!((read.release(), read.target_namespace()), (wanted, target), "{spec}");
         }
     }

@@ -60,6 +60,20 @@ impl Metadata<'_> {
     }
 }
 
+/// The metadata of an object that outlives the text it was read from.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OwnedMetadata {
+    pub namespace: String,
+    pub name: String,
+    /// The server's clock at creation.
+    pub creation_timestamp: Option<Timestamp>,
+    /// Set while the object is being deleted.
+    pub deletion_timestamp: Option<Timestamp>,
+    #[serde(deserialize_with = "null_is_default")]
+    pub annotations: BTreeMap<String, String>,
+}
+
 /// How an object is known, and in this order: group, kind, namespace, name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectKey {

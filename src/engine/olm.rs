@@ -10,57 +10,57 @@ use super::object::Metadata;
 /// The API group.
 pub const GROUP: &str = "olm.operatorframework.io";
 /// What a user installs and upgrades.
-pub const EXTENSION: &str = "ClusterExtension";
+pub const CLUSTER_EXTENSION: &str = "ClusterExtension";
 /// One revision of an extension in the runtime that needs no Helm records: its name, and that of before March 2026.
-pub const OBJECT_SETS: [&str; 2] = ["ClusterObjectSet", "ClusterExtensionRevision"];
+pub const OBJECT_SET_KINDS: [&str; 2] = ["ClusterObjectSet", "ClusterExtensionRevision"];
 /// The label of such a revision with the name of its extension.
-pub const OWNER_NAME: &str = "olm.operatorframework.io/owner-name";
+pub const OWNER_NAME_LABEL: &str = "olm.operatorframework.io/owner-name";
 
 /// The label in the body of a record with the package that it installs.
-pub const PACKAGE_NAME: &str = "olm.operatorframework.io/package-name";
+pub const PACKAGE_NAME_LABEL: &str = "olm.operatorframework.io/package-name";
 /// The same with the version of the bundle.
-pub const BUNDLE_VERSION: &str = "olm.operatorframework.io/bundle-version";
+pub const BUNDLE_VERSION_LABEL: &str = "olm.operatorframework.io/bundle-version";
 
 /// A ClusterExtension.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Extension<'a> {
+pub struct ClusterExtension<'a> {
     /// Its metadata.
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
     /// What is wanted.
     #[serde(borrow, deserialize_with = "null_is_default")]
-    pub spec: ExtensionSpec<'a>,
+    pub spec: ClusterExtensionSpec<'a>,
 }
 
 /// What an extension is to be.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct ExtensionSpec<'a> {
+pub struct ClusterExtensionSpec<'a> {
     /// Where its objects go.
     #[serde(borrow)]
     pub namespace: Cow<'a, str>,
     /// Where it comes from.
     #[serde(borrow, deserialize_with = "null_is_default")]
-    pub source: Source<'a>,
+    pub source: ExtensionSource<'a>,
     /// How it is installed.
     #[serde(borrow, deserialize_with = "null_is_default")]
-    pub install: Install<'a>,
+    pub install: ExtensionInstall<'a>,
 }
 
 /// `spec.source`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Source<'a> {
+pub struct ExtensionSource<'a> {
     /// The package of a catalog.
     #[serde(borrow, deserialize_with = "null_is_default")]
-    pub catalog: Catalog<'a>,
+    pub catalog: CatalogSource<'a>,
 }
 
 /// `spec.source.catalog`.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Catalog<'a> {
+pub struct CatalogSource<'a> {
     /// The package.
     #[serde(borrow)]
     pub package_name: Cow<'a, str>,
@@ -78,7 +78,7 @@ pub struct Catalog<'a> {
 /// `spec.install`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Install<'a> {
+pub struct ExtensionInstall<'a> {
     /// What is checked before.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub preflight: Preflight<'a>,
@@ -105,19 +105,19 @@ pub struct CrdUpgradeSafety<'a> {
 /// A ClusterObjectSet.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct ObjectSet<'a> {
+pub struct ClusterObjectSet<'a> {
     /// Its metadata.
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
     /// What is wanted.
     #[serde(borrow, deserialize_with = "null_is_default")]
-    pub spec: ObjectSetSpec<'a>,
+    pub spec: ClusterObjectSetSpec<'a>,
 }
 
 /// What a revision is to be.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ObjectSetSpec<'a> {
+pub struct ClusterObjectSetSpec<'a> {
     /// `Active` or `Archived`.
     #[serde(borrow)]
     pub lifecycle_state: Cow<'a, str>,

@@ -56,7 +56,7 @@ pub(super) fn entry(metadata: &ObjectMeta) -> Option<Entry> {
 impl ObjectKey {
     /// The key of a ConfigurationBundle.
     pub(super) fn of_bundle(BundleRef { namespace, name }: &BundleRef) -> Self {
-        Self::new(sveltos::LIB, sveltos::BUNDLE, namespace, name)
+        Self::new(sveltos::LIB_GROUP, sveltos::CONFIGURATION_BUNDLE, namespace, name)
     }
 }
 

@@ -3,25 +3,25 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::engine::flux::{self, HelmRelease, Installed};
+use crate::engine::flux::{self, HelmRelease, InstalledRelease};
 use crate::engine::json::{first_at, unquoted};
-use crate::engine::olm::{self, Extension, OWNER_NAME, ObjectSet};
+use crate::engine::olm::{self, ClusterExtension, ClusterObjectSet, OWNER_NAME_LABEL};
 use crate::engine::release::ReleaseRef;
 use crate::engine::review::{Operation, Request};
-use crate::engine::sveltos::{self, Group};
+use crate::engine::sveltos::{self, ConfigurationGroup};
 
 /// A write of an object that declares releases.
 #[derive(Debug)]
 pub enum Declaration<'r> {
     /// OLM's ClusterExtension.
-    Extension(Box<Written<'r, Extension<'r>>>),
+    ClusterExtension(Box<Written<'r, ClusterExtension<'r>>>),
     /// OLM's ClusterObjectSet, one revision of an extension.
-    ObjectSet(Box<Written<'r, ObjectSet<'r>>>),
+    ClusterObjectSet(Box<Written<'r, ClusterObjectSet<'r>>>),
     /// Flux's HelmRelease, and the name that its release has on both sides, or on the new one where they differ.
     HelmRelease(Box<Written<'r, HelmRelease>>, String),
     /// Sveltos' ConfigurationGroup, a commit of bundles. Never its DELETE: Sveltos deletes it after each rollout, in
     /// teardowns and to recover from a second one, and the agent removes nothing for it.
-    Group(Box<Written<'r, Group<'r>>>),
+    ConfigurationGroup(Box<Written<'r, ConfigurationGroup<'r>>>),
     /// One of these that does not read: a later version may have another shape.
     Unread {
         /// For example `ClusterExtension`.
@@ -67,13 +67,17 @@ impl<'r> Declaration<'r> {
             return None;
         }
         let read = match (request.kind.group.as_ref(), request.kind.kind.as_ref()) {
-            (olm::GROUP, olm::EXTENSION) => written(request).map(Box::new).map(Self::Extension),
-            (olm::GROUP, kind) if olm::OBJECT_SETS.contains(&kind) => {
-                written(request).map(Box::new).map(Self::ObjectSet)
+            (olm::GROUP, olm::CLUSTER_EXTENSION) => written(request).map(Box::new).map(Self::ClusterExtension),
+            (olm::GROUP, kind) if olm::OBJECT_SET_KINDS.contains(&kind) => {
+                written(request).map(Box::new).map(Self::ClusterObjectSet)
             }
             (flux::GROUP, flux::HELM_RELEASE) => written(request).map(Self::helm_release),
-            (sveltos::LIB, sveltos::GROUP) if request.operation == Operation::Delete => return None,
-            (sveltos::LIB, sveltos::GROUP) => written(request).map(Box::new).map(Self::Group),
+            (sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP) if request.operation == Operation::Delete => {
+                return None;
+            }
+            (sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP) => {
+                written(request).map(Box::new).map(Self::ConfigurationGroup)
+            }
             _ => return None,
         };
         let unread = |error: serde_json::Error| Self::Unread {
@@ -96,10 +100,10 @@ impl Declaration<'_> {
     #[must_use]
     pub fn kind(&self) -> &str {
         match self {
-            Self::Extension(written) => written.kind,
-            Self::ObjectSet(written) => written.kind,
+            Self::ClusterExtension(written) => written.kind,
+            Self::ClusterObjectSet(written) => written.kind,
             Self::HelmRelease(written, _) => written.kind,
-            Self::Group(written) => written.kind,
+            Self::ConfigurationGroup(written) => written.kind,
             Self::Unread { kind, .. } => kind,
         }
     }
@@ -108,10 +112,10 @@ impl Declaration<'_> {
     #[must_use]
     pub fn namespace(&self) -> &str {
         match self {
-            Self::Extension(written) => written.namespace,
-            Self::ObjectSet(written) => written.namespace,
+            Self::ClusterExtension(written) => written.namespace,
+            Self::ClusterObjectSet(written) => written.namespace,
             Self::HelmRelease(written, _) => written.namespace,
-            Self::Group(written) => written.namespace,
+            Self::ConfigurationGroup(written) => written.namespace,
             Self::Unread { namespace, .. } => namespace,
         }
     }
@@ -120,10 +124,10 @@ impl Declaration<'_> {
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
-            Self::Extension(written) => &written.name,
-            Self::ObjectSet(written) => &written.name,
+            Self::ClusterExtension(written) => &written.name,
+            Self::ClusterObjectSet(written) => &written.name,
             Self::HelmRelease(written, _) => &written.name,
-            Self::Group(written) => &written.name,
+            Self::ConfigurationGroup(written) => &written.name,
             Self::Unread { name, .. } => name,
         }
     }
@@ -132,10 +136,10 @@ impl Declaration<'_> {
     #[must_use]
     pub fn release(&self) -> Option<&str> {
         match self {
-            Self::Extension(written) => Some(&written.name),
-            Self::ObjectSet(written) => written.latest()?.metadata.label(OWNER_NAME),
+            Self::ClusterExtension(written) => Some(&written.name),
+            Self::ClusterObjectSet(written) => written.latest()?.metadata.label(OWNER_NAME_LABEL),
             Self::HelmRelease(_, release) => Some(release),
-            Self::Group(written) => Some(&written.name),
+            Self::ConfigurationGroup(written) => Some(&written.name),
             Self::Unread { name, .. } => Some(name),
         }
     }
@@ -144,10 +148,7 @@ impl Declaration<'_> {
     #[must_use]
     pub fn release_ref(&self) -> Option<ReleaseRef> {
         match self {
-            Self::HelmRelease(written, _) => {
-                let release = written.latest()?.release();
-                Some(ReleaseRef::new(release.namespace, release.name))
-            }
+            Self::HelmRelease(written, _) => Some(written.latest()?.release()),
             other => Some(ReleaseRef::new(other.namespace(), other.release()?)),
         }
     }
@@ -157,9 +158,9 @@ impl Declaration<'_> {
     #[must_use]
     pub fn former_release(&self) -> Option<ReleaseRef> {
         match self {
-            Self::HelmRelease(written, _) => written.before.as_ref()?.installed().map(Installed::release),
-            Self::ObjectSet(written) => {
-                Some(ReleaseRef::new(written.namespace, written.before.as_ref()?.metadata.label(OWNER_NAME)?))
+            Self::HelmRelease(written, _) => written.before.as_ref()?.installed().map(InstalledRelease::release),
+            Self::ClusterObjectSet(written) => {
+                Some(ReleaseRef::new(written.namespace, written.before.as_ref()?.metadata.label(OWNER_NAME_LABEL)?))
             }
             _ => None,
         }

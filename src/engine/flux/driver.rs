@@ -3,7 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{HelmRelease, ReleaseRef};
+use super::{HelmRelease, InstalledRelease};
+use crate::engine::release::ReleaseRef;
 
 /// A HelmRelease, as far as others need to know it. Some 400 bytes, so that all of a cluster's fit into memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,10 +32,7 @@ pub struct Driver {
 
 impl From<&HelmRelease> for Driver {
     fn from(read: &HelmRelease) -> Self {
-        let installed = read.installed().map(|installed| ReleaseRef {
-            namespace: installed.storage_namespace.to_owned(),
-            name: installed.snapshot.name.clone(),
-        });
+        let installed = read.installed().map(InstalledRelease::release);
         Self {
             namespace: read.metadata.namespace.clone(),
             name: read.metadata.name.clone(),

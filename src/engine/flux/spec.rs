@@ -10,7 +10,7 @@ use crate::engine::json::null_is_default;
 /// `spec`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Spec {
+pub struct HelmReleaseSpec {
     /// The name of the release; empty for the default.
     pub release_name: String,
     /// The namespace of the objects; empty for the HelmRelease's own.
@@ -29,48 +29,48 @@ pub struct Spec {
     /// The cluster that the release is on, as it is written; `None` for this one.
     pub kube_config: Option<Value>,
     /// The chart, in one of the ways to name it; its name is only known where it comes from a repository of charts.
-    pub chart: Option<Chart>,
+    pub chart: Option<ChartTemplate>,
     /// How it is installed.
     #[serde(deserialize_with = "null_is_default")]
-    pub install: Install,
+    pub install: InstallSpec,
     /// How it is upgraded.
     #[serde(deserialize_with = "null_is_default")]
-    pub upgrade: Upgrade,
+    pub upgrade: UpgradeSpec,
     /// How it is rolled back.
     #[serde(deserialize_with = "null_is_default")]
-    pub rollback: Rollback,
+    pub rollback: RollbackSpec,
     /// How it is tested.
     #[serde(deserialize_with = "null_is_default")]
-    pub test: Test,
+    pub test: TestSpec,
     /// How it is uninstalled.
     #[serde(deserialize_with = "null_is_default")]
-    pub uninstall: Uninstall,
+    pub uninstall: UninstallSpec,
 }
 
 /// `spec.chart`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Chart {
+pub struct ChartTemplate {
     /// What is in it.
     #[serde(deserialize_with = "null_is_default")]
-    pub spec: ChartSpec,
+    pub spec: ChartTemplateSpec,
 }
 
 /// `spec.chart.spec`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ChartSpec {
+pub struct ChartTemplateSpec {
     /// A name in a repository of charts, or a path in another source.
     pub chart: String,
     /// Where it is from.
     #[serde(deserialize_with = "null_is_default")]
-    pub source_ref: SourceRef,
+    pub source_ref: ChartSourceRef,
 }
 
 /// `spec.chart.spec.sourceRef`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct SourceRef {
+pub struct ChartSourceRef {
     /// `HelmRepository`, `GitRepository` or `Bucket`.
     pub kind: String,
 }
@@ -78,13 +78,13 @@ pub struct SourceRef {
 /// `spec.install`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Install {
+pub struct InstallSpec {
     /// In place of `spec.timeout`.
     #[serde(deserialize_with = "duration::read")]
     pub timeout: Option<SignedDuration>,
     /// What is done after a failure.
     #[serde(deserialize_with = "null_is_default")]
-    pub strategy: Strategy,
+    pub strategy: FailureStrategy,
     /// How a failure is remedied: always by an uninstall.
     #[serde(deserialize_with = "null_is_default")]
     pub remediation: Option<Remediation>,
@@ -97,13 +97,13 @@ pub struct Install {
 /// `spec.upgrade`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Upgrade {
+pub struct UpgradeSpec {
     /// In place of `spec.timeout`.
     #[serde(deserialize_with = "duration::read")]
     pub timeout: Option<SignedDuration>,
     /// What is done after a failure.
     #[serde(deserialize_with = "null_is_default")]
-    pub strategy: Strategy,
+    pub strategy: FailureStrategy,
     /// How a failure is remedied: by a rollback unless told otherwise.
     #[serde(deserialize_with = "null_is_default")]
     pub remediation: Option<Remediation>,
@@ -120,7 +120,7 @@ pub struct Upgrade {
 /// `spec.rollback`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Rollback {
+pub struct RollbackSpec {
     /// In place of `spec.timeout`.
     #[serde(deserialize_with = "duration::read")]
     pub timeout: Option<SignedDuration>,
@@ -135,7 +135,7 @@ pub struct Rollback {
 /// `spec.test`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Test {
+pub struct TestSpec {
     /// In place of `spec.timeout`.
     #[serde(deserialize_with = "duration::read")]
     pub timeout: Option<SignedDuration>,
@@ -144,7 +144,7 @@ pub struct Test {
 /// `spec.uninstall`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Uninstall {
+pub struct UninstallSpec {
     /// In place of `spec.timeout`.
     #[serde(deserialize_with = "duration::read")]
     pub timeout: Option<SignedDuration>,
@@ -155,7 +155,7 @@ pub struct Uninstall {
 /// `spec.install.strategy` and `spec.upgrade.strategy`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Strategy {
+pub struct FailureStrategy {
     /// `RemediateOnFailure` or `RetryOnFailure`; empty for what Flux was started with, the first as a rule.
     pub name: String,
     /// The pause between two tries; `None` for 5 minutes.
@@ -163,7 +163,7 @@ pub struct Strategy {
     pub retry_interval: Option<SignedDuration>,
 }
 
-impl Strategy {
+impl FailureStrategy {
     /// Whether a failure is followed by another try, without end.
     #[must_use]
     pub fn retries(&self) -> bool {

@@ -79,7 +79,7 @@ const ROWS: [Row; 2] = [
             origin: label("helm.toolkit.fluxcd.io/namespace")
                 .zip(label("helm.toolkit.fluxcd.io/name"))
                 .map(|(namespace, name)| Origin { namespace, name }),
-            of_extension: label(olm::OWNER_NAME).is_some_and(|extension| extension == name),
+            of_extension: label(olm::OWNER_NAME_LABEL).is_some_and(|extension| extension == name),
         },
     },
     // Sveltos' agent, for the objects of a profile in a managed cluster.

@@ -112,7 +112,7 @@ impl<'b> Record<'b> {
         let bundle = || {
             let labels: BTreeMap<Cow<'_, str>, Cow<'_, str>> = serde_json::from_str(self.labels?.get()).ok()?;
             let label = |key: &str| labels.get(key).cloned().unwrap_or_default();
-            ChartId { name: label(olm::PACKAGE_NAME), version: label(olm::BUNDLE_VERSION) }.display()
+            ChartId { name: label(olm::PACKAGE_NAME_LABEL), version: label(olm::BUNDLE_VERSION_LABEL) }.display()
         };
         self.chart_id().display().or_else(bundle)
     }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::ReleaseRef;
+use super::RemoteRelease;
 use crate::engine::json::null_is_default;
 
 /// How a bundle is known.
@@ -18,7 +18,7 @@ pub struct BundleRef {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bundle {
     /// The release that it is a part of; `None` for what comes from no chart.
-    pub release: Option<ReleaseRef>,
+    pub release: Option<RemoteRelease>,
     /// Whether it is the last part of the release: without it the others are not the whole chart.
     pub is_last: bool,
     /// Whether it holds what runs when the release is removed, and so does not keep the release.
@@ -28,14 +28,14 @@ pub struct Bundle {
 }
 
 #[derive(Deserialize)]
-struct Object {
+struct ConfigurationBundle {
     #[serde(default, deserialize_with = "null_is_default")]
-    spec: Spec,
+    spec: ConfigurationBundleSpec,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Spec {
+struct ConfigurationBundleSpec {
     #[serde(deserialize_with = "null_is_default")]
     helm_release_namespace: String,
     #[serde(deserialize_with = "null_is_default")]
@@ -56,8 +56,8 @@ impl Bundle {
     /// # Errors
     /// When it is none, or its fields have another shape.
     pub fn read(text: &str) -> Result<Self, serde_json::Error> {
-        let Object { spec } = serde_json::from_str(text)?;
-        let release = ReleaseRef { namespace: spec.helm_release_namespace, name: spec.helm_release_name };
+        let ConfigurationBundle { spec } = serde_json::from_str(text)?;
+        let release = RemoteRelease { namespace: spec.helm_release_namespace, name: spec.helm_release_name };
         let source = (spec.referenced_object_kind, spec.referenced_object_name);
         Ok(Self {
             release: Some(release).filter(|release| !release.name.is_empty()),
@@ -69,7 +69,7 @@ impl Bundle {
 
     /// Whether it deploys objects of a release.
     #[must_use]
-    pub fn deploys(&self, release: &ReleaseRef) -> bool {
+    pub fn deploys(&self, release: &RemoteRelease) -> bool {
         !self.uninstalls && self.release.as_ref() == Some(release)
     }
 

@@ -8,16 +8,16 @@ use crate::engine::object::Metadata;
 /// A SveltosCluster.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct ManagedCluster {
+pub struct SveltosCluster {
     /// How it is reached.
     #[serde(deserialize_with = "null_is_default")]
-    pub spec: ManagedClusterSpec,
+    pub spec: SveltosClusterSpec,
 }
 
 /// How a cluster is reached.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ManagedClusterSpec {
+pub struct SveltosClusterSpec {
     /// Whether an agent on it fetches what is to be deployed.
     #[serde(deserialize_with = "null_is_default")]
     pub pull_mode: bool,

@@ -4,30 +4,30 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::{ProfileRef, ReleaseRef};
+use super::{ProfileRef, RemoteRelease};
 use crate::engine::json::null_is_default;
 
 /// A ClusterConfiguration.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Configuration<'a> {
+pub struct ClusterConfiguration<'a> {
     #[serde(borrow, deserialize_with = "null_is_default")]
-    status: Status<'a>,
+    status: ClusterConfigurationStatus<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Status<'a> {
+struct ClusterConfigurationStatus<'a> {
     #[serde(borrow, deserialize_with = "null_is_default")]
-    cluster_profile_resources: Vec<Delivered<'a>>,
+    cluster_profile_resources: Vec<ProfileResources<'a>>,
     #[serde(borrow, deserialize_with = "null_is_default")]
-    profile_resources: Vec<Delivered<'a>>,
+    profile_resources: Vec<ProfileResources<'a>>,
 }
 
 /// What one profile has brought.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Delivered<'a> {
+struct ProfileResources<'a> {
     #[serde(borrow, alias = "clusterProfileName", rename = "profileName")]
     profile: Cow<'a, str>,
     #[serde(borrow, rename = "Features", deserialize_with = "null_is_default")]
@@ -58,29 +58,29 @@ struct DeliveredChart<'a> {
 #[serde(default)]
 struct DeliveredResource<'a> {
     #[serde(borrow, deserialize_with = "null_is_default")]
-    owner: Owner<'a>,
+    owner: ResourceOwner<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Owner<'a> {
+struct ResourceOwner<'a> {
     #[serde(borrow)]
     kind: Cow<'a, str>,
     #[serde(borrow)]
     name: Cow<'a, str>,
 }
 
-impl Configuration<'_> {
+impl ClusterConfiguration<'_> {
     /// Whether a release was delivered, whichever profile brought it: it may have changed hands.
     #[must_use]
-    pub fn lists(&self, release: &ReleaseRef) -> bool {
-        let Status { cluster_profile_resources, profile_resources } = &self.status;
+    pub fn lists(&self, release: &RemoteRelease) -> bool {
+        let ClusterConfigurationStatus { cluster_profile_resources, profile_resources } = &self.status;
         cluster_profile_resources.iter().chain(profile_resources).any(|delivered| delivered.lists(release))
     }
 
     /// Whether this profile has delivered a release.
     #[must_use]
-    pub fn lists_of(&self, profile: &ProfileRef<'_>, release: &ReleaseRef) -> bool {
+    pub fn lists_of(&self, profile: &ProfileRef<'_>, release: &RemoteRelease) -> bool {
         self.of(profile).any(|delivered| delivered.lists(release))
     }
 
@@ -94,7 +94,7 @@ impl Configuration<'_> {
         })
     }
 
-    fn of<'c>(&'c self, profile: &'c ProfileRef<'_>) -> impl Iterator<Item = &'c Delivered<'c>> {
+    fn of<'c>(&'c self, profile: &'c ProfileRef<'_>) -> impl Iterator<Item = &'c ProfileResources<'c>> {
         let of_kind = match profile.kind.as_ref() {
             "Profile" => &self.status.profile_resources,
             _ => &self.status.cluster_profile_resources,
@@ -103,8 +103,8 @@ impl Configuration<'_> {
     }
 }
 
-impl Delivered<'_> {
-    fn lists(&self, release: &ReleaseRef) -> bool {
+impl ProfileResources<'_> {
+    fn lists(&self, release: &RemoteRelease) -> bool {
         let mut charts = self.features.iter().flat_map(|feature| &feature.charts);
         charts.any(|chart| chart.release_name == release.name && chart.namespace == release.namespace)
     }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{BUNDLE, BundleRef};
+use super::{BundleRef, CONFIGURATION_BUNDLE};
 use crate::engine::json::{null_is_default, unquoted};
 use crate::engine::object::Metadata;
 
@@ -26,19 +26,19 @@ pub enum Feature {
 /// A ConfigurationGroup.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Group<'a> {
+pub struct ConfigurationGroup<'a> {
     /// Its metadata.
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
     /// What the agent is to do.
     #[serde(borrow, deserialize_with = "null_is_default")]
-    pub spec: GroupSpec<'a>,
+    pub spec: ConfigurationGroupSpec<'a>,
 }
 
 /// What the agent is to do.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct GroupSpec<'a> {
+pub struct ConfigurationGroupSpec<'a> {
     /// `Deploy` or `Remove`.
     #[serde(borrow)]
     pub action: Cow<'a, str>,
@@ -76,7 +76,7 @@ pub struct ProfileRef<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Item<'a> {
+struct ConfigurationItem<'a> {
     #[serde(borrow)]
     content_ref: ContentRef<'a>,
 }
@@ -91,11 +91,11 @@ struct ContentRef<'a> {
     name: Cow<'a, str>,
 }
 
-impl Group<'_> {
+impl ConfigurationGroup<'_> {
     /// What it deploys; `None` for what no ClusterSummary requested, and for features that no rule judges.
     #[must_use]
     pub fn feature(&self) -> Option<Feature> {
-        let of_summary = self.metadata.label(REQUESTOR_KIND) == Some(super::SUMMARY);
+        let of_summary = self.metadata.label(REQUESTOR_KIND) == Some(super::CLUSTER_SUMMARY);
         match self.metadata.label(REQUESTOR_FEATURE).filter(|_| of_summary)? {
             "Helm" => Some(Feature::Helm),
             "Resources" => Some(Feature::Resources),
@@ -129,7 +129,7 @@ impl Group<'_> {
 
     /// Whether both name the same bundles, by their text: the API server writes what is equal in one way.
     #[must_use]
-    pub fn same_items(&self, other: &Group<'_>) -> bool {
+    pub fn same_items(&self, other: &ConfigurationGroup<'_>) -> bool {
         self.spec.configuration_item.map(RawValue::get) == other.spec.configuration_item.map(RawValue::get)
     }
 
@@ -140,10 +140,10 @@ impl Group<'_> {
     /// When the list has another shape, or names something else than bundles.
     pub fn bundles(&self, namespace: &str) -> Result<Vec<BundleRef>, String> {
         let text = self.spec.configuration_item.map_or("[]", RawValue::get);
-        let items: Vec<Item<'_>> = serde_json::from_str(text).map_err(|error| unquoted(&error))?;
+        let items: Vec<ConfigurationItem<'_>> = serde_json::from_str(text).map_err(|error| unquoted(&error))?;
         let (mut bundles, mut seen) = (Vec::with_capacity(items.len()), HashSet::with_capacity(items.len()));
-        for Item { content_ref: ContentRef { kind, namespace: given, name } } in items {
-            if !kind.is_empty() && kind != BUNDLE {
+        for ConfigurationItem { content_ref: ContentRef { kind, namespace: given, name } } in items {
+            if !kind.is_empty() && kind != CONFIGURATION_BUNDLE {
                 return Err(format!("it names a {kind}"));
             }
             let namespace = if given.is_empty() { namespace } else { given.as_ref() };

@@ -4,29 +4,29 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::ReleaseRef;
+use super::RemoteRelease;
 use crate::engine::json::null_is_default;
 use crate::engine::object::Metadata;
 
 /// A ClusterSummary.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Summary<'a> {
+pub struct ClusterSummary<'a> {
     /// Its metadata.
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
     /// What is wanted.
     #[serde(borrow, deserialize_with = "null_is_default")]
-    pub spec: SummarySpec<'a>,
+    pub spec: ClusterSummarySpec<'a>,
     /// How it stands. Written just before each commit.
     #[serde(borrow, deserialize_with = "null_is_default")]
-    pub status: SummaryStatus<'a>,
+    pub status: ClusterSummaryStatus<'a>,
 }
 
 /// `spec` of a ClusterSummary.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct SummarySpec<'a> {
+pub struct ClusterSummarySpec<'a> {
     /// Where the object of the cluster is.
     #[serde(borrow)]
     pub cluster_namespace: Cow<'a, str>,
@@ -47,7 +47,7 @@ pub struct SummarySpec<'a> {
 pub struct ProfileSpec<'a> {
     /// The charts, in the order in which they are rendered.
     #[serde(borrow, deserialize_with = "null_is_default")]
-    pub helm_charts: Vec<Chart<'a>>,
+    pub helm_charts: Vec<HelmChart<'a>>,
     /// The ConfigMaps, Secrets and Flux sources whose content is deployed.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub policy_refs: Vec<PolicyRef<'a>>,
@@ -62,7 +62,7 @@ pub struct ProfileSpec<'a> {
 /// A chart of a profile.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Chart<'a> {
+pub struct HelmChart<'a> {
     /// May be a template.
     #[serde(borrow)]
     pub release_name: Cow<'a, str>,
@@ -98,16 +98,16 @@ pub struct PolicyRef<'a> {
 /// `status` of a ClusterSummary.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct SummaryStatus<'a> {
+pub struct ClusterSummaryStatus<'a> {
     /// The releases, their names filled in; in the order of the charts but for races with other profiles.
     #[serde(borrow, deserialize_with = "null_is_default")]
-    pub helm_release_summaries: Vec<ReleaseSummary<'a>>,
+    pub helm_release_summaries: Vec<HelmReleaseSummary<'a>>,
 }
 
 /// How one release stands.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ReleaseSummary<'a> {
+pub struct HelmReleaseSummary<'a> {
     /// The release.
     #[serde(borrow)]
     pub release_name: Cow<'a, str>,
@@ -133,12 +133,12 @@ fn is_template(name: &str) -> bool {
     name.contains("{{")
 }
 
-impl Chart<'_> {
+impl HelmChart<'_> {
     /// The release, where both names stand there as they are.
     #[must_use]
-    pub fn release(&self) -> Option<ReleaseRef> {
+    pub fn release(&self) -> Option<RemoteRelease> {
         let plain = !is_template(&self.release_name) && !is_template(&self.release_namespace);
-        plain.then(|| ReleaseRef::new(&self.release_namespace, &self.release_name))
+        plain.then(|| RemoteRelease::new(&self.release_namespace, &self.release_name))
     }
 
     /// Whether the release is to be removed. The default is that it is not.
@@ -149,7 +149,7 @@ impl Chart<'_> {
 
     /// Whether a release can be that of the chart: names that are templates can become any.
     #[must_use]
-    pub fn can_be(&self, release: &ReleaseSummary<'_>) -> bool {
+    pub fn can_be(&self, release: &HelmReleaseSummary<'_>) -> bool {
         let agree = |template: &str, name: &str| is_template(template) || template == name;
         agree(&self.release_name, &release.release_name) && agree(&self.release_namespace, &release.release_namespace)
     }
@@ -165,16 +165,16 @@ impl PolicyRef<'_> {
     }
 }
 
-impl ReleaseSummary<'_> {
+impl HelmReleaseSummary<'_> {
     /// The release.
     #[must_use]
-    pub fn release(&self) -> ReleaseRef {
-        ReleaseRef::new(&self.release_namespace, &self.release_name)
+    pub fn release(&self) -> RemoteRelease {
+        RemoteRelease::new(&self.release_namespace, &self.release_name)
     }
 
     /// Whether this is how that release stands.
     #[must_use]
-    pub fn is_of(&self, release: &ReleaseRef) -> bool {
+    pub fn is_of(&self, release: &RemoteRelease) -> bool {
         self.release_name == release.name && self.release_namespace == release.namespace
     }
 
@@ -191,10 +191,10 @@ impl ReleaseSummary<'_> {
     }
 }
 
-impl Summary<'_> {
+impl ClusterSummary<'_> {
     /// How the releases stand.
     #[must_use]
-    pub fn releases(&self) -> &[ReleaseSummary<'_>] {
+    pub fn releases(&self) -> &[HelmReleaseSummary<'_>] {
         &self.status.helm_release_summaries
     }
 }

@@ -7,7 +7,7 @@ use crate::engine::flux::{self, Driver};
 use crate::engine::object::ObjectKey;
 use crate::engine::release::ReleaseRef;
 use crate::engine::rules::wording::{ENUMERATED, enumerated};
-use crate::engine::sveltos::{self, BundleRef, Group};
+use crate::engine::sveltos::{self, BundleRef, ConfigurationGroup};
 
 /// The releases that several HelmReleases drive, by the notion of the rule `duplicate-release`.
 pub(super) fn duplicates(drivers: &[Driver]) -> Vec<Finding> {
@@ -24,7 +24,7 @@ pub(super) fn duplicates(drivers: &[Driver]) -> Vec<Finding> {
             let (together, others): (Vec<&Driver>, Vec<&Driver>) =
                 left.into_iter().partition(|driver| driver.shares_cluster_with(first));
             left = others;
-            let wanted = flux::ReleaseRef { namespace: namespace.to_owned(), name: name.to_owned() };
+            let wanted = ReleaseRef::new(namespace, name);
             if together.len() > 1 && together.iter().any(|driver| driver.wants(&wanted)) {
                 found.push(duplicate(ReleaseRef::new(namespace, name), &together));
             }
@@ -58,7 +58,7 @@ fn duplicate(release: ReleaseRef, drivers: &[&Driver]) -> Finding {
 ///
 /// # Errors
 /// When its list has another shape.
-pub(super) fn needed(group: &Group<'_>, namespace: &str) -> Result<Vec<BundleRef>, String> {
+pub(super) fn needed(group: &ConfigurationGroup<'_>, namespace: &str) -> Result<Vec<BundleRef>, String> {
     let rests = !(group.removes()
         || group.is_teardown()
         || group.spec.dry_run
@@ -82,7 +82,7 @@ pub(super) fn dangling(
     Some(Finding {
         check: Check::DanglingBundle,
         release: None,
-        object: Some(ObjectKey::new(sveltos::LIB, sveltos::GROUP, namespace, group)),
+        object: Some(ObjectKey::new(sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP, namespace, group)),
         message: format!("ConfigurationGroup {namespace}/{group} names bundles that do not exist: {names}."),
         way_out: "Let Sveltos write it anew: change its profile, or delete the group; the agent acts on what it names."
             .to_owned(),

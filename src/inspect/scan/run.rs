@@ -24,7 +24,7 @@ use crate::engine::flux::Driver;
 use crate::engine::policy::{Policies, Policy};
 use crate::engine::release::{Entry, History, ReleaseRef, Status, Storage};
 use crate::engine::rules::drivers::Driven;
-use crate::engine::sveltos::{self, BundleRef, Group};
+use crate::engine::sveltos::{self, BundleRef, ConfigurationGroup};
 use crate::world::kubernetes::Cluster;
 use crate::world::kubernetes::kinds::Kinds;
 
@@ -242,7 +242,7 @@ impl Run<'_> {
 
     /// The ConfigurationGroups over bundles that are gone; `None` where there is no such kind, or it cannot be read.
     async fn groups(&self) -> Option<Vec<Finding>> {
-        let listing = self.listing(sveltos::LIB, sveltos::GROUP, self.places(), GROUPS).await?;
+        let listing = self.listing(sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP, self.places(), GROUPS).await?;
         let whole = listing.clone().whole();
         let groups = whole.fold(&self.client, Vec::new, |groups, item| match needed(item) {
             Ok((_, _, needed)) if needed.is_empty() => {}
@@ -257,7 +257,9 @@ impl Run<'_> {
             return Some(Vec::new());
         }
         // A group may name bundles of other namespaces; of those out of reach nothing is known.
-        let bundles = self.listing(sveltos::LIB, sveltos::BUNDLE, self.options.reach.places(), GROUPS).await?;
+        let bundles = self
+            .listing(sveltos::LIB_GROUP, sveltos::CONFIGURATION_BUNDLE, self.options.reach.places(), GROUPS)
+            .await?;
         let there = bundles.fold(&self.client, HashSet::new, |there, item| {
             there.extend(named(item).map(|(namespace, name)| BundleRef { namespace, name }));
         });
@@ -310,7 +312,7 @@ fn named(item: &RawValue) -> Option<(String, String)> {
 }
 
 fn needed(item: &RawValue) -> Result<(String, String, Vec<BundleRef>), String> {
-    let group: Group<'_> = serde_json::from_str(item.get()).map_err(|error| error.to_string())?;
+    let group: ConfigurationGroup<'_> = serde_json::from_str(item.get()).map_err(|error| error.to_string())?;
     let (namespace, name) = named(item).ok_or("it has no namespace")?;
     let needed = declarations::needed(&group, &namespace)?;
     Ok((namespace, name, needed))

@@ -8,10 +8,10 @@ use crate::engine::facts::{Declaration, Facts, Written};
 use crate::engine::flux::{self, HelmRelease};
 use crate::engine::json::unquoted;
 use crate::engine::object::ObjectKey;
-use crate::engine::olm::{self, Extension, ObjectSet};
+use crate::engine::olm::{self, ClusterExtension, ClusterObjectSet};
 use crate::engine::policy::Policy;
 use crate::engine::rules::need::{Need, known, object};
-use crate::engine::sveltos::{self, Bundle, BundleRef, Group};
+use crate::engine::sveltos::{self, Bundle, BundleRef, ConfigurationGroup};
 
 /// One request about a declaration.
 pub(crate) struct DeclarationCase<'a> {
@@ -24,18 +24,18 @@ pub(crate) struct DeclarationCase<'a> {
 
 impl<'a> DeclarationCase<'a> {
     /// The write of a ClusterExtension; `None` where the request is about something else.
-    pub(crate) fn extension(&self) -> Result<Option<&'a Written<'a, Extension<'a>>>, Need> {
+    pub(crate) fn extension(&self) -> Result<Option<&'a Written<'a, ClusterExtension<'a>>>, Need> {
         match self.declaration {
-            Declaration::Extension(written) => Ok(Some(written)),
-            other => unless_unread(other, &[olm::EXTENSION]),
+            Declaration::ClusterExtension(written) => Ok(Some(written)),
+            other => unless_unread(other, &[olm::CLUSTER_EXTENSION]),
         }
     }
 
     /// The write of a ClusterObjectSet.
-    pub(crate) fn object_set(&self) -> Result<Option<&'a Written<'a, ObjectSet<'a>>>, Need> {
+    pub(crate) fn object_set(&self) -> Result<Option<&'a Written<'a, ClusterObjectSet<'a>>>, Need> {
         match self.declaration {
-            Declaration::ObjectSet(written) => Ok(Some(written)),
-            other => unless_unread(other, &olm::OBJECT_SETS),
+            Declaration::ClusterObjectSet(written) => Ok(Some(written)),
+            other => unless_unread(other, &olm::OBJECT_SET_KINDS),
         }
     }
 
@@ -48,10 +48,10 @@ impl<'a> DeclarationCase<'a> {
     }
 
     /// The write of a ConfigurationGroup.
-    pub(crate) fn group(&self) -> Result<Option<&'a Written<'a, Group<'a>>>, Need> {
+    pub(crate) fn group(&self) -> Result<Option<&'a Written<'a, ConfigurationGroup<'a>>>, Need> {
         match self.declaration {
-            Declaration::Group(written) => Ok(Some(written)),
-            other => unless_unread(other, &[sveltos::GROUP]),
+            Declaration::ConfigurationGroup(written) => Ok(Some(written)),
+            other => unless_unread(other, &[sveltos::CONFIGURATION_GROUP]),
         }
     }
 

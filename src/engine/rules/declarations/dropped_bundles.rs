@@ -25,13 +25,13 @@ use crate::engine::policy::Consent;
 use crate::engine::rules::need::Need;
 use crate::engine::rules::wording::{ENUMERATED, enumerated};
 use crate::engine::rules::{Findings, Refusal};
-use crate::engine::sveltos::{self, Feature, ManagedCluster, ReleaseRef, Summary};
+use crate::engine::sveltos::{self, ClusterSummary, Feature, RemoteRelease, SveltosCluster};
 
 /// A commit with the ClusterSummary that tells what it must hold.
 struct Rollout<'a> {
     case: &'a DeclarationCase<'a>,
     commit: Commit<'a>,
-    summary: Summary<'a>,
+    summary: ClusterSummary<'a>,
 }
 
 pub(crate) fn check(case: &DeclarationCase<'_>) -> Findings {
@@ -62,9 +62,9 @@ impl Rollout<'_> {
         let cluster = match spec.cluster_type.as_ref() {
             // Cluster API has no clusters in pull mode.
             "Capi" => None,
-            _ => self.case.read::<ManagedCluster>(ObjectKey::new(
-                sveltos::LIB,
-                sveltos::CLUSTER,
+            _ => self.case.read::<SveltosCluster>(ObjectKey::new(
+                sveltos::LIB_GROUP,
+                sveltos::SVELTOS_CLUSTER,
                 &spec.cluster_namespace,
                 &spec.cluster_name,
             ))?,
@@ -102,10 +102,10 @@ impl Rollout<'_> {
 const AGAIN: &str = "Nothing was changed on the cluster. Sveltos tries again within a minute.";
 
 /// `release shop/web`, `releases shop/web, shop/cache and 3 more`.
-fn listed(releases: &[ReleaseRef]) -> String {
+fn listed(releases: &[RemoteRelease]) -> String {
     format!("{} {}", noun(releases), enumerated(releases.iter().map(ToString::to_string), ENUMERATED))
 }
 
-fn noun(releases: &[ReleaseRef]) -> &'static str {
+fn noun(releases: &[RemoteRelease]) -> &'static str {
     if releases.len() == 1 { "release" } else { "releases" }
 }

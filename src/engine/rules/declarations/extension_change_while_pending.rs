@@ -8,7 +8,7 @@
 
 use super::case::DeclarationCase;
 use crate::engine::evidence::{Freshness, Knowledge, Located, Query};
-use crate::engine::olm::Catalog;
+use crate::engine::olm::CatalogSource;
 use crate::engine::release::{Entry, Record};
 use crate::engine::rules::need::{Need, known, migrated};
 use crate::engine::rules::{Findings, Refusal, wording};
@@ -40,7 +40,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> Findings {
     Ok(Vec::new())
 }
 
-fn asks_for_the_same(from: &Catalog<'_>, to: &Catalog<'_>) -> bool {
+fn asks_for_the_same(from: &CatalogSource<'_>, to: &CatalogSource<'_>) -> bool {
     (&from.package_name, &from.version, &from.channels) == (&to.package_name, &to.version, &to.channels)
 }
 
@@ -72,7 +72,7 @@ fn brought_in(case: &DeclarationCase<'_>, located: &Located, newest: &Entry) -> 
 
 /// Whether the extension is pinned to the version that is pending: so the next step finishes that one. Where nobody knows
 /// which that is, any single version may be.
-fn pins(to: &Catalog<'_>, pending: Option<&str>) -> bool {
+fn pins(to: &CatalogSource<'_>, pending: Option<&str>) -> bool {
     let version = to.version.trim_start_matches(['=', ' ', 'v']);
     match pending {
         _ if version.is_empty() => false,

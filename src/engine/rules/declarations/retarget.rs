@@ -7,7 +7,7 @@
 //! new target. Denied: another `targetNamespace` on a running release.
 
 use super::case::DeclarationCase;
-use crate::engine::flux::{HelmRelease, Installed};
+use crate::engine::flux::{HelmRelease, InstalledRelease};
 use crate::engine::rules::{Findings, Refusal};
 
 /// The annotation that acknowledges the loss of the installed release. Its value names the new target, so that it opens no
@@ -62,7 +62,7 @@ struct Change {
 }
 
 /// The first difference between what is installed and what is asked for, in Flux's order.
-fn change(asked: &HelmRelease, installed: Installed<'_>) -> Option<Change> {
+fn change(asked: &HelmRelease, installed: InstalledRelease<'_>) -> Option<Change> {
     let (release, snapshot) = (asked.release(), installed.snapshot);
     let parts = [
         ("storage namespace", installed.storage_namespace, Some(release.namespace.as_str()), "/spec/storageNamespace"),

@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 use super::case::DeclarationCase;
 use crate::engine::evidence::{Knowledge, Query};
 use crate::engine::facts::Written;
-use crate::engine::flux::{HelmRelease, Remediation, Spec};
+use crate::engine::flux::{HelmRelease, HelmReleaseSpec, Remediation};
 use crate::engine::release::Storage;
 use crate::engine::rules::need::{Need, known};
 use crate::engine::rules::{Finding, Findings, Refusal, wording};
@@ -22,7 +22,7 @@ const SHORT: SignedDuration = SignedDuration::from_secs(30);
 /// One thing that can go wrong.
 struct Risk {
     /// Whether a spec runs it.
-    holds: fn(&Spec) -> bool,
+    holds: fn(&HelmReleaseSpec) -> bool,
     pointer: &'static str,
     what: &'static str,
     way_out: &'static str,
