@@ -4,13 +4,13 @@ pub(crate) mod cursor;
 mod null;
 mod patch;
 mod path;
+mod redacted;
 mod seek;
 mod text;
-mod unquoted;
 
 pub(crate) use null::null_is_default;
 pub use patch::{Patch, PatchOperation};
-pub use path::{Path, Segment};
+pub use path::{FieldPath, Segment};
+pub(crate) use redacted::redacted;
 pub(crate) use seek::first_at;
 pub(crate) use text::Text;
-pub(crate) use unquoted::unquoted;

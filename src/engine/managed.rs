@@ -8,10 +8,10 @@ mod ownership;
 mod semantics;
 mod touched;
 
-pub use declared::{Declared, Key, Part};
-pub use delta::{Delta, Differing, delta};
-pub use document::{declared_by, is_custom};
-pub use fields::Fields;
+pub use declared::{Declared, DocumentPart, ItemKey};
+pub use delta::{Delta, DifferingItem, delta};
+pub use document::{declared_by, is_custom_resource};
+pub use fields::ManagedFields;
 pub use ownership::{Marks, Origin, Owner, may_be_marked};
 pub use touched::touched;
 

@@ -1,6 +1,6 @@
 //! The payload of a stored record, given the JSON text of its object, in one Secret or in several.
 
-use crate::engine::json::unquoted;
+use crate::engine::json::redacted;
 use crate::engine::release::record::{DecodeError, Payload, extra_chunks};
 use crate::engine::release::{Storage, Stored};
 
@@ -35,5 +35,5 @@ pub(super) fn broken(namespace: &str, object: &str, error: &DecodeError) -> Stri
 }
 
 fn read(text: &str) -> Result<Stored<'_>, DecodeError> {
-    serde_json::from_str(text).map_err(|error| DecodeError::Json(unquoted(&error)))
+    serde_json::from_str(text).map_err(|error| DecodeError::Json(redacted(&error)))
 }

@@ -6,7 +6,7 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::engine::evidence::Workload;
-use crate::engine::json::unquoted;
+use crate::engine::json::redacted;
 use crate::engine::managed::Marks;
 use crate::engine::object::ObjectKey;
 use crate::engine::release::{Entry, Stamps, Storage};
@@ -63,7 +63,7 @@ impl ObjectKey {
 /// What the JSON text of a ConfigurationBundle says of it.
 pub(super) fn bundle(BundleRef { namespace, name }: &BundleRef, text: &str) -> Result<Bundle, String> {
     Bundle::read(text)
-        .map_err(|error| format!("ConfigurationBundle {namespace}/{name} does not read ({})", unquoted(&error)))
+        .map_err(|error| format!("ConfigurationBundle {namespace}/{name} does not read ({})", redacted(&error)))
 }
 
 /// What rules know of a kind of workload.

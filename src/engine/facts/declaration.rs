@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::engine::flux::{self, HelmRelease, InstalledRelease};
-use crate::engine::json::{first_at, unquoted};
+use crate::engine::json::{first_at, redacted};
 use crate::engine::olm::{self, ClusterExtension, ClusterObjectSet, OWNER_NAME_LABEL};
 use crate::engine::release::ReleaseRef;
 use crate::engine::review::{Operation, Request};
@@ -84,7 +84,7 @@ impl<'r> Declaration<'r> {
             kind: &request.kind.kind,
             namespace: request.namespace(),
             name: request.name().unwrap_or_default(),
-            why: unquoted(&error),
+            why: redacted(&error),
         };
         Some(read.unwrap_or_else(unread))
     }

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::engine::json::unquoted;
-use crate::engine::managed::{Delta, Fields, Marks, Owner, delta, may_be_marked};
+use crate::engine::json::redacted;
+use crate::engine::managed::{Delta, ManagedFields, Marks, Owner, delta, may_be_marked};
 use crate::engine::object::{Metadata, group_of};
 use crate::engine::release::ReleaseRef;
 use crate::engine::review::{BadReview, Operation, Request};
@@ -70,8 +70,8 @@ pub struct Sides<'r> {
 impl<'r> Sides<'r> {
     /// Who wrote which field of the stored object last.
     #[must_use]
-    pub fn fields(&self) -> Fields<'r> {
-        Fields::read(self.old_fields)
+    pub fn fields(&self) -> ManagedFields<'r> {
+        ManagedFields::read(self.old_fields)
     }
 
     /// Whether that account is wiped out. Later edits would not be tracked any more.
@@ -134,7 +134,7 @@ impl<'r> ManagedWrite<'r> {
         let replicas = |object: Option<&RawValue>| {
             let scale = object.map(|object| serde_json::from_str::<Option<Scale>>(object.get())).transpose();
             let scale = scale
-                .map_err(|error| BadReview::Malformed(format!("the Scale does not read: {}", unquoted(&error))))?;
+                .map_err(|error| BadReview::Malformed(format!("the Scale does not read: {}", redacted(&error))))?;
             Ok(scale.flatten().unwrap_or_default().spec.replicas)
         };
         let change = ObjectChange::Scaled {
@@ -179,7 +179,7 @@ impl<'r> ManagedWrite<'r> {
 
 fn metadata<'r>(request: &Request<'_>, object: &'r RawValue) -> Result<Metadata<'r>, BadReview> {
     Metadata::of(object).map_err(|error| {
-        BadReview::Malformed(format!("the metadata of the {} do not read: {}", request.kind.kind, unquoted(&error)))
+        BadReview::Malformed(format!("the metadata of the {} do not read: {}", request.kind.kind, redacted(&error)))
     })
 }
 

@@ -3,7 +3,7 @@
 
 use super::storing_kind::storing_kind;
 use super::{Declaration, ManagedWrite, OverrideWrite, Part};
-use crate::engine::json::unquoted;
+use crate::engine::json::redacted;
 use crate::engine::release::record::Payload;
 use crate::engine::release::{DecodeError, Status, Storage, Stored};
 use crate::engine::review::{BadReview, Operation, Request};
@@ -51,7 +51,7 @@ impl<'a> Objects<'a> {
         };
         let read = |object: Option<&'a serde_json::value::RawValue>| {
             let stored = object.map(Stored::read).transpose();
-            stored.map_err(|error| BadReview::Malformed(format!("the {kind} does not read: {}", unquoted(&error))))
+            stored.map_err(|error| BadReview::Malformed(format!("the {kind} does not read: {}", redacted(&error))))
         };
         let (old, new) = (read(request.old_object)?, read(request.object)?);
         let storage_of = |stored: &Option<Stored<'_>>| stored.as_ref().and_then(|stored| stored.storage(kind));

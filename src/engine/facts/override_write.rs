@@ -1,6 +1,6 @@
 //! What happens to a ReleaseOverride.
 
-use crate::engine::json::{first_at, unquoted};
+use crate::engine::json::{first_at, redacted};
 use crate::engine::object::Metadata;
 use crate::engine::overrides::{GROUP, KIND, Spec};
 use crate::engine::review::{BadReview, Operation, Request};
@@ -32,7 +32,7 @@ impl<'r> OverrideWrite<'r> {
         let metadata = |object| {
             let read = Metadata::of(object);
             read.map_err(|error| {
-                BadReview::Malformed(format!("the metadata of the {KIND} do not read: {}", unquoted(&error)))
+                BadReview::Malformed(format!("the metadata of the {KIND} do not read: {}", redacted(&error)))
             })
         };
         let spec: Result<Option<Spec>, _> = first_at(after.get().as_bytes(), &["spec"]);

@@ -34,22 +34,22 @@ impl<'a> Cursor<'a> {
     }
 
     /// Steps over a byte that must come next.
-    pub(crate) fn enter(&mut self, byte: u8) -> Option<()> {
+    pub(crate) fn expect_byte(&mut self, byte: u8) -> Option<()> {
         (self.peek()? == byte).then(|| self.at += 1)
     }
 
     /// The name of the next member, as it is written, with its quotes; `Some(None)` behind the last one.
-    pub(crate) fn name(&mut self) -> Option<Option<&'a str>> {
-        if !self.next(b'}')? {
+    pub(crate) fn next_name(&mut self) -> Option<Option<&'a str>> {
+        if !self.has_next(b'}')? {
             return Some(None);
         }
         let name = self.string()?;
-        self.enter(b':')?;
+        self.expect_byte(b':')?;
         Some(Some(name))
     }
 
     /// Whether there is another part of a container, which `end` closes.
-    pub(crate) fn next(&mut self, end: u8) -> Option<bool> {
+    pub(crate) fn has_next(&mut self, end: u8) -> Option<bool> {
         let mut byte = self.peek()?;
         if byte == b',' {
             self.at += 1;
@@ -62,41 +62,41 @@ impl<'a> Cursor<'a> {
     }
 
     /// Steps over an item whose start was found, and says whether another one follows before the end of the list.
-    pub(crate) fn next_value_of_list(&mut self) -> Option<bool> {
-        self.value()?;
-        self.next(b']')
+    pub(crate) fn skip_item(&mut self) -> Option<bool> {
+        self.skip_value()?;
+        self.has_next(b']')
     }
 
     /// Where it is, in bytes from the start.
-    pub(crate) fn at(&self) -> usize {
+    pub(crate) fn position(&self) -> usize {
         self.at
     }
 
     /// What is left of the text.
-    pub(crate) fn left(&self) -> &'a str {
+    pub(crate) fn remaining(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
     /// What lies behind an earlier place.
-    pub(crate) fn since(&self, start: usize) -> Option<&'a str> {
+    pub(crate) fn text_since(&self, start: usize) -> Option<&'a str> {
         self.text.get(start..self.at)
     }
 
     /// Steps over so many bytes.
-    pub(crate) fn take(&mut self, length: usize) -> Option<&'a str> {
+    pub(crate) fn advance(&mut self, length: usize) -> Option<&'a str> {
         let taken = self.text.get(self.at..self.at.checked_add(length)?)?;
         self.at += length;
         Some(taken)
     }
 
     /// Steps over a value if that ends before a place; stays where it is otherwise.
-    pub(crate) fn value_before(&mut self, end: usize) -> bool {
+    pub(crate) fn skip_value_before(&mut self, end: usize) -> bool {
         let Some(text) = self.text.get(..end) else {
             return false;
         };
         let mut within = Cursor { text, at: self.at };
         // A number may go on behind the end.
-        let ends = within.value().is_some() && within.at < end;
+        let ends = within.skip_value().is_some() && within.at < end;
         if ends {
             self.at = within.at;
         }
@@ -104,7 +104,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Steps over a value.
-    pub(crate) fn value(&mut self) -> Option<&'a str> {
+    pub(crate) fn skip_value(&mut self) -> Option<&'a str> {
         match self.peek()? {
             b'"' => self.string(),
             b'{' | b'[' => self.container(),
@@ -112,14 +112,14 @@ impl<'a> Cursor<'a> {
                 let rest = self.text.get(self.at..)?;
                 let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t');
                 let length = rest.as_bytes().iter().position(is_end).unwrap_or(rest.len());
-                self.take(length)
+                self.advance(length)
             }
         }
     }
 
     fn string(&mut self) -> Option<&'a str> {
         let length = string_length(self.text.as_bytes().get(self.at..)?)?;
-        self.take(length)
+        self.advance(length)
     }
 
     fn container(&mut self) -> Option<&'a str> {
@@ -137,14 +137,14 @@ impl<'a> Cursor<'a> {
             }
             at += 1;
             if depth == 0 {
-                return self.take(at);
+                return self.advance(at);
             }
         }
     }
 }
 
 /// How many bytes two texts have in common at their start, up to the start of a character.
-pub(crate) fn common(one: &str, other: &str) -> usize {
+pub(crate) fn common_prefix(one: &str, other: &str) -> usize {
     const AT_ONCE: usize = 64;
     let (a, b) = (one.as_bytes(), other.as_bytes());
     let chunks = a.chunks_exact(AT_ONCE).zip(b.chunks_exact(AT_ONCE)).take_while(|(a, b)| a == b).count();
@@ -180,14 +180,14 @@ pub(crate) fn unquoted(name: &str) -> Option<Cow<'_, str>> {
 /// The members of an object, in its order; `None` for any other value.
 pub(crate) fn members(text: &str) -> Option<Vec<Member<'_>>> {
     let mut cursor = Cursor::new(text);
-    cursor.enter(b'{')?;
-    rest(&mut cursor, Vec::new())
+    cursor.expect_byte(b'{')?;
+    remaining_members(&mut cursor, Vec::new())
 }
 
 /// The members that are left of an object, behind some that were read.
-pub(crate) fn rest<'a>(cursor: &mut Cursor<'a>, mut members: Vec<Member<'a>>) -> Option<Vec<Member<'a>>> {
-    while let Some(name) = cursor.name()? {
-        members.push((unquoted(name)?, cursor.value()?));
+pub(crate) fn remaining_members<'a>(cursor: &mut Cursor<'a>, mut members: Vec<Member<'a>>) -> Option<Vec<Member<'a>>> {
+    while let Some(name) = cursor.next_name()? {
+        members.push((unquoted(name)?, cursor.skip_value()?));
     }
     Some(members)
 }
@@ -195,10 +195,10 @@ pub(crate) fn rest<'a>(cursor: &mut Cursor<'a>, mut members: Vec<Member<'a>>) ->
 /// The items of a list; `None` for any other value.
 pub(crate) fn items(text: &str) -> Option<Vec<&str>> {
     let mut cursor = Cursor::new(text);
-    cursor.enter(b'[')?;
+    cursor.expect_byte(b'[')?;
     let mut items = Vec::new();
-    while cursor.next(b']')? {
-        items.push(cursor.value()?);
+    while cursor.has_next(b']')? {
+        items.push(cursor.skip_value()?);
     }
     Some(items)
 }
@@ -225,7 +225,7 @@ mod tests {
             assert_eq!(members(&text[..end]), None, "{end}");
         }
         for odd in ["{\"a\\", "[\"\\", "{]", "{}}", "[", "\"", ",", "{,}", "[,", "{\"a\"}", "{\"a\":}"] {
-            let _whatever = (members(odd), items(odd), Cursor::new(odd).value());
+            let _whatever = (members(odd), items(odd), Cursor::new(odd).skip_value());
         }
     }
 }

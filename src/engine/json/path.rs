@@ -6,7 +6,7 @@ use jsonptr::{PointerBuf, Token};
 
 /// The place of a field in an object.
 #[derive(Debug, Clone, PartialEq, Eq, Default, PartialOrd, Ord)]
-pub struct Path(Vec<Segment>);
+pub struct FieldPath(Vec<Segment>);
 
 /// One step of a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,7 +22,7 @@ pub enum Segment {
     },
 }
 
-impl Path {
+impl FieldPath {
     /// A path of members only.
     #[must_use]
     pub fn of<'f>(fields: impl IntoIterator<Item = &'f str>) -> Self {
@@ -61,7 +61,7 @@ impl Path {
 }
 
 /// `spec.template.spec.containers[web].image`, `metadata.annotations[example.com/team]`.
-impl fmt::Display for Path {
+impl fmt::Display for FieldPath {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, segment) in self.0.iter().enumerate() {
             match segment {
@@ -83,13 +83,13 @@ mod tests {
     #[test]
     fn people_read_names_and_machines_indices() {
         let item = Segment::Item { index: 2, key: Some("web".into()) };
-        let path = Path::of(["spec", "containers"]).then(item).field("image");
+        let path = FieldPath::of(["spec", "containers"]).then(item).field("image");
         assert_eq!(path.to_string(), "spec.containers[web].image");
         assert_eq!(path.pointer().as_str(), "/spec/containers/2/image");
-        let path = Path::of(["metadata", "annotations", "example.com/a~b"]);
+        let path = FieldPath::of(["metadata", "annotations", "example.com/a~b"]);
         assert_eq!(path.to_string(), "metadata.annotations[example.com/a~b]");
         assert_eq!(path.pointer().as_str(), "/metadata/annotations/example.com~1a~0b");
-        let path = Path::of(["spec", "args"]).then(Segment::Item { index: 1, key: None });
+        let path = FieldPath::of(["spec", "args"]).then(Segment::Item { index: 1, key: None });
         assert_eq!(path.to_string(), "spec.args[1]");
     }
 }

@@ -15,14 +15,14 @@ pub enum Declared<'d> {
     /// Some members of an object.
     Fields(BTreeMap<Cow<'d, str>, Declared<'d>>),
     /// Some items of a list whose order does not matter.
-    Items(Vec<(Key, Declared<'d>)>),
+    Items(Vec<(ItemKey, Declared<'d>)>),
     /// What a part of a document says of it, which is one of the others; told where a write differs there.
-    Document(Part<'d>),
+    Document(DocumentPart<'d>),
 }
 
 /// What an item of a list is known by.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Key {
+pub enum ItemKey {
     /// The values of some of its members, sorted by name.
     Members(Vec<(String, Value)>),
     /// Itself, in a set.
@@ -65,7 +65,7 @@ impl<'d> Declared<'d> {
     }
 }
 
-impl Key {
+impl ItemKey {
     /// `web`, `80/TCP`; nothing for a place.
     pub(super) fn display(&self) -> Option<String> {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -79,7 +79,7 @@ impl Key {
 
 /// A part of a document.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Part<'d> {
+pub struct DocumentPart<'d> {
     /// The field that it is the value of.
     pub(super) name: &'d str,
     pub(super) value: &'d Value,
@@ -89,7 +89,7 @@ pub struct Part<'d> {
     pub(super) written: Option<&'d Declared<'d>>,
 }
 
-impl<'d> Part<'d> {
+impl<'d> DocumentPart<'d> {
     /// Whether it declares members.
     pub(super) fn is_object(&self) -> bool {
         self.value.is_object()
@@ -108,7 +108,7 @@ impl<'d> Part<'d> {
     }
 
     /// What a value that is no object declares: a null nothing.
-    pub(super) fn told(&self) -> Declared<'d> {
+    pub(super) fn declared(&self) -> Declared<'d> {
         match self.value {
             Value::Null => Declared::nothing(),
             Value::Array(items) => self.list(items),
@@ -117,21 +117,23 @@ impl<'d> Part<'d> {
     }
 
     fn list(&self, items: &'d [Value]) -> Declared<'d> {
-        let known: &[(Key, Declared<'_>)] = match self.written {
+        let known: &[(ItemKey, Declared<'_>)] = match self.written {
             Some(Declared::Items(items)) => items,
             _ => &[],
         };
         let by_account = known.iter().find_map(|(key, _)| match key {
-            Key::Members(members) => Some(By::Members(members.iter().map(|(name, _)| name.as_str()).collect())),
-            Key::Value(_) => Some(By::Value),
-            Key::Index(_) => None,
+            ItemKey::Members(members) => {
+                Some(KeyedBy::Members(members.iter().map(|(name, _)| name.as_str()).collect()))
+            }
+            ItemKey::Value(_) => Some(KeyedBy::Value),
+            ItemKey::Index(_) => None,
         });
         let by_table = || {
             let listed = self.lists.iter().filter(|(list, _)| *list == self.name).map(|(_, keys)| *keys);
             let first = |keys: &&[&str]| items.iter().all(|item| item.get(keys[0]).is_some());
-            listed.into_iter().find(first).map(|keys| By::Members(keys.to_vec()))
+            listed.into_iter().find(first).map(|keys| KeyedBy::Members(keys.to_vec()))
         };
-        let by_name = || (self.name == "finalizers").then_some(By::Value);
+        let by_name = || (self.name == "finalizers").then_some(KeyedBy::Value);
         // An empty list declares no item.
         if items.is_empty() {
             return Declared::Items(Vec::new());
@@ -144,8 +146,10 @@ impl<'d> Part<'d> {
             let key = by.key(item)?;
             let written = known.iter().find(|(known, _)| *known == key).or(known.first()).map(|(_, written)| written);
             let declared = match &key {
-                Key::Value(_) => Declared::Leaf(Some(Cow::Borrowed(item))),
-                Key::Members(_) | Key::Index(_) => Declared::Document(Self { name: "", value: item, written, ..*self }),
+                ItemKey::Value(_) => Declared::Leaf(Some(Cow::Borrowed(item))),
+                ItemKey::Members(_) | ItemKey::Index(_) => {
+                    Declared::Document(Self { name: "", value: item, written, ..*self })
+                }
             };
             Some((key, declared))
         });
@@ -162,16 +166,16 @@ pub(super) fn inner<'d>(written: Option<&'d Declared<'d>>, name: &str) -> Option
 }
 
 /// How the items of a list are told apart.
-enum By<'n> {
+enum KeyedBy<'n> {
     Members(Vec<&'n str>),
     Value,
 }
 
-impl By<'_> {
+impl KeyedBy<'_> {
     /// The key of an item; `None` for one that has none.
-    fn key(&self, item: &Value) -> Option<Key> {
+    fn key(&self, item: &Value) -> Option<ItemKey> {
         match self {
-            Self::Value => Some(Key::Value(item.clone())),
+            Self::Value => Some(ItemKey::Value(item.clone())),
             Self::Members(names) => {
                 let member = |name: &&str| {
                     let value = item.get(name).filter(|value| !value.is_null()).cloned();
@@ -180,7 +184,7 @@ impl By<'_> {
                 };
                 let mut members: Vec<_> = names.iter().filter_map(member).collect();
                 members.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-                (!members.is_empty()).then_some(Key::Members(members))
+                (!members.is_empty()).then_some(ItemKey::Members(members))
             }
         }
     }

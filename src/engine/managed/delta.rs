@@ -6,15 +6,15 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::engine::json::Path;
+use crate::engine::json::FieldPath;
 use crate::engine::json::Segment;
-use crate::engine::json::cursor::{Cursor, Member, common, rest, unquoted};
+use crate::engine::json::cursor::{Cursor, Member, common_prefix, remaining_members, unquoted};
 
 /// The differences that are told apart, at most; behind them whole containers count as one.
-pub(super) const MOST: usize = 1_000;
+pub(super) const MAX_DIFFERENCES: usize = 1_000;
 
 /// How deep differences are followed.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// What differs between an old and a new value.
 #[derive(Debug, PartialEq)]
@@ -35,13 +35,13 @@ pub enum Delta<'a> {
         /// The whole list after.
         new: &'a str,
         /// The items that differ.
-        differing: Vec<Differing<'a>>,
+        differing: Vec<DifferingItem<'a>>,
     },
 }
 
 /// An item that differs from what stood in its place.
 #[derive(Debug, PartialEq)]
-pub struct Differing<'a> {
+pub struct DifferingItem<'a> {
     /// Its place.
     pub index: usize,
     /// What stood there.
@@ -54,9 +54,9 @@ pub struct Differing<'a> {
 
 /// One value that differs.
 #[derive(Debug)]
-pub struct Leaf<'a> {
+pub struct ChangedValue<'a> {
     /// Where.
-    pub path: Path,
+    pub path: FieldPath,
     /// What is there now, as JSON text; `None` where there is nothing any more.
     pub new: Option<&'a str>,
 }
@@ -64,7 +64,7 @@ pub struct Leaf<'a> {
 /// The difference between two JSON texts; `None` when there is none.
 #[must_use]
 pub fn delta<'a>(old: &'a str, new: &'a str) -> Option<Delta<'a>> {
-    between(Some(old), Some(new), &mut MOST.clone())
+    between(Some(old), Some(new), &mut MAX_DIFFERENCES.clone())
 }
 
 /// As [`delta`], for values that may be absent, telling apart so many differences at most.
@@ -76,14 +76,14 @@ pub(super) fn between<'a>(old: Option<&'a str>, new: Option<&'a str>, budget: &m
     let (Some(old), Some(new)) = (old, new) else {
         return Some(whole);
     };
-    let alike = common(old, new);
-    let mut pair = Pair { old: Cursor::new(old), new: Cursor::new(new), alike, budget, depth: 0, lists: 0 };
+    let alike = common_prefix(old, new);
+    let mut pair = Comparison { old: Cursor::new(old), new: Cursor::new(new), alike, budget, depth: 0, lists: 0 };
     // What is not well-formed after all differs as a whole.
     pair.value().unwrap_or(Some(whole))
 }
 
 /// Two texts side by side.
-struct Pair<'a, 'b> {
+struct Comparison<'a, 'b> {
     old: Cursor<'a>,
     new: Cursor<'a>,
     /// The place in the old text up to which the texts run alike from where the cursors are.
@@ -94,22 +94,22 @@ struct Pair<'a, 'b> {
     lists: usize,
 }
 
-impl<'a> Pair<'a, '_> {
+impl<'a> Comparison<'a, '_> {
     /// Compares the values that come next and steps over them; the outer `None` for what is not well-formed.
     fn value(&mut self) -> Option<Option<Delta<'a>>> {
-        let follow = *self.budget > 0 && self.depth < DEEPEST;
+        let follow = *self.budget > 0 && self.depth < MAX_DEPTH;
         match (self.old.peek()?, self.new.peek()?) {
             (b'{', b'{') if follow => return self.within(Self::members),
             (b'[', b'[') if follow => return self.within(Self::items),
             _ => {}
         }
-        let start = self.old.at();
-        if self.old.value_before(self.alike) {
-            self.new.take(self.old.at() - start)?;
+        let start = self.old.position();
+        if self.old.skip_value_before(self.alike) {
+            self.new.advance(self.old.position() - start)?;
             return Some(None);
         }
-        let (old, new) = (self.old.value()?, self.new.value()?);
-        self.alike = self.old.at() + common(self.old.left(), self.new.left());
+        let (old, new) = (self.old.skip_value()?, self.new.skip_value()?);
+        self.alike = self.old.position() + common_prefix(self.old.remaining(), self.new.remaining());
         Some((old != new).then(|| {
             *self.budget = self.budget.saturating_sub(1);
             Delta::Value { old: Some(old), new: Some(new) }
@@ -118,19 +118,19 @@ impl<'a> Pair<'a, '_> {
 
     /// The names of the members that come next.
     fn names(&mut self) -> Option<(Option<&'a str>, Option<&'a str>)> {
-        let start = self.old.at();
-        let old = self.old.name()?;
-        if self.old.at() < self.alike {
-            self.new.take(self.old.at() - start)?;
+        let start = self.old.position();
+        let old = self.old.next_name()?;
+        if self.old.position() < self.alike {
+            self.new.advance(self.old.position() - start)?;
             return Some((old, old));
         }
-        Some((old, self.new.name()?))
+        Some((old, self.new.next_name()?))
     }
 
     /// Whether nothing differs any more, and nobody wants to know where the values end.
     fn is_done(&self) -> bool {
-        let left = self.old.left().len();
-        self.lists == 0 && self.new.left().len() == left && self.alike == self.old.at() + left
+        let left = self.old.remaining().len();
+        self.lists == 0 && self.new.remaining().len() == left && self.alike == self.old.position() + left
     }
 
     fn within<T>(&mut self, compare: impl FnOnce(&mut Self) -> T) -> T {
@@ -141,8 +141,8 @@ impl<'a> Pair<'a, '_> {
     }
 
     fn members(&mut self) -> Option<Option<Delta<'a>>> {
-        self.old.enter(b'{')?;
-        self.new.enter(b'{')?;
+        self.old.expect_byte(b'{')?;
+        self.new.expect_byte(b'{')?;
         let mut differing = Vec::new();
         loop {
             match self.names()? {
@@ -159,7 +159,7 @@ impl<'a> Pair<'a, '_> {
                     let old = Self::left(&mut self.old, old)?;
                     let new = Self::left(&mut self.new, new)?;
                     differing.extend(aligned(old, new, self.budget));
-                    self.alike = self.old.at() + common(self.old.left(), self.new.left());
+                    self.alike = self.old.position() + common_prefix(self.old.remaining(), self.new.remaining());
                     break;
                 }
             }
@@ -173,38 +173,43 @@ impl<'a> Pair<'a, '_> {
         match name {
             None => Some(Vec::new()),
             Some(name) => {
-                let first = (unquoted(name)?, cursor.value()?);
-                rest(cursor, vec![first])
+                let first = (unquoted(name)?, cursor.skip_value()?);
+                remaining_members(cursor, vec![first])
             }
         }
     }
 
     fn items(&mut self) -> Option<Option<Delta<'a>>> {
-        let starts = (self.old.at(), self.new.at());
-        self.old.enter(b'[')?;
-        self.new.enter(b'[')?;
+        let starts = (self.old.position(), self.new.position());
+        self.old.expect_byte(b'[')?;
+        self.new.expect_byte(b'[')?;
         self.lists += 1;
         let (mut differing, mut index) = (Vec::new(), 0);
         let of_one_length = loop {
-            match (self.old.next(b']')?, self.new.next(b']')?) {
+            match (self.old.has_next(b']')?, self.new.has_next(b']')?) {
                 (true, true) => {}
                 (false, false) => break true,
                 (more, _) => {
                     // The whole lists are compared by whoever knows what their items are known by.
                     let longer = if more { &mut self.old } else { &mut self.new };
-                    while longer.next_value_of_list()? {}
-                    self.alike = self.old.at() + common(self.old.left(), self.new.left());
+                    while longer.skip_item()? {}
+                    self.alike = self.old.position() + common_prefix(self.old.remaining(), self.new.remaining());
                     break false;
                 }
             }
-            let (old, new) = (self.old.at(), self.new.at());
+            let (old, new) = (self.old.position(), self.new.position());
             if let Some(delta) = self.value()? {
-                differing.push(Differing { index, old: self.old.since(old)?, new: self.new.since(new)?, delta });
+                differing.push(DifferingItem {
+                    index,
+                    old: self.old.text_since(old)?,
+                    new: self.new.text_since(new)?,
+                    delta,
+                });
             }
             index += 1;
         };
         self.lists -= 1;
-        let (old, new) = (self.old.since(starts.0)?, self.new.since(starts.1)?);
+        let (old, new) = (self.old.text_since(starts.0)?, self.new.text_since(starts.1)?);
         Some(match (of_one_length, differing.is_empty()) {
             (true, true) => None,
             (true, false) => Some(Delta::Items { old, new, differing }),
@@ -248,23 +253,23 @@ impl<'a> Delta<'a> {
 
     /// Every value that differs, with its place.
     #[must_use]
-    pub fn leaves(&self) -> Vec<Leaf<'a>> {
-        let mut leaves = Vec::new();
-        self.collect(&Path::default(), &mut leaves);
-        leaves
+    pub fn changed_values(&self) -> Vec<ChangedValue<'a>> {
+        let mut changed_values = Vec::new();
+        self.collect(&FieldPath::default(), &mut changed_values);
+        changed_values
     }
 
-    fn collect(&self, path: &Path, leaves: &mut Vec<Leaf<'a>>) {
+    fn collect(&self, path: &FieldPath, changed_values: &mut Vec<ChangedValue<'a>>) {
         match self {
-            Self::Value { new, .. } => leaves.push(Leaf { path: path.clone(), new: *new }),
+            Self::Value { new, .. } => changed_values.push(ChangedValue { path: path.clone(), new: *new }),
             Self::Members(members) => {
                 for (name, delta) in members {
-                    delta.collect(&path.field(name), leaves);
+                    delta.collect(&path.field(name), changed_values);
                 }
             }
             Self::Items { differing, .. } => {
-                for Differing { index, delta, .. } in differing {
-                    delta.collect(&path.then(Segment::Item { index: *index, key: None }), leaves);
+                for DifferingItem { index, delta, .. } in differing {
+                    delta.collect(&path.then(Segment::Item { index: *index, key: None }), changed_values);
                 }
             }
         }

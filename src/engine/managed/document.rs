@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::declared::{Declared, Part, inner};
+use super::declared::{Declared, DocumentPart, inner};
 use crate::engine::object::group_of;
 
 /// The lists of Kubernetes' own kinds whose order does not matter, and what their items are known by: a field name, and
@@ -38,7 +38,7 @@ const METADATA: [&str; 4] = ["annotations", "finalizers", "labels", "ownerRefere
 /// Whether the lists of a document's object are known by the object's own account of its fields alone: custom resources
 /// have a domain of their own, and their lists are what their schema says.
 #[must_use]
-pub fn is_custom(document: &Value) -> bool {
+pub fn is_custom_resource(document: &Value) -> bool {
     let group = group(document);
     group.contains('.') && !group.ends_with(".k8s.io")
 }
@@ -51,9 +51,9 @@ pub fn declared_by<'d>(document: &'d Value, written: &'d Declared<'d>) -> Declar
     let Value::Object(members) = document else {
         return Declared::nothing();
     };
-    let lists: &[_] = if is_custom(document) { &[] } else { &LISTS };
+    let lists: &[_] = if is_custom_resource(document) { &[] } else { &LISTS };
     let part = |name: &'d str, value, written: Option<&'d Declared<'d>>| {
-        let declared = Declared::Document(Part { name, value, lists, written });
+        let declared = Declared::Document(DocumentPart { name, value, lists, written });
         (Cow::Borrowed(name), declared)
     };
     let is_secret = group(document).is_empty() && members.get("kind").is_some_and(|kind| kind == "Secret");

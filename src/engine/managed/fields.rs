@@ -9,15 +9,15 @@ use serde::{Deserialize, de};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::declared::{Declared, Key};
+use super::declared::{Declared, ItemKey};
 
 /// The entries of an object's `managedFields`.
 #[derive(Debug, Default)]
-pub struct Fields<'a>(Vec<Entry<'a>>);
+pub struct ManagedFields<'a>(Vec<ManagedFieldsEntry<'a>>);
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry<'a> {
+struct ManagedFieldsEntry<'a> {
     #[serde(borrow, default)]
     manager: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -28,7 +28,7 @@ struct Entry<'a> {
     fields: Option<&'a RawValue>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> ManagedFields<'a> {
     /// Reads them. What does not read counts as not there: ownership is then unknown.
     #[must_use]
     pub fn read(managed_fields: Option<&'a RawValue>) -> Self {
@@ -123,11 +123,11 @@ impl<'de> Deserialize<'de> for FieldSet {
     }
 }
 
-fn key(kind: &str, text: &str) -> Result<Key, serde_json::Error> {
+fn key(kind: &str, text: &str) -> Result<ItemKey, serde_json::Error> {
     Ok(match kind {
-        "k" => Key::Members(serde_json::from_str::<BTreeMap<String, Value>>(text)?.into_iter().collect()),
-        "v" => Key::Value(serde_json::from_str(text)?),
-        _ => Key::Index(serde_json::from_str(text)?),
+        "k" => ItemKey::Members(serde_json::from_str::<BTreeMap<String, Value>>(text)?.into_iter().collect()),
+        "v" => ItemKey::Value(serde_json::from_str(text)?),
+        _ => ItemKey::Index(serde_json::from_str(text)?),
     })
 }
 
@@ -152,12 +152,12 @@ mod tests {
             {"manager": "bob", "apiVersion": "apps/v1", "fieldsV1": {"f:spec": {"f:e": {}}}},
             {"manager": "helm", "apiVersion": "apps/v1", "fieldsV1": {"f:x": 7}},
         ]));
-        let fields = Fields::read(Some(&fields));
+        let fields = ManagedFields::read(Some(&fields));
         let declared = fields.of("apps/v1", |manager| manager == "helm");
-        let web = Key::Members(vec![("name".to_owned(), json!("web"))]);
+        let web = ItemKey::Members(vec![("name".to_owned(), json!("web"))]);
         let image = Declared::Fields(BTreeMap::from([("image".into(), Declared::Leaf(None))]));
         let leaf = || Declared::Leaf(None);
-        let items = vec![(Key::Index(0), leaf()), (web, image), (Key::Value(json!("x")), leaf())];
+        let items = vec![(ItemKey::Index(0), leaf()), (web, image), (ItemKey::Value(json!("x")), leaf())];
         let spec = BTreeMap::from([("a".into(), leaf()), ("b".into(), Declared::Items(items))]);
         assert_eq!(declared, Declared::Fields(BTreeMap::from([("spec".into(), Declared::Fields(spec))])));
     }

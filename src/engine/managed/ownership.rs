@@ -49,7 +49,7 @@ pub struct Origin {
 }
 
 /// One kind of owner.
-struct Row {
+struct OwnerKind {
     /// A label, and the value it must have where only one counts.
     label: (&'static str, Option<&'static str>),
     /// The annotation with the owner's name. Without one of the annotations an object is not ours: Argo CD and many charts
@@ -65,10 +65,10 @@ struct Row {
 /// Makes an owner of the two annotations and of labels.
 type Lead = fn(name: &str, scope: &str, label: &dyn Fn(&str) -> Option<String>) -> Owner;
 
-const ROWS: [Row; 2] = [
+const OWNER_KINDS: [OwnerKind; 2] = [
     // Helm, and everybody who installs through its SDK. The CLI names itself `helm`; a program that sets no name shows as
     // the first part of its user agent.
-    Row {
+    OwnerKind {
         label: ("app.kubernetes.io/managed-by", Some("Helm")),
         name: "meta.helm.sh/release-name",
         scope: "meta.helm.sh/release-namespace",
@@ -83,7 +83,7 @@ const ROWS: [Row; 2] = [
         },
     },
     // Sveltos' agent, for the objects of a profile in a managed cluster.
-    Row {
+    OwnerKind {
         label: ("projectsveltos.io/reason", None),
         name: "projectsveltos.io/owner-name",
         scope: "projectsveltos.io/owner-kind",
@@ -96,7 +96,7 @@ const ROWS: [Row; 2] = [
 /// API server never escapes these characters.
 #[must_use]
 pub fn may_be_marked(object: &str) -> bool {
-    let mut annotations = ROWS.iter().flat_map(|row| [row.name, row.scope]);
+    let mut annotations = OWNER_KINDS.iter().flat_map(|row| [row.name, row.scope]);
     annotations.any(|annotation| memmem::find(object.as_bytes(), annotation.as_bytes()).is_some())
 }
 
@@ -106,7 +106,7 @@ impl Marks {
         label: impl Fn(&str) -> Option<&'m str>,
         annotation: impl Fn(&str) -> Option<&'m str>,
     ) -> Option<Self> {
-        let all = ROWS.iter().enumerate().filter_map(|(index, row)| {
+        let all = OWNER_KINDS.iter().enumerate().filter_map(|(index, row)| {
             let (name, scope) = (annotation(row.name), annotation(row.scope));
             if name.is_none() && scope.is_none() {
                 return None;
@@ -130,13 +130,13 @@ impl Marks {
     /// Whether a manager in `managedFields` writes for this owner.
     #[must_use]
     pub fn is_manager(&self, manager: &str) -> bool {
-        ROWS[self.row].managers.contains(&manager)
+        OWNER_KINDS[self.row].managers.contains(&manager)
     }
 
     /// The marks themselves, which count as declared: who takes them off takes the object away from its owner.
     #[must_use]
     pub fn declared(&self) -> [Declared<'static>; 3] {
-        let row = &ROWS[self.row];
+        let row = &OWNER_KINDS[self.row];
         let (name, scope) = match &self.owner {
             Owner::Release { name, target_namespace, .. } => (name, target_namespace),
             Owner::Profile { kind, name } => (name, kind),

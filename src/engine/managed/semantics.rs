@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::engine::json::Path;
+use crate::engine::json::FieldPath;
 
 /// Objects whose members are quantities, `1000m` or `1`.
 const QUANTITY_MAPS: [&str; 9] =
@@ -13,7 +13,7 @@ const QUANTITIES: [&str; 4] = ["sizeLimit", "divisor", "averageValue", "value"];
 
 /// Whether a live value is what was declared, or means the same. A declared object stands for its members alone: the API
 /// server adds defaults.
-pub(super) fn same(declared: &Value, live: &str, path: &Path) -> bool {
+pub(super) fn same(declared: &Value, live: &str, path: &FieldPath) -> bool {
     serde_json::from_str(live).is_ok_and(|live: Value| means(declared, &live, path))
 }
 
@@ -43,7 +43,7 @@ pub(super) fn default_of(key: &str) -> Option<&'static str> {
     (key == "protocol").then_some("TCP")
 }
 
-fn means(declared: &Value, live: &Value, path: &Path) -> bool {
+fn means(declared: &Value, live: &Value, path: &FieldPath) -> bool {
     match (declared, live) {
         (Value::Object(declared), Value::Object(live)) => declared.iter().all(|(name, value)| match live.get(name) {
             Some(live) => means(value, live, &path.field(name)),
@@ -71,7 +71,7 @@ fn is_same_text(one: &Value, other: &Value) -> bool {
     }
 }
 
-fn is_quantity(path: &Path) -> bool {
+fn is_quantity(path: &FieldPath) -> bool {
     let mut fields = path.fields().rev();
     let (last, parent) = (fields.next(), fields.next());
     last.is_some_and(|last| QUANTITIES.contains(&last)) || parent.is_some_and(|parent| QUANTITY_MAPS.contains(&parent))
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     fn same_at(path: &[&str], declared: &Value, live: &Value) -> bool {
-        same(declared, &live.to_string(), &Path::of(path.iter().copied()))
+        same(declared, &live.to_string(), &FieldPath::of(path.iter().copied()))
     }
 
     #[test]

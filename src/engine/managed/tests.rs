@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::{Declared, Delta, Fields, declared_by, delta, touched};
+use super::{Declared, Delta, ManagedFields, declared_by, delta, touched};
 
 fn raw(value: &Value) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).unwrap()
@@ -156,7 +156,7 @@ fn lists_of_custom_resources_are_known_by_their_own_account() {
     let account = raw(&json!([{"manager": "helm", "apiVersion": "example.com/v1", "fieldsV1": {"f:spec": {
         "f:parts": {"k:{\"id\":1}": {".": {}, "f:id": {}, "f:size": {}}}, "f:tags": {"v:\"x\"": {}},
     }}}]));
-    let fields = Fields::read(Some(&account));
+    let fields = ManagedFields::read(Some(&account));
     let written = fields.of("example.com/v1", |_| true);
     let live = json!({"spec": {"parts": [{"id": 1, "size": "s"}], "containers": [{"name": "a"}], "tags": ["x"]}});
     let more = json!({"spec": {
@@ -171,7 +171,7 @@ fn the_account_alone_tells_what_was_owned() {
         "f:replicas": {}, "f:paused": {}, "f:template": {"f:spec": {"f:containers": {
             "k:{\"name\":\"web\"}": {".": {}, "f:image": {}}}}},
     }}}]));
-    let declared = || Fields::read(Some(&account)).of("apps/v1", |_| true);
+    let declared = || ManagedFields::read(Some(&account)).of("apps/v1", |_| true);
     assert_eq!(
         changed(declared(), &live(), &edited(&format!("{WEB}/image"), json!("x"))),
         ["spec.template.spec.containers[web].image"]
@@ -189,7 +189,10 @@ fn bookkeeping_is_cut_out_of_a_difference() {
     assert!(delta(&old, &new).unwrap().without(&cut).is_none());
     let new = text(&json!({"metadata": {"generation": 2, "labels": {"a": "c"}}, "status": {"x": 2}}));
     let left = delta(&old, &new).unwrap().without(&cut).unwrap();
-    assert_eq!(left.leaves().iter().map(|leaf| leaf.path.to_string()).collect::<Vec<_>>(), ["metadata.labels.a"]);
+    assert_eq!(
+        left.changed_values().iter().map(|leaf| leaf.path.to_string()).collect::<Vec<_>>(),
+        ["metadata.labels.a"]
+    );
 }
 
 #[test]
@@ -200,13 +203,13 @@ fn the_differences_told_apart_are_bounded() {
     };
     let (old, new) = (wide(1), wide(2));
     let delta = delta(&old, &new).unwrap();
-    assert!(delta.leaves().len() <= 20_000);
+    assert!(delta.changed_values().len() <= 20_000);
     let deep = |leaf: u64| {
         let members = (0..2_000).map(|n| (format!("k{n}"), json!({"a": leaf, "b": leaf})));
         text(&Value::Object(members.collect::<Map<_, _>>()))
     };
     let (old, new) = (deep(1), deep(2));
-    assert!(super::delta(&old, &new).unwrap().leaves().len() <= 2_000 + super::delta::MOST);
+    assert!(super::delta(&old, &new).unwrap().changed_values().len() <= 2_000 + super::delta::MAX_DIFFERENCES);
 }
 
 #[test]
@@ -217,8 +220,8 @@ fn white_space_is_no_difference() {
     assert_eq!(delta(&text(&value), &pretty), None);
     let other = pretty.replace("1.5", "1.55");
     for (old, new) in [(&pretty, &other), (&other, &pretty), (&text(&value), &other)] {
-        let leaves = delta(old, new).unwrap().leaves();
-        assert_eq!(leaves.iter().map(|leaf| leaf.path.to_string()).collect::<Vec<_>>(), ["c.d"]);
+        let changed_values = delta(old, new).unwrap().changed_values();
+        assert_eq!(changed_values.iter().map(|leaf| leaf.path.to_string()).collect::<Vec<_>>(), ["c.d"]);
     }
 }
 
@@ -249,7 +252,7 @@ proptest! {
     fn the_pointers_explain_every_difference(old in json_value(), new in json_value()) {
         let (before, after) = (text(&old), text(&new));
         let mut rebuilt = old.clone();
-        for leaf in delta(&before, &after).iter().flat_map(Delta::leaves) {
+        for leaf in delta(&before, &after).iter().flat_map(Delta::changed_values) {
             apply(&mut rebuilt, leaf.path.pointer().as_str(), leaf.new.map(|new| serde_json::from_str(new).unwrap()));
         }
         prop_assert_eq!(rebuilt, new);

@@ -2,60 +2,60 @@
 
 use serde_json::Value;
 
-use super::declared::{Declared, Key};
-use super::delta::{Delta, Differing, between};
+use super::declared::{Declared, ItemKey};
+use super::delta::{Delta, DifferingItem, between};
 use super::semantics;
 use crate::engine::json::cursor::{self, Member};
-use crate::engine::json::{Path, Segment};
+use crate::engine::json::{FieldPath, Segment};
 
 /// The declared fields that are named, at most: nobody reads more.
-const MOST: usize = 100;
+const MAX_TOUCHED_FIELDS: usize = 100;
 
 /// The differences told apart inside one list, at most.
-const BUDGET: usize = 1_000;
+const MAX_DIFFERENCES_PER_VALUE: usize = 1_000;
 
 /// The declared fields that a write changes, at most 100, by any of several declarations. Setting a field to the value that
 /// is declared for it, or to one that means the same, is no change: it undoes one.
 #[must_use]
-pub fn touched(declarations: &[Declared<'_>], delta: &Delta<'_>) -> Vec<Path> {
+pub fn touched(declarations: &[Declared<'_>], delta: &Delta<'_>) -> Vec<FieldPath> {
     let mut found = Vec::new();
     for declared in declarations {
-        walk(declared, delta, &Path::default(), &mut found);
+        collect_touched(declared, delta, &FieldPath::default(), &mut found);
     }
     found.sort_unstable();
     found.dedup();
     found
 }
 
-fn walk(declared: &Declared<'_>, delta: &Delta<'_>, path: &Path, found: &mut Vec<Path>) {
-    if found.len() >= MOST {
+fn collect_touched(declared: &Declared<'_>, delta: &Delta<'_>, path: &FieldPath, found: &mut Vec<FieldPath>) {
+    if found.len() >= MAX_TOUCHED_FIELDS {
         return;
     }
     match (declared, delta) {
-        (Declared::Document(part), _) if !part.is_object() => walk(&part.told(), delta, path, found),
+        (Declared::Document(part), _) if !part.is_object() => collect_touched(&part.declared(), delta, path, found),
         // A part of it changes, so it does.
         (Declared::Leaf(_) | Declared::Items(_), Delta::Members(_)) => found.push(path.clone()),
         (Declared::Fields(_) | Declared::Document(_), Delta::Members(differing)) => {
             for (name, inner) in differing {
                 if let Some(declared) = declared.field(name) {
-                    walk(&declared, inner, &path.field(name), found);
+                    collect_touched(&declared, inner, &path.field(name), found);
                 }
             }
         }
         (Declared::Items(keys), Delta::Items { differing, .. }) => {
-            let before = differing.iter().map(|item| Item::new(item.index, item.old)).collect::<Vec<_>>();
-            let after = differing.iter().map(|item| Item::new(item.index, item.new)).collect::<Vec<_>>();
+            let before = differing.iter().map(|item| ListItem::new(item.index, item.old)).collect::<Vec<_>>();
+            let after = differing.iter().map(|item| ListItem::new(item.index, item.new)).collect::<Vec<_>>();
             for (key, declared) in keys {
-                item(key, declared, [&before, &after], differing, path, found);
+                compare_item(key, declared, [&before, &after], differing, path, found);
             }
         }
         (Declared::Items(keys), Delta::Value { old, new }) => {
             let start = found.len();
-            let (before, after) = unlike(items(*old), items(*new));
+            let (before, after) = without_common_ends(items_of(*old), items_of(*new));
             for (key, declared) in keys {
-                item(key, declared, [&before, &after], &[], path, found);
+                compare_item(key, declared, [&before, &after], &[], path, found);
             }
-            gone_as_a_whole(new.is_none(), start, path, found);
+            report_removal_as_a_whole(new.is_none(), start, path, found);
         }
         (Declared::Leaf(value), Delta::Items { old, new, .. }) => {
             if changes(value.as_deref(), Some(old), Some(new), path) {
@@ -71,76 +71,82 @@ fn walk(declared: &Declared<'_>, delta: &Delta<'_>, path: &Path, found: &mut Vec
         (Declared::Fields(_) | Declared::Document(_), Delta::Items { .. }) => {}
         (Declared::Fields(_) | Declared::Document(_), Delta::Value { old, new }) => {
             let start = found.len();
-            let (before, after) = (listed(*old), listed(*new));
+            let (before, after) = (members_of(*old), members_of(*new));
             for name in declared.names() {
                 if let Some(declared) = declared.field(name) {
                     compare(&declared, member(&before, name), member(&after, name), &path.field(name), found);
                 }
             }
-            gone_as_a_whole(new.is_none(), start, path, found);
+            report_removal_as_a_whole(new.is_none(), start, path, found);
         }
     }
 }
 
 /// An item of a list: where it stands, and its members where it is an object.
-struct Item<'a> {
+struct ListItem<'a> {
     index: usize,
     value: &'a str,
     members: Vec<Member<'a>>,
 }
 
-impl<'a> Item<'a> {
+impl<'a> ListItem<'a> {
     fn new(index: usize, value: &'a str) -> Self {
-        Self { index, value, members: listed(Some(value)) }
+        Self { index, value, members: members_of(Some(value)) }
     }
 }
 
 /// The items of two lists without those that are the same at both ends of them.
-fn unlike<'a>(old: Vec<&'a str>, new: Vec<&'a str>) -> (Vec<Item<'a>>, Vec<Item<'a>>) {
+fn without_common_ends<'a>(old: Vec<&'a str>, new: Vec<&'a str>) -> (Vec<ListItem<'a>>, Vec<ListItem<'a>>) {
     let same = |(old, new): &(&&str, &&str)| old == new;
     let head = old.iter().zip(&new).take_while(same).count();
     let tail = old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(same).count();
     let between = |list: Vec<&'a str>| {
         let end = list.len() - tail;
-        list.into_iter().enumerate().take(end).skip(head).map(|(index, value)| Item::new(index, value)).collect()
+        list.into_iter().enumerate().take(end).skip(head).map(|(index, value)| ListItem::new(index, value)).collect()
     };
     (between(old), between(new))
 }
 
 /// Compares an item of a list, wherever it stands. A key that occurs more than once names them all, in their order.
-fn item(
-    key: &Key,
+fn compare_item(
+    key: &ItemKey,
     declared: &Declared<'_>,
-    [before, after]: [&[Item<'_>]; 2],
-    differing: &[Differing<'_>],
-    path: &Path,
-    found: &mut Vec<Path>,
+    [before, after]: [&[ListItem<'_>]; 2],
+    differing: &[DifferingItem<'_>],
+    path: &FieldPath,
+    found: &mut Vec<FieldPath>,
 ) {
     let mut olds = before.iter().filter(|item| matches(key, item));
     let mut news = after.iter().filter(|item| matches(key, item));
     loop {
         let (old, new) = (olds.next(), news.next());
-        let Some(Item { index, .. }) = new.or(old) else {
+        let Some(ListItem { index, .. }) = new.or(old) else {
             return;
         };
         let path = path.then(Segment::Item { index: *index, key: key.display() });
         let known = differing.iter().find(|item| old.map(|old| old.index) == Some(item.index) && item.index == *index);
         match (new, known) {
             (None, _) => found.push(path),
-            (Some(_), Some(item)) => walk(declared, &item.delta, &path, found),
+            (Some(_), Some(item)) => collect_touched(declared, &item.delta, &path, found),
             (Some(new), None) => compare(declared, old.map(|item| item.value), Some(new.value), &path, found),
         }
     }
 }
 
-fn compare(declared: &Declared<'_>, old: Option<&str>, new: Option<&str>, path: &Path, found: &mut Vec<Path>) {
-    if let Some(delta) = between(old, new, &mut BUDGET.clone()) {
-        walk(declared, &delta, path, found);
+fn compare(
+    declared: &Declared<'_>,
+    old: Option<&str>,
+    new: Option<&str>,
+    path: &FieldPath,
+    found: &mut Vec<FieldPath>,
+) {
+    if let Some(delta) = between(old, new, &mut MAX_DIFFERENCES_PER_VALUE.clone()) {
+        collect_touched(declared, &delta, path, found);
     }
 }
 
 /// Names what went by the largest part that went.
-fn gone_as_a_whole(gone: bool, before: usize, path: &Path, found: &mut Vec<Path>) {
+fn report_removal_as_a_whole(gone: bool, before: usize, path: &FieldPath, found: &mut Vec<FieldPath>) {
     if gone && found.len() > before {
         found.truncate(before);
         found.push(path.clone());
@@ -148,7 +154,7 @@ fn gone_as_a_whole(gone: bool, before: usize, path: &Path, found: &mut Vec<Path>
 }
 
 /// Whether a declared value changes to one that is not declared.
-fn changes(declared: Option<&Value>, old: Option<&str>, new: Option<&str>, path: &Path) -> bool {
+fn changes(declared: Option<&Value>, old: Option<&str>, new: Option<&str>, path: &FieldPath) -> bool {
     match (declared, new) {
         // Owned, and there was nothing to own.
         (None, _) if old.is_none() => false,
@@ -160,7 +166,7 @@ fn changes(declared: Option<&Value>, old: Option<&str>, new: Option<&str>, path:
     }
 }
 
-fn listed(value: Option<&str>) -> Vec<Member<'_>> {
+fn members_of(value: Option<&str>) -> Vec<Member<'_>> {
     value.and_then(cursor::members).unwrap_or_default()
 }
 
@@ -168,15 +174,15 @@ fn member<'a>(members: &[Member<'a>], name: &str) -> Option<&'a str> {
     members.iter().find(|(key, _)| key == name).map(|(_, value)| *value)
 }
 
-fn items(value: Option<&str>) -> Vec<&str> {
+fn items_of(value: Option<&str>) -> Vec<&str> {
     value.and_then(cursor::items).unwrap_or_default()
 }
 
-fn matches(key: &Key, item: &Item<'_>) -> bool {
+fn matches(key: &ItemKey, item: &ListItem<'_>) -> bool {
     match key {
-        Key::Index(at) => *at == item.index,
-        Key::Value(value) => semantics::is(value, item.value),
-        Key::Members(wanted) => wanted.iter().all(|(name, value)| match member(&item.members, name) {
+        ItemKey::Index(at) => *at == item.index,
+        ItemKey::Value(value) => semantics::is(value, item.value),
+        ItemKey::Members(wanted) => wanted.iter().all(|(name, value)| match member(&item.members, name) {
             Some(member) => semantics::is(value, member),
             None => semantics::default_of(name).is_some_and(|default| value == default),
         }),

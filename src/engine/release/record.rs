@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::Revision;
 use super::manifest::{HookJob, hook_jobs};
-use crate::engine::json::{Text, first_at, unquoted};
+use crate::engine::json::{Text, first_at, redacted};
 use crate::engine::olm;
 
 pub use beginning::chart_at_beginning;
@@ -95,7 +95,7 @@ impl<'b> Record<'b> {
     /// # Errors
     /// When the body is not JSON, repeats a key, or lacks name, version or status.
     pub fn read(body: &'b [u8]) -> Result<Self, DecodeError> {
-        serde_json::from_slice(body).map_err(|error| DecodeError::Json(unquoted(&error)))
+        serde_json::from_slice(body).map_err(|error| DecodeError::Json(redacted(&error)))
     }
 
     /// The chart's name and version, read without the megabytes of templates behind them; empty where the record has no chart.

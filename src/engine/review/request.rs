@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::engine::json::unquoted;
+use crate::engine::json::redacted;
 
 /// An AdmissionReview as the API server sends it.
 ///
@@ -241,7 +241,7 @@ fn diagnose(body: &[u8], error: &serde_json::Error) -> BadReview {
     if !heading.kind.is_empty() && check_kind(&heading.api_version, &heading.kind).is_err() {
         return BadReview::WrongKind { api_version: shortened(&heading.api_version), kind: shortened(&heading.kind) };
     }
-    BadReview::Malformed(unquoted(error))
+    BadReview::Malformed(redacted(error))
 }
 
 /// What a caller sent comes back in an error message: never more than a line of it.

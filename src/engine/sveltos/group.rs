@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{BundleRef, CONFIGURATION_BUNDLE};
-use crate::engine::json::{null_is_default, unquoted};
+use crate::engine::json::{null_is_default, redacted};
 use crate::engine::object::Metadata;
 
 const REQUESTOR_KIND: &str = "pullmode.projectsveltos.io/requestorkind";
@@ -140,7 +140,7 @@ impl ConfigurationGroup<'_> {
     /// When the list has another shape, or names something else than bundles.
     pub fn bundles(&self, namespace: &str) -> Result<Vec<BundleRef>, String> {
         let text = self.spec.configuration_item.map_or("[]", RawValue::get);
-        let items: Vec<ConfigurationItem<'_>> = serde_json::from_str(text).map_err(|error| unquoted(&error))?;
+        let items: Vec<ConfigurationItem<'_>> = serde_json::from_str(text).map_err(|error| redacted(&error))?;
         let (mut bundles, mut seen) = (Vec::with_capacity(items.len()), HashSet::with_capacity(items.len()));
         for ConfigurationItem { content_ref: ContentRef { kind, namespace: given, name } } in items {
             if !kind.is_empty() && kind != CONFIGURATION_BUNDLE {

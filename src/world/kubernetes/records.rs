@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Cluster, Failed, checked, failed};
 use crate::engine::evidence::RecordRef;
-use crate::engine::json::unquoted;
+use crate::engine::json::redacted;
 use crate::engine::release::manifest::ObjectRef;
 use crate::engine::release::record::{DecodeError, Payload, chart_at_beginning, shortened};
 use crate::engine::release::{Record, Storage, Stored};
@@ -106,7 +106,7 @@ impl Cluster {
         let Some(text) = self.text(storage, namespace, object).await? else {
             return Ok(None);
         };
-        let unread = |error: serde_json::Error| format!("{namespace}/{object} does not read: {}", unquoted(&error));
+        let unread = |error: serde_json::Error| format!("{namespace}/{object} does not read: {}", redacted(&error));
         let stored: Stored<'_> = serde_json::from_str(&text).map_err(unread)?;
         Ok(Some(match self.payload(storage, namespace, &text).await? {
             Ok(payload) => {

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::bufread::GzDecoder;
 
-use crate::engine::json::unquoted;
+use crate::engine::json::redacted;
 use crate::engine::release::storage::{Data, Storage};
 
 /// The longest JSON of a record that is read, in bytes. A record's gzip is at most about 768 KiB (a Secret holds 1 MiB),
@@ -132,7 +132,7 @@ pub(crate) fn extra_chunks(data: &Data<'_>) -> Result<Vec<String>, DecodeError> 
         return Ok(Vec::new());
     };
     let names: Vec<String> =
-        serde_json::from_slice(&unbase64(text.as_bytes())?).map_err(|error| DecodeError::Json(unquoted(&error)))?;
+        serde_json::from_slice(&unbase64(text.as_bytes())?).map_err(|error| DecodeError::Json(redacted(&error)))?;
     if names.len() > MOST_CHUNKS { Err(DecodeError::TooLarge) } else { Ok(names) }
 }
 

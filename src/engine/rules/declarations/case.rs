@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::engine::evidence::{Evidence, Knowledge, Query};
 use crate::engine::facts::{Declaration, Facts, Written};
 use crate::engine::flux::{self, HelmRelease};
-use crate::engine::json::unquoted;
+use crate::engine::json::redacted;
 use crate::engine::object::ObjectKey;
 use crate::engine::olm::{self, ClusterExtension, ClusterObjectSet};
 use crate::engine::policy::Policy;
@@ -70,7 +70,7 @@ impl<'a> DeclarationCase<'a> {
         };
         serde_json::from_str(text)
             .map(Some)
-            .map_err(|error| unread(&format!("{subject} does not read ({})", unquoted(&error))))
+            .map_err(|error| unread(&format!("{subject} does not read ({})", redacted(&error))))
     }
 
     /// What bundles say of themselves, in the order in which they are named; `None` for one that does not exist.

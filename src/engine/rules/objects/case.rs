@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::standing::{Standing, declaring, standing};
 use crate::engine::evidence::{Evidence, Freshness, Knowledge, Located, Query, RecordRef, ScaledRef};
 use crate::engine::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
-use crate::engine::json::Path;
+use crate::engine::json::FieldPath;
 use crate::engine::managed::{Marks, Owner};
 use crate::engine::policy::{Policy, Scalable};
 use crate::engine::release::{Entry, ReleaseRef, Storage};
@@ -32,7 +32,7 @@ pub(crate) struct Disturbance {
     /// The release; a profile by its name and the object's namespace.
     pub(crate) release: Option<ReleaseRef>,
     /// The declared fields that would change; none where the whole object goes.
-    pub(crate) fields: Vec<Path>,
+    pub(crate) fields: Vec<FieldPath>,
     /// Whether another's operation is in flight.
     pub(crate) in_flight: bool,
 }

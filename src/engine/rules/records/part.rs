@@ -2,7 +2,7 @@
 
 use crate::engine::evidence::Evidence;
 use crate::engine::facts::{ActorKind, Facts, Part};
-use crate::engine::json::unquoted;
+use crate::engine::json::redacted;
 use crate::engine::object::ObjectKey;
 use crate::engine::policy::Policy;
 use crate::engine::release::record::extra_chunks;
@@ -22,7 +22,7 @@ pub(crate) fn check(facts: &Facts<'_>, part: &Part<'_>, policy: &Policy, evidenc
         return Ok(None);
     };
     let unreadable = |error: String| Need::Unavailable(format!("the record {} does not read: {error}", part.index));
-    let index: Stored<'_> = serde_json::from_str(text).map_err(|error| unreadable(unquoted(&error)))?;
+    let index: Stored<'_> = serde_json::from_str(text).map_err(|error| unreadable(redacted(&error)))?;
     let listed = extra_chunks(&index.data).map_err(|error| unreadable(error.to_string()))?;
     let stamps = Stamps::of(|key| index.metadata.annotation(key).map(str::to_owned));
     let dying = index.metadata.deletion_timestamp.is_some();

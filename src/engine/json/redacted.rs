@@ -6,7 +6,7 @@ const HARMLESS: [&str; 3] =
     ["missing field ", "duplicate field ", "a key that differs from a known one only in case: "];
 
 /// serde quotes the value that it did not expect. What it did expect, and where, is kept.
-pub(crate) fn unquoted(error: &serde_json::Error) -> String {
+pub(crate) fn redacted(error: &serde_json::Error) -> String {
     let said = error.to_string();
     if !error.is_data() || HARMLESS.iter().any(|beginning| said.starts_with(beginning)) {
         return said;
@@ -39,7 +39,7 @@ mod tests {
     }
 
     fn reason(json: &str) -> String {
-        unquoted(&serde_json::from_str::<Shape>(json).unwrap_err())
+        redacted(&serde_json::from_str::<Shape>(json).unwrap_err())
     }
 
     #[test]
