@@ -10,7 +10,7 @@ use tracing::Instrument;
 use crate::budget::Budget;
 use crate::engine::decision::Decision;
 use crate::engine::evidence::{Answer, Evidence};
-use crate::engine::facts::{Bodies, Facts, Objects, Subject};
+use crate::engine::facts::{Facts, RecordBodies, RequestObjects, Subject};
 use crate::engine::json::Patch;
 use crate::engine::outcome::{self, Outcome};
 use crate::engine::overrides::objection;
@@ -68,11 +68,11 @@ impl Judge {
         deadline: Instant,
     ) -> Result<Verdict, BadReview> {
         let started = Instant::now();
-        let objects = Objects::read(request)?;
-        let sealed = objects.seal(request.operation);
-        let granted = timeout_at(deadline, self.decodes.grant(sealed.inflated_size())).await;
+        let objects = RequestObjects::read(request)?;
+        let payloads = objects.payloads(request.operation);
+        let granted = timeout_at(deadline, self.decodes.grant(payloads.inflated_size())).await;
         let decoding = Instant::now();
-        let bodies = if granted.is_ok() { sealed.open() } else { sealed.unread() };
+        let bodies = if granted.is_ok() { payloads.inflate() } else { payloads.unread() };
         let facts = self.facts(request, &objects, &bodies);
         let decoded = objects.storage.filter(|_| granted.is_ok()).map(|_| decoding.elapsed());
         let policies = self.policies.load();
@@ -105,18 +105,23 @@ impl Judge {
         now: Timestamp,
         deadline: Instant,
     ) -> Result<Option<Patch>, BadReview> {
-        let objects = Objects::read(request)?;
-        let sealed = objects.seal(request.operation);
-        let granted = timeout_at(deadline, self.decodes.grant(sealed.inflated_size())).await;
+        let objects = RequestObjects::read(request)?;
+        let payloads = objects.payloads(request.operation);
+        let granted = timeout_at(deadline, self.decodes.grant(payloads.inflated_size())).await;
         // Without its body a record is still stamped with holder and start.
-        let bodies = if granted.is_ok() { sealed.open() } else { sealed.unread() };
+        let bodies = if granted.is_ok() { payloads.inflate() } else { payloads.unread() };
         Ok(stamp::stamp(&self.facts(request, &objects, &bodies), now))
     }
 
-    fn facts<'r>(&self, request: &'r Request<'r>, objects: &'r Objects<'r>, bodies: &'r Bodies) -> Facts<'r> {
+    fn facts<'r>(
+        &self,
+        request: &'r Request<'r>,
+        objects: &'r RequestObjects<'r>,
+        bodies: &'r RecordBodies,
+    ) -> Facts<'r> {
         let facts = Facts::of(request, objects, bodies);
         let ourselves = self.ourselves.get().map(String::as_str);
-        Facts { actor: facts.actor.unless_ourselves(ourselves), ..facts }
+        Facts { actor: facts.actor.or_interlock(ourselves), ..facts }
     }
 
     /// Asks the rules, and the world for what they ask, until they have spoken.

@@ -10,7 +10,7 @@ use super::flux::Driver;
 use super::managed::{Marks, Origin};
 use super::object::ObjectKey;
 use super::overrides::Override;
-use super::release::manifest::{ObjectRef, WorkloadRef};
+use super::release::manifest::{DocumentKey, WorkloadRef};
 use super::release::{History, Storage};
 use super::sveltos::{Bundle, BundleRef};
 
@@ -78,7 +78,7 @@ pub enum Query {
         /// The record.
         record: RecordRef,
         /// The object.
-        object: ObjectRef,
+        object: DocumentKey,
     },
     /// The marks of an object that is scaled, which its Scale does not carry.
     Parent {

@@ -6,17 +6,17 @@ mod declaration;
 mod managed;
 mod objects;
 mod override_write;
-mod part;
+mod record_chunk;
 mod storing_kind;
 mod target;
 
 pub use actor::{Actor, ActorKind};
-pub use change::{Body, RecordChange, RecordWrite, Side};
-pub use declaration::{Declaration, Written};
-pub use managed::{ManagedWrite, ObjectChange, Sides};
-pub use objects::{Bodies, Objects, Sealed};
+pub use change::{RecordBody, RecordChange, RecordSide, RecordWrite};
+pub use declaration::{Declaration, DeclarationWrite};
+pub use managed::{EditedObject, ManagedWrite, ObjectChange};
+pub use objects::{Payloads, RecordBodies, RequestObjects};
 pub use override_write::OverrideWrite;
-pub use part::Part;
+pub use record_chunk::RecordChunk;
 pub use storing_kind::storing_kind;
 pub use target::Target;
 
@@ -44,7 +44,7 @@ pub enum Subject<'r> {
     /// A record: which release it belongs to, and what happens to it.
     Record(Target, Box<RecordChange<'r>>),
     /// A further part of a record, which goes.
-    Part(&'r Part<'r>),
+    RecordChunk(&'r RecordChunk<'r>),
     /// An object in which somebody declares what is to be released.
     Declaration(&'r Declaration<'r>),
     /// An override of rules, which no rule judges.
@@ -56,12 +56,12 @@ pub enum Subject<'r> {
 impl<'r> Facts<'r> {
     /// Puts the facts together from a request, its objects and their opened bodies.
     #[must_use]
-    pub fn of(request: &'r Request<'r>, objects: &'r Objects<'r>, bodies: &'r Bodies) -> Self {
+    pub fn of(request: &'r Request<'r>, objects: &'r RequestObjects<'r>, bodies: &'r RecordBodies) -> Self {
         let record = objects.storage.and_then(|storage| {
             let change = RecordChange::of(request.operation, objects, bodies)?;
             Some(Subject::Record(Target::of(storage, request, change.latest()), Box::new(change)))
         });
-        let part = objects.part.as_ref().map(Subject::Part);
+        let part = objects.part.as_ref().map(Subject::RecordChunk);
         let declaration = objects.declaration.as_ref().map(Subject::Declaration);
         let overriding = objects.override_write.as_ref().map(Subject::Override);
         Self {
@@ -78,7 +78,7 @@ impl<'r> Facts<'r> {
     pub fn record(&self) -> Option<(&Target, &RecordChange<'r>)> {
         match &self.subject {
             Subject::Record(target, change) => Some((target, change.as_ref())),
-            Subject::Part(_) | Subject::Declaration(_) | Subject::Override(_) | Subject::Other => None,
+            Subject::RecordChunk(_) | Subject::Declaration(_) | Subject::Override(_) | Subject::Other => None,
         }
     }
 
@@ -87,7 +87,7 @@ impl<'r> Facts<'r> {
     pub fn namespace(&self) -> Option<&str> {
         let namespace = match (&self.subject, self.managed) {
             (Subject::Record(target, _), _) => target.namespace.as_str(),
-            (Subject::Part(part), _) => part.namespace,
+            (Subject::RecordChunk(part), _) => part.namespace,
             (Subject::Override(write), _) => write.namespace,
             (_, Some(write)) => write.namespace.as_str(),
             (Subject::Declaration(declaration), None) => declaration.namespace(),
@@ -101,7 +101,7 @@ impl<'r> Facts<'r> {
     pub fn release(&self) -> Option<ReleaseRef> {
         match &self.subject {
             Subject::Record(target, _) => Some(ReleaseRef::new(&target.namespace, &target.release)),
-            Subject::Part(part) => Some(ReleaseRef::new(part.namespace, &part.release)),
+            Subject::RecordChunk(part) => Some(ReleaseRef::new(part.namespace, &part.release)),
             Subject::Declaration(declaration) => declaration.release_ref(),
             Subject::Override(write) => {
                 write.spec.as_ref().ok().map(|spec| ReleaseRef::new(write.namespace, &spec.release))

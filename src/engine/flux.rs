@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use serde::Deserialize;
 
 pub use driver::Driver;
-pub use name::{RELEASE_NAME, shortened};
+pub use name::{RELEASE_NAME, shortened_release_name};
 pub use spec::{
     ChartSourceRef, ChartTemplate, ChartTemplateSpec, FailureStrategy, HelmReleaseSpec, InstallSpec, Remediation,
     RollbackSpec, TestSpec, UninstallSpec, UpgradeSpec,
@@ -98,7 +98,7 @@ impl HelmRelease {
             (name, _) => name.to_owned(),
         };
         let namespace = if storage_namespace.is_empty() { &self.metadata.namespace } else { storage_namespace };
-        ReleaseRef::new(namespace, shortened(&name))
+        ReleaseRef::new(namespace, shortened_release_name(&name))
     }
 
     /// The namespace that it wants the objects in.

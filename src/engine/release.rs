@@ -10,7 +10,7 @@ pub mod status;
 pub mod storage;
 
 pub use history::{Entry, History};
-pub use interrupted::Interrupted;
+pub use interrupted::InterruptedOperation;
 pub use name::{RecordName, ReleaseName, ReleaseRef, Revision, is_subdomain};
 pub use record::{DecodeError, Record};
 pub use stamps::Stamps;

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::evidence::{Evidence, Query};
-use super::facts::{ActorKind, Facts, ObjectChange, Part, Subject};
+use super::facts::{ActorKind, Facts, ObjectChange, RecordChunk, Subject};
 use super::policy::{Mode, Policy, Scope};
 use super::release::{ReleaseRef, Storage};
 use super::review::Operation;
@@ -327,7 +327,7 @@ pub fn decide(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Time
         Subject::Other | Subject::Override(_) => Ok(Vec::new()),
         _ if facts.actor.kind == ActorKind::ControlPlane => Ok(Vec::new()),
         Subject::Record(target, change) => judge_record(&Case { facts, target, change, policy, evidence, now }),
-        Subject::Part(part) => judge_part(facts, part, policy, evidence),
+        Subject::RecordChunk(part) => judge_part(facts, part, policy, evidence),
         Subject::Declaration(declaration) => {
             judge_declaration(&DeclarationCase { facts, declaration, policy, evidence, now })
         }
@@ -397,7 +397,7 @@ fn judge_record(case: &Case<'_>) -> Result<Vec<Violation>, Query> {
 /// To take a part of a record away is to delete it.
 fn judge_part(
     facts: &Facts<'_>,
-    part: &Part<'_>,
+    part: &RecordChunk<'_>,
     policy: &Policy,
     evidence: &Evidence,
 ) -> Result<Vec<Violation>, Query> {

@@ -10,12 +10,12 @@ pub mod creator;
 use jiff::{SignedDuration, Timestamp, Unit};
 use serde_json::Value;
 
-use super::facts::{ActorKind, Facts, RecordWrite, Side, Subject};
+use super::facts::{ActorKind, Facts, RecordSide, RecordWrite, Subject};
 use super::json::{Patch, PatchOperation};
 use super::object::annotation_pointer;
-use super::release::record::shortened;
+use super::release::record::truncated;
 use super::release::stamps::{CHART, HOLDER, INTERRUPTED, STARTED, TARGET_NAMESPACE};
-use super::release::{Interrupted, Revision, Stamps, Status};
+use super::release::{InterruptedOperation, Revision, Stamps, Status};
 
 /// How far the start that one replica stamped may lie from the clock of the one that checks it: a mutating request is cut
 /// off after 34 seconds, the rest is for clocks.
@@ -34,7 +34,7 @@ pub enum Expected {
 #[must_use]
 pub fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestamp) -> Expected {
     if !write.starts() {
-        let mut kept = write.before.map(Side::stamps).unwrap_or_default();
+        let mut kept = write.before.map(RecordSide::stamps).unwrap_or_default();
         kept.put(INTERRUPTED, interrupted(facts, write));
         return Expected::Kept(kept);
     }
@@ -42,7 +42,7 @@ pub fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestamp) -> E
     stamps.set(HOLDER, facts.actor.name.to_owned());
     stamps.set(STARTED, now.round(Unit::Second).unwrap_or(now).to_string());
     stamps.put(CHART, write.after.chart());
-    stamps.put(TARGET_NAMESPACE, write.after.record().map(|record| shortened(&record.namespace)));
+    stamps.put(TARGET_NAMESPACE, write.after.record().map(|record| truncated(&record.namespace)));
     Expected::Started(stamps)
 }
 
@@ -62,7 +62,7 @@ fn interrupted(facts: &Facts<'_>, write: &RecordWrite<'_>) -> Option<String> {
     }
     let chart = before.stamps().chart().map(str::to_owned).or_else(|| before.chart())?;
     let revision: Revision = before.stored.metadata.label("version")?.parse().ok()?;
-    Some(Interrupted { chart, revision }.to_string())
+    Some(InterruptedOperation { chart, revision }.to_string())
 }
 
 /// Whether a person takes the note off, and nothing but that: what was interrupted is not to be finished. Clients of Helm
@@ -79,11 +79,11 @@ fn is_taken_off(facts: &Facts<'_>, before: &Stamps, after: &Stamps) -> bool {
 /// had, and says so.
 fn is_unlocked(facts: &Facts<'_>, write: &RecordWrite<'_>) -> bool {
     const BY_FLUX: &str = "Release unlocked from stale ";
-    let ends = write.before.and_then(Side::status).is_some_and(Status::is_pending);
+    let ends = write.before.and_then(RecordSide::status).is_some_and(Status::is_pending);
     if !ends || write.after.status() != Some(Status::Failed) {
         return false;
     }
-    let stamps = write.before.map(Side::stamps).unwrap_or_default();
+    let stamps = write.before.map(RecordSide::stamps).unwrap_or_default();
     let foreign = stamps.holder().is_some_and(|holder| holder != facts.actor.name);
     foreign || write.after.record().is_some_and(|record| record.info.description.starts_with(BY_FLUX))
 }

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::status::View;
 use crate::engine::evidence::Evidence;
-use crate::engine::facts::{Facts, Objects};
+use crate::engine::facts::{Facts, RequestObjects};
 use crate::engine::release::record::extra_chunks;
 use crate::engine::release::{Entry, History, ReleaseRef, Storage, Stored};
 use crate::engine::review::{Gvk, Gvr, Operation, Request, UserInfo};
@@ -106,8 +106,8 @@ impl Pending {
             old_object: Some(&self.object),
             dry_run: None,
         };
-        let objects = Objects::read(&request).map_err(|error| error.to_string())?;
-        let bodies = objects.seal(request.operation).open();
+        let objects = RequestObjects::read(&request).map_err(|error| error.to_string())?;
+        let bodies = objects.payloads(request.operation).inflate();
         let facts = Facts::of(&request, &objects, &bodies);
         let policy = view.policies.of(&self.release.namespace);
         let mut evidence = Evidence::default();

@@ -15,7 +15,7 @@ pub(super) enum Opened {
 /// Opens the object of a record.
 pub(super) fn open(storage: Storage, text: &str) -> Result<Opened, DecodeError> {
     let index = read(text)?;
-    match Payload::open(storage, &index.data) {
+    match Payload::decode(storage, &index.data) {
         Err(DecodeError::Chunked) => Ok(Opened::Parts {
             first: index.data.chunk.as_deref().unwrap_or_default().to_owned(),
             others: extra_chunks(&index.data)?,

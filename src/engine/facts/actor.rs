@@ -81,7 +81,7 @@ impl<'r> Actor<'r> {
 
     /// The same actor, known for Interlock itself where it has this name.
     #[must_use]
-    pub fn unless_ourselves(self, ourselves: Option<&str>) -> Self {
+    pub fn or_interlock(self, ourselves: Option<&str>) -> Self {
         if ourselves == Some(self.name) { Self { kind: ActorKind::Interlock, ..self } } else { self }
     }
 }

@@ -1,22 +1,22 @@
 //! What happens to a record.
 
-use super::objects::{Bodies, Objects};
-use crate::engine::release::record::chart_at_beginning;
+use super::objects::{RecordBodies, RequestObjects};
+use crate::engine::release::record::chart_at_start;
 use crate::engine::release::{DecodeError, Record, Stamps, Status, Storage, Stored};
 use crate::engine::review::Operation;
 
 /// A record before or after the request.
 #[derive(Debug)]
-pub struct Side<'r> {
+pub struct RecordSide<'r> {
     /// The object.
     pub stored: &'r Stored<'r>,
     /// Its body.
-    pub body: Body<'r>,
+    pub body: RecordBody<'r>,
 }
 
 /// The body of a record, as far as it was read.
 #[derive(Debug, Clone)]
-pub enum Body<'r> {
+pub enum RecordBody<'r> {
     /// It decodes.
     Read(Record<'r>),
     /// It does not.
@@ -25,7 +25,7 @@ pub enum Body<'r> {
     Unread,
 }
 
-impl<'r> Body<'r> {
+impl<'r> RecordBody<'r> {
     fn of(bytes: Option<&'r Result<Vec<u8>, DecodeError>>) -> Self {
         match bytes {
             None => Self::Unread,
@@ -35,13 +35,13 @@ impl<'r> Body<'r> {
     }
 }
 
-impl Side<'_> {
+impl RecordSide<'_> {
     /// The body, where it decodes.
     #[must_use]
     pub fn record(&self) -> Option<&Record<'_>> {
         match &self.body {
-            Body::Read(record) => Some(record),
-            Body::Broken(_) | Body::Unread => None,
+            RecordBody::Read(record) => Some(record),
+            RecordBody::Broken(_) | RecordBody::Unread => None,
         }
     }
 
@@ -62,9 +62,9 @@ impl Side<'_> {
     #[must_use]
     pub fn chart(&self) -> Option<String> {
         match &self.body {
-            Body::Read(record) => record.source(),
-            Body::Broken(DecodeError::Chunked) => chart_at_beginning(Storage::OlmIndex, &self.stored.data),
-            Body::Broken(_) | Body::Unread => None,
+            RecordBody::Read(record) => record.chart(),
+            RecordBody::Broken(DecodeError::Chunked) => chart_at_start(Storage::OlmIndex, &self.stored.data),
+            RecordBody::Broken(_) | RecordBody::Unread => None,
         }
     }
 
@@ -80,27 +80,27 @@ impl Side<'_> {
 #[expect(clippy::large_enum_variant, reason = "there is one a review, and it is boxed as a whole")]
 pub enum RecordChange<'r> {
     /// It comes to be: by CREATE, or by an UPDATE that makes a record of an ordinary object.
-    Created(Side<'r>),
+    Created(RecordSide<'r>),
     /// It is written again.
     Updated {
         /// As stored.
-        before: Side<'r>,
+        before: RecordSide<'r>,
         /// As it would be stored.
-        after: Side<'r>,
+        after: RecordSide<'r>,
         /// Whether the payload is the same, byte by byte.
         same_payload: bool,
     },
     /// It goes.
-    Deleted(Side<'r>),
+    Deleted(RecordSide<'r>),
 }
 
 /// A record that is written, and what stood there before.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordWrite<'c> {
     /// `None` when it comes to be.
-    pub before: Option<&'c Side<'c>>,
+    pub before: Option<&'c RecordSide<'c>>,
     /// As it would be stored.
-    pub after: &'c Side<'c>,
+    pub after: &'c RecordSide<'c>,
 }
 
 impl RecordWrite<'_> {
@@ -116,14 +116,14 @@ impl RecordWrite<'_> {
 }
 
 impl<'r> RecordChange<'r> {
-    pub(super) fn of(operation: Operation, objects: &'r Objects<'r>, bodies: &'r Bodies) -> Option<Self> {
-        let old = objects.old.as_ref().map(|stored| Side { stored, body: Body::of(bodies.old.as_ref()) });
+    pub(super) fn of(operation: Operation, objects: &'r RequestObjects<'r>, bodies: &'r RecordBodies) -> Option<Self> {
+        let old = objects.old.as_ref().map(|stored| RecordSide { stored, body: RecordBody::of(bodies.old.as_ref()) });
         let new = objects.new.as_ref().map(|stored| {
             let body = match (&old, bodies.unchanged) {
                 (Some(old), true) => old.body.clone(),
-                _ => Body::of(bodies.new.as_ref()),
+                _ => RecordBody::of(bodies.new.as_ref()),
             };
-            Side { stored, body }
+            RecordSide { stored, body }
         });
         match (operation, old, new) {
             (Operation::Create, _, Some(new)) => Some(Self::Created(new)),
@@ -138,7 +138,7 @@ impl<'r> RecordChange<'r> {
 
     /// The record as it would be stored, or as it was before it goes.
     #[must_use]
-    pub fn latest(&self) -> &Side<'r> {
+    pub fn latest(&self) -> &RecordSide<'r> {
         match self {
             Self::Created(side) | Self::Deleted(side) | Self::Updated { after: side, .. } => side,
         }

@@ -14,16 +14,16 @@ use crate::engine::sveltos::{self, ConfigurationGroup};
 #[derive(Debug)]
 pub enum Declaration<'r> {
     /// OLM's ClusterExtension.
-    ClusterExtension(Box<Written<'r, ClusterExtension<'r>>>),
+    ClusterExtension(Box<DeclarationWrite<'r, ClusterExtension<'r>>>),
     /// OLM's ClusterObjectSet, one revision of an extension.
-    ClusterObjectSet(Box<Written<'r, ClusterObjectSet<'r>>>),
+    ClusterObjectSet(Box<DeclarationWrite<'r, ClusterObjectSet<'r>>>),
     /// Flux's HelmRelease, and the name that its release has on both sides, or on the new one where they differ.
-    HelmRelease(Box<Written<'r, HelmRelease>>, String),
+    HelmRelease(Box<DeclarationWrite<'r, HelmRelease>>, String),
     /// Sveltos' ConfigurationGroup, a commit of bundles. Never its DELETE: Sveltos deletes it after each rollout, in
     /// teardowns and to recover from a second one, and the agent removes nothing for it.
-    ConfigurationGroup(Box<Written<'r, ConfigurationGroup<'r>>>),
+    ConfigurationGroup(Box<DeclarationWrite<'r, ConfigurationGroup<'r>>>),
     /// One of these that does not read: a later version may have another shape.
-    Unread {
+    Unparsed {
         /// For example `ClusterExtension`.
         kind: &'r str,
         /// Empty for cluster-scoped objects.
@@ -37,7 +37,7 @@ pub enum Declaration<'r> {
 
 /// An object before and after a request.
 #[derive(Debug)]
-pub struct Written<'r, T> {
+pub struct DeclarationWrite<'r, T> {
     /// For example `ClusterExtension`.
     pub kind: &'r str,
     /// Empty for cluster-scoped objects.
@@ -52,7 +52,7 @@ pub struct Written<'r, T> {
     pub same_spec: bool,
 }
 
-impl<T> Written<'_, T> {
+impl<T> DeclarationWrite<'_, T> {
     /// The object as it is to be, or as it was where it goes.
     #[must_use]
     pub fn latest(&self) -> Option<&T> {
@@ -80,7 +80,7 @@ impl<'r> Declaration<'r> {
             }
             _ => return None,
         };
-        let unread = |error: serde_json::Error| Self::Unread {
+        let unread = |error: serde_json::Error| Self::Unparsed {
             kind: &request.kind.kind,
             namespace: request.namespace(),
             name: request.name().unwrap_or_default(),
@@ -89,7 +89,7 @@ impl<'r> Declaration<'r> {
         Some(read.unwrap_or_else(unread))
     }
 
-    fn helm_release(written: Written<'r, HelmRelease>) -> Self {
+    fn helm_release(written: DeclarationWrite<'r, HelmRelease>) -> Self {
         let release = written.latest().map(|side| side.release().name);
         Self::HelmRelease(Box::new(written), release.unwrap_or_default())
     }
@@ -104,7 +104,7 @@ impl Declaration<'_> {
             Self::ClusterObjectSet(written) => written.kind,
             Self::HelmRelease(written, _) => written.kind,
             Self::ConfigurationGroup(written) => written.kind,
-            Self::Unread { kind, .. } => kind,
+            Self::Unparsed { kind, .. } => kind,
         }
     }
 
@@ -116,7 +116,7 @@ impl Declaration<'_> {
             Self::ClusterObjectSet(written) => written.namespace,
             Self::HelmRelease(written, _) => written.namespace,
             Self::ConfigurationGroup(written) => written.namespace,
-            Self::Unread { namespace, .. } => namespace,
+            Self::Unparsed { namespace, .. } => namespace,
         }
     }
 
@@ -128,7 +128,7 @@ impl Declaration<'_> {
             Self::ClusterObjectSet(written) => &written.name,
             Self::HelmRelease(written, _) => &written.name,
             Self::ConfigurationGroup(written) => &written.name,
-            Self::Unread { name, .. } => name,
+            Self::Unparsed { name, .. } => name,
         }
     }
 
@@ -140,7 +140,7 @@ impl Declaration<'_> {
             Self::ClusterObjectSet(written) => written.latest()?.metadata.label(OWNER_NAME_LABEL),
             Self::HelmRelease(_, release) => Some(release),
             Self::ConfigurationGroup(written) => Some(&written.name),
-            Self::Unread { name, .. } => Some(name),
+            Self::Unparsed { name, .. } => Some(name),
         }
     }
 
@@ -167,7 +167,7 @@ impl Declaration<'_> {
     }
 }
 
-fn written<'r, T: Deserialize<'r>>(request: &'r Request<'r>) -> Result<Written<'r, T>, serde_json::Error> {
+fn written<'r, T: Deserialize<'r>>(request: &'r Request<'r>) -> Result<DeclarationWrite<'r, T>, serde_json::Error> {
     let spec = |object: &'r RawValue| -> Result<_, serde_json::Error> {
         let spec: Option<Option<&RawValue>> = first_at(object.get().as_bytes(), &["spec"])?;
         Ok(spec.flatten().map(RawValue::get))
@@ -182,7 +182,7 @@ fn written<'r, T: Deserialize<'r>>(request: &'r Request<'r>) -> Result<Written<'
         (None, Some(object)) => first_at(object.get().as_bytes(), &["metadata", "name"])?.unwrap_or_default(),
         (name, _) => name.unwrap_or_default().to_owned(),
     };
-    Ok(Written {
+    Ok(DeclarationWrite {
         kind: &request.kind.kind,
         namespace: request.namespace(),
         name,

@@ -25,7 +25,7 @@ pub struct ManagedWrite<'r> {
     /// The object's name.
     pub name: String,
     /// Whether the object is on its way out already.
-    pub dying: bool,
+    pub being_deleted: bool,
     /// What is done to it.
     pub change: ObjectChange<'r>,
 }
@@ -40,7 +40,7 @@ pub enum ObjectChange<'r> {
         /// Whom the new one does.
         marks_after: Option<Box<Marks>>,
         /// Before and after.
-        sides: Sides<'r>,
+        sides: EditedObject<'r>,
     },
     /// It goes.
     Deleted {
@@ -60,23 +60,23 @@ pub enum ObjectChange<'r> {
 
 /// An object before and after.
 #[derive(Debug)]
-pub struct Sides<'r> {
+pub struct EditedObject<'r> {
     old_fields: Option<&'r RawValue>,
     new_fields: Option<&'r RawValue>,
     /// What differs, bookkeeping left out; `None` when nothing does.
     pub delta: Option<Delta<'r>>,
 }
 
-impl<'r> Sides<'r> {
+impl<'r> EditedObject<'r> {
     /// Who wrote which field of the stored object last.
     #[must_use]
-    pub fn fields(&self) -> ManagedFields<'r> {
+    pub fn managed_fields(&self) -> ManagedFields<'r> {
         ManagedFields::read(self.old_fields)
     }
 
     /// Whether that account is wiped out. Later edits would not be tracked any more.
     #[must_use]
-    pub fn clears_fields(&self) -> bool {
+    pub fn clears_managed_fields(&self) -> bool {
         is_blank(self.new_fields) && !is_blank(self.old_fields)
     }
 }
@@ -117,7 +117,7 @@ impl<'r> ManagedWrite<'r> {
         let change = match request.object {
             Some(new) if request.operation == Operation::Update => {
                 let after = metadata(request, new)?;
-                let sides = Sides {
+                let sides = EditedObject {
                     old_fields: before.managed_fields,
                     new_fields: after.managed_fields,
                     delta: delta(old.get(), new.get()).and_then(|delta| delta.without(&BOOKKEEPING)),
@@ -146,7 +146,7 @@ impl<'r> ManagedWrite<'r> {
         Ok(Self::new(request, &request.resource.version, name, false, change))
     }
 
-    fn new(request: &'r Request<'r>, version: &str, name: &str, dying: bool, change: ObjectChange<'r>) -> Self {
+    fn new(request: &'r Request<'r>, version: &str, name: &str, being_deleted: bool, change: ObjectChange<'r>) -> Self {
         let group = &request.resource.group;
         Self {
             api_version: if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") },
@@ -154,7 +154,7 @@ impl<'r> ManagedWrite<'r> {
             // A Namespace carries its own name here, and is in none.
             namespace: if request.resource.resource == "namespaces" { "" } else { request.namespace() }.to_owned(),
             name: name.to_owned(),
-            dying,
+            being_deleted,
             change,
         }
     }

@@ -2,7 +2,7 @@
 //! the metadata, take the base64 off, inflate.
 
 use super::storing_kind::storing_kind;
-use super::{Declaration, ManagedWrite, OverrideWrite, Part};
+use super::{Declaration, ManagedWrite, OverrideWrite, RecordChunk};
 use crate::engine::json::redacted;
 use crate::engine::release::record::Payload;
 use crate::engine::release::{DecodeError, Status, Storage, Stored};
@@ -10,7 +10,7 @@ use crate::engine::review::{BadReview, Operation, Request};
 
 /// The objects of a request, read only where they can be records, say to be managed by somebody, or declare releases.
 #[derive(Debug, Default)]
-pub struct Objects<'a> {
+pub struct RequestObjects<'a> {
     /// `None` when neither object is a record.
     pub storage: Option<Storage>,
     /// Whether the stored object is a record already: an update can turn an ordinary object into one.
@@ -22,14 +22,14 @@ pub struct Objects<'a> {
     /// What happens to an object that is no record and that somebody may manage.
     pub managed: Option<ManagedWrite<'a>>,
     /// A further part of a record that is deleted.
-    pub part: Option<Part<'a>>,
+    pub part: Option<RecordChunk<'a>>,
     /// What happens to an object that declares releases.
     pub declaration: Option<Declaration<'a>>,
     /// What happens to an override.
     pub override_write: Option<OverrideWrite<'a>>,
 }
 
-impl<'a> Objects<'a> {
+impl<'a> RequestObjects<'a> {
     /// Reads the metadata of what may be a record, and of what bears marks of a manager; and what declares releases.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl<'a> Objects<'a> {
             return Ok(objects);
         }
         let (managed, declaration) = (ManagedWrite::read(request)?, Declaration::read(request));
-        let part = Part::read(request, objects.old.as_ref());
+        let part = RecordChunk::read(request, objects.old.as_ref());
         let override_write = OverrideWrite::read(request)?;
         Ok(Self { managed, part, declaration, override_write, ..objects })
     }
@@ -61,19 +61,19 @@ impl<'a> Objects<'a> {
 
     /// Takes the base64 off the bodies that rules will read.
     #[must_use]
-    pub fn seal(&self, operation: Operation) -> Sealed {
+    pub fn payloads(&self, operation: Operation) -> Payloads {
         let Some(storage) = self.storage else {
-            return Sealed::default();
+            return Payloads::default();
         };
-        let open = |stored: &Stored<'_>| Payload::open(storage, &stored.data);
+        let decode = |stored: &Stored<'_>| Payload::decode(storage, &stored.data);
         let unchanged = match (&self.old, &self.new) {
             (Some(old), Some(new)) => old.data == new.data,
             _ => false,
         };
         let wanted = |stored: &&Stored<'_>| operation != Operation::Delete || reads_deleted_body(stored);
-        Sealed {
-            old: self.old.as_ref().filter(wanted).map(open),
-            new: self.new.as_ref().filter(|_| !unchanged).map(open),
+        Payloads {
+            old: self.old.as_ref().filter(wanted).map(decode),
+            new: self.new.as_ref().filter(|_| !unchanged).map(decode),
             unchanged,
         }
     }
@@ -81,14 +81,14 @@ impl<'a> Objects<'a> {
 
 /// Bodies with their base64 off, not yet inflated.
 #[derive(Debug, Default)]
-pub struct Sealed {
+pub struct Payloads {
     old: Option<Result<Payload, DecodeError>>,
     new: Option<Result<Payload, DecodeError>>,
     unchanged: bool,
 }
 
-impl Sealed {
-    /// The memory that [`Self::open`] takes at most, in bytes.
+impl Payloads {
+    /// The memory that [`Self::inflate`] takes at most, in bytes.
     #[must_use]
     pub fn inflated_size(&self) -> usize {
         let size = |payload: &Option<Result<Payload, DecodeError>>| match payload {
@@ -100,21 +100,21 @@ impl Sealed {
 
     /// Inflates the bodies.
     #[must_use]
-    pub fn open(self) -> Bodies {
+    pub fn inflate(self) -> RecordBodies {
         let inflate = |payload: Result<Payload, DecodeError>| payload.and_then(Payload::inflate);
-        Bodies { old: self.old.map(inflate), new: self.new.map(inflate), unchanged: self.unchanged }
+        RecordBodies { old: self.old.map(inflate), new: self.new.map(inflate), unchanged: self.unchanged }
     }
 
     /// Leaves the bodies unread, where there was no memory for them in time.
     #[must_use]
-    pub fn unread(self) -> Bodies {
-        Bodies { old: None, new: None, unchanged: self.unchanged }
+    pub fn unread(self) -> RecordBodies {
+        RecordBodies { old: None, new: None, unchanged: self.unchanged }
     }
 }
 
 /// The JSON of the records of a request, which the facts borrow from.
 #[derive(Debug, Default)]
-pub struct Bodies {
+pub struct RecordBodies {
     /// Of the stored object.
     pub old: Option<Result<Vec<u8>, DecodeError>>,
     /// Of the new object; absent when the payloads are equal.

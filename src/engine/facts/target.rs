@@ -1,6 +1,6 @@
 //! Which release a record belongs to.
 
-use super::change::Side;
+use super::change::RecordSide;
 use crate::engine::release::{RecordName, Revision, Storage};
 use crate::engine::review::Request;
 
@@ -21,7 +21,7 @@ pub struct Target {
 }
 
 impl Target {
-    pub(super) fn of(storage: Storage, request: &Request<'_>, side: &Side<'_>) -> Self {
+    pub(super) fn of(storage: Storage, request: &Request<'_>, side: &RecordSide<'_>) -> Self {
         let metadata = &side.stored.metadata;
         let object = request.name().unwrap_or(&metadata.name).to_owned();
         let (release, revision) = match object.parse::<RecordName>() {

@@ -16,7 +16,7 @@ pub struct Driver {
     /// The server's clock at its creation.
     pub created: Option<Timestamp>,
     /// Whether it is being deleted: Flux uninstalls the release meanwhile.
-    pub dying: bool,
+    pub being_deleted: bool,
     /// Whether Flux does nothing for it.
     pub suspended: bool,
     /// The cluster that the release is on, as it is written; `None` for this one.
@@ -37,7 +37,7 @@ impl From<&HelmRelease> for Driver {
             namespace: read.metadata.namespace.clone(),
             name: read.metadata.name.clone(),
             created: read.metadata.creation_timestamp,
-            dying: read.metadata.deletion_timestamp.is_some(),
+            being_deleted: read.metadata.deletion_timestamp.is_some(),
             suspended: read.spec.suspend,
             kube_config: read.spec.kube_config.clone(),
             longest_timeout: read.longest_timeout(),

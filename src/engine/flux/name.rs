@@ -11,7 +11,7 @@ const DIGITS: usize = 12;
 /// A release's name as Flux gives it to Helm: what is longer than 53 bytes keeps its first 40, followed by `-` and the
 /// first 12 hexadecimal digits of the SHA-256 of the whole name.
 #[must_use]
-pub fn shortened(name: &str) -> String {
+pub fn shortened_release_name(name: &str) -> String {
     if name.len() <= RELEASE_NAME {
         return name.to_owned();
     }
@@ -29,7 +29,7 @@ mod tests {
     #[test]
     fn names_that_helm_admits_stay() {
         for name in ["", "web", &"a".repeat(RELEASE_NAME)] {
-            assert_eq!(shortened(name), name);
+            assert_eq!(shortened_release_name(name), name);
         }
     }
 
@@ -50,9 +50,9 @@ mod tests {
                 "shop-front-end-of-the-production-cluster-b0a43745e25c",
             ),
         ] {
-            assert_eq!(shortened(name), wanted);
+            assert_eq!(shortened_release_name(name), wanted);
             assert_eq!(wanted.len(), RELEASE_NAME);
         }
-        assert!(shortened(&"ü".repeat(40)).len() <= RELEASE_NAME);
+        assert!(shortened_release_name(&"ü".repeat(40)).len() <= RELEASE_NAME);
     }
 }

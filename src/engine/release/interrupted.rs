@@ -12,7 +12,7 @@ use super::{Entry, History, Revision, Status};
 /// An operation that was interrupted: `<chart>-<version>@<revision>` in the annotation
 /// [`interlock.dev/interrupted`](INTERRUPTED).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Interrupted {
+pub struct InterruptedOperation {
     /// `name-version` of the chart that it was bringing in.
     pub chart: String,
     /// The revision that it would have become.
@@ -22,28 +22,28 @@ pub struct Interrupted {
 /// Why a note does not read.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected <chart>-<version>@<revision>")]
-pub struct BadNote;
+pub struct InvalidNote;
 
-impl fmt::Display for Interrupted {
+impl fmt::Display for InterruptedOperation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}@{}", self.chart, self.revision)
     }
 }
 
-impl FromStr for Interrupted {
-    type Err = BadNote;
+impl FromStr for InterruptedOperation {
+    type Err = InvalidNote;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (chart, revision) = text.rsplit_once('@').ok_or(BadNote)?;
-        Ok(Self { chart: chart.to_owned(), revision: revision.parse().map_err(|_| BadNote)? })
+        let (chart, revision) = text.rsplit_once('@').ok_or(InvalidNote)?;
+        Ok(Self { chart: chart.to_owned(), revision: revision.parse().map_err(|_| InvalidNote)? })
     }
 }
 
-impl Interrupted {
+impl InterruptedOperation {
     /// The operation of a pending record that is gone; `None` where its stamp was lost, and for other records: an uninstall
     /// first writes `uninstalling`, so a record that is pending when it goes was deleted by hand.
     #[must_use]
-    pub fn with(lost: &Entry) -> Option<Self> {
+    pub fn of(lost: &Entry) -> Option<Self> {
         let chart = lost.stamps.chart().filter(|_| lost.status.is_pending())?;
         Some(Self { chart: chart.to_owned(), revision: lost.revision })
     }
@@ -54,7 +54,7 @@ impl History {
     /// where the lost one was not the newest (pruning takes old ones out of the middle), where nothing was deployed, and
     /// where the release has had another life since.
     #[must_use]
-    pub fn heir(&self, lost: &Entry) -> Option<&Entry> {
+    pub fn deployed_before(&self, lost: &Entry) -> Option<&Entry> {
         if self.above(lost.revision).next().is_some() {
             return None;
         }
@@ -64,7 +64,7 @@ impl History {
 
     /// The newest operation that was interrupted since the newest deployed record came to be, and the record that says so.
     #[must_use]
-    pub fn interrupted(&self) -> Option<(&Entry, Interrupted)> {
+    pub fn interrupted(&self) -> Option<(&Entry, InterruptedOperation)> {
         let deployed = self.newest_deployed().map(|entry| entry.revision);
         let since = self.iter().take_while(|entry| deployed.is_none_or(|deployed| entry.revision >= deployed));
         let mut noted = since.filter(|entry| matches!(entry.status, Status::Failed | Status::Deployed));
@@ -91,16 +91,17 @@ mod tests {
 
     #[test]
     fn a_note_reads_as_it_was_written() {
-        let note = Interrupted { chart: "shop-2.0.0@rc".to_owned(), revision: Revision(3) };
+        let note = InterruptedOperation { chart: "shop-2.0.0@rc".to_owned(), revision: Revision(3) };
         assert_eq!(note.to_string().parse(), Ok(note));
         for wrong in ["", "shop-2.0.0", "shop@", "shop@x"] {
-            assert_eq!(wrong.parse::<Interrupted>(), Err(BadNote), "{wrong}");
+            assert_eq!(wrong.parse::<InterruptedOperation>(), Err(InvalidNote), "{wrong}");
         }
     }
 
     #[test]
     fn the_deployed_record_below_the_newest_lost_one_remembers() {
-        let heir = |records: Vec<Entry>, lost: &Entry| History::new(records).heir(lost).map(|heir| heir.revision.0);
+        let heir =
+            |records: Vec<Entry>, lost: &Entry| History::new(records).deployed_before(lost).map(|heir| heir.revision.0);
         let lost = entry(5, Status::PendingUpgrade, CHART, "shop-2.0.0");
         let deployed = || entry(3, Status::Deployed, CHART, "");
         assert_eq!(heir(vec![deployed(), entry(4, Status::Failed, CHART, "")], &lost), Some(3));
@@ -115,7 +116,7 @@ mod tests {
 
     #[test]
     fn only_a_pending_record_with_its_chart_leaves_a_note() {
-        let noted = |entry: &Entry| Interrupted::with(entry).map(|note| note.to_string());
+        let noted = |entry: &Entry| InterruptedOperation::of(entry).map(|note| note.to_string());
         assert_eq!(noted(&entry(5, Status::PendingUpgrade, CHART, "shop-2.0.0")).as_deref(), Some("shop-2.0.0@5"));
         assert_eq!(noted(&entry(5, Status::PendingUpgrade, CHART, "")), None);
         assert_eq!(noted(&entry(5, Status::Uninstalling, CHART, "shop-2.0.0")), None);

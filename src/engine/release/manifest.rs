@@ -2,16 +2,16 @@
 //!
 //! Helm stores YAML documents; OLM stores JSON documents one after another without a separator.
 
-mod contents;
 mod hooks;
 mod object;
+mod objects;
 mod workloads;
 
 use serde::de::DeserializeOwned;
 
-pub use contents::contents;
 pub use hooks::{HookJob, hook_jobs};
-pub use object::{ObjectRef, document};
+pub use object::{DocumentKey, document};
+pub use objects::objects;
 pub use workloads::{WorkloadKind, WorkloadRef, workloads};
 
 /// The longest manifest that is read, in bytes: reading YAML takes a second for some 20 MiB, and the

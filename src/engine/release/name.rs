@@ -4,10 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 /// What every storage driver of Helm puts before release and revision.
-const PREFIX: &str = "sh.helm.release.v1.";
+const RECORD_NAME_PREFIX: &str = "sh.helm.release.v1.";
 
 /// The longest release name that Helm accepts, in bytes.
-const LONGEST_RELEASE: usize = 53;
+const MAX_RELEASE_NAME_LENGTH: usize = 53;
 
 /// A release as people and other objects name it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,7 +58,7 @@ impl FromStr for ReleaseName {
     type Err = BadReleaseName;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if is_subdomain(text, LONGEST_RELEASE) {
+        if is_subdomain(text, MAX_RELEASE_NAME_LENGTH) {
             return Ok(Self(text.to_owned()));
         }
         Err(BadReleaseName(text.chars().take(80).collect()))
@@ -115,7 +115,7 @@ pub struct RecordName {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRecordName {
     /// Not made by Helm's storage.
-    #[error("the name does not start with {PREFIX}")]
+    #[error("the name does not start with {RECORD_NAME_PREFIX}")]
     Prefix,
     /// No `.v<digits>` at the end, or a number that Helm would not write.
     #[error("the name does not end in .v<revision>")]
@@ -129,7 +129,7 @@ impl RecordName {
     /// Whether an object name looks like a record's, whatever follows the prefix.
     #[must_use]
     pub fn has_prefix(name: &str) -> bool {
-        name.starts_with(PREFIX)
+        name.starts_with(RECORD_NAME_PREFIX)
     }
 }
 
@@ -137,7 +137,7 @@ impl FromStr for RecordName {
     type Err = BadRecordName;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let rest = name.strip_prefix(PREFIX).ok_or(BadRecordName::Prefix)?;
+        let rest = name.strip_prefix(RECORD_NAME_PREFIX).ok_or(BadRecordName::Prefix)?;
         // The last `.v`, because a release may itself be called `a.v1`.
         let (release, digits) = rest.rsplit_once(".v").ok_or(BadRecordName::Revision)?;
         let canonical = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
@@ -151,7 +151,7 @@ impl FromStr for RecordName {
 
 impl fmt::Display for RecordName {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{PREFIX}{}.v{}", self.release, self.revision)
+        write!(out, "{RECORD_NAME_PREFIX}{}.v{}", self.release, self.revision)
     }
 }
 

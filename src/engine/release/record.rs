@@ -1,10 +1,10 @@
 //! A record's payload: base64, gzip, JSON; read without copying what no rule needs.
 
-mod beginning;
 mod content;
 mod fingerprint;
-mod fold;
+mod head;
 mod payload;
+mod start;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,10 +17,10 @@ use super::manifest::{HookJob, hook_jobs};
 use crate::engine::json::{Text, first_at, redacted};
 use crate::engine::olm;
 
-pub use beginning::chart_at_beginning;
-pub use content::{Difference, differences, same_source};
+pub use content::{Difference, differences, same_chart_and_config};
 pub(crate) use payload::extra_chunks;
 pub use payload::{DecodeError, INFLATE_LIMIT, Payload};
+pub use start::chart_at_start;
 
 /// The head of a record's body. Fields of later Helm versions are skipped.
 ///
@@ -34,7 +34,7 @@ pub struct Record<'b> {
     /// The namespace that the release's objects go to, which need not be the record's.
     pub namespace: Cow<'b, str>,
     /// Status and times.
-    pub info: Info<'b>,
+    pub info: RecordInfo<'b>,
     /// The chart with its templates and default values.
     chart: Option<&'b RawValue>,
     /// The values that the user gave.
@@ -49,7 +49,7 @@ pub struct Record<'b> {
 
 /// `info` of a record.
 #[derive(Debug, Clone)]
-pub struct Info<'b> {
+pub struct RecordInfo<'b> {
     /// The status; Helm orders and judges by this one, not by the label.
     pub status: Cow<'b, str>,
     /// The client's clock when this revision was made; never changes afterwards.
@@ -60,7 +60,7 @@ pub struct Info<'b> {
 
 /// What comes from a body and goes into a message or an annotation: a line of it, never more.
 #[must_use]
-pub(crate) fn shortened(text: &str) -> String {
+pub(crate) fn truncated(text: &str) -> String {
     const LONGEST: usize = 120;
     if text.chars().nth(LONGEST).is_none() {
         return text.to_owned();
@@ -85,7 +85,7 @@ impl ChartId<'_> {
     #[must_use]
     pub fn display(&self) -> Option<String> {
         let named = !self.name.is_empty() || !self.version.is_empty();
-        named.then(|| shortened(&format!("{}-{}", self.name, self.version)))
+        named.then(|| truncated(&format!("{}-{}", self.name, self.version)))
     }
 }
 
@@ -108,7 +108,7 @@ impl<'b> Record<'b> {
     /// `name-version` of what the record brings in: of its chart; of its bundle, where OLM made a chart without a name of
     /// one. `None` where neither has a name.
     #[must_use]
-    pub fn source(&self) -> Option<String> {
+    pub fn chart(&self) -> Option<String> {
         let bundle = || {
             let labels: BTreeMap<Cow<'_, str>, Cow<'_, str>> = serde_json::from_str(self.labels?.get()).ok()?;
             let label = |key: &str| labels.get(key).cloned().unwrap_or_default();
@@ -147,14 +147,14 @@ mod tests {
         assert!(matches!(record.name, Cow::Borrowed("web")));
         assert_eq!(record.version, Revision(3));
         assert_eq!(record.info.status, "deployed");
-        assert_eq!(record.source().as_deref(), Some("shop-1.2.3"));
+        assert_eq!(record.chart().as_deref(), Some("shop-1.2.3"));
         assert_eq!(record.manifest(), "---\nkind: A\n");
     }
 
     #[test]
     fn a_record_without_chart_or_manifest_reads_as_empty() {
         let record = Record::read(br#"{"name":"a","info":{"status":"failed"},"version":1,"chart":null}"#).unwrap();
-        assert_eq!(record.source(), None);
+        assert_eq!(record.chart(), None);
         assert_eq!(record.manifest(), "");
     }
 
@@ -167,7 +167,7 @@ mod tests {
         let bundle =
             r#"{"olm.operatorframework.io/package-name":"web","olm.operatorframework.io/bundle-version":"2.0.0"}"#;
         for (labels, source) in [(bundle, Some("web-2.0.0")), ("{}", None), ("null", None), ("7", None)] {
-            assert_eq!(Record::read(record(labels).as_bytes()).unwrap().source().as_deref(), source, "{labels}");
+            assert_eq!(Record::read(record(labels).as_bytes()).unwrap().chart().as_deref(), source, "{labels}");
         }
     }
 

@@ -66,13 +66,13 @@ pub struct Stored<'a> {
     pub secret_type: Option<Cow<'a, str>>,
     /// The payload, still encoded.
     #[serde(borrow, default, deserialize_with = "null_is_default")]
-    pub data: Data<'a>,
+    pub data: RecordData<'a>,
 }
 
 /// The keys of `data` that hold a record. Other keys are not read.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Data<'a> {
+pub struct RecordData<'a> {
     /// Helm's payload.
     #[serde(borrow)]
     pub release: Option<Cow<'a, str>>,

@@ -233,19 +233,19 @@ fn check_kind(api_version: &str, kind: &str) -> Result<(), BadReview> {
     if api_version == "admission.k8s.io/v1" && kind == "AdmissionReview" {
         return Ok(());
     }
-    Err(BadReview::WrongKind { api_version: shortened(api_version), kind: shortened(kind) })
+    Err(BadReview::WrongKind { api_version: excerpt(api_version), kind: excerpt(kind) })
 }
 
 fn diagnose(body: &[u8], error: &serde_json::Error) -> BadReview {
     let heading = serde_json::from_slice::<Heading<'_>>(body).unwrap_or_default();
     if !heading.kind.is_empty() && check_kind(&heading.api_version, &heading.kind).is_err() {
-        return BadReview::WrongKind { api_version: shortened(&heading.api_version), kind: shortened(&heading.kind) };
+        return BadReview::WrongKind { api_version: excerpt(&heading.api_version), kind: excerpt(&heading.kind) };
     }
     BadReview::Malformed(redacted(error))
 }
 
 /// What a caller sent comes back in an error message: never more than a line of it.
-fn shortened(text: &str) -> String {
+fn excerpt(text: &str) -> String {
     text.chars().take(80).collect()
 }
 

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::engine::json::FieldPath;
-use crate::engine::release::record::shortened;
+use crate::engine::release::record::truncated;
 use crate::engine::release::{Revision, Status};
 
 /// How many things of one sort a message names.
@@ -28,7 +28,7 @@ pub(crate) fn state(
 
 /// `a, b and 3 more`, for fields.
 pub(crate) fn fields(fields: &[FieldPath], most: usize) -> String {
-    enumerated(fields.iter().map(|field| shortened(&field.to_string())), most)
+    enumerated(fields.iter().map(|field| truncated(&field.to_string())), most)
 }
 
 /// `a, b and 3 more`.

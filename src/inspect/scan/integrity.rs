@@ -1,7 +1,7 @@
 //! Whether the parts of a record say the same, by the notion of the rule `record-integrity`.
 
 use super::{Check, Finding};
-use crate::engine::facts::{Body, Side};
+use crate::engine::facts::{RecordBody, RecordSide};
 use crate::engine::object::ObjectKey;
 use crate::engine::release::{DecodeError, Record, RecordName, ReleaseRef, Storage, Stored};
 use crate::engine::rules::records::record_integrity::disagreements;
@@ -16,7 +16,7 @@ pub(super) fn release(namespace: &str, stored: &Stored<'_>) -> ReleaseRef {
 
 /// What is wrong with a record by its metadata alone.
 pub(super) fn of_metadata(storage: Storage, namespace: &str, stored: &Stored<'_>) -> Option<Finding> {
-    inconsistent(storage, namespace, &Side { stored, body: Body::Unread })
+    inconsistent(storage, namespace, &RecordSide { stored, body: RecordBody::Unread })
 }
 
 /// What is wrong with a record and its body.
@@ -27,7 +27,7 @@ pub(super) fn of_body(
     body: Result<&[u8], DecodeError>,
 ) -> Option<Finding> {
     match body.and_then(Record::read) {
-        Ok(record) => inconsistent(storage, namespace, &Side { stored, body: Body::Read(record) }),
+        Ok(record) => inconsistent(storage, namespace, &RecordSide { stored, body: RecordBody::Read(record) }),
         Err(error) => {
             let release = release(namespace, stored);
             let way_out = format!(
@@ -41,7 +41,7 @@ pub(super) fn of_body(
     }
 }
 
-fn inconsistent(storage: Storage, namespace: &str, side: &Side<'_>) -> Option<Finding> {
+fn inconsistent(storage: Storage, namespace: &str, side: &RecordSide<'_>) -> Option<Finding> {
     let found = disagreements(storage, &side.stored.metadata.name, side);
     if found.is_empty() {
         return None;

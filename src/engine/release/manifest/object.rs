@@ -10,7 +10,7 @@ use crate::engine::object::group_of;
 
 /// An object, as a request names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ObjectRef {
+pub struct DocumentKey {
     /// The API group, empty for the core group. Its version may have changed since the chart was written.
     pub group: String,
     /// The kind.
@@ -43,7 +43,7 @@ struct Names {
 ///
 /// # Errors
 /// When the document does not read, or the manifest is longer than 16 MiB.
-pub fn document(manifest: &str, wanted: &ObjectRef) -> Result<Option<Value>, String> {
+pub fn document(manifest: &str, wanted: &DocumentKey) -> Result<Option<Value>, String> {
     if manifest.len() > LONGEST {
         return Err(format!("it is longer than {} MiB", LONGEST >> 20));
     }
@@ -66,7 +66,7 @@ pub fn document(manifest: &str, wanted: &ObjectRef) -> Result<Option<Value>, Str
     Ok(None)
 }
 
-fn json_document(manifest: &str, wanted: &ObjectRef) -> Result<Option<Value>, String> {
+fn json_document(manifest: &str, wanted: &DocumentKey) -> Result<Option<Value>, String> {
     let broken = |error: serde_json::Error| format!("line {}, column {}", error.line(), error.column());
     for document in serde_json::Deserializer::from_str(manifest).into_iter::<&RawValue>() {
         let document = document.map_err(broken)?;
@@ -79,7 +79,7 @@ fn json_document(manifest: &str, wanted: &ObjectRef) -> Result<Option<Value>, St
 }
 
 /// The object itself, or the one among the items of a list.
-fn within(value: Value, wanted: &ObjectRef) -> Option<Value> {
+fn within(value: Value, wanted: &DocumentKey) -> Option<Value> {
     let heading = Heading::deserialize(&value).ok()?;
     if heading.names(wanted) {
         return Some(value);
@@ -135,7 +135,7 @@ fn scalar(text: &str) -> Option<String> {
 }
 
 impl Heading {
-    fn names(&self, wanted: &ObjectRef) -> bool {
+    fn names(&self, wanted: &DocumentKey) -> bool {
         let Some(names) = &self.metadata else {
             return false;
         };
@@ -152,12 +152,12 @@ impl Heading {
 mod tests {
     use super::*;
 
-    fn wanted(name: &str) -> ObjectRef {
+    fn wanted(name: &str) -> DocumentKey {
         let [group, kind, namespace, default_namespace] = ["apps", "Deployment", "shop", "shop"].map(str::to_owned);
-        ObjectRef { group, kind, namespace, name: name.to_owned(), default_namespace }
+        DocumentKey { group, kind, namespace, name: name.to_owned(), default_namespace }
     }
 
-    fn replicas(manifest: &str, wanted: &ObjectRef) -> Option<i64> {
+    fn replicas(manifest: &str, wanted: &DocumentKey) -> Option<i64> {
         document(manifest, wanted).unwrap()?["spec"]["replicas"].as_i64()
     }
 
@@ -170,10 +170,10 @@ mod tests {
             metadata: {name: api}, spec: {replicas: 4}}\n---\nkind: List\nitems:\n- kind: Deployment\n  \
             apiVersion: apps/v1\n  metadata: {name: item}\n  spec: {replicas: 5}\n";
         assert_eq!(replicas(manifest, &wanted("web")), Some(3));
-        assert_eq!(replicas(manifest, &ObjectRef { namespace: "db".into(), ..wanted("web") }), Some(2));
-        assert_eq!(replicas(manifest, &ObjectRef { namespace: String::new(), ..wanted("web") }), Some(2));
+        assert_eq!(replicas(manifest, &DocumentKey { namespace: "db".into(), ..wanted("web") }), Some(2));
+        assert_eq!(replicas(manifest, &DocumentKey { namespace: String::new(), ..wanted("web") }), Some(2));
         assert_eq!(
-            replicas(manifest, &ObjectRef { group: String::new(), kind: "Service".into(), ..wanted("web") }),
+            replicas(manifest, &DocumentKey { group: String::new(), kind: "Service".into(), ..wanted("web") }),
             Some(1)
         );
         assert_eq!(replicas(manifest, &wanted("api")), Some(4));

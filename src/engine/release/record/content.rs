@@ -59,7 +59,7 @@ pub fn differences(old: &Record<'_>, new: &Record<'_>) -> Vec<Difference> {
 
 /// Whether two records were made from the same chart and the same values, as a mapped copy of a record is.
 #[must_use]
-pub fn same_source(old: &Record<'_>, new: &Record<'_>) -> bool {
+pub fn same_chart_and_config(old: &Record<'_>, new: &Record<'_>) -> bool {
     same_config(old, new) && same_chart(old, new)
 }
 

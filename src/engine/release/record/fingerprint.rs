@@ -12,18 +12,18 @@ use sha3::{Digest, Sha3_256};
 /// Numbers count as the floats that Helm reads them as. At the top, a member that is null or empty counts as absent,
 /// and so does the whole. `skip` names the members that do not count, by depth and key.
 pub(super) fn of(json: &str, skip: fn(usize, &str) -> bool) -> Option<[u8; 32]> {
-    let mut print = Print { hash: Sha3_256::new(), skip };
+    let mut fingerprint = Fingerprint { hash: Sha3_256::new(), skip };
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    Node { print: &mut print, depth: 0 }.deserialize(&mut deserializer).ok()?;
-    Some(print.hash.finalize().into())
+    Node { fingerprint: &mut fingerprint, depth: 0 }.deserialize(&mut deserializer).ok()?;
+    Some(fingerprint.hash.finalize().into())
 }
 
-struct Print {
+struct Fingerprint {
     hash: Sha3_256,
     skip: fn(usize, &str) -> bool,
 }
 
-impl Print {
+impl Fingerprint {
     /// A kind and its content, its length first so that no two shapes run into each other.
     fn feed(&mut self, kind: u8, content: &[u8]) {
         self.hash.update([kind]);
@@ -34,7 +34,7 @@ impl Print {
 
 /// One value on its way into the fingerprint.
 struct Node<'p> {
-    print: &'p mut Print,
+    fingerprint: &'p mut Fingerprint,
     depth: usize,
 }
 
@@ -55,13 +55,13 @@ impl<'de> Visitor<'de> for Node<'_> {
 
     fn visit_unit<E: Error>(self) -> Result<(), E> {
         if self.depth != 0 {
-            self.print.feed(b'n', &[]);
+            self.fingerprint.feed(b'n', &[]);
         }
         Ok(())
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
-        self.print.feed(b'b', &[u8::from(value)]);
+        self.fingerprint.feed(b'b', &[u8::from(value)]);
         Ok(())
     }
 
@@ -74,38 +74,38 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
-        self.print.feed(b'f', &value.to_le_bytes());
+        self.fingerprint.feed(b'f', &value.to_le_bytes());
         Ok(())
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
-        self.print.feed(b's', value.as_bytes());
+        self.fingerprint.feed(b's', value.as_bytes());
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let Node { print, depth } = self;
-        print.feed(b'[', &[]);
-        while items.next_element_seed(Node { print: &mut *print, depth: depth + 1 })?.is_some() {}
-        print.feed(b']', &[]);
+        let Node { fingerprint, depth } = self;
+        fingerprint.feed(b'[', &[]);
+        while items.next_element_seed(Node { fingerprint: &mut *fingerprint, depth: depth + 1 })?.is_some() {}
+        fingerprint.feed(b']', &[]);
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        let Node { print, depth } = self;
+        let Node { fingerprint, depth } = self;
         let mut digests = Vec::new();
         while let Some(key) = members.next_key::<Cow<'de, str>>()? {
-            if (print.skip)(depth + 1, &key) {
+            if (fingerprint.skip)(depth + 1, &key) {
                 members.next_value::<IgnoredAny>()?;
                 continue;
             }
-            let mut value = Print { hash: Sha3_256::new(), skip: print.skip };
-            members.next_value_seed(Node { print: &mut value, depth: depth + 1 })?;
+            let mut value = Fingerprint { hash: Sha3_256::new(), skip: fingerprint.skip };
+            members.next_value_seed(Node { fingerprint: &mut value, depth: depth + 1 })?;
             let value = value.hash.finalize();
             if depth == 0 && EMPTY.iter().any(|tokens| Sha3_256::digest(tokens) == value) {
                 continue;
             }
-            let mut member = Print { hash: Sha3_256::new(), skip: print.skip };
+            let mut member = Fingerprint { hash: Sha3_256::new(), skip: fingerprint.skip };
             member.feed(b'k', key.as_bytes());
             member.feed(b'v', &value);
             digests.push(member.hash.finalize());
@@ -118,11 +118,11 @@ impl<'de> Visitor<'de> for Node<'_> {
         }
         // Members have no order: whoever writes a record again may sort them.
         digests.sort_unstable();
-        print.feed(b'{', &[]);
+        fingerprint.feed(b'{', &[]);
         for digest in digests {
-            print.hash.update(digest);
+            fingerprint.hash.update(digest);
         }
-        print.feed(b'}', &[]);
+        fingerprint.feed(b'}', &[]);
         Ok(())
     }
 }

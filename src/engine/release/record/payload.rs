@@ -7,14 +7,14 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::bufread::GzDecoder;
 
 use crate::engine::json::redacted;
-use crate::engine::release::storage::{Data, Storage};
+use crate::engine::release::storage::{RecordData, Storage};
 
 /// The longest JSON of a record that is read, in bytes. A record's gzip is at most about 768 KiB (a Secret holds 1 MiB),
 /// commonly 5 to 10 times that when inflated, and without bound from a hostile writer.
 pub const INFLATE_LIMIT: usize = 64 * 1024 * 1024;
 
 /// The most further parts of a record; OLM writes at most 11.
-const MOST_CHUNKS: usize = 16;
+const MAX_EXTRA_CHUNKS: usize = 16;
 
 /// The first bytes of gzip with deflate, the test that Helm itself makes.
 const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
@@ -57,14 +57,14 @@ impl Payload {
     ///
     /// # Errors
     /// [`DecodeError::Missing`], [`DecodeError::Base64`], or [`DecodeError::Chunked`] for a record in several Secrets.
-    pub fn open(storage: Storage, data: &Data<'_>) -> Result<Self, DecodeError> {
+    pub fn decode(storage: Storage, data: &RecordData<'_>) -> Result<Self, DecodeError> {
         let text = match storage {
             Storage::Secret | Storage::ConfigMap => data.release.as_deref(),
             Storage::OlmIndex => data.chunk.as_deref(),
         };
-        let outer = unbase64(text.ok_or(DecodeError::Missing)?.as_bytes())?;
+        let outer = decode_base64(text.ok_or(DecodeError::Missing)?.as_bytes())?;
         match storage {
-            Storage::Secret => Ok(Self(unbase64(&outer)?)),
+            Storage::Secret => Ok(Self(decode_base64(&outer)?)),
             Storage::ConfigMap => Ok(Self(outer)),
             Storage::OlmIndex if extra_chunks(data)?.is_empty() => Ok(Self(outer)),
             Storage::OlmIndex => Err(DecodeError::Chunked),
@@ -78,7 +78,7 @@ impl Payload {
     pub fn join<'t>(chunks: impl Iterator<Item = &'t str>) -> Result<Self, DecodeError> {
         let mut whole = Vec::new();
         for chunk in chunks {
-            whole.append(&mut unbase64(chunk.as_bytes())?);
+            whole.append(&mut decode_base64(chunk.as_bytes())?);
         }
         Ok(Self(whole))
     }
@@ -127,16 +127,16 @@ impl Payload {
 ///
 /// # Errors
 /// [`DecodeError::Base64`] or [`DecodeError::Json`].
-pub(crate) fn extra_chunks(data: &Data<'_>) -> Result<Vec<String>, DecodeError> {
+pub(crate) fn extra_chunks(data: &RecordData<'_>) -> Result<Vec<String>, DecodeError> {
     let Some(text) = data.extra_chunks.as_deref() else {
         return Ok(Vec::new());
     };
-    let names: Vec<String> =
-        serde_json::from_slice(&unbase64(text.as_bytes())?).map_err(|error| DecodeError::Json(redacted(&error)))?;
-    if names.len() > MOST_CHUNKS { Err(DecodeError::TooLarge) } else { Ok(names) }
+    let names: Vec<String> = serde_json::from_slice(&decode_base64(text.as_bytes())?)
+        .map_err(|error| DecodeError::Json(redacted(&error)))?;
+    if names.len() > MAX_EXTRA_CHUNKS { Err(DecodeError::TooLarge) } else { Ok(names) }
 }
 
-fn unbase64(text: &[u8]) -> Result<Vec<u8>, DecodeError> {
+fn decode_base64(text: &[u8]) -> Result<Vec<u8>, DecodeError> {
     STANDARD.decode(text).map_err(|error| DecodeError::Base64(error.to_string()))
 }
 
@@ -159,10 +159,10 @@ mod tests {
 
     fn decode(storage: Storage, text: String) -> Result<Vec<u8>, DecodeError> {
         let data = match storage {
-            Storage::OlmIndex => Data { chunk: Some(Cow::Owned(text)), ..Data::default() },
-            _ => Data { release: Some(Cow::Owned(text)), ..Data::default() },
+            Storage::OlmIndex => RecordData { chunk: Some(Cow::Owned(text)), ..RecordData::default() },
+            _ => RecordData { release: Some(Cow::Owned(text)), ..RecordData::default() },
         };
-        Payload::open(storage, &data)?.inflate()
+        Payload::decode(storage, &data)?.inflate()
     }
 
     fn twice(bytes: &[u8]) -> String {
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(decode(Storage::Secret, twice(&member)).unwrap(), b"{}");
         assert_eq!(decode(Storage::ConfigMap, STANDARD.encode(&member)).unwrap(), b"{}");
         assert_eq!(decode(Storage::OlmIndex, STANDARD.encode(&member)).unwrap(), b"{}");
-        assert_eq!(Payload::open(Storage::Secret, &Data::default()), Err(DecodeError::Missing));
+        assert_eq!(Payload::decode(Storage::Secret, &RecordData::default()), Err(DecodeError::Missing));
     }
 
     #[test]
@@ -216,8 +216,8 @@ mod tests {
     #[test]
     fn a_record_in_several_secrets_is_told_from_a_broken_one() {
         let names = STANDARD.encode(r#"["a-1"]"#);
-        let data = Data { chunk: Some("AAAA".into()), extra_chunks: Some(names.into()), ..Data::default() };
-        assert_eq!(Payload::open(Storage::OlmIndex, &data), Err(DecodeError::Chunked));
+        let data = RecordData { chunk: Some("AAAA".into()), extra_chunks: Some(names.into()), ..RecordData::default() };
+        assert_eq!(Payload::decode(Storage::OlmIndex, &data), Err(DecodeError::Chunked));
         assert_eq!(Payload::join(["AQI=", "Aw=="].into_iter()), Ok(Payload(vec![1, 2, 3])));
     }
 
@@ -227,8 +227,8 @@ mod tests {
             let mut dressed = GZIP_MAGIC.to_vec();
             dressed.extend(&bytes);
             for payload in [bytes, dressed] {
-                let data = Data { release: Some(Cow::Owned(twice(&payload))), ..Data::default() };
-                let opened = Payload::open(Storage::Secret, &data).unwrap();
+                let data = RecordData { release: Some(Cow::Owned(twice(&payload))), ..RecordData::default() };
+                let opened = Payload::decode(Storage::Secret, &data).unwrap();
                 let granted = opened.inflated_size();
                 if let Ok(json) = opened.inflate() {
                     prop_assert!(json.len() <= granted);

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::engine::evidence::{Evidence, Knowledge, Query};
-use crate::engine::facts::{Declaration, Facts, Written};
+use crate::engine::facts::{Declaration, DeclarationWrite, Facts};
 use crate::engine::flux::{self, HelmRelease};
 use crate::engine::json::redacted;
 use crate::engine::object::ObjectKey;
@@ -24,7 +24,7 @@ pub(crate) struct DeclarationCase<'a> {
 
 impl<'a> DeclarationCase<'a> {
     /// The write of a ClusterExtension; `None` where the request is about something else.
-    pub(crate) fn extension(&self) -> Result<Option<&'a Written<'a, ClusterExtension<'a>>>, Need> {
+    pub(crate) fn extension(&self) -> Result<Option<&'a DeclarationWrite<'a, ClusterExtension<'a>>>, Need> {
         match self.declaration {
             Declaration::ClusterExtension(written) => Ok(Some(written)),
             other => unless_unread(other, &[olm::CLUSTER_EXTENSION]),
@@ -32,7 +32,7 @@ impl<'a> DeclarationCase<'a> {
     }
 
     /// The write of a ClusterObjectSet.
-    pub(crate) fn object_set(&self) -> Result<Option<&'a Written<'a, ClusterObjectSet<'a>>>, Need> {
+    pub(crate) fn object_set(&self) -> Result<Option<&'a DeclarationWrite<'a, ClusterObjectSet<'a>>>, Need> {
         match self.declaration {
             Declaration::ClusterObjectSet(written) => Ok(Some(written)),
             other => unless_unread(other, &olm::OBJECT_SET_KINDS),
@@ -40,7 +40,7 @@ impl<'a> DeclarationCase<'a> {
     }
 
     /// The write of a HelmRelease.
-    pub(crate) fn helm_release(&self) -> Result<Option<&'a Written<'a, HelmRelease>>, Need> {
+    pub(crate) fn helm_release(&self) -> Result<Option<&'a DeclarationWrite<'a, HelmRelease>>, Need> {
         match self.declaration {
             Declaration::HelmRelease(written, _) => Ok(Some(written)),
             other => unless_unread(other, &[flux::HELM_RELEASE]),
@@ -48,7 +48,7 @@ impl<'a> DeclarationCase<'a> {
     }
 
     /// The write of a ConfigurationGroup.
-    pub(crate) fn group(&self) -> Result<Option<&'a Written<'a, ConfigurationGroup<'a>>>, Need> {
+    pub(crate) fn group(&self) -> Result<Option<&'a DeclarationWrite<'a, ConfigurationGroup<'a>>>, Need> {
         match self.declaration {
             Declaration::ConfigurationGroup(written) => Ok(Some(written)),
             other => unless_unread(other, &[sveltos::CONFIGURATION_GROUP]),
@@ -97,7 +97,7 @@ pub(crate) fn unread(why: &str) -> Need {
 /// Nothing, unless the request is about one of these kinds and its object does not read.
 fn unless_unread<T>(declaration: &Declaration<'_>, kinds: &[&str]) -> Result<Option<T>, Need> {
     match declaration {
-        Declaration::Unread { kind, why, .. } if kinds.contains(kind) => {
+        Declaration::Unparsed { kind, why, .. } if kinds.contains(kind) => {
             Err(unread(&format!("it does not read ({why})")))
         }
         _ => Ok(None),

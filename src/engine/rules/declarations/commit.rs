@@ -1,7 +1,7 @@
 //! A write of a ConfigurationGroup that changes what the agent of a managed cluster is to do.
 
 use super::case::{DeclarationCase, unread};
-use crate::engine::facts::Written;
+use crate::engine::facts::DeclarationWrite;
 use crate::engine::object::ObjectKey;
 use crate::engine::rules::need::Need;
 use crate::engine::sveltos::{self, Bundle, BundleRef, ClusterSummary, ConfigurationGroup, Feature};
@@ -9,7 +9,7 @@ use crate::engine::sveltos::{self, Bundle, BundleRef, ClusterSummary, Configurat
 /// A group whose specification changes, of a feature that rules judge.
 pub(crate) struct Commit<'a> {
     case: &'a DeclarationCase<'a>,
-    written: &'a Written<'a, ConfigurationGroup<'a>>,
+    written: &'a DeclarationWrite<'a, ConfigurationGroup<'a>>,
     pub(crate) group: &'a ConfigurationGroup<'a>,
     pub(crate) feature: Feature,
 }

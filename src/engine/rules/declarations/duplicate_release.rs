@@ -8,7 +8,7 @@
 //! Denied: HelmRelease shop/two with `releaseName: web` beside HelmRelease shop/web.
 
 use super::case::DeclarationCase;
-use crate::engine::facts::Written;
+use crate::engine::facts::DeclarationWrite;
 use crate::engine::flux::HelmRelease;
 use crate::engine::rules::drivers::helm_releases;
 use crate::engine::rules::{Findings, Refusal};
@@ -31,7 +31,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> Findings {
     };
     let first = format!("HelmRelease {}/{}", other.namespace, other.name);
     let state = match () {
-        () if other.dying => "is uninstalling",
+        () if other.being_deleted => "is uninstalling",
         () if !other.wants(&release) => "still has installed",
         () => "drives already",
     };
@@ -41,7 +41,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> Findings {
         release.namespace,
         release.name
     );
-    let way_out = if other.dying {
+    let way_out = if other.being_deleted {
         "Wait until it is gone.".to_owned()
     } else {
         format!(
@@ -53,7 +53,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> Findings {
 }
 
 /// Whether a write makes a HelmRelease drive a release that it did not drive before.
-fn starts_to_drive(written: &Written<'_, HelmRelease>, after: &HelmRelease) -> bool {
+fn starts_to_drive(written: &DeclarationWrite<'_, HelmRelease>, after: &HelmRelease) -> bool {
     if after.spec.suspend || after.metadata.deletion_timestamp.is_some() || written.same_spec {
         return false;
     }

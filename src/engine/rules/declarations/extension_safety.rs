@@ -4,7 +4,7 @@
 //! Warned of: `upgradeConstraintPolicy: SelfCertified`; a person deletes the ClusterObjectSet that is in use.
 
 use super::case::DeclarationCase;
-use crate::engine::facts::{ActorKind, Written};
+use crate::engine::facts::{ActorKind, DeclarationWrite};
 use crate::engine::olm::{ClusterExtension, ClusterObjectSet};
 use crate::engine::release::ReleaseRef;
 use crate::engine::rules::{Findings, Refusal};
@@ -16,7 +16,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> Findings {
 }
 
 /// The risks that a write brings in; those that were there before have been told.
-fn risks(written: &Written<'_, ClusterExtension<'_>>) -> Vec<Refusal> {
+fn risks(written: &DeclarationWrite<'_, ClusterExtension<'_>>) -> Vec<Refusal> {
     let Some(after) = written.after.as_ref().filter(|_| !written.same_spec) else {
         return Vec::new();
     };
@@ -43,7 +43,7 @@ fn risks(written: &Written<'_, ClusterExtension<'_>>) -> Vec<Refusal> {
 }
 
 /// A person's edit or deletion of a revision that operator-controller keeps.
-fn by_hand(written: &Written<'_, ClusterObjectSet<'_>>) -> Option<Refusal> {
+fn by_hand(written: &DeclarationWrite<'_, ClusterObjectSet<'_>>) -> Option<Refusal> {
     let before = written.before.as_ref()?;
     let extension = before.metadata.label(crate::engine::olm::OWNER_NAME_LABEL)?;
     if written.same_spec || before.metadata.deletion_timestamp.is_some() {

@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 
 use super::case::DeclarationCase;
 use crate::engine::evidence::{Knowledge, Query};
-use crate::engine::facts::Written;
+use crate::engine::facts::DeclarationWrite;
 use crate::engine::flux::{HelmRelease, HelmReleaseSpec, Remediation};
 use crate::engine::release::Storage;
 use crate::engine::rules::need::{Need, known};
@@ -159,7 +159,11 @@ impl Risk {
     }
 }
 
-fn long_timeout(case: &DeclarationCase<'_>, written: &Written<'_, HelmRelease>, timeout: SignedDuration) -> Refusal {
+fn long_timeout(
+    case: &DeclarationCase<'_>,
+    written: &DeclarationWrite<'_, HelmRelease>,
+    timeout: SignedDuration,
+) -> Refusal {
     let (timeout, stale) = (wording::span(timeout), wording::span(case.policy.recovery.stale_after));
     let sentence = format!(
         "{} {}/{} waits for up to {timeout}: a dead operation of its release counts as stuck only after that, not after {stale}, and \

@@ -43,7 +43,7 @@ impl<'a> ObjectCase<'a> {
     /// Asked twice, of what lags behind and of the API server itself: the first may say that all is well, and only the
     /// second that it is not.
     pub(crate) fn disturbance(&self) -> Result<Option<Disturbance>, Need> {
-        if self.is_exempt() || self.write.dying || self.changes_nothing() {
+        if self.is_exempt() || self.write.being_deleted || self.changes_nothing() {
             return Ok(None);
         }
         // What has been asked of the API server was not fine by the caches.
@@ -80,7 +80,7 @@ impl<'a> ObjectCase<'a> {
 
     fn changes_nothing(&self) -> bool {
         match &self.write.change {
-            ObjectChange::Edited { sides, .. } => sides.delta.is_none() && !sides.clears_fields(),
+            ObjectChange::Edited { sides, .. } => sides.delta.is_none() && !sides.clears_managed_fields(),
             ObjectChange::Deleted { .. } => false,
             ObjectChange::Scaled { old, new, .. } => old == new,
         }

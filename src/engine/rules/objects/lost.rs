@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use super::case::ObjectCase;
 use crate::engine::evidence::{Knowledge, Query, RecordRef};
-use crate::engine::facts::{ManagedWrite, ObjectChange, Sides};
+use crate::engine::facts::{EditedObject, ManagedWrite, ObjectChange};
 use crate::engine::json::FieldPath;
 use crate::engine::managed::{Declared, Marks, declared_by, is_custom_resource, touched};
 use crate::engine::policy::Scalable;
-use crate::engine::release::manifest::ObjectRef;
+use crate::engine::release::manifest::DocumentKey;
 use crate::engine::rules::need::{Need, known};
 
 impl ObjectCase<'_> {
@@ -20,7 +20,7 @@ impl ObjectCase<'_> {
         record: RecordRef,
         default_namespace: String,
     ) -> Result<Option<Vec<FieldPath>>, Need> {
-        let object = ObjectRef {
+        let object = DocumentKey {
             group: self.write.group().to_owned(),
             kind: self.kind().to_owned(),
             namespace: self.write.namespace.clone(),
@@ -56,8 +56,8 @@ impl ObjectCase<'_> {
 
     /// The declared fields that change. A document of another version of the API may name fields otherwise; there the account
     /// of who wrote what helps out.
-    fn of_document(&self, marks: &Marks, document: &Value, sides: &Sides<'_>) -> Vec<FieldPath> {
-        let account = || sides.fields().of(&self.write.api_version, |_| true);
+    fn of_document(&self, marks: &Marks, document: &Value, sides: &EditedObject<'_>) -> Vec<FieldPath> {
+        let account = || sides.managed_fields().of(&self.write.api_version, |_| true);
         let written = if is_custom_resource(document) { account() } else { Declared::nothing() };
         let same_version = document.get("apiVersion").and_then(Value::as_str) == Some(self.write.api_version.as_str());
         let owned = (!same_version).then(|| self.owned(marks, sides));
@@ -65,8 +65,8 @@ impl ObjectCase<'_> {
     }
 
     /// What the owner wrote last, by the object's own account.
-    fn owned(&self, marks: &Marks, sides: &Sides<'_>) -> Declared<'static> {
-        sides.fields().of(&self.write.api_version, |manager| marks.is_manager(manager))
+    fn owned(&self, marks: &Marks, sides: &EditedObject<'_>) -> Declared<'static> {
+        sides.managed_fields().of(&self.write.api_version, |manager| marks.is_manager(manager))
     }
 
     /// The fields that are declared, changed and not ignored. The marks count as declared, and so does the account of who
@@ -74,7 +74,7 @@ impl ObjectCase<'_> {
     fn changed<'d>(
         &self,
         marks: &Marks,
-        sides: &Sides<'_>,
+        sides: &EditedObject<'_>,
         declared: impl IntoIterator<Item = Declared<'d>>,
     ) -> Vec<FieldPath> {
         let ManagedWrite { kind, namespace, name, .. } = self.write;
@@ -87,7 +87,7 @@ impl ObjectCase<'_> {
             let pointer = field.pointer();
             !self.policy.ignore.iter().any(|ignored| ignored.covers(kind, namespace, name, &pointer))
         });
-        if sides.clears_fields() {
+        if sides.clears_managed_fields() {
             fields.push(FieldPath::of(["metadata", "managedFields"]));
         }
         fields

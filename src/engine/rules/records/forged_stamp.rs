@@ -6,7 +6,7 @@
 //! Allowed: helm's PUT, which carries no annotations. Denied: a CREATE that names another user as the holder.
 
 use super::case::Case;
-use crate::engine::facts::Side;
+use crate::engine::facts::RecordSide;
 use crate::engine::object::annotation_pointer;
 use crate::engine::rules::{Finding, Refusal};
 use crate::engine::stamp;
@@ -23,7 +23,7 @@ pub(crate) fn check(case: &Case<'_>) -> Finding {
         return Ok(None);
     }
     let expected = stamp::expected(case.facts, &write, case.now);
-    let before = write.before.map(Side::stamps).unwrap_or_default();
+    let before = write.before.map(RecordSide::stamps).unwrap_or_default();
     let Some((key, must)) = stamp::forged(&expected, &before, &sent, case.now) else {
         return Ok(None);
     };

@@ -1,7 +1,7 @@
 //! A part of a record that somebody deletes, which is a deletion of the record in effect.
 
 use crate::engine::evidence::Evidence;
-use crate::engine::facts::{ActorKind, Facts, Part};
+use crate::engine::facts::{ActorKind, Facts, RecordChunk};
 use crate::engine::json::redacted;
 use crate::engine::object::ObjectKey;
 use crate::engine::policy::Policy;
@@ -12,9 +12,9 @@ use crate::engine::rules::{Finding, Refusal};
 
 /// Refuses to take a part away that a living record lists, unless it is the record's own holder, or a manager, who does:
 /// an update of such a record starts with the deletion of its parts.
-pub(crate) fn check(facts: &Facts<'_>, part: &Part<'_>, policy: &Policy, evidence: &Evidence) -> Finding {
+pub(crate) fn check(facts: &Facts<'_>, part: &RecordChunk<'_>, policy: &Policy, evidence: &Evidence) -> Finding {
     let actor = facts.actor.name;
-    if part.dying || policy.managers.contains(actor) {
+    if part.being_deleted || policy.managers.contains(actor) {
         return Ok(None);
     }
     let key = ObjectKey::new("", "Secret", part.namespace, &part.index);

@@ -11,7 +11,7 @@
 
 use super::case::Case;
 use super::{lease, runbook};
-use crate::engine::facts::{ActorKind, RecordChange, Side};
+use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
 use crate::engine::policy::RollbackWay;
 use crate::engine::release::Status;
 use crate::engine::release::status::{Guard, transition};
@@ -71,7 +71,7 @@ fn rollback(case: &Case<'_>) -> Finding {
     }
 }
 
-fn unlock(case: &Case<'_>, before: &Side<'_>) -> Finding {
+fn unlock(case: &Case<'_>, before: &RecordSide<'_>) -> Finding {
     let stamps = before.stamps();
     let Some(holder) = stamps.holder() else {
         return Ok(None);
@@ -99,7 +99,7 @@ fn unlock(case: &Case<'_>, before: &Side<'_>) -> Finding {
     Ok(Some(Refusal::new(sentence, way_out)))
 }
 
-fn delete(case: &Case<'_>, side: &Side<'_>) -> Finding {
+fn delete(case: &Case<'_>, side: &RecordSide<'_>) -> Finding {
     let history = case.history()?;
     // Pruning takes the stuck records of past operations out of the middle of the history.
     let Some(revision) = case.target.revision else {

@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use super::case::Case;
 use super::lease;
 use crate::engine::evidence::{Evidence, Query, Workload};
-use crate::engine::facts::{Body, Facts, RecordChange, Side, Subject};
+use crate::engine::facts::{Facts, RecordBody, RecordChange, RecordSide, Subject};
 use crate::engine::object::ObjectKey;
 use crate::engine::policy::Policy;
 use crate::engine::release::manifest::{HookJob, WorkloadRef, workloads};
-use crate::engine::release::record::shortened;
+use crate::engine::release::record::truncated;
 use crate::engine::release::{DecodeError, Record, Status};
 use crate::engine::rules::need::{Need, object};
 use crate::engine::rules::wording;
@@ -104,7 +104,7 @@ impl fmt::Display for CheckName {
 }
 
 /// One look, for one or several checks.
-type Look = fn(&Case<'_>, &Side<'_>) -> Result<Vec<Check>, Need>;
+type Look = fn(&Case<'_>, &RecordSide<'_>) -> Result<Vec<Check>, Need>;
 
 /// What the rule goes by, and what each look is about; the cheapest first.
 const LOOKS: [(CheckName, Look); 5] = [
@@ -116,7 +116,7 @@ const LOOKS: [(CheckName, Look); 5] = [
 ];
 
 /// The checks that do not hold, each with its numbers.
-pub(crate) fn failed_checks(case: &Case<'_>, side: &Side<'_>) -> Result<Vec<String>, Need> {
+pub(crate) fn failed_checks(case: &Case<'_>, side: &RecordSide<'_>) -> Result<Vec<String>, Need> {
     let mut failed = Vec::new();
     for (_, look) in LOOKS {
         match look(case, side) {
@@ -179,7 +179,7 @@ fn deployed_below(case: &Case<'_>) -> Result<Check, Need> {
     Ok(Check::of(CheckName::DeployedBelow, evidence, failure))
 }
 
-fn stale(case: &Case<'_>, side: &Side<'_>) -> Result<Check, Need> {
+fn stale(case: &Case<'_>, side: &RecordSide<'_>) -> Result<Check, Need> {
     let (created, stamps) = (side.stored.metadata.creation_timestamp, side.stamps());
     let is_stale = case.is_stale(created, stamps.holder())?;
     let age = created.map_or("of unknown age".to_owned(), |created| {
@@ -201,11 +201,11 @@ fn no_lease(case: &Case<'_>) -> Result<Check, Need> {
 }
 
 /// Pending in its body too, and over healthy workloads.
-fn healthy(case: &Case<'_>, side: &Side<'_>) -> Result<Vec<Check>, Need> {
+fn healthy(case: &Case<'_>, side: &RecordSide<'_>) -> Result<Vec<Check>, Need> {
     let named = with_record(case, side, |record| match record {
         Err(error) => Err(format!("its body does not decode ({error}), so its workloads are unknown")),
         Ok(record) if !record.info.status.parse::<Status>().is_ok_and(Status::is_pending) => {
-            Err(format!("its body says {:?}, which is not pending", shortened(&record.info.status)))
+            Err(format!("its body says {:?}, which is not pending", truncated(&record.info.status)))
         }
         Ok(record) => workloads(&record.manifest(), &record.namespace)
             .map_err(|error| format!("its manifest does not read ({error}), so its workloads are unknown")),
@@ -228,7 +228,7 @@ fn healthy(case: &Case<'_>, side: &Side<'_>) -> Result<Vec<Check>, Need> {
 }
 
 /// None of the Jobs that its hooks are runs.
-fn no_hook_runs(case: &Case<'_>, side: &Side<'_>) -> Result<Vec<Check>, Need> {
+fn no_hook_runs(case: &Case<'_>, side: &RecordSide<'_>) -> Result<Vec<Check>, Need> {
     // A body that does not read is another check's.
     let jobs = with_record(case, side, |record| record.map_or_else(|_| Ok(Vec::new()), Record::hook_jobs))?;
     let check = |evidence: String, failure| Check::of(CheckName::NoHookRuns, evidence, failure);
@@ -276,12 +276,12 @@ struct JobStatus {
 /// Hands on the record that is deleted: from the request, or, where OLM cut it up, from the cluster.
 fn with_record<T>(
     case: &Case<'_>,
-    side: &Side<'_>,
+    side: &RecordSide<'_>,
     read: impl FnOnce(Result<&Record<'_>, DecodeError>) -> T,
 ) -> Result<T, Need> {
     match &side.body {
-        Body::Read(record) => Ok(read(Ok(record))),
-        Body::Broken(DecodeError::Chunked) | Body::Unread => {
+        RecordBody::Read(record) => Ok(read(Ok(record))),
+        RecordBody::Broken(DecodeError::Chunked) | RecordBody::Unread => {
             let json = case.body(&case.target.object)?;
             match json.map(Record::read) {
                 Some(Ok(record)) => Ok(read(Ok(&record))),
@@ -289,7 +289,7 @@ fn with_record<T>(
                 None => Ok(read(Err(DecodeError::Missing))),
             }
         }
-        Body::Broken(error) => Ok(read(Err(error.clone()))),
+        RecordBody::Broken(error) => Ok(read(Err(error.clone()))),
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::scenario::start;
 use crate::engine::evidence::{Evidence, Query};
-use crate::engine::facts::{Bodies, Facts, Objects};
+use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
 use crate::engine::object::ObjectKey;
 use crate::engine::outcome::{Outcome, apply};
 use crate::engine::policy::{Policy, Scope};
@@ -219,8 +219,8 @@ impl Shop {
         })
         .to_string();
         let review = Review::parse(text.as_bytes()).unwrap();
-        let objects = Objects::read(&review.request).unwrap();
-        let bodies = Bodies::default();
+        let objects = RequestObjects::read(&review.request).unwrap();
+        let bodies = RecordBodies::default();
         let facts = Facts::of(&review.request, &objects, &bodies);
         assert!(objects.declaration.is_none() || review.request.operation != Operation::Delete);
         let (mut evidence, mut asked) = (Evidence::default(), Vec::new());

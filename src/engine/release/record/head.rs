@@ -9,7 +9,7 @@ use std::fmt;
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::{Info, Record};
+use super::{Record, RecordInfo};
 use crate::engine::json::Text;
 
 /// The members of a body that Helm knows.
@@ -19,7 +19,7 @@ const BODY: [&str; 10] =
 const INFO: [&str; 3] = ["status", "last_deployed", "description"];
 
 /// Fails on a key that Go takes for one of the known ones and serde does not.
-fn unambiguous<E: Error>(key: &str, known: &[&str]) -> Result<(), E> {
+fn reject_case_variant<E: Error>(key: &str, known: &[&str]) -> Result<(), E> {
     let folded =
         |text: &str| text.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect::<String>();
     // Exact keys never get here, and one of another length in letters folds to nothing known.
@@ -35,7 +35,7 @@ fn unambiguous<E: Error>(key: &str, known: &[&str]) -> Result<(), E> {
 }
 
 /// Puts a value where there must not be one yet.
-fn once<T, E: Error>(slot: &mut Option<T>, field: &'static str, value: T) -> Result<(), E> {
+fn set_once<T, E: Error>(slot: &mut Option<T>, field: &'static str, value: T) -> Result<(), E> {
     if slot.replace(value).is_some() { Err(E::duplicate_field(field)) } else { Ok(()) }
 }
 
@@ -55,18 +55,18 @@ impl<'de: 'b, 'b> Deserialize<'de> for Record<'b> {
                 let mut hooks = None;
                 while let Some(key) = members.next_key::<Cow<'de, str>>()? {
                     match key.as_ref() {
-                        "name" => once(&mut name, "name", members.next_value::<Text<'de>>()?.0)?,
-                        "version" => once(&mut version, "version", members.next_value()?)?,
-                        "info" => once(&mut info, "info", members.next_value()?)?,
-                        "namespace" => once(&mut namespace, "namespace", members.next_value::<Text<'de>>()?.0)?,
-                        "chart" => once(&mut chart, "chart", members.next_value()?)?,
-                        "config" => once(&mut config, "config", members.next_value()?)?,
-                        "manifest" => once(&mut manifest, "manifest", members.next_value()?)?,
-                        "labels" => once(&mut labels, "labels", members.next_value()?)?,
+                        "name" => set_once(&mut name, "name", members.next_value::<Text<'de>>()?.0)?,
+                        "version" => set_once(&mut version, "version", members.next_value()?)?,
+                        "info" => set_once(&mut info, "info", members.next_value()?)?,
+                        "namespace" => set_once(&mut namespace, "namespace", members.next_value::<Text<'de>>()?.0)?,
+                        "chart" => set_once(&mut chart, "chart", members.next_value()?)?,
+                        "config" => set_once(&mut config, "config", members.next_value()?)?,
+                        "manifest" => set_once(&mut manifest, "manifest", members.next_value()?)?,
+                        "labels" => set_once(&mut labels, "labels", members.next_value()?)?,
                         "hooks" => hooks = Some(members.next_value()?),
                         "apply_method" => _ = members.next_value::<IgnoredAny>()?,
                         other => {
-                            unambiguous(other, &BODY)?;
+                            reject_case_variant(other, &BODY)?;
                             members.next_value::<IgnoredAny>()?;
                         }
                     }
@@ -88,32 +88,34 @@ impl<'de: 'b, 'b> Deserialize<'de> for Record<'b> {
     }
 }
 
-impl<'de: 'b, 'b> Deserialize<'de> for Info<'b> {
+impl<'de: 'b, 'b> Deserialize<'de> for RecordInfo<'b> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Members;
         impl<'de> Visitor<'de> for Members {
-            type Value = Info<'de>;
+            type Value = RecordInfo<'de>;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str("the info of a release")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Info<'de>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<RecordInfo<'de>, A::Error> {
                 let (mut status, mut last_deployed, mut description) = (None, None, None);
                 while let Some(key) = members.next_key::<Cow<'de, str>>()? {
                     match key.as_ref() {
-                        "status" => once(&mut status, "status", members.next_value::<Text<'de>>()?.0)?,
+                        "status" => set_once(&mut status, "status", members.next_value::<Text<'de>>()?.0)?,
                         "last_deployed" => {
-                            once(&mut last_deployed, "last_deployed", members.next_value::<Text<'de>>()?.0)?;
+                            set_once(&mut last_deployed, "last_deployed", members.next_value::<Text<'de>>()?.0)?;
                         }
-                        "description" => once(&mut description, "description", members.next_value::<Text<'de>>()?.0)?,
+                        "description" => {
+                            set_once(&mut description, "description", members.next_value::<Text<'de>>()?.0)?
+                        }
                         other => {
-                            unambiguous(other, &INFO)?;
+                            reject_case_variant(other, &INFO)?;
                             members.next_value::<IgnoredAny>()?;
                         }
                     }
                 }
-                Ok(Info {
+                Ok(RecordInfo {
                     status: status.ok_or_else(|| A::Error::missing_field("status"))?,
                     last_deployed: last_deployed.unwrap_or_default(),
                     description: description.unwrap_or_default(),

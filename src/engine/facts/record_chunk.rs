@@ -7,7 +7,7 @@ use crate::engine::review::{Operation, Request};
 
 /// A Secret with a further part of a record, which goes.
 #[derive(Debug)]
-pub struct Part<'r> {
+pub struct RecordChunk<'r> {
     /// Its namespace.
     pub namespace: &'r str,
     /// Its name.
@@ -17,10 +17,10 @@ pub struct Part<'r> {
     /// The release of that record.
     pub release: String,
     /// Whether it is on its way out already.
-    pub dying: bool,
+    pub being_deleted: bool,
 }
 
-impl<'r> Part<'r> {
+impl<'r> RecordChunk<'r> {
     /// Reads the Secret that a request deletes; `None` where it is no part of a record. A part is immutable, so nothing
     /// else can be done to it.
     pub(super) fn read(request: &'r Request<'r>, deleted: Option<&Stored<'_>>) -> Option<Self> {
@@ -35,7 +35,7 @@ impl<'r> Part<'r> {
             name: deleted.metadata.name.to_string(),
             index: index.to_owned(),
             release: record.release.to_string(),
-            dying: deleted.metadata.deletion_timestamp.is_some(),
+            being_deleted: deleted.metadata.deletion_timestamp.is_some(),
         })
     }
 }

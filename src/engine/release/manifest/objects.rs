@@ -8,7 +8,7 @@ use super::{LONGEST, documents, is_json, read};
 ///
 /// # Errors
 /// When a document does not read, or the manifest is longer than 16 MiB.
-pub fn contents(manifest: &str) -> Result<Vec<Value>, String> {
+pub fn objects(manifest: &str) -> Result<Vec<Value>, String> {
     if manifest.len() > LONGEST {
         return Err(format!("it is longer than {} MiB", LONGEST >> 20));
     }
@@ -51,7 +51,7 @@ mod tests {
 
     fn names(manifest: &str) -> Vec<String> {
         let name = |value: &Value| format!("{} {}", value["kind"], value["metadata"]["name"]).replace('"', "");
-        contents(manifest).unwrap().iter().map(name).collect()
+        objects(manifest).unwrap().iter().map(name).collect()
     }
 
     #[test]
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn what_does_not_read_is_told_by_its_place_alone() {
-        let error = contents("kind: A\nmetadata: [hunter2\n").unwrap_err();
+        let error = objects("kind: A\nmetadata: [hunter2\n").unwrap_err();
         assert!(error.contains("line") && !error.contains("hunter2"), "{error}");
     }
 }

@@ -11,14 +11,14 @@ use flate2::bufread::GzDecoder;
 
 use super::ChartId;
 use crate::engine::json::first_at;
-use crate::engine::release::storage::{Data, Storage};
+use crate::engine::release::storage::{RecordData, Storage};
 
 /// How much of a record is looked at, in bytes of JSON: a chart's metadata may hold an icon.
-const BEGINNING: u64 = 256 * 1024;
+const MAX_START_BYTES: u64 = 256 * 1024;
 
 /// `name-version` of the chart of a record, from its first part or its beginning; `None` where that does not tell.
 #[must_use]
-pub fn chart_at_beginning(storage: Storage, data: &Data<'_>) -> Option<String> {
+pub fn chart_at_start(storage: Storage, data: &RecordData<'_>) -> Option<String> {
     let text = if storage == Storage::OlmIndex { &data.chunk } else { &data.release };
     let mut part = STANDARD.decode(text.as_deref()?).ok()?;
     if storage == Storage::Secret {
@@ -26,7 +26,7 @@ pub fn chart_at_beginning(storage: Storage, data: &Data<'_>) -> Option<String> {
     }
     let mut json = Vec::new();
     // The stream ends in the middle; what came before is whole.
-    let _ = GzDecoder::new(part.as_slice()).take(BEGINNING).read_to_end(&mut json);
+    let _ = GzDecoder::new(part.as_slice()).take(MAX_START_BYTES).read_to_end(&mut json);
     let chart: Option<ChartId<'_>> = first_at(&json, &["chart", "metadata"]).ok()?;
     chart?.display()
 }
@@ -40,11 +40,11 @@ mod tests {
 
     use super::*;
 
-    fn part(json: &str, bytes: usize) -> Data<'static> {
+    fn part(json: &str, bytes: usize) -> RecordData<'static> {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::none());
         gzip.write_all(json.as_bytes()).unwrap();
         let whole = gzip.finish().unwrap();
-        Data { chunk: Some(STANDARD.encode(&whole[..bytes.min(whole.len())]).into()), ..Data::default() }
+        RecordData { chunk: Some(STANDARD.encode(&whole[..bytes.min(whole.len())]).into()), ..RecordData::default() }
     }
 
     #[test]
@@ -52,20 +52,26 @@ mod tests {
         let head =
             r#"{"name":"web","info":{"chart":{}},"chart":{"metadata":{"name":"shop","version":"2.0.0"},"templates":""#;
         let json = format!("{head}{}", "x".repeat(9_000));
-        assert_eq!(chart_at_beginning(Storage::OlmIndex, &part(&json, 5_000)).as_deref(), Some("shop-2.0.0"));
-        assert_eq!(chart_at_beginning(Storage::OlmIndex, &part(&json, 40)), None);
-        assert_eq!(chart_at_beginning(Storage::OlmIndex, &part(r#"{"chart":7}"#, 5_000)), None);
+        assert_eq!(chart_at_start(Storage::OlmIndex, &part(&json, 5_000)).as_deref(), Some("shop-2.0.0"));
+        assert_eq!(chart_at_start(Storage::OlmIndex, &part(&json, 40)), None);
+        assert_eq!(chart_at_start(Storage::OlmIndex, &part(r#"{"chart":7}"#, 5_000)), None);
         assert_eq!(
-            chart_at_beginning(Storage::OlmIndex, &part(r#"{"chart":{"metadata":{"annotations":{}}}}"#, 5_000)),
+            chart_at_start(Storage::OlmIndex, &part(r#"{"chart":{"metadata":{"annotations":{}}}}"#, 5_000)),
             None
         );
-        assert_eq!(chart_at_beginning(Storage::OlmIndex, &part("[]", 5_000)), None);
-        assert_eq!(chart_at_beginning(Storage::OlmIndex, &Data { chunk: Some("?".into()), ..Data::default() }), None);
-        assert_eq!(chart_at_beginning(Storage::OlmIndex, &Data::default()), None);
+        assert_eq!(chart_at_start(Storage::OlmIndex, &part("[]", 5_000)), None);
+        assert_eq!(
+            chart_at_start(Storage::OlmIndex, &RecordData { chunk: Some("?".into()), ..RecordData::default() }),
+            None
+        );
+        assert_eq!(chart_at_start(Storage::OlmIndex, &RecordData::default()), None);
         let release = part(&json, 5_000).chunk;
-        let data = Data { release, ..Data::default() };
-        assert_eq!(chart_at_beginning(Storage::ConfigMap, &data).as_deref(), Some("shop-2.0.0"));
-        let data = Data { release: Some(STANDARD.encode(data.release.unwrap().as_bytes()).into()), ..Data::default() };
-        assert_eq!(chart_at_beginning(Storage::Secret, &data).as_deref(), Some("shop-2.0.0"));
+        let data = RecordData { release, ..RecordData::default() };
+        assert_eq!(chart_at_start(Storage::ConfigMap, &data).as_deref(), Some("shop-2.0.0"));
+        let data = RecordData {
+            release: Some(STANDARD.encode(data.release.unwrap().as_bytes()).into()),
+            ..RecordData::default()
+        };
+        assert_eq!(chart_at_start(Storage::Secret, &data).as_deref(), Some("shop-2.0.0"));
     }
 }
