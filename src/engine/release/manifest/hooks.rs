@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::read;
+use super::documents::{namespace_or, parse, position};
 use crate::engine::json::null_is_default;
 
 /// A Job that a hook is.
@@ -29,13 +29,13 @@ struct Hook<'a> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Object {
-    metadata: Metadata,
+struct HookDocument {
+    metadata: HookMetadata,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Metadata {
+struct HookMetadata {
     namespace: Option<String>,
 }
 
@@ -45,13 +45,11 @@ struct Metadata {
 /// # Errors
 /// When they do not read; the error tells where, never what stands there.
 pub fn hook_jobs(hooks: &str, namespace: &str) -> Result<Vec<HookJob>, String> {
-    let hooks: Option<Vec<Hook<'_>>> =
-        serde_json::from_str(hooks).map_err(|error| format!("line {}, column {}", error.line(), error.column()))?;
+    let hooks: Option<Vec<Hook<'_>>> = serde_json::from_str(hooks).map_err(|error| position(&error))?;
     let jobs = hooks.into_iter().flatten().filter(|hook| hook.kind == "Job" && !hook.name.is_empty());
     jobs.map(|hook| {
-        let own = read::<Object>(&hook.manifest)?.unwrap_or_default().metadata.namespace;
-        let namespace = own.filter(|own| !own.is_empty()).unwrap_or_else(|| namespace.to_owned());
-        Ok(HookJob { namespace, name: hook.name.into_owned() })
+        let own = parse::<HookDocument>(&hook.manifest)?.unwrap_or_default().metadata.namespace;
+        Ok(HookJob { namespace: namespace_or(own, namespace), name: hook.name.into_owned() })
     })
     .collect()
 }

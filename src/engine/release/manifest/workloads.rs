@@ -3,7 +3,7 @@
 use memchr::memmem;
 use serde::Deserialize;
 
-use super::{LONGEST, documents, is_json, read, root_kind};
+use super::documents::{namespace_or, parsed, root_kind};
 
 /// Kinds that report how their rollout stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,39 +44,27 @@ pub struct WorkloadRef {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Object {
+struct WorkloadDocument {
     kind: String,
-    metadata: Option<Metadata>,
-    items: Option<Vec<Object>>,
+    metadata: Option<WorkloadMetadata>,
+    items: Option<Vec<WorkloadDocument>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Metadata {
+struct WorkloadMetadata {
     name: String,
     namespace: Option<String>,
 }
 
-/// The Deployments, StatefulSets and DaemonSets of a manifest; `namespace` is where objects without one go.
-///
-/// Helm stores YAML documents; OLM stores JSON documents one after another without a separator.
+/// The Deployments, StatefulSets and DaemonSets of a manifest. `namespace` is that of objects without one.
 ///
 /// # Errors
-/// When a document that mentions such a kind does not read, or the manifest is longer than 16 MiB.
+/// A document that mentions such a kind cannot be parsed, or the manifest is longer than 16 MiB.
 pub fn workloads(manifest: &str, namespace: &str) -> Result<Vec<WorkloadRef>, String> {
     let mut found = Vec::new();
-    if manifest.len() > LONGEST {
-        return Err(format!("it is longer than {} MiB", LONGEST >> 20));
-    }
-    if is_json(manifest) {
-        for object in serde_json::Deserializer::from_str(manifest).into_iter::<Object>() {
-            let object = object.map_err(|error| format!("line {}, column {}", error.line(), error.column()))?;
-            collect(object, namespace, &mut found);
-        }
-        return Ok(found);
-    }
-    for document in documents(manifest).filter(|document| may_be_workload(document)) {
-        collect(read::<Object>(document)?.unwrap_or_default(), namespace, &mut found);
+    for object in parsed::<WorkloadDocument>(manifest, may_be_workload)? {
+        collect(object?, namespace, &mut found);
     }
     Ok(found)
 }
@@ -89,11 +77,10 @@ fn may_be_workload(document: &str) -> bool {
         && WorkloadKind::ALL.iter().any(|kind| memmem::find(document.as_bytes(), kind.as_str().as_bytes()).is_some())
 }
 
-fn collect(object: Object, namespace: &str, found: &mut Vec<WorkloadRef>) {
+fn collect(object: WorkloadDocument, namespace: &str, found: &mut Vec<WorkloadRef>) {
     if let Some(kind) = WorkloadKind::ALL.into_iter().find(|kind| kind.as_str() == object.kind) {
         let metadata = object.metadata.unwrap_or_default();
-        let own = metadata.namespace.filter(|own| !own.is_empty());
-        let namespace = own.unwrap_or_else(|| namespace.to_owned());
+        let namespace = namespace_or(metadata.namespace, namespace);
         found.push(WorkloadRef { kind, namespace, name: metadata.name });
     }
     for item in object.items.into_iter().flatten() {

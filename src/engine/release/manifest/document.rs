@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{LONGEST, documents, is_json, plain, read};
+use super::documents::{check_length, is_json, json_documents, parse, plain_scalar, position, yaml_documents};
 use crate::engine::object::group_of;
 
 /// An object, as a request names it.
@@ -29,12 +29,12 @@ pub struct DocumentKey {
 struct Heading {
     api_version: String,
     kind: String,
-    metadata: Option<Names>,
+    metadata: Option<HeadingMetadata>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Names {
+struct HeadingMetadata {
     name: Option<String>,
     namespace: Option<String>,
 }
@@ -44,20 +44,18 @@ struct Names {
 /// # Errors
 /// When the document does not read, or the manifest is longer than 16 MiB.
 pub fn document(manifest: &str, wanted: &DocumentKey) -> Result<Option<Value>, String> {
-    if manifest.len() > LONGEST {
-        return Err(format!("it is longer than {} MiB", LONGEST >> 20));
-    }
+    check_length(manifest)?;
     if is_json(manifest) {
         return json_document(manifest, wanted);
     }
     let (name, kind) = (memmem::Finder::new(&wanted.name), memmem::Finder::new(&wanted.kind));
     let mentions =
         |document: &&str| name.find(document.as_bytes()).is_some() && kind.find(document.as_bytes()).is_some();
-    for document in documents(manifest).filter(mentions) {
+    for document in yaml_documents(manifest).filter(mentions) {
         let found = match heading(document) {
-            Some(heading) if heading.names(wanted) => read(document)?,
+            Some(heading) if heading.names(wanted) => parse(document)?,
             Some(heading) if heading.kind != "List" => None,
-            _ => read::<Value>(document)?.and_then(|value| within(value, wanted)),
+            _ => parse::<Value>(document)?.and_then(|value| within(value, wanted)),
         };
         if found.is_some() {
             return Ok(found);
@@ -67,12 +65,11 @@ pub fn document(manifest: &str, wanted: &DocumentKey) -> Result<Option<Value>, S
 }
 
 fn json_document(manifest: &str, wanted: &DocumentKey) -> Result<Option<Value>, String> {
-    let broken = |error: serde_json::Error| format!("line {}, column {}", error.line(), error.column());
-    for document in serde_json::Deserializer::from_str(manifest).into_iter::<&RawValue>() {
-        let document = document.map_err(broken)?;
-        let heading: Heading = serde_json::from_str(document.get()).map_err(broken)?;
+    for document in json_documents::<&RawValue>(manifest) {
+        let document = document?.get();
+        let heading: Heading = serde_json::from_str(document).map_err(|error| position(&error))?;
         if heading.names(wanted) {
-            return serde_json::from_str(document.get()).map(Some).map_err(broken);
+            return serde_json::from_str(document).map(Some).map_err(|error| position(&error));
         }
     }
     Ok(None)
@@ -97,7 +94,7 @@ fn within(value: Value, wanted: &DocumentKey) -> Option<Value> {
 /// it: keys at the margin, the members of `metadata` below it.
 fn heading(document: &str) -> Option<Heading> {
     let mut heading = Heading::default();
-    let mut names = Names::default();
+    let mut names = HeadingMetadata::default();
     // How far the members of `metadata` stand in, while its lines are read.
     let mut indent = None;
     let mut in_metadata = false;
@@ -130,7 +127,7 @@ fn heading(document: &str) -> Option<Heading> {
 
 /// A scalar on one line; `None` where it takes a parser to read it.
 fn scalar(text: &str) -> Option<String> {
-    let text = plain(text);
+    let text = plain_scalar(text);
     (!text.starts_with(['&', '*', '!', '|', '>', '{', '[']) && !text.contains('\\')).then(|| text.to_owned())
 }
 
