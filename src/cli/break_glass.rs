@@ -10,8 +10,9 @@ use kube::api::{Api, ObjectMeta, PostParams};
 
 use super::cluster::{ClusterArguments, server_time};
 use super::{Finding, Output};
+use crate::engine::object::is_dns_subdomain;
 use crate::engine::overrides::PLURAL;
-use crate::engine::release::{ReleaseRef, is_subdomain};
+use crate::engine::release::ReleaseRef;
 use crate::engine::rules::RuleId;
 use crate::world::kubernetes::override_definition::{ReleaseOverride, ReleaseOverrideSpec};
 
@@ -131,7 +132,7 @@ pub(super) fn release(text: &str) -> Result<ReleaseRef, String> {
         return Err(format!("{namespace:?} is not a namespace"));
     }
     // Profiles and extensions may have longer names than releases.
-    if !is_subdomain(name, LONGEST_NAME) {
+    if !is_dns_subdomain(name, LONGEST_NAME) {
         return Err(format!("{name:?} is not a name: a lower-case DNS subdomain of at most {LONGEST_NAME} characters"));
     }
     Ok(ReleaseRef::new(namespace, name))

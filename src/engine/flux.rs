@@ -10,14 +10,14 @@ use jiff::SignedDuration;
 use serde::Deserialize;
 
 pub use driver::Driver;
-pub use name::{RELEASE_NAME, shortened_release_name};
+pub use name::shortened_release_name;
 pub use spec::{
     ChartSourceRef, ChartTemplate, ChartTemplateSpec, FailureStrategy, HelmReleaseSpec, InstallSpec, Remediation,
     RollbackSpec, TestSpec, UninstallSpec, UpgradeSpec,
 };
 
 use super::json::null_is_default;
-use super::object::OwnedMetadata;
+use super::object::{OwnedMetadata, service_account_user};
 use super::release::ReleaseRef;
 
 /// The API group.
@@ -123,7 +123,7 @@ impl HelmRelease {
     #[must_use]
     pub fn account(&self) -> Option<String> {
         let name = self.spec.service_account_name.as_str();
-        (!name.is_empty()).then(|| format!("system:serviceaccount:{}:{name}", self.metadata.namespace))
+        (!name.is_empty()).then(|| service_account_user(&self.metadata.namespace, name))
     }
 
     /// The longest time for which Flux may wait in one step of an action without writing a record. An action may have

@@ -101,6 +101,27 @@ pub fn group_of(api_version: &str) -> &str {
     api_version.rsplit_once('/').map_or("", |(group, _)| group)
 }
 
+/// Whether a text is a lower-case DNS subdomain of at most `max_length` bytes.
+#[must_use]
+pub fn is_dns_subdomain(text: &str, max_length: usize) -> bool {
+    let label = |label: &str| {
+        !label.is_empty()
+            && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    text.len() <= max_length && text.split('.').all(label)
+}
+
+/// The beginning of the user name of a service account.
+pub const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
+
+/// The user name of a service account.
+#[must_use]
+pub fn service_account_user(namespace: &str, name: &str) -> String {
+    format!("{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}")
+}
+
 /// The JSON pointer of an annotation.
 #[must_use]
 pub fn annotation_pointer(key: &str) -> String {

@@ -11,7 +11,7 @@ pub mod storage;
 
 pub use history::{Entry, History};
 pub use interrupted::InterruptedOperation;
-pub use name::{RecordName, ReleaseName, ReleaseRef, Revision, is_subdomain};
+pub use name::{MAX_RELEASE_NAME_LENGTH, RecordName, ReleaseName, ReleaseRef, Revision};
 pub use record::{DecodeError, Record};
 pub use stamps::Stamps;
 pub use status::Status;

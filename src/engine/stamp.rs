@@ -5,14 +5,13 @@
 //! must be. A stamp that is missing was lost in an outage and is never a reason to refuse. A record that somebody else fails
 //! also gets a note of what was interrupted. An override is stamped with who [made](creator) it.
 
+mod annotations;
 pub mod creator;
 
 use jiff::{SignedDuration, Timestamp, Unit};
-use serde_json::Value;
 
 use super::facts::{ActorKind, Facts, RecordSide, RecordWrite, Subject};
-use super::json::{Patch, PatchOperation};
-use super::object::annotation_pointer;
+use super::json::Patch;
 use super::release::record::truncated;
 use super::release::stamps::{CHART, HOLDER, INTERRUPTED, STARTED, TARGET_NAMESPACE};
 use super::release::{InterruptedOperation, Revision, Stamps, Status};
@@ -129,14 +128,7 @@ pub fn stamp(facts: &Facts<'_>, now: Timestamp) -> Option<Patch> {
     if sent == stamps {
         return None;
     }
-    if write.after.stored.metadata.annotations.is_empty() {
-        let value = stamps.iter().map(|(key, value)| (key.to_owned(), Value::from(value))).collect();
-        let path = "/metadata/annotations".to_owned();
-        return Some(Patch(vec![PatchOperation::Add { path, value: Value::Object(value) }]));
-    }
     let set = stamps.iter().filter(|(key, value)| sent.get(key) != Some(value));
-    let set = set.map(|(key, value)| PatchOperation::Add { path: annotation_pointer(key), value: value.into() });
-    let gone = sent.iter().filter(|(key, _)| stamps.get(key).is_none());
-    let gone = gone.map(|(key, _)| PatchOperation::Remove { path: annotation_pointer(key) });
-    Some(Patch(set.chain(gone).collect()))
+    let removed = sent.iter().filter(|(key, _)| stamps.get(key).is_none()).map(|(key, _)| key);
+    Some(annotations::patch(&write.after.stored.metadata, set, removed))
 }

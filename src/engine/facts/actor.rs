@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::engine::object::SERVICE_ACCOUNT_PREFIX;
 use crate::engine::review::UserInfo;
 
 /// The controllers of kube-controller-manager that write or delete objects which others made, by the service account that
@@ -37,8 +38,6 @@ const CONTROLLERS: &[&str] = &[
     "ttl-controller",
 ];
 
-const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
-
 /// The user behind a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Actor<'r> {
@@ -69,7 +68,7 @@ impl<'r> Actor<'r> {
     /// `NAMESPACE:NAME` of a service account.
     #[must_use]
     pub fn service_account(&self) -> Option<&'r str> {
-        self.name.strip_prefix(SERVICE_ACCOUNT)
+        self.name.strip_prefix(SERVICE_ACCOUNT_PREFIX)
     }
 
     /// Reads the actor off `userInfo`.
@@ -94,7 +93,7 @@ impl ActorKind {
             }
             _ => {}
         }
-        if let Some(account) = name.strip_prefix(SERVICE_ACCOUNT) {
+        if let Some(account) = name.strip_prefix(SERVICE_ACCOUNT_PREFIX) {
             let controller = account.strip_prefix("kube-system:").is_some_and(|name| CONTROLLERS.contains(&name));
             return if controller { Self::ControlPlane } else { Self::ServiceAccount };
         }

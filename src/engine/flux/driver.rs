@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::{HelmRelease, InstalledRelease};
+use crate::engine::object::SERVICE_ACCOUNT_PREFIX;
 use crate::engine::release::ReleaseRef;
 
 /// A HelmRelease, as far as others need to know it. Some 400 bytes, so that all of a cluster's fit into memory.
@@ -113,7 +114,7 @@ impl Driver {
     /// Whether Flux may have acted under this user for it: impersonated accounts are of its own namespace.
     #[must_use]
     pub fn may_have_been_account(&self, user: &str) -> bool {
-        let account = user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
+        let account = user.strip_prefix(SERVICE_ACCOUNT_PREFIX).and_then(|account| account.split_once(':'));
         account.is_some_and(|(namespace, _)| namespace == self.namespace)
     }
 }

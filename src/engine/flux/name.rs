@@ -2,23 +2,23 @@
 
 use sha2::{Digest, Sha256};
 
-/// The longest name of a release, in bytes, that Helm admits.
-pub const RELEASE_NAME: usize = 53;
+use crate::engine::release::MAX_RELEASE_NAME_LENGTH;
 
 /// How many hexadecimal digits of the digest stand at the end of a shortened name.
-const DIGITS: usize = 12;
+const DIGEST_DIGITS: usize = 12;
 
 /// A release's name as Flux gives it to Helm: what is longer than 53 bytes keeps its first 40, followed by `-` and the
 /// first 12 hexadecimal digits of the SHA-256 of the whole name.
 #[must_use]
 pub fn shortened_release_name(name: &str) -> String {
-    if name.len() <= RELEASE_NAME {
+    if name.len() <= MAX_RELEASE_NAME_LENGTH {
         return name.to_owned();
     }
     // Names are ASCII wherever the API server has checked them; the API server is not the only one that can reach us.
-    let head = name.floor_char_boundary(RELEASE_NAME - DIGITS - 1);
+    let head = name.floor_char_boundary(MAX_RELEASE_NAME_LENGTH - DIGEST_DIGITS - 1);
     let digest = Sha256::digest(name);
-    let digits = digest.iter().take(DIGITS / 2).fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"));
+    let digits =
+        digest.iter().take(DIGEST_DIGITS / 2).fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"));
     format!("{}-{digits}", &name[..head])
 }
 
@@ -28,7 +28,7 @@ mod tests {
 
     #[test]
     fn names_that_helm_admits_stay() {
-        for name in ["", "web", &"a".repeat(RELEASE_NAME)] {
+        for name in ["", "web", &"a".repeat(MAX_RELEASE_NAME_LENGTH)] {
             assert_eq!(shortened_release_name(name), name);
         }
     }
@@ -51,8 +51,8 @@ mod tests {
             ),
         ] {
             assert_eq!(shortened_release_name(name), wanted);
-            assert_eq!(wanted.len(), RELEASE_NAME);
+            assert_eq!(wanted.len(), MAX_RELEASE_NAME_LENGTH);
         }
-        assert!(shortened_release_name(&"ü".repeat(40)).len() <= RELEASE_NAME);
+        assert!(shortened_release_name(&"ü".repeat(40)).len() <= MAX_RELEASE_NAME_LENGTH);
     }
 }

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::engine::object::is_dns_subdomain;
+
 /// What every storage driver of Helm puts before release and revision.
 const RECORD_NAME_PREFIX: &str = "sh.helm.release.v1.";
 
 /// The longest release name that Helm accepts, in bytes.
-const MAX_RELEASE_NAME_LENGTH: usize = 53;
+pub const MAX_RELEASE_NAME_LENGTH: usize = 53;
 
 /// A release as people and other objects name it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,23 +60,11 @@ impl FromStr for ReleaseName {
     type Err = BadReleaseName;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if is_subdomain(text, MAX_RELEASE_NAME_LENGTH) {
+        if is_dns_subdomain(text, MAX_RELEASE_NAME_LENGTH) {
             return Ok(Self(text.to_owned()));
         }
         Err(BadReleaseName(text.chars().take(80).collect()))
     }
-}
-
-/// Whether a text is a lower-case DNS subdomain of at most so many bytes.
-#[must_use]
-pub fn is_subdomain(text: &str, longest: usize) -> bool {
-    let label = |label: &str| {
-        !label.is_empty()
-            && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    text.len() <= longest && text.split('.').all(label)
 }
 
 impl fmt::Display for ReleaseName {
