@@ -1,4 +1,4 @@
-//! JSON as text: places in it, and what is wrong with it.
+//! JSON as text: values in a document, paths of fields, patches, and errors without the values.
 
 pub(crate) mod cursor;
 mod null;

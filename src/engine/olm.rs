@@ -1,4 +1,4 @@
-//! OLM's objects, as far as rules read them. Fields of other versions are skipped.
+//! The objects of OLM, as far as rules read them. Unknown fields are skipped.
 
 use std::borrow::Cow;
 
@@ -7,43 +7,40 @@ use serde::Deserialize;
 use super::json::null_is_default;
 use super::object::Metadata;
 
-/// The API group.
+/// The API group of OLM.
 pub const GROUP: &str = "olm.operatorframework.io";
-/// What a user installs and upgrades.
+/// The kind that users create to install an operator.
 pub const CLUSTER_EXTENSION: &str = "ClusterExtension";
-/// One revision of an extension in the runtime that needs no Helm records: its name, and that of before March 2026.
+/// The kinds of one revision of an extension in the runtime without Helm records: the current name, and the name until
+/// March 2026.
 pub const OBJECT_SET_KINDS: [&str; 2] = ["ClusterObjectSet", "ClusterExtensionRevision"];
-/// The label of such a revision with the name of its extension.
+/// The label on such a revision with the name of its extension.
 pub const OWNER_NAME_LABEL: &str = "olm.operatorframework.io/owner-name";
 
 /// The label in the body of a record with the package that it installs.
 pub const PACKAGE_NAME_LABEL: &str = "olm.operatorframework.io/package-name";
-/// The same with the version of the bundle.
+/// The label in the body of a record with the version of the bundle.
 pub const BUNDLE_VERSION_LABEL: &str = "olm.operatorframework.io/bundle-version";
 
 /// A ClusterExtension.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ClusterExtension<'a> {
-    /// Its metadata.
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
-    /// What is wanted.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub spec: ClusterExtensionSpec<'a>,
 }
 
-/// What an extension is to be.
+/// `spec` of a ClusterExtension.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ClusterExtensionSpec<'a> {
-    /// Where its objects go.
+    /// The namespace of the objects of the extension.
     #[serde(borrow)]
     pub namespace: Cow<'a, str>,
-    /// Where it comes from.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub source: ExtensionSource<'a>,
-    /// How it is installed.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub install: ExtensionInstall<'a>,
 }
@@ -52,7 +49,6 @@ pub struct ClusterExtensionSpec<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ExtensionSource<'a> {
-    /// The package of a catalog.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub catalog: CatalogSource<'a>,
 }
@@ -61,13 +57,12 @@ pub struct ExtensionSource<'a> {
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CatalogSource<'a> {
-    /// The package.
     #[serde(borrow)]
     pub package_name: Cow<'a, str>,
     /// A version or a range of versions.
     #[serde(borrow)]
     pub version: Cow<'a, str>,
-    /// The channels that may be followed.
+    /// The channels that OLM may follow.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub channels: Vec<Cow<'a, str>>,
     /// `CatalogProvided` or `SelfCertified`.
@@ -79,7 +74,6 @@ pub struct CatalogSource<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ExtensionInstall<'a> {
-    /// What is checked before.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub preflight: Preflight<'a>,
 }
@@ -88,7 +82,7 @@ pub struct ExtensionInstall<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Preflight<'a> {
-    /// Whether an upgrade of a custom resource definition may lose data.
+    /// The check for custom resource definitions that would lose data.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub crd_upgrade_safety: CrdUpgradeSafety<'a>,
 }
@@ -106,15 +100,13 @@ pub struct CrdUpgradeSafety<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ClusterObjectSet<'a> {
-    /// Its metadata.
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
-    /// What is wanted.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub spec: ClusterObjectSetSpec<'a>,
 }
 
-/// What a revision is to be.
+/// `spec` of a ClusterObjectSet.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterObjectSetSpec<'a> {

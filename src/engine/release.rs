@@ -1,4 +1,4 @@
-//! Helm's model of a release: names, revisions, statuses and their transitions, records and how they are stored.
+//! Helm's model of a release: names, revisions, statuses and transitions, records and their storage.
 
 pub mod history;
 pub mod interrupted;

@@ -1,4 +1,4 @@
-//! The AdmissionReview: in as a borrowed view of the body, out as a reply or a patch.
+//! The AdmissionReview, as a borrowed view of the body.
 
 mod request;
 

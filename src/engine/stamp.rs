@@ -1,9 +1,9 @@
-//! The holder stamp: who started the transition that a record is in, and when.
+//! The holder stamp: who started the transition of a record, and when.
 //!
-//! Helm records no holder, and drops annotations at every PUT. So the mutating half writes these annotations when a
-//! transition starts and puts them back at every later write; the validating half refuses values that are not what they
-//! must be. A stamp that is missing was lost in an outage and is never a reason to refuse. A record that somebody else fails
-//! also gets a note of what was interrupted. An override is stamped with who [made](creator) it.
+//! Helm does not record a holder and drops annotations at every PUT. The mutating half therefore writes these
+//! annotations when a transition starts and restores them at every later write. The validating half refuses wrong
+//! values. A missing stamp was lost in an outage and is never a reason to refuse. A record that another user fails also
+//! gets a note of the interrupted operation. An override is stamped with its [creator].
 
 mod annotations;
 pub mod creator;
@@ -16,20 +16,20 @@ use super::release::record::truncated;
 use super::release::stamps::{CHART, HOLDER, INTERRUPTED, STARTED, TARGET_NAMESPACE};
 use super::release::{InterruptedOperation, Revision, Stamps, Status};
 
-/// How far the start that one replica stamped may lie from the clock of the one that checks it: a mutating request is cut
-/// off after 34 seconds, the rest is for clocks.
+/// The allowed distance between the start that one replica stamped and the clock of the replica that checks it. The API
+/// server cuts off a mutating request after 34 seconds; the rest is clock skew.
 const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(120);
 
-/// What the stamps of a written record must be.
+/// The required stamps of a written record.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// A transition starts here: these are its stamps. A value that cannot be known from the request is left out.
+    /// A transition starts with these stamps. A value that the request does not contain is left out.
     Started(Stamps),
     /// The stamps of the stored object, unchanged.
     Kept(Stamps),
 }
 
-/// Which stamps a write of a record must carry.
+/// The stamps that a write of a record must carry.
 #[must_use]
 pub fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestamp) -> Expected {
     if !write.starts() {
@@ -45,8 +45,9 @@ pub fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestamp) -> E
     Expected::Started(stamps)
 }
 
-/// What a written record must remember of an operation that was interrupted: its own, where somebody else ends it; otherwise
-/// what it remembered, as long as its status stays. A promotion makes the next record the deployed one, and so lets it go.
+/// The interrupted operation that a written record must note. If another user ends the operation of this record, that
+/// operation. Otherwise the note on the stored record, as long as the status is unchanged. A promotion drops the note,
+/// because the next record becomes the deployed one.
 fn interrupted(facts: &Facts<'_>, write: &RecordWrite<'_>) -> Option<String> {
     let before = write.before?;
     if facts.actor.kind == ActorKind::Interlock {
@@ -64,8 +65,8 @@ fn interrupted(facts: &Facts<'_>, write: &RecordWrite<'_>) -> Option<String> {
     Some(InterruptedOperation { chart, revision }.to_string())
 }
 
-/// Whether a person takes the note off, and nothing but that: what was interrupted is not to be finished. Clients of Helm
-/// drop every annotation of a record at once, and mean nothing by it.
+/// Whether a person removes the note and no other stamp: the interrupted operation is not to be finished. Helm clients
+/// drop all annotations of a record at once and do not mean to remove the note.
 fn is_taken_off(facts: &Facts<'_>, before: &Stamps, after: &Stamps) -> bool {
     let others = |stamps: &Stamps| stamps.iter().filter(|(key, _)| *key != INTERRUPTED).count();
     facts.actor.kind == ActorKind::Person
@@ -74,8 +75,8 @@ fn is_taken_off(facts: &Facts<'_>, before: &Stamps, after: &Stamps) -> bool {
         && others(after) == others(before)
 }
 
-/// Whether a pending record is failed by somebody who is not its operation. Flux does so under the account that the operation
-/// had, and says so.
+/// Whether somebody other than the holder fails a pending record. Flux does so under the account of the operation, and
+/// says so in the description.
 fn is_unlocked(facts: &Facts<'_>, write: &RecordWrite<'_>) -> bool {
     const BY_FLUX: &str = "Release unlocked from stale ";
     let ends = write.before.and_then(RecordSide::status).is_some_and(Status::is_pending);
@@ -87,7 +88,7 @@ fn is_unlocked(facts: &Facts<'_>, write: &RecordWrite<'_>) -> bool {
     foreign || write.after.record().is_some_and(|record| record.info.description.starts_with(BY_FLUX))
 }
 
-/// The first stamp that the client sent and that is not what it must be, with the value it must have.
+/// The first stamp from the client with a wrong value, and the required value.
 #[must_use]
 pub fn forged(
     expected: &Expected,
@@ -96,7 +97,7 @@ pub fn forged(
     now: Timestamp,
 ) -> Option<(&'static str, Option<String>)> {
     let wrong = |(key, value): &(&'static str, &str)| match expected {
-        // A memory that has had its time is old, not forged.
+        // An outdated note is not forged.
         _ if *key == INTERRUPTED && before.get(key) == Some(value) => false,
         Expected::Kept(kept) => kept.get(key) != Some(value),
         Expected::Started(_) if *key == INTERRUPTED => true,
@@ -109,9 +110,9 @@ pub fn forged(
     sent.iter().find(wrong).map(|(key, _)| (key, stamps.get(key).map(str::to_owned)))
 }
 
-/// The patch that gives a written record or override its stamps; `None` when it has them already, or is neither.
+/// The patch that gives a written record or override its stamps; `None` if it has them, or is neither.
 ///
-/// Metadata only: a change to the data would make Flux reinstall at every reconcile.
+/// The patch changes only metadata: after a change of the data Flux would reinstall at every reconcile.
 #[must_use]
 pub fn stamp(facts: &Facts<'_>, now: Timestamp) -> Option<Patch> {
     if let Subject::Override(write) = &facts.subject {
@@ -121,7 +122,7 @@ pub fn stamp(facts: &Facts<'_>, now: Timestamp) -> Option<Patch> {
     let stamps = match expected(facts, &write, now) {
         Expected::Started(stamps) => stamps,
         Expected::Kept(stamps) if write.before.is_some() => stamps,
-        // A record created in another status than pending: left to the validating half.
+        // A record created in another status than pending is left to the validating half.
         Expected::Kept(_) => return None,
     };
     let sent = write.after.stamps();

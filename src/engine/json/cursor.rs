@@ -1,16 +1,16 @@
-//! A place in a JSON text that is known to be well-formed: what a review's objects are once the review was parsed.
+//! A position in a JSON text that is known to be well-formed, like the objects of a parsed review.
 //!
-//! It only finds where values end, which is all that a comparison of two texts needs. What is not well-formed after all
-//! ends in `None`, never in a panic.
+//! A cursor only finds where values end, which is enough to compare two texts. In malformed text it returns `None` and
+//! never panics.
 
 use std::borrow::Cow;
 
 use memchr::memchr2;
 
-/// One member of an object: its name, and the text of its value.
+/// A member of an object: its name, and the text of its value.
 pub(crate) type Member<'a> = (Cow<'a, str>, &'a str);
 
-/// A place in a JSON text.
+/// A position in a JSON text.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'a> {
     text: &'a str,
@@ -18,12 +18,11 @@ pub(crate) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// The start of a text.
     pub(crate) fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
 
-    /// The first byte of what comes next.
+    /// The next byte that is not white space.
     pub(crate) fn peek(&mut self) -> Option<u8> {
         loop {
             match *self.text.as_bytes().get(self.at)? {
@@ -33,12 +32,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Steps over a byte that must come next.
+    /// Skips a byte that must come next.
     pub(crate) fn expect_byte(&mut self, byte: u8) -> Option<()> {
         (self.peek()? == byte).then(|| self.at += 1)
     }
 
-    /// The name of the next member, as it is written, with its quotes; `Some(None)` behind the last one.
+    /// The name of the next member as written, with its quotes; `Some(None)` after the last member.
     pub(crate) fn next_name(&mut self) -> Option<Option<&'a str>> {
         if !self.has_next(b'}')? {
             return Some(None);
@@ -48,7 +47,7 @@ impl<'a> Cursor<'a> {
         Some(Some(name))
     }
 
-    /// Whether there is another part of a container, which `end` closes.
+    /// Whether the container that `end` closes has another item or member.
     pub(crate) fn has_next(&mut self, end: u8) -> Option<bool> {
         let mut byte = self.peek()?;
         if byte == b',' {
@@ -61,41 +60,40 @@ impl<'a> Cursor<'a> {
         Some(byte != end)
     }
 
-    /// Steps over an item whose start was found, and says whether another one follows before the end of the list.
+    /// Skips an item whose start was found. Returns whether another item follows in the list.
     pub(crate) fn skip_item(&mut self) -> Option<bool> {
         self.skip_value()?;
         self.has_next(b']')
     }
 
-    /// Where it is, in bytes from the start.
+    /// The position in bytes from the start of the text.
     pub(crate) fn position(&self) -> usize {
         self.at
     }
 
-    /// What is left of the text.
     pub(crate) fn remaining(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// What lies behind an earlier place.
+    /// The text between an earlier position and this one.
     pub(crate) fn text_since(&self, start: usize) -> Option<&'a str> {
         self.text.get(start..self.at)
     }
 
-    /// Steps over so many bytes.
+    /// Skips so many bytes and returns them.
     pub(crate) fn advance(&mut self, length: usize) -> Option<&'a str> {
         let taken = self.text.get(self.at..self.at.checked_add(length)?)?;
         self.at += length;
         Some(taken)
     }
 
-    /// Steps over a value if that ends before a place; stays where it is otherwise.
+    /// Skips a value if it ends before `end`. Otherwise the cursor does not move.
     pub(crate) fn skip_value_before(&mut self, end: usize) -> bool {
         let Some(text) = self.text.get(..end) else {
             return false;
         };
         let mut within = Cursor { text, at: self.at };
-        // A number may go on behind the end.
+        // A number may continue after `end`.
         let ends = within.skip_value().is_some() && within.at < end;
         if ends {
             self.at = within.at;
@@ -103,7 +101,7 @@ impl<'a> Cursor<'a> {
         ends
     }
 
-    /// Steps over a value.
+    /// Skips a value and returns its text.
     pub(crate) fn skip_value(&mut self) -> Option<&'a str> {
         match self.peek()? {
             b'"' => self.string(),
@@ -143,7 +141,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// How many bytes two texts have in common at their start, up to the start of a character.
+/// The length in bytes of the common prefix of two texts, cut to a character boundary.
 pub(crate) fn common_prefix(one: &str, other: &str) -> usize {
     const AT_ONCE: usize = 64;
     let (a, b) = (one.as_bytes(), other.as_bytes());
@@ -157,7 +155,7 @@ pub(crate) fn common_prefix(one: &str, other: &str) -> usize {
     length
 }
 
-/// The length of the string that some bytes start with, its quotes included.
+/// The length of the string at the start of `bytes`, including the quotes.
 fn string_length(bytes: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -169,7 +167,7 @@ fn string_length(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// A name without its quotes, borrowed where nothing in it is escaped.
+/// A name without its quotes, borrowed if it contains no escapes.
 pub(crate) fn unquoted(name: &str) -> Option<Cow<'_, str>> {
     if name.contains('\\') {
         return serde_json::from_str::<String>(name).ok().map(Cow::Owned);
@@ -177,14 +175,14 @@ pub(crate) fn unquoted(name: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(name.strip_prefix('"')?.strip_suffix('"')?))
 }
 
-/// The members of an object, in its order; `None` for any other value.
+/// The members of an object, in document order; `None` for any other value.
 pub(crate) fn members(text: &str) -> Option<Vec<Member<'_>>> {
     let mut cursor = Cursor::new(text);
     cursor.expect_byte(b'{')?;
     remaining_members(&mut cursor, Vec::new())
 }
 
-/// The members that are left of an object, behind some that were read.
+/// Appends the members that the cursor has not passed yet.
 pub(crate) fn remaining_members<'a>(cursor: &mut Cursor<'a>, mut members: Vec<Member<'a>>) -> Option<Vec<Member<'a>>> {
     while let Some(name) = cursor.next_name()? {
         members.push((unquoted(name)?, cursor.skip_value()?));

@@ -1,10 +1,10 @@
-//! Where a field is: for people by the names of list items, for machines as a JSON pointer.
+//! The path of a field: for people with the names of list items, for machines as a JSON pointer.
 
 use std::fmt;
 
 use jsonptr::{PointerBuf, Token};
 
-/// The place of a field in an object.
+/// The path of a field in an object.
 #[derive(Debug, Clone, PartialEq, Eq, Default, PartialOrd, Ord)]
 pub struct FieldPath(Vec<Segment>);
 
@@ -15,33 +15,32 @@ pub enum Segment {
     Field(String),
     /// An item of a list.
     Item {
-        /// Where it stands.
         index: usize,
-        /// What it is known by, `web` or `80/TCP`, in lists whose order does not matter.
+        /// The identifier of the item, `web` or `80/TCP`, in lists whose order does not matter.
         key: Option<String>,
     },
 }
 
 impl FieldPath {
-    /// A path of members only.
+    /// A path without list items.
     #[must_use]
     pub fn of<'f>(fields: impl IntoIterator<Item = &'f str>) -> Self {
         Self(fields.into_iter().map(|field| Segment::Field(field.to_owned())).collect())
     }
 
-    /// A step further.
+    /// This path with another segment.
     #[must_use]
     pub fn then(&self, segment: Segment) -> Self {
         Self(self.0.iter().cloned().chain([segment]).collect())
     }
 
-    /// A member further.
+    /// This path with another member.
     #[must_use]
     pub fn field(&self, name: &str) -> Self {
         self.then(Segment::Field(name.to_owned()))
     }
 
-    /// The last member on the way, list items left out.
+    /// The members on the path, without list items.
     #[must_use]
     pub fn fields(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.iter().filter_map(|segment| match segment {
@@ -50,7 +49,6 @@ impl FieldPath {
         })
     }
 
-    /// As a JSON pointer.
     #[must_use]
     pub fn pointer(&self) -> PointerBuf {
         PointerBuf::from_tokens(self.0.iter().map(|segment| match segment {

@@ -1,11 +1,11 @@
-//! What is wrong with an object that does not read, without what stands in it: the reason goes into refusals, Events, reports
-//! and the log, and objects include Secrets.
+//! Parse errors without the values of the document. The text appears in denials, Events, reports and the log, and
+//! objects include Secrets.
 
-/// How messages begin that name nothing but keys that we know.
+/// The prefixes of messages that quote nothing but known keys.
 const HARMLESS: [&str; 3] =
     ["missing field ", "duplicate field ", "a key that differs from a known one only in case: "];
 
-/// serde quotes the value that it did not expect. What it did expect, and where, is kept.
+/// What was expected, and where. serde quotes the unexpected value, which is left out.
 pub(crate) fn redacted(error: &serde_json::Error) -> String {
     let said = error.to_string();
     if !error.is_data() || HARMLESS.iter().any(|beginning| said.starts_with(beginning)) {

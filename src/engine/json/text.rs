@@ -4,6 +4,6 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-/// `Cow` alone borrows only as a field of a struct, never as a value or inside an `Option`.
+/// serde borrows a `Cow` only as a field of a struct, not as a value of its own or in an `Option`.
 #[derive(Deserialize)]
 pub(crate) struct Text<'b>(#[serde(borrow)] pub(crate) Cow<'b, str>);

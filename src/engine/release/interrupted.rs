@@ -1,7 +1,7 @@
-//! What an operation that nobody finished leaves behind: a note of which chart it was bringing in.
+//! The note that an interrupted operation leaves: the chart that it was installing.
 //!
-//! Deleting or unlocking the record of a dead operation makes the release look as if that operation had never been, though
-//! parts of it are applied. A later version may presume that all of it is.
+//! If the record of a dead operation is deleted or unlocked, the release looks as if that operation had never started,
+//! although parts of it are applied. A later version may assume that all of it is.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,17 +9,17 @@ use std::str::FromStr;
 use super::stamps::INTERRUPTED;
 use super::{Entry, History, Revision, Status};
 
-/// An operation that was interrupted: `<chart>-<version>@<revision>` in the annotation
+/// An interrupted operation: `<chart>-<version>@<revision>` in the annotation
 /// [`interlock.dev/interrupted`](INTERRUPTED).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InterruptedOperation {
-    /// `name-version` of the chart that it was bringing in.
+    /// `name-version` of the chart.
     pub chart: String,
-    /// The revision that it would have become.
+    /// The revision of the pending record.
     pub revision: Revision,
 }
 
-/// Why a note does not read.
+/// The note cannot be parsed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected <chart>-<version>@<revision>")]
 pub struct InvalidNote;
@@ -40,8 +40,8 @@ impl FromStr for InterruptedOperation {
 }
 
 impl InterruptedOperation {
-    /// The operation of a pending record that is gone; `None` where its stamp was lost, and for other records: an uninstall
-    /// first writes `uninstalling`, so a record that is pending when it goes was deleted by hand.
+    /// The operation of a pending record that was deleted; `None` if its stamp was lost, and for other records. An
+    /// uninstall first writes `uninstalling`, so a record that is deleted while pending was deleted by hand.
     #[must_use]
     pub fn of(lost: &Entry) -> Option<Self> {
         let chart = lost.stamps.chart().filter(|_| lost.status.is_pending())?;
@@ -50,9 +50,9 @@ impl InterruptedOperation {
 }
 
 impl History {
-    /// The record that must remember the operation of a lost pending record: the deployed one that it was to replace. `None`
-    /// where the lost one was not the newest (pruning takes old ones out of the middle), where nothing was deployed, and
-    /// where the release has had another life since.
+    /// The deployed record that a deleted pending record was to replace, which must carry the note. `None` if a newer
+    /// record exists (pruning deletes old records from the middle), if no record was deployed, or if the release was
+    /// installed anew since.
     #[must_use]
     pub fn deployed_before(&self, lost: &Entry) -> Option<&Entry> {
         if self.above(lost.revision).next().is_some() {
@@ -62,7 +62,8 @@ impl History {
         (heir.created <= lost.created).then_some(heir)
     }
 
-    /// The newest operation that was interrupted since the newest deployed record came to be, and the record that says so.
+    /// The newest interrupted operation since the newest deployed record was created, and the record that carries the
+    /// note.
     #[must_use]
     pub fn interrupted(&self) -> Option<(&Entry, InterruptedOperation)> {
         let deployed = self.newest_deployed().map(|entry| entry.revision);
@@ -105,7 +106,7 @@ mod tests {
         let lost = entry(5, Status::PendingUpgrade, CHART, "shop-2.0.0");
         let deployed = || entry(3, Status::Deployed, CHART, "");
         assert_eq!(heir(vec![deployed(), entry(4, Status::Failed, CHART, "")], &lost), Some(3));
-        // The number has been taken again before anybody could write the note.
+        // Another operation has used the revision before the note was written.
         assert_eq!(heir(vec![deployed(), entry(5, Status::PendingUpgrade, CHART, "")], &lost), Some(3));
         assert_eq!(heir(vec![deployed(), entry(6, Status::Failed, CHART, "")], &lost), None);
         assert_eq!(heir(vec![entry(5, Status::Deployed, CHART, "")], &lost), None);
@@ -130,7 +131,7 @@ mod tests {
         let unlocked = || entry(2, Status::Failed, INTERRUPTED, note);
         let before = || entry(1, Status::Deployed, INTERRUPTED, "");
         assert_eq!(interrupted(vec![before(), unlocked()]).as_deref(), Some(note));
-        // Its retry failed by itself: it is still not finished.
+        // The retry failed: the operation is still not finished.
         assert_eq!(interrupted(vec![before(), unlocked(), entry(3, Status::Failed, CHART, "")]).as_deref(), Some(note));
         assert_eq!(interrupted(vec![before(), unlocked(), entry(3, Status::Deployed, CHART, "")]), None);
         assert_eq!(interrupted(vec![unlocked()]).as_deref(), Some(note));

@@ -1,4 +1,4 @@
-//! A record's payload: base64, gzip, JSON; read without copying what no rule needs.
+//! The payload of a record: base64, gzip, JSON. Parts that no rule needs are not copied.
 
 mod content;
 mod fingerprint;
@@ -24,41 +24,38 @@ pub use start::chart_at_start;
 
 /// The head of a record's body. Fields of later Helm versions are skipped.
 ///
-/// Chart, config and manifest stay raw JSON: a rule that compares them compares bytes first.
+/// Chart, config and manifest stay raw JSON: rules compare their bytes first.
 #[derive(Debug, Clone)]
 pub struct Record<'b> {
-    /// The release.
     pub name: Cow<'b, str>,
-    /// The revision.
     pub version: Revision,
-    /// The namespace that the release's objects go to, which need not be the record's.
+    /// The namespace of the release's objects, which may differ from that of the record.
     pub namespace: Cow<'b, str>,
-    /// Status and times.
     pub info: RecordInfo<'b>,
     /// The chart with its templates and default values.
     chart: Option<&'b RawValue>,
     /// The values that the user gave.
     config: Option<&'b RawValue>,
-    /// The rendered objects, hooks left out, as one JSON string.
+    /// The rendered objects without hooks, as one JSON string.
     manifest: Option<&'b RawValue>,
     /// The rendered hooks.
     hooks: Option<&'b RawValue>,
-    /// What OLM says of the bundle that the chart was made of.
+    /// Contains OLM's account of the bundle that the chart was generated from.
     labels: Option<&'b RawValue>,
 }
 
 /// `info` of a record.
 #[derive(Debug, Clone)]
 pub struct RecordInfo<'b> {
-    /// The status; Helm orders and judges by this one, not by the label.
+    /// Helm orders and judges by this status, not by the label.
     pub status: Cow<'b, str>,
-    /// The client's clock when this revision was made; never changes afterwards.
+    /// The client's clock at the creation of this revision; never changes afterwards.
     pub last_deployed: Cow<'b, str>,
-    /// What the client says of it.
+    /// The description by the client.
     pub description: Cow<'b, str>,
 }
 
-/// What comes from a body and goes into a message or an annotation: a line of it, never more.
+/// At most 120 characters of a text from a body, for messages and annotations.
 #[must_use]
 pub(crate) fn truncated(text: &str) -> String {
     const LONGEST: usize = 120;
@@ -81,7 +78,7 @@ pub struct ChartId<'b> {
 }
 
 impl ChartId<'_> {
-    /// `name-version`, as `helm list` shows it, cut where it is longer than any real one; `None` where it has neither.
+    /// `name-version`, as `helm list` shows it; `None` if both are empty.
     #[must_use]
     pub fn display(&self) -> Option<String> {
         let named = !self.name.is_empty() || !self.version.is_empty();
@@ -90,23 +87,24 @@ impl ChartId<'_> {
 }
 
 impl<'b> Record<'b> {
-    /// Reads the head of a body.
+    /// Parses the head of a body.
     ///
     /// # Errors
-    /// When the body is not JSON, repeats a key, or lacks name, version or status.
+    /// The body is not JSON, repeats a key, or lacks name, version or status.
     pub fn read(body: &'b [u8]) -> Result<Self, DecodeError> {
         serde_json::from_slice(body).map_err(|error| DecodeError::Json(redacted(&error)))
     }
 
-    /// The chart's name and version, read without the megabytes of templates behind them; empty where the record has no chart.
+    /// The name and version of the chart, read without the megabytes of templates after them; empty if the record has
+    /// no chart.
     #[must_use]
     pub fn chart_id(&self) -> ChartId<'b> {
         let metadata = |chart: &'b RawValue| first_at(chart.get().as_bytes(), &["metadata"]).ok()?;
         self.chart.and_then(metadata).flatten().unwrap_or_default()
     }
 
-    /// `name-version` of what the record brings in: of its chart; of its bundle, where OLM made a chart without a name of
-    /// one. `None` where neither has a name.
+    /// `name-version` of the chart. If OLM generated a chart without a name, that of the bundle. `None` if neither has
+    /// a name.
     #[must_use]
     pub fn chart(&self) -> Option<String> {
         let bundle = || {
@@ -117,17 +115,17 @@ impl<'b> Record<'b> {
         self.chart_id().display().or_else(bundle)
     }
 
-    /// The manifest as text; empty where there is none.
+    /// The manifest as text; empty if there is none.
     #[must_use]
     pub fn manifest(&self) -> Cow<'b, str> {
         let text = self.manifest.and_then(|manifest| serde_json::from_str::<Option<Text<'b>>>(manifest.get()).ok());
         text.flatten().map(|text| text.0).unwrap_or_default()
     }
 
-    /// The Jobs among its hooks.
+    /// The Jobs among the hooks.
     ///
     /// # Errors
-    /// When the hooks do not read; the error tells where, never what stands there.
+    /// The hooks cannot be parsed. The error contains the position, never the text there.
     pub fn hook_jobs(&self) -> Result<Vec<HookJob>, String> {
         self.hooks.map_or_else(|| Ok(Vec::new()), |hooks| hook_jobs(hooks.get(), &self.namespace))
     }

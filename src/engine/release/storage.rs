@@ -29,7 +29,7 @@ pub enum Storage {
 }
 
 impl Storage {
-    /// The label `owner` that the client puts on every record, and lists records by.
+    /// The value of the label `owner` that the client puts on every record and lists records by.
     #[must_use]
     pub fn owner(self) -> &'static str {
         match self {
@@ -38,7 +38,6 @@ impl Storage {
         }
     }
 
-    /// The kind of the object.
     #[must_use]
     pub fn kind(self) -> &'static str {
         match self {
@@ -47,7 +46,7 @@ impl Storage {
         }
     }
 
-    /// The label selector that finds every record of a release.
+    /// The label selector for all records of a release.
     #[must_use]
     pub fn selector(self, release: &str) -> String {
         let index = if self == Self::OlmIndex { ",type=index" } else { "" };
@@ -55,13 +54,12 @@ impl Storage {
     }
 }
 
-/// A Secret or ConfigMap, with only what can make it a record; everything else is skipped.
+/// A Secret or ConfigMap, with only the fields that can make it a record.
 #[derive(Debug, Deserialize)]
 pub struct Stored<'a> {
-    /// Its metadata.
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
-    /// The type of a Secret.
+    /// The type of a Secret; absent for a ConfigMap.
     #[serde(borrow, default, rename = "type")]
     pub secret_type: Option<Cow<'a, str>>,
     /// The payload, still encoded.
@@ -69,34 +67,34 @@ pub struct Stored<'a> {
     pub data: RecordData<'a>,
 }
 
-/// The keys of `data` that hold a record. Other keys are not read.
+/// The keys of `data` that contain a record.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RecordData<'a> {
     /// Helm's payload.
     #[serde(borrow)]
     pub release: Option<Cow<'a, str>>,
-    /// OLM's payload, or its first part.
+    /// OLM's payload, or its first chunk.
     #[serde(borrow)]
     pub chunk: Option<Cow<'a, str>>,
-    /// The names of the Secrets with OLM's further parts: a JSON array, base64.
+    /// The names of the Secrets with OLM's other chunks: a JSON array in base64.
     #[serde(borrow)]
     pub extra_chunks: Option<Cow<'a, str>>,
 }
 
 impl<'a> Stored<'a> {
-    /// Reads an object of a review.
+    /// Parses an object of a review.
     ///
     /// # Errors
-    /// When the JSON is not that of a Secret or ConfigMap.
+    /// The JSON is not a Secret or ConfigMap.
     pub fn read(object: &'a RawValue) -> Result<Self, serde_json::Error> {
         serde_json::from_str(object.get())
     }
 
-    /// Which storage this object belongs to, `None` for one that is no record.
+    /// The storage of this record; `None` if the object is not a record.
     ///
-    /// Helm finds its records by the label alone, so the type of a Secret is not enough to tell; and a Secret of Helm's
-    /// type stays one when somebody takes its labels away.
+    /// Helm finds its records by labels alone, so the type of a Secret is not sufficient. A Secret of Helm's type stays
+    /// a record when somebody removes its labels.
     #[must_use]
     pub fn storage(&self, kind: &str) -> Option<Storage> {
         let owner = self.metadata.label("owner").unwrap_or_default();

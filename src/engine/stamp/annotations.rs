@@ -1,4 +1,4 @@
-//! The patch that sets the stamps among the annotations of an object.
+//! The patch of the annotations of an object.
 
 use serde_json::{Map, Value};
 

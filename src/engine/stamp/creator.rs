@@ -1,11 +1,11 @@
-//! The stamp of a ReleaseOverride: who made it.
+//! The stamp of a ReleaseOverride: its creator.
 
 use super::annotations;
 use crate::engine::facts::OverrideWrite;
 use crate::engine::json::Patch;
 use crate::engine::overrides::CREATED_BY;
 
-/// Whom the stamp must name, if it names somebody: whoever makes it, and from then on the same for ever.
+/// The user that the stamp must name: the user who creates the override, and later the user in the stored stamp.
 #[must_use]
 pub fn expected<'w>(write: &'w OverrideWrite<'_>, user: &'w str) -> Option<&'w str> {
     match &write.before {

@@ -1,4 +1,4 @@
-//! One object's own document in a manifest.
+//! The document of one object in a manifest.
 
 use memchr::memmem;
 use serde::Deserialize;
@@ -8,22 +8,20 @@ use serde_json::value::RawValue;
 use super::documents::{check_length, is_json, json_documents, parse, plain_scalar, position, yaml_documents};
 use crate::engine::object::group_of;
 
-/// An object, as a request names it.
+/// The object whose document is wanted, as a request names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DocumentKey {
-    /// The API group, empty for the core group. Its version may have changed since the chart was written.
+    /// Empty for the core group. Without version, which may have changed since the chart was written.
     pub group: String,
-    /// The kind.
     pub kind: String,
     /// Empty for cluster-scoped objects.
     pub namespace: String,
-    /// The name.
     pub name: String,
-    /// Where objects go whose document says no namespace.
+    /// The namespace of documents without one.
     pub default_namespace: String,
 }
 
-/// What names the object of a document.
+/// The fields that name the object of a document.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Heading {
@@ -39,10 +37,10 @@ struct HeadingMetadata {
     namespace: Option<String>,
 }
 
-/// The document of an object; `None` where the manifest has none. Only this document is parsed.
+/// The document of an object; `None` if the manifest has none. Only this document is parsed.
 ///
 /// # Errors
-/// When the document does not read, or the manifest is longer than 16 MiB.
+/// The document cannot be parsed, or the manifest is longer than 16 MiB.
 pub fn document(manifest: &str, wanted: &DocumentKey) -> Result<Option<Value>, String> {
     check_length(manifest)?;
     if is_json(manifest) {
@@ -75,7 +73,7 @@ fn json_document(manifest: &str, wanted: &DocumentKey) -> Result<Option<Value>, 
     Ok(None)
 }
 
-/// The object itself, or the one among the items of a list.
+/// The object itself, or the matching item of a list.
 fn within(value: Value, wanted: &DocumentKey) -> Option<Value> {
     let heading = Heading::deserialize(&value).ok()?;
     if heading.names(wanted) {
@@ -90,12 +88,12 @@ fn within(value: Value, wanted: &DocumentKey) -> Option<Value> {
     }
 }
 
-/// Reads what names a document's object off its lines, without parsing it; `None` where it is not written as charts write
-/// it: keys at the margin, the members of `metadata` below it.
+/// Reads the heading from the lines of a document, without parsing the document. `None` if the document is not written
+/// like those of charts: keys at the margin, the members of `metadata` indented.
 fn heading(document: &str) -> Option<Heading> {
     let mut heading = Heading::default();
     let mut names = HeadingMetadata::default();
-    // How far the members of `metadata` stand in, while its lines are read.
+    // The indentation of the members of `metadata`.
     let mut indent = None;
     let mut in_metadata = false;
     for line in document.lines() {
@@ -125,7 +123,7 @@ fn heading(document: &str) -> Option<Heading> {
     (!heading.kind.is_empty()).then_some(heading)
 }
 
-/// A scalar on one line; `None` where it takes a parser to read it.
+/// A scalar on one line; `None` if only a parser can read it.
 fn scalar(text: &str) -> Option<String> {
     let text = plain_scalar(text);
     (!text.starts_with(['&', '*', '!', '|', '>', '{', '[']) && !text.contains('\\')).then(|| text.to_owned())
@@ -140,7 +138,7 @@ impl Heading {
         group_of(&self.api_version) == wanted.group
             && self.kind == wanted.kind
             && names.name.as_deref() == Some(wanted.name.as_str())
-            // Cluster-scoped objects are in no namespace, whatever their document says.
+            // Cluster-scoped objects have no namespace, even if their document says so.
             && (wanted.namespace.is_empty() || namespace.unwrap_or(&wanted.default_namespace) == wanted.namespace)
     }
 }

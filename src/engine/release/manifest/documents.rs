@@ -1,6 +1,6 @@
-//! The documents of a manifest, one after another.
+//! The documents of a manifest.
 //!
-//! Helm stores YAML documents with separators; OLM stores JSON documents one after another without any.
+//! Helm stores YAML documents with separators; OLM stores JSON documents without separators.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 /// manifest has about 5.
 const MAX_MANIFEST_BYTES: usize = 16 << 20;
 
-/// Parses the documents of a manifest, YAML ones only where `is_wanted` says so by their text. An empty document of YAML
+/// Parses the documents of a manifest. Of a YAML manifest only those whose text `is_wanted` accepts; an empty document
 /// is the default.
 ///
 /// # Errors
@@ -50,7 +50,7 @@ pub(super) fn json_documents<'m, T: Deserialize<'m> + 'm>(
 
 /// The documents of a YAML manifest, as text.
 pub(super) fn yaml_documents(manifest: &str) -> impl Iterator<Item = &str> {
-    // The rest of a separator's line may hold a comment, and the first document starts with its own separator.
+    // The line of a separator may end in a comment, and the first document starts with a separator of its own.
     manifest.split("\n---").map(|document| document.trim_start_matches("---"))
 }
 
@@ -64,15 +64,15 @@ pub(super) fn plain_scalar(text: &str) -> &str {
     text.split('#').next().unwrap_or_default().trim().trim_matches(['"', '\''])
 }
 
-/// The namespace in a document, or the default where the document has none or an empty one.
+/// The namespace in a document, or the default if the document has none or an empty one.
 pub(super) fn namespace_or(namespace: Option<String>, default: &str) -> String {
     namespace.filter(|namespace| !namespace.is_empty()).unwrap_or_else(|| default.to_owned())
 }
 
-/// Parses a YAML document as Helm does: of a repeated key the last one counts.
+/// Parses a YAML document as Helm does: the last of several equal keys counts.
 ///
 /// # Errors
-/// Only the place of the problem, never the text there: manifests contain Secrets.
+/// The position of the problem, never the text there: manifests contain Secrets.
 pub(super) fn parse<T: DeserializeOwned>(document: &str) -> Result<Option<T>, String> {
     let options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
@@ -86,7 +86,7 @@ pub(super) fn parse<T: DeserializeOwned>(document: &str) -> Result<Option<T>, St
     })
 }
 
-/// The place of an error in JSON, without the text there.
+/// The position of an error in JSON, without the text there.
 pub(super) fn position(error: &serde_json::Error) -> String {
     format!("line {}, column {}", error.line(), error.column())
 }

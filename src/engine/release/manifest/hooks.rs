@@ -1,4 +1,4 @@
-//! The hooks that a record names beside its manifest.
+//! The hooks of a record.
 
 use std::borrow::Cow;
 
@@ -7,12 +7,10 @@ use serde::Deserialize;
 use super::documents::{namespace_or, parse, position};
 use crate::engine::json::null_is_default;
 
-/// A Job that a hook is.
+/// A Job of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookJob {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
@@ -39,11 +37,11 @@ struct HookMetadata {
     namespace: Option<String>,
 }
 
-/// The Jobs among the hooks in the JSON of a record's `hooks`; `namespace` is where those without one go. One whose name
-/// the API server made up is not among them: nobody knows it.
+/// The Jobs among the hooks in the JSON of a record's `hooks`. `namespace` is that of hooks without one. A Job with a
+/// generated name is left out, because its name is not known.
 ///
 /// # Errors
-/// When they do not read; the error tells where, never what stands there.
+/// The hooks cannot be parsed. The error contains the position, never the text there.
 pub fn hook_jobs(hooks: &str, namespace: &str) -> Result<Vec<HookJob>, String> {
     let hooks: Option<Vec<Hook<'_>>> = serde_json::from_str(hooks).map_err(|error| position(&error))?;
     let jobs = hooks.into_iter().flatten().filter(|hook| hook.kind == "Job" && !hook.name.is_empty());

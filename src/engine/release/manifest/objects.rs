@@ -1,4 +1,4 @@
-//! Every object of a manifest.
+//! All objects of a manifest.
 
 use serde_json::Value;
 

@@ -1,11 +1,11 @@
-//! The workloads that a manifest names.
+//! The workloads of a manifest.
 
 use memchr::memmem;
 use serde::Deserialize;
 
 use super::documents::{namespace_or, parsed, root_kind};
 
-/// Kinds that report how their rollout stands.
+/// Kinds that report the state of their rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WorkloadKind {
     /// `apps/v1` Deployment.
@@ -17,10 +17,9 @@ pub enum WorkloadKind {
 }
 
 impl WorkloadKind {
-    /// Every kind.
     pub const ALL: [Self; 3] = [Self::Deployment, Self::StatefulSet, Self::DaemonSet];
 
-    /// As manifests spell it.
+    /// The kind as manifests spell it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -34,11 +33,8 @@ impl WorkloadKind {
 /// A workload by kind, namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WorkloadRef {
-    /// Its kind.
     pub kind: WorkloadKind,
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
@@ -69,9 +65,9 @@ pub fn workloads(manifest: &str, namespace: &str) -> Result<Vec<WorkloadRef>, St
     Ok(found)
 }
 
-/// Only a document whose own kind it is, or a list that may hold one, is worth parsing.
+/// Whether a document is worth parsing: its own kind is one of these, or it is a list that may contain one.
 fn may_be_workload(document: &str) -> bool {
-    // Written in one line, or in another way than by Helm's charts, it is looked at all the same.
+    // A document whose kind is not found, because it is on one line or written unlike Helm's charts, is parsed too.
     root_kind(document)
         .is_none_or(|kind| kind == "List" || WorkloadKind::ALL.iter().any(|known| known.as_str() == kind))
         && WorkloadKind::ALL.iter().any(|kind| memmem::find(document.as_bytes(), kind.as_str().as_bytes()).is_some())

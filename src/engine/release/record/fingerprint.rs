@@ -1,4 +1,4 @@
-//! What a JSON value means, in a few bytes: two megabytes of values are compared without building either.
+//! A hash over the meaning of a JSON value: two megabytes of values are compared without building either.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,11 +6,11 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use sha3::{Digest, Sha3_256};
 
-/// The fingerprint of a JSON text; `None` for what is no JSON, nests deeper than 128 levels, or has an object of more than
-/// 20,000 members.
+/// The fingerprint of a JSON text; `None` if the text is not JSON, nests deeper than 128 levels, or has an object of
+/// more than 20,000 members.
 ///
-/// Numbers count as the floats that Helm reads them as. At the top, a member that is null or empty counts as absent,
-/// and so does the whole. `skip` names the members that do not count, by depth and key.
+/// Numbers count as floats, because Helm parses them as such. At the top, a null or empty member counts as absent, and
+/// so does the whole value. `skip` selects the members to leave out, by depth and key.
 pub(super) fn of(json: &str, skip: fn(usize, &str) -> bool) -> Option<[u8; 32]> {
     let mut fingerprint = Fingerprint { hash: Sha3_256::new(), skip };
     let mut deserializer = serde_json::Deserializer::from_str(json);
@@ -24,7 +24,7 @@ struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// A kind and its content, its length first so that no two shapes run into each other.
+    /// Hashes a kind and its content. The length comes first, so that different shapes have different input.
     fn feed(&mut self, kind: u8, content: &[u8]) {
         self.hash.update([kind]);
         self.hash.update((content.len() as u64).to_le_bytes());
@@ -32,7 +32,7 @@ impl Fingerprint {
     }
 }
 
-/// One value on its way into the fingerprint.
+/// A value that is being hashed.
 struct Node<'p> {
     fingerprint: &'p mut Fingerprint,
     depth: usize,
@@ -116,7 +116,7 @@ impl<'de> Visitor<'de> for Node<'_> {
         if digests.is_empty() && depth == 0 {
             return Ok(());
         }
-        // Members have no order: whoever writes a record again may sort them.
+        // The order of members does not count: a client that writes a record again may sort them.
         digests.sort_unstable();
         fingerprint.feed(b'{', &[]);
         for digest in digests {
@@ -127,10 +127,10 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 }
 
-/// The most members of one object, which bounds the memory of a comparison; real values have a few hundred.
+/// The most members of an object. This bounds the memory of a comparison; real values have a few hundred.
 const MOST_MEMBERS: usize = 20_000;
 
-/// The tokens of `null`, `[]` and `{}`.
+/// The hash input of `null`, `[]` and `{}`.
 const EMPTY: [&[u8]; 3] = [
     &[b'n', 0, 0, 0, 0, 0, 0, 0, 0],
     &[b'[', 0, 0, 0, 0, 0, 0, 0, 0, b']', 0, 0, 0, 0, 0, 0, 0, 0],

@@ -1,7 +1,7 @@
-//! Reads the head of a body as strictly as Go reads it loosely.
+//! Parses the head of a body as strictly as Go parses it loosely.
 //!
-//! Go takes a key in whatever case for the field, and the last of several: `"Manifest"` behind `"manifest"` is what Helm
-//! would act on. No client writes such keys, so a body with one does not decode.
+//! Go ignores the case of keys and takes the last of several: of `"manifest"` and a later `"Manifest"` Helm would act
+//! on the latter. No client writes such keys, so a body with one is refused.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,11 +18,11 @@ const BODY: [&str; 10] =
 /// The members of `info` that this crate reads.
 const INFO: [&str; 3] = ["status", "last_deployed", "description"];
 
-/// Fails on a key that Go takes for one of the known ones and serde does not.
+/// Fails on a key that Go takes for a known one and serde does not.
 fn reject_case_variant<E: Error>(key: &str, known: &[&str]) -> Result<(), E> {
     let folded =
         |text: &str| text.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect::<String>();
-    // Exact keys never get here, and one of another length in letters folds to nothing known.
+    // Exact keys never get here. No longer key folds to a known one.
     let alike = key.chars().count() <= 16 && {
         let key = folded(key);
         known.iter().any(|known| folded(known) == key)
@@ -34,7 +34,7 @@ fn reject_case_variant<E: Error>(key: &str, known: &[&str]) -> Result<(), E> {
     }
 }
 
-/// Puts a value where there must not be one yet.
+/// Sets a value that must not be set yet.
 fn set_once<T, E: Error>(slot: &mut Option<T>, field: &'static str, value: T) -> Result<(), E> {
     if slot.replace(value).is_some() { Err(E::duplicate_field(field)) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! From the text in `data` to the JSON of the record, with every size bounded.
+//! Decodes the text in `data` to the JSON of the record. Every size is bounded.
 
 use std::io::Read;
 
@@ -9,14 +9,14 @@ use flate2::bufread::GzDecoder;
 use crate::engine::json::redacted;
 use crate::engine::release::storage::{RecordData, Storage};
 
-/// The longest JSON of a record that is read, in bytes. A record's gzip is at most about 768 KiB (a Secret holds 1 MiB),
-/// commonly 5 to 10 times that when inflated, and without bound from a hostile writer.
+/// The longest JSON of a record that is read, in bytes. The gzip of a record has at most about 768 KiB, because a
+/// Secret holds 1 MiB. It commonly inflates to 5 to 10 times that; a hostile writer can reach any size.
 pub const INFLATE_LIMIT: usize = 64 * 1024 * 1024;
 
-/// The most further parts of a record; OLM writes at most 11.
+/// The most extra chunks of a record. OLM writes at most 11.
 const MAX_EXTRA_CHUNKS: usize = 16;
 
-/// The first bytes of gzip with deflate, the test that Helm itself makes.
+/// The first bytes of gzip with deflate, which Helm checks too.
 const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
 
 /// Why the body of a record cannot be read.
@@ -25,35 +25,35 @@ pub enum DecodeError {
     /// No `data.release` (`data.chunk` with OLM).
     #[error("the object has no payload")]
     Missing,
-    /// One of the base64 layers.
+    /// One of the base64 layers is damaged.
     #[error("the payload is not base64: {0}")]
     Base64(String),
-    /// Truncated or damaged gzip.
+    /// The gzip is truncated or damaged.
     #[error("the payload is not a whole gzip member: {0}")]
     Gzip(String),
-    /// Something follows the gzip member; readers disagree about what that means.
+    /// Data follows the gzip member. Readers disagree about its meaning.
     #[error("{0} bytes follow the gzip member")]
     Trailing(usize),
-    /// Larger than [`INFLATE_LIMIT`].
+    /// The JSON is larger than [`INFLATE_LIMIT`].
     #[error("the payload claims to inflate to more than {} MiB", INFLATE_LIMIT / 1024 / 1024)]
     TooLarge,
-    /// The JSON, or a field of its head.
+    /// The JSON, or a field of its head, cannot be parsed.
     #[error("the payload is not the JSON of a release: {0}")]
     Json(String),
-    /// Parts lie in further Secrets, which are written after this one.
+    /// Other Secrets hold further chunks, which are written after this one.
     #[error("the payload continues in other Secrets")]
     Chunked,
-    /// One of these is not there.
+    /// One of the further chunks does not exist.
     #[error("its part {0} is missing")]
     Part(String),
 }
 
-/// A payload with its base64 layers off: gzip, or JSON.
+/// A payload without its base64 layers: gzip, or JSON.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Payload(Vec<u8>);
 
 impl Payload {
-    /// Takes the base64 layers off: two for a Helm Secret, one for a ConfigMap, one for OLM's Secret.
+    /// Removes the base64 layers: two for a Helm Secret, one for a ConfigMap, one for OLM's Secret.
     ///
     /// # Errors
     /// [`DecodeError::Missing`], [`DecodeError::Base64`], or [`DecodeError::Chunked`] for a record in several Secrets.
@@ -71,7 +71,7 @@ impl Payload {
         }
     }
 
-    /// Joins the parts of a record that OLM cut up, given as the text of each Secret's `data.chunk`.
+    /// Joins the chunks of a record of OLM, given as the text of each Secret's `data.chunk`.
     ///
     /// # Errors
     /// [`DecodeError::Base64`].
@@ -83,7 +83,7 @@ impl Payload {
         Ok(Self(whole))
     }
 
-    /// The bytes of memory that [`Self::inflate`] takes at most, to be granted before it is called.
+    /// The most memory that [`Self::inflate`] takes, in bytes. The caller reserves it first.
     #[must_use]
     pub fn inflated_size(&self) -> usize {
         self.claimed_size().unwrap_or(self.0.len()).min(INFLATE_LIMIT)
@@ -91,8 +91,8 @@ impl Payload {
 
     /// The JSON of the record.
     ///
-    /// The gzip trailer says how long it is. Nobody has to believe that: a member that inflates to more than it claims is
-    /// damaged, and is given up there, so that the grant for [`Self::inflated_size`] holds.
+    /// The gzip trailer states the length, which may be wrong. A member that inflates to more than the stated length is
+    /// damaged and abandoned there, so that the reservation of [`Self::inflated_size`] is kept.
     ///
     /// # Errors
     /// [`DecodeError::Gzip`], [`DecodeError::Trailing`] or [`DecodeError::TooLarge`].
@@ -116,14 +116,14 @@ impl Payload {
         }
     }
 
-    /// ISIZE, the last four bytes of gzip; `None` for what is not gzip.
+    /// ISIZE, the last four bytes of gzip; `None` if the payload is not gzip.
     fn claimed_size(&self) -> Option<usize> {
         let tail = self.0.last_chunk::<4>().copied().unwrap_or_default();
         self.0.starts_with(&GZIP_MAGIC).then_some(u32::from_le_bytes(tail) as usize)
     }
 }
 
-/// The names of the Secrets that hold the further parts of an OLM record.
+/// The names of the Secrets with the further chunks of an OLM record.
 ///
 /// # Errors
 /// [`DecodeError::Base64`] or [`DecodeError::Json`].

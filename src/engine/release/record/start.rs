@@ -1,7 +1,7 @@
-//! The beginning of a record, where its end lies in other Secrets, or is not worth inflating.
+//! The start of a record whose end is in other Secrets, or not worth inflating.
 //!
-//! OLM creates the first part of a record before the others, and so an operation is admitted by its beginning alone. Go
-//! writes the chart's metadata ahead of its templates, and these ahead of the manifest.
+//! OLM creates the first chunk of a record before the others, so an operation is judged by the first chunk alone. Go
+//! writes the metadata of the chart before the templates, and the templates before the manifest.
 
 use std::io::Read;
 
@@ -13,10 +13,10 @@ use super::ChartId;
 use crate::engine::json::first_at;
 use crate::engine::release::storage::{RecordData, Storage};
 
-/// How much of a record is looked at, in bytes of JSON: a chart's metadata may hold an icon.
+/// The most JSON that is inflated, in bytes. The metadata of a chart may contain an icon.
 const MAX_START_BYTES: u64 = 256 * 1024;
 
-/// `name-version` of the chart of a record, from its first part or its beginning; `None` where that does not tell.
+/// `name-version` of the chart of a record, from its first chunk or its start; `None` if the start does not contain it.
 #[must_use]
 pub fn chart_at_start(storage: Storage, data: &RecordData<'_>) -> Option<String> {
     let text = if storage == Storage::OlmIndex { &data.chunk } else { &data.release };
@@ -25,7 +25,7 @@ pub fn chart_at_start(storage: Storage, data: &RecordData<'_>) -> Option<String>
         part = STANDARD.decode(part).ok()?;
     }
     let mut json = Vec::new();
-    // The stream ends in the middle; what came before is whole.
+    // The stream ends in the middle. The part before is complete.
     let _ = GzDecoder::new(part.as_slice()).take(MAX_START_BYTES).read_to_end(&mut json);
     let chart: Option<ChartId<'_>> = first_at(&json, &["chart", "metadata"]).ok()?;
     chart?.display()
