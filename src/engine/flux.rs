@@ -1,5 +1,5 @@
-//! Flux's HelmRelease, as far as rules read it. Fields of other versions are skipped, and so is what does not read as a
-//! duration: the definition of a HelmRelease refuses it.
+//! Flux's HelmRelease, as far as rules read it. Unknown fields are skipped. So are invalid durations, which the
+//! definition of HelmRelease rejects.
 
 mod driver;
 mod duration;
@@ -20,66 +20,62 @@ use super::json::null_is_default;
 use super::object::{OwnedMetadata, service_account_user};
 use super::release::ReleaseRef;
 
-/// The API group.
+/// The API group of HelmReleases.
 pub const GROUP: &str = "helm.toolkit.fluxcd.io";
-/// The kind.
+/// The kind of a HelmRelease.
 pub const HELM_RELEASE: &str = "HelmRelease";
-/// The definition of the kind.
+/// The name of the CustomResourceDefinition of HelmReleases.
 pub const DEFINITION: &str = "helmreleases.helm.toolkit.fluxcd.io";
 
-/// How long Flux waits for each step of an action unless told otherwise.
-const TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
+/// How long Flux waits in each step of an action by default.
+const DEFAULT_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 
 /// A HelmRelease.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct HelmRelease {
-    /// Its metadata.
     pub metadata: OwnedMetadata,
-    /// What is wanted.
     #[serde(deserialize_with = "null_is_default")]
     pub spec: HelmReleaseSpec,
-    /// What Flux has done.
     #[serde(deserialize_with = "null_is_default")]
     pub status: HelmReleaseStatus,
 }
 
-/// What Flux has done.
+/// `status` of a HelmRelease.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HelmReleaseStatus {
-    /// Where the records really are, whatever `spec` says by now.
+    /// The actual namespace of the records, even after a change of `spec`.
     pub storage_namespace: String,
-    /// What was released, newest first. Written after an action has ended; forgotten when somebody else wrote a record.
+    /// The released revisions, newest first. Flux writes them at the end of an action, and drops them when somebody
+    /// else wrote a record.
     #[serde(deserialize_with = "null_is_default")]
     pub history: Vec<Snapshot>,
 }
 
-/// One revision that Flux has released.
+/// A revision that Flux has released.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Snapshot {
-    /// The release, its name already shortened.
+    /// The name of the release, already shortened.
     pub name: String,
-    /// The namespace that the objects went to.
+    /// The namespace of the objects.
     pub namespace: String,
-    /// Helm's status of it.
+    /// Helm's status.
     pub status: String,
     /// The name in the chart's metadata.
     pub chart_name: String,
 }
 
-/// A release that is there.
+/// An installed release.
 #[derive(Debug, Clone, Copy)]
 pub struct InstalledRelease<'h> {
-    /// The namespace of its records.
     pub storage_namespace: &'h str,
-    /// What was released last.
+    /// The newest revision.
     pub snapshot: &'h Snapshot,
 }
 
 impl InstalledRelease<'_> {
-    /// The release that it is.
     #[must_use]
     pub fn release(self) -> ReleaseRef {
         ReleaseRef::new(self.storage_namespace, &self.snapshot.name)
@@ -87,8 +83,8 @@ impl InstalledRelease<'_> {
 }
 
 impl HelmRelease {
-    /// The release that it asks for: by default under its own name, after its target namespace where it has one, and with
-    /// the records in its own namespace.
+    /// The release in `spec`. By default its name is that of the HelmRelease, with the target namespace as a prefix if
+    /// that is set, and its records are in the namespace of the HelmRelease.
     #[must_use]
     pub fn release(&self) -> ReleaseRef {
         let HelmReleaseSpec { release_name, target_namespace, storage_namespace, .. } = &self.spec;
@@ -101,7 +97,7 @@ impl HelmRelease {
         ReleaseRef::new(namespace, shortened_release_name(&name))
     }
 
-    /// The namespace that it wants the objects in.
+    /// The namespace in `spec` for the objects.
     #[must_use]
     pub fn target_namespace(&self) -> &str {
         match self.spec.target_namespace.as_str() {
@@ -110,7 +106,7 @@ impl HelmRelease {
         }
     }
 
-    /// The release that it has installed; `None` where it has none, or has uninstalled it.
+    /// The installed release; `None` if there is none, or if it was uninstalled.
     #[must_use]
     pub fn installed(&self) -> Option<InstalledRelease<'_>> {
         let HelmReleaseStatus { storage_namespace, history } = &self.status;
@@ -118,21 +114,21 @@ impl HelmRelease {
         (!storage_namespace.is_empty()).then_some(InstalledRelease { storage_namespace, snapshot })
     }
 
-    /// The user under whose name Flux writes records and objects; `None` where that is its own account, or a default one
-    /// that it was started with, which the object does not tell.
+    /// The user name under which Flux writes records and objects. `None` if Flux uses its own account, or a default
+    /// account from its flags, which the object does not contain.
     #[must_use]
     pub fn account(&self) -> Option<String> {
         let name = self.spec.service_account_name.as_str();
         (!name.is_empty()).then(|| service_account_user(&self.metadata.namespace, name))
     }
 
-    /// The longest time for which Flux may wait in one step of an action without writing a record. An action may have
+    /// The longest time that Flux may wait in one step of an action without writing a record. An action may have
     /// several such steps.
     #[must_use]
     pub fn longest_timeout(&self) -> SignedDuration {
         let HelmReleaseSpec { timeout, install, upgrade, rollback, test, uninstall, .. } = &self.spec;
         let of_actions = [install.timeout, upgrade.timeout, rollback.timeout, test.timeout, uninstall.timeout];
-        of_actions.into_iter().flatten().fold(timeout.unwrap_or(TIMEOUT), SignedDuration::max)
+        of_actions.into_iter().flatten().fold(timeout.unwrap_or(DEFAULT_TIMEOUT), SignedDuration::max)
     }
 }
 
@@ -171,7 +167,7 @@ mod tests {
         }))
         .unwrap();
         assert!(read.installed().is_none() && read.account().is_none());
-        assert_eq!(read.longest_timeout(), TIMEOUT);
+        assert_eq!(read.longest_timeout(), DEFAULT_TIMEOUT);
     }
 
     #[test]

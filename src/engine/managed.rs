@@ -1,4 +1,4 @@
-//! Objects that somebody manages: who, what they declare of them, and whether a write touches that.
+//! Objects that somebody manages: the owner, the declared fields, and whether a write touches these.
 
 mod declared;
 mod delta;

@@ -34,28 +34,31 @@ pub enum Expected {
 pub fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestamp) -> Expected {
     if !write.starts() {
         let mut kept = write.before.map(RecordSide::stamps).unwrap_or_default();
-        kept.put(INTERRUPTED, interrupted(facts, write));
+        kept.set_or_remove(INTERRUPTED, interrupted_note(facts, write));
         return Expected::Kept(kept);
     }
     let mut stamps = Stamps::default();
     stamps.set(HOLDER, facts.actor.name.to_owned());
     stamps.set(STARTED, now.round(Unit::Second).unwrap_or(now).to_string());
-    stamps.put(CHART, write.after.chart());
-    stamps.put(TARGET_NAMESPACE, write.after.record().map(|record| truncated(&record.namespace)));
+    stamps.set_or_remove(CHART, write.after.chart());
+    stamps.set_or_remove(TARGET_NAMESPACE, write.after.record().map(|record| truncated(&record.namespace)));
     Expected::Started(stamps)
 }
 
 /// The interrupted operation that a written record must note. If another user ends the operation of this record, that
 /// operation. Otherwise the note on the stored record, as long as the status is unchanged. A promotion drops the note,
 /// because the next record becomes the deployed one.
-fn interrupted(facts: &Facts<'_>, write: &RecordWrite<'_>) -> Option<String> {
+fn interrupted_note(facts: &Facts<'_>, write: &RecordWrite<'_>) -> Option<String> {
     let before = write.before?;
     if facts.actor.kind == ActorKind::Interlock {
         return write.after.stamps().get(INTERRUPTED).map(str::to_owned);
     }
     if before.status() == write.after.status() {
         let kept = before.stamps();
-        return kept.get(INTERRUPTED).filter(|_| !is_taken_off(facts, &kept, &write.after.stamps())).map(str::to_owned);
+        return kept
+            .get(INTERRUPTED)
+            .filter(|_| !is_note_removed(facts, &kept, &write.after.stamps()))
+            .map(str::to_owned);
     }
     if !is_unlocked(facts, write) {
         return None;
@@ -67,7 +70,7 @@ fn interrupted(facts: &Facts<'_>, write: &RecordWrite<'_>) -> Option<String> {
 
 /// Whether a person removes the note and no other stamp: the interrupted operation is not to be finished. Helm clients
 /// drop all annotations of a record at once and do not mean to remove the note.
-fn is_taken_off(facts: &Facts<'_>, before: &Stamps, after: &Stamps) -> bool {
+fn is_note_removed(facts: &Facts<'_>, before: &Stamps, after: &Stamps) -> bool {
     let others = |stamps: &Stamps| stamps.iter().filter(|(key, _)| *key != INTERRUPTED).count();
     facts.actor.kind == ActorKind::Person
         && after.get(INTERRUPTED).is_none()

@@ -1,13 +1,13 @@
-//! Who made a request, from `userInfo` alone: field manager and user agent are chosen by the client.
+//! The user behind a request, from `userInfo` alone: clients choose field manager and user agent themselves.
 
 use std::borrow::Cow;
 
 use crate::engine::object::SERVICE_ACCOUNT_PREFIX;
 use crate::engine::review::UserInfo;
 
-/// The controllers of kube-controller-manager that write or delete objects which others made, by the service account that
-/// each uses when the manager runs with one credential per controller.
-const CONTROLLERS: &[&str] = &[
+/// The controllers of kube-controller-manager that write or delete the objects of others, by their service accounts.
+/// The manager uses these accounts if it runs with one credential for each controller.
+const CONTROL_PLANE_CONTROLLERS: &[&str] = &[
     "certificate-controller",
     "cronjob-controller",
     "daemon-set-controller",
@@ -41,15 +41,11 @@ const CONTROLLERS: &[&str] = &[
 /// The user behind a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Actor<'r> {
-    /// `userInfo.username`.
     pub name: &'r str,
-    /// What kind of user that is.
     pub kind: ActorKind,
-    /// `userInfo.groups`.
     pub groups: &'r [Cow<'r, str>],
 }
 
-/// The kinds of actors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActorKind {
     /// `system:serviceaccount:NS:NAME`.
@@ -58,9 +54,9 @@ pub enum ActorKind {
     ControlPlane,
     /// `system:node:NAME`.
     Node,
-    /// Interlock itself: the account that it uses at the API server.
+    /// Interlock itself, by its account at the API server.
     Interlock,
-    /// Everybody else, `system:masters` included: break-glass is an override, not a group.
+    /// Any other user, including `system:masters`: break-glass needs an override, not a group.
     Person,
 }
 
@@ -71,14 +67,14 @@ impl<'r> Actor<'r> {
         self.name.strip_prefix(SERVICE_ACCOUNT_PREFIX)
     }
 
-    /// Reads the actor off `userInfo`.
+    /// Reads the actor from `userInfo`.
     #[must_use]
     pub fn of(user: &'r UserInfo<'r>) -> Self {
         let name = user.username.as_ref();
         Self { name, kind: ActorKind::of(name), groups: &user.groups }
     }
 
-    /// The same actor, known for Interlock itself where it has this name.
+    /// The same actor, or Interlock if its account has this name.
     #[must_use]
     pub fn or_interlock(self, ourselves: Option<&str>) -> Self {
         if ourselves == Some(self.name) { Self { kind: ActorKind::Interlock, ..self } } else { self }
@@ -94,7 +90,8 @@ impl ActorKind {
             _ => {}
         }
         if let Some(account) = name.strip_prefix(SERVICE_ACCOUNT_PREFIX) {
-            let controller = account.strip_prefix("kube-system:").is_some_and(|name| CONTROLLERS.contains(&name));
+            let controller =
+                account.strip_prefix("kube-system:").is_some_and(|name| CONTROL_PLANE_CONTROLLERS.contains(&name));
             return if controller { Self::ControlPlane } else { Self::ServiceAccount };
         }
         if name.starts_with("system:node:") { Self::Node } else { Self::Person }

@@ -1,4 +1,4 @@
-//! What happens to a record.
+//! The change to a record.
 
 use super::objects::{RecordBodies, RequestObjects};
 use crate::engine::release::record::chart_at_start;
@@ -8,18 +8,16 @@ use crate::engine::review::Operation;
 /// A record before or after the request.
 #[derive(Debug)]
 pub struct RecordSide<'r> {
-    /// The object.
     pub stored: &'r Stored<'r>,
-    /// Its body.
     pub body: RecordBody<'r>,
 }
 
-/// The body of a record, as far as it was read.
+/// The body of a record, if it was read.
 #[derive(Debug, Clone)]
 pub enum RecordBody<'r> {
-    /// It decodes.
+    /// The body can be decoded.
     Read(Record<'r>),
-    /// It does not.
+    /// The body cannot be decoded.
     Broken(DecodeError),
     /// No rule needs it in this request.
     Unread,
@@ -36,7 +34,7 @@ impl<'r> RecordBody<'r> {
 }
 
 impl RecordSide<'_> {
-    /// The body, where it decodes.
+    /// The body, if it can be decoded.
     #[must_use]
     pub fn record(&self) -> Option<&Record<'_>> {
         match &self.body {
@@ -51,14 +49,14 @@ impl RecordSide<'_> {
         self.stored.metadata.label("status").and_then(|status| status.parse().ok())
     }
 
-    /// The status of the record: the body's, which Helm orders by; the label's where the body was not read.
+    /// The status of the record: that of the body, which Helm orders by, or that of the label if the body was not read.
     #[must_use]
     pub fn status(&self) -> Option<Status> {
         self.record().map_or_else(|| self.label_status(), |record| record.info.status.parse().ok())
     }
 
-    /// `name-version` of what the record brings in, where the body decodes. Of a record in several Secrets its beginning is
-    /// enough where the chart has a name; what its bundle is called stands at its end.
+    /// `name-version` of the chart, if the body can be decoded. For a record in several Secrets the first chunk is
+    /// sufficient if the chart has a name; the name of a bundle is at the end of the record.
     #[must_use]
     pub fn chart(&self) -> Option<String> {
         match &self.body {
@@ -75,36 +73,33 @@ impl RecordSide<'_> {
     }
 }
 
-/// What happens to a record.
+/// The change to a record.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one a review, and it is boxed as a whole")]
 pub enum RecordChange<'r> {
-    /// It comes to be: by CREATE, or by an UPDATE that makes a record of an ordinary object.
+    /// A CREATE, or an UPDATE that turns an ordinary object into a record.
     Created(RecordSide<'r>),
-    /// It is written again.
+    /// An UPDATE of a record.
     Updated {
-        /// As stored.
         before: RecordSide<'r>,
-        /// As it would be stored.
         after: RecordSide<'r>,
         /// Whether the payload is the same, byte by byte.
         same_payload: bool,
     },
-    /// It goes.
+    /// A DELETE.
     Deleted(RecordSide<'r>),
 }
 
-/// A record that is written, and what stood there before.
+/// A record that is written, and the record before it.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordWrite<'c> {
-    /// `None` when it comes to be.
+    /// `None` if the record is created.
     pub before: Option<&'c RecordSide<'c>>,
-    /// As it would be stored.
     pub after: &'c RecordSide<'c>,
 }
 
 impl RecordWrite<'_> {
-    /// Whether an operation starts here: a pending record comes to be, or one is marked for uninstallation.
+    /// Whether an operation starts: a pending record is created, or a record is marked as uninstalling.
     #[must_use]
     pub fn starts(&self) -> bool {
         let after = self.after.status();
@@ -136,7 +131,7 @@ impl<'r> RecordChange<'r> {
         }
     }
 
-    /// The record as it would be stored, or as it was before it goes.
+    /// The record as it would be stored, or as it was before the deletion.
     #[must_use]
     pub fn latest(&self) -> &RecordSide<'r> {
         match self {
@@ -144,13 +139,12 @@ impl<'r> RecordChange<'r> {
         }
     }
 
-    /// Whether a record comes to be.
     #[must_use]
     pub fn is_creation(&self) -> bool {
         matches!(self, Self::Created(_))
     }
 
-    /// The record before and after, unless it goes.
+    /// The record before and after, unless it is deleted.
     #[must_use]
     pub fn write(&self) -> Option<RecordWrite<'_>> {
         match self {

@@ -1,4 +1,4 @@
-//! The objects in which people and controllers declare what is to be released, and what happens to one.
+//! The objects in which people and controllers declare releases, and the changes to them.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -13,24 +13,20 @@ use crate::engine::sveltos::{self, ConfigurationGroup};
 /// A write of an object that declares releases.
 #[derive(Debug)]
 pub enum Declaration<'r> {
-    /// OLM's ClusterExtension.
     ClusterExtension(Box<DeclarationWrite<'r, ClusterExtension<'r>>>),
-    /// OLM's ClusterObjectSet, one revision of an extension.
+    /// One revision of an extension.
     ClusterObjectSet(Box<DeclarationWrite<'r, ClusterObjectSet<'r>>>),
-    /// Flux's HelmRelease, and the name that its release has on both sides, or on the new one where they differ.
+    /// The HelmRelease, and the name of its release: that of the new side if the sides differ.
     HelmRelease(Box<DeclarationWrite<'r, HelmRelease>>, String),
-    /// Sveltos' ConfigurationGroup, a commit of bundles. Never its DELETE: Sveltos deletes it after each rollout, in
-    /// teardowns and to recover from a second one, and the agent removes nothing for it.
+    /// A commit of bundles, never its DELETE. Sveltos deletes it after each rollout, in teardowns and to recover from a
+    /// second one, and the agent removes nothing because of it.
     ConfigurationGroup(Box<DeclarationWrite<'r, ConfigurationGroup<'r>>>),
-    /// One of these that does not read: a later version may have another shape.
+    /// The object cannot be parsed: a later version may have another shape.
     Unparsed {
-        /// For example `ClusterExtension`.
         kind: &'r str,
         /// Empty for cluster-scoped objects.
         namespace: &'r str,
-        /// The object's name.
         name: &'r str,
-        /// What does not read.
         why: String,
     },
 }
@@ -38,22 +34,20 @@ pub enum Declaration<'r> {
 /// An object before and after a request.
 #[derive(Debug)]
 pub struct DeclarationWrite<'r, T> {
-    /// For example `ClusterExtension`.
     pub kind: &'r str,
     /// Empty for cluster-scoped objects.
     pub namespace: &'r str,
-    /// The object's name.
     pub name: String,
     /// `None` on CREATE.
     pub before: Option<T>,
     /// `None` on DELETE.
     pub after: Option<T>,
-    /// Whether `spec` is the same on both sides, byte by byte: the API server writes what is equal in one way.
+    /// Whether `spec` is the same on both sides, byte by byte. The API server encodes equal values the same way.
     pub same_spec: bool,
 }
 
 impl<T> DeclarationWrite<'_, T> {
-    /// The object as it is to be, or as it was where it goes.
+    /// The object as it would be stored, or as it was before the deletion.
     #[must_use]
     pub fn latest(&self) -> Option<&T> {
         self.after.as_ref().or(self.before.as_ref())
@@ -61,7 +55,7 @@ impl<T> DeclarationWrite<'_, T> {
 }
 
 impl<'r> Declaration<'r> {
-    /// Reads the object of a request; `None` where it declares nothing.
+    /// Reads the object of a request; `None` if it declares nothing.
     pub(super) fn read(request: &'r Request<'r>) -> Option<Self> {
         if request.sub_resource().is_some() {
             return None;
@@ -96,7 +90,6 @@ impl<'r> Declaration<'r> {
 }
 
 impl Declaration<'_> {
-    /// The kind of the object.
     #[must_use]
     pub fn kind(&self) -> &str {
         match self {
@@ -108,7 +101,7 @@ impl Declaration<'_> {
         }
     }
 
-    /// The object's namespace, empty for cluster-scoped ones.
+    /// The namespace of the object; empty for cluster-scoped objects.
     #[must_use]
     pub fn namespace(&self) -> &str {
         match self {
@@ -120,7 +113,6 @@ impl Declaration<'_> {
         }
     }
 
-    /// The object's name.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -132,7 +124,7 @@ impl Declaration<'_> {
         }
     }
 
-    /// The release that the object stands for, where the rules know of one.
+    /// The name of the release that the object stands for, if the rules know it.
     #[must_use]
     pub fn release(&self) -> Option<&str> {
         match self {
@@ -144,7 +136,7 @@ impl Declaration<'_> {
         }
     }
 
-    /// The same with the namespace in which the records of that release are, or the object's own where it has none.
+    /// The release, with the namespace of its records. If that is not known, with the namespace of the object.
     #[must_use]
     pub fn release_ref(&self) -> Option<ReleaseRef> {
         match self {
@@ -153,8 +145,8 @@ impl Declaration<'_> {
         }
     }
 
-    /// The release that the object has stood for until now, as what is stored says: the one that a HelmRelease has
-    /// installed, or the one whose revision an object set is.
+    /// The release that the stored object stands for: the installed release of a HelmRelease, or the release of an
+    /// object set.
     #[must_use]
     pub fn former_release(&self) -> Option<ReleaseRef> {
         match self {

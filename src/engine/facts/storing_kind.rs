@@ -1,4 +1,4 @@
-//! Which requests can be about a record at all.
+//! Which requests can concern a record at all.
 
 use crate::engine::review::Request;
 

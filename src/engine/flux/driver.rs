@@ -1,4 +1,4 @@
-//! What is remembered of every HelmRelease: which release it drives, and how.
+//! The part of a HelmRelease that is kept in memory: which release it drives, and how.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -7,27 +7,26 @@ use super::{HelmRelease, InstalledRelease};
 use crate::engine::object::SERVICE_ACCOUNT_PREFIX;
 use crate::engine::release::ReleaseRef;
 
-/// A HelmRelease, as far as others need to know it. Some 400 bytes, so that all of a cluster's fit into memory.
+/// A HelmRelease, as far as others need to know it. It takes some 400 bytes, so that all HelmReleases of a cluster fit
+/// into memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Driver {
-    /// The HelmRelease's namespace.
     pub namespace: String,
-    /// The HelmRelease's name.
     pub name: String,
-    /// The server's clock at its creation.
+    /// The server's clock at creation.
     pub created: Option<Timestamp>,
-    /// Whether it is being deleted: Flux uninstalls the release meanwhile.
+    /// Whether the HelmRelease is being deleted: Flux then uninstalls the release.
     pub being_deleted: bool,
-    /// Whether Flux does nothing for it.
+    /// Whether Flux ignores the HelmRelease.
     pub suspended: bool,
-    /// The cluster that the release is on, as it is written; `None` for this one.
+    /// The cluster of the release as written in `spec`; `None` for this cluster.
     pub kube_config: Option<Value>,
-    /// The longest time for which Flux may wait without writing a record.
+    /// The longest time that Flux may wait without writing a record.
     pub longest_timeout: SignedDuration,
     account: Option<String>,
     wanted: ReleaseRef,
     installed: Option<ReleaseRef>,
-    /// Where Flux says that the records are; empty until it has looked.
+    /// The namespace of the records in `status`; empty until Flux sets it.
     storage_namespace: String,
 }
 
@@ -51,33 +50,33 @@ impl From<&HelmRelease> for Driver {
 }
 
 impl Driver {
-    /// Whether Flux writes the records of a release for it, or will: the one that it asks for, and the one that it has
-    /// installed, which differ until the old one is uninstalled.
+    /// Whether Flux writes the records of a release for it, now or later: the release in `spec`, and the installed
+    /// release. They differ until the old one is uninstalled.
     #[must_use]
     pub fn drives(&self, namespace: &str, release: &str) -> bool {
         let wanted = self.wanted.namespace == namespace && self.wanted.name == release;
         wanted || self.has_installed(namespace, release)
     }
 
-    /// Whether Flux says that it has installed a release for it, which nobody can make it say by asking for one.
+    /// Whether Flux reports the release as installed. Nobody can cause this by naming a release in `spec`.
     #[must_use]
     pub fn has_installed(&self, namespace: &str, release: &str) -> bool {
         self.installed.as_ref().is_some_and(|installed| installed.namespace == namespace && installed.name == release)
     }
 
-    /// Whether it asks for a release, and not only has that still installed.
+    /// Whether `spec` names the release. If not, it may still be installed.
     #[must_use]
     pub fn wants(&self, release: &ReleaseRef) -> bool {
         self.wanted == *release
     }
 
-    /// The releases that it drives: the one that it asks for, and the one that it has installed where that is another.
+    /// The driven releases: the one in `spec`, and the installed one if that is another.
     pub fn driven(&self) -> impl Iterator<Item = &ReleaseRef> {
         let other = self.installed.as_ref().filter(|installed| **installed != self.wanted);
         [&self.wanted].into_iter().chain(other)
     }
 
-    /// The namespace of the records of a release of this name, where it drives one.
+    /// The namespace of the records of a driven release with this name.
     #[must_use]
     pub fn records_of(&self, release: &str) -> Option<&str> {
         let installed = self.installed.as_ref().filter(|installed| installed.name == release);
@@ -88,14 +87,14 @@ impl Driver {
         installed.map(|installed| installed.namespace.as_str()).or(wanted)
     }
 
-    /// Whether its release is on the same cluster as that of another HelmRelease: both here, or both where the same
-    /// configuration of one namespace leads.
+    /// Whether its release is on the same cluster as that of another HelmRelease: both on this cluster, or both with
+    /// the same configuration from the same namespace.
     #[must_use]
     pub fn shares_cluster(&self, other: &HelmRelease) -> bool {
         self.reaches(other.spec.kube_config.as_ref(), &other.metadata.namespace)
     }
 
-    /// The same, for two of which this is known.
+    /// Like [`Self::shares_cluster`], for two kept HelmReleases.
     #[must_use]
     pub fn shares_cluster_with(&self, other: &Self) -> bool {
         self.reaches(other.kube_config.as_ref(), &other.namespace)
@@ -105,13 +104,14 @@ impl Driver {
         self.kube_config.as_ref() == kube_config && (self.kube_config.is_none() || self.namespace == namespace)
     }
 
-    /// Whether Flux acts under this user for it.
+    /// Whether Flux impersonates this user for it.
     #[must_use]
     pub fn is_account(&self, user: &str) -> bool {
         self.account.as_deref() == Some(user)
     }
 
-    /// Whether Flux may have acted under this user for it: impersonated accounts are of its own namespace.
+    /// Whether Flux may have impersonated this user for it. Impersonated accounts are in the namespace of the
+    /// HelmRelease.
     #[must_use]
     pub fn may_have_been_account(&self, user: &str) -> bool {
         let account = user.strip_prefix(SERVICE_ACCOUNT_PREFIX).and_then(|account| account.split_once(':'));

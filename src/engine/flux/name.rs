@@ -1,20 +1,20 @@
-//! The names that Flux gives to releases.
+//! The names of Flux's releases.
 
 use sha2::{Digest, Sha256};
 
 use crate::engine::release::MAX_RELEASE_NAME_LENGTH;
 
-/// How many hexadecimal digits of the digest stand at the end of a shortened name.
+/// The number of hexadecimal digits of the digest in a shortened name.
 const DIGEST_DIGITS: usize = 12;
 
-/// A release's name as Flux gives it to Helm: what is longer than 53 bytes keeps its first 40, followed by `-` and the
-/// first 12 hexadecimal digits of the SHA-256 of the whole name.
+/// The release name that Flux passes to Helm. A name of more than 53 bytes is shortened to its first 40 bytes, `-`, and
+/// the first 12 hexadecimal digits of the SHA-256 of the whole name.
 #[must_use]
 pub fn shortened_release_name(name: &str) -> String {
     if name.len() <= MAX_RELEASE_NAME_LENGTH {
         return name.to_owned();
     }
-    // Names are ASCII wherever the API server has checked them; the API server is not the only one that can reach us.
+    // The API server allows only ASCII, but a request may come from elsewhere.
     let head = name.floor_char_boundary(MAX_RELEASE_NAME_LENGTH - DIGEST_DIGITS - 1);
     let digest = Sha256::digest(name);
     let digits =

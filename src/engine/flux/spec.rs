@@ -1,4 +1,4 @@
-//! What a HelmRelease asks for.
+//! `spec` of a HelmRelease.
 
 use jiff::SignedDuration;
 use serde::Deserialize;
@@ -17,32 +17,27 @@ pub struct HelmReleaseSpec {
     pub target_namespace: String,
     /// The namespace of the records; empty for the HelmRelease's own.
     pub storage_namespace: String,
-    /// Flux does nothing for a suspended one, whatever becomes of it; an action that is running goes on.
+    /// Flux does not act on a suspended HelmRelease, not even if it is deleted. A running action continues.
     pub suspend: bool,
     /// For each wait and each hook of every action; `None` for 5 minutes.
     #[serde(deserialize_with = "duration::read")]
     pub timeout: Option<SignedDuration>,
-    /// How many records are kept; `None` for 5, 0 for all.
+    /// The number of records that are kept; `None` for 5, 0 for all.
     pub max_history: Option<i64>,
-    /// The account of the HelmRelease's namespace that Flux impersonates; empty for its own.
+    /// The service account, in the namespace of the HelmRelease, that Flux impersonates; empty for Flux's own account.
     pub service_account_name: String,
-    /// The cluster that the release is on, as it is written; `None` for this one.
+    /// The cluster of the release as written; `None` for this cluster.
     pub kube_config: Option<Value>,
-    /// The chart, in one of the ways to name it; its name is only known where it comes from a repository of charts.
+    /// The chart, if it is named in this way. Its name is known only if it comes from a chart repository.
     pub chart: Option<ChartTemplate>,
-    /// How it is installed.
     #[serde(deserialize_with = "null_is_default")]
     pub install: InstallSpec,
-    /// How it is upgraded.
     #[serde(deserialize_with = "null_is_default")]
     pub upgrade: UpgradeSpec,
-    /// How it is rolled back.
     #[serde(deserialize_with = "null_is_default")]
     pub rollback: RollbackSpec,
-    /// How it is tested.
     #[serde(deserialize_with = "null_is_default")]
     pub test: TestSpec,
-    /// How it is uninstalled.
     #[serde(deserialize_with = "null_is_default")]
     pub uninstall: UninstallSpec,
 }
@@ -51,7 +46,6 @@ pub struct HelmReleaseSpec {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct ChartTemplate {
-    /// What is in it.
     #[serde(deserialize_with = "null_is_default")]
     pub spec: ChartTemplateSpec,
 }
@@ -62,7 +56,6 @@ pub struct ChartTemplate {
 pub struct ChartTemplateSpec {
     /// A name in a repository of charts, or a path in another source.
     pub chart: String,
-    /// Where it is from.
     #[serde(deserialize_with = "null_is_default")]
     pub source_ref: ChartSourceRef,
 }
@@ -79,18 +72,17 @@ pub struct ChartSourceRef {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InstallSpec {
-    /// In place of `spec.timeout`.
+    /// Overrides `spec.timeout`.
     #[serde(deserialize_with = "duration::read")]
     pub timeout: Option<SignedDuration>,
-    /// What is done after a failure.
     #[serde(deserialize_with = "null_is_default")]
     pub strategy: FailureStrategy,
-    /// How a failure is remedied: always by an uninstall.
+    /// How failures are remediated: always by an uninstall.
     #[serde(deserialize_with = "null_is_default")]
     pub remediation: Option<Remediation>,
-    /// Whether a release may take the name of an uninstalled one whose records were kept.
+    /// Whether a release may use the name of an uninstalled release whose records were kept.
     pub replace: bool,
-    /// Whether the target namespace is made.
+    /// Whether Flux creates the target namespace.
     pub create_namespace: bool,
 }
 
@@ -98,22 +90,21 @@ pub struct InstallSpec {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UpgradeSpec {
-    /// In place of `spec.timeout`.
+    /// Overrides `spec.timeout`.
     #[serde(deserialize_with = "duration::read")]
     pub timeout: Option<SignedDuration>,
-    /// What is done after a failure.
     #[serde(deserialize_with = "null_is_default")]
     pub strategy: FailureStrategy,
-    /// How a failure is remedied: by a rollback unless told otherwise.
+    /// How failures are remediated: by a rollback unless `strategy` says otherwise.
     #[serde(deserialize_with = "null_is_default")]
     pub remediation: Option<Remediation>,
     /// Whether objects are replaced.
     pub force: bool,
-    /// Whether the values of the revision before are taken over.
+    /// Whether the values of the previous revision are reused.
     pub preserve_values: bool,
-    /// `enabled`, `disabled` or `auto`: as the revision before was applied.
+    /// `enabled`, `disabled` or `auto`, which means as in the previous revision.
     pub server_side_apply: String,
-    /// `Reinstall` or `InPlaceUpdate`; empty for the first.
+    /// `Reinstall` or `InPlaceUpdate`; empty for `Reinstall`.
     pub chart_name_change_strategy: String,
 }
 
@@ -121,14 +112,14 @@ pub struct UpgradeSpec {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RollbackSpec {
-    /// In place of `spec.timeout`.
+    /// Overrides `spec.timeout`.
     #[serde(deserialize_with = "duration::read")]
     pub timeout: Option<SignedDuration>,
     /// Whether objects are replaced.
     pub force: bool,
     /// Has no effect.
     pub recreate: bool,
-    /// As for an upgrade.
+    /// `enabled`, `disabled` or `auto`, which means as in the previous revision.
     pub server_side_apply: String,
 }
 
@@ -136,7 +127,7 @@ pub struct RollbackSpec {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct TestSpec {
-    /// In place of `spec.timeout`.
+    /// Overrides `spec.timeout`.
     #[serde(deserialize_with = "duration::read")]
     pub timeout: Option<SignedDuration>,
 }
@@ -145,10 +136,10 @@ pub struct TestSpec {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UninstallSpec {
-    /// In place of `spec.timeout`.
+    /// Overrides `spec.timeout`.
     #[serde(deserialize_with = "duration::read")]
     pub timeout: Option<SignedDuration>,
-    /// Whether the records stay, the newest as `uninstalled`.
+    /// Whether the records are kept, the newest as `uninstalled`.
     pub keep_history: bool,
 }
 
@@ -156,15 +147,15 @@ pub struct UninstallSpec {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FailureStrategy {
-    /// `RemediateOnFailure` or `RetryOnFailure`; empty for what Flux was started with, the first as a rule.
+    /// `RemediateOnFailure` or `RetryOnFailure`; empty for the default from Flux's flags, usually `RemediateOnFailure`.
     pub name: String,
-    /// The pause between two tries; `None` for 5 minutes.
+    /// The pause between two attempts; `None` for 5 minutes.
     #[serde(deserialize_with = "duration::read")]
     pub retry_interval: Option<SignedDuration>,
 }
 
 impl FailureStrategy {
-    /// Whether a failure is followed by another try, without end.
+    /// Whether Flux retries a failed action without limit.
     #[must_use]
     pub fn retries(&self) -> bool {
         self.name == "RetryOnFailure"
@@ -175,16 +166,16 @@ impl FailureStrategy {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Remediation {
-    /// How often it is tried again after the remedy; below 0 without end.
+    /// The number of retries after a remediation; negative for no limit.
     pub retries: i64,
-    /// Whether the last failure is remedied too; `None` where that depends on `retries` being positive.
+    /// Whether the last failure is remediated too; if `None`, only if `retries` is positive.
     pub remediate_last_failure: Option<bool>,
-    /// Of an upgrade: `rollback` or `uninstall`; empty for the first.
+    /// For an upgrade: `rollback` or `uninstall`; empty for `rollback`.
     pub strategy: String,
 }
 
 impl Remediation {
-    /// Whether any failure is remedied.
+    /// Whether any failure is remediated.
     #[must_use]
     pub fn acts(&self) -> bool {
         self.retries != 0 || self.remediate_last_failure == Some(true)

@@ -2,18 +2,18 @@
 //! objects include Secrets.
 
 /// The prefixes of messages that quote nothing but known keys.
-const HARMLESS: [&str; 3] =
+const KEY_ONLY_PREFIXES: [&str; 3] =
     ["missing field ", "duplicate field ", "a key that differs from a known one only in case: "];
 
 /// What was expected, and where. serde quotes the unexpected value, which is left out.
 pub(crate) fn redacted(error: &serde_json::Error) -> String {
     let said = error.to_string();
-    if !error.is_data() || HARMLESS.iter().any(|beginning| said.starts_with(beginning)) {
+    if !error.is_data() || KEY_ONLY_PREFIXES.iter().any(|beginning| said.starts_with(beginning)) {
         return said;
     }
     match said.rsplit_once(", expected ") {
         Some((_, expected)) => format!("expected {expected}"),
-        None => format!("something unexpected at line {} column {}", error.line(), error.column()),
+        None => format!("unexpected value at line {} column {}", error.line(), error.column()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What somebody declares of an object, as a tree.
+//! The declared part of an object, as a tree.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,32 +7,32 @@ use serde_json::Value;
 
 use super::semantics;
 
-/// What is declared of a value.
+/// The declared part of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Declared<'d> {
-    /// All of it; with the declared value where that is known.
+    /// The whole value; with the declared value if that is known.
     Leaf(Option<Cow<'d, Value>>),
     /// Some members of an object.
     Fields(BTreeMap<Cow<'d, str>, Declared<'d>>),
     /// Some items of a list whose order does not matter.
     Items(Vec<(ItemKey, Declared<'d>)>),
-    /// What a part of a document says of it, which is one of the others; told where a write differs there.
+    /// The declaration of a part of a document. It becomes one of the other variants only if a write differs there.
     Document(DocumentPart<'d>),
 }
 
-/// What an item of a list is known by.
+/// The identity of an item in a list.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ItemKey {
-    /// The values of some of its members, sorted by name.
+    /// The values of some members, sorted by name.
     Members(Vec<(String, Value)>),
-    /// Itself, in a set.
+    /// The item itself, in a set.
     Value(Value),
-    /// Where it stands.
+    /// The index.
     Index(usize),
 }
 
 impl<'d> Declared<'d> {
-    /// Nothing.
+    /// An empty declaration.
     #[must_use]
     pub fn nothing() -> Self {
         Self::Fields(BTreeMap::new())
@@ -45,7 +45,7 @@ impl<'d> Declared<'d> {
         path.rev().fold(leaf, |inner, field| Self::Fields(BTreeMap::from([(Cow::Borrowed(field), inner)])))
     }
 
-    /// What is declared of a member.
+    /// The declared part of a member.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<Cow<'_, Self>> {
         match self {
@@ -55,7 +55,7 @@ impl<'d> Declared<'d> {
         }
     }
 
-    /// The names of the members that something is declared of.
+    /// The names of the members with a declared part.
     pub(super) fn names(&self) -> Vec<&str> {
         match self {
             Self::Fields(fields) => fields.keys().map(AsRef::as_ref).collect(),
@@ -66,7 +66,7 @@ impl<'d> Declared<'d> {
 }
 
 impl ItemKey {
-    /// `web`, `80/TCP`; nothing for a place.
+    /// `web`, `80/TCP`; `None` for an index.
     pub(super) fn display(&self) -> Option<String> {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         match self {
@@ -80,34 +80,32 @@ impl ItemKey {
 /// A part of a document.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DocumentPart<'d> {
-    /// The field that it is the value of.
+    /// The name of the field with this value.
     pub(super) name: &'d str,
     pub(super) value: &'d Value,
-    /// What is known of lists by the names of their fields.
+    /// The keys of lists, by the names of their fields.
     pub(super) lists: &'static [(&'static str, &'static [&'static str])],
-    /// What the object's own account of its fields says of this part.
+    /// The part of `managedFields` for this value.
     pub(super) written: Option<&'d Declared<'d>>,
 }
 
 impl<'d> DocumentPart<'d> {
-    /// Whether it declares members.
     pub(super) fn is_object(&self) -> bool {
         self.value.is_object()
     }
 
-    /// What it says of a member; nothing where it says null.
+    /// The part for a member; `None` for a null.
     pub(super) fn field(&self, name: &str) -> Option<Self> {
         let (name, value) = self.value.as_object()?.get_key_value(name)?;
-        let written = inner(self.written, name);
+        let written = declared_member(self.written, name);
         (!value.is_null()).then_some(Self { name, value, written, ..*self })
     }
 
-    /// The members that it says something of.
     pub(super) fn names(&self) -> Vec<&'d str> {
         self.value.as_object().into_iter().flat_map(|members| members.keys()).map(String::as_str).collect()
     }
 
-    /// What a value that is no object declares: a null nothing.
+    /// The declaration of a value that is not an object. A null declares nothing.
     pub(super) fn declared(&self) -> Declared<'d> {
         match self.value {
             Value::Null => Declared::nothing(),
@@ -157,22 +155,22 @@ impl<'d> DocumentPart<'d> {
     }
 }
 
-/// What an account says of a member. An account holds no parts of documents.
-pub(super) fn inner<'d>(written: Option<&'d Declared<'d>>, name: &str) -> Option<&'d Declared<'d>> {
+/// The part of `managedFields` for a member. It contains no parts of documents.
+pub(super) fn declared_member<'d>(written: Option<&'d Declared<'d>>, name: &str) -> Option<&'d Declared<'d>> {
     match written {
         Some(Declared::Fields(fields)) => fields.get(name),
         _ => None,
     }
 }
 
-/// How the items of a list are told apart.
+/// How the items of a list are identified.
 enum KeyedBy<'n> {
     Members(Vec<&'n str>),
     Value,
 }
 
 impl KeyedBy<'_> {
-    /// The key of an item; `None` for one that has none.
+    /// The key of an item; `None` if it has none.
     fn key(&self, item: &Value) -> Option<ItemKey> {
         match self {
             Self::Value => Some(ItemKey::Value(item.clone())),

@@ -1,4 +1,4 @@
-//! What a document of a manifest declares of the object that was made of it.
+//! The fields that a document of a manifest declares.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,12 +7,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::declared::{Declared, DocumentPart, inner};
+use super::declared::{Declared, DocumentPart, declared_member};
 use crate::engine::object::group_of;
 
-/// The lists of Kubernetes' own kinds whose order does not matter, and what their items are known by: a field name, and
-/// the keys of its items. A `ports` is a container's or a Service's.
-const LISTS: [(&str, &[&str]); 17] = [
+/// The lists of Kubernetes' own kinds whose order does not matter: the name of the field, and the keys of the items.
+/// `ports` can be those of a container or of a Service.
+const KEYED_LISTS: [(&str, &[&str]); 17] = [
     ("containers", &["name"]),
     ("env", &["name"]),
     ("ephemeralContainers", &["name"]),
@@ -32,26 +32,25 @@ const LISTS: [(&str, &[&str]); 17] = [
     ("webhooks", &["name"]),
 ];
 
-/// The metadata that a document can declare; the rest is the object's identity, or the API server's.
-const METADATA: [&str; 4] = ["annotations", "finalizers", "labels", "ownerReferences"];
+/// The metadata that a document can declare. The rest identifies the object, or the API server sets it.
+const DECLARABLE_METADATA: [&str; 4] = ["annotations", "finalizers", "labels", "ownerReferences"];
 
-/// Whether the lists of a document's object are known by the object's own account of its fields alone: custom resources
-/// have a domain of their own, and their lists are what their schema says.
+/// Whether the object of a document is a custom resource: its group has a domain of its own. Only `managedFields` knows
+/// the keys of its lists, because its schema defines them.
 #[must_use]
 pub fn is_custom_resource(document: &Value) -> bool {
     let group = group(document);
     group.contains('.') && !group.ends_with(".k8s.io")
 }
 
-/// The fields that a document declares. How the items of a list are known comes from a table for Kubernetes' own kinds, and
-/// for others from `written`, the object's own account of its fields; a list of which neither knows anything is declared as
-/// a whole.
+/// The fields that a document declares. A table has the keys of lists in Kubernetes' own kinds; `written`, from
+/// `managedFields`, has those of others. A list that neither knows is declared as a whole.
 #[must_use]
 pub fn declared_by<'d>(document: &'d Value, written: &'d Declared<'d>) -> Declared<'d> {
     let Value::Object(members) = document else {
         return Declared::nothing();
     };
-    let lists: &[_] = if is_custom_resource(document) { &[] } else { &LISTS };
+    let lists: &[_] = if is_custom_resource(document) { &[] } else { &KEYED_LISTS };
     let part = |name: &'d str, value, written: Option<&'d Declared<'d>>| {
         let declared = Declared::Document(DocumentPart { name, value, lists, written });
         (Cow::Borrowed(name), declared)
@@ -60,20 +59,20 @@ pub fn declared_by<'d>(document: &'d Value, written: &'d Declared<'d>) -> Declar
     let mut fields: BTreeMap<_, _> = members
         .iter()
         .filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind" | "status" | "metadata"))
-        // The API server keeps it as `data`, and nothing under this name.
+        // The API server stores it as `data` and nothing under this name.
         .filter(|(name, _)| !(is_secret && *name == "stringData"))
-        .map(|(name, value)| part(name, value, inner(Some(written), name)))
+        .map(|(name, value)| part(name, value, declared_member(Some(written), name)))
         .collect();
     if let Some(Value::Object(metadata)) = members.get("metadata") {
-        let written = inner(Some(written), "metadata");
-        let declared = metadata.iter().filter(|(name, _)| METADATA.contains(&name.as_str()));
-        let declared = declared.map(|(name, value)| part(name, value, inner(written, name))).collect();
+        let written = declared_member(Some(written), "metadata");
+        let declared = metadata.iter().filter(|(name, _)| DECLARABLE_METADATA.contains(&name.as_str()));
+        let declared = declared.map(|(name, value)| part(name, value, declared_member(written, name))).collect();
         fields.insert(Cow::Borrowed("metadata"), Declared::Fields(declared));
     }
     if let Some(Value::Object(text)) = members.get("stringData").filter(|_| is_secret) {
         let data = members.get("data").and_then(Value::as_object).into_iter().flatten();
         let data = data.map(|(name, value)| part(name, value, None));
-        // What is given as text wins.
+        // `stringData` overrides `data`.
         let text = text.iter().map(|(name, value)| {
             let encoded = value.as_str().map(|value| Cow::Owned(Value::from(STANDARD.encode(value))));
             (Cow::Borrowed(name.as_str()), Declared::Leaf(encoded))

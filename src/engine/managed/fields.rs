@@ -1,4 +1,4 @@
-//! `metadata.managedFields`: which fields somebody wrote last, as the API server keeps account.
+//! `metadata.managedFields`: the fields that each manager wrote last, as the API server tracks them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::declared::{Declared, ItemKey};
 
-/// The entries of an object's `managedFields`.
+/// The `managedFields` of an object.
 #[derive(Debug, Default)]
 pub struct ManagedFields<'a>(Vec<ManagedFieldsEntry<'a>>);
 
@@ -29,14 +29,14 @@ struct ManagedFieldsEntry<'a> {
 }
 
 impl<'a> ManagedFields<'a> {
-    /// Reads them. What does not read counts as not there: ownership is then unknown.
+    /// Parses `managedFields`. If they cannot be parsed, they count as absent and ownership is unknown.
     #[must_use]
     pub fn read(managed_fields: Option<&'a RawValue>) -> Self {
         managed_fields.and_then(|fields| serde_json::from_str(fields.get()).ok()).map(Self).unwrap_or_default()
     }
 
-    /// What some managers wrote, by the entries of one version of the API and of no subresource: an entry of another
-    /// version need not line up with the object that is shown.
+    /// The fields of some managers. Entries of another API version or of a subresource are left out: their fields may
+    /// differ from those of the object.
     #[must_use]
     pub fn of(&self, api_version: &str, manager: impl Fn(&str) -> bool) -> Declared<'static> {
         let theirs = self.0.iter().filter(|entry| {
@@ -48,7 +48,7 @@ impl<'a> ManagedFields<'a> {
     }
 }
 
-/// What either of two sets holds.
+/// The union of two sets.
 fn joined(ours: Declared<'static>, theirs: Declared<'static>) -> Declared<'static> {
     match (ours, theirs) {
         (Declared::Fields(mut ours), Declared::Fields(theirs)) => {
@@ -73,15 +73,15 @@ fn joined(ours: Declared<'static>, theirs: Declared<'static>) -> Declared<'stati
             }
             Declared::Items(ours)
         }
-        // One owns the whole, the other a part of it. Nothing is less than something.
+        // If one manager owns the whole and another a part, the whole counts. An empty set adds nothing.
         (Declared::Fields(nothing), other) | (other, Declared::Fields(nothing)) if nothing.is_empty() => other,
         (leaf @ Declared::Leaf(_), _) | (_, leaf @ Declared::Leaf(_)) => leaf,
         (ours, _) => ours,
     }
 }
 
-/// A set of fields in the API's own notation: `f:NAME` a member, `k:{...}` an item by its keys, `v:...` an item by its
-/// value, `i:N` an item by its place, `.` the container itself; unknown prefixes are skipped.
+/// A set of fields in the notation of the API: `f:NAME` is a member, `k:{...}` an item by its keys, `v:...` an item by
+/// its value, `i:N` an item by its index, `.` the container itself. Unknown prefixes are skipped.
 struct FieldSet(Declared<'static>);
 
 impl<'de> Deserialize<'de> for FieldSet {
@@ -112,7 +112,7 @@ impl<'de> Deserialize<'de> for FieldSet {
                     }
                 }
                 Ok(FieldSet(match (fields.is_empty(), items.is_empty()) {
-                    // `{}` is the value itself; `{".": {}}` the container and nothing in it.
+                    // `{}` is the value itself, `{".": {}}` the container without its content.
                     (true, true) if !presence => Declared::Leaf(None),
                     (_, true) => Declared::Fields(fields),
                     (_, false) => Declared::Items(items),

@@ -1,4 +1,4 @@
-//! Writes against declarations, as the API server shows them.
+//! Writes against declarations, with objects as the API server shows them.
 
 use proptest::prelude::*;
 use serde_json::value::RawValue;
@@ -40,7 +40,7 @@ fn document() -> Value {
     })
 }
 
-/// The object that the API server makes of it, with defaults, a sidecar in front, and a bookkeeping.
+/// The object that the API server creates from the document, with defaults, a sidecar in front, and `managedFields`.
 fn live() -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
@@ -177,7 +177,7 @@ fn the_account_alone_tells_what_was_owned() {
         ["spec.template.spec.containers[web].image"]
     );
     assert_eq!(changed(declared(), &live(), &edited(&format!("{WEB}/args"), json!([]))), [""; 0]);
-    // Owned, but it was not there: nothing that the owner wrote is changed.
+    // The owner owns the field, but it was absent: no value of the owner changes.
     assert_eq!(changed(declared(), &live(), &edited("/spec/paused", json!(true))), [""; 0]);
 }
 
@@ -225,7 +225,7 @@ fn white_space_is_no_difference() {
     }
 }
 
-/// Any JSON without lists of objects that matter: objects, lists and scalars, a few levels deep.
+/// Any JSON a few levels deep.
 fn json_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

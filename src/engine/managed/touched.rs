@@ -1,4 +1,4 @@
-//! Which declared fields a write touches.
+//! The declared fields that a write touches.
 
 use serde_json::Value;
 
@@ -8,14 +8,14 @@ use super::semantics;
 use crate::engine::json::cursor::{self, Member};
 use crate::engine::json::{FieldPath, Segment};
 
-/// The declared fields that are named, at most: nobody reads more.
+/// The most fields that are named. Nobody reads more.
 const MAX_TOUCHED_FIELDS: usize = 100;
 
-/// The differences told apart inside one list, at most.
+/// The most differences that are told apart inside one list.
 const MAX_DIFFERENCES_PER_VALUE: usize = 1_000;
 
-/// The declared fields that a write changes, at most 100, by any of several declarations. Setting a field to the value that
-/// is declared for it, or to one that means the same, is no change: it undoes one.
+/// The declared fields that a write changes, at most 100, for any of several declarations. A field that is set to its
+/// declared value, or to one that means the same, is not changed: this reverts a change.
 #[must_use]
 pub fn touched(declarations: &[Declared<'_>], delta: &Delta<'_>) -> Vec<FieldPath> {
     let mut found = Vec::new();
@@ -33,7 +33,7 @@ fn collect_touched(declared: &Declared<'_>, delta: &Delta<'_>, path: &FieldPath,
     }
     match (declared, delta) {
         (Declared::Document(part), _) if !part.is_object() => collect_touched(&part.declared(), delta, path, found),
-        // A part of it changes, so it does.
+        // A change inside the value changes the value.
         (Declared::Leaf(_) | Declared::Items(_), Delta::Members(_)) => found.push(path.clone()),
         (Declared::Fields(_) | Declared::Document(_), Delta::Members(differing)) => {
             for (name, inner) in differing {
@@ -67,7 +67,7 @@ fn collect_touched(declared: &Declared<'_>, delta: &Delta<'_>, path: &FieldPath,
                 found.push(path.clone());
             }
         }
-        // What is declared as an object is a list.
+        // The live value is a list, the declared one an object.
         (Declared::Fields(_) | Declared::Document(_), Delta::Items { .. }) => {}
         (Declared::Fields(_) | Declared::Document(_), Delta::Value { old, new }) => {
             let start = found.len();
@@ -82,7 +82,7 @@ fn collect_touched(declared: &Declared<'_>, delta: &Delta<'_>, path: &FieldPath,
     }
 }
 
-/// An item of a list: where it stands, and its members where it is an object.
+/// An item of a list. `members` is empty unless it is an object.
 struct ListItem<'a> {
     index: usize,
     value: &'a str,
@@ -95,7 +95,7 @@ impl<'a> ListItem<'a> {
     }
 }
 
-/// The items of two lists without those that are the same at both ends of them.
+/// The items of two lists without equal items at both ends.
 fn without_common_ends<'a>(old: Vec<&'a str>, new: Vec<&'a str>) -> (Vec<ListItem<'a>>, Vec<ListItem<'a>>) {
     let same = |(old, new): &(&&str, &&str)| old == new;
     let head = old.iter().zip(&new).take_while(same).count();
@@ -107,7 +107,7 @@ fn without_common_ends<'a>(old: Vec<&'a str>, new: Vec<&'a str>) -> (Vec<ListIte
     (between(old), between(new))
 }
 
-/// Compares an item of a list, wherever it stands. A key that occurs more than once names them all, in their order.
+/// Compares an item of a list at any index. If a key occurs more than once, the items are compared in their order.
 fn compare_item(
     key: &ItemKey,
     declared: &Declared<'_>,
@@ -145,7 +145,7 @@ fn compare(
     }
 }
 
-/// Names what went by the largest part that went.
+/// Reports a removed value instead of the removed fields inside it.
 fn report_removal_as_a_whole(gone: bool, before: usize, path: &FieldPath, found: &mut Vec<FieldPath>) {
     if gone && found.len() > before {
         found.truncate(before);
@@ -153,16 +153,16 @@ fn report_removal_as_a_whole(gone: bool, before: usize, path: &FieldPath, found:
     }
 }
 
-/// Whether a declared value changes to one that is not declared.
+/// Whether a declared value changes to an undeclared one.
 fn changes(declared: Option<&Value>, old: Option<&str>, new: Option<&str>, path: &FieldPath) -> bool {
     match (declared, new) {
-        // Owned, and there was nothing to own.
+        // The manager owns the field, but it had no value.
         (None, _) if old.is_none() => false,
-        (Some(declared), Some(new)) => !semantics::same(declared, new, path),
-        // The API server leaves out what is empty.
+        (Some(declared), Some(new)) => !semantics::is_declared(declared, new, path),
+        // The API server omits empty values.
         (Some(declared), None) => old.is_some() && !semantics::is_empty(declared),
         (None, None) => true,
-        (None, Some(new)) => old.is_none_or(|old| !semantics::equal(old, new)),
+        (None, Some(new)) => old.is_none_or(|old| !semantics::are_equal(old, new)),
     }
 }
 
@@ -181,9 +181,9 @@ fn items_of(value: Option<&str>) -> Vec<&str> {
 fn matches(key: &ItemKey, item: &ListItem<'_>) -> bool {
     match key {
         ItemKey::Index(at) => *at == item.index,
-        ItemKey::Value(value) => semantics::is(value, item.value),
+        ItemKey::Value(value) => semantics::is_key(value, item.value),
         ItemKey::Members(wanted) => wanted.iter().all(|(name, value)| match member(&item.members, name) {
-            Some(member) => semantics::is(value, member),
+            Some(member) => semantics::is_key(value, member),
             None => semantics::default_of(name).is_some_and(|default| value == default),
         }),
     }

@@ -58,11 +58,11 @@ pub struct RecordInfo<'b> {
 /// At most 120 characters of a text from a body, for messages and annotations.
 #[must_use]
 pub(crate) fn truncated(text: &str) -> String {
-    const LONGEST: usize = 120;
-    if text.chars().nth(LONGEST).is_none() {
+    const MAX_CHARS: usize = 120;
+    if text.chars().nth(MAX_CHARS).is_none() {
         return text.to_owned();
     }
-    text.chars().take(LONGEST).chain(['…']).collect()
+    text.chars().take(MAX_CHARS).chain(['…']).collect()
 }
 
 /// Name and version of a chart.

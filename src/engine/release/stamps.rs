@@ -36,7 +36,7 @@ impl Stamps {
     }
 
     /// Sets a stamp, or removes it.
-    pub fn put(&mut self, key: &'static str, value: Option<String>) {
+    pub fn set_or_remove(&mut self, key: &'static str, value: Option<String>) {
         match value {
             Some(value) => self.set(key, value),
             None => _ = self.0.remove(key),

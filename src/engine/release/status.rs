@@ -139,7 +139,7 @@ pub const TRANSITIONS: &[(State, State, Guard)] = &[
     (Some(PendingInstall), Some(Failed), Guard::Unlock),
     (Some(PendingUpgrade), Some(Failed), Guard::Unlock),
     (Some(PendingRollback), Some(Failed), Guard::Unlock),
-    // A rollback whose apply failed supersedes the record it rolled over, whatever that was.
+    // A rollback whose apply failed supersedes the record it rolled back over, whatever its status.
     (Some(PendingInstall), Some(Superseded), Guard::NewerRollback),
     (Some(PendingUpgrade), Some(Superseded), Guard::NewerRollback),
     (Some(PendingRollback), Some(Superseded), Guard::NewerRollback),
@@ -173,7 +173,7 @@ pub const TRANSITIONS: &[(State, State, Guard)] = &[
     (Some(PendingRollback), None, Guard::Deletion),
 ];
 
-/// What it takes to go from one state to another.
+/// The condition of a transition.
 #[must_use]
 pub fn transition(from: State, to: State) -> Guard {
     if from == to {
@@ -203,9 +203,8 @@ mod tests {
         }
     }
 
-    /// The table once more, as a picture: rows are what stands there, columns what is written, in the order of
-    /// `Status::ALL` after "no record". F free, O operation, M mapped, N newest, U unlock, R newer rollback,
-    /// D deletion, - never.
+    /// The table as a picture: rows are the status before, columns the status after, in the order of `Status::ALL`
+    /// after "no record". F free, O operation, M mapped, N newest, U unlock, R newer rollback, D deletion, - never.
     const PICTURE: [&str; 10] = [
         //                     - U D u S F g i p r
         /* no record        */

@@ -11,20 +11,20 @@ use crate::engine::object::Metadata;
 
 /// The type of Helm's record Secrets.
 pub const HELM_SECRET_TYPE: &str = "helm.sh/release.v1";
-/// The type of the Secret that OLM's operator-controller keeps a record, or the first part of one, in.
+/// The type of the Secret in which OLM's operator-controller stores a record, or its first chunk.
 pub const OLM_INDEX_TYPE: &str = "operatorframework.io/index.v1";
 
-/// The type of the Secrets with the further parts of such a record.
+/// The type of the Secrets with the other chunks of such a record.
 pub const OLM_CHUNK_TYPE: &str = "operatorframework.io/chunk.v1";
 
-/// Where and how a record is stored.
+/// The storage of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Storage {
     /// Helm's default driver.
     Secret,
     /// `HELM_DRIVER=configmap`.
     ConfigMap,
-    /// OLM's operator-controller, which cuts large records into chunk Secrets.
+    /// OLM's operator-controller, which splits large records into chunk Secrets.
     OlmIndex,
 }
 

@@ -9,25 +9,23 @@ use crate::engine::object::Metadata;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SveltosCluster {
-    /// How it is reached.
     #[serde(deserialize_with = "null_is_default")]
     pub spec: SveltosClusterSpec,
 }
 
-/// How a cluster is reached.
+/// `spec` of a SveltosCluster.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SveltosClusterSpec {
-    /// Whether an agent on it fetches what is to be deployed.
+    /// Whether an agent on the cluster pulls the configuration.
     #[serde(deserialize_with = "null_is_default")]
     pub pull_mode: bool,
 }
 
-/// A ClusterProfile or Profile, of which a rule reads annotations alone.
+/// A ClusterProfile or Profile. Rules read only its annotations.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Profile<'a> {
-    /// Its metadata.
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
 }

@@ -1,4 +1,4 @@
-//! ClusterConfiguration: what was delivered to one cluster. In pull mode the agent writes it.
+//! ClusterConfiguration: what was delivered to a cluster. In pull mode the agent writes it.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ struct ClusterConfigurationStatus<'a> {
     profile_resources: Vec<ProfileResources<'a>>,
 }
 
-/// What one profile has brought.
+/// What one profile has delivered.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ProfileResources<'a> {
@@ -71,7 +71,7 @@ struct ResourceOwner<'a> {
 }
 
 impl ClusterConfiguration<'_> {
-    /// Whether a release was delivered, whichever profile brought it: it may have changed hands.
+    /// Whether any profile has delivered a release. The release may have moved to another profile.
     #[must_use]
     pub fn lists(&self, release: &RemoteRelease) -> bool {
         let ClusterConfigurationStatus { cluster_profile_resources, profile_resources } = &self.status;
@@ -84,7 +84,8 @@ impl ClusterConfiguration<'_> {
         self.of(profile).any(|delivered| delivered.lists(release))
     }
 
-    /// Whether a profile may have brought objects from a source: where the agent names no owner of an object, it may.
+    /// Whether a profile may have delivered objects from a source. An object whose owner the agent does not name may
+    /// come from it.
     #[must_use]
     pub fn may_list_source(&self, profile: &ProfileRef<'_>, kind: &str, name: &str) -> bool {
         let features = self.of(profile).flat_map(|delivered| &delivered.features);

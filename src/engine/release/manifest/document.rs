@@ -50,10 +50,10 @@ pub fn document(manifest: &str, wanted: &DocumentKey) -> Result<Option<Value>, S
     let mentions =
         |document: &&str| name.find(document.as_bytes()).is_some() && kind.find(document.as_bytes()).is_some();
     for document in yaml_documents(manifest).filter(mentions) {
-        let found = match heading(document) {
+        let found = match heading_from_lines(document) {
             Some(heading) if heading.names(wanted) => parse(document)?,
             Some(heading) if heading.kind != "List" => None,
-            _ => parse::<Value>(document)?.and_then(|value| within(value, wanted)),
+            _ => parse::<Value>(document)?.and_then(|value| in_list(value, wanted)),
         };
         if found.is_some() {
             return Ok(found);
@@ -74,7 +74,7 @@ fn json_document(manifest: &str, wanted: &DocumentKey) -> Result<Option<Value>, 
 }
 
 /// The object itself, or the matching item of a list.
-fn within(value: Value, wanted: &DocumentKey) -> Option<Value> {
+fn in_list(value: Value, wanted: &DocumentKey) -> Option<Value> {
     let heading = Heading::deserialize(&value).ok()?;
     if heading.names(wanted) {
         return Some(value);
@@ -83,14 +83,14 @@ fn within(value: Value, wanted: &DocumentKey) -> Option<Value> {
         return None;
     };
     match list.remove("items")? {
-        Value::Array(items) => items.into_iter().find_map(|item| within(item, wanted)),
+        Value::Array(items) => items.into_iter().find_map(|item| in_list(item, wanted)),
         _ => None,
     }
 }
 
 /// Reads the heading from the lines of a document, without parsing the document. `None` if the document is not written
 /// like those of charts: keys at the margin, the members of `metadata` indented.
-fn heading(document: &str) -> Option<Heading> {
+fn heading_from_lines(document: &str) -> Option<Heading> {
     let mut heading = Heading::default();
     let mut names = HeadingMetadata::default();
     // The indentation of the members of `metadata`.

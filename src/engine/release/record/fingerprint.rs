@@ -102,14 +102,14 @@ impl<'de> Visitor<'de> for Node<'_> {
             let mut value = Fingerprint { hash: Sha3_256::new(), skip: fingerprint.skip };
             members.next_value_seed(Node { fingerprint: &mut value, depth: depth + 1 })?;
             let value = value.hash.finalize();
-            if depth == 0 && EMPTY.iter().any(|tokens| Sha3_256::digest(tokens) == value) {
+            if depth == 0 && EMPTY_VALUES.iter().any(|tokens| Sha3_256::digest(tokens) == value) {
                 continue;
             }
             let mut member = Fingerprint { hash: Sha3_256::new(), skip: fingerprint.skip };
             member.feed(b'k', key.as_bytes());
             member.feed(b'v', &value);
             digests.push(member.hash.finalize());
-            if digests.len() > MOST_MEMBERS {
+            if digests.len() > MAX_MEMBERS {
                 return Err(A::Error::custom("too many members"));
             }
         }
@@ -128,10 +128,10 @@ impl<'de> Visitor<'de> for Node<'_> {
 }
 
 /// The most members of an object. This bounds the memory of a comparison; real values have a few hundred.
-const MOST_MEMBERS: usize = 20_000;
+const MAX_MEMBERS: usize = 20_000;
 
 /// The hash input of `null`, `[]` and `{}`.
-const EMPTY: [&[u8]; 3] = [
+const EMPTY_VALUES: [&[u8]; 3] = [
     &[b'n', 0, 0, 0, 0, 0, 0, 0, 0],
     &[b'[', 0, 0, 0, 0, 0, 0, 0, 0, b']', 0, 0, 0, 0, 0, 0, 0, 0],
     &[b'{', 0, 0, 0, 0, 0, 0, 0, 0, b'}', 0, 0, 0, 0, 0, 0, 0, 0],

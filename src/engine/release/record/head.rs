@@ -13,10 +13,10 @@ use super::{Record, RecordInfo};
 use crate::engine::json::Text;
 
 /// The members of a body that Helm knows.
-const BODY: [&str; 10] =
+const KNOWN_KEYS: [&str; 10] =
     ["name", "info", "chart", "config", "manifest", "hooks", "version", "namespace", "apply_method", "labels"];
 /// The members of `info` that this crate reads.
-const INFO: [&str; 3] = ["status", "last_deployed", "description"];
+const KNOWN_INFO_KEYS: [&str; 3] = ["status", "last_deployed", "description"];
 
 /// Fails on a key that Go takes for a known one and serde does not.
 fn reject_case_variant<E: Error>(key: &str, known: &[&str]) -> Result<(), E> {
@@ -66,7 +66,7 @@ impl<'de: 'b, 'b> Deserialize<'de> for Record<'b> {
                         "hooks" => hooks = Some(members.next_value()?),
                         "apply_method" => _ = members.next_value::<IgnoredAny>()?,
                         other => {
-                            reject_case_variant(other, &BODY)?;
+                            reject_case_variant(other, &KNOWN_KEYS)?;
                             members.next_value::<IgnoredAny>()?;
                         }
                     }
@@ -110,7 +110,7 @@ impl<'de: 'b, 'b> Deserialize<'de> for RecordInfo<'b> {
                             set_once(&mut description, "description", members.next_value::<Text<'de>>()?.0)?
                         }
                         other => {
-                            reject_case_variant(other, &INFO)?;
+                            reject_case_variant(other, &KNOWN_INFO_KEYS)?;
                             members.next_value::<IgnoredAny>()?;
                         }
                     }

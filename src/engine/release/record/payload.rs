@@ -29,7 +29,7 @@ pub enum DecodeError {
     #[error("the payload is not base64: {0}")]
     Base64(String),
     /// The gzip is truncated or damaged.
-    #[error("the payload is not a whole gzip member: {0}")]
+    #[error("the payload is not a complete gzip member: {0}")]
     Gzip(String),
     /// Data follows the gzip member. Readers disagree about its meaning.
     #[error("{0} bytes follow the gzip member")]
@@ -44,7 +44,7 @@ pub enum DecodeError {
     #[error("the payload continues in other Secrets")]
     Chunked,
     /// One of the further chunks does not exist.
-    #[error("its part {0} is missing")]
+    #[error("its chunk {0} is missing")]
     Part(String),
 }
 
