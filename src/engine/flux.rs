@@ -76,6 +76,7 @@ pub struct InstalledRelease<'h> {
 }
 
 impl InstalledRelease<'_> {
+    /// The release, by the namespace of its records and its name.
     #[must_use]
     pub fn release(self) -> ReleaseRef {
         ReleaseRef::new(self.storage_namespace, &self.snapshot.name)
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_installed_is_what_was_released_last() {
+    fn the_installed_release_is_the_newest_in_the_history() {
         let status = |history: Value| json!({"storageNamespace": "records", "history": history});
         assert!(helm_release(json!({}), status(json!([]))).installed().is_none());
         let gone = status(json!([{"name": "web", "namespace": "shop", "status": "uninstalled"}]));

@@ -83,6 +83,7 @@ pub struct ObjectKey {
 }
 
 impl ObjectKey {
+    /// A key from its parts.
     #[must_use]
     pub fn new(group: &str, kind: &str, namespace: &str, name: &str) -> Self {
         Self { group: group.into(), kind: kind.into(), namespace: namespace.into(), name: name.into() }

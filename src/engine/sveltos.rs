@@ -48,6 +48,7 @@ pub struct RemoteRelease {
 }
 
 impl RemoteRelease {
+    /// A release from its namespace on the managed cluster and its name.
     #[must_use]
     pub fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.to_owned(), name: name.to_owned() }

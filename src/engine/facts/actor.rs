@@ -46,6 +46,7 @@ pub struct Actor<'r> {
     pub groups: &'r [Cow<'r, str>],
 }
 
+/// The kinds of actors that rules distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActorKind {
     /// `system:serviceaccount:NS:NAME`.
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_four_kinds_are_told_by_name() {
+    fn the_kind_of_an_actor_follows_from_its_name() {
         for (name, kind) in [
             ("system:serviceaccount:kube-system:generic-garbage-collector", ActorKind::ControlPlane),
             ("system:serviceaccount:kube-system:namespace-controller", ActorKind::ControlPlane),

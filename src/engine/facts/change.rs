@@ -139,6 +139,7 @@ impl<'r> RecordChange<'r> {
         }
     }
 
+    /// Whether the request creates the record.
     #[must_use]
     pub fn is_creation(&self) -> bool {
         matches!(self, Self::Created(_))

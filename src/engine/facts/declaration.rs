@@ -13,6 +13,7 @@ use crate::engine::sveltos::{self, ConfigurationGroup};
 /// A write of an object that declares releases.
 #[derive(Debug)]
 pub enum Declaration<'r> {
+    /// OLM's ClusterExtension.
     ClusterExtension(Box<DeclarationWrite<'r, ClusterExtension<'r>>>),
     /// One revision of an extension.
     ClusterObjectSet(Box<DeclarationWrite<'r, ClusterObjectSet<'r>>>),
@@ -90,6 +91,7 @@ impl<'r> Declaration<'r> {
 }
 
 impl Declaration<'_> {
+    /// The kind of the object.
     #[must_use]
     pub fn kind(&self) -> &str {
         match self {
@@ -113,6 +115,7 @@ impl Declaration<'_> {
         }
     }
 
+    /// The name of the object.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {

@@ -141,14 +141,14 @@ mod tests {
     }
 
     #[test]
-    fn records_are_where_flux_says_and_otherwise_where_it_was_told_to() {
+    fn records_are_where_status_says_and_otherwise_where_spec_says() {
         let spec = json!({"storageNamespace": "records"});
         assert_eq!(driver(spec.clone(), json!({})).records_of("web"), Some("records"));
         assert_eq!(driver(spec, json!({"storageNamespace": "old"})).records_of("web"), Some("old"));
     }
 
     #[test]
-    fn accounts_are_of_the_namespace_of_the_helm_release() {
+    fn accounts_are_in_the_namespace_of_the_helm_release() {
         let own = driver(json!({}), json!({}));
         let tenant = driver(json!({"serviceAccountName": "deployer"}), json!({}));
         let user = "system:serviceaccount:shop:deployer";

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_as_go_does() {
+    fn durations_are_parsed_as_in_go() {
         for (text, milliseconds) in [
             ("0", 0),
             ("0s", 0),
@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_panics(text in ".*", number in any::<u64>(), unit in "ns|us|ms|s|m|h") {
+        fn no_text_causes_a_panic(text in ".*", number in any::<u64>(), unit in "ns|us|ms|s|m|h") {
             parse(&text);
             parse(&format!("{number}.{number}{unit}"));
         }

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_helm_admits_stay() {
+    fn names_that_helm_accepts_are_unchanged() {
         for name in ["", "web", &"a".repeat(MAX_RELEASE_NAME_LENGTH)] {
             assert_eq!(shortened_release_name(name), name);
         }

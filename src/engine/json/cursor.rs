@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_found_whatever_is_in_them() {
+    fn members_and_items_are_found_whatever_they_contain() {
         let text = r#" { "a" : "x\"}\\" , "b\n":[1, {"c":"]"}],"d":{} ,"e":-1.5e3}"#;
         let found = members(text).unwrap();
         let found: Vec<_> = found.iter().map(|(name, value)| (name.as_ref(), *value)).collect();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_ends_in_nothing() {
+    fn truncated_text_returns_none() {
         let text = r#"{"a":"x\"","b":[1,{"c":"é"}],"d":true}"#;
         for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
             assert_eq!(members(&text[..end]), None, "{end}");

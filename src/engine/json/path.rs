@@ -49,6 +49,7 @@ impl FieldPath {
         })
     }
 
+    /// This path as a JSON pointer.
     #[must_use]
     pub fn pointer(&self) -> PointerBuf {
         PointerBuf::from_tokens(self.0.iter().map(|segment| match segment {
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_read_names_and_machines_indices() {
+    fn paths_show_names_and_pointers_use_indices() {
         let item = Segment::Item { index: 2, key: Some("web".into()) };
         let path = FieldPath::of(["spec", "containers"]).then(item).field("image");
         assert_eq!(path.to_string(), "spec.containers[web].image");

@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_expected_is_told_and_what_was_there_is_not() {
+    fn errors_contain_the_expected_type_and_not_the_value() {
         for (json, told) in [
             (r#"{"name":"a","labels":"hunter2"}"#, "expected a map at line 1 column 30"),
             (r#"{"name":"a","kind":"hunter2"}"#, "expected `One` at line 1 column "),

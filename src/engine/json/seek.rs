@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_and_indices_lead_to_a_value_and_nothing_else_does() {
+    fn keys_and_indices_find_a_value() {
         let json = br#"{"a":[{"b":1},{"b":{"c":2},"d":0}],"e":null,"f":"g"}"#;
         let at = |path: &[&str]| first_at::<&RawValue>(json, path).ok().flatten().map(RawValue::get);
         assert_eq!(at(&["a", "1", "b"]), Some(r#"{"c":2}"#));

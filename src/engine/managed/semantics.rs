@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_are_compared_as_quantities_where_they_are_some() {
+    fn quantities_are_compared_by_amount_in_quantity_fields() {
         let cpu = ["resources", "limits", "cpu"];
         for (declared, live) in [
             (json!("1000m"), json!("1")),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_defaults_and_what_is_left_out() {
+    fn ports_defaults_and_empty_values_are_equivalent() {
         let rules = ["spec", "rules"];
         assert!(same_at(&["spec", "port"], &json!("80"), &json!(80)));
         assert!(same_at(&rules, &json!([{"host": "a"}]), &json!([{"host": "a", "pathType": "Prefix"}])));

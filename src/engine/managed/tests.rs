@@ -101,7 +101,7 @@ fn a_change_of_a_declared_field_is_named() {
 }
 
 #[test]
-fn what_is_not_declared_is_free() {
+fn a_change_of_an_undeclared_field_is_allowed() {
     let document = document();
     let mut reordered = live();
     reordered.pointer_mut("/spec/template/spec/containers").unwrap().as_array_mut().unwrap().reverse();
@@ -123,7 +123,7 @@ fn what_is_not_declared_is_free() {
 }
 
 #[test]
-fn undoing_a_drift_is_no_change() {
+fn reverting_drift_is_no_change() {
     let document = document();
     for (pointer, drift, repaired) in [
         (format!("{WEB}/image"), json!("evil:1"), json!("nginx:1")),
@@ -149,7 +149,7 @@ fn string_data_is_kept_as_data() {
 }
 
 #[test]
-fn lists_of_custom_resources_are_known_by_their_own_account() {
+fn lists_of_custom_resources_are_keyed_by_managed_fields() {
     let document = json!({"apiVersion": "example.com/v1", "kind": "Widget", "spec": {
         "parts": [{"id": 1, "size": "s"}], "containers": [{"name": "a"}], "tags": ["x"],
     }});
@@ -166,7 +166,7 @@ fn lists_of_custom_resources_are_known_by_their_own_account() {
 }
 
 #[test]
-fn the_account_alone_tells_what_was_owned() {
+fn managed_fields_alone_declare_what_was_owned() {
     let account = raw(&json!([{"manager": "helm", "apiVersion": "apps/v1", "fieldsV1": {"f:spec": {
         "f:replicas": {}, "f:paused": {}, "f:template": {"f:spec": {"f:containers": {
             "k:{\"name\":\"web\"}": {".": {}, "f:image": {}}}}},
@@ -182,7 +182,7 @@ fn the_account_alone_tells_what_was_owned() {
 }
 
 #[test]
-fn bookkeeping_is_cut_out_of_a_difference() {
+fn server_maintained_fields_are_left_out_of_a_difference() {
     let old = text(&json!({"metadata": {"generation": 1, "labels": {"a": "b"}}, "status": {"x": 1}}));
     let new = text(&json!({"metadata": {"generation": 2, "labels": {"a": "b"}}, "status": {"x": 2}}));
     let cut: [&[&str]; 2] = [&["metadata", "generation"], &["status"]];
@@ -196,7 +196,7 @@ fn bookkeeping_is_cut_out_of_a_difference() {
 }
 
 #[test]
-fn the_differences_told_apart_are_bounded() {
+fn the_number_of_differences_is_bounded() {
     let wide = |value: u64| {
         let members = (0..20_000).map(|n| (format!("k{n}"), Value::from(value)));
         text(&Value::Object(members.collect::<Map<_, _>>()))
@@ -249,7 +249,7 @@ proptest! {
     }
 
     #[test]
-    fn the_pointers_explain_every_difference(old in json_value(), new in json_value()) {
+    fn applying_the_changed_values_yields_the_new_object(old in json_value(), new in json_value()) {
         let (before, after) = (text(&old), text(&new));
         let mut rebuilt = old.clone();
         for leaf in delta(&before, &after).iter().flat_map(Delta::changed_values) {
@@ -259,7 +259,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_declared_nothing_panics(document in json_value(), old in json_value(), new in json_value()) {
+    fn no_declaration_causes_a_panic(document in json_value(), old in json_value(), new in json_value()) {
         changed_of(&document, &old, &new);
     }
 }

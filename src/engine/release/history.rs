@@ -43,6 +43,7 @@ impl Entry {
 pub struct History(Vec<Entry>);
 
 impl History {
+    /// Orders records by revision.
     #[must_use]
     pub fn new(mut entries: Vec<Entry>) -> Self {
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.revision));

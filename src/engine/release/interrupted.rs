@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_reads_as_it_was_written() {
+    fn a_note_survives_a_round_trip() {
         let note = InterruptedOperation { chart: "shop-2.0.0@rc".to_owned(), revision: Revision(3) };
         assert_eq!(note.to_string().parse(), Ok(note));
         for wrong in ["", "shop-2.0.0", "shop@", "shop@x"] {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deployed_record_below_the_newest_lost_one_remembers() {
+    fn the_deployed_record_below_a_deleted_newest_one_gets_the_note() {
         let heir =
             |records: Vec<Entry>, lost: &Entry| History::new(records).deployed_before(lost).map(|heir| heir.revision.0);
         let lost = entry(5, Status::PendingUpgrade, CHART, "shop-2.0.0");
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_counts_until_something_newer_is_deployed() {
+    fn a_note_counts_until_a_newer_revision_is_deployed() {
         let interrupted = |records: Vec<Entry>| History::new(records).interrupted().map(|(_, note)| note.to_string());
         let note = "shop-2.0.0@2";
         assert_eq!(interrupted(vec![entry(1, Status::Deployed, INTERRUPTED, note)]).as_deref(), Some(note));

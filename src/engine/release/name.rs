@@ -20,6 +20,7 @@ pub struct ReleaseRef {
 }
 
 impl ReleaseRef {
+    /// A release from the namespace of its records and its name.
     #[must_use]
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
@@ -47,6 +48,7 @@ pub struct ReleaseName(String);
 pub struct BadReleaseName(String);
 
 impl ReleaseName {
+    /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

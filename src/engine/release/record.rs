@@ -150,14 +150,14 @@ mod tests {
     }
 
     #[test]
-    fn a_record_without_chart_or_manifest_reads_as_empty() {
+    fn a_record_without_chart_or_manifest_is_empty() {
         let record = Record::read(br#"{"name":"a","info":{"status":"failed"},"version":1,"chart":null}"#).unwrap();
         assert_eq!(record.chart(), None);
         assert_eq!(record.manifest(), "");
     }
 
     #[test]
-    fn a_chart_that_olm_made_of_a_bundle_is_called_after_that() {
+    fn a_chart_that_olm_generated_is_named_after_its_bundle() {
         let record = |labels: &str| {
             let chart = r#"{"metadata":{"annotations":{"createdAt":"x"}}}"#;
             format!(r#"{{"name":"a","info":{{"status":"failed"}},"version":1,"chart":{chart},"labels":{labels}}}"#)
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_key_does_not_decode() {
+    fn a_repeated_key_is_an_error() {
         let twice = BODY.replacen(r#""version":3"#, r#""version":3,"version":4"#, 1);
         assert!(matches!(Record::read(twice.as_bytes()), Err(DecodeError::Json(_))));
     }

@@ -31,6 +31,7 @@ impl Stamps {
         Self(KEYS.into_iter().filter_map(|key| Some((key, annotation(key)?))).collect())
     }
 
+    /// Sets a stamp.
     pub fn set(&mut self, key: &'static str, value: String) {
         self.0.insert(key, value);
     }
@@ -43,6 +44,7 @@ impl Stamps {
         }
     }
 
+    /// The value of a stamp.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key).map(String::as_str)
@@ -60,11 +62,13 @@ impl Stamps {
         self.get(CHART)
     }
 
+    /// When the transition started.
     #[must_use]
     pub fn started(&self) -> Option<Timestamp> {
         self.get(STARTED)?.parse().ok()
     }
 
+    /// Whether no stamp is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -35,6 +35,7 @@ pub enum Status {
 pub struct BadStatus(String);
 
 impl Status {
+    /// Every status, in the order of the type.
     pub const ALL: [Self; 9] = [
         Self::Unknown,
         Self::Deployed,

@@ -13,7 +13,6 @@ use crate::engine::object::Metadata;
 pub const HELM_SECRET_TYPE: &str = "helm.sh/release.v1";
 /// The type of the Secret in which OLM's operator-controller stores a record, or its first chunk.
 pub const OLM_INDEX_TYPE: &str = "operatorframework.io/index.v1";
-
 /// The type of the Secrets with the other chunks of such a record.
 pub const OLM_CHUNK_TYPE: &str = "operatorframework.io/chunk.v1";
 
@@ -38,6 +37,7 @@ impl Storage {
         }
     }
 
+    /// The kind of the objects in this storage.
     #[must_use]
     pub fn kind(self) -> &'static str {
         match self {

@@ -51,6 +51,7 @@ pub struct Request<'a> {
     pub dry_run: Option<bool>,
 }
 
+/// A group, version and kind.
 #[derive(Debug, Deserialize)]
 pub struct Gvk<'a> {
     /// Empty for the core group.
@@ -64,6 +65,7 @@ pub struct Gvk<'a> {
     pub kind: Cow<'a, str>,
 }
 
+/// A group, version and resource.
 #[derive(Debug, Deserialize)]
 pub struct Gvr<'a> {
     /// Empty for the core group.
@@ -77,6 +79,7 @@ pub struct Gvr<'a> {
     pub resource: Cow<'a, str>,
 }
 
+/// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Operation {
@@ -266,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_sent_back_to_us_has_no_request() {
+    fn a_reply_is_not_a_request() {
         let body = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"u"}}"#;
         assert_eq!(Review::parse(body.as_bytes()).unwrap_err(), BadReview::NoRequest);
     }
@@ -286,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn the_uid_is_found_in_a_review_that_does_not_parse() {
+    fn the_uid_is_found_in_a_review_that_cannot_be_parsed() {
         let body = review(&REQUEST.replacen("DELETE", "PATCH", 1));
         assert!(Review::parse(body.as_bytes()).is_err());
         assert_eq!(uid_of(body.as_bytes()).as_deref(), Some("u1"));

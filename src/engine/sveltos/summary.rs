@@ -162,6 +162,7 @@ impl PolicyRef<'_> {
 }
 
 impl HelmReleaseSummary<'_> {
+    /// The release of this summary.
     #[must_use]
     pub fn release(&self) -> RemoteRelease {
         RemoteRelease::new(&self.release_namespace, &self.release_name)

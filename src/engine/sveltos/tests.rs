@@ -1,13 +1,13 @@
 use super::*;
 
 #[test]
-fn the_opt_out_names_releases() {
+fn the_annotation_names_releases() {
     let named: Vec<_> = named_releases(" shop/cache,bar/web ,, cache,/").map(|release| release.to_string()).collect();
     assert_eq!(named, ["shop/cache", "bar/web", "/"]);
 }
 
 #[test]
-fn a_bundle_is_read_past_its_objects() {
+fn a_bundle_is_parsed_without_its_objects() {
     let text = r#"{"spec":{"resources":["kind: A\n"],"helmReleaseNamespace":"shop","helmReleaseName":"web","isLastHelmReleaseBundle":true,
         "helmReleaseUninstall":null,"referencedObjectName":"","timeout":"5m0s"},"status":{"hash":"x"}}"#;
     let bundle = Bundle::read(text).unwrap();

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_a_number_beyond_all_to_yaml_and_text_to_helm_is_there() {
+    fn text_that_yaml_takes_for_infinity_stays_text() {
         let manifest =
             "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: 263e7411\n  labels:\n    sha: 263e7411\n";
         let found = document(manifest, &wanted("263e7411")).unwrap().unwrap();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_object_s_own_document_has_to_read() {
+    fn only_the_document_of_the_object_must_be_valid() {
         let manifest = "kind: Other\nmetadata: {name: web}\nspec: [Deployment\n---\napiVersion: apps/v1\nkind: Deployment\n\
                         metadata:\n  name: web\nspec: {replicas: 1}\n";
         assert!(document(manifest, &wanted("api")).unwrap().is_none());

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_shows_nothing_of_the_hook() {
+    fn an_error_contains_no_text_of_the_hook() {
         let secret = r#"[{"name":"a","kind":"Job","manifest":"password: hunter2\nmetadata: [\n"}]"#;
         for broken in [secret, r#"{"hunter2":1}"#] {
             let error = hook_jobs(broken, "shop").unwrap_err();

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_read_is_told_by_its_place_alone() {
+    fn an_error_contains_the_position_alone() {
         let error = objects("kind: A\nmetadata: [hunter2\n").unwrap_err();
         assert!(error.contains("line") && !error.contains("hunter2"), "{error}");
     }

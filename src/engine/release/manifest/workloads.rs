@@ -17,6 +17,7 @@ pub enum WorkloadKind {
 }
 
 impl WorkloadKind {
+    /// Every kind.
     pub const ALL: [Self; 3] = [Self::Deployment, Self::StatefulSet, Self::DaemonSet];
 
     /// The kind as manifests spell it.
@@ -108,19 +109,19 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_opened() {
+    fn items_of_a_list_are_workloads() {
         let manifest = "kind: List\nitems:\n- kind: Deployment\n  metadata: {name: a}\n";
         assert_eq!(names(manifest), ["Deployment shop/a"]);
     }
 
     #[test]
-    fn what_helm_reads_loosely_is_read_loosely() {
+    fn repeated_keys_are_accepted_as_helm_does() {
         let manifest = "kind: Deployment\nmetadata:\n  name: a\n  labels: {x: y}\n  labels: {x: z}\n---\nkind: List\nitems: # Deployment\n---\nkind: Other\nmetadata:\nspec: [Deployment\n";
         assert_eq!(names(manifest), ["Deployment shop/a"]);
     }
 
     #[test]
-    fn an_error_shows_nothing_of_the_manifest() {
+    fn an_error_contains_no_text_of_the_manifest() {
         let secret = "kind: List # Deployment\nitems:\n- kind: Secret\n  stringData: {password: hunter2\n";
         let error = workloads(secret, "shop").unwrap_err();
         assert!(!error.contains("hunter2") && error.contains("line"), "{error}");

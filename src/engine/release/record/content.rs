@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_members_does_not_count_that_of_items_does() {
+    fn the_order_of_items_counts_and_that_of_members_does_not() {
         let config = |value: &str| body(HELM3, value);
         assert_eq!(
             compare(&config(r#"{"a":{"x":1,"y":[1,2]},"b":2}"#), &config(r#"{"b":2,"a":{"y":[1,2],"x":1}}"#)),
@@ -143,14 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn what_nests_too_deep_to_be_compared_is_different() {
+    fn values_nested_too_deep_to_compare_are_different() {
         let deep = |leaf: &str| body(HELM3, &format!(r#"{{"a":{}{leaf}{}}}"#, "[".repeat(200), "]".repeat(200)));
         assert_eq!(compare(&deep("1"), &deep("1")), []);
         assert_eq!(compare(&deep("1"), &deep("2")), [Difference::Config]);
     }
 
     #[test]
-    fn shapes_do_not_run_into_each_other() {
+    fn different_shapes_have_different_fingerprints() {
         let values = [r#"["a","b"]"#, r#"["ab"]"#, r#"[["a"],"b"]"#, r#"{"a":"b"}"#, r#"[{"a":"b"}]"#, r#"["a",null]"#];
         for (index, old) in values.iter().enumerate() {
             for new in &values[index + 1..] {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn every_lasting_part_is_noticed() {
+    fn a_change_of_any_unchangeable_part_is_found() {
         let old = body(HELM3, r#"{"replicas":1}"#);
         let changed = |from: &str, to: &str| {
             assert!(old.contains(from));

@@ -179,26 +179,26 @@ mod tests {
     }
 
     #[test]
-    fn plain_json_without_gzip_is_what_helm_accepts_too() {
+    fn plain_json_without_gzip_is_accepted_as_helm_does() {
         assert_eq!(decode(Storage::Secret, twice(b"{\"name\":1}")).unwrap(), b"{\"name\":1}");
     }
 
     #[test]
-    fn a_second_member_or_rubbish_behind_the_first_is_refused() {
+    fn data_after_the_gzip_member_is_refused() {
         let mut two = gzip(b"{}");
         two.extend(gzip(b"{}"));
         assert!(matches!(decode(Storage::Secret, twice(&two)), Err(DecodeError::Trailing(_))));
     }
 
     #[test]
-    fn a_bomb_that_tells_its_size_is_refused_before_it_is_inflated() {
+    fn a_bomb_that_states_its_size_is_refused_before_it_is_inflated() {
         let bomb = gzip(&vec![b' '; INFLATE_LIMIT + 1]);
         assert!(bomb.len() < 100_000);
         assert_eq!(decode(Storage::Secret, twice(&bomb)), Err(DecodeError::TooLarge));
     }
 
     #[test]
-    fn a_bomb_that_lies_about_its_size_stops_at_what_it_claims() {
+    fn a_bomb_that_lies_about_its_size_stops_at_the_stated_size() {
         let mut bomb = gzip(&vec![b' '; 1024 * 1024]);
         let at = bomb.len() - 4;
         bomb[at..].copy_from_slice(&10_u32.to_le_bytes());
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_in_several_secrets_is_told_from_a_broken_one() {
+    fn a_record_in_several_secrets_is_not_a_broken_one() {
         let names = STANDARD.encode(r#"["a-1"]"#);
         let data = RecordData { chunk: Some("AAAA".into()), extra_chunks: Some(names.into()), ..RecordData::default() };
         assert_eq!(Payload::decode(Storage::OlmIndex, &data), Err(DecodeError::Chunked));
@@ -223,7 +223,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_decoding_panic_or_outgrow_its_grant(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+        fn no_bytes_make_decoding_panic_or_exceed_its_reservation(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
             let mut dressed = GZIP_MAGIC.to_vec();
             dressed.extend(&bytes);
             for payload in [bytes, dressed] {
@@ -238,7 +238,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_stored_comes_back(bytes in proptest::collection::vec(any::<u8>(), 0..4000)) {
+        fn decoding_returns_what_was_encoded(bytes in proptest::collection::vec(any::<u8>(), 0..4000)) {
             prop_assert_eq!(decode(Storage::Secret, twice(&gzip(&bytes))).unwrap(), bytes);
         }
     }

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chart_is_told_by_the_first_part() {
+    fn the_first_chunk_contains_the_chart() {
         let head =
             r#"{"name":"web","info":{"chart":{}},"chart":{"metadata":{"name":"shop","version":"2.0.0"},"templates":""#;
         let json = format!("{head}{}", "x".repeat(9_000));
