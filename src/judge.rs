@@ -11,7 +11,7 @@ use crate::budget::Budget;
 use crate::engine::decide::{Step, decide, overloaded};
 use crate::engine::decision::Decision;
 use crate::engine::evidence::{Answer, Evidence};
-use crate::engine::facts::{Bodies, Facts, Objects, Subject};
+use crate::engine::facts::{Facts, RecordBodies, RequestObjects, Subject};
 use crate::engine::json::Patch;
 use crate::engine::outcome::{Judged, Outcome};
 use crate::engine::overrides::objection;
@@ -69,11 +69,11 @@ impl Judge {
         deadline: Instant,
     ) -> Result<Verdict, BadReview> {
         let started = Instant::now();
-        let objects = Objects::read(request)?;
-        let sealed = objects.seal(request.operation);
-        let granted = timeout_at(deadline, self.decodes.grant(sealed.inflated_size())).await;
+        let objects = RequestObjects::read(request)?;
+        let payloads = objects.payloads(request.operation);
+        let granted = timeout_at(deadline, self.decodes.grant(payloads.inflated_size())).await;
         let decoding = Instant::now();
-        let bodies = if granted.is_ok() { sealed.open() } else { sealed.unread() };
+        let bodies = if granted.is_ok() { payloads.inflate() } else { payloads.unread() };
         let facts = self.facts(request, &objects, &bodies);
         let decoded = objects.storage.filter(|_| granted.is_ok()).map(|_| decoding.elapsed());
         let policies = self.policies.load();
@@ -100,18 +100,23 @@ impl Judge {
         now: Timestamp,
         deadline: Instant,
     ) -> Result<Option<Patch>, BadReview> {
-        let objects = Objects::read(request)?;
-        let sealed = objects.seal(request.operation);
-        let granted = timeout_at(deadline, self.decodes.grant(sealed.inflated_size())).await;
+        let objects = RequestObjects::read(request)?;
+        let payloads = objects.payloads(request.operation);
+        let granted = timeout_at(deadline, self.decodes.grant(payloads.inflated_size())).await;
         // Without its body a record is still stamped with holder and start.
-        let bodies = if granted.is_ok() { sealed.open() } else { sealed.unread() };
+        let bodies = if granted.is_ok() { payloads.inflate() } else { payloads.unread() };
         Ok(stamp::stamp(&self.facts(request, &objects, &bodies), now))
     }
 
-    fn facts<'r>(&self, request: &'r Request<'r>, objects: &'r Objects<'r>, bodies: &'r Bodies) -> Facts<'r> {
+    fn facts<'r>(
+        &self,
+        request: &'r Request<'r>,
+        objects: &'r RequestObjects<'r>,
+        bodies: &'r RecordBodies,
+    ) -> Facts<'r> {
         let facts = Facts::of(request, objects, bodies);
         let ourselves = self.ourselves.get().map(String::as_str);
-        Facts { actor: facts.actor.unless_ourselves(ourselves), ..facts }
+        Facts { actor: facts.actor.or_interlock(ourselves), ..facts }
     }
 
     /// Runs the rules, answering their queries, until they reach a decision.

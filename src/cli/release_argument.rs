@@ -1,6 +1,7 @@
 //! A release as the command line names it.
 
-use crate::engine::release::{ReleaseRef, is_subdomain};
+use crate::engine::object::is_dns_subdomain;
+use crate::engine::release::ReleaseRef;
 
 /// The longest name that an object can have, in bytes.
 const LONGEST_NAME: usize = 253;
@@ -12,7 +13,7 @@ pub(super) fn release(text: &str) -> Result<ReleaseRef, String> {
         return Err(format!("{namespace:?} is not a namespace"));
     }
     // Profiles and extensions may have longer names than releases.
-    if !is_subdomain(name, LONGEST_NAME) {
+    if !is_dns_subdomain(name, LONGEST_NAME) {
         return Err(format!("{name:?} is not a name: a lower-case DNS subdomain of at most {LONGEST_NAME} characters"));
     }
     Ok(ReleaseRef::new(namespace, name))

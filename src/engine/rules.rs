@@ -116,7 +116,7 @@ pub(super) fn check(
         Subject::Record(target, change) => {
             table.check_record(&RecordCase { facts, target, change, policy, evidence, now })?
         }
-        Subject::Part(part) => table.check_part(&PartCase { facts, part, policy, evidence })?,
+        Subject::RecordChunk(part) => table.check_part(&PartCase { facts, part, policy, evidence })?,
         Subject::Declaration(declaration) => {
             table.check_declaration(&DeclarationCase { facts, declaration, policy, evidence, now })?
         }

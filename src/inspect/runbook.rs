@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::view::View;
 use crate::engine::evidence::Evidence;
-use crate::engine::facts::{Facts, Objects};
+use crate::engine::facts::{Facts, RequestObjects};
 use crate::engine::release::{Entry, History, ReleaseRef, Storage};
 use crate::engine::review::{Gvk, Gvr, Operation, Request, UserInfo};
 use crate::engine::rules::{RunbookCheck, inspect};
@@ -62,8 +62,8 @@ impl PendingRecord {
             old_object: Some(&self.object),
             dry_run: None,
         };
-        let objects = Objects::read(&request).map_err(|error| error.to_string())?;
-        let bodies = objects.seal(request.operation).open();
+        let objects = RequestObjects::read(&request).map_err(|error| error.to_string())?;
+        let bodies = objects.payloads(request.operation).inflate();
         let facts = Facts::of(&request, &objects, &bodies);
         let policy = view.policies.of(&self.release.namespace);
         let mut evidence = Evidence::default();

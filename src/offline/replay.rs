@@ -16,12 +16,12 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::budget::Budget;
-use crate::engine::evidence::ObjectKey;
+use crate::engine::facts::storing_kind;
 use crate::engine::json::Patch;
+use crate::engine::object::ObjectKey;
 use crate::engine::policy::Policies;
 use crate::engine::release::ReleaseRef;
 use crate::engine::release::record::INFLATE_LIMIT;
-use crate::engine::release::storage::storing_kind;
 use crate::engine::review::{BadReview, Request, Review};
 use crate::judge::Judge;
 use crate::world::memory::Memory;

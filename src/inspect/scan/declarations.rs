@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::finding::Finding;
 use super::finding_kind::FindingKind;
-use crate::engine::evidence::ObjectKey;
 use crate::engine::flux::{self, Driver};
+use crate::engine::object::ObjectKey;
 use crate::engine::release::ReleaseRef;
 use crate::engine::rules::wording::{ENUMERATED, enumerated};
-use crate::engine::sveltos::{self, BundleRef, Group};
+use crate::engine::sveltos::{self, BundleRef, ConfigurationGroup};
 
 /// The releases that several HelmReleases manage, as the rule `duplicate-release` defines it.
 pub(super) fn duplicates(drivers: &[Driver]) -> Vec<Finding> {
@@ -26,7 +26,7 @@ pub(super) fn duplicates(drivers: &[Driver]) -> Vec<Finding> {
             let (together, others): (Vec<&Driver>, Vec<&Driver>) =
                 left.into_iter().partition(|driver| driver.shares_cluster_with(first));
             left = others;
-            let wanted = flux::ReleaseRef { namespace: namespace.to_owned(), name: name.to_owned() };
+            let wanted = ReleaseRef::new(namespace, name);
             if together.len() > 1 && together.iter().any(|driver| driver.wants(&wanted)) {
                 found.push(duplicate(ReleaseRef::new(namespace, name), &together));
             }
@@ -61,7 +61,7 @@ fn duplicate(release: ReleaseRef, drivers: &[&Driver]) -> Finding {
 ///
 /// # Errors
 /// When the list of bundles cannot be parsed.
-pub(super) fn needed(group: &Group<'_>, namespace: &str) -> Result<Vec<BundleRef>, String> {
+pub(super) fn needed(group: &ConfigurationGroup<'_>, namespace: &str) -> Result<Vec<BundleRef>, String> {
     let rests = !(group.removes()
         || group.is_teardown()
         || group.spec.dry_run
@@ -85,7 +85,7 @@ pub(super) fn dangling(
     Some(Finding {
         kind: FindingKind::DanglingBundle,
         release: None,
-        object: Some(ObjectKey::new(sveltos::LIB, sveltos::GROUP, namespace, group)),
+        object: Some(ObjectKey::new(sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP, namespace, group)),
         message: format!("ConfigurationGroup {namespace}/{group} names bundles that do not exist: {names}."),
         way_out: "Let Sveltos recreate the group: change its profile, or delete the group. The agent acts on the \
             bundles that the group names."

@@ -6,10 +6,9 @@ use serde_json::value::RawValue;
 
 use super::finding::Finding;
 use super::finding_kind::FindingKind;
-use crate::engine::evidence::ObjectKey;
-use crate::engine::json::Path;
-use crate::engine::managed::{Declared, Fields, declared_by, delta, is_custom, touched};
-use crate::engine::object::Metadata;
+use crate::engine::json::FieldPath;
+use crate::engine::managed::{Declared, ManagedFields, declared_by, delta, is_custom_resource, touched};
+use crate::engine::object::{Metadata, ObjectKey};
 use crate::engine::policy::Policy;
 use crate::engine::release::{ReleaseRef, Revision};
 use crate::engine::rules::wording::{ENUMERATED, fields};
@@ -35,12 +34,12 @@ pub(super) fn drifted(
     object: &ObjectKey,
     resource: &str,
     policy: &Policy,
-) -> Result<Vec<Path>, String> {
+) -> Result<Vec<FieldPath>, String> {
     let raw: &RawValue = serde_json::from_str(live).map_err(|error| error.to_string())?;
     let metadata = Metadata::of(raw).map_err(|error| error.to_string())?;
     let api_version = document["apiVersion"].as_str().unwrap_or_default();
-    let written = if is_custom(document) {
-        Fields::read(metadata.managed_fields).of(api_version, |_| true)
+    let written = if is_custom_resource(document) {
+        ManagedFields::read(metadata.managed_fields).of(api_version, |_| true)
     } else {
         Declared::nothing()
     };
@@ -71,7 +70,7 @@ fn is_autoscaled(managed_fields: Option<&RawValue>) -> bool {
 }
 
 /// The finding for fields that differ.
-pub(super) fn differing(declaring: &Declaring, object: ObjectKey, differing: &[Path]) -> Finding {
+pub(super) fn differing(declaring: &Declaring, object: ObjectKey, differing: &[FieldPath]) -> Finding {
     let verb = if differing.len() == 1 { "differs" } else { "differ" };
     let message = format!(
         "{}: {} {verb} from the manifest of revision {}.",

@@ -13,10 +13,10 @@ use super::drift::{self, Declaring};
 use super::finding::Finding;
 use super::integrity;
 use super::options::ScanOptions;
-use crate::engine::evidence::{Answer, Knowledge, ObjectKey, Query};
-use crate::engine::release::manifest::contents;
+use crate::engine::evidence::{Answer, Knowledge, Query};
+use crate::engine::object::{ObjectKey, group_of};
+use crate::engine::release::manifest::objects;
 use crate::engine::release::{DecodeError, Entry, History, Record, ReleaseRef, Status, Storage, Stored};
-use crate::engine::review::group_of;
 use crate::inspect::api_error::reason;
 use crate::world::World;
 
@@ -133,7 +133,7 @@ fn at_rest(history: &History) -> Option<&Entry> {
 
 fn manifest(body: &[u8]) -> Result<Manifest, String> {
     let record = Record::read(body).map_err(|error| error.to_string())?;
-    Ok(Manifest { documents: contents(&record.manifest())?, namespace: record.namespace.into_owned() })
+    Ok(Manifest { documents: objects(&record.manifest())?, namespace: record.namespace.into_owned() })
 }
 
 /// Compares the objects of a release with their documents, one by one.

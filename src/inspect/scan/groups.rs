@@ -8,13 +8,14 @@ use serde_json::value::RawValue;
 use super::context::ScanContext;
 use super::declarations;
 use super::finding::Finding;
-use crate::engine::sveltos::{self, BundleRef, Group};
+use crate::engine::sveltos::{self, BundleRef, ConfigurationGroup};
 
 pub(super) const CONFIGURATION_GROUPS: &str = "ConfigurationGroups";
 impl ScanContext<'_> {
     /// The findings for ConfigurationGroups; `None` if the kind is not installed or cannot be read.
     pub(super) async fn groups(&self) -> Option<Vec<Finding>> {
-        let listing = self.listing(sveltos::LIB, sveltos::GROUP, self.places(), CONFIGURATION_GROUPS).await?;
+        let listing =
+            self.listing(sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP, self.places(), CONFIGURATION_GROUPS).await?;
         let whole = listing.clone().whole();
         let groups = whole.fold(&self.client, Vec::new, |groups, item| match needed(item) {
             Ok((_, _, needed)) if needed.is_empty() => {}
@@ -29,8 +30,14 @@ impl ScanContext<'_> {
             return Some(Vec::new());
         }
         // A group may name bundles in other namespaces. Those out of reach are ignored.
-        let bundles =
-            self.listing(sveltos::LIB, sveltos::BUNDLE, self.options.reach.places(), CONFIGURATION_GROUPS).await?;
+        let bundles = self
+            .listing(
+                sveltos::LIB_GROUP,
+                sveltos::CONFIGURATION_BUNDLE,
+                self.options.reach.places(),
+                CONFIGURATION_GROUPS,
+            )
+            .await?;
         let there = bundles.fold(&self.client, HashSet::new, |there, item| {
             there.extend(named(item).map(|(namespace, name)| BundleRef { namespace, name }));
         });
@@ -70,7 +77,7 @@ fn named(item: &RawValue) -> Option<(String, String)> {
 }
 
 fn needed(item: &RawValue) -> Result<(String, String, Vec<BundleRef>), String> {
-    let group: Group<'_> = serde_json::from_str(item.get()).map_err(|error| error.to_string())?;
+    let group: ConfigurationGroup<'_> = serde_json::from_str(item.get()).map_err(|error| error.to_string())?;
     let (namespace, name) = named(item).ok_or("its metadata cannot be parsed")?;
     let needed = declarations::needed(&group, &namespace)?;
     Ok((namespace, name, needed))

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::finding::Finding;
 use super::finding_kind::FindingKind;
-use crate::engine::evidence::ObjectKey;
+use crate::engine::object::ObjectKey;
 use crate::engine::release::{Entry, History, ReleaseRef, Status, Storage};
 use crate::engine::rules::wording::{ENUMERATED, enumerated, span};
 

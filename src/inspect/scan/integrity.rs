@@ -2,8 +2,8 @@
 
 use super::finding::Finding;
 use super::finding_kind::FindingKind;
-use crate::engine::evidence::ObjectKey;
-use crate::engine::facts::{Body, Side};
+use crate::engine::facts::{RecordBody, RecordSide};
+use crate::engine::object::ObjectKey;
 use crate::engine::release::{DecodeError, Record, RecordName, ReleaseRef, Storage, Stored};
 use crate::engine::rules::records::record_integrity::disagreements;
 
@@ -17,7 +17,7 @@ pub(super) fn release(namespace: &str, stored: &Stored<'_>) -> ReleaseRef {
 
 /// The finding for a record from its metadata only.
 pub(super) fn of_metadata(storage: Storage, namespace: &str, stored: &Stored<'_>) -> Option<Finding> {
-    inconsistent(storage, namespace, &Side { stored, body: Body::Unread })
+    inconsistent(storage, namespace, &RecordSide { stored, body: RecordBody::Unread })
 }
 
 /// The finding for a record with its body.
@@ -28,7 +28,7 @@ pub(super) fn of_body(
     body: Result<&[u8], DecodeError>,
 ) -> Option<Finding> {
     match body.and_then(Record::read) {
-        Ok(record) => inconsistent(storage, namespace, &Side { stored, body: Body::Read(record) }),
+        Ok(record) => inconsistent(storage, namespace, &RecordSide { stored, body: RecordBody::Read(record) }),
         Err(error) => {
             let release = release(namespace, stored);
             let way_out = format!(
@@ -42,7 +42,7 @@ pub(super) fn of_body(
     }
 }
 
-fn inconsistent(storage: Storage, namespace: &str, side: &Side<'_>) -> Option<Finding> {
+fn inconsistent(storage: Storage, namespace: &str, side: &RecordSide<'_>) -> Option<Finding> {
     let found = disagreements(storage, &side.stored.metadata.name, side);
     if found.is_empty() {
         return None;

@@ -7,7 +7,7 @@ use kube::{Error, Resource};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::engine::object::null_is_default;
+use crate::engine::json::null_is_default;
 
 /// Objects per page of metadata, about 1 MiB.
 const METADATA_PAGE_SIZE: u32 = 500;

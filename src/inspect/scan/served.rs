@@ -7,7 +7,7 @@ use kube::discovery::{self, Scope};
 use kube::{Client, Error};
 use tokio::sync::Mutex;
 
-use crate::engine::review::group_of;
+use crate::engine::object::group_of;
 
 /// A kind that the cluster serves.
 #[derive(Debug, Clone)]

@@ -136,7 +136,7 @@ fn encode_body(body: &Value) -> Result<String, String> {
 fn decode_body(storage: Storage, object: &Value) -> Result<Value, String> {
     let text = object.to_string();
     let stored: Stored<'_> = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-    let json = Payload::open(storage, &stored.data).and_then(Payload::inflate).map_err(|error| error.to_string())?;
+    let json = Payload::decode(storage, &stored.data).and_then(Payload::inflate).map_err(|error| error.to_string())?;
     serde_json::from_slice(&json).map_err(|error| error.to_string())
 }
 

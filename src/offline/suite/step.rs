@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 use super::duration::duration;
 use super::expectation::ThenFile;
 use super::record::RecordFile;
-use crate::engine::evidence::ObjectKey;
-use crate::engine::review::group_of;
+use crate::engine::object::{ObjectKey, group_of};
 use crate::offline::replay::Replay;
 
 /// One entry of `when`: either a whole `review`, or who does what to which object.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::engine::decision::Object;
-use crate::engine::evidence::ObjectKey;
+use crate::engine::object::ObjectKey;
 use crate::engine::release::ReleaseRef;
 use crate::engine::severity::Severity;
 use crate::inspect::scan::{Finding, ScanReport};

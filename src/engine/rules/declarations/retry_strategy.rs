@@ -8,8 +8,8 @@ use jiff::SignedDuration;
 
 use super::case::DeclarationCase;
 use crate::engine::evidence::{Knowledge, Query};
-use crate::engine::facts::Written;
-use crate::engine::flux::{HelmRelease, Remediation, Spec};
+use crate::engine::facts::DeclarationWrite;
+use crate::engine::flux::{HelmRelease, HelmReleaseSpec, Remediation};
 use crate::engine::release::Storage;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, CheckedAll, Refusal, Rule};
@@ -40,7 +40,7 @@ const SHORT: SignedDuration = SignedDuration::from_secs(30);
 /// One thing that can go wrong.
 struct Risk {
     /// Whether a spec runs it.
-    holds: fn(&Spec) -> bool,
+    holds: fn(&HelmReleaseSpec) -> bool,
     pointer: &'static str,
     what: &'static str,
     way_out: &'static str,
@@ -177,7 +177,11 @@ impl Risk {
     }
 }
 
-fn long_timeout(case: &DeclarationCase<'_>, written: &Written<'_, HelmRelease>, timeout: SignedDuration) -> Refusal {
+fn long_timeout(
+    case: &DeclarationCase<'_>,
+    written: &DeclarationWrite<'_, HelmRelease>,
+    timeout: SignedDuration,
+) -> Refusal {
     let (timeout, stale) = (wording::span(timeout), wording::span(case.policy.recovery.stale_after));
     let sentence = format!(
         "{} {}/{} waits for up to {timeout}: a dead operation of its release counts as stuck only after that, not after {stale}, and \

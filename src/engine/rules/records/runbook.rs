@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use super::case::RecordCase;
 use super::lease;
-use crate::engine::evidence::{Evidence, ObjectKey, Query, Workload};
-use crate::engine::facts::{Body, Facts, RecordChange, Side, Subject};
+use crate::engine::evidence::{Evidence, Query, Workload};
+use crate::engine::facts::{Facts, RecordBody, RecordChange, RecordSide, Subject};
+use crate::engine::object::ObjectKey;
 use crate::engine::policy::Policy;
 use crate::engine::release::manifest::{HookJob, WorkloadRef, workloads};
-use crate::engine::release::record::shortened;
+use crate::engine::release::record::truncated;
 use crate::engine::release::{DecodeError, Record, Status};
 use crate::engine::rules::need::{Need, object};
 use crate::engine::rules::wording;
@@ -103,7 +104,7 @@ impl fmt::Display for RunbookCheckName {
 }
 
 /// One look, for one or several checks.
-type Look = fn(&RecordCase<'_>, &Side<'_>) -> Result<Vec<RunbookCheck>, Need>;
+type Look = fn(&RecordCase<'_>, &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Need>;
 
 /// What the rule goes by, and what each look is about; the cheapest first.
 const LOOKS: [(RunbookCheckName, Look); 5] = [
@@ -115,7 +116,7 @@ const LOOKS: [(RunbookCheckName, Look); 5] = [
 ];
 
 /// The checks that do not hold, each with its numbers.
-pub(crate) fn failed_checks(case: &RecordCase<'_>, side: &Side<'_>) -> Result<Vec<String>, Need> {
+pub(crate) fn failed_checks(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<String>, Need> {
     let mut failed = Vec::new();
     for (_, look) in LOOKS {
         match look(case, side) {
@@ -187,7 +188,7 @@ fn deployed_below(case: &RecordCase<'_>) -> Result<RunbookCheck, Need> {
     Ok(RunbookCheck::of(RunbookCheckName::DeployedBelow, evidence, failure))
 }
 
-fn stale(case: &RecordCase<'_>, side: &Side<'_>) -> Result<RunbookCheck, Need> {
+fn stale(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<RunbookCheck, Need> {
     let (created, stamps) = (side.stored.metadata.creation_timestamp, side.stamps());
     let is_stale = case.is_stale(created, stamps.holder())?;
     let age = created.map_or("of unknown age".to_owned(), |created| {
@@ -209,11 +210,11 @@ fn no_lease(case: &RecordCase<'_>) -> Result<RunbookCheck, Need> {
 }
 
 /// Pending in its body too, and over healthy workloads.
-fn healthy(case: &RecordCase<'_>, side: &Side<'_>) -> Result<Vec<RunbookCheck>, Need> {
+fn healthy(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Need> {
     let named = with_record(case, side, |record| match record {
         Err(error) => Err(format!("its body does not decode ({error}), so its workloads are unknown")),
         Ok(record) if !record.info.status.parse::<Status>().is_ok_and(Status::is_pending) => {
-            Err(format!("its body says {:?}, which is not pending", shortened(&record.info.status)))
+            Err(format!("its body says {:?}, which is not pending", truncated(&record.info.status)))
         }
         Ok(record) => workloads(&record.manifest(), &record.namespace)
             .map_err(|error| format!("its manifest does not read ({error}), so its workloads are unknown")),
@@ -243,7 +244,7 @@ fn healthy(case: &RecordCase<'_>, side: &Side<'_>) -> Result<Vec<RunbookCheck>, 
 }
 
 /// None of the Jobs that its hooks are runs.
-fn no_hook_runs(case: &RecordCase<'_>, side: &Side<'_>) -> Result<Vec<RunbookCheck>, Need> {
+fn no_hook_runs(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Need> {
     // A body that does not read is another check's.
     let jobs = with_record(case, side, |record| record.map_or_else(|_| Ok(Vec::new()), Record::hook_jobs))?;
     let check = |evidence: String, failure| RunbookCheck::of(RunbookCheckName::NoHookRuns, evidence, failure);
@@ -291,12 +292,12 @@ struct JobStatus {
 /// Hands on the record that is deleted: from the request, or, where OLM cut it up, from the cluster.
 fn with_record<T>(
     case: &RecordCase<'_>,
-    side: &Side<'_>,
+    side: &RecordSide<'_>,
     read: impl FnOnce(Result<&Record<'_>, DecodeError>) -> T,
 ) -> Result<T, Need> {
     match &side.body {
-        Body::Read(record) => Ok(read(Ok(record))),
-        Body::Broken(DecodeError::Chunked) | Body::Unread => {
+        RecordBody::Read(record) => Ok(read(Ok(record))),
+        RecordBody::Broken(DecodeError::Chunked) | RecordBody::Unread => {
             let json = case.body(&case.target.object)?;
             match json.map(Record::read) {
                 Some(Ok(record)) => Ok(read(Ok(&record))),
@@ -304,7 +305,7 @@ fn with_record<T>(
                 None => Ok(read(Err(DecodeError::Missing))),
             }
         }
-        Body::Broken(error) => Ok(read(Err(error.clone()))),
+        RecordBody::Broken(error) => Ok(read(Err(error.clone()))),
     }
 }
 

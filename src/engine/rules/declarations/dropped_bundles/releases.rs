@@ -1,12 +1,12 @@
 //! Commits of charts.
 
 use super::{AGAIN, Rollout, delivered, explained, listed, noun, required};
-use crate::engine::evidence::ObjectKey;
+use crate::engine::object::ObjectKey;
 use crate::engine::policy::Unexplained;
 use crate::engine::rules::check::{CheckedAll, Refusal};
 use crate::engine::rules::need::Need;
 use crate::engine::rules::wording::{ENUMERATED, enumerated};
-use crate::engine::sveltos::{self, MAY_RENDER_NOTHING, Profile, ReleaseRef};
+use crate::engine::sveltos::{self, MAY_RENDER_NOTHING, Profile, RemoteRelease};
 
 /// How many errors of charts a message repeats.
 const CAUSES: usize = 3;
@@ -18,18 +18,18 @@ pub(super) fn check(rollout: &Rollout<'_>) -> CheckedAll {
         return Ok(Vec::new());
     }
     let bundles = rollout.commit.bundles()?;
-    let is_whole = |release: &ReleaseRef| bundles.iter().flatten().any(|it| it.deploys(release) && it.is_last);
+    let is_whole = |release: &RemoteRelease| bundles.iter().flatten().any(|it| it.deploys(release) && it.is_last);
     let missing: Vec<_> = required.into_iter().filter(|release| !is_whole(release)).collect();
     if missing.is_empty() {
         return Ok(Vec::new());
     }
     rollout.expect_agent()?;
     // What has some bundles did not render to nothing.
-    let is_begun = |release: &ReleaseRef| bundles.iter().flatten().any(|it| it.deploys(release));
-    let is_failure = |release: &ReleaseRef| is_begun(release) || explained::by(&rollout.summary, release).is_some();
+    let is_begun = |release: &RemoteRelease| bundles.iter().flatten().any(|it| it.deploys(release));
+    let is_failure = |release: &RemoteRelease| is_begun(release) || explained::by(&rollout.summary, release).is_some();
     let (failed, unexplained): (Vec<_>, Vec<_>) = missing.iter().cloned().partition(is_failure);
-    let left_out = |missing: &[ReleaseRef]| {
-        let name = |release: &ReleaseRef| {
+    let left_out = |missing: &[RemoteRelease]| {
+        let name = |release: &RemoteRelease| {
             if is_begun(release) { format!("{release} (its last bundle)") } else { release.to_string() }
         };
         format!(
@@ -59,13 +59,13 @@ pub(super) fn check(rollout: &Rollout<'_>) -> CheckedAll {
 }
 
 /// Leaves the releases of which nobody has said that they may render to nothing.
-fn not_allowed(rollout: &Rollout<'_>, releases: Vec<ReleaseRef>) -> Result<Vec<ReleaseRef>, Need> {
+fn not_allowed(rollout: &Rollout<'_>, releases: Vec<RemoteRelease>) -> Result<Vec<RemoteRelease>, Need> {
     let left = explained::not_allowed_by_summary(&rollout.summary, &releases);
     let profile = &rollout.commit.group.spec.source_ref;
     if left.is_empty() || !matches!(profile.kind.as_ref(), "ClusterProfile" | "Profile") {
         return Ok(left);
     }
-    let key = ObjectKey::new(sveltos::CONFIG, &profile.kind, &profile.namespace, &profile.name);
+    let key = ObjectKey::new(sveltos::CONFIG_GROUP, &profile.kind, &profile.namespace, &profile.name);
     let profile = rollout.case.read::<Profile<'_>>(key)?;
     Ok(profile.map_or_else(|| left.clone(), |profile| explained::not_allowed_by_profile(&profile, &left)))
 }
@@ -75,7 +75,7 @@ const IN_THE_LOG: &str =
     "No chart is said to have failed: up to Sveltos 1.7.0 its error is only in the log of addon-controller";
 
 /// What to say where charts failed.
-fn failure(rollout: &Rollout<'_>, left_out: &str, missing: &[ReleaseRef]) -> Refusal {
+fn failure(rollout: &Rollout<'_>, left_out: &str, missing: &[RemoteRelease]) -> Refusal {
     let mut causes: Vec<String> = Vec::new();
     for cause in missing.iter().filter_map(|release| explained::by(&rollout.summary, release)) {
         let cause = explained::told(cause);
@@ -89,7 +89,7 @@ fn failure(rollout: &Rollout<'_>, left_out: &str, missing: &[ReleaseRef]) -> Ref
 }
 
 /// What to say where nothing tells a chart that failed from one that renders to nothing.
-fn silence(rollout: &Rollout<'_>, left_out: &str, missing: &[ReleaseRef]) -> Refusal {
+fn silence(rollout: &Rollout<'_>, left_out: &str, missing: &[RemoteRelease]) -> Refusal {
     let names: Vec<_> = missing.iter().map(ToString::to_string).collect();
     let way_out = format!(
         "{AGAIN} Where rendering to nothing is meant, annotate {} with {MAY_RENDER_NOTHING}: {}",
