@@ -12,22 +12,17 @@
     reason = "the harness is written for tests, and this example uses only a part of it"
 )]
 
-#[path = "../tests/e2e/assets.rs"]
-mod assets;
-#[path = "../tests/e2e/chart.rs"]
-mod chart;
-#[path = "../tests/e2e/clients.rs"]
-mod clients;
-#[path = "../tests/e2e/eventually.rs"]
-mod eventually;
-#[path = "../tests/e2e/plane.rs"]
-mod plane;
-#[path = "../tests/e2e/process.rs"]
-mod process;
-#[path = "../tests/e2e/records.rs"]
-mod records;
-#[path = "../tests/e2e/webhook.rs"]
-mod webhook;
+#[path = "../tests/e2e/harness"]
+mod harness {
+    pub(crate) mod assets;
+    pub(crate) mod chart;
+    pub(crate) mod clients;
+    pub(crate) mod eventually;
+    pub(crate) mod plane;
+    pub(crate) mod process;
+    pub(crate) mod records;
+    pub(crate) mod webhook;
+}
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -38,9 +33,9 @@ use std::process::ExitCode;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
-use assets::Assets;
-use chart::Chart;
-use plane::Plane;
+use harness::assets::Assets;
+use harness::chart::Chart;
+use harness::plane::Plane;
 
 fn main() -> ExitCode {
     match std::env::args_os().nth(1) {
@@ -61,7 +56,7 @@ fn main() -> ExitCode {
 }
 
 fn play() -> Result<(), String> {
-    let assets = assets::prepared()?;
+    let assets = harness::assets::prepared()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
     // Listen before anything is started that must be stopped. The build above may be interrupted at any point.
     let end = {

@@ -1,5 +1,6 @@
 //! The engine: pure, in the order of a request.
 
+pub mod decide;
 pub mod decision;
 pub mod evidence;
 pub mod facts;
@@ -11,9 +12,13 @@ pub mod olm;
 pub mod outcome;
 pub mod overrides;
 pub mod policy;
+pub mod policy_files;
 pub mod release;
+pub mod release_override;
 pub mod reply;
 pub mod review;
+pub mod rule;
 pub mod rules;
 pub mod stamp;
 pub mod sveltos;
+pub mod violation;

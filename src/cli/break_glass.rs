@@ -12,7 +12,7 @@ use super::cluster::{ClusterArguments, server_time};
 use super::{Finding, Output};
 use crate::engine::overrides::PLURAL;
 use crate::engine::release::{ReleaseRef, is_subdomain};
-use crate::engine::rules::RuleId;
+use crate::engine::rules;
 use crate::world::kubernetes::override_definition::{ReleaseOverride, ReleaseOverrideSpec};
 
 /// The longest name that an object can have, in bytes.
@@ -138,7 +138,7 @@ pub(super) fn release(text: &str) -> Result<ReleaseRef, String> {
 }
 
 fn rules() -> PossibleValuesParser {
-    PossibleValuesParser::new(RuleId::ALL.map(|rule| PossibleValue::new(rule.as_str())))
+    PossibleValuesParser::new(rules::all().map(|rule| PossibleValue::new(rule.as_str())))
 }
 
 fn duration(text: &str) -> Result<SignedDuration, String> {
@@ -185,7 +185,16 @@ mod tests {
         let text = object.to_string();
         // What the rules read of it is the same.
         let read: crate::engine::overrides::Spec = serde_json::from_value(object["spec"].clone()).unwrap();
-        assert_eq!((read.rules, text.contains("11:30")), (vec![RuleId::ManualEdit, RuleId::ManualScale], true));
+        assert_eq!(
+            (read.rules, text.contains("11:30")),
+            (
+                vec![
+                    crate::engine::rule::RuleId::known("manual-edit"),
+                    crate::engine::rule::RuleId::known("manual-scale")
+                ],
+                true
+            )
+        );
         assert_eq!(
             told(&serde_json::from_str(&text).unwrap(), now, true),
             "Nothing was made: this is what the API server would admit.\n  release  shop/web.v1\n  opens    manual-edit, \

@@ -31,8 +31,7 @@ use crate::serve::report::openreports::Reports;
 use crate::serve::report::{Reporter, events};
 use crate::serve::webhook::Webhook;
 use crate::world::kubernetes::{Cluster, Reach, identity};
-use crate::world::memory::Memory;
-use crate::world::memory::OverrideFile;
+use crate::world::memory::{Memory, OverrideFile};
 use certificates::{Around, CertificateArguments, Kept};
 use reports::ReportArguments;
 

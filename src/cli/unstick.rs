@@ -12,7 +12,7 @@ use super::status::{StorageArgument, lines};
 use super::table::printable;
 use super::{Finding, Output, break_glass};
 use crate::engine::release::{History, ReleaseRef, Status, Storage};
-use crate::engine::rules::{Check, Holds};
+use crate::engine::rules::{Holds, RunbookCheck};
 use crate::inspect::status::{Row, View, forward, helm};
 use crate::inspect::unstick::{Copied, Pending, UnstickError};
 
@@ -31,7 +31,7 @@ pub(super) struct Arguments {
     /// Put the copy that was kept back, and take the copy away
     #[arg(long)]
     restore: bool,
-    /// Check everything, let the API server check the writes, and write nothing
+    /// RunbookCheck everything, let the API server check the writes, and write nothing
     #[arg(long)]
     dry_run: bool,
     /// Do not ask
@@ -76,7 +76,7 @@ struct Account {
     record: Option<String>,
     revision: Option<u64>,
     status: Option<&'static str>,
-    checks: Vec<Check>,
+    checks: Vec<RunbookCheck>,
     outcome: Outcome,
     /// Why it was refused.
     why: Option<String>,
@@ -213,7 +213,7 @@ impl Arguments {
 }
 
 /// The checks that fail, as the webhook would say them.
-fn failures(checks: &[Check]) -> String {
+fn failures(checks: &[RunbookCheck]) -> String {
     let failed = checks.iter().filter_map(|check| match &check.holds {
         Holds::Yes => None,
         Holds::No(why) => Some(why.clone()),

@@ -17,7 +17,7 @@ use crate::engine::facts::{Facts, Objects};
 use crate::engine::release::record::extra_chunks;
 use crate::engine::release::{Entry, History, ReleaseRef, Storage, Stored};
 use crate::engine::review::{Gvk, Gvr, Operation, Request, UserInfo};
-use crate::engine::rules::{Check, inspect};
+use crate::engine::rules::{RunbookCheck, inspect};
 use crate::world::World;
 use copy::{Origin, copy_of};
 pub use restore::{Copied, Restored};
@@ -90,7 +90,7 @@ impl Pending {
     ///
     /// # Errors
     /// When the record is no Secret or ConfigMap. What a check cannot learn is told by the check.
-    pub(crate) async fn checks(&self, view: &View<'_>, now: Timestamp) -> Result<Vec<Check>, String> {
+    pub(crate) async fn checks(&self, view: &View<'_>, now: Timestamp) -> Result<Vec<RunbookCheck>, String> {
         let kind = self.storage.kind();
         let request = Request {
             uid: "".into(),

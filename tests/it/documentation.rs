@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use release_interlock::engine::policy::{Files, Reading, schema, settings_of};
 use release_interlock::engine::release::status::{Guard, Status, transition};
-use release_interlock::engine::rules::{Documentation, RuleId};
+use release_interlock::engine::rule::{FailsClosed, RuleId, Specification};
+use release_interlock::engine::rules;
 use serde_json::Value;
 
 /// Set to write the documents in place of comparing them.
@@ -39,7 +40,7 @@ fn is_committed(name: &str, made: &str) {
 #[test]
 fn the_pictures_of_the_architecture_are_those_of_the_code() {
     let text = fs::read_to_string(path("docs/architecture.md")).unwrap();
-    let mut made = [transitions(), rules()].into_iter();
+    let mut made = [transitions(), rule_table()].into_iter();
     let mut parts = text.split(BEGIN);
     let mut whole = parts.next().unwrap().to_owned();
     for part in parts {
@@ -58,7 +59,7 @@ fn the_policy_reference_is_what_policies_are_read_by() {
 /// The examples of the reference, all of them in one file.
 #[test]
 fn the_examples_of_the_reference_are_a_policy() {
-    let examples: String = RuleId::ALL.into_iter().map(example).collect();
+    let examples: String = rules::all().map(example).collect();
     let dir = tempfile::tempdir().unwrap();
     let file = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nrules:\n{examples}");
     fs::write(dir.path().join("cluster.yaml"), &file).unwrap();
@@ -139,17 +140,18 @@ fn told(guard: Guard, is_nothing: bool) -> &'static str {
     }
 }
 
-fn rules() -> String {
+fn rule_table() -> String {
     let mut text = String::from("\n| | rule | shipped as | says | if undecided |\n|---|---|---|---|---|\n");
-    for (place, rule) in RuleId::ALL.into_iter().enumerate() {
-        let what = rule.documentation().what;
-        let undecided = match rule {
-            _ if rule.is_gate() => "refuse",
-            _ if RuleId::over_records().any(|known| known == rule) => "refuse a CREATE, admit the rest",
-            _ => "admit",
+    for (place, rule) in rules::all().enumerate() {
+        let Specification { summary, fails_closed, .. } = rule.specification();
+        let undecided = match fails_closed {
+            FailsClosed::Always => "refuse",
+            FailsClosed::OnRecordCreate => "refuse a CREATE, admit the rest",
+            FailsClosed::Never => "admit",
         };
         let (place, mode) = (place + 1, shipped(rule));
-        writeln!(text, "| {place} | [`{rule}`](policy-reference.md#{rule}) | {mode} | {what} | {undecided} |").unwrap();
+        writeln!(text, "| {place} | [`{rule}`](policy-reference.md#{rule}) | {mode} | {summary} | {undecided} |")
+            .unwrap();
     }
     text.push('\n');
     text
@@ -190,7 +192,7 @@ fn reference() -> String {
     text += "\n### ignore\n\nA list; each entry has\n\n";
     text += &keys(&schema["else"]["properties"]["ignore"]["items"]);
     text += "\n## Settings of every rule\n\n| setting | default | what |\n|---|---|---|\n";
-    for setting in settings_of(RuleId::ConcurrentOperation) {
+    for setting in settings_of(rules::named("concurrent-operation").unwrap()) {
         let default = if setting.name == "mode" { "see the rule" } else { "-" };
         writeln!(text, "| `{}` | {default} | {}{} |", setting.name, setting.about, choices(&setting.choices)).unwrap();
     }
@@ -199,13 +201,12 @@ fn reference() -> String {
     text += case["when"]["description"].as_str().unwrap();
     text += " In `when`, all of them globs:\n\n";
     text += &keys(&case["when"]);
-    for rule in RuleId::ALL {
-        let Documentation { what, why, allowed, refused, way_out } = rule.documentation();
+    for rule in rules::all() {
+        let Specification { summary, why, allowed, refused, way_out, status_code, .. } = rule.specification();
         write!(
             text,
-            "\n## {rule}\n\n{what}\n\n{why}\n\n- Passes: {allowed}\n- Refused: {refused}\n- Way out: {way_out}\n- Status of a \
-             refusal: {}. Shipped as: {}.\n\n",
-            rule.status_code(),
+            "\n## {rule}\n\n{summary}\n\n{why}\n\n- Passes: {allowed}\n- Refused: {refused}\n- Way out: {way_out}\n- Status of a \
+             refusal: {status_code}. Shipped as: {}.\n\n",
             shipped(rule),
         )
         .unwrap();
@@ -213,7 +214,7 @@ fn reference() -> String {
         if !own.is_empty() {
             text += "| setting | default | what |\n|---|---|---|\n";
             for setting in own {
-                let default = setting.default.unwrap_or("-");
+                let default = setting.default.as_deref().unwrap_or("-");
                 let (name, about, choices) = (setting.name, setting.about, choices(&setting.choices));
                 writeln!(text, "| `{name}` | `{default}` | {about}{choices} |").unwrap();
             }

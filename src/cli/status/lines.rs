@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::cli::table::printable;
 use crate::engine::rules::wording::span;
-use crate::engine::rules::{Check, Holds};
+use crate::engine::rules::{Holds, RunbookCheck};
 use crate::inspect::status::{Described, HelmReleaseLine, OverrideInForce, RevisionLine, Row, Stuck};
 
 /// Between two columns.
@@ -105,8 +105,8 @@ pub(in crate::cli) fn colours() -> bool {
 }
 
 /// The checks of the runbook, one a line.
-pub(in crate::cli) fn checks(checks: &[Check], coloured: bool) -> String {
-    let lines = checks.iter().map(|Check { name, evidence, holds }| {
+pub(in crate::cli) fn checks(checks: &[RunbookCheck], coloured: bool) -> String {
+    let lines = checks.iter().map(|RunbookCheck { name, evidence, holds }| {
         let (mark, colour, why) = match holds {
             Holds::Yes => ("ok  ", None, ""),
             Holds::No(_) => ("FAIL", Some(RED), ""),

@@ -7,9 +7,8 @@ use serde_json::Value;
 
 use super::delta::{Differing, between};
 use super::{Delta, Part, semantics};
-use crate::engine::json::Path;
-use crate::engine::json::Segment;
 use crate::engine::json::cursor::{self, Member};
+use crate::engine::json::{Path, Segment};
 
 /// The declared fields that are named, at most: nobody reads more.
 const MOST: usize = 100;

@@ -6,9 +6,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::engine::json::Path;
-use crate::engine::json::Segment;
 use crate::engine::json::cursor::{Cursor, Member, common, rest, unquoted};
+use crate::engine::json::{Path, Segment};
 
 /// The differences that are told apart, at most; behind them whole containers count as one.
 pub(super) const MOST: usize = 1_000;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::pointer;
 use crate::engine::facts::OverrideWrite;
 use crate::engine::json::{Patch, PatchOperation};
-use crate::engine::overrides::CREATED_BY;
+use crate::engine::release_override::CREATED_BY;
 
 /// Whom the stamp must name, if it names somebody: whoever makes it, and from then on the same for ever.
 #[must_use]

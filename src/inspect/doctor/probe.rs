@@ -17,7 +17,7 @@ use super::{Cluster, PATIENCE};
 use crate::engine::facts::{Actor, ActorKind};
 use crate::engine::policy::{Mode, Reading, Scope};
 use crate::engine::release::stamps::HOLDER;
-use crate::engine::rules::RuleId;
+use crate::engine::rules::records::record_integrity;
 use crate::inspect::scan::Severity::High;
 
 const STAMPED: &str = "stamps";
@@ -71,7 +71,7 @@ fn is_lenient(cluster: &Cluster, namespace: &str) -> bool {
     let actor = Actor { name: "", kind: ActorKind::Person, groups: &[] };
     let (release, kind, owner) = (Some(RELEASE), "Secret", Some("helm"));
     let scope = Scope { actor, namespace, release, kind, owner, creates_record: true };
-    policies.of(namespace).mode(RuleId::RecordIntegrity, &scope) < Mode::Warn
+    policies.of(namespace).mode(record_integrity::RULE.id(), &scope) < Mode::Warn
 }
 
 fn as_policy_has_it(check: &mut Check) {

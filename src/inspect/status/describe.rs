@@ -10,7 +10,7 @@ use crate::engine::overrides::Override;
 use crate::engine::policy::Overrides;
 use crate::engine::release::{History, ReleaseRef, Storage};
 use crate::engine::rules::drivers::Driven;
-use crate::engine::rules::{Check, RuleId};
+use crate::engine::rules::{RuleId, RunbookCheck};
 use crate::inspect::unstick::Pending;
 use crate::world::World;
 
@@ -24,7 +24,7 @@ pub struct Described {
     /// Its records, newest first.
     pub history: Vec<RevisionLine>,
     /// The runbook's checks, where an operation is pending; empty where none is.
-    pub checks: Vec<Check>,
+    pub checks: Vec<RunbookCheck>,
     /// The overrides that are in force.
     pub overrides: Vec<OverrideInForce>,
     /// The HelmReleases that name its records, the oldest first.
