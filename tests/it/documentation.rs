@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use release_interlock::engine::policy::{Files, Reading, schema, settings_of};
 use release_interlock::engine::release::status::{Guard, Status, transition};
 use release_interlock::engine::rule::{FailsClosed, RuleId, Specification};
-use release_interlock::engine::rules;
+use release_interlock::engine::rules::{self, Family};
 use serde_json::Value;
 
 /// Set to write the documents in place of comparing them.
@@ -15,6 +15,8 @@ const WRITE: &str = "INTERLOCK_WRITE_DOCS";
 
 /// Around what is generated in a document that people write.
 const BEGIN: &str = "<!-- written by INTERLOCK_WRITE_DOCS=1 cargo test --test it documentation -->\n";
+/// Around the list of rules in the README.
+const LIST: &str = "<!-- rules: generated -->\n";
 const END: &str = "<!-- end -->\n";
 
 /// Documents beside those in `docs/`.
@@ -49,6 +51,38 @@ fn the_pictures_of_the_architecture_are_those_of_the_code() {
     }
     assert_eq!(made.next(), None);
     is_committed("docs/architecture.md", &whole);
+}
+
+/// The list of rules on the front page, by family.
+#[test]
+fn the_readme_lists_the_rules_of_the_table() {
+    let text = fs::read_to_string(path("README.md")).unwrap();
+    let (head, rest) = text.split_once(LIST).unwrap();
+    let (_, tail) = rest.split_once(END).unwrap();
+    is_committed("README.md", &format!("{head}{LIST}{}{END}{tail}", rule_list()));
+}
+
+fn rule_list() -> String {
+    let mut text = String::from("\n| rule | shipped as | what it enforces |\n|---|---|---|\n");
+    for (family, title) in [
+        (Family::Records, "Release records"),
+        (Family::Objects, "Objects of a release"),
+        (Family::Declarations, "Declarations of Sveltos, Flux and OLM"),
+    ] {
+        writeln!(text, "| **{title}** | | |").unwrap();
+        for rule in rules::all().filter(|rule| rules::family(*rule) == family) {
+            writeln!(text, "| `{rule}` | {} | {} |", shipped(rule), rule.specification().summary).unwrap();
+        }
+    }
+    text.push('\n');
+    text
+}
+
+#[test]
+fn the_shipped_policy_has_the_modes_of_the_specifications() {
+    for rule in rules::all() {
+        assert_eq!(shipped(rule).split(',').next(), Some(rule.specification().mode.as_str()), "{rule}");
+    }
 }
 
 #[test]
