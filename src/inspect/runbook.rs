@@ -37,7 +37,8 @@ impl PendingRecord {
         let Some(text) = view.world.cluster.text(storage, &release.namespace, &entry.name).await? else {
             return Ok(None);
         };
-        let object = RawValue::from_string(text).map_err(|error| format!("{} cannot be parsed: {error}", entry.name))?;
+        let object =
+            RawValue::from_string(text).map_err(|error| format!("{} cannot be parsed: {error}", entry.name))?;
         Ok(Some(Self { release: release.clone(), storage, entry: entry.clone(), object }))
     }
 

@@ -41,8 +41,10 @@ impl PendingRecord {
                 Ok(Some(_)) => {}
                 Err(_) => {
                     let (what, copies) = (what.clone(), copies.join(", "));
-                    let why = format!("{why}. It is unknown whether the record was deleted. A copy is kept in Secret \
-                        {copies}");
+                    let why = format!(
+                        "{why}. It is unknown whether the record was deleted. A copy is kept in Secret \
+                        {copies}"
+                    );
                     return Err(UnstickError::Failed { what, why });
                 }
             }

@@ -35,8 +35,13 @@ fn definition(snapshot: &Snapshot) -> Diagnosis {
         |of: &Value| of["spec"]["versions"].as_array().and_then(|all| all.first()).cloned().unwrap_or_default();
     let (live, ours) = (version(live), version(&ours));
     if !established {
-        Diagnosis::found(OVERRIDES_TOPIC, Medium, "the CustomResourceDefinition releaseoverrides.interlock.dev is \
-            not established", fix)
+        Diagnosis::found(
+            OVERRIDES_TOPIC,
+            Medium,
+            "the CustomResourceDefinition releaseoverrides.interlock.dev is \
+            not established",
+            fix,
+        )
     } else if live["name"] != ours["name"] || live["schema"] != ours["schema"] {
         Diagnosis::found(
             OVERRIDES_TOPIC,
@@ -45,8 +50,11 @@ fn definition(snapshot: &Snapshot) -> Diagnosis {
             fix,
         )
     } else {
-        Diagnosis::ok(OVERRIDES_TOPIC, "the CustomResourceDefinition releaseoverrides.interlock.dev matches this \
-            version")
+        Diagnosis::ok(
+            OVERRIDES_TOPIC,
+            "the CustomResourceDefinition releaseoverrides.interlock.dev matches this \
+            version",
+        )
     }
 }
 
@@ -69,8 +77,10 @@ fn policies(snapshot: &Snapshot) -> Diagnosis {
             format!("cluster.yaml and {} namespace policies are valid", policies.namespaces().count()),
         ),
         Err(error) => {
-            let evidence = format!("running replicas keep the last valid policies, and new replicas do not start: \
-                {error}");
+            let evidence = format!(
+                "running replicas keep the last valid policies, and new replicas do not start: \
+                {error}"
+            );
             Diagnosis::found(POLICIES_TOPIC, High, evidence, publish(namespace))
         }
     }

@@ -41,8 +41,10 @@ fn diagnose_configuration(configuration: &Value, mutating: bool, own: &str) -> V
 fn diagnose_entry(entry: &Value, configuration: &str, resource: &str, mutating: bool, own: &str) -> Option<Diagnosis> {
     let name = entry["name"].as_str().unwrap_or_default();
     if name.ends_with(".interlock.dev") && !configuration.ends_with(".static.k8s.io") {
-        let evidence = format!("{resource} {configuration} also contains Interlock's entry {name}: every request is \
-            reviewed twice");
+        let evidence = format!(
+            "{resource} {configuration} also contains Interlock's entry {name}: every request is \
+            reviewed twice"
+        );
         return Some(Diagnosis::found(
             OTHER_WEBHOOKS_TOPIC,
             Medium,
@@ -58,8 +60,10 @@ fn diagnose_entry(entry: &Value, configuration: &str, resource: &str, mutating: 
     if mutating {
         // The API server calls configurations in the order of their names.
         let order = if configuration > "interlock" { "after" } else { "before" };
-        let evidence = format!("{name} ({configuration}) may rewrite release records, {order} Interlock stamps \
-            them{narrowed}");
+        let evidence = format!(
+            "{name} ({configuration}) may rewrite release records, {order} Interlock stamps \
+            them{narrowed}"
+        );
         let fix = format!(
             "exclude release records: in {resource} {configuration}, entry {name}, add\nmatchConditions: [{{name: \
                 no-release-records, expression: \"!has(object.type) || object.type != 'helm.sh/release.v1'\"}}]"
@@ -171,8 +175,11 @@ mod tests {
     fn other_webhooks_that_receive_records_are_named() {
         let mutating = described(|_| {}, true);
         assert!(
-            mutating[0].0 == "low" && mutating[0].1.contains("may rewrite release records, after Interlock stamps \
-                them"),
+            mutating[0].0 == "low"
+                && mutating[0].1.contains(
+                    "may rewrite release records, after Interlock stamps \
+                them"
+                ),
             "{mutating:?}"
         );
         assert_eq!(described(|_| {}, false)[0].0, "note");

@@ -160,13 +160,12 @@ fn diagnose_responses(good: &DryRunResponse, bad: &DryRunResponse, tried_in: &st
     checks.push(match (&good.holder, good.code) {
         (Some(holder), _) => Diagnosis::ok(
             STAMP_TOPIC,
-            format!(
-                "a dry run in namespace {tried_in} returned with the holder stamp {holder}"
-            ),
+            format!("a dry run in namespace {tried_in} returned with the holder stamp {holder}"),
         ),
-        (None, 400..) => {
-            Diagnosis::skipped(STAMP_TOPIC, format!("a policy refuses the record that would be stamped: {}", good.message))
-        }
+        (None, 400..) => Diagnosis::skipped(
+            STAMP_TOPIC,
+            format!("a policy refuses the record that would be stamped: {}", good.message),
+        ),
         (None, _) => {
             let fix = format!(
                 "check the log: kubectl -n {own} logs deployment/interlock\nand the finding about the \
@@ -181,11 +180,20 @@ fn diagnose_responses(good: &DryRunResponse, bad: &DryRunResponse, tried_in: &st
         }
     });
     checks.push(if by_us(bad) {
-        Diagnosis::ok(VERDICT_TOPIC, format!("a dry run with an inconsistent record in namespace {tried_in} was \
-            refused"))
+        Diagnosis::ok(
+            VERDICT_TOPIC,
+            format!(
+                "a dry run with an inconsistent record in namespace {tried_in} was \
+            refused"
+            ),
+        )
     } else if bad.warnings.contains("interlock:") || good.warnings.contains("interlock:") {
-        Diagnosis::note(VERDICT_TOPIC, "Interlock is called, and the policy only warns about inconsistent \
-            records".to_owned())
+        Diagnosis::note(
+            VERDICT_TOPIC,
+            "Interlock is called, and the policy only warns about inconsistent \
+            records"
+                .to_owned(),
+        )
     } else if by_us(good) {
         Diagnosis::ok(VERDICT_TOPIC, format!("Interlock refused a dry run in namespace {tried_in}"))
     } else {

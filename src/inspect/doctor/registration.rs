@@ -90,7 +90,8 @@ fn diagnose_configuration(
                     (
                         DiagnosisState::Note,
                         "is missing, as expected where only selected namespaces are guarded: its objects are \
-                         cluster-scoped".to_owned(),
+                         cluster-scoped"
+                            .to_owned(),
                     ),
                 );
             }
@@ -108,8 +109,13 @@ fn diagnose_configuration(
     }
     if described.is_empty() {
         let count = entries(&shipped).count();
-        return vec![Diagnosis::ok(TOPIC, format!("all {count} entries of {resource}/interlock match the shipped \
-            ones"))];
+        return vec![Diagnosis::ok(
+            TOPIC,
+            format!(
+                "all {count} entries of {resource}/interlock match the shipped \
+            ones"
+            ),
+        )];
     }
     let check = |((_, what), (state, names)): ((u8, String), (DiagnosisState, Vec<String>))| Diagnosis {
         check: TOPIC,
@@ -183,12 +189,17 @@ fn differences(shipped: &Value, live: &Value, namespace: &str) -> Vec<Difference
             all.push((
                 DiagnosisState::Note,
                 "failurePolicy is Ignore: while Interlock is down, its requests are admitted without a \
-                 review".to_owned(),
+                 review"
+                    .to_owned(),
             ));
         }
         (Some("Ignore"), Some("Fail")) => {
-            all.push(finding(Medium, "failurePolicy is Fail, shipped is Ignore: while Interlock is down, its \
-                requests are refused".to_owned()));
+            all.push(finding(
+                Medium,
+                "failurePolicy is Fail, shipped is Ignore: while Interlock is down, its \
+                requests are refused"
+                    .to_owned(),
+            ));
         }
         _ => {}
     }
@@ -289,7 +300,10 @@ fn rules(shipped: &Value, live: &Value) -> Vec<Difference> {
         machinery.contains(&resource.as_str()) || resource.ends_with("/status")
     };
     if more.iter().any(is_wide) || more.iter().any(is_machinery) {
-        all.push(finding(Medium, format!("rules include {}, which must work while Interlock is down", described(&more))));
+        all.push(finding(
+            Medium,
+            format!("rules include {}, which must work while Interlock is down", described(&more)),
+        ));
     } else if !more.is_empty() {
         all.push((DiagnosisState::Note, format!("rules also include {}", described(&more))));
     }
@@ -315,8 +329,13 @@ fn conditions(shipped: &Value, live: &Value, guards_selected_namespaces: bool) -
     let mut all = Vec::new();
     for (name, expression) in &shipped {
         match live.get(name) {
-            None => all.push(finding(Medium, format!("matchCondition {name} is missing: Interlock receives requests \
-                that it does not need"))),
+            None => all.push(finding(
+                Medium,
+                format!(
+                    "matchCondition {name} is missing: Interlock receives requests \
+                that it does not need"
+                ),
+            )),
             Some(it) if it != expression => all.push(finding(Medium, format!("matchCondition {name} was changed"))),
             Some(_) => {}
         }
@@ -325,8 +344,13 @@ fn conditions(shipped: &Value, live: &Value, guards_selected_namespaces: bool) -
     let is_known =
         |name: &&String| shipped.contains_key(*name) || (guards_selected_namespaces && *name == IN_NAMESPACE_CONDITION);
     for name in live.keys().filter(|name| !is_known(name)) {
-        all.push(finding(Low, format!("matchCondition {name} was added: the requests that it excludes are not \
-            guarded")));
+        all.push(finding(
+            Low,
+            format!(
+                "matchCondition {name} was added: the requests that it excludes are not \
+            guarded"
+            ),
+        ));
     }
     all
 }
@@ -348,7 +372,8 @@ fn namespaces(shipped: &Value, live: &Value, own: &str) -> Option<Difference> {
     let (was, is) = (names(shipped, "NotIn"), names(live, "NotIn"));
     let missing: Vec<_> = was.difference(&is).cloned().collect();
     if !missing.is_empty() {
-        let says = format!("namespaceSelector does not exclude {}: an outage of Interlock affects it", listed(&missing));
+        let says =
+            format!("namespaceSelector does not exclude {}: an outage of Interlock affects it", listed(&missing));
         return Some(finding(Medium, says));
     }
     let more: Vec<_> = is.difference(&was).cloned().collect();

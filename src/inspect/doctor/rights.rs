@@ -218,8 +218,10 @@ async fn review_access(
 }
 
 fn diagnose_rights(needed: &[(Right, bool)], forbidden: &[(Right, bool)], namespace: &str) -> Vec<Diagnosis> {
-    let apply = format!("kubectl apply -f manifests/base/rbac.yaml   # for namespace {namespace}; if a chart manages \
-        it, upgrade the chart");
+    let apply = format!(
+        "kubectl apply -f manifests/base/rbac.yaml   # for namespace {namespace}; if a chart manages \
+        it, upgrade the chart"
+    );
     let listed = |rights: &[&Right]| {
         let shown: Vec<_> = rights.iter().take(4).map(ToString::to_string).collect();
         let more = rights.len().saturating_sub(shown.len());

@@ -35,8 +35,10 @@ fn diagnose_version(version: &Value) -> Diagnosis {
     let minor = version["minor"].as_str().unwrap_or_default().trim_end_matches('+').parse::<u64>();
     match minor {
         Ok(minor) if minor < OLDEST_MINOR => {
-            let evidence = format!("Kubernetes {text} has no stable matchConditions: every Secret would be sent to \
-                Interlock");
+            let evidence = format!(
+                "Kubernetes {text} has no stable matchConditions: every Secret would be sent to \
+                Interlock"
+            );
             Diagnosis::found(TOPIC, High, evidence, format!("upgrade to Kubernetes 1.{OLDEST_MINOR} or newer"))
         }
         Ok(minor) if minor > NEWEST_TESTED_MINOR => Diagnosis::note(
@@ -52,8 +54,11 @@ fn diagnose_version(version: &Value) -> Diagnosis {
 fn diagnose_clocks(ahead: SignedDuration) -> Diagnosis {
     // The API server's Date header has whole seconds.
     if ahead.abs() > MAX_CLOCK_SKEW {
-        let evidence = format!("this machine's clock differs from the API server's by {} s; Interlock uses the API \
-            server's", ahead.as_secs());
+        let evidence = format!(
+            "this machine's clock differs from the API server's by {} s; Interlock uses the API \
+            server's",
+            ahead.as_secs()
+        );
         Diagnosis::found(TOPIC, Low, evidence, "correct this machine's clock (NTP)")
     } else {
         Diagnosis::ok(TOPIC, "this machine's clock agrees with the API server's")

@@ -86,8 +86,10 @@ impl ReleaseRecords<'_> {
         // A retry is in progress, or is reported as stuck.
         let at_rest = self.history.newest().is_some_and(|newest| !newest.status.is_in_flight());
         let (entry, note) = self.history.interrupted().filter(|_| at_rest)?;
-        let message =
-            format!("The operation to {}, revision {}, was interrupted and has not been finished.", note.chart, note.revision);
+        let message = format!(
+            "The operation to {}, revision {}, was interrupted and has not been finished.",
+            note.chart, note.revision
+        );
         let way_out = format!("Upgrade to {} again before any other version.", note.chart);
         Some(self.finding(FindingKind::InterruptedOperation, entry, message, way_out))
     }
@@ -100,8 +102,10 @@ impl ReleaseRecords<'_> {
         };
         let message = format!("Revision {} failed; {below}.", newest.revision);
         let ReleaseRef { namespace, name } = self.release;
-        let way_out = format!("Find the cause with `helm status {name} -n {namespace}`, then upgrade to a version \
-            that fixes it.");
+        let way_out = format!(
+            "Find the cause with `helm status {name} -n {namespace}`, then upgrade to a version \
+            that fixes it."
+        );
         Some(self.finding(FindingKind::FailedRelease, newest, message, way_out))
     }
 
@@ -113,8 +117,11 @@ impl ReleaseRecords<'_> {
         let entry = buried.first()?;
         let named = buried.iter().map(|entry| format!("{} ({})", entry.revision, entry.status));
         let verb = if buried.len() == 1 { "Revision" } else { "Revisions" };
-        let message =
-            format!("{verb} {} never finished, and revision {} is newer.", enumerated(named, ENUMERATED), newest.revision);
+        let message = format!(
+            "{verb} {} never finished, and revision {} is newer.",
+            enumerated(named, ENUMERATED),
+            newest.revision
+        );
         Some(self.finding(
             FindingKind::BuriedOperation,
             entry,
@@ -224,10 +231,7 @@ mod tests {
             (finding.message, finding.way_out, finding.object.unwrap().name)
         };
         let (message, way_out, object) = told(vec![entry(5, Deployed), entry(6, Failed), entry(7, Deployed)], false);
-        assert_eq!(
-            message,
-            "Several revisions are deployed: 5 and 7. helm upgrades from 7 and ignores the others."
-        );
+        assert_eq!(message, "Several revisions are deployed: 5 and 7. helm upgrades from 7 and ignores the others.");
         assert!(way_out.contains("`helm rollback web REVISION -n shop`"), "{way_out}");
         assert_eq!(object, "sh.helm.release.v1.web.v7");
         let stuck = || vec![entry(1, Deployed), aged(2, PendingUpgrade, 3_600)];
@@ -243,7 +247,10 @@ mod tests {
         let (_, way_out, _) = told(stuck(), true);
         assert!(way_out.starts_with("Roll forward:") && !way_out.contains("rollback"), "{way_out}");
         let (message, _, _) = told(vec![entry(1, PendingUpgrade), entry(2, PendingUpgrade), entry(3, Deployed)], false);
-        assert_eq!(message, "Revisions 1 (pending-upgrade) and 2 (pending-upgrade) never finished, and revision 3 is \
-            newer.");
+        assert_eq!(
+            message,
+            "Revisions 1 (pending-upgrade) and 2 (pending-upgrade) never finished, and revision 3 is \
+            newer."
+        );
     }
 }

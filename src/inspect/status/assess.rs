@@ -138,8 +138,15 @@ mod tests {
         assert_eq!(next(vec![noted]).1, "finish demo-2.0.0 first: helm upgrade web CHART --version 2.0.0 -n shop");
         // The start is unknown.
         let unborn = Entry { created: None, ..old(2, PendingUpgrade) };
-        assert_eq!(next(vec![old(1, Deployed), unborn]), (Stuck::No, "wait: the start of the operation is \
-            unknown".to_owned()));
+        assert_eq!(
+            next(vec![old(1, Deployed), unborn]),
+            (
+                Stuck::No,
+                "wait: the start of the operation is \
+            unknown"
+                    .to_owned()
+            )
+        );
     }
 
     #[test]

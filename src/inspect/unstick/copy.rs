@@ -94,7 +94,8 @@ pub(super) fn copy_of(
 /// # Errors
 /// When the Secret is not a copy.
 pub(super) fn original_of(copy: &Value) -> Result<Value, String> {
-    let original = copy["metadata"]["annotations"][ORIGINAL].as_str().ok_or("it has no annotation with the original")?;
+    let original =
+        copy["metadata"]["annotations"][ORIGINAL].as_str().ok_or("it has no annotation with the original")?;
     let mut original: Value = serde_json::from_str(original).map_err(|error| error.to_string())?;
     let mut data = copy["data"].as_object().cloned().unwrap_or_default();
     let object = original.as_object_mut().ok_or("its original is not an object")?;

@@ -4,8 +4,10 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnstickError {
     /// The record changed after the checks.
-    #[error("the record {0} changed after it was checked: another operation on the release is in progress. Check the \
-        release again with `interlock status`")]
+    #[error(
+        "the record {0} changed after it was checked: another operation on the release is in progress. Check the \
+        release again with `interlock status`"
+    )]
     Changed(String),
     /// An object of this name exists.
     #[error("{0} already exists")]
@@ -18,10 +20,7 @@ pub enum UnstickError {
     Overtaken(String),
     /// The request failed.
     #[error("failed to {what}: {why}")]
-    Failed {
-        what: String,
-        why: String,
-    },
+    Failed { what: String, why: String },
 }
 
 impl UnstickError {

@@ -57,8 +57,10 @@ impl RecordCopy {
         };
         let original = original_of(&copy).map_err(|why| failed("read the copy of the record", why))?;
         if !is_copy_of(&original, release, storage, revision) {
-            let why = format!("Secret {name} is not a copy of a pending record of this release, so it was not \
-                created by interlock unstick");
+            let why = format!(
+                "Secret {name} is not a copy of a pending record of this release, so it was not \
+                created by interlock unstick"
+            );
             return Err(failed(&format!("restore revision {revision} of release {release}"), why));
         }
         let mut parts = Vec::new();
@@ -108,9 +110,10 @@ impl RecordCopy {
             let name = text(part, "/metadata/name");
             let there = store.get("Secret", name).await?;
             if there.is_some_and(|there| uid.as_deref() != Some(text(&there, OWNER_UID))) {
-                let why =
-                    format!("{name}, a part of the deleted record, is still being collected by the garbage \
-                        collector. Try again in a minute");
+                let why = format!(
+                    "{name}, a part of the deleted record, is still being collected by the garbage \
+                        collector. Try again in a minute"
+                );
                 return Err(UnstickError::Overtaken(why));
             }
         }

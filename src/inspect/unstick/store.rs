@@ -95,7 +95,8 @@ fn unstick_error(what: String, name: &str, error: Error) -> UnstickError {
             UnstickError::Refused(status.message.clone())
         }
         Error::Api(status) if status.message.contains(WEBHOOK_FAILED) && status.message.contains(".interlock.dev") => {
-            let why = format!("{}. No replica of Interlock answers. Find the cause with `interlock doctor`", status.message);
+            let why =
+                format!("{}. No replica of Interlock answers. Find the cause with `interlock doctor`", status.message);
             UnstickError::Failed { what, why }
         }
         _ => UnstickError::Failed { what, why: reason(&error) },

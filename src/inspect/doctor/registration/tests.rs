@@ -58,8 +58,12 @@ fn harmful_changes_are_findings_with_the_name_of_the_entry() {
             "high",
             "rules do not include CREATE configmaps, CREATE secrets",
         ),
-        (Box::new(|all| all[0]["rules"][0]["resources"] = json!(["*"])), "medium", "which must work while Interlock \
-            is down"),
+        (
+            Box::new(|all| all[0]["rules"][0]["resources"] = json!(["*"])),
+            "medium",
+            "which must work while Interlock \
+            is down",
+        ),
         (Box::new(|all| all[0]["namespaceSelector"] = json!({})), "high", "does not exclude guard"),
         (
             Box::new(|all| all[0]["matchConditions"][0]["expression"] = "true".into()),
@@ -116,8 +120,11 @@ fn deliberate_choices_are_notes() {
             }),
             "also excludes legacy",
         ),
-        (Box::new(|all| all[0]["clientConfig"] = json!({"url": "https://10.0.0.1:8443/validate"})), "reached through \
-            a URL"),
+        (
+            Box::new(|all| all[0]["clientConfig"] = json!({"url": "https://10.0.0.1:8443/validate"})),
+            "reached through \
+            a URL",
+        ),
         (Box::new(|all| all[0]["timeoutSeconds"] = 5.into()), "timeoutSeconds is 5"),
         (
             Box::new(|all| all.as_array_mut().unwrap().push(json!({"name": "more.example.dev"}))),
