@@ -101,7 +101,7 @@ fn text_of(created: &ReleaseOverride, now: Timestamp, dry_run: bool) -> String {
         format!("To end it earlier: kubectl delete {PLURAL} -n {namespace} {name}\n")
     };
     format!(
-        "{head}\n  release  {namespace}/{release}\n  opens    {}\n  for      {whom}\n  closes   {expires_at} (in {left:#})\n{close}",
+        "{head}\n  release  {namespace}/{release}\n  rules    {}\n  users    {whom}\n  expires  {expires_at} (in {left:#})\n{close}",
         rules.join(", "),
     )
 }
@@ -174,8 +174,8 @@ mod tests {
         assert_eq!(
             text_of(&serde_json::from_str(&text).unwrap(), now, true),
             "Dry run, nothing was created. The API server would admit this override:\n  release  shop/web.v1\n  \
-             opens    manual-edit, \
-             manual-scale\n  for      bob\n  closes   2026-11-21T11:30:00Z (in 1h 30m)\n"
+             rules    manual-edit, \
+             manual-scale\n  users    bob\n  expires  2026-11-21T11:30:00Z (in 1h 30m)\n"
         );
     }
 

@@ -272,7 +272,7 @@ fn removed(plane: &Plane, files: &Path) {
     assert_eq!(pods["items"], json!([]));
     // Again: what is gone is gone.
     let again = remove(&[]).expect_success();
-    assert!(again.stdout.contains("MutatingWebhookConfiguration interlock is not there"), "{again}");
+    assert!(again.stdout.contains("MutatingWebhookConfiguration interlock does not exist"), "{again}");
     // Nobody is asked any more, though no replica is left.
     let after = Namespace::new(plane, "after");
     after.helm(HelmVersion::V3, Driver::Secret, "alice").ok(&["install", "demo", Chart::new("demo").path()]);
