@@ -1,6 +1,6 @@
-//! The command line: one file a subcommand.
+//! The command line: one file per subcommand.
 //!
-//! Exit codes: 0 fine, 1 a finding (a review refused, a policy file wrong), 2 could not run.
+//! Exit codes: 0 success, 1 a finding (a refused review, an invalid policy file), 2 the command could not run.
 
 mod break_glass;
 mod certs;
@@ -49,7 +49,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    // The largest by far.
+    // Boxed, because it is by far the largest.
     Serve(Box<serve::Arguments>),
     Review(review::Arguments),
     Replay(replay::Arguments),
@@ -67,7 +67,7 @@ enum Command {
     Man(man::Arguments),
 }
 
-/// Runs the command line and tells the exit code.
+/// Runs the command line and returns the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
     let mut line = env::args_os();
@@ -75,7 +75,7 @@ pub fn main() -> ExitCode {
     if invocation == plugin::Invocation::ToComplete {
         return plugin::complete(&invocation.command(Cli::command()), &line.collect::<Vec<_>>());
     }
-    // clap exits by itself with 2 on a wrong command line, and with 0 after --help.
+    // clap exits with 2 on an invalid command line, and with 0 after --help.
     let matches = invocation.command(Cli::command()).get_matches();
     let command = match Cli::from_arg_matches(&matches) {
         Ok(line) => line.command,
@@ -103,7 +103,7 @@ pub fn main() -> ExitCode {
         Ok(ExitStatus::Findings) => ExitCode::from(1),
         Err(error) => {
             match error.downcast_ref::<PolicyError>() {
-                Some(error) => eprintln!("interlock: the policies cannot be used\n\n{}", excerpt::excerpts(error)),
+                Some(error) => eprintln!("interlock: the policies are not valid\n\n{}", excerpt::excerpts(error)),
                 None => eprintln!("interlock: {error:#}"),
             }
             ExitCode::from(2)

@@ -1,4 +1,4 @@
-//! `interlock override`: opens some rules over one release, for a while.
+//! `interlock override`: suspends rules for one release, for a limited time.
 
 use std::io::{Write, stdout};
 
@@ -17,30 +17,30 @@ use crate::engine::release::ReleaseRef;
 use crate::engine::rules;
 use crate::world::kubernetes::override_definition::{ReleaseOverride, ReleaseOverrideSpec};
 
-/// Break-glass: for a while, let rules not refuse what is done to one release
+/// Create an override: for a limited time, the named rules do not refuse changes to one release
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// NAMESPACE/NAME of the release, as the refusal names it
+    /// NAMESPACE/NAME of the release, as in the refusal
     #[arg(value_name = "NAMESPACE/RELEASE", value_parser = release)]
     release: ReleaseRef,
-    /// A rule to open, as the refusal names it in brackets; may be repeated
+    /// A rule to suspend, as in brackets in the refusal; may be repeated
     #[arg(long = "rule", value_name = "RULE", required = true, value_parser = rules(), hide_possible_values = true)]
     rules: Vec<String>,
-    /// For how long, for example 30m or 1h30m; the policy says how long at most
+    /// Duration, for example 30m or 1h30m; the policy limits it
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     open_for: SignedDuration,
-    /// Why, for those who read the audit log later: 5 to 500 characters
+    /// Reason, for readers of the audit log: 5 to 500 characters
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// Who may use it, a glob over user names; may be repeated; everybody unless given
+    /// Users who may use the override, as a glob over user names; may be repeated [default: all users]
     #[arg(long = "user", value_name = "USER")]
     users: Vec<String>,
     #[command(flatten)]
     cluster: ClusterArguments,
-    /// Let the API server check it, and make nothing
+    /// Let the API server validate the override without creating it
     #[arg(long)]
     dry_run: bool,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
 }
@@ -64,7 +64,7 @@ async fn create(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 }
 
 impl Arguments {
-    /// The object to create, at a moment by the API server's clock.
+    /// The object to create; `now` is the API server's clock.
     fn requested(&self, now: Timestamp) -> anyhow::Result<ReleaseOverride> {
         let expires_at = now.checked_add(self.open_for).context("--for is too long")?;
         let spec = ReleaseOverrideSpec {
@@ -83,42 +83,42 @@ impl Arguments {
     }
 }
 
-/// What is open now, for people in a hurry.
+/// A short text for people.
 fn text_of(created: &ReleaseOverride, now: Timestamp, dry_run: bool) -> String {
     let ReleaseOverrideSpec { release, rules, users, expires_at, .. } = &created.spec;
     let namespace = created.metadata.namespace.as_deref().unwrap_or_default();
     let name = created.metadata.name.as_deref().unwrap_or_default();
-    let whom = users.as_ref().map_or("everybody".to_owned(), |users| users.join(", "));
+    let whom = users.as_ref().map_or("all users".to_owned(), |users| users.join(", "));
     let left = expires_at.duration_since(now);
     let head = if dry_run {
-        "Nothing was made: this is what the API server would admit.".to_owned()
+        "Dry run, nothing was created. The API server would admit this override:".to_owned()
     } else {
-        format!("Made ReleaseOverride {namespace}/{name}.")
+        format!("Created ReleaseOverride {namespace}/{name}.")
     };
     let close = if dry_run {
         String::new()
     } else {
-        format!("To close it earlier: kubectl delete {PLURAL} -n {namespace} {name}\n")
+        format!("To end it earlier: kubectl delete {PLURAL} -n {namespace} {name}\n")
     };
     format!(
-        "{head}\n  release  {namespace}/{release}\n  opens    {}\n  for      {whom}\n  closes   {expires_at} (in {left:#})\n{close}",
+        "{head}\n  release  {namespace}/{release}\n  rules    {}\n  users    {whom}\n  expires  {expires_at} (in {left:#})\n{close}",
         rules.join(", "),
     )
 }
 
 fn describe_failure(error: kube::Error) -> anyhow::Error {
     match error {
-        // An object or a namespace that is missing is named; a path that is not served names nothing.
+        // The error names a missing object or namespace; for a path that is not served it names nothing.
         kube::Error::Api(status)
             if status.code == 404 && status.details.as_ref().is_none_or(|it| it.name.is_empty()) =>
         {
             anyhow::anyhow!(
-                "failed to make the override: the cluster does not know ReleaseOverrides. Install their definition with \
-                 `kubectl apply -f manifests/base/releaseoverrides.yaml`"
+                "failed to create the override: the CustomResourceDefinition of ReleaseOverrides is not installed. \
+                 Install it with `kubectl apply -f manifests/base/releaseoverrides.yaml`"
             )
         }
-        kube::Error::Api(status) => anyhow::anyhow!("failed to make the override: {}", status.message),
-        error => anyhow::Error::from(error).context("failed to make the override"),
+        kube::Error::Api(status) => anyhow::anyhow!("failed to create the override: {}", status.message),
+        error => anyhow::Error::from(error).context("failed to create the override"),
     }
 }
 
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_line_becomes_an_object_that_ends_by_the_servers_clock() {
+    fn the_override_expires_by_the_servers_clock() {
         let rules = ["--rule", "manual-edit", "--rule", "manual-scale"];
         let rest = ["--for", "1h30m", "--reason", "incident 7", "--user", "bob"];
         let arguments = parse(&[&["shop/web.v1"], &rules[..], &rest[..]].concat()).unwrap();
@@ -168,7 +168,7 @@ mod tests {
             })
         );
         let text = object.to_string();
-        // What the rules read of it is the same.
+        // The rules parse the same values.
         let read: crate::engine::overrides::Spec = serde_json::from_value(object["spec"].clone()).unwrap();
         assert_eq!(
             (read.rules, text.contains("11:30")),
@@ -182,13 +182,14 @@ mod tests {
         );
         assert_eq!(
             text_of(&serde_json::from_str(&text).unwrap(), now, true),
-            "Nothing was made: this is what the API server would admit.\n  release  shop/web.v1\n  opens    manual-edit, \
-             manual-scale\n  for      bob\n  closes   2026-11-21T11:30:00Z (in 1h 30m)\n"
+            "Dry run, nothing was created. The API server would admit this override:\n  release  shop/web.v1\n  \
+             rules    manual-edit, \
+             manual-scale\n  users    bob\n  expires  2026-11-21T11:30:00Z (in 1h 30m)\n"
         );
     }
 
     #[test]
-    fn a_wrong_command_line_says_what_is_wrong_with_it() {
+    fn an_invalid_command_line_names_the_problem() {
         let rest = ["--reason", "incident 7"];
         let name = |length: usize| format!("shop/{}", "a".repeat(length));
         assert!(parse(&[&[name(253).as_str(), "--rule", "manual-edit", "--for", "30m"], &rest[..]].concat()).is_ok());

@@ -14,7 +14,7 @@ use super::exit_status::ExitStatus;
 use super::runtime::block_on;
 use crate::serve::pki::dev;
 
-/// Look at the certificates, have the CA rotated, or make certificates for development
+/// Show the certificates, rotate the CA, or create certificates for development
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -28,13 +28,13 @@ enum Command {
     Rotate(rotate::Arguments),
 }
 
-/// Write a development CA and a certificate for localhost and the service, or keep those that are good
+/// Create a development CA and a certificate for localhost and the Service, or keep valid ones
 #[derive(Debug, clap::Args)]
 struct Dev {
-    /// Where they go
+    /// Directory for the files
     #[arg(long, value_name = "DIR", default_value = "certs")]
     certs: PathBuf,
-    /// Make a new CA even if there is one; whoever trusts the old one must be told
+    /// Create a new CA even if one exists; clients that trust the old CA need the new one
     #[arg(long)]
     force: bool,
 }

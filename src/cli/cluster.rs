@@ -1,4 +1,4 @@
-//! Which cluster a command talks to.
+//! The cluster that a command connects to.
 
 use std::path::PathBuf;
 
@@ -9,20 +9,20 @@ use kube::{Client, Config};
 
 use crate::inspect::server_clock;
 
-/// The cluster that was named on the command line.
+/// The arguments that name a cluster.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct ClusterArguments {
-    /// Kubeconfig of the cluster [default: the one that kubectl would use, or inside a cluster the pod's own account; for
-    /// serve the latter alone]
+    /// Kubeconfig of the cluster [default: the kubeconfig of kubectl, or the service account inside a pod; serve uses
+    /// only the latter]
     #[arg(long, value_name = "FILE", env = "INTERLOCK_KUBECONFIG")]
     kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig [default: its current one]
+    /// Context of the kubeconfig [default: the current context]
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
 }
 
 impl ClusterArguments {
-    /// How to reach it; `None` where none was named.
+    /// The configuration of the named cluster; `None` if none was named.
     async fn named(&self) -> anyhow::Result<Option<Config>> {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         let Some(path) = &self.kubeconfig else {
@@ -36,12 +36,12 @@ impl ClusterArguments {
         config.map(Some).with_context(|| format!("the kubeconfig {} is not usable", path.display()))
     }
 
-    /// The same, or that of the pod; `None` outside of a cluster.
+    /// The named cluster, or the cluster of the pod; `None` outside of a cluster.
     pub(super) async fn in_cluster_or_named(&self) -> anyhow::Result<Option<Config>> {
         match self.named().await? {
             None if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() => {
                 let pods = Config::incluster();
-                pods.map(Some).context("failed to read the pod's own account, which Kubernetes mounts")
+                pods.map(Some).context("failed to read the mounted service account of the pod")
             }
             named => Ok(named),
         }
@@ -52,13 +52,13 @@ impl ClusterArguments {
         client(self.infer().await?)
     }
 
-    /// The one that was named, or that kubectl would talk to, or that of the pod.
+    /// The named cluster, or the cluster of kubectl, or the cluster of the pod.
     pub(super) async fn infer(&self) -> anyhow::Result<Config> {
         match self.named().await? {
             Some(config) => Ok(config),
             None => {
                 let found = Config::infer().await;
-                found.context("failed to find a cluster: name a kubeconfig with --kubeconfig or in KUBECONFIG")
+                found.context("no cluster found: set --kubeconfig or KUBECONFIG")
             }
         }
     }

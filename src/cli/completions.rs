@@ -1,4 +1,4 @@
-//! `interlock completions`: what a shell needs to complete the command line.
+//! `interlock completions`: shell completions.
 
 use std::io::stdout;
 
@@ -6,10 +6,10 @@ use clap_complete::Shell;
 
 use super::exit_status::ExitStatus;
 
-/// Print the completions for a shell
+/// Print the completion script of a shell
 ///
-/// For example `interlock completions bash > /etc/bash_completion.d/interlock`. For `kubectl interlock`, put a link called
-/// kubectl_complete-interlock to this binary into PATH, beside kubectl-interlock.
+/// For example `interlock completions bash > /etc/bash_completion.d/interlock`. For `kubectl interlock`, link
+/// kubectl_complete-interlock to this binary in PATH, next to kubectl-interlock.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// The shell

@@ -1,4 +1,4 @@
-//! `interlock doctor`: whether an installation works.
+//! `interlock doctor`: checks an installation.
 
 use std::io::{Write, stdout};
 
@@ -14,21 +14,21 @@ use crate::engine::policy::DEFAULT_NAMESPACE;
 use crate::engine::severity::Severity;
 use crate::inspect::doctor::{DiagnosisState, DoctorReport, examine, registration};
 
-/// Examine an installation: what is wrong with it, and the command that mends it
+/// Check an installation, and print the commands that fix each finding
 ///
-/// Reads, questions about rights, and two dry runs of a record's creation, which write nothing. What may not be read is told
-/// as skipped. Exits with 1 where something is wrong.
+/// Reads objects, reviews access rights, and creates two records as dry runs, which write nothing. Checks without the
+/// necessary rights are reported as skipped. Exits with 1 if there is a finding.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Interlock's own namespace
     #[arg(short, long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = DEFAULT_NAMESPACE)]
     namespace: String,
-    /// Print the registration as it should be, for kubectl apply, and examine nothing
+    /// Print the complete registration for kubectl apply, without any checks
     #[arg(long)]
     registration: bool,
     #[command(flatten)]
     cluster: ClusterArguments,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
 }
@@ -52,9 +52,9 @@ async fn doctor(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     Ok(if report.has_findings() { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
-/// A table of all checks, then how to mend what is wrong: commands are to be copied, so they stand by themselves.
+/// A table of all checks, then the fixes. Commands have lines of their own, so that they can be copied.
 fn text_of(report: &DoctorReport) -> String {
-    let mut checks = table::table(&["", "check", "what was seen"]);
+    let mut checks = table::table(&["", "check", "evidence"]);
     for check in &report.checks {
         checks.add_row([state_cell(check.state), check.check.into(), printable(&check.evidence).into()]);
     }
@@ -62,7 +62,7 @@ fn text_of(report: &DoctorReport) -> String {
     let mut shown: Vec<&str> = Vec::new();
     for check in &report.checks {
         let Some(fix) = check.fix.as_deref() else { continue };
-        // One way out often mends several findings.
+        // One fix often covers several findings.
         if !shown.contains(&fix) {
             shown.push(fix);
             let fix: Vec<_> = fix.lines().map(|line| format!("    {}", printable(line))).collect();

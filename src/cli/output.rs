@@ -1,8 +1,8 @@
-//! How a command prints.
+//! The output format of a command.
 
 use clap::ValueEnum;
 
-/// How to print.
+/// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Output {
     /// For people.

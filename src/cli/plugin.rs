@@ -1,5 +1,5 @@
-//! The same command line as a plugin of kubectl: a link `kubectl-interlock` to the binary makes `kubectl interlock`, and one
-//! called `kubectl_complete-interlock` completes it.
+//! The kubectl plugin: a link `kubectl-interlock` to the binary provides `kubectl interlock`, and a link
+//! `kubectl_complete-interlock` its completions.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Write, stdout};
@@ -8,14 +8,14 @@ use std::process::ExitCode;
 
 use clap::Command;
 
-/// By which name the binary was called.
+/// How the binary was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Invocation {
-    /// Its own, or any other.
+    /// Under its own name, or any other.
     ByItself,
-    /// By kubectl.
+    /// As a kubectl plugin.
     ByKubectl,
-    /// By kubectl, for what may follow on the line.
+    /// By kubectl, for completions.
     ToComplete,
 }
 
@@ -29,7 +29,7 @@ impl Invocation {
         }
     }
 
-    /// The command line, with usage as people type it.
+    /// The command line, with the usage that matches the call.
     pub(super) fn command(self, own: Command) -> Command {
         match self {
             Self::ByItself => own,
@@ -38,7 +38,7 @@ impl Invocation {
     }
 }
 
-/// Prints what may stand in place of the last word, a line each, as kubectl asks for it.
+/// Prints the candidates for the last word, one per line, as kubectl expects.
 pub(super) fn complete(command: &Command, words: &[OsString]) -> ExitCode {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
@@ -46,7 +46,7 @@ pub(super) fn complete(command: &Command, words: &[OsString]) -> ExitCode {
     if stdout().write_all(lines.as_bytes()).is_ok() { ExitCode::SUCCESS } else { ExitCode::from(2) }
 }
 
-/// Subcommands, flags and their values that begin with the last word.
+/// Subcommands, flags and values that start with the last word.
 fn candidates(root: &Command, words: &[&str]) -> Vec<String> {
     let Some((last, before)) = words.split_last() else { return Vec::new() };
     let mut command = root;
@@ -83,7 +83,7 @@ mod tests {
     use crate::cli::Cli;
 
     #[test]
-    fn the_name_says_who_calls() {
+    fn the_name_of_the_binary_shows_the_caller() {
         let invocation = |name: &str| Invocation::by(Some(OsStr::new(name)));
         assert_eq!(invocation("/usr/bin/kubectl-interlock"), Invocation::ByKubectl);
         assert_eq!(invocation("kubectl_complete-interlock"), Invocation::ToComplete);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_completed_by_what_the_command_line_knows() {
+    fn words_are_completed_from_the_command_line() {
         let command = Invocation::ToComplete.command(Cli::command());
         let of = |words: &[&str]| candidates(&command, words);
         assert_eq!(of(&["doc"]), ["doctor"]);

@@ -11,7 +11,7 @@ use super::exit_status::ExitStatus;
 use super::output::Output;
 use crate::engine::policy::{Files, PolicyError, Problem, Reading, schema};
 
-/// Check policy files, and describe them to editors
+/// Check policy files, and print their JSON Schema for editors
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -25,12 +25,12 @@ enum Command {
     Schema,
 }
 
-/// Tell every error of a directory of policies: exit code 1 where there is one, 2 where a file cannot be read
+/// Check a directory of policies and print every error. Exits with 1 on errors, and with 2 if a file cannot be read
 #[derive(Debug, clap::Args)]
 struct CheckArguments {
     /// Directory with cluster.yaml and namespaces/
     directory: PathBuf,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
 }
@@ -62,7 +62,7 @@ impl CheckArguments {
             }
             Output::Table => {
                 for path in files.paths().filter(|path| problems.iter().all(|problem| problem.file != **path)) {
-                    writeln!(stdout(), "{} is good", path.display())?;
+                    writeln!(stdout(), "{} is valid", path.display())?;
                 }
             }
         }

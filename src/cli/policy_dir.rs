@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use crate::engine::policy::{Files, Policies};
 
-/// Which policy to judge by.
+/// The policies to apply.
 #[derive(Debug, clap::Args)]
 pub(super) struct PolicyDir {
-    /// Directory with cluster.yaml; without it the policy that is shipped with this binary
+    /// Directory with cluster.yaml [default: the policy shipped with this binary]
     #[arg(long, value_name = "DIR", env = "INTERLOCK_POLICIES")]
     pub(super) policies: Option<PathBuf>,
 }

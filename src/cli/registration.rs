@@ -1,4 +1,4 @@
-//! `interlock registration`: takes Interlock out of the way of the API server, in order.
+//! `interlock registration`: removes Interlock from the API server, in a safe order.
 
 use std::fmt::Debug;
 use std::io::{Write, stdout};
@@ -23,16 +23,16 @@ use crate::engine::policy::DEFAULT_NAMESPACE;
 use crate::serve::leader::LEASE;
 use crate::serve::pki::ca_secret;
 
-/// What the webhook configurations and the Deployment are called.
+/// The name of the webhook configurations and the Deployment.
 const NAME: &str = "interlock";
 
-/// The pods of that Deployment.
+/// The label selector of the Deployment's pods.
 const REPLICAS: &str = "app.kubernetes.io/name=interlock,app.kubernetes.io/component=webhook";
 
-/// Between two looks at whether something is gone.
+/// The time between two checks whether an object is deleted.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What the API server asks Interlock about
+/// Manage the webhook configurations
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -44,22 +44,22 @@ enum Command {
     Remove(Remove),
 }
 
-/// Remove the webhook configurations, so that nothing is judged, and nothing refused, any more
+/// Remove the webhook configurations, so that the API server no longer calls Interlock
 ///
-/// Waits until they are gone. What is gone already is no error, so it may be repeated. The chart runs this before anything
-/// else of Interlock is deleted. Exits with 2 where something could not be removed in time.
+/// Waits until they are deleted. Objects that do not exist are no error, so the command can be repeated. The chart runs
+/// it before it deletes anything else of Interlock. Exits with 2 if an object could not be removed in time.
 #[derive(Debug, clap::Args)]
 struct Remove {
-    /// Then stop the replicas too, and delete what they keep: their certificate authority and their Lease
+    /// Also stop the replicas, and delete their certificate authority and Lease
     #[arg(long)]
     purge: bool,
     /// Interlock's own namespace
     #[arg(long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = DEFAULT_NAMESPACE)]
     namespace: String,
-    /// Seconds until what is still there counts as stuck
+    /// Seconds to wait until the objects are deleted
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     timeout: u64,
-    /// Let the API server check it, and change nothing
+    /// Let the API server validate the requests without changing anything
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -81,7 +81,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     })
 }
 
-/// A removal on its way.
+/// A running removal.
 struct Removal {
     client: Client,
     deadline: Instant,
@@ -89,7 +89,7 @@ struct Removal {
 }
 
 impl Removal {
-    /// The configurations, both of them: the API server asks about nothing any more.
+    /// Removes both webhook configurations; the API server then sends no reviews.
     async fn remove_registration(&self) -> anyhow::Result<()> {
         self.remove::<ValidatingWebhookConfiguration>(Api::all(self.client.clone()), NAME).await?;
         self.remove::<MutatingWebhookConfiguration>(Api::all(self.client.clone()), NAME).await?;
@@ -97,7 +97,7 @@ impl Removal {
         self.await_gone::<MutatingWebhookConfiguration>(Api::all(self.client.clone()), NAME).await
     }
 
-    /// The replicas, which would make anew what they keep.
+    /// Stops the replicas, which would otherwise create their objects again.
     async fn stop_replicas(&self, namespace: &str) -> anyhow::Result<()> {
         let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), namespace);
         let params = PatchParams { dry_run: self.dry_run, ..PatchParams::default() };
@@ -120,7 +120,7 @@ impl Removal {
         }
     }
 
-    /// What the replicas kept.
+    /// Deletes the objects that the replicas created.
     async fn delete_stored_state(&self, namespace: &str) -> anyhow::Result<()> {
         self.remove::<Secret>(Api::namespaced(self.client.clone(), namespace), ca_secret::NAME).await?;
         self.remove::<Lease>(Api::namespaced(self.client.clone(), namespace), LEASE).await
@@ -139,7 +139,7 @@ impl Removal {
         }
     }
 
-    /// Waits for finalizers, if somebody has put any there.
+    /// Waits until an object is deleted, including its finalizers.
     async fn await_gone<K>(&self, api: Api<K>, name: &str) -> anyhow::Result<()>
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
@@ -157,10 +157,10 @@ impl Removal {
         }
     }
 
-    /// Waits a moment for something to go.
+    /// Waits a moment, until the deadline.
     async fn wait(&self, what: &str) -> anyhow::Result<()> {
         if Instant::now() >= self.deadline {
-            bail!("{what} is still there; look at its metadata.finalizers and deletionTimestamp, and try again");
+            bail!("{what} still exists. Check its metadata.finalizers and deletionTimestamp, and try again");
         }
         sleep(POLL_INTERVAL).await;
         Ok(())
@@ -172,7 +172,7 @@ impl Removal {
     }
 
     fn report_absent(&self, kind: &str, name: &str) -> anyhow::Result<()> {
-        Ok(writeln!(stdout(), "{kind} {name} is not there")?)
+        Ok(writeln!(stdout(), "{kind} {name} does not exist")?)
     }
 }
 

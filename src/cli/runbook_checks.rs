@@ -1,9 +1,9 @@
-//! The runbook's checks, for people.
+//! Prints the runbook's checks for people.
 
 use super::table::{PLAIN, RED, YELLOW, printable};
 use crate::engine::rules::{Holds, RunbookCheck};
 
-/// The checks of the runbook, one a line.
+/// One check per line.
 pub(super) fn checks(checks: &[RunbookCheck], coloured: bool) -> String {
     let lines = checks.iter().map(|RunbookCheck { name, evidence, holds }| {
         let (mark, colour, why) = match holds {

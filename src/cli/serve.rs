@@ -58,7 +58,7 @@ fn announce(bound: &Bound, ca: Option<&Path>, is_standalone: bool) -> std::io::R
     let (listen, admin) = (bound.admission_address(), bound.admin_address());
     tracing::info!(%listen, %admin, standalone = is_standalone, "ready");
     if stdout().is_terminal() {
-        let place = if is_standalone { "standalone, without a cluster" } else { "with a cluster" };
+        let place = if is_standalone { "standalone, no cluster" } else { "in a cluster" };
         writeln!(
             stdout(),
             "Interlock is ready ({place}): reviews at https://{listen}, metrics at http://{admin}/metrics"

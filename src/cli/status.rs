@@ -1,4 +1,4 @@
-//! `interlock status`: how the releases of a cluster stand, and what to do next.
+//! `interlock status`: the status of releases, and the next safe step for each.
 
 mod lines;
 
@@ -23,35 +23,35 @@ use crate::inspect::status::{
 use crate::inspect::view::{ReadError, View};
 use lines::ReleaseTable;
 
-/// A quiet watch hears from the API server once a minute.
+/// The API server sends a bookmark on a quiet watch every minute.
 const WATCH_READ_TIMEOUT: Duration = Duration::from_secs(295);
 
-/// Show how releases stand: who holds them, whether they are stuck, and the next safe step
+/// Show the status of releases: who holds them, whether they are stuck, and the next safe step
 ///
-/// One line a release; of one release everything that bears on it: its history, the runbook's checks, overrides, HelmReleases.
-/// Needs to list Secrets and ConfigMaps in the namespace, and to get them where no stamp tells the chart; HelmReleases, and
-/// for one release its workloads and the Jobs of its hooks. What it may not read it says. Exits with 1 when a release is
-/// stuck, and with 2 where nothing can be learnt.
+/// Prints one line per release. For one release, prints its history, the runbook's checks, overrides and HelmReleases.
+/// Requires the rights to list Secrets and ConfigMaps in the namespace, and to get those whose chart is not stamped; to
+/// list HelmReleases; and for one release to read its workloads and the Jobs of its hooks. Missing rights are reported.
+/// Exits with 1 if a release is stuck, and with 2 if the status cannot be determined.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Only this release, of the namespace or as NAMESPACE/RELEASE
+    /// Show only this release, as RELEASE or NAMESPACE/RELEASE
     #[arg(value_name = "RELEASE")]
     release: Option<String>,
-    /// The namespace of the releases' records [default: that of the kubeconfig]
+    /// Namespace of the release records [default: the namespace of the kubeconfig]
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
     /// All namespaces
     #[arg(short = 'A', long, conflicts_with_all = ["namespace", "release"])]
     all_namespaces: bool,
-    /// Only releases that are stuck, or may be
+    /// Show only releases that are, or may be, stuck
     #[arg(long)]
     stuck: bool,
-    /// Go on, and print every release that changes; ends with Ctrl-C
+    /// After listing, watch for changes and print each; stop with Ctrl-C
     #[arg(short, long)]
     watch: bool,
     #[command(flatten)]
     cluster: ClusterArguments,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Format,
     #[command(flatten)]
@@ -60,11 +60,11 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// One line a release.
+    /// One line per release.
     Table,
-    /// The same with the object and the storage of the newest record.
+    /// Like table, with the storage and the object of the newest record.
     Wide,
-    /// For programs; with --watch one line a release.
+    /// For programs; with --watch one line per release.
     Json,
     /// For programs and people.
     Yaml,
@@ -72,7 +72,7 @@ enum Format {
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     match tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(report(arguments)) {
-        // As with any tool whose output is cut by `head`.
+        // The reader has closed the output, for example `head`.
         Err(error) if is_unread(&error) => Ok(ExitStatus::Success),
         report => report,
     }
@@ -93,7 +93,7 @@ async fn report(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     }
     let found = match &only {
         None => {
-            // A watch must know the others too, to see them get stuck.
+            // A watch needs the other releases too, to notice when they get stuck.
             let stuck = options.stuck && !arguments.watch;
             survey(&view, &StatusOptions { stuck, ..options.clone() }, clock.now()).await?
         }
@@ -113,7 +113,7 @@ async fn report(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 }
 
 impl Arguments {
-    /// Which releases, and whether it is one in particular.
+    /// The selected releases, and the release if there is one argument.
     fn which(&self, default_namespace: &str) -> anyhow::Result<(StatusOptions, Option<ReleaseRef>)> {
         let own = self.namespace.clone().unwrap_or_else(|| default_namespace.to_owned());
         let release = self.release.as_deref().map(|named| match named.split_once('/') {
@@ -130,7 +130,7 @@ impl Arguments {
     }
 }
 
-/// The lines of one release, as a rule one.
+/// The summaries of one release, one per storage.
 async fn releases_named(view: &View<'_>, release: &ReleaseRef, now: Timestamp) -> Result<Survey, ReadError> {
     let mut rows = Vec::new();
     for (storage, history) in view.releases(release).await? {
@@ -148,7 +148,7 @@ async fn describe_one(
     let described = describe(view, release, now).await?;
     if described.is_empty() {
         anyhow::bail!(
-            "there is no release {release}: no Secret or ConfigMap in namespace {} is a record of it",
+            "there is no release {release}: namespace {} has no record of it in a Secret or ConfigMap",
             release.namespace
         );
     }
@@ -166,7 +166,7 @@ async fn describe_one(
     Ok(if stuck { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
-/// What is printed for programs.
+/// The output for programs.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct StatusOutput<'a, T> {
@@ -182,7 +182,7 @@ struct Printer {
 }
 
 impl Printer {
-    /// Prints all, and tells whether one of them is stuck.
+    /// Prints all releases; returns whether one is stuck.
     fn all(&mut self, rows: &[ReleaseSummary], gaps: &[Gap], streams: bool) -> anyhow::Result<bool> {
         let now = self.clock.now();
         let whole = StatusOutput { time: now, releases: rows, not_looked_at: gaps };
@@ -196,7 +196,7 @@ impl Printer {
         Ok(rows.iter().any(|row| row.stuck == Stuck::Yes))
     }
 
-    /// Prints one that changed.
+    /// Prints a changed release.
     fn one(&mut self, row: &ReleaseSummary) -> std::io::Result<()> {
         let text = match self.format {
             Format::Table | Format::Wide => self.lines.one(row, self.clock.now()),
@@ -209,9 +209,9 @@ impl Printer {
     }
 }
 
-/// Tells what could not be looked at, beside what is printed.
+/// Reports on standard error what could not be read.
 fn report_gap(gap: &Gap) {
-    eprintln!("interlock: not looked at: {}: {}", gap.what, printable(&gap.why));
+    eprintln!("interlock: not read: {}: {}", gap.what, printable(&gap.why));
 }
 
 fn is_unread(error: &anyhow::Error) -> bool {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_are_named_as_kubectl_names_things_and_as_refusals_do() {
+    fn releases_are_named_as_in_kubectl_and_in_refusals() {
         let (mine, shop) = (Some("mine".to_owned()), Some("shop".to_owned()));
         for (line, wanted) in [
             (&[][..], (mine.clone(), None)),

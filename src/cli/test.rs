@@ -1,4 +1,4 @@
-//! `interlock test`: runs the suites of policies.
+//! `interlock test`: runs policy test suites.
 
 mod junit;
 mod suite_run;
@@ -18,19 +18,19 @@ use crate::engine::policy::Globs;
 use crate::offline::suite::{CaseResult, SUITE_SUFFIX, Suite, SuiteError};
 use suite_run::{SuiteRun, chain};
 
-/// Run the test suites of policies
+/// Run policy test suites
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Directories with files *.test.yaml, at any depth, or such files
+    /// Files *.test.yaml, or directories that contain them at any depth
     #[arg(required = true, value_name = "DIR")]
     paths: Vec<PathBuf>,
-    /// Run the cases whose name matches this glob, for example '*roll back*'
+    /// Run only cases whose name matches this glob, for example '*roll back*'
     #[arg(long, value_name = "GLOB")]
     run: Option<String>,
-    /// Write the results to this file too, as JUnit XML
+    /// Also write the results to this file, as JUnit XML
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
 }
@@ -62,12 +62,12 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     files.dedup();
     if files.is_empty() {
         let paths: Vec<_> = arguments.paths.iter().map(|path| path.display().to_string()).collect();
-        bail!("no file *{SUITE_SUFFIX} below {}", paths.join(", "));
+        bail!("no files *{SUITE_SUFFIX} in {}", paths.join(", "));
     }
     let chosen = arguments.run.as_deref().map(|glob| Globs::new([glob])).transpose().context("--run")?;
     let run = block_on(run_all(files, chosen.as_ref()))?;
     if chosen.is_some() && run.iter().all(|run| run.cases.is_empty() && run.error.is_none()) {
-        bail!("no case is called {}", arguments.run.as_deref().unwrap_or_default());
+        bail!("no case matches {}", arguments.run.as_deref().unwrap_or_default());
     }
     let mut out = stdout().lock();
     match arguments.output {
@@ -88,7 +88,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     Ok(if failed { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
-/// The suites at or below a path.
+/// The suites in a path.
 fn find(path: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     if !fs::metadata(path)?.is_dir() {
         found.push(path.to_path_buf());
@@ -117,7 +117,7 @@ async fn run_all(files: Vec<PathBuf>, chosen: Option<&Globs>) -> anyhow::Result<
     Ok(all)
 }
 
-/// Runs the cases of a file, and says so after each.
+/// Runs the cases of a file, and calls `run` after each.
 async fn run_file(
     file: &Path,
     chosen: Option<&Globs>,
@@ -179,7 +179,7 @@ fn print_text(out: &mut impl Write, run: &[SuiteRun], coloured: bool) -> std::io
             }
         }
         if error.is_some() {
-            writeln!(out, "  {red}BROKEN{plain}  the reason is below")?;
+            writeln!(out, "  {red}BROKEN{plain}  see the error below")?;
         }
     }
     let files = if run.len() == 1 { "1 file".to_owned() } else { format!("{} files", run.len()) };

@@ -1,4 +1,4 @@
-//! `interlock unstick`: the on-call's runbook for a stuck release.
+//! `interlock unstick`: the runbook for a stuck release.
 
 use std::io::{BufRead, IsTerminal, Write, stderr, stdin, stdout};
 
@@ -21,40 +21,39 @@ use crate::inspect::status::{self, ReleaseSummary, helm_command, roll_forward};
 use crate::inspect::unstick::{RecordCopy, UnstickError};
 use crate::inspect::view::View;
 
-/// Take the record of a dead operation out of the way, after the checks of the runbook
+/// Delete the pending record of a dead operation, after the checks of the runbook
 ///
-/// Makes every check that the rule pending-recovery makes, and looks for Jobs of hooks that still run; refuses while one
-/// fails. Keeps a copy of the pending record in a Secret beside it, deletes just that record, if nobody has touched it since
-/// it was checked, and says how to roll forward. Where the webhook is on, it judges the deletion as well. Needs to get and
-/// list the records' Secrets or ConfigMaps, to delete them, to create Secrets, and to get the workloads of the release and
-/// the Jobs of its hooks. Exits with 1 where it refuses, and with 2 where it could not find out.
+/// Evaluates every check of the rule pending-recovery, and looks for hook Jobs that are still running. Refuses if a
+/// check fails. Copies the pending record to a Secret in the same namespace, deletes the record if it has not changed
+/// since the checks, and prints how to roll forward. The webhook, if installed, also judges the deletion. Requires the
+/// rights to get, list and delete the records' Secrets or ConfigMaps, to create Secrets, and to get the workloads of
+/// the release and the Jobs of its hooks. Exits with 1 if it refuses, and with 2 if a check cannot be run.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// NAMESPACE/NAME of the release, as `interlock status` names it
+    /// NAMESPACE/NAME of the release, as in `interlock status`
     #[arg(value_name = "NAMESPACE/RELEASE", value_parser = release_argument::release)]
     release: ReleaseRef,
-    /// Put the copy that was kept back, and take the copy away
+    /// Restore the record from its copy, and delete the copy
     #[arg(long)]
     restore: bool,
-    /// RunbookCheck everything, let the API server check the writes, and write nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
-    /// Where the record is, if several storages have a pending one of this name
+    /// Storage of the record, if several storages have a pending record of this release
     #[arg(long, value_enum, conflicts_with = "restore")]
     storage: Option<StorageArgument>,
     #[command(flatten)]
     cluster: ClusterArguments,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
     #[command(flatten)]
     policies: PoliciesInForce,
 }
 
-/// How a storage is called on the command line.
+/// The storage of records.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum StorageArgument {
     /// Helm's Secrets.
@@ -75,25 +74,25 @@ impl From<StorageArgument> for Storage {
     }
 }
 
-/// What came of it.
+/// The result of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum UnstickResult {
-    /// A check does not hold, or a webhook said no.
+    /// A check failed, or a webhook refused.
     Refused,
-    /// The record is gone.
+    /// The record was deleted.
     Unstuck,
-    /// It would be.
+    /// Dry run of the same.
     WouldUnstick,
-    /// It is back.
+    /// The record was restored.
     Restored,
-    /// It would be.
+    /// Dry run of the same.
     WouldRestore,
     /// No operation is pending.
     NothingToDo,
 }
 
-/// All of it, for programs.
+/// The report for programs.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct UnstickReport {
@@ -104,11 +103,10 @@ struct UnstickReport {
     status: Option<&'static str>,
     checks: Vec<RunbookCheck>,
     outcome: UnstickResult,
-    /// Why it was refused.
+    /// Why the command refused.
     why: Option<String>,
     /// The Secrets with the copy.
     copies: Vec<String>,
-    /// What to do next.
     next: Option<String>,
 }
 
@@ -152,7 +150,7 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<UnstickReport> {
     if !arguments.dry_run {
         let question = format!("Delete the record {} (a copy is kept)?", pending.record());
         if !arguments.confirm(&question)? {
-            report.why = Some("nobody said yes".to_owned());
+            report.why = Some("the command was not confirmed".to_owned());
             return Ok(report);
         }
     }
@@ -177,10 +175,10 @@ async fn restore(arguments: &Arguments, view: &View<'_>) -> anyhow::Result<Unsti
             return Ok(report);
         }
     };
-    let found = found.with_context(|| format!("no copy of a record of release {release} is kept in its namespace"))?;
+    let found = found.with_context(|| format!("there is no copy of a record of release {release} in its namespace"))?;
     report.record = Some(found.record().to_owned());
-    if !arguments.dry_run && !arguments.confirm(&format!("Put the record {} back?", found.record()))? {
-        report.why = Some("nobody said yes".to_owned());
+    if !arguments.dry_run && !arguments.confirm(&format!("Restore the record {}?", found.record()))? {
+        report.why = Some("the command was not confirmed".to_owned());
         return Ok(report);
     }
     match found.restore(view, arguments.dry_run).await {
@@ -195,12 +193,12 @@ async fn restore(arguments: &Arguments, view: &View<'_>) -> anyhow::Result<Unsti
     Ok(report)
 }
 
-/// What the API server, or the state of the release, said; another error is that the command could not run.
+/// The reason of a definite answer; any other error means that the command could not run.
 fn reason_of(error: UnstickError) -> anyhow::Result<String> {
     if error.is_answer() { Ok(error.to_string()) } else { Err(error.into()) }
 }
 
-/// The storage that has a pending record, or the only one that has records.
+/// The storage with a pending record, or the first one with records.
 fn choose_storage<'f>(
     arguments: &Arguments,
     found: &'f [(Storage, History)],
@@ -215,7 +213,7 @@ fn choose_storage<'f>(
         ([], None) => {
             let namespace = &release.namespace;
             anyhow::bail!(
-                "there is no release {release}: no Secret or ConfigMap in namespace {namespace} is a record of it"
+                "there is no release {release}: namespace {namespace} has no record of it in a Secret or ConfigMap"
             )
         }
         _ => anyhow::bail!("several storages have a pending record of release {release}: choose one with --storage"),
@@ -223,13 +221,16 @@ fn choose_storage<'f>(
 }
 
 impl Arguments {
-    /// Asks, where that was not answered beforehand.
+    /// Asks for confirmation, unless --yes is set.
     fn confirm(&self, question: &str) -> anyhow::Result<bool> {
         if self.yes {
             return Ok(true);
         }
         if !stdin().is_terminal() {
-            anyhow::bail!("nobody can be asked here, and nothing was written: say --yes, or run it on a terminal");
+            anyhow::bail!(
+                "confirmation is required and standard input is not a terminal, so nothing was written. \
+                Use --yes"
+            );
         }
         write!(stderr(), "{question} [y/N] ")?;
         stderr().flush()?;
@@ -239,7 +240,7 @@ impl Arguments {
     }
 }
 
-/// The checks that fail, as the webhook would say them.
+/// The failed checks, in the words of the webhook.
 fn failures(checks: &[RunbookCheck]) -> String {
     let failed = checks.iter().filter_map(|check| match &check.holds {
         Holds::Yes => None,
@@ -274,12 +275,15 @@ impl UnstickReport {
         }
     }
 
-    /// No operation is pending: an uninstall that died has another way out, and everything else is no finding.
+    /// No operation is pending. An interrupted uninstall has its own fix; any other status is no finding.
     fn without_pending_operation(mut self, row: &ReleaseSummary) -> Self {
         self.next = row.next.clone();
         if row.status == Status::Uninstalling.as_str() {
             let uninstall = helm_command(row, &format!("uninstall {}", row.release));
-            self.why = Some(format!("it is being uninstalled, and {uninstall} goes on where that ended"));
+            self.why = Some(format!(
+                "the release is being uninstalled. Run {uninstall} again, which continues where \
+                it stopped"
+            ));
         } else {
             self.outcome = UnstickResult::NothingToDo;
         }
@@ -296,16 +300,16 @@ impl UnstickReport {
                 format!("Nothing was changed: {why}.\n{next}")
             }
             UnstickResult::Unstuck => format!(
-                "Deleted the record {record}. A copy is kept in Secret {}; `interlock unstick {namespace}/{release} \
-                 --restore` puts it back.\nRoll forward: {}\n",
+                "Deleted the record {record}. A copy is kept in Secret {}. To restore it: interlock unstick \
+                 {namespace}/{release} --restore\nRoll forward: {}\n",
                 copies.join(", "),
                 printable(self.next.as_deref().unwrap_or_default()),
             ),
             UnstickResult::WouldUnstick => {
-                format!("Every check holds. Without --dry-run the record {record} would be deleted.\n")
+                format!("All checks passed. Without --dry-run the record {record} would be deleted.\n")
             }
-            UnstickResult::Restored => format!("The record {record} is back.\n{next}"),
-            UnstickResult::WouldRestore => format!("Without --dry-run the record {record} would be put back.\n"),
+            UnstickResult::Restored => format!("Restored the record {record}.\n{next}"),
+            UnstickResult::WouldRestore => format!("Without --dry-run the record {record} would be restored.\n"),
             UnstickResult::NothingToDo => {
                 let (revision, status) = (self.revision.unwrap_or_default(), self.status.unwrap_or_default());
                 format!("Nothing to do: revision {revision} of {namespace}/{release} is {status}.\n{next}")

@@ -29,11 +29,11 @@ mod run;
 mod served;
 
 pub use background::{SCAN_INTERVAL, background};
+pub(crate) use context::DECODE_BYTES;
 pub use finding::Finding;
 pub use finding_kind::FindingKind;
 pub use options::{BodySelection, ScanOptions, ScanProgress};
 pub use report::{Gap, ScanReport};
-pub(crate) use run::DECODE_BYTES;
 pub use run::{ScanError, scan};
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Policy suites: what a policy refuses and what passes, written down in YAML and judged as a cluster would.
+//! Policy test suites: YAML files that state what a policy refuses and what it allows, judged as in a cluster.
 //!
-//! A suite says what is `given` (policies, objects, a recording) and has cases; each starts from what is given, does its
-//! steps one after the other, and expects of each what becomes of it.
+//! A suite has `given` (policies, objects, a recording) and cases. Each case starts from `given`, executes its steps in
+//! order, and compares each result with the expected one.
 
 mod duration;
 mod expectation;
@@ -21,35 +21,33 @@ use expectation::Expectation;
 pub use expectation::StepFailure;
 use file::{CaseFile, SuiteFile};
 
-/// How the names of suites end.
+/// The suffix of suite files.
 pub const SUITE_SUFFIX: &str = ".test.yaml";
 
-/// The clock of suites that do not say when they are: any moment will do, as long as it is the same every time.
+/// The clock of suites without `now`: any fixed time.
 const DEFAULT_NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
-/// A suite that was read.
+/// A loaded suite.
 pub struct Suite {
     path: PathBuf,
     file: SuiteFile,
-    /// The world that every case starts from.
+    /// The world with which every case starts.
     given: Replay,
     now: Timestamp,
 }
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Debug)]
 pub struct CaseResult {
-    /// As the suite calls it.
     pub name: String,
-    /// Where it stands in the suite, from 1.
+    /// The line in the suite, from 1.
     pub line: u64,
-    /// What did not end as expected; empty when all is well.
+    /// Empty if the case passed.
     pub failures: Vec<StepFailure>,
-    /// How long it took.
     pub took: Duration,
 }
 
-/// Why a suite cannot be run.
+/// A suite cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
     /// A file cannot be read.
@@ -60,32 +58,31 @@ pub enum SuiteError {
         /// Why.
         source: std::io::Error,
     },
-    /// The recording that it starts from cannot be read.
+    /// The recording in `given` cannot be read.
     #[error(transparent)]
     Recording(#[from] SourceError),
-    /// The file is no suite, or a step of it makes no sense.
+    /// The file is not a suite, or a step is not valid.
     #[error("the suite {} is not valid: {message}", path.display())]
     Invalid {
         /// The suite.
         path: PathBuf,
-        /// What is wrong, with line and column where they are known.
+        /// The problem, with line and column if known.
         message: String,
     },
-    /// The policies that it names are wrong.
-    #[error("the suite {} names policies that cannot be used", path.display())]
+    /// The policies of the suite are not valid.
+    #[error("the policies of the suite {} are not valid", path.display())]
     Policy {
         /// The suite.
         path: PathBuf,
-        /// What is wrong with them.
         source: PolicyError,
     },
 }
 
 impl Suite {
-    /// Reads a suite and brings about what it takes as given.
+    /// Loads a suite and builds the world in `given`.
     ///
     /// # Errors
-    /// Names the file, and line and column where it is readable but wrong.
+    /// Names the file, and line and column if the file is readable but not valid.
     pub async fn load(path: &Path) -> Result<Self, SuiteError> {
         let text = read(path)?;
         let invalid = |message: String| SuiteError::Invalid { path: path.to_path_buf(), message };
@@ -95,7 +92,7 @@ impl Suite {
         let policies = file.policies.as_ref().map(|named| directory.join(named));
         let policies = Policies::load_or_shipped(policies.as_deref())
             .map_err(|source| SuiteError::Policy { path: path.to_path_buf(), source })?;
-        // What is given did happen, whatever the policy says of it.
+        // Writes in `given` took place, even if the policy refuses them.
         let mut given = Replay::new(policies, true);
         if let Some(recording) = &file.given.recording {
             let mut source = Source::new(vec![directory.join(recording)])?;
@@ -118,15 +115,15 @@ impl Suite {
         Ok(Self { path: path.to_path_buf(), file, given, now })
     }
 
-    /// The names of its cases.
+    /// The names of the cases.
     pub fn cases(&self) -> impl Iterator<Item = &str> {
         self.file.cases.iter().map(|case| case.name.value.as_str())
     }
 
-    /// Runs the case of this number, from 0.
+    /// Runs a case by number, from 0.
     ///
     /// # Errors
-    /// When a step makes no sense.
+    /// When a step is not valid.
     pub async fn run(&self, number: usize) -> Result<Option<CaseResult>, SuiteError> {
         let Some(case) = self.file.cases.get(number) else { return Ok(None) };
         let started = Instant::now();
@@ -160,7 +157,7 @@ impl Suite {
     }
 }
 
-/// As recordings write the time.
+/// The time as recordings write it.
 fn seconds(at: Timestamp) -> Value {
     at.duration_since(Timestamp::UNIX_EPOCH).as_secs_f64().into()
 }

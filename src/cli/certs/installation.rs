@@ -1,4 +1,4 @@
-//! The installation whose certificates are meant.
+//! The installation of a `certs` command.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
@@ -6,7 +6,7 @@ use kube::{Api, Client};
 use crate::cli::cluster::ClusterArguments;
 use crate::engine::policy::DEFAULT_NAMESPACE;
 
-/// The installation that is asked about.
+/// The installation.
 #[derive(Debug, clap::Args)]
 pub(super) struct Installation {
     /// Interlock's own namespace

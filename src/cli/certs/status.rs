@@ -1,4 +1,4 @@
-//! `interlock certs status`: which CAs there are, until when, and who trusts them.
+//! `interlock certs status`: the CAs, when they expire, and which webhook entries trust them.
 
 use std::io::{Write, stdout};
 
@@ -14,15 +14,15 @@ use crate::serve::pki::bundle::{Bundle, Ca};
 use crate::serve::pki::ca_secret::{self, CaSecret};
 use crate::serve::pki::live::{self, Configuration};
 
-/// Tell which CAs there are, until when, and whether the webhook configurations trust them
+/// Show the CAs, when they expire, and whether the webhook configurations trust them
 ///
-/// Reads the Secret interlock-ca, whose key it neither needs nor shows, and both webhook configurations. Exits with 1 where
-/// the Secret is missing or cannot be used, and where an entry does not trust the CA that signs.
+/// Reads the Secret interlock-ca and both webhook configurations. Never prints the private key. Exits with 1 if the
+/// Secret is missing or cannot be used, or if an entry does not trust the signing CA.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
     installation: Installation,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
 }
@@ -30,15 +30,15 @@ pub(super) struct Arguments {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CertificateStatus {
-    /// What is wrong with the Secret; none where it is good.
+    /// The problem with the Secret; `None` if it is valid.
     problem: Option<String>,
     current: Option<CaSummary>,
     next: Option<CaSummary>,
-    /// Everything that is to be trusted.
+    /// All CAs that entries must trust.
     bundle: Vec<CaSummary>,
-    /// Since when the current one is that.
+    /// When the current CA was promoted.
     promoted: Option<Timestamp>,
-    /// Whether a rotation was asked for that has not begun.
+    /// Whether a requested rotation has not started yet.
     asked: bool,
     entries: Vec<WebhookEntry>,
 }
@@ -100,7 +100,7 @@ impl CertificateStatus {
         }
     }
 
-    /// For people.
+    /// Text for people.
     fn text(&self) -> String {
         let mut text = String::new();
         if let Some(problem) = &self.problem {
@@ -108,7 +108,7 @@ impl CertificateStatus {
         }
         let role = |ca: &CaSummary| match ca {
             ca if self.current.as_ref().is_some_and(|current| current.id == ca.id) => "signs",
-            ca if self.next.as_ref().is_some_and(|next| next.id == ca.id) => "will sign",
+            ca if self.next.as_ref().is_some_and(|next| next.id == ca.id) => "signs next",
             _ => "signed before",
         };
         if !self.bundle.is_empty() {
@@ -121,13 +121,13 @@ impl CertificateStatus {
             text += &format!("{cas}\n");
         }
         for entry in self.entries.iter().filter(|entry| !entry.trusts_current) {
-            text += &format!("{} {} does not trust the CA that signs\n", entry.configuration, entry.name);
+            text += &format!("{} {} does not trust the signing CA\n", entry.configuration, entry.name);
         }
         if self.entries.is_empty() {
             text += &format!("there is no webhook configuration called {}\n", live::CONFIGURATION);
         }
         if self.asked {
-            text += "a rotation was asked for and has not begun\n";
+            text += "a rotation was requested and has not started yet\n";
         }
         text
     }

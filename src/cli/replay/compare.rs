@@ -1,4 +1,4 @@
-//! Two policies over the same recording: which verdicts differ.
+//! Compares the verdicts of two policies for the same recording.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,13 +9,13 @@ use super::tally::{TallyRow, count, release};
 use crate::cli::table;
 use crate::offline::replay::{Replayed, ReplayedViolation};
 
-/// The reviews on which two policies differ, those that are alike counted.
+/// The reviews with different verdicts, grouped and counted.
 #[derive(Default)]
 pub(super) struct Comparison {
     reviews: usize,
     differing: usize,
     rows: HashMap<ComparisonKey, TallyRow>,
-    /// Differing reviews that found no row.
+    /// Reviews beyond the maximum number of rows.
     further: usize,
 }
 
@@ -27,7 +27,7 @@ struct ComparisonKey {
     release: String,
 }
 
-/// One differing review; one line of `replay --compare -o json`.
+/// A review with different verdicts; one line of `replay --compare -o json`.
 #[derive(Serialize)]
 pub(super) struct Difference<'r> {
     line: usize,
@@ -37,9 +37,9 @@ pub(super) struct Difference<'r> {
     namespace: &'r str,
     name: &'r str,
     user: &'r str,
-    /// By the policy in use.
+    /// With `--policies`.
     policies: PolicyVerdict<'r>,
-    /// By the one that it is compared with.
+    /// With `--compare`.
     compare: PolicyVerdict<'r>,
 }
 
@@ -59,7 +59,7 @@ impl<'r> PolicyVerdict<'r> {
 }
 
 impl Comparison {
-    /// Counts a review as both policies judge it; what differs, where something does.
+    /// Counts a review; returns the difference, if the verdicts differ.
     pub(super) fn add<'r>(&mut self, here: &'r Replayed, there: &'r Replayed) -> Option<Difference<'r>> {
         self.reviews += 1;
         let (said, other) = (verdict(here), verdict(there));
@@ -81,7 +81,7 @@ impl Comparison {
     }
 }
 
-/// `denied: manual-edit`: what becomes of a review, and by which rules.
+/// The verdict and its rules, for example `denied: manual-edit`.
 fn verdict(replayed: &Replayed) -> String {
     let said = match replayed {
         Replayed { allowed: false, .. } => "denied",
@@ -112,7 +112,7 @@ impl fmt::Display for Comparison {
             writeln!(out, "{table}")?;
         }
         if *further > 0 {
-            writeln!(out, "and {further} more of further actors and releases")?;
+            writeln!(out, "and {further} more reviews of other users and releases")?;
         }
         write!(out, "{reviews} reviews, {differing} judged differently")
     }
@@ -150,7 +150,7 @@ mod tests {
         for user in 0..MAX_ROWS + 3 {
             assert!(comparison.add(&judged(user, false), &judged(user, true)).is_some());
         }
-        // One that has a row already.
+        // A review that has a row.
         _ = comparison.add(&judged(0, false), &judged(0, true));
         assert_eq!((comparison.rows.len(), comparison.further, comparison.differing()), (MAX_ROWS, 3, MAX_ROWS + 4));
     }

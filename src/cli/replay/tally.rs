@@ -1,4 +1,4 @@
-//! What the policy would have done, by rule, actor and release.
+//! Counts the effects of a policy by rule, user and release.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,16 +9,17 @@ use jiff::Timestamp;
 use crate::cli::table;
 use crate::offline::replay::{Replayed, ReplayedViolation};
 
-/// The rows at most: a log of years has few actors and releases, and a broken client can invent any number.
+/// The maximum number of rows: even a log of years has few users and releases, but a broken client can invent any
+/// number.
 pub(super) const MAX_ROWS: usize = 10_000;
 
-/// Reviews that are alike, counted.
+/// Reviews, grouped and counted.
 #[derive(Default)]
 pub(super) struct Tally {
     reviews: usize,
     denied: usize,
     rows: HashMap<TallyKey, TallyRow>,
-    /// Findings that found no row.
+    /// Findings beyond the maximum number of rows.
     further: usize,
 }
 
@@ -30,7 +31,7 @@ struct TallyKey {
     release: String,
 }
 
-/// What becomes of a request by one rule.
+/// The effect of one rule on a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Effect {
     Denied,
@@ -39,7 +40,7 @@ enum Effect {
     Undecided,
 }
 
-/// Reviews of one kind.
+/// A group of similar reviews.
 pub(super) struct TallyRow {
     count: usize,
     first: Timestamp,
@@ -48,7 +49,7 @@ pub(super) struct TallyRow {
 }
 
 impl Tally {
-    /// Counts a review; a dry run like any other, for it would have been refused like any other.
+    /// Counts a review. Dry runs count too, because they would have been refused too.
     pub(super) fn add(&mut self, replayed: &Replayed) {
         self.reviews += 1;
         self.denied += usize::from(!replayed.allowed);
@@ -65,7 +66,7 @@ impl Tally {
         }
     }
 
-    /// How many reviews would have been refused.
+    /// The number of refused reviews.
     pub(super) fn denied(&self) -> usize {
         self.denied
     }
@@ -91,7 +92,7 @@ impl Effect {
     }
 }
 
-/// Counts a review into its row; false where there are too many rows for another one.
+/// Counts a review in its row; false if the maximum number of rows is reached.
 pub(super) fn count<K: std::hash::Hash + Eq>(rows: &mut HashMap<K, TallyRow>, key: K, replayed: &Replayed) -> bool {
     if let Some(row) = rows.get_mut(&key) {
         row.count += 1;
@@ -110,7 +111,7 @@ pub(super) fn count<K: std::hash::Hash + Eq>(rows: &mut HashMap<K, TallyRow>, ke
 }
 
 impl TallyRow {
-    /// How many, from when to when, and one of them.
+    /// Count, first and last time, and an example.
     pub(super) fn cells(&self) -> [Cell; 3] {
         let at = |at: Timestamp| at.strftime("%Y-%m-%d %H:%M:%S").to_string();
         let times =
@@ -123,7 +124,7 @@ impl TallyRow {
     }
 }
 
-/// The release that a review is about, as far as it is known.
+/// The release of a review, if known.
 pub(super) fn release(replayed: &Replayed) -> String {
     replayed.release.as_ref().map(ToString::to_string).unwrap_or_default()
 }
@@ -143,7 +144,7 @@ impl fmt::Display for Tally {
             writeln!(out, "{table}")?;
         }
         if *further > 0 {
-            writeln!(out, "and {further} more findings of further actors and releases")?;
+            writeln!(out, "and {further} more findings of other users and releases")?;
         }
         write!(out, "{reviews} reviews, {denied} denied")
     }

@@ -1,4 +1,4 @@
-//! Releases as lines for people: plain columns, which one can search and cut, coloured on a terminal.
+//! Prints releases for people: plain columns, which can be searched and cut, in colour on a terminal.
 
 use jiff::Timestamp;
 
@@ -9,13 +9,13 @@ use crate::inspect::status::{
     HelmReleaseSummary, OverrideInForce, ReleaseDescription, ReleaseSummary, RevisionSummary, Stuck,
 };
 
-/// Between two columns.
+/// The space between two columns.
 const COLUMN_GAP: &str = "   ";
 
-/// The widest that a column gets whose values are not needed whole.
+/// The maximum width of a column whose values may be shortened.
 const MAX_CELL_WIDTH: usize = 48;
 
-/// The columns, as wide as those that were printed first: what changes later lines up with them.
+/// The columns, with the widths of the first output, so that later changes line up.
 pub(super) struct ReleaseTable {
     wide: bool,
     coloured: bool,
@@ -34,7 +34,7 @@ impl ReleaseTable {
         Self { wide, coloured: colours(), widths: Vec::new() }
     }
 
-    /// The heading and all of them.
+    /// The heading and all releases.
     pub(super) fn all(&mut self, rows: &[ReleaseSummary], now: Timestamp) -> String {
         let mut heading = vec!["RELEASE", "REVISION", "STATUS", "SINCE", "HOLDER", "CHART", "OWNER", "STUCK"];
         heading.extend(self.wide.then_some(["STORAGE", "RECORD"]).into_iter().flatten());
@@ -46,7 +46,7 @@ impl ReleaseTable {
         table.iter().map(|cells| self.line(cells)).collect()
     }
 
-    /// One more.
+    /// One more release.
     pub(super) fn one(&self, row: &ReleaseSummary, now: Timestamp) -> String {
         self.line(&self.cells(row, now))
     }
@@ -95,7 +95,7 @@ impl ReleaseTable {
     }
 }
 
-/// Everything about one release.
+/// The description of one release.
 pub(super) fn description(it: &ReleaseDescription, now: Timestamp) -> String {
     let ReleaseDescription { row, history, overrides, helm_releases, not_looked_at, .. } = it;
     let since = |since: Option<Timestamp>| {
@@ -104,7 +104,7 @@ pub(super) fn description(it: &ReleaseDescription, now: Timestamp) -> String {
     let (stuck, colour) = stuck(row.stuck);
     let colour = colour.filter(|_| colours());
     let (on, off) = (colour.unwrap_or_default(), colour.map_or("", |_| PLAIN));
-    let from = row.stuck_from.map(|from| format!(", from {from:.0} on")).unwrap_or_default();
+    let from = row.stuck_from.map(|from| format!(", from {from:.0}")).unwrap_or_default();
     let mut text = format!(
         "{}\n  status       {}, revision {}, since {}\n  holder       {}\n  chart        {}\n  owner        {}\n  record       {} {}\n  stuck        {on}{stuck}{off}{from}\n",
         row.release_ref(),
@@ -126,33 +126,33 @@ pub(super) fn description(it: &ReleaseDescription, now: Timestamp) -> String {
         text.push_str(&format!("  {revision:>4}  {status:<16}  since {}  {chart}  {holder}\n", since(*at)));
     }
     if !it.checks.is_empty() {
-        text.push_str("\nBefore its record may be deleted\n");
+        text.push_str("\nChecks before the record may be deleted\n");
         text.push_str(&checks(&it.checks, colours()));
     }
     if !overrides.is_empty() {
         text.push_str("\nOverrides in force\n");
     }
     for OverrideInForce { name, rules, users, until, reason } in overrides {
-        let users = if users.is_empty() { "everybody".to_owned() } else { users.join(", ") };
+        let users = if users.is_empty() { "all users".to_owned() } else { users.join(", ") };
         let until = until.map_or(String::new(), |until| format!(" until {until:.0}"));
-        let line = format!("{name} opens {} to {users}{until}: {reason}", rules.join(", "));
+        let line = format!("{name} suspends {} for {users}{until}: {reason}", rules.join(", "));
         text.push_str(&format!("  {}\n", printable(&line)));
     }
     if !helm_releases.is_empty() {
         text.push_str("\nHelmReleases\n");
     }
     for HelmReleaseSummary { name, drives, suspended, longest_timeout_seconds } in helm_releases {
-        let drives = if *drives { "drives it" } else { "names its records, and has not installed it" };
+        let drives = if *drives { "manages it" } else { "refers to its records, but has not installed it" };
         let suspended = if *suspended { ", suspended" } else { "" };
-        text.push_str(&format!("  {name} {drives}{suspended}; may be silent for {longest_timeout_seconds} s\n"));
+        text.push_str(&format!("  {name} {drives}{suspended}; an operation may take {longest_timeout_seconds} s\n"));
     }
     for gap in not_looked_at {
-        text.push_str(&format!("\nnot looked at: {}\n", printable(gap)));
+        text.push_str(&format!("\nnot read: {}\n", printable(gap)));
     }
     text
 }
 
-/// Who holds a release; a field manager is marked as the hint that it is.
+/// The holder of a release; a field manager is marked as a hint.
 fn holder(row: &ReleaseSummary) -> Option<String> {
     row.holder.clone().or_else(|| row.manager.as_ref().map(|manager| format!("({manager}?)")))
 }
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_line_up_and_a_later_line_lines_up_with_them() {
+    fn later_lines_line_up_with_the_first_ones() {
         let now = "2026-11-21T10:00:00Z".parse().unwrap();
         let mut lines = ReleaseTable { wide: false, coloured: false, widths: Vec::new() };
         let all = lines.all(&[row("web", Some("alice")), row("a-longer-name", None)], now);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_not_printed_and_colours_are_only_for_terminals() {
+    fn control_characters_are_not_printed_and_colours_are_only_for_terminals() {
         let now = "2026-11-21T10:00:00Z".parse().unwrap();
         let hostile = row("web", Some("\x1b[2Jalice\n"));
         let mut lines = ReleaseTable { wide: true, coloured: false, widths: Vec::new() };

@@ -1,11 +1,11 @@
-//! Results as JUnit XML, which every CI system reads. Few elements and no choices: a crate would bring more than it takes off.
+//! Results as JUnit XML, which CI systems read. Written by hand: these few elements do not justify a crate.
 
 use std::fmt::Write;
 
 use super::suite_run::{SuiteRun, chain};
 use crate::offline::suite::{CaseResult, StepFailure};
 
-/// The whole file.
+/// Renders all suites.
 pub(super) fn report(run: &[SuiteRun]) -> String {
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"interlock\">\n");
     for run in run {
@@ -21,7 +21,7 @@ fn suite(xml: &mut String, SuiteRun { file, cases, error }: &SuiteRun) {
     let errors = usize::from(error.is_some());
     let seconds: f64 = cases.iter().map(|case| case.took.as_secs_f64()).sum();
     let tests = cases.len() + errors;
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(
         xml,
         "  <testsuite name=\"{name}\" tests=\"{tests}\" failures=\"{failed}\" errors=\"{errors}\" time=\"{seconds:.3}\">"
@@ -48,7 +48,7 @@ fn suite(xml: &mut String, SuiteRun { file, cases, error }: &SuiteRun) {
     xml.push_str("  </testsuite>\n");
 }
 
-/// Text as XML has it, without the characters that XML cannot have.
+/// Escapes text for XML, and replaces characters that XML does not allow.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

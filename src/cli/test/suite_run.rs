@@ -1,18 +1,18 @@
-//! What came of one suite.
+//! The result of one suite.
 
 use std::path::PathBuf;
 
 use crate::offline::suite::{CaseResult, SuiteError};
 
-/// What came of a file.
+/// The result of a file.
 pub(super) struct SuiteRun {
     pub(super) file: PathBuf,
     pub(super) cases: Vec<CaseResult>,
-    /// Why it could not be run, or not to its end.
+    /// Why the suite could not be run, or not completely.
     pub(super) error: Option<SuiteError>,
 }
 
-/// An error with what it stems from.
+/// An error with its sources.
 pub(super) fn chain(error: &SuiteError) -> String {
     let mut description = error.to_string();
     let mut source = std::error::Error::source(error);

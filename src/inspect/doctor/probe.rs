@@ -149,62 +149,60 @@ fn diagnose_responses(good: &DryRunResponse, bad: &DryRunResponse, tried_in: &st
             fix_for_failed_call(&answer.message, own),
         )];
     }
-    let by_us = |answer: &DryRunResponse| {
-        answer.message.contains("admission webhook") && answer.message.contains(".interlock.dev")
-    };
-    if let Some(answer) = [good, bad].into_iter().find(|answer| answer.code >= 400 && !by_us(answer)) {
+    if let Some(answer) = [good, bad].into_iter().find(|answer| answer.code >= 400 && !answer.is_refused_by_us()) {
         let why = format!("dry runs in namespace {tried_in} do not reach Interlock: {}", answer.message);
         return vec![Diagnosis::skipped(VERDICT_TOPIC, why)];
     }
-    let mut checks = Vec::new();
-    checks.push(match (&good.holder, good.code) {
-        (Some(holder), _) => Diagnosis::ok(
-            STAMP_TOPIC,
-            format!("a dry run in namespace {tried_in} returned with the holder stamp {holder}"),
-        ),
-        (None, 400..) => Diagnosis::skipped(
-            STAMP_TOPIC,
-            format!("a policy refuses the record that would be stamped: {}", good.message),
-        ),
+    vec![diagnose_stamp(good, tried_in, own), diagnose_verdict(good, bad, tried_in, own)]
+}
+
+/// Whether the mutating webhook is called.
+fn diagnose_stamp(good: &DryRunResponse, tried_in: &str, own: &str) -> Diagnosis {
+    match (&good.holder, good.code) {
+        (Some(holder), _) => {
+            let evidence = format!("a dry run in namespace {tried_in} returned with the holder stamp {holder}");
+            Diagnosis::ok(STAMP_TOPIC, evidence)
+        }
+        (None, 400..) => {
+            let why = format!("a policy refuses the record that would be stamped: {}", good.message);
+            Diagnosis::skipped(STAMP_TOPIC, why)
+        }
         (None, _) => {
+            let evidence = "a dry run returned without a stamp: the API server does not call the mutating webhook";
             let fix = format!(
                 "check the log: kubectl -n {own} logs deployment/interlock\nand the finding about the \
                  MutatingWebhookConfiguration"
             );
-            Diagnosis::found(
-                STAMP_TOPIC,
-                High,
-                "a dry run returned without a stamp: the API server does not call the mutating webhook",
-                fix,
-            )
+            Diagnosis::found(STAMP_TOPIC, High, evidence, fix)
         }
-    });
-    checks.push(if by_us(bad) {
-        Diagnosis::ok(
-            VERDICT_TOPIC,
-            format!(
-                "a dry run with an inconsistent record in namespace {tried_in} was \
-            refused"
-            ),
-        )
-    } else if bad.warnings.contains("interlock:") || good.warnings.contains("interlock:") {
-        Diagnosis::note(
-            VERDICT_TOPIC,
-            "Interlock is called, and the policy only warns about inconsistent \
-            records"
-                .to_owned(),
-        )
-    } else if by_us(good) {
-        Diagnosis::ok(VERDICT_TOPIC, format!("Interlock refused a dry run in namespace {tried_in}"))
-    } else {
-        let fix = format!(
-            "interlock explain {tried_in} --policies DIR shows whether a policy switches record-integrity off. If \
-             none does, the API server does not call the validating webhook:\nkubectl -n {own} logs \
-             deployment/interlock"
-        );
-        Diagnosis::found(VERDICT_TOPIC, High, format!("{INCONSISTENT_RECORD_ADMITTED} in namespace {tried_in}"), fix)
-    });
-    checks
+    }
+}
+
+/// Whether the validating webhook is called.
+fn diagnose_verdict(good: &DryRunResponse, bad: &DryRunResponse, tried_in: &str, own: &str) -> Diagnosis {
+    if bad.is_refused_by_us() {
+        let evidence = format!("a dry run with an inconsistent record in namespace {tried_in} was refused");
+        return Diagnosis::ok(VERDICT_TOPIC, evidence);
+    }
+    if bad.warnings.contains("interlock:") || good.warnings.contains("interlock:") {
+        let evidence = "Interlock is called, and the policy only warns about inconsistent records";
+        return Diagnosis::note(VERDICT_TOPIC, evidence);
+    }
+    if good.is_refused_by_us() {
+        return Diagnosis::ok(VERDICT_TOPIC, format!("Interlock refused a dry run in namespace {tried_in}"));
+    }
+    let evidence = format!("{INCONSISTENT_RECORD_ADMITTED} in namespace {tried_in}");
+    let fix = format!(
+        "interlock explain {tried_in} --policies DIR shows whether a policy switches record-integrity off. If none does, \
+         the API server does not call the validating webhook:\nkubectl -n {own} logs deployment/interlock"
+    );
+    Diagnosis::found(VERDICT_TOPIC, High, evidence, fix)
+}
+
+impl DryRunResponse {
+    fn is_refused_by_us(&self) -> bool {
+        self.message.contains("admission webhook") && self.message.contains(".interlock.dev")
+    }
 }
 
 /// The fix for the error that the API server reports about its call.

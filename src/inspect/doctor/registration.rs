@@ -69,61 +69,67 @@ fn diagnose_configuration(
     let Some(shipped) = shipped(text, namespace) else {
         return vec![Diagnosis::skipped(TOPIC, format!("the {kind} in this binary cannot be parsed"))];
     };
-    // A difference that several entries share is reported once.
-    let mut described: BTreeMap<(u8, String), (DiagnosisState, Vec<String>)> = BTreeMap::new();
-    let mut add = |name: &str, (state, what): Difference| {
+    let mut found = Differences::default();
+    for wanted in entries(&shipped) {
+        found.compare(wanted, live, kind, namespace);
+    }
+    for name in entries(live).filter_map(|entry| entry["name"].as_str()) {
+        if entry_named(&shipped, name).is_none() {
+            found.add(name, (DiagnosisState::Note, "is not part of this version".to_owned()));
+        }
+    }
+    if found.0.is_empty() {
+        let count = entries(&shipped).count();
+        let evidence = format!("all {count} entries of {resource}/interlock match the shipped ones");
+        return vec![Diagnosis::ok(TOPIC, evidence)];
+    }
+    found.diagnoses(namespace)
+}
+
+/// The differences by rank and text, each with its entries: a difference that several entries share is reported once.
+#[derive(Default)]
+struct Differences(BTreeMap<(u8, String), (DiagnosisState, Vec<String>)>);
+
+impl Differences {
+    fn add(&mut self, entry: &str, (state, what): Difference) {
         let rank = match state {
             DiagnosisState::Finding(severity) => 4 - severity as u8,
             _ => 9,
         };
-        described.entry((rank, what)).or_insert((state, Vec::new())).1.push(name.to_owned());
-    };
-    let of_name =
-        |all: &Value, name: &str| entries(all).find(|entry| entry["name"] == name).map(|entry| defaulted(entry, kind));
-    let guards_selected = guards_selected_namespaces(live);
-    for wanted in entries(&shipped) {
+        self.0.entry((rank, what)).or_insert((state, Vec::new())).1.push(entry.to_owned());
+    }
+
+    /// Compares a shipped entry with the live configuration.
+    fn compare(&mut self, wanted: &Value, live: &Value, kind: &str, namespace: &str) {
         let name = wanted["name"].as_str().unwrap_or_default();
-        match of_name(live, name) {
-            None if guards_selected && is_cluster_scoped(wanted) => {
-                add(
-                    name,
-                    (
-                        DiagnosisState::Note,
-                        "is missing, as expected where only selected namespaces are guarded: its objects are \
-                         cluster-scoped"
-                            .to_owned(),
-                    ),
-                );
+        match entry_named(live, name) {
+            None if guards_selected_namespaces(live) && is_cluster_scoped(wanted) => {
+                let what = "is missing, as expected where only selected namespaces are guarded: its objects are \
+                            cluster-scoped";
+                self.add(name, (DiagnosisState::Note, what.to_owned()));
             }
-            None => add(name, (DiagnosisState::Finding(High), "is missing: its requests are not reviewed".to_owned())),
+            None => self.add(name, finding(High, "is missing: its requests are not reviewed".to_owned())),
             Some(entry) => {
-                let differences = differences(&defaulted(wanted, kind), &entry, namespace);
-                differences.into_iter().for_each(|difference| add(name, difference));
+                let differences = differences(&defaulted(wanted, kind), &defaulted(entry, kind), namespace);
+                differences.into_iter().for_each(|difference| self.add(name, difference));
             }
         }
     }
-    for name in entries(live).filter_map(|entry| entry["name"].as_str()) {
-        if of_name(&shipped, name).is_none() {
-            add(name, (DiagnosisState::Note, "is not part of this version".to_owned()));
-        }
+
+    /// The most severe first.
+    fn diagnoses(self, namespace: &str) -> Vec<Diagnosis> {
+        let diagnosis = |((_, what), (state, names)): ((u8, String), (DiagnosisState, Vec<String>))| Diagnosis {
+            check: TOPIC,
+            state,
+            evidence: format!("{}: {what}", listed(&names)),
+            fix: matches!(state, DiagnosisState::Finding(_)).then(|| fix_command(namespace)),
+        };
+        self.0.into_iter().map(diagnosis).collect()
     }
-    if described.is_empty() {
-        let count = entries(&shipped).count();
-        return vec![Diagnosis::ok(
-            TOPIC,
-            format!(
-                "all {count} entries of {resource}/interlock match the shipped \
-            ones"
-            ),
-        )];
-    }
-    let check = |((_, what), (state, names)): ((u8, String), (DiagnosisState, Vec<String>))| Diagnosis {
-        check: TOPIC,
-        state,
-        evidence: format!("{}: {what}", listed(&names)),
-        fix: matches!(state, DiagnosisState::Finding(_)).then(|| fix_command(namespace)),
-    };
-    described.into_iter().map(check).collect()
+}
+
+fn entry_named<'c>(configuration: &'c Value, name: &str) -> Option<&'c Value> {
+    entries(configuration).find(|entry| entry["name"] == name)
 }
 
 /// The command that restores the shipped entries.

@@ -82,72 +82,70 @@ fn deployment(snapshot: &Snapshot) -> Vec<Diagnosis> {
 }
 
 fn pods(snapshot: &Snapshot) -> Vec<Diagnosis> {
-    // Without a Deployment there is nothing more to say, and what may not be read is told of it already.
+    // Without a Deployment, or the right to read it, its check has reported all there is.
     let (Ok(pods), Fetched::Known(_)) = (snapshot.pods.items(), &snapshot.deployment) else { return Vec::new() };
-    let namespace = &snapshot.namespace;
-    // Of those that were evicted or have ended, none is a replica.
+    // Evicted and completed pods are no replicas.
     let is_over = |pod: &Value| ["Failed", "Succeeded"].map(Value::from).contains(&pod["status"]["phase"]);
     let is_live = |pod: &&Value| pod["metadata"]["deletionTimestamp"].is_null() && !is_over(pod);
     let pods: Vec<_> = pods.iter().filter(is_live).collect();
-    let containers = |pod: &Value| {
-        let all = pod["status"]["containerStatuses"].as_array().into_iter().flatten().cloned();
-        all.filter(|it| it["name"] == "interlock").collect::<Vec<_>>()
-    };
     let mut checks = Vec::new();
-    // Somebody's sidecar has an image of its own.
-    let ours = |pod: &'_ Value| {
-        let mut all = pod["spec"]["containers"].as_array().into_iter().flatten();
-        all.find(|it| it["name"] == "interlock").and_then(|it| Some(it["image"].as_str()?.to_owned()))
-    };
-    let images: BTreeSet<_> = pods.iter().filter_map(|pod| ours(pod)).collect();
-    let version = env!("CARGO_PKG_VERSION");
-    let tags: BTreeSet<_> = images.iter().map(|image| tag(image)).collect();
-    if images.len() > 1 {
-        let evidence = format!(
-            "replicas run different images: {}",
-            images.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
-        );
-        let fix = format!("kubectl -n {namespace} rollout status deployment/interlock");
-        checks.push(Diagnosis::found(REPLICAS_TOPIC, Medium, evidence, fix));
-    } else if let Some(tag) = tags.iter().next().filter(|tag| tag.trim_start_matches('v') != version) {
-        checks.push(Diagnosis::note(
-            REPLICAS_TOPIC,
-            format!("replicas run {tag:?}, and this is {version}: what is compared may differ"),
-        ));
-    }
-    let nodes: BTreeSet<_> = pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str()).collect();
-    let are_others = snapshot.nodes.items().is_ok_and(|nodes| nodes.len() > 1);
-    if pods.len() > 1 && nodes.len() == 1 && !are_others {
-        let evidence = format!("all {} replicas are on one node, and no other is known", pods.len());
-        checks.push(Diagnosis::note(REPLICAS_TOPIC, evidence));
-    } else if pods.len() > 1 && nodes.len() == 1 {
-        let evidence = format!("all {} replicas are on node {}", pods.len(), nodes.iter().next().unwrap_or(&""));
-        let fix = format!(
-            "kubectl -n {namespace} rollout restart deployment/interlock\n(its topologySpreadConstraints spread new \
-                pods, where there are nodes)"
-        );
-        checks.push(Diagnosis::found(REPLICAS_TOPIC, Low, evidence, fix));
-    }
-    for pod in &pods {
-        let restarts: u64 = containers(pod).iter().filter_map(|it| it["restartCount"].as_u64()).sum();
-        if restarts >= MANY_RESTARTS {
-            let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-            let why = containers(pod)
-                .iter()
-                .find_map(|it| it["lastState"]["terminated"]["reason"].as_str().map(str::to_owned));
-            let evidence = format!(
-                "{name} has restarted {restarts} times, last for {}",
-                why.as_deref().unwrap_or("a reason unknown")
-            );
-            checks.push(Diagnosis::found(
-                REPLICAS_TOPIC,
-                Low,
-                evidence,
-                format!("kubectl -n {namespace} logs {name} --previous"),
-            ));
-        }
-    }
+    checks.extend(images(&pods, &snapshot.namespace));
+    checks.extend(spread(&pods, snapshot));
+    checks.extend(pods.iter().filter_map(|pod| restarts(pod, &snapshot.namespace)));
     checks
+}
+
+/// Whether all replicas run one image, of the version of this binary.
+fn images(pods: &[&Value], namespace: &str) -> Option<Diagnosis> {
+    // An injected sidecar has another image.
+    let image = |pod: &Value| {
+        let mut containers = pod["spec"]["containers"].as_array().into_iter().flatten();
+        containers.find(|it| it["name"] == "interlock").and_then(|it| Some(it["image"].as_str()?.to_owned()))
+    };
+    let images: BTreeSet<_> = pods.iter().filter_map(|pod| image(pod)).collect();
+    let tags: BTreeSet<_> = images.iter().map(|image| tag(image)).collect();
+    let version = env!("CARGO_PKG_VERSION");
+    if images.len() > 1 {
+        let images: Vec<_> = images.iter().map(String::as_str).collect();
+        let evidence = format!("replicas run different images: {}", images.join(", "));
+        let fix = format!("kubectl -n {namespace} rollout status deployment/interlock");
+        return Some(Diagnosis::found(REPLICAS_TOPIC, Medium, evidence, fix));
+    }
+    let tag = tags.iter().next().filter(|tag| tag.trim_start_matches('v') != version)?;
+    let evidence = format!("replicas run {tag:?}, and this binary is {version}: comparisons may be wrong");
+    Some(Diagnosis::note(REPLICAS_TOPIC, evidence))
+}
+
+/// Whether the replicas run on several nodes.
+fn spread(pods: &[&Value], snapshot: &Snapshot) -> Option<Diagnosis> {
+    let namespace = &snapshot.namespace;
+    let nodes: BTreeSet<_> = pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str()).collect();
+    let node = nodes.first().filter(|_| pods.len() > 1 && nodes.len() == 1)?;
+    if !snapshot.nodes.items().is_ok_and(|nodes| nodes.len() > 1) {
+        let evidence = format!("all {} replicas run on one node, and no other node is known", pods.len());
+        return Some(Diagnosis::note(REPLICAS_TOPIC, evidence));
+    }
+    let evidence = format!("all {} replicas run on node {node}", pods.len());
+    let fix = format!(
+        "kubectl -n {namespace} rollout restart deployment/interlock\n(its topologySpreadConstraints spread new pods, if \
+         other nodes have room)"
+    );
+    Some(Diagnosis::found(REPLICAS_TOPIC, Low, evidence, fix))
+}
+
+/// Whether a replica has restarted often.
+fn restarts(pod: &Value, namespace: &str) -> Option<Diagnosis> {
+    let statuses = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
+    let statuses: Vec<_> = statuses.filter(|it| it["name"] == "interlock").collect();
+    let restarts: u64 = statuses.iter().filter_map(|it| it["restartCount"].as_u64()).sum();
+    if restarts < MANY_RESTARTS {
+        return None;
+    }
+    let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+    let why = statuses.iter().find_map(|it| it["lastState"]["terminated"]["reason"].as_str());
+    let why = why.unwrap_or("unknown");
+    let evidence = format!("{name} has restarted {restarts} times; last reason: {why}");
+    Some(Diagnosis::found(REPLICAS_TOPIC, Low, evidence, format!("kubectl -n {namespace} logs {name} --previous")))
 }
 
 /// What follows the name of an image.

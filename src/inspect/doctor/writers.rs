@@ -145,9 +145,8 @@ mod tests {
         let described: Vec<_> = diagnose(&snapshot).into_iter().map(|check| check.evidence).collect();
         assert_eq!(
             described[0],
-            "may disable Interlock (change its registration): ServiceAccount ci/deployer, besides the control plane \
-             and \
-                system:masters"
+            "these may disable Interlock (change its registration): ServiceAccount ci/deployer, except the control plane \
+             and system:masters"
         );
         assert!(described[1].contains("User p0") && described[1].contains(" and 3 more"), "{}", described[1]);
         assert!(!described.iter().any(|text| text.contains("auditor")), "{described:?}");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use kube::{Client, Error};
@@ -11,10 +11,14 @@ use super::listing::Listing;
 use super::options::ScanOptions;
 use super::report::Gap;
 use super::served::ServedKinds;
+use crate::budget::Budget;
 use crate::engine::policy::Policies;
 use crate::inspect::api_error::reason;
 use crate::world::kubernetes::Cluster;
 use crate::world::kubernetes::kinds::Kinds;
+
+/// The memory that inflated bodies may take at once, in bytes.
+pub(crate) const DECODE_BYTES: usize = 64 << 20;
 
 /// A running scan.
 pub(super) struct ScanContext<'s> {
@@ -29,7 +33,22 @@ pub(super) struct ScanContext<'s> {
     pub(super) gaps: Mutex<BTreeMap<&'static str, Gap>>,
 }
 
-impl ScanContext<'_> {
+impl<'s> ScanContext<'s> {
+    pub(super) fn new(client: Client, policies: &'s Policies, options: &'s ScanOptions, now: Timestamp) -> Self {
+        let decodes = Arc::new(Budget::new(DECODE_BYTES));
+        Self {
+            world: Cluster::new(client.clone(), decodes).within(options.reach.clone()),
+            client,
+            policies,
+            options,
+            now,
+            kinds: ServedKinds::default(),
+            bodies: AtomicUsize::default(),
+            objects: AtomicUsize::default(),
+            gaps: Mutex::default(),
+        }
+    }
+
     /// Records a part that could not be scanned; the first reason is kept.
     pub(super) fn gap(&self, what: &'static str, why: String) {
         // Nothing can panic while the lock is held.

@@ -1,8 +1,7 @@
 //! One scan.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::PoisonError;
 use std::time::Instant;
 
 use jiff::Timestamp;
@@ -14,15 +13,9 @@ use super::groups::CONFIGURATION_GROUPS;
 use super::options::{ScanOptions, ScanProgress};
 use super::releases::HELM_RELEASES;
 use super::report::{ScanReport, peak_memory};
-use super::served::ServedKinds;
 use super::{declarations, gather};
-use crate::budget::Budget;
 use crate::engine::policy::Policies;
 use crate::inspect::api_error::reason;
-use crate::world::kubernetes::Cluster;
-
-/// The memory that inflated bodies may take at once, in bytes.
-pub(crate) const DECODE_BYTES: usize = 64 << 20;
 
 /// The records cannot be listed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,17 +37,7 @@ pub async fn scan(
 ) -> Result<ScanReport, ScanError> {
     let (started, calls) = (Instant::now(), Calls::default());
     let client = calls.counting(client.clone());
-    let run = ScanContext {
-        world: Cluster::new(client.clone(), Arc::new(Budget::new(DECODE_BYTES))).within(options.reach.clone()),
-        client,
-        policies,
-        options,
-        now,
-        kinds: ServedKinds::default(),
-        bodies: AtomicUsize::default(),
-        objects: AtomicUsize::default(),
-        gaps: Mutex::default(),
-    };
+    let run = ScanContext::new(client, policies, options, now);
     let mut looked_at = vec!["records in Secrets".to_owned()];
     let mut inventory =
         gather::secrets(&run.client, run.places()).await.map_err(|error| ScanError { why: reason(&error) })?;

@@ -61,59 +61,78 @@ pub async fn follow(
     clock: &ServerClock,
     mut print: impl FnMut(&ReleaseSummary) -> std::io::Result<()>,
 ) -> Result<(), StatusError> {
-    let mut rows: HashMap<StoredRelease, ReleaseSummary> = HashMap::new();
-    for row in known {
-        rows.insert((row.release_ref(), row.storage.into()), row);
-    }
+    let mut releases = FollowedReleases::new(known);
     let namespace = options.namespace.as_deref();
     let labels = only.map_or(read::RECORDS.to_owned(), |only| format!("{},name={}", read::RECORDS, only.name));
     let secrets = watch_records::<Secret>(&view.client, namespace, &labels, "Secrets");
     let config_maps = watch_records::<ConfigMap>(&view.client, namespace, &labels, "ConfigMaps");
-    let mut record_event = pin!(stream::select(secrets, config_maps));
-    let mut listed: HashMap<&'static str, HashSet<StoredRelease>> = HashMap::new();
+    let mut events = pin!(stream::select(secrets, config_maps));
     loop {
-        let next = tokio::select! {
-            next = record_event.next() => next,
-            () = tokio::time::sleep(recheck_interval(&rows, clock.now())) => None,
+        let event = tokio::select! {
+            event = events.next() => event,
+            () = tokio::time::sleep(recheck_interval(&releases.rows, clock.now())) => None,
         };
-        let changed: Vec<StoredRelease> = match next {
-            Some(RecordEvent::Changed(release)) => {
-                listed.values_mut().for_each(|listed| _ = listed.insert(release.clone()));
-                vec![release]
-            }
-            Some(RecordEvent::Listed(release, revision, status)) => {
-                let is_news = rows.get(&release).is_none_or(|row| {
-                    revision.0 > row.revision || (revision.0 == row.revision && status.as_str() != row.status)
-                });
-                listed.values_mut().for_each(|listed| _ = listed.insert(release.clone()));
-                is_news.then_some(release).into_iter().collect()
-            }
-            Some(RecordEvent::ListStarted(kind)) => {
-                listed.insert(kind, HashSet::new());
-                continue;
-            }
-            Some(RecordEvent::ListDone(kind)) => {
-                let there = listed.remove(kind).unwrap_or_default();
-                rows.keys()
-                    .filter(|release| is_kept_in(release.1, kind) && !there.contains(*release))
-                    .cloned()
-                    .collect()
-            }
-            Some(RecordEvent::Failed(error)) => return Err(error),
+        let changed = match event {
+            Some(event) => releases.changed_by(event)?,
             // No record changed, but an operation may be old enough now. A changed HelmRelease may give it more time.
             None => {
                 view.refresh().await;
-                newly_stuck(&rows, clock.now())
+                newly_stuck(&releases.rows, clock.now())
             }
         };
         for release in changed {
             // A release that cannot be read now appears in the list with which the watch restarts.
-            if let Ok(Some(row)) = read_again(view, &release, &mut rows, clock.now()).await
+            if let Ok(Some(row)) = read_again(view, &release, &mut releases.rows, clock.now()).await
                 && (!options.stuck || row.stuck != Stuck::No)
             {
                 print(&row).map_err(|_| StatusError::Unread)?;
             }
         }
+    }
+}
+
+/// The releases that a watch follows.
+struct FollowedReleases {
+    rows: HashMap<StoredRelease, ReleaseSummary>,
+    /// The releases in each list that is not complete yet, by its kind.
+    listed: HashMap<&'static str, HashSet<StoredRelease>>,
+}
+
+impl FollowedReleases {
+    fn new(known: Vec<ReleaseSummary>) -> Self {
+        let rows = known.into_iter().map(|row| ((row.release_ref(), row.storage.into()), row)).collect();
+        Self { rows, listed: HashMap::new() }
+    }
+
+    /// The releases that an event may have changed.
+    fn changed_by(&mut self, event: RecordEvent) -> Result<Vec<StoredRelease>, StatusError> {
+        match event {
+            RecordEvent::Changed(release) => {
+                self.mark_listed(&release);
+                Ok(vec![release])
+            }
+            RecordEvent::Listed(release, revision, status) => {
+                let is_news = self.rows.get(&release).is_none_or(|row| {
+                    revision.0 > row.revision || (revision.0 == row.revision && status.as_str() != row.status)
+                });
+                self.mark_listed(&release);
+                Ok(is_news.then_some(release).into_iter().collect())
+            }
+            RecordEvent::ListStarted(kind) => {
+                self.listed.insert(kind, HashSet::new());
+                Ok(Vec::new())
+            }
+            RecordEvent::ListDone(kind) => {
+                let listed = self.listed.remove(kind).unwrap_or_default();
+                let is_gone = |release: &&StoredRelease| is_stored_in(release.1, kind) && !listed.contains(*release);
+                Ok(self.rows.keys().filter(is_gone).cloned().collect())
+            }
+            RecordEvent::Failed(error) => Err(error),
+        }
+    }
+
+    fn mark_listed(&mut self, release: &StoredRelease) {
+        self.listed.values_mut().for_each(|listed| _ = listed.insert(release.clone()));
     }
 }
 
@@ -138,7 +157,7 @@ async fn read_again(
     Ok(before.is_none_or(|before| before != row).then_some(row))
 }
 
-fn is_kept_in(storage: Storage, kind: &str) -> bool {
+fn is_stored_in(storage: Storage, kind: &str) -> bool {
     (storage == Storage::ConfigMap) == (kind == "ConfigMaps")
 }
 

@@ -1,4 +1,4 @@
-//! Audit events as reviews: what the webhook would have been asked.
+//! Converts audit events to the reviews that the webhook would have received.
 
 use std::borrow::Cow;
 
@@ -11,15 +11,15 @@ use crate::engine::object::ObjectKey;
 use crate::engine::review::{Gvk, Gvr, Operation, Request, UserInfo};
 use crate::world::memory::Memory;
 
-/// `audit.k8s.io/v1` Event, as far as a review can be made of it. What is nested is read once it is needed: most events are
-/// reads.
+/// The fields of an `audit.k8s.io/v1` Event that a review needs. Nested fields are parsed on demand, because most
+/// events are reads.
 pub(super) struct AuditEvent<'a> {
     pub(super) level: Cow<'a, str>,
     pub(super) audit_id: Cow<'a, str>,
     pub(super) stage: Cow<'a, str>,
     pub(super) verb: Cow<'a, str>,
     pub(super) request_uri: Cow<'a, str>,
-    /// The impersonated one, where there is one.
+    /// The impersonated user, if there is one.
     pub(super) user: Option<&'a RawValue>,
     pub(super) object_ref: Option<&'a RawValue>,
     pub(super) response_status: Option<&'a RawValue>,
@@ -51,7 +51,7 @@ struct ResponseStatus {
     code: u16,
 }
 
-/// What names an object.
+/// The kind and name of an object.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ObjectHeader<'a> {
@@ -78,8 +78,8 @@ struct ObjectList<'a> {
 }
 
 impl ObjectReference<'_> {
-    /// Written all the time, and never sent to the webhook: heartbeats, what is told of objects, questions in the form of
-    /// objects, and connections.
+    /// Whether a resource is written often and never sent to the webhook: heartbeats, events, access and token reviews,
+    /// and connections.
     fn is_never_sent(&self) -> bool {
         let unasked: &[&str] = match self.api_group.as_ref() {
             "" => &["events", "nodes"],
@@ -100,17 +100,17 @@ impl ObjectReference<'_> {
     }
 }
 
-/// What is to be made of an event.
+/// The change that an event describes.
 pub(super) enum AuditedChange<'a> {
-    /// A read, a stage before the last, or a write that was refused.
+    /// A read, an earlier stage, or a refused write.
     None,
-    /// A write whose objects the log leaves out; which resource.
+    /// A write of a resource whose objects the log does not contain.
     WithoutObjects(String),
-    /// A write: one review, or one an object for a collection delete.
+    /// A write: one review, or one review per object of a deletecollection.
     Write(Box<AuditedWrite<'a>>),
 }
 
-/// A write that took place.
+/// An admitted write.
 pub(super) struct AuditedWrite<'a> {
     reference: ObjectReference<'a>,
     audit_id: &'a str,
@@ -118,18 +118,18 @@ pub(super) struct AuditedWrite<'a> {
     user: UserInfo<'a>,
     operation: Operation,
     kind: Cow<'a, str>,
-    /// Absent in a collection delete.
+    /// `None` for a deletecollection.
     name: Option<Cow<'a, str>>,
     new: Option<&'a RawValue>,
-    /// One, or many in a collection delete.
+    /// The old object, or all objects of a deletecollection.
     old: Vec<Cow<'a, RawValue>>,
     pub(super) at: Timestamp,
-    /// Whether nobody has told yet what the object was before.
+    /// Whether the object before the write is unknown.
     pub(super) unseen: bool,
 }
 
 impl AuditEvent<'_> {
-    /// Reads what the event tells; the world knows what the object was before.
+    /// Parses the change of an event; `memory` has the object before it.
     pub(super) fn change(&self, memory: &Memory) -> Result<AuditedChange<'_>, String> {
         let writes = ["create", "update", "patch", "delete", "deletecollection"];
         let Some(reference) = self.object_ref else { return Ok(AuditedChange::None) };
@@ -170,11 +170,12 @@ impl AuditEvent<'_> {
         let operation = match self.verb.as_ref() {
             "delete" => Operation::Delete,
             "create" => Operation::Create,
-            // A PUT or an apply that created is a CREATE, and the only one for which nothing was known.
+            // A PUT or an apply that creates an object is a CREATE.
             _ if code == 201 => Operation::Create,
             _ => Operation::Update,
         };
-        // An API server that cuts large events off drops the objects, and leaves the level. Deletions have none at any level.
+        // An API server that truncates large events drops the objects and keeps the level. Deletions have no objects at
+        // any level.
         let may_lack_objects = operation == Operation::Delete && (known.is_some() || self.level == "RequestResponse");
         if object.is_none() && !may_lack_objects {
             return Ok(AuditedChange::WithoutObjects(reference.resource.into_owned()));
@@ -231,7 +232,7 @@ impl AuditEvent<'_> {
 }
 
 impl AuditedWrite<'_> {
-    /// The requests that the webhook would have been sent.
+    /// The requests that the webhook would have received.
     pub(super) fn requests(&self) -> impl Iterator<Item = Request<'_>> {
         let one = (self.old.is_empty() && (self.name.is_some() || self.new.is_some())).then_some(None);
         one.into_iter().chain(self.old.iter().map(Some)).map(|old| self.request(old.map(AsRef::as_ref)))
@@ -259,7 +260,7 @@ impl AuditedWrite<'_> {
     }
 }
 
-/// What the object was before, as far as the world knows.
+/// The object before the write, if it is known.
 fn known(
     reference: &ObjectReference<'_>,
     kind: &str,
@@ -272,14 +273,14 @@ fn known(
     if reference.subresource != "scale" {
         return RawValue::from_string(stored(kind)?).ok();
     }
-    // A Scale is a view of the object, and the log shows it only as it became.
+    // A Scale is a view of another object, and the log contains only the new one.
     let scaled: Value = serde_json::from_str(&stored(kind_of(&reference.resource))?).ok()?;
     let mut scale: Value = serde_json::from_str(object?.get()).ok()?;
     scale["spec"]["replicas"] = scaled.pointer("/spec/replicas")?.clone();
     serde_json::value::to_raw_value(&scale).ok()
 }
 
-/// The kind of a resource that a rule reads and that a Status or a Scale does not tell.
+/// The kind of a resource, where the event has only a Status or a Scale.
 fn kind_of(resource: &str) -> &str {
     match resource {
         "secrets" => "Secret",
@@ -293,7 +294,7 @@ fn kind_of(resource: &str) -> &str {
     }
 }
 
-/// A part of an audit event.
+/// Parses a field of an audit event.
 pub(super) fn parse_field<'a, T: Deserialize<'a> + Default>(value: &'a RawValue, key: &str) -> Result<T, String> {
     let read: Result<Option<T>, _> = serde_json::from_str(value.get());
     read.map(Option::unwrap_or_default).map_err(|error| format!("the audit event: {key}: {error}"))
@@ -307,7 +308,7 @@ mod tests {
     use crate::offline::replay::line::RecordingLine;
 
     #[test]
-    fn a_scale_was_before_what_the_object_says() {
+    fn the_old_scale_comes_from_the_remembered_object() {
         let memory = Memory::new(1 << 20);
         let deployment = json!({"metadata": {"name": "web"}, "spec": {"replicas": 2}});
         memory.put(ObjectKey::new("apps", "Deployment", "shop", "web"), deployment.to_string());

@@ -1,21 +1,21 @@
-//! What a recording leaves out, and so cannot be judged.
+//! What a recording does not contain, and so cannot be judged.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The resources that are named, at most.
+/// The maximum number of resources in the message.
 const MAX_NAMED_RESOURCES: usize = 5;
 
-/// What could not be judged, or only in part.
+/// What could not be judged, or only partly.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReplayGaps {
-    /// How many writes of an audit log were read.
+    /// Writes in audit logs.
     pub writes: usize,
-    /// Writes whose objects the log leaves out, by its level or because they are large, by resource.
+    /// Writes without objects, because of the audit level or truncation, by resource.
     pub without_objects: BTreeMap<String, usize>,
-    /// Writes of objects that nobody had shown before.
+    /// Writes of objects that were not known before.
     pub unseen: usize,
-    /// Objects that were forgotten, because there were too many.
+    /// Objects that were removed from memory, because there were too many.
     pub forgotten: usize,
 }
 
@@ -30,7 +30,7 @@ impl ReplayGaps {
     }
 }
 
-/// A paragraph for each; empty where nothing is missing.
+/// One paragraph for each kind of gap.
 impl fmt::Display for ReplayGaps {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { writes, without_objects, unseen, forgotten } = self;
@@ -46,24 +46,24 @@ impl fmt::Display for ReplayGaps {
             let more = if most.len() > MAX_NAMED_RESOURCES { ", ..." } else { "" };
             writeln!(
                 out,
-                "{left_out} writes could not be judged: the audit log was kept at a level without objects, or cut them \
-                 off ({}{more}). Log them at level RequestResponse, without truncation; examples/audit-policy.yaml shows \
-                 how.",
+                "{left_out} writes could not be judged: the audit log has no objects for them, because of its level \
+                 or truncation ({}{more}). Log these resources at level RequestResponse, without truncation; see \
+                 examples/audit-policy.yaml.",
                 named.join(", ")
             )?;
         }
         if *unseen > 0 {
             writeln!(
                 out,
-                "{unseen} of {writes} writes changed or deleted objects that had not been shown before, and count as \
-                 harmless. Give what was there as {{\"object\": ...}} lines in a file before the log."
+                "{unseen} of {writes} writes changed or deleted objects that were not known before, and count as \
+                 harmless. Add the objects as {{\"object\": ...}} lines in a file before the log."
             )?;
         }
         if *forgotten > 0 {
             writeln!(
                 out,
-                "{forgotten} objects were forgotten, because there were too many at once; some verdicts may lack them. \
-                 Replay less of the log at a time."
+                "{forgotten} objects were removed from memory, because there were too many; some verdicts may be \
+                 wrong without them. Replay a shorter part of the log."
             )?;
         }
         Ok(())

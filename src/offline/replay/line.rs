@@ -1,4 +1,4 @@
-//! The shapes that a line of a recording may have.
+//! The formats of a line in a recording.
 
 use std::borrow::Cow;
 
@@ -11,11 +11,11 @@ use crate::engine::review::Request;
 
 /// One line of a recording.
 pub(super) enum RecordingLine<'a> {
-    /// `{"mark": "text"}`: for the reader.
+    /// `{"mark": "text"}`: a comment.
     Mark,
-    /// `{"object": {...}}`: an object that was there.
+    /// `{"object": {...}}`: an existing object.
     Object(&'a RawValue),
-    /// `{"remove": {...}}`: an object that went.
+    /// `{"remove": {...}}`: a deleted object.
     Remove(&'a RawValue),
     /// An AdmissionReview, bare or as `{"review": ..., "t": seconds}`.
     Review { review: &'a str, at: Option<Timestamp> },
@@ -23,7 +23,7 @@ pub(super) enum RecordingLine<'a> {
     Event(Box<AuditEvent<'a>>),
 }
 
-/// The keys of every shape, so that a line of an audit log, of which there are many, is read once.
+/// The keys of all formats, so that each line is parsed once: audit logs have many.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LineKeys<'a> {
@@ -67,7 +67,7 @@ struct LineKeys<'a> {
 }
 
 impl<'a> RecordingLine<'a> {
-    /// Tells which shape a line has.
+    /// Detects the format of a line.
     pub(super) fn read(text: &'a str) -> Result<Self, String> {
         let keys: LineKeys<'a> =
             serde_json::from_str(text).map_err(|error| format!("it is not a JSON object: {error}"))?;
@@ -110,7 +110,7 @@ impl<'a> LineKeys<'a> {
     }
 }
 
-/// A string of an audit event; empty where it is missing.
+/// A string of an audit event; empty if missing.
 fn text<'a>(value: Option<&'a RawValue>, key: &str) -> Result<Cow<'a, str>, String> {
     value.map_or(Ok(Cow::Borrowed("")), |value| parse_field(value, key))
 }
@@ -141,7 +141,7 @@ struct ManagedFieldsTime {
     time: Option<Timestamp>,
 }
 
-/// The newest timestamp in the objects of a request: the clock of a recording without one.
+/// The newest timestamp in the objects of a request: the clock of a recording without times.
 pub(super) fn newest_timestamp(request: &Request<'_>) -> Option<Timestamp> {
     let objects = [request.object, request.old_object].into_iter().flatten();
     let dated = objects.filter_map(|object| serde_json::from_str::<ObjectTimes>(object.get()).ok());

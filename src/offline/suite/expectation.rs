@@ -1,20 +1,18 @@
-//! What a step must come to.
+//! The expected result of a step.
 
 use serde::Deserialize;
 
 use crate::engine::rules::RuleId;
 use crate::offline::replay::{Replayed, ReplayedViolation};
 
-/// A step that did not end as expected.
+/// A step with an unexpected result.
 #[derive(Debug, PartialEq, Eq)]
 pub struct StepFailure {
-    /// Which step, from 1.
+    /// From 1.
     pub step: usize,
-    /// What the suite expects.
     pub expected: String,
-    /// What came of it.
     pub got: String,
-    /// What the user would have been told.
+    /// The messages that the user would have seen.
     pub messages: Vec<String>,
 }
 
@@ -25,27 +23,26 @@ pub(super) struct ThenFile {
     verdict: ReviewResult,
     /// A rule that was broken or undecided.
     rule: Option<RuleId>,
-    /// The mode of that rule.
     mode: Option<ModeName>,
-    /// A text that the message holds; `*` stands for any text.
+    /// A text that the message contains; `*` stands for any text.
     message: Option<String>,
 }
 
-/// What becomes of a request.
+/// The result of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum ReviewResult {
-    /// Nothing is wrong with it.
+    /// No rule is broken.
     Allowed,
-    /// A rule is broken, and whoever asks is not told.
+    /// A rule in mode audit is broken; the user does not see it.
     Audited,
-    /// It is admitted with a warning.
+    /// The request is admitted with a warning.
     Warned,
-    /// It is refused.
+    /// The request is refused.
     Denied,
 }
 
-/// A rule that is off finds nothing.
+/// The modes in which a rule is evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum ModeName {
@@ -54,16 +51,16 @@ enum ModeName {
     Audit,
 }
 
-/// What is expected of one step.
+/// The expectation of one step.
 pub(super) enum Expectation<'s> {
-    /// It is admitted, so that the next step can follow.
+    /// The request is admitted, so that the next step can follow.
     Admitted,
-    /// What the suite says.
+    /// The `then` of the suite.
     Is(&'s ThenFile),
 }
 
 impl Expectation<'_> {
-    /// How a result differs from this.
+    /// The failure, if a result differs from the expectation.
     pub(super) fn failure(&self, step: usize, replayed: &Replayed) -> Option<StepFailure> {
         let (met, expected) = match self {
             Self::Admitted => (replayed.allowed, "admitted".to_owned()),
@@ -139,8 +136,8 @@ fn description(replayed: &Replayed) -> String {
     format!("{}{by}", ReviewResult::of(replayed).as_str())
 }
 
-/// Whether a text holds the parts between the stars of a pattern, in their order. Line breaks of the pattern are spaces, so
-/// that YAML may fold it.
+/// Whether a text contains the parts between the stars of a pattern, in order. Line breaks in the pattern count as
+/// spaces, so that YAML may fold it.
 fn holds(text: &str, pattern: &str) -> bool {
     let pattern = pattern.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut rest = text;
@@ -158,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_any_text_and_the_rest_for_itself() {
+    fn a_star_stands_for_any_text() {
         let message = "Cannot roll back shop/web: it is [failed], and this cluster only rolls forward.";
         for pattern in ["shop/web", "Cannot * it is [failed]", "only\n  rolls forward", "*", "roll*forward"] {
             assert!(holds(message, pattern), "{pattern}");

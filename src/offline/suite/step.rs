@@ -1,4 +1,4 @@
-//! Steps in a form that people can write, and the reviews that an API server would make of them.
+//! The steps of a case, and the reviews that an API server would send for them.
 
 use std::fs;
 use std::path::Path;
@@ -14,11 +14,11 @@ use super::record::RecordFile;
 use crate::engine::object::{ObjectKey, group_of};
 use crate::offline::replay::Replay;
 
-/// One entry of `when`: either a whole `review`, or who does what to which object.
+/// One step of `when`: either a complete `review`, or a user, an action and an object.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct StepFile {
-    /// An AdmissionReview, its `request`, or the name of a file with one.
+    /// An AdmissionReview, its `request`, or the name of a file with either.
     review: Option<Value>,
     #[serde(rename = "as")]
     user: Option<String>,
@@ -27,14 +27,14 @@ pub(super) struct StepFile {
     #[serde(rename = "do")]
     action: Option<Action>,
     object: Option<Value>,
-    /// The object before; left out: as the world knows it.
+    /// The object before; by default the known one.
     old: Option<Value>,
     record: Option<RecordFile>,
-    /// Of `scale`.
+    /// For `do: scale`.
     replicas: Option<i64>,
-    /// The resource, where it is not the plural of the kind.
+    /// The resource, if it is not the plural of the kind.
     resource: Option<String>,
-    /// How long after the step before.
+    /// The time since the previous step.
     after: Option<String>,
     #[serde(default)]
     dry_run: bool,
@@ -45,7 +45,7 @@ pub(super) struct StepFile {
 #[serde(rename_all = "lowercase")]
 enum Action {
     Create,
-    /// The object as it becomes.
+    /// The whole new object.
     Update,
     /// A merge patch of the object.
     Patch,
@@ -54,7 +54,7 @@ enum Action {
 }
 
 impl StepFile {
-    /// When it is done, after a step before.
+    /// The time of this step, given the time of the previous one.
     pub(super) fn starts(&self, before: Timestamp) -> Result<Timestamp, String> {
         let after = self.after.as_deref().map(duration).transpose()?.unwrap_or_default();
         before.checked_add(after).map_err(|error| format!("after: {error}"))
@@ -64,7 +64,7 @@ impl StepFile {
     pub(super) fn review(&self, world: &Replay, now: Timestamp, directory: &Path) -> Result<Value, String> {
         let Some(review) = &self.review else { return self.review_of_step(world, now) };
         if let Some(key) = self.key_beside_review() {
-            return Err(format!("a whole review says by itself who does what: leave out `{key}`"));
+            return Err(format!("a complete review already contains `{key}`: remove the key"));
         }
         let review = match review {
             Value::String(name) => {
@@ -78,7 +78,7 @@ impl StepFile {
         Ok(if review.get("request").is_some() { review } else { admission_review(review) })
     }
 
-    /// A key that means something only where there is no `review`.
+    /// A key that is only valid without `review`.
     fn key_beside_review(&self) -> Option<&'static str> {
         let said = [
             ("as", self.user.is_some()),
@@ -95,8 +95,8 @@ impl StepFile {
     }
 
     fn review_of_step(&self, world: &Replay, now: Timestamp) -> Result<Value, String> {
-        let user = self.user.as_deref().ok_or("say in `as` who does it")?;
-        let action = self.action.ok_or("say in `do` what is done: create, update, patch, delete or scale")?;
+        let user = self.user.as_deref().ok_or("name the user in `as`")?;
+        let action = self.action.ok_or("state the action in `do`: create, update, patch, delete or scale")?;
         let named = match (&self.object, &self.record) {
             (Some(object), None) => object.clone(),
             (None, Some(record)) => record.named()?,
@@ -110,7 +110,7 @@ impl StepFile {
             let ObjectKey { kind, namespace, name, .. } = &key;
             before
                 .clone()
-                .ok_or_else(|| format!("there is no {kind} {namespace}/{name}: give it, or say what is `old`"))
+                .ok_or_else(|| format!("there is no {kind} {namespace}/{name}: add it to `given`, or set `old`"))
         };
         let review_of_step = |before: Option<&Value>| match &self.record {
             Some(record) => record.object(before, now),
@@ -122,7 +122,7 @@ impl StepFile {
             Action::Patch => ("UPDATE", Some(merged(found()?, &named)), Some(found()?)),
             Action::Delete => ("DELETE", None, Some(found()?)),
             Action::Scale => {
-                let replicas = self.replicas.ok_or("say in `replicas` how many")?;
+                let replicas = self.replicas.ok_or("set `replicas`")?;
                 let scaled = found()?;
                 let scale = |replicas: &Value| {
                     json!({
@@ -148,7 +148,7 @@ impl StepFile {
             "uid": "suite", "kind": kind, "name": key.name, "operation": operation, "dryRun": self.dry_run,
             "resource": {"group": group_of(api_version), "version": version, "resource": resource},
             "subResource": (action == Action::Scale).then_some("scale"),
-            // As the API server writes it of a Namespace.
+            // The API server sets this field for a Namespace too.
             "namespace": if key.kind == "Namespace" { &key.name } else { &key.namespace },
             "userInfo": {"username": user, "groups": self.groups},
             "object": new, "oldObject": old,
@@ -178,7 +178,7 @@ fn merged(target: Value, patch: &Value) -> Value {
     Value::Object(target)
 }
 
-/// The resource of a kind, as nearly every API names it.
+/// The plural of a kind, as most APIs name their resources.
 fn plural(kind: &str) -> String {
     let kind = kind.to_lowercase();
     if let Some(stem) = kind.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u'])) {

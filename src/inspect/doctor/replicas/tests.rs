@@ -84,7 +84,7 @@ fn what_is_wrong_with_replicas_and_their_leader_is_told() {
                     pod("interlock-b", "two", &format!("interlock:{}", env!("CARGO_PKG_VERSION")), 9)
             }),
             "low",
-            "interlock-b has restarted 9 times, last for OOMKilled",
+            "interlock-b has restarted 9 times; last reason: OOMKilled",
         ),
         (Box::new(|it| it.lease = Fetched::Absent), "medium", "no Lease"),
         (Box::new(renewed("2026-11-21T09:00:00Z")), "medium", "3600 s ago"),

@@ -82,9 +82,9 @@ fn nothing_that_the_cluster_says_becomes_markup() {
 }
 
 #[test]
-fn the_page_needs_nothing_and_its_policy_admits_only_its_own_parts() {
+fn the_page_is_self_contained_and_its_policy_allows_only_its_own_parts() {
     let html = page(&report(Vec::new()));
-    assert!(html.contains("Nothing is wrong") && !html.contains("<table"));
+    assert!(html.contains("No problems found") && !html.contains("<table"));
     assert!(html.contains("default-src 'none'; style-src 'sha256-") && !html.contains("unsafe"));
     for part in ["src=", "href=", "url(", "@import", "style=\"", " onclick"] {
         assert!(!html.contains(part), "{part}");
