@@ -103,7 +103,7 @@ pub fn main() -> ExitCode {
         Ok(ExitStatus::Findings) => ExitCode::from(1),
         Err(error) => {
             match error.downcast_ref::<PolicyError>() {
-                Some(error) => eprintln!("interlock: the policies are not valid\n\n{}", excerpt::excerpts(error)),
+                Some(error) => eprintln!("interlock: the policies cannot be used\n\n{}", excerpt::excerpts(error)),
                 None => eprintln!("interlock: {error:#}"),
             }
             ExitCode::from(2)

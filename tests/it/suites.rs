@@ -101,10 +101,10 @@ fn a_suite_that_cannot_be_run_says_where_and_why_and_exits_with_2() {
         ),
         ("- name: a\n  when: [{as: a, do: patch, object: {}}]\n  then: {verdict: no}\n", "line 9"),
         ("- name: a\n  when: [{review: {}, groups: [b]}]\n  then: {verdict: denied}\n", "step 1: a complete review"),
-        ("- name: a\n  when: [{review: {}, old: {}}]\n  then: {verdict: denied}\n", "leave out `old`"),
-        ("- name: a\n  when: [{review: {}, replicas: 1}]\n  then: {verdict: denied}\n", "leave out `replicas`"),
-        ("- name: a\n  when: [{review: {}, resource: a}]\n  then: {verdict: denied}\n", "leave out `resource`"),
-        ("- name: a\n  when: [{review: {}, dryRun: true}]\n  then: {verdict: denied}\n", "leave out `dryRun`"),
+        ("- name: a\n  when: [{review: {}, old: {}}]\n  then: {verdict: denied}\n", "already contains `old`"),
+        ("- name: a\n  when: [{review: {}, replicas: 1}]\n  then: {verdict: denied}\n", "already contains `replicas`"),
+        ("- name: a\n  when: [{review: {}, resource: a}]\n  then: {verdict: denied}\n", "already contains `resource`"),
+        ("- name: a\n  when: [{review: {}, dryRun: true}]\n  then: {verdict: denied}\n", "already contains `dryRun`"),
         ("- name: a\n  when: [{as: a, do: create, after: 999999999h}]\n  then: {verdict: denied}\n", "step 1: after: "),
     ] {
         let dir = suite(cases);
