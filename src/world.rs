@@ -28,10 +28,10 @@ pub struct Newest {
 }
 
 /// An answer on its way.
-pub type Answering<'w> = Pin<Box<dyn Future<Output = Answer> + Send + 'w>>;
+pub type AnswerFuture<'w> = Pin<Box<dyn Future<Output = Answer> + Send + 'w>>;
 
 /// Something that answers the questions of rules.
 pub trait World: Send + Sync {
     /// Answers one query. Never fails: what cannot be learnt is [`Answer::Unavailable`] with the reason.
-    fn answer<'w>(&'w self, query: &'w Query) -> Answering<'w>;
+    fn answer<'w>(&'w self, query: &'w Query) -> AnswerFuture<'w>;
 }

@@ -1,6 +1,7 @@
 //! `interlock serve`: the webhook, in front of a cluster or standalone.
 
 mod certificates;
+mod metrics;
 mod reports;
 
 use std::io::{IsTerminal, Write, stdout};
@@ -26,14 +27,16 @@ use crate::readiness::Readiness;
 use crate::serve::https::{self, Bound, Limits, Setup, Signals, Stopped};
 use crate::serve::leader::Candidate;
 use crate::serve::reload::Reload;
-use crate::serve::report::metrics::Metrics;
+use crate::serve::report::metrics::ReportMetrics;
 use crate::serve::report::openreports::Reports;
 use crate::serve::report::{Reporter, events};
 use crate::serve::webhook::Webhook;
+use crate::world::World;
 use crate::world::kubernetes::{Cluster, Reach, identity};
 use crate::world::memory::Memory;
 use crate::world::memory::OverrideFile;
 use certificates::{Around, CertificateArguments, Kept};
+use metrics::Metrics;
 use reports::ReportArguments;
 
 /// The memory that inflated record bodies may take at once. An ordinary one takes half a MiB, the largest legitimate ones
@@ -108,19 +111,20 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
 async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Path, Files)>) -> anyhow::Result<Finding> {
     let signals = Signals::of_process().context("failed to listen for signals")?;
     let decodes = Arc::new(Budget::new(DECODE_BYTES));
-    let metrics = Arc::new(Metrics::new());
-    let reporter = Reporter::new(metrics.clone());
+    let metrics = Metrics::default();
+    let reporter = Reporter::new(metrics.reports.clone());
     let readiness = Readiness::new();
+    let registry = metrics.registry(&readiness);
     let cluster = arguments.cluster.around().await?;
     let standalone = cluster.is_none();
     let follow = |judge: &Judge| {
         if let Some((directory, files)) = followed {
-            let reload = Reload::new(directory, files, judge.policies(), metrics.clone());
+            let reload = Reload::new(directory, files, judge.policies(), metrics.policies.clone());
             let state = reload.state();
             readiness.note("policies", move || state.borrow().to_string());
             tokio::spawn(reload.follow());
         } else {
-            metrics.policies().loaded(Timestamp::now());
+            metrics.policies.set_loaded(Timestamp::now());
         }
     };
     // The watches end when this function does.
@@ -137,22 +141,22 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
             let watches = world.watch(&for_watches, &readiness);
             let certificates = client(for_calls(config.clone()))?;
             let around = Around { client: certificates, watches: &for_watches, namespace: &arguments.namespace };
-            let kept = arguments.certificates.keep(Some(around), &metrics, &readiness)?;
+            let kept = arguments.certificates.keep(Some(around), &metrics.certificates, &readiness)?;
             // Whoever reports or scans waits for no review, and no review for a report or a scan.
             let for_reports = client(for_calls(config))?;
             let identity = identity();
             let for_scans = for_reports.clone();
             let (events, writing) =
-                events::start(for_reports.clone(), identity.clone(), world.clone(), metrics.clone());
+                events::start(for_reports.clone(), identity.clone(), world.clone(), metrics.reports.clone());
             let reports = arguments.reports.settings(&arguments.namespace, &reach).map(|settings| {
-                Arc::new(Reports::new(for_reports, for_watches, world.clone(), metrics.clone(), settings))
+                Arc::new(Reports::new(for_reports, for_watches, world.clone(), metrics.reports.clone(), settings))
             });
             let ourselves = Arc::default();
             let known = readiness.gate("the API server to tell who we are");
             tokio::spawn(identity::learn(for_reviews.clone(), Arc::clone(&ourselves), known));
-            let judge = Judge::new(policies, world.clone(), decodes).knowing(ourselves);
+            let judge = Judge::new(policies, traced(world.clone()), decodes).knowing(ourselves);
             follow(&judge);
-            tokio::spawn(count_overrides(world.clone(), judge.policies(), metrics.clone()));
+            tokio::spawn(count_overrides(world.clone(), judge.policies(), metrics.reports.clone()));
             let candidate = Candidate {
                 client: for_reviews,
                 for_scans,
@@ -164,19 +168,19 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
                 reach,
                 rotator: kept.rotator.clone(),
                 policies: judge.policies(),
-                metrics: metrics.clone(),
+                metrics: metrics.leader.clone(),
             };
             let webhook = Webhook::new(judge, reporter.with_events(events));
             (webhook, Some(watches), Some((candidate.stand(), writing)), kept)
         }
         None => {
             let memory = Arc::new(Memory::new(MEMORY_BYTES));
-            let judge = Judge::new(policies, memory.clone(), decodes);
+            let judge = Judge::new(policies, traced(memory.clone()), decodes);
             follow(&judge);
             if let Some(path) = &arguments.overrides {
                 tokio::spawn(OverrideFile::open(path.clone(), memory.clone())?.follow());
             }
-            let kept = arguments.certificates.keep(None, &metrics, &readiness)?;
+            let kept = arguments.certificates.keep(None, &metrics.certificates, &readiness)?;
             (Webhook::standalone(judge, reporter, memory), None, None, kept)
         }
     };
@@ -194,7 +198,7 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
     if let Some(seconds) = arguments.drain_delay.or(standalone.then_some(0)) {
         limits.drain_delay = Duration::from_secs(seconds);
     }
-    let setup = Setup { certificates, clients, metrics, readiness, limits };
+    let setup = Setup { certificates, clients, metrics: metrics.https, registry, readiness, limits };
     announce(&bound, ca.as_deref(), standalone)?;
     let stopped = https::run(bound, Arc::new(webhook), setup, signals).await;
     if let Some((candidacy, writing)) = background {
@@ -207,12 +211,23 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
     Ok(Finding::Nothing)
 }
 
+/// Opens a span for each query of a review.
+#[cfg(feature = "otel")]
+fn traced(world: Arc<dyn World>) -> Arc<dyn World> {
+    Arc::new(crate::serve::traces::TracedWorld::new(world))
+}
+
+#[cfg(not(feature = "otel"))]
+fn traced(world: Arc<dyn World>) -> Arc<dyn World> {
+    world
+}
+
 fn namespace(text: &str) -> Result<String, String> {
     if is_label(text) { Ok(text.to_owned()) } else { Err("is not the name of a namespace".to_owned()) }
 }
 
 /// Keeps the count of overrides in force, which changes as they expire.
-async fn count_overrides(world: Arc<Cluster>, policies: Arc<ArcSwap<Policies>>, metrics: Arc<Metrics>) {
+async fn count_overrides(world: Arc<Cluster>, policies: Arc<ArcSwap<Policies>>, metrics: Arc<ReportMetrics>) {
     loop {
         metrics.overrides_in_force(world.overrides_in_force(&policies.load(), Timestamp::now()));
         sleep(OVERRIDES).await;

@@ -1,5 +1,6 @@
 //! What one replica does for all: a Lease says which. Whatever it does is safe under two of them.
 
+pub mod metrics;
 mod notes;
 mod state;
 
@@ -14,12 +15,12 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::pki::managed::Rotator;
-use super::report::metrics::Metrics;
 use super::report::openreports::Reports;
 use crate::engine::policy::Policies;
 use crate::inspect::scan;
 use crate::world::World;
 use crate::world::kubernetes::{Losses, Reach};
+use metrics::LeaderMetrics;
 
 /// The Lease, in Interlock's own namespace.
 pub const LEASE: &str = "interlock-leader";
@@ -57,7 +58,7 @@ pub struct Candidate {
     /// By which releases are scanned.
     pub policies: Arc<ArcSwap<Policies>>,
     /// Where what a scan finds is counted.
-    pub metrics: Arc<Metrics>,
+    pub metrics: Arc<LeaderMetrics>,
 }
 
 /// A candidacy on its way. It ends when this is dropped; [`Self::resign`] gives the Lease back too.
@@ -121,18 +122,18 @@ impl Candidate {
     async fn serve(&self, leads: &mut watch::Receiver<bool>) {
         while leads.wait_for(|leads| *leads).await.is_ok() {
             tracing::info!(identity = %self.identity, "leading");
-            self.metrics.leads(true);
+            self.metrics.set_leader(true);
             tokio::select! {
                 lost = leads.wait_for(|leads| !leads) => {
                     tracing::info!(identity = %self.identity, "leading no more");
-                    self.metrics.leads(false);
+                    self.metrics.set_leader(false);
                     if lost.is_err() {
                         return;
                     }
                 }
                 () = self.work() => {}
             }
-            self.metrics.scans().stopped();
+            self.metrics.clear_findings();
             if let Some(reports) = &self.reports {
                 reports.stopped();
             }
@@ -148,7 +149,7 @@ impl Candidate {
             }
         };
         let scans = scan::background(&self.for_scans, &self.policies, &self.reach, scan::EVERY, |report| {
-            self.metrics.scans().scanned(report);
+            self.metrics.set_findings(report);
             if let Some(reports) = &self.reports {
                 reports.state(state::entries(report), report.is_whole());
             }

@@ -7,5 +7,6 @@ pub mod dev;
 pub mod files;
 pub mod live;
 pub mod managed;
+pub mod metrics;
 pub mod rotation;
 pub mod tls;

@@ -1,6 +1,8 @@
 //! Policies that change under a running server: followed by a watch of their directory and by looking at the texts now and
 //! then, taken up when they are good, and otherwise left as they were.
 
+pub mod metrics;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,9 +11,9 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::report::metrics::{Metrics, Reloaded};
 use crate::engine::policy::{Files, NAMESPACES, Policies, Problem, Reading};
 use crate::file_watch;
+use metrics::{PolicyMetrics, ReloadResult};
 
 /// The problems that are told in the state, at most.
 const TOLD: usize = 10;
@@ -21,7 +23,7 @@ pub struct Reload {
     directory: PathBuf,
     files: Files,
     policies: Arc<ArcSwap<Policies>>,
-    metrics: Arc<Metrics>,
+    metrics: Arc<PolicyMetrics>,
     state: watch::Sender<State>,
 }
 
@@ -41,9 +43,9 @@ pub struct State {
 impl Reload {
     /// Follows from these texts on, which are in force.
     #[must_use]
-    pub fn new(directory: &Path, files: Files, policies: Arc<ArcSwap<Policies>>, metrics: Arc<Metrics>) -> Self {
+    pub fn new(directory: &Path, files: Files, policies: Arc<ArcSwap<Policies>>, metrics: Arc<PolicyMetrics>) -> Self {
         let (loaded, namespaces) = (Timestamp::now(), policies.load().namespaces().count());
-        metrics.policies().loaded(loaded);
+        metrics.set_loaded(loaded);
         let state = watch::Sender::new(State { loaded, namespaces, current: true, problems: Vec::new() });
         Self { directory: directory.to_owned(), files, policies, metrics, state }
     }
@@ -76,18 +78,20 @@ impl Reload {
         if let Some(policies) = policies {
             (state.loaded, state.namespaces) = (now, policies.namespaces().count());
             self.policies.store(Arc::new(policies));
-            self.metrics.policies().loaded(now);
+            self.metrics.set_loaded(now);
         }
         let result = match (state.current, problems.is_empty()) {
-            (true, true) => Reloaded::Good,
-            (true, false) => Reloaded::Partly,
-            (false, _) => Reloaded::Bad,
+            (true, true) => ReloadResult::Good,
+            (true, false) => ReloadResult::Partly,
+            (false, _) => ReloadResult::Bad,
         };
-        self.metrics.policies().reloaded(result, problems.len());
+        self.metrics.count_reload(result, problems.len());
         state.problems = problems;
         match result {
-            Reloaded::Good => tracing::info!(policies = %state, "policies reloaded"),
-            Reloaded::Partly | Reloaded::Bad => tracing::error!(policies = %state, "policies reloaded with errors"),
+            ReloadResult::Good => tracing::info!(policies = %state, "policies reloaded"),
+            ReloadResult::Partly | ReloadResult::Bad => {
+                tracing::error!(policies = %state, "policies reloaded with errors")
+            }
         }
         self.state.send_replace(state);
     }

@@ -24,7 +24,7 @@ pub use crate::engine::decision::{Decision, DecisionFinding, Object};
 use super::traces;
 use events::Queue;
 use fold::Fold;
-use metrics::Metrics;
+use metrics::ReportMetrics;
 
 /// The label of everything that we write for others to read.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "interlock");
@@ -35,7 +35,7 @@ const FIELD_MANAGER: &str = "interlock";
 /// Hands each decision to everybody who wants to know.
 #[derive(Debug, Clone)]
 pub struct Reporter {
-    metrics: Arc<Metrics>,
+    metrics: Arc<ReportMetrics>,
     fold: Arc<Fold>,
     events: Option<Queue>,
 }
@@ -43,7 +43,7 @@ pub struct Reporter {
 impl Reporter {
     /// Reports to the log and to these metrics.
     #[must_use]
-    pub fn new(metrics: Arc<Metrics>) -> Self {
+    pub fn new(metrics: Arc<ReportMetrics>) -> Self {
         Self { metrics, fold: Arc::default(), events: None }
     }
 

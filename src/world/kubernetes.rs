@@ -42,7 +42,7 @@ use super::documents::Documents;
 use super::locate::{self, Place, Sought};
 use super::manifests::{Manifests, Missing};
 use super::read::{self, Rollout, entry};
-use super::{Answering, Newest, World};
+use super::{AnswerFuture, Newest, World};
 use crate::budget::Budget;
 use crate::engine::evidence::{Answer, Freshness, Knowledge, Located, ObjectKey, Query, ScaledRef, Workload};
 use crate::engine::flux::{self, Driver, HelmRelease};
@@ -428,7 +428,7 @@ impl Cluster {
 const LIMITED: &str = "this Interlock looks into some namespaces only (--namespaces)";
 
 impl World for Cluster {
-    fn answer<'w>(&'w self, query: &'w Query) -> Answering<'w> {
+    fn answer<'w>(&'w self, query: &'w Query) -> AnswerFuture<'w> {
         Box::pin(async move {
             match self.look_up(query).await {
                 Ok(Some(knowledge)) => Answer::Known(knowledge),

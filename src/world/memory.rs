@@ -17,7 +17,7 @@ use super::kubernetes::{helm_releases, release_overrides};
 use super::locate::{self, Place, Sought};
 use super::manifests::{self, State};
 use super::read::{self, Rollout};
-use super::{Answering, World, documents};
+use super::{AnswerFuture, World, documents};
 use crate::engine::evidence::{Answer, Knowledge, Located, ObjectKey, Query, RecordRef, ScaledRef, Workload};
 use crate::engine::flux::{self, Driver, HelmRelease};
 use crate::engine::json::first_at;
@@ -324,7 +324,7 @@ fn release_of(key: &ObjectKey, text: &str) -> Option<String> {
 }
 
 impl World for Memory {
-    fn answer<'w>(&'w self, query: &'w Query) -> Answering<'w> {
+    fn answer<'w>(&'w self, query: &'w Query) -> AnswerFuture<'w> {
         Box::pin(std::future::ready(self.look_up(query)))
     }
 }

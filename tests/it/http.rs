@@ -9,21 +9,22 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::limits::BODY_BYTES;
+use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{Limits, admin, admission};
-use release_interlock::serve::report::metrics::Metrics;
 use tower_service::Service;
 
 use crate::client::{Answer, request};
+use crate::metrics::rendered;
 use crate::server::{Stub, review, review_of};
 
 struct Desk {
     router: Router,
-    metrics: Arc<Metrics>,
+    metrics: Arc<HttpsMetrics>,
 }
 
 impl Desk {
     fn new() -> Self {
-        let metrics = Arc::new(Metrics::new());
+        let metrics = Arc::new(HttpsMetrics::new());
         let router = admission::router(Arc::new(Stub::default()), &Limits::default(), Arc::clone(&metrics));
         Self { router, metrics }
     }
@@ -37,7 +38,7 @@ impl Desk {
     }
 
     fn counts(&self, line: &str) {
-        let text = self.metrics.render().unwrap();
+        let text = rendered(|registry| self.metrics.register(registry));
         assert!(text.lines().any(|found| found == line), "no line {line} in\n{text}");
     }
 }
@@ -167,7 +168,7 @@ async fn a_stand_in_that_panics_too_is_answered() {
 
 #[tokio::test]
 async fn a_review_whose_caller_has_gone_is_ended_and_its_memory_given_back() {
-    let (stub, metrics) = (Arc::new(Stub::default()), Arc::new(Metrics::new()));
+    let (stub, metrics) = (Arc::new(Stub::default()), Arc::new(HttpsMetrics::new()));
     let router = admission::router(Arc::clone(&stub) as _, &Limits::default(), Arc::clone(&metrics));
     let waiting = tokio::spawn(async move {
         send(&router, request(Method::POST, "/validate", Some("application/json"), review("1", Some("wait")))).await
@@ -179,7 +180,7 @@ async fn a_review_whose_caller_has_gone_is_ended_and_its_memory_given_back() {
     while metrics.body_bytes().get() > 0 {
         tokio::task::yield_now().await;
     }
-    let text = metrics.render().unwrap();
+    let text = rendered(|registry| metrics.register(registry));
     assert!(text.contains(r#"{endpoint="validate",end="abandoned"} 1"#), "{text}");
 }
 
@@ -187,7 +188,7 @@ async fn a_review_whose_caller_has_gone_is_ended_and_its_memory_given_back() {
 async fn probes_tell_alive_from_ready() {
     let readiness = Readiness::new();
     let gate = readiness.gate("policies");
-    let router = admin::router(readiness.clone(), Arc::new(Metrics::new()));
+    let router = admin::router(readiness.clone(), Arc::default());
     let get = |path: &'static str| send(&router, request(Method::GET, path, None, Bytes::new()));
 
     assert_eq!(get("/livez").await.status, StatusCode::OK);
@@ -203,7 +204,7 @@ async fn probes_tell_alive_from_ready() {
 
 #[tokio::test]
 async fn metrics_are_open_metrics_text() {
-    let router = admin::router(Readiness::new(), Arc::new(Metrics::new()));
+    let router = admin::router(Readiness::new(), Arc::default());
     let answer = send(&router, request(Method::GET, "/metrics", None, Bytes::new())).await;
     assert!(answer.header("content-type").unwrap().starts_with("application/openmetrics-text"));
     assert!(answer.text().ends_with("# EOF\n"));

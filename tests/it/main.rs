@@ -15,6 +15,7 @@ mod http;
 mod layering;
 mod logging;
 mod manifests;
+mod metrics;
 mod policies;
 mod reload;
 mod replay;

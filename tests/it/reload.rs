@@ -10,6 +10,7 @@ use std::time::Duration;
 use ::http::{Method, StatusCode};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use prometheus_client::registry::Registry;
 use release_interlock::budget::Budget;
 use release_interlock::engine::facts::{Actor, ActorKind};
 use release_interlock::engine::policy::{Files, Mode, Policies, Reading, Scope};
@@ -18,8 +19,9 @@ use release_interlock::engine::rules::RuleId;
 use release_interlock::judge::Judge;
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::admin;
+use release_interlock::serve::openmetrics;
+use release_interlock::serve::reload::metrics::PolicyMetrics;
 use release_interlock::serve::reload::{Reload, State};
-use release_interlock::serve::report::metrics::Metrics;
 use release_interlock::world::memory::Memory;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -42,7 +44,7 @@ fn policy(kind: &str, mode: &str) -> String {
 struct Followed {
     directory: TempDir,
     policies: Arc<ArcSwap<Policies>>,
-    metrics: Arc<Metrics>,
+    metrics: Arc<PolicyMetrics>,
     state: watch::Receiver<State>,
     following: JoinHandle<()>,
 }
@@ -58,7 +60,7 @@ impl Followed {
     fn new(directory: TempDir, policies: Arc<ArcSwap<Policies>>) -> Self {
         let files = Files::read(directory.path());
         policies.store(Arc::new(Reading::of(&files).whole().unwrap()));
-        let metrics = Arc::new(Metrics::new());
+        let metrics = Arc::new(PolicyMetrics::default());
         let reload = Reload::new(directory.path(), files, policies.clone(), metrics.clone());
         let state = reload.state();
         Self { directory, policies, metrics, state, following: tokio::spawn(reload.follow()) }
@@ -137,7 +139,9 @@ async fn a_wrong_file_changes_nothing_but_what_is_told_of_it() {
     let readiness = Readiness::new();
     let state = followed.state.clone();
     readiness.note("policies", move || state.borrow().to_string());
-    let admin = admin::router(readiness, followed.metrics.clone());
+    let mut registry = Registry::with_prefix(openmetrics::PREFIX);
+    followed.metrics.register(&mut registry);
+    let admin = admin::router(readiness, Arc::new(registry));
     let told = async |path: &str| {
         let answer = send(&admin, request(Method::GET, path, None, Bytes::new())).await;
         assert_eq!(answer.status, StatusCode::OK, "policies make nobody unready");

@@ -12,9 +12,10 @@ use release_interlock::engine::policy::Policy;
 use release_interlock::engine::release::record::INFLATE_LIMIT;
 use release_interlock::judge::Judge;
 use release_interlock::serve::https::limits::BODY_BYTES;
+use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{Limits, admission};
 use release_interlock::serve::report::Reporter;
-use release_interlock::serve::report::metrics::Metrics;
+use release_interlock::serve::report::metrics::ReportMetrics;
 use release_interlock::serve::webhook::Webhook;
 use release_interlock::world::World;
 use release_interlock::world::memory::Memory;
@@ -23,11 +24,12 @@ use serde_json::{Value, json};
 use crate::client::{Answer, request};
 use crate::fixtures::{body, creation, gzip, review, secret};
 use crate::http::send;
+use crate::metrics::rendered;
 
 /// The real webhook behind the real router.
 pub(crate) struct Desk {
     router: Router,
-    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<ReportMetrics>,
 }
 
 impl Desk {
@@ -36,9 +38,9 @@ impl Desk {
     }
 
     pub(crate) fn of(judge: Judge) -> Self {
-        let metrics = Arc::new(Metrics::new());
+        let metrics = Arc::new(ReportMetrics::new());
         let webhook = Webhook::new(judge, Reporter::new(metrics.clone()));
-        let router = admission::router(Arc::new(webhook), &Limits::default(), metrics.clone());
+        let router = admission::router(Arc::new(webhook), &Limits::default(), Arc::new(HttpsMetrics::new()));
         Self { router, metrics }
     }
 
@@ -196,13 +198,13 @@ async fn a_denial_carries_code_reason_rule_and_place() {
     });
     assert_eq!(answer["response"]["auditAnnotations"], annotations);
     // A dry run gets the same verdict and is not counted.
-    assert!(!desk.metrics.render().unwrap().contains("interlock_findings_total{"));
+    assert!(!rendered(|registry| desk.metrics.register(registry)).contains("interlock_findings_total{"));
     update["request"]["dryRun"] = false.into();
     assert!(!desk.judge(&update).await.0);
     // Nor is the API server's asking again.
     assert!(!desk.judge(&update).await.0);
     let line = r#"interlock_findings_total{rule="illegal-transition",mode="enforce",verdict="denied"} 1"#;
-    assert!(desk.metrics.render().unwrap().contains(line));
+    assert!(rendered(|registry| desk.metrics.register(registry)).contains(line));
 }
 
 #[tokio::test]

@@ -10,9 +10,9 @@ use crate::readiness::Readiness;
 use crate::serve::https::{Certificates, Clients};
 use crate::serve::pki::files::Followed;
 use crate::serve::pki::managed::{Managed, Rotator};
+use crate::serve::pki::metrics::{CertificateMetrics, CertificateRole};
 use crate::serve::pki::rotation::{Times, TimesError};
 use crate::serve::pki::{dev, tls};
-use crate::serve::report::metrics::{Metrics, Role};
 
 /// Where development certificates lie unless told otherwise.
 const DEVELOPMENT: &str = "certs";
@@ -92,7 +92,7 @@ impl CertificateArguments {
     pub(super) fn keep(
         &self,
         cluster: Option<Around<'_>>,
-        metrics: &Arc<Metrics>,
+        metrics: &Arc<CertificateMetrics>,
         readiness: &Readiness,
     ) -> anyhow::Result<Kept> {
         let clients =
@@ -111,7 +111,7 @@ impl CertificateArguments {
             _ => {
                 let directory = self.certs.clone().unwrap_or_else(|| DEVELOPMENT.into());
                 let made = dev::ensure(&directory, Timestamp::now())?;
-                metrics.certificates().lasts(Role::Leaf, Some(made.not_after));
+                metrics.set_expiry(CertificateRole::Leaf, Some(made.not_after));
                 let certificates = Certificates::new(tls::load(&made.certificate_path, &made.key_path)?);
                 Kept { certificates, clients: None, ca: Some(made.ca_path), rotator: None }
             }
@@ -119,7 +119,12 @@ impl CertificateArguments {
         Ok(Kept { clients, ..kept })
     }
 
-    fn managed(&self, cluster: Around<'_>, metrics: &Arc<Metrics>, readiness: &Readiness) -> anyhow::Result<Kept> {
+    fn managed(
+        &self,
+        cluster: Around<'_>,
+        metrics: &Arc<CertificateMetrics>,
+        readiness: &Readiness,
+    ) -> anyhow::Result<Kept> {
         let certificates = Certificates::none();
         let managed = Managed {
             client: cluster.client,

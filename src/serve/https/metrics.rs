@@ -1,38 +1,17 @@
-//! The metrics, as a value with its own registry: a test makes one, runs something, and reads it.
-//!
-//! Labels come from closed enums only. A label that carried a name or a message would let anyone who can send a
-//! request fill the memory of this process and of the monitoring behind it.
+//! Metrics of both ports: reviews, rejections, connections.
 
-mod certificates;
-mod decisions;
-mod label;
-mod policies;
-mod process;
-mod scans;
-
-use std::fmt;
 use std::time::Instant;
 
-pub use certificates::{CertificateMetrics, Done, Role, Trouble};
-pub use decisions::{Sink, Write};
-pub use policies::{PolicyMetrics, Reloaded};
-pub use scans::ScanMetrics;
-
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::serve::https::{Endpoint, Refusal};
-use decisions::Decisions;
-use process::Process;
-
-/// The content type of [`Metrics::render`].
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+use super::endpoint::Endpoint;
+use super::rejection::Rejection;
+use crate::serve::openmetrics;
 
 /// Bounds of the review histogram, in seconds. An ordinary review takes tens of microseconds and the largest possible
 /// record a few milliseconds, so half of the buckets lie below one millisecond; 30 s is the longest timeout that the
@@ -42,27 +21,17 @@ const REVIEW_BUCKETS: [f64; 18] = [
     3.0, 10.0, 30.0,
 ];
 
-/// Everything that is counted, with the registry that it is read from.
-///
-/// A family added here is a field, a line in [`Metrics::new`], and a label type whose members are closed enums.
+/// Metrics of both ports.
 #[derive(Debug)]
-pub struct Metrics {
-    registry: Registry,
-    process: Registry,
-    ready: Gauge,
-    leader: Gauge,
+pub struct HttpsMetrics {
     reviews: Family<ReviewLabels, Histogram, fn() -> Histogram>,
-    refusals: Family<RefusalLabels, Counter>,
+    rejections: Family<RejectionLabels, Counter>,
     panics: Family<EndpointLabels, Counter>,
     connections: Family<PortLabels, Gauge>,
     cuts: Family<CutLabels, Counter>,
     accept_errors: Family<PortLabels, Counter>,
     handshake_failures: Family<HandshakeLabels, Counter>,
     body_bytes: Gauge,
-    policies: PolicyMetrics,
-    scans: ScanMetrics,
-    certificates: CertificateMetrics,
-    told: Decisions,
 }
 
 /// How the handling of a request ended.
@@ -72,9 +41,9 @@ pub enum ReviewEnd {
     Answered,
     /// The reviewer panicked, and its stand-in answered.
     Panicked,
-    /// The request was refused before the reviewer saw it, or the reviewer took too long.
-    Refused,
-    /// The client went away first.
+    /// The request was rejected before the reviewer saw it, or the reviewer took too long.
+    Rejected,
+    /// The client disconnected first.
     Abandoned,
 }
 
@@ -87,22 +56,22 @@ pub enum Port {
     Admin,
 }
 
-/// Why a connection was closed by us outside its ordinary life (idle timeouts and clean shutdowns are not counted).
+/// Why the server closed a connection early. Idle timeouts and clean shutdowns are not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cut {
-    /// Every place was taken by a connection in the middle of a request.
+    /// Every slot was taken by a connection in the middle of a request.
     Full,
-    /// It was waiting, and had to make room for a new one.
+    /// It was idle and had to make room for a new one.
     Evicted,
-    /// The head of a request was begun and not finished in time.
+    /// The head of a request did not arrive in time.
     Header,
-    /// The client did not take its answer.
+    /// The client did not read its answer.
     Write,
     /// The shutdown ran out of time, or was aborted.
     Shutdown,
 }
 
-/// Why a TLS handshake came to nothing.
+/// Why a TLS handshake failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HandshakeFailure {
     /// Not finished in time.
@@ -115,98 +84,50 @@ pub enum HandshakeFailure {
     Broken,
 }
 
-impl Metrics {
-    /// A fresh registry in which everything stands at zero.
+impl HttpsMetrics {
+    /// Metrics that all stand at zero.
     #[must_use]
     pub fn new() -> Self {
-        let mut registry = Registry::with_prefix("interlock");
-        let mut process = Registry::default();
-        process.register_collector(Box::new(Process::starting()));
         let metrics = Self {
-            process,
-            ready: Gauge::default(),
-            leader: Gauge::default(),
             reviews: Family::new_with_constructor(|| Histogram::new(REVIEW_BUCKETS)),
-            refusals: Family::default(),
+            rejections: Family::default(),
             panics: Family::default(),
             connections: Family::default(),
             cuts: Family::default(),
             accept_errors: Family::default(),
             handshake_failures: Family::default(),
             body_bytes: Gauge::default(),
-            policies: PolicyMetrics::default(),
-            scans: ScanMetrics::default(),
-            certificates: CertificateMetrics::default(),
-            told: Decisions::register(&mut registry),
-            registry: Registry::default(),
         };
-        registry.register_with_unit(
-            "review_duration",
-            "Time from the head of a request to its answer, reading the body included",
-            Unit::Seconds,
-            metrics.reviews.clone(),
-        );
-        registry.register("http_refusals", "Requests refused without a review", metrics.refusals.clone());
-        registry.register("panics", "Reviews that panicked and were answered all the same", metrics.panics.clone());
-        registry.register("connections", "Open connections", metrics.connections.clone());
-        registry.register("connections_cut", "Connections closed outside their ordinary life", metrics.cuts.clone());
-        registry.register("accept_errors", "Failures to accept a connection", metrics.accept_errors.clone());
-        registry.register(
-            "tls_handshake_failures",
-            "TLS handshakes that came to nothing",
-            metrics.handshake_failures.clone(),
-        );
-        registry.register_with_unit(
-            "bodies_in_flight",
-            "Request bodies held in memory",
-            Unit::Bytes,
-            metrics.body_bytes.clone(),
-        );
-        let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-        registry.register("build", "What is running", version);
-        registry.register("ready", "Whether this replica says that it is ready", metrics.ready.clone());
-        registry.register("leader", "Whether this replica does what one does for all", metrics.leader.clone());
-        // What is to be told of the first time it happens must have stood at zero before.
+        // An alert on the first occurrence needs a series that stood at zero before.
         for endpoint in [Endpoint::Validate, Endpoint::Mutate] {
             metrics.panics.get_or_create(&EndpointLabels { endpoint }).inc_by(0);
         }
-        metrics.policies.register(&mut registry);
-        metrics.scans.register(&mut registry);
-        metrics.certificates.register(&mut registry);
-        Self { registry, ..metrics }
+        metrics
     }
 
-    /// The whole registry as OpenMetrics text ([`CONTENT_TYPE`]).
-    ///
-    /// # Errors
-    /// Only when a metric cannot be formatted, which the formatter of a `String` does not do by itself.
-    pub fn render(&self) -> Result<String, fmt::Error> {
-        let mut text = String::new();
-        encode_registry(&mut text, &self.registry)?;
-        encode_registry(&mut text, &self.process)?;
-        encode_eof(&mut text)?;
-        Ok(text)
+    /// Adds them to a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        let help = "Time from the head of a request to its answer, reading the body included";
+        registry.register_with_unit("review_duration", help, Unit::Seconds, self.reviews.clone());
+        registry.register("http_refusals", "Requests rejected without a review", self.rejections.clone());
+        registry.register("panics", "Reviews that panicked and were answered nevertheless", self.panics.clone());
+        registry.register("connections", "Open connections", self.connections.clone());
+        registry.register("connections_cut", "Connections that the server closed early", self.cuts.clone());
+        registry.register("accept_errors", "Failures to accept a connection", self.accept_errors.clone());
+        registry.register("tls_handshake_failures", "TLS handshakes that failed", self.handshake_failures.clone());
+        let help = "Request bodies held in memory";
+        registry.register_with_unit("bodies_in_flight", help, Unit::Bytes, self.body_bytes.clone());
     }
 
-    /// Says whether this replica is ready.
-    pub fn ready(&self, ready: bool) {
-        self.ready.set(ready.into());
-    }
-
-    /// Says whether this replica leads.
-    pub fn leads(&self, leads: bool) {
-        self.leader.set(leads.into());
-    }
-
-    /// Starts the clock of one request. Whatever way the handler is left by, the guard records the request once.
+    /// Starts the clock of one request. The guard records the request once, however the handler ends.
     #[must_use]
     pub fn review(&self, endpoint: Endpoint) -> ReviewClock<'_> {
         ReviewClock { metrics: self, endpoint, end: ReviewEnd::Abandoned, started: Instant::now() }
     }
 
-    /// Counts a request that was refused without a review.
-    pub fn refused(&self, reason: Refusal) {
-        self.refusals.get_or_create(&RefusalLabels { reason }).inc();
+    /// Counts a request that was rejected without a review.
+    pub fn rejected(&self, reason: Rejection) {
+        self.rejections.get_or_create(&RejectionLabels { reason }).inc();
     }
 
     /// Counts a review that panicked.
@@ -214,7 +135,7 @@ impl Metrics {
         self.panics.get_or_create(&EndpointLabels { endpoint }).inc();
     }
 
-    /// Counts a connection that was closed outside its ordinary life.
+    /// Counts a connection that the server closed early.
     pub fn cut(&self, reason: Cut) {
         self.cuts.get_or_create(&CutLabels { reason }).inc();
     }
@@ -224,7 +145,7 @@ impl Metrics {
         self.accept_errors.get_or_create(&PortLabels { port }).inc();
     }
 
-    /// Counts a handshake that came to nothing.
+    /// Counts a handshake that failed.
     pub fn handshake_failed(&self, reason: HandshakeFailure) {
         self.handshake_failures.get_or_create(&HandshakeLabels { reason }).inc();
     }
@@ -235,24 +156,6 @@ impl Metrics {
         self.connections.get_or_create(&PortLabels { port }).clone()
     }
 
-    /// Those of scans.
-    #[must_use]
-    pub fn scans(&self) -> &ScanMetrics {
-        &self.scans
-    }
-
-    /// Those of the certificates.
-    #[must_use]
-    pub fn certificates(&self) -> &CertificateMetrics {
-        &self.certificates
-    }
-
-    /// Those of the policies in force.
-    #[must_use]
-    pub fn policies(&self) -> &PolicyMetrics {
-        &self.policies
-    }
-
     /// The bytes of request bodies held in memory.
     #[must_use]
     pub fn body_bytes(&self) -> &Gauge {
@@ -260,7 +163,7 @@ impl Metrics {
     }
 }
 
-impl Default for Metrics {
+impl Default for HttpsMetrics {
     fn default() -> Self {
         Self::new()
     }
@@ -269,14 +172,14 @@ impl Default for Metrics {
 /// Records one request in the histogram when it is dropped.
 #[derive(Debug)]
 pub struct ReviewClock<'a> {
-    metrics: &'a Metrics,
+    metrics: &'a HttpsMetrics,
     endpoint: Endpoint,
     end: ReviewEnd,
     started: Instant,
 }
 
 impl ReviewClock<'_> {
-    /// Says how the request ended; without this it counts as abandoned.
+    /// Sets how the request ended; without it the request counts as abandoned.
     pub fn end(&mut self, end: ReviewEnd) {
         self.end = end;
     }
@@ -296,8 +199,8 @@ struct ReviewLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RefusalLabels {
-    reason: Refusal,
+struct RejectionLabels {
+    reason: Rejection,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -320,28 +223,28 @@ struct HandshakeLabels {
     reason: HandshakeFailure,
 }
 
-label::named!(Endpoint { Validate => "validate", Mutate => "mutate" });
-label::named!(ReviewEnd {
+openmetrics::named!(Endpoint { Validate => "validate", Mutate => "mutate" });
+openmetrics::named!(ReviewEnd {
     Answered => "answered",
     Panicked => "panicked",
-    Refused => "refused",
+    Rejected => "refused",
     Abandoned => "abandoned",
 });
-label::named!(Port { Admission => "admission", Admin => "admin" });
-label::named!(Cut {
+openmetrics::named!(Port { Admission => "admission", Admin => "admin" });
+openmetrics::named!(Cut {
     Full => "full",
     Evicted => "evicted",
     Header => "header",
     Write => "write",
     Shutdown => "shutdown",
 });
-label::named!(HandshakeFailure {
+openmetrics::named!(HandshakeFailure {
     Timeout => "timeout",
     NotTls => "not_tls",
     Protocol => "protocol",
     Broken => "broken",
 });
-label::named!(Refusal {
+openmetrics::named!(Rejection {
     NotJson => "not_json",
     BadTimeout => "bad_timeout",
     TooLarge => "too_large",
@@ -360,11 +263,11 @@ mod tests {
 
     #[test]
     fn a_review_is_recorded_whichever_way_the_handler_is_left() {
-        let metrics = Metrics::new();
+        let metrics = HttpsMetrics::new();
         metrics.review(Endpoint::Validate).end(ReviewEnd::Answered);
         drop(metrics.review(Endpoint::Mutate));
 
-        let text = metrics.render().unwrap();
+        let text = openmetrics::rendered(|registry| metrics.register(registry));
         assert!(
             text.contains(r#"interlock_review_duration_seconds_count{endpoint="validate",end="answered"} 1"#),
             "{text}"

@@ -1,32 +1,38 @@
-//! What is told of scans.
+//! Metrics of the leader: whether this replica leads, and what its last scan found.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::label;
 use crate::inspect::scan::{Check, Report};
+use crate::serve::openmetrics;
 
-/// What the last scan found; nothing where another replica scans.
+/// Metrics of the leader.
 #[derive(Debug, Default)]
-pub struct ScanMetrics {
+pub struct LeaderMetrics {
+    leader: Gauge,
+    /// Empty while another replica scans.
     findings: Family<CheckLabels, Gauge>,
 }
 
-impl ScanMetrics {
-    pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "scan_findings",
-            "What the last scan found wrong with the releases of the cluster, or the one before where the last one could \
-             not look at everything and found less; from the leader alone",
-            self.findings.clone(),
-        );
+impl LeaderMetrics {
+    /// Adds them to a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register("leader", "Whether this replica is the leader", self.leader.clone());
+        let help = "Findings of the last scan of all releases, or of the scan before where the last one was incomplete and \
+                    found less; from the leader only";
+        registry.register("scan_findings", help, self.findings.clone());
     }
 
-    /// Sets what a scan of all releases has found, the checks that found nothing included. One that could not look at
-    /// everything lowers none: that it did not find something again says nothing.
-    pub fn scanned(&self, report: &Report) {
+    /// Sets whether this replica leads.
+    pub fn set_leader(&self, leads: bool) {
+        self.leader.set(leads.into());
+    }
+
+    /// Sets the findings of a scan of all releases, zeros included. An incomplete scan lowers no number, because what it did
+    /// not find may still be there.
+    pub fn set_findings(&self, report: &Report) {
         for check in Check::ALL {
             let found = report.findings.iter().filter(|finding| finding.check == check).count();
             let found = i64::try_from(found).unwrap_or(i64::MAX);
@@ -35,8 +41,8 @@ impl ScanMetrics {
         }
     }
 
-    /// Forgets it: another replica scans from now on, and two accounts would not add up.
-    pub fn stopped(&self) {
+    /// Removes the findings: another replica scans from now on, and the same finding must not be counted twice.
+    pub fn clear_findings(&self) {
         self.findings.clear();
     }
 }
@@ -46,4 +52,55 @@ struct CheckLabels {
     check: Check,
 }
 
-label::as_str!(Check);
+openmetrics::as_str!(Check);
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::inspect::scan::Finding;
+
+    /// A report of so many failed releases and stuck operations.
+    fn report(failed: usize, stuck: usize, is_whole: bool) -> Report {
+        let finding =
+            |check| Finding { check, release: None, object: None, message: String::new(), way_out: String::new() };
+        let failed = std::iter::repeat_n(Check::FailedRelease, failed);
+        let stuck = std::iter::repeat_n(Check::StuckOperation, stuck);
+        Report {
+            cluster: String::new(),
+            time: Timestamp::UNIX_EPOCH,
+            namespace: None,
+            releases: 1,
+            records: 1,
+            bodies: 0,
+            objects: 0,
+            calls: 1,
+            took_seconds: 0.0,
+            peak_memory_bytes: None,
+            looked_at: Vec::new(),
+            not_looked_at: Vec::new(),
+            counts: Default::default(),
+            findings: failed.chain(stuck).map(finding).collect(),
+            left_out: usize::from(!is_whole),
+        }
+    }
+
+    #[test]
+    fn an_incomplete_scan_lowers_no_metric() {
+        let metrics = LeaderMetrics::default();
+        for (scanned, failed, stuck) in [
+            (report(1, 0, true), 1, 0),
+            (report(0, 1, false), 1, 1),
+            (report(0, 1, true), 0, 1),
+            (report(0, 0, true), 0, 0),
+        ] {
+            metrics.set_findings(&scanned);
+            let text = openmetrics::rendered(|registry| metrics.register(registry));
+            for (check, count) in [("failed-release", failed), ("stuck-operation", stuck)] {
+                let line = format!("interlock_scan_findings{{check=\"{check}\"}} {count}\n");
+                assert!(text.contains(&line), "{line}{text}");
+            }
+        }
+    }
+}

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::authority;
+use super::metrics::{CertificateMetrics, CertificateRole, CertificateStep, CertificateTrouble};
 use super::tls::{self, CertificateError, Certificates};
 use crate::file_watch::{self, directory};
-use crate::serve::report::metrics::{Done, Metrics, Role, Trouble};
 
 /// Follows a certificate chain and its key.
 pub struct Followed {
@@ -15,7 +15,7 @@ pub struct Followed {
     key_path: PathBuf,
     content: Content,
     certificates: Arc<Certificates>,
-    metrics: Arc<Metrics>,
+    metrics: Arc<CertificateMetrics>,
 }
 
 /// Both files as they were read together.
@@ -30,7 +30,11 @@ impl Followed {
     ///
     /// # Errors
     /// [`CertificateError`] names the file and the way out.
-    pub fn open(certificate_path: PathBuf, key_path: PathBuf, metrics: Arc<Metrics>) -> Result<Self, CertificateError> {
+    pub fn open(
+        certificate_path: PathBuf,
+        key_path: PathBuf,
+        metrics: Arc<CertificateMetrics>,
+    ) -> Result<Self, CertificateError> {
         let content = read(&certificate_path, &key_path);
         let mut followed = Self { certificate_path, key_path, content, certificates: Certificates::none(), metrics };
         followed.take()?;
@@ -53,7 +57,7 @@ impl Followed {
             match self.take() {
                 Ok(()) => tracing::info!(%file, "serving a new certificate"),
                 Err(error) => {
-                    self.metrics.certificates().trouble(Trouble::Files);
+                    self.metrics.count_trouble(CertificateTrouble::Files);
                     let why = format!("{:#}", anyhow::Error::new(error));
                     tracing::error!(%file, %why, "the new certificate cannot be used; the one before is served on");
                 }
@@ -74,8 +78,8 @@ impl Followed {
         let parsed = tls::parse(tls::Pem { certificate_path, certificate: &certificate, key_path, key: &key })?;
         let not_after = parsed.end_entity_cert().ok().and_then(authority::not_after);
         self.certificates.replace(parsed);
-        self.metrics.certificates().lasts(Role::Leaf, not_after);
-        self.metrics.certificates().done(Done::Loaded);
+        self.metrics.set_expiry(CertificateRole::Leaf, not_after);
+        self.metrics.count_step(CertificateStep::Loaded);
         Ok(())
     }
 }

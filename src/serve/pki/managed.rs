@@ -24,10 +24,10 @@ use tokio::time::{sleep, timeout};
 use super::authority::AuthorityError;
 use super::ca_secret::{self, CaSecret, CaSecretError};
 use super::live;
+use super::metrics::{CertificateMetrics, CertificateRole, CertificateTrouble};
 use super::rotation::{self, Leaf, Settling, Sight, Step, Stored, Times};
 use super::tls::{CertificateError, Certificates};
 use crate::readiness::Gate;
-use crate::serve::report::metrics::{Metrics, Role, Trouble};
 use look::Look;
 use pace::Pace;
 
@@ -57,7 +57,7 @@ pub struct Managed {
     /// Where the leaf is served.
     pub certificates: Arc<Certificates>,
     /// Where everything is counted.
-    pub metrics: Arc<Metrics>,
+    pub metrics: Arc<CertificateMetrics>,
     /// Opens with the first leaf.
     pub served: Gate,
     /// Opens once the leaf's issuer is in every caBundle, for good: a wiped caBundle concerns all replicas at once, and is
@@ -179,10 +179,10 @@ impl Managed {
     }
 
     fn count(&self, failure: &Failure) {
-        self.metrics.certificates().trouble(match failure {
-            Failure::Read { .. } => Trouble::Read,
-            Failure::Write { .. } => Trouble::Write,
-            Failure::Sign(_) | Failure::Ca(_) | Failure::Serve(_) => Trouble::Sign,
+        self.metrics.count_trouble(match failure {
+            Failure::Read { .. } => CertificateTrouble::Read,
+            Failure::Write { .. } => CertificateTrouble::Write,
+            Failure::Sign(_) | Failure::Ca(_) | Failure::Serve(_) => CertificateTrouble::Sign,
         });
     }
 
@@ -249,7 +249,7 @@ impl Managed {
         if memory.told.as_ref() == Some(&why) {
             return;
         }
-        self.metrics.certificates().trouble(Trouble::Secret);
+        self.metrics.count_trouble(CertificateTrouble::Secret);
         tracing::error!(
             namespace = %self.namespace, secret = ca_secret::NAME, %why,
             "the Secret of the CA cannot be used; what is served stays; delete the Secret to have it made anew"
@@ -259,11 +259,11 @@ impl Managed {
 
     /// Opens gates, and says how it stands.
     fn tell(&self, memory: &Memory, look: &Look, rotator: &Rotator) {
-        let metrics = self.metrics.certificates();
+        let metrics = &self.metrics;
         let known = memory.known.as_ref().map(|known| &known.cas);
-        metrics.lasts(Role::Ca, known.map(|cas| cas.current.not_after));
-        metrics.lasts(Role::Next, known.and_then(|cas| cas.next.as_ref()).map(|next| next.not_after));
-        metrics.lasts(Role::Leaf, memory.leaf.as_ref().map(|leaf| leaf.not_after));
+        metrics.set_expiry(CertificateRole::Ca, known.map(|cas| cas.current.not_after));
+        metrics.set_expiry(CertificateRole::Next, known.and_then(|cas| cas.next.as_ref()).map(|next| next.not_after));
+        metrics.set_expiry(CertificateRole::Leaf, memory.leaf.as_ref().map(|leaf| leaf.not_after));
         let state = look.state(memory.leaf.as_ref());
         if memory.leaf.is_some() {
             self.served.open();

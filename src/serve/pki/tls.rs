@@ -10,10 +10,9 @@ use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-
-use crate::serve::https::Clients;
 
 /// The serving certificate. Replacing it concerns the handshakes that follow; connections keep what they have.
 pub struct Certificates {
@@ -151,8 +150,11 @@ pub fn provider() -> CryptoProvider {
     aws_lc_rs::default_provider()
 }
 
-/// TLS 1.2 and 1.3, HTTP/1.1 only: the API server speaks nothing else to a webhook, because h2 did not balance.
-pub(crate) fn server_config(certificates: Arc<Certificates>, clients: Option<Arc<Clients>>) -> Arc<ServerConfig> {
+/// TLS 1.2 and 1.3, HTTP/1.1 only: the API server uses nothing else for webhooks, because HTTP/2 did not balance load.
+pub(crate) fn server_config(
+    certificates: Arc<Certificates>,
+    clients: Option<Arc<dyn ClientCertVerifier>>,
+) -> Arc<ServerConfig> {
     let provider = Arc::new(provider());
     let versions = [&rustls::version::TLS13, &rustls::version::TLS12];
     #[expect(

@@ -1,26 +1,26 @@
-//! What is told of the policies in force.
-
-use std::fmt;
+//! Metrics of the policies in force.
 
 use jiff::Timestamp;
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-/// How policy files that changed were taken up.
+use crate::serve::openmetrics;
+
+/// How a change of policy files ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reloaded {
-    /// All of them.
+pub enum ReloadResult {
+    /// All files are in force.
     Good,
-    /// Without those of namespaces that were wrong.
+    /// All files are in force but the invalid ones of some namespaces.
     Partly,
-    /// Not at all: what was in force stays.
+    /// The change is ignored: the policies in force stay.
     Bad,
 }
 
-/// The policies in force.
+/// Metrics of the policies in force.
 #[derive(Debug, Default)]
 pub struct PolicyMetrics {
     reloads: Family<ReloadLabels, Counter>,
@@ -29,24 +29,25 @@ pub struct PolicyMetrics {
 }
 
 impl PolicyMetrics {
-    pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register("policy_reloads", "Changes of policy files, by what came of them", self.reloads.clone());
+    /// Adds them to a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register("policy_reloads", "Changes of policy files, by result", self.reloads.clone());
         registry.register("policy_errors", "Errors in the policy files as they are now", self.errors.clone());
         registry.register_with_unit(
             "policy_loaded_timestamp",
-            "When the policies in force were taken up, since 1970",
+            "When the policies in force were loaded, in seconds since 1970",
             Unit::Seconds,
             self.loaded.clone(),
         );
     }
 
-    /// Policies were taken up.
-    pub fn loaded(&self, at: Timestamp) {
+    /// Sets when the policies in force were loaded.
+    pub fn set_loaded(&self, at: Timestamp) {
         self.loaded.set(at.as_second());
     }
 
-    /// Files have changed, and now have so many errors.
-    pub fn reloaded(&self, result: Reloaded, errors: usize) {
+    /// Counts a change of files, which now have so many errors.
+    pub fn count_reload(&self, result: ReloadResult, errors: usize) {
         self.reloads.get_or_create(&ReloadLabels { result }).inc();
         self.errors.set(i64::try_from(errors).unwrap_or(i64::MAX));
     }
@@ -54,16 +55,7 @@ impl PolicyMetrics {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReloadLabels {
-    result: Reloaded,
+    result: ReloadResult,
 }
 
-impl EncodeLabelValue for Reloaded {
-    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
-        match self {
-            Self::Good => "good",
-            Self::Partly => "partly",
-            Self::Bad => "bad",
-        }
-        .encode(encoder)
-    }
-}
+openmetrics::named!(ReloadResult { Good => "good", Partly => "partly", Bad => "bad" });

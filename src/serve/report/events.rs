@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::FIELD_MANAGER;
-use super::metrics::{Metrics, Sink, Write};
+use super::metrics::{ReportMetrics, Sink, Write};
 use crate::engine::decision::Decision;
 use crate::world::Newest;
 use crate::world::kubernetes::Cluster;
@@ -69,7 +69,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone)]
 pub struct Queue {
     sender: mpsc::Sender<Decision>,
-    metrics: Arc<Metrics>,
+    metrics: Arc<ReportMetrics>,
 }
 
 /// The task that writes. It ends when this is dropped; [`Self::finish`] lets it write what waits.
@@ -80,7 +80,7 @@ pub struct Writing {
 }
 
 /// Starts to write Events, as `instance`, with a client that is used for nothing else: whoever is slow here is slow alone.
-pub fn start(client: Client, instance: String, world: Arc<Cluster>, metrics: Arc<Metrics>) -> (Queue, Writing) {
+pub fn start(client: Client, instance: String, world: Arc<Cluster>, metrics: Arc<ReportMetrics>) -> (Queue, Writing) {
     let (sender, receiver) = mpsc::channel(QUEUE);
     let (leaving, left) = watch::channel(false);
     let queue = Queue { sender, metrics: Arc::clone(&metrics) };
@@ -118,7 +118,7 @@ struct Writer {
     client: Client,
     instance: String,
     world: Arc<Cluster>,
-    metrics: Arc<Metrics>,
+    metrics: Arc<ReportMetrics>,
     series: Series,
     names: RandomState,
     /// Whether the last write failed, which was told then.

@@ -1,4 +1,4 @@
-//! What is counted of decisions, and of those who are told of them.
+//! Metrics of decisions, and of the sinks that receive them later.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -7,20 +7,20 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::label;
 use crate::engine::decision::Decision;
 use crate::engine::outcome::Verdict;
 use crate::engine::policy::Mode;
 use crate::engine::review::Operation;
 use crate::engine::rules::{Kind, RuleId};
+use crate::serve::openmetrics;
 
 /// Bounds of the decode histogram, in seconds: an ordinary record takes a fraction of a millisecond, the largest possible one
 /// some tens of them.
 const DECODE_BUCKETS: [f64; 11] = [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1];
 
-/// The families.
+/// Metrics of decisions and sinks.
 #[derive(Debug)]
-pub(super) struct Decisions {
+pub struct ReportMetrics {
     decisions: Family<DecisionLabels, Counter>,
     findings: Family<FindingLabels, Counter>,
     undecided: Family<UndecidedLabels, Counter>,
@@ -33,7 +33,7 @@ pub(super) struct Decisions {
     writes: Family<WriteLabels, Counter>,
 }
 
-/// Somebody who is told of decisions later than the API server is.
+/// A destination of findings that is written after the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sink {
     /// Kubernetes Events.
@@ -42,22 +42,21 @@ pub enum Sink {
     Reports,
 }
 
-/// What a sink wrote to the API server.
+/// A write of a sink to the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Write {
-    /// Something new.
     Created,
-    /// The same with more in it.
     Updated,
-    /// Nothing any more.
     Deleted,
-    /// The API server did not take it.
+    /// The API server rejected it, or did not answer.
     Failed,
 }
 
-impl Decisions {
-    pub(super) fn register(registry: &mut Registry) -> Self {
-        let all = Self {
+impl ReportMetrics {
+    /// Metrics that all stand at zero.
+    #[must_use]
+    pub fn new() -> Self {
+        let metrics = Self {
             decisions: Family::default(),
             findings: Family::default(),
             undecided: Family::default(),
@@ -69,32 +68,34 @@ impl Decisions {
             drops: Family::default(),
             writes: Family::default(),
         };
-        // What is to be told of the first time it happens must have stood at zero before.
+        // An alert on the first occurrence needs a series that stood at zero before.
         for sink in [Sink::Events, Sink::Reports] {
-            all.drops.get_or_create(&SinkLabels { sink }).inc_by(0);
-            all.writes.get_or_create(&WriteLabels { sink, write: Write::Failed }).inc_by(0);
+            metrics.drops.get_or_create(&SinkLabels { sink }).inc_by(0);
+            metrics.writes.get_or_create(&WriteLabels { sink, write: Write::Failed }).inc_by(0);
         }
-        let decisions = "Judged reviews by the gravest of what was found; dry runs and repeats are not counted";
-        registry.register("decisions", decisions, all.decisions.clone());
-        let findings = "Broken and undecided rules by what they came to; dry runs and repeats are not counted";
-        registry.register("findings", findings, all.findings.clone());
-        registry.register("undecided", "Rules that could not be decided, by the reason", all.undecided.clone());
-        registry.register("repeats", "Reviews that the API server sent again", all.repeats.clone());
-        let decodes = "Time to inflate and parse the bodies of the records in a review";
-        registry.register_with_unit("decode_duration", decodes, Unit::Seconds, all.decodes.clone());
-        registry.register("overrides_used", "Findings that an override let pass", all.overrides_used.clone());
-        registry.register("overrides_in_force", "Overrides that have not expired", all.overrides_in_force.clone());
-        registry.register(
-            "report_queue",
-            "Findings, or reports of releases, that wait to be told to a sink",
-            all.waiting.clone(),
-        );
-        registry.register("report_drops", "Findings that a sink will never be told", all.drops.clone());
-        registry.register("report_writes", "What a sink wrote to the API server", all.writes.clone());
-        all
+        metrics
     }
 
-    pub(super) fn decided(&self, decision: &Decision) {
+    /// Adds them to a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        let help = "Reviews by the most severe verdict; dry runs and repeats are not counted";
+        registry.register("decisions", help, self.decisions.clone());
+        let help = "Broken and undecided rules by verdict; dry runs and repeats are not counted";
+        registry.register("findings", help, self.findings.clone());
+        registry.register("undecided", "Rules that could not be decided, by reason", self.undecided.clone());
+        registry.register("repeats", "Reviews that the API server sent again", self.repeats.clone());
+        let help = "Time to inflate and parse the bodies of the records in a review";
+        registry.register_with_unit("decode_duration", help, Unit::Seconds, self.decodes.clone());
+        registry.register("overrides_used", "Findings that an override allowed", self.overrides_used.clone());
+        registry.register("overrides_in_force", "Overrides that have not expired", self.overrides_in_force.clone());
+        let help = "Findings, or reports of releases, that wait to be written to a sink";
+        registry.register("report_queue", help, self.waiting.clone());
+        registry.register("report_drops", "Findings that a sink will never receive", self.drops.clone());
+        registry.register("report_writes", "Writes of a sink to the API server", self.writes.clone());
+    }
+
+    /// Counts a review and its findings; once, however often the API server sends it.
+    pub fn decided(&self, decision: &Decision) {
         if let Some(decoded) = decision.decoded {
             self.decodes.observe(decoded.as_secs_f64());
         }
@@ -118,47 +119,30 @@ impl Decisions {
         }
     }
 
-    pub(super) fn overrides_in_force(&self, count: usize) {
+    /// Sets the number of overrides that have not expired.
+    pub fn overrides_in_force(&self, count: usize) {
         self.overrides_in_force.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    pub(super) fn waiting(&self, sink: Sink, count: usize) {
+    /// Sets the number of findings, or of reports, that wait to be written to a sink.
+    pub fn waiting(&self, sink: Sink, count: usize) {
         self.waiting.get_or_create(&SinkLabels { sink }).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    pub(super) fn dropped(&self, sink: Sink, count: u64) {
-        self.drops.get_or_create(&SinkLabels { sink }).inc_by(count);
-    }
-
-    pub(super) fn wrote(&self, sink: Sink, write: Write) {
-        self.writes.get_or_create(&WriteLabels { sink, write }).inc();
-    }
-}
-
-impl super::Metrics {
-    /// Counts a judged review and what was found; once, however often the API server sends it.
-    pub fn decided(&self, decision: &Decision) {
-        self.told.decided(decision);
-    }
-
-    /// Sets the number of overrides that have not expired.
-    pub fn overrides_in_force(&self, count: usize) {
-        self.told.overrides_in_force(count);
-    }
-
-    /// Sets the number of findings, or of reports, that wait to be told to a sink.
-    pub fn waiting(&self, sink: Sink, count: usize) {
-        self.told.waiting(sink, count);
-    }
-
-    /// Counts findings that a sink will never be told.
+    /// Counts findings that a sink will never receive.
     pub fn dropped(&self, sink: Sink, count: u64) {
-        self.told.dropped(sink, count);
+        self.drops.get_or_create(&SinkLabels { sink }).inc_by(count);
     }
 
     /// Counts a write of a sink.
     pub fn wrote(&self, sink: Sink, write: Write) {
-        self.told.wrote(sink, write);
+        self.writes.get_or_create(&WriteLabels { sink, write }).inc();
+    }
+}
+
+impl Default for ReportMetrics {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -196,9 +180,9 @@ struct WriteLabels {
     write: Write,
 }
 
-label::as_str!(Operation, RuleId, Mode, Verdict, Kind);
-label::named!(Sink { Events => "events", Reports => "reports" });
-label::named!(Write { Created => "created", Updated => "updated", Deleted => "deleted", Failed => "failed" });
+openmetrics::as_str!(Operation, RuleId, Mode, Verdict, Kind);
+openmetrics::named!(Sink { Events => "events", Reports => "reports" });
+openmetrics::named!(Write { Created => "created", Updated => "updated", Deleted => "deleted", Failed => "failed" });
 
 #[cfg(test)]
 mod tests {
@@ -207,12 +191,11 @@ mod tests {
     use super::*;
     use crate::engine::decision::DecisionFinding;
     use crate::engine::decision::tests::{decision, finding};
-    use crate::serve::report::metrics::Metrics;
 
     fn counted(decisions: &[Decision]) -> String {
-        let metrics = Metrics::new();
+        let metrics = ReportMetrics::new();
         decisions.iter().for_each(|decision| metrics.decided(decision));
-        metrics.render().unwrap()
+        openmetrics::rendered(|registry| metrics.register(registry))
     }
 
     #[track_caller]

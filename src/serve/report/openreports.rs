@@ -28,7 +28,7 @@ use kube::{Client, Error};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::MANAGED_BY;
-use super::metrics::{Metrics, Sink, Write};
+use super::metrics::{ReportMetrics, Sink, Write};
 use crate::engine::decision::Object;
 use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
 use crate::engine::release::{ReleaseRef, Storage};
@@ -74,7 +74,7 @@ pub struct Reports {
     writer: Writer,
     watches: Client,
     world: Arc<Cluster>,
-    metrics: Arc<Metrics>,
+    metrics: Arc<ReportMetrics>,
     settings: Settings,
     store: Mutex<Store>,
 }
@@ -94,7 +94,7 @@ impl Reports {
         client: Client,
         watches: Client,
         world: Arc<Cluster>,
-        metrics: Arc<Metrics>,
+        metrics: Arc<ReportMetrics>,
         settings: Settings,
     ) -> Self {
         let writer = Writer::new(client, settings.flavour, settings.reach.clone());

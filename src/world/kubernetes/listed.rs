@@ -4,7 +4,7 @@ use super::Cluster;
 use super::helm_releases::oldest_first;
 use crate::engine::evidence::{Answer, Knowledge, Query};
 use crate::engine::flux::Driver;
-use crate::world::{Answering, World};
+use crate::world::{AnswerFuture, World};
 
 /// A cluster without watches, and the HelmReleases that were listed in it.
 pub(crate) struct Listed {
@@ -14,7 +14,7 @@ pub(crate) struct Listed {
 }
 
 impl World for Listed {
-    fn answer<'w>(&'w self, query: &'w Query) -> Answering<'w> {
+    fn answer<'w>(&'w self, query: &'w Query) -> AnswerFuture<'w> {
         let Query::HelmReleases { namespace, release } = query else {
             return self.cluster.answer(query);
         };

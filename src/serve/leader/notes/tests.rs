@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::*;
 use crate::engine::release::stamps::CHART;
 use crate::engine::release::{History, Stamps, Status, Storage};
-use crate::world::Answering;
+use crate::world::AnswerFuture;
 
 /// Answers patches with these codes, one after the other, and then with success; keeps what it received.
 #[derive(Clone, Default)]
@@ -58,7 +58,7 @@ impl tower_service::Service<Request<Body>> for Server {
 struct Records(Mutex<Vec<History>>);
 
 impl World for Records {
-    fn answer<'w>(&'w self, _: &'w Query) -> Answering<'w> {
+    fn answer<'w>(&'w self, _: &'w Query) -> AnswerFuture<'w> {
         let mut histories = self.0.lock().unwrap();
         let now = if histories.len() > 1 { histories.remove(0) } else { histories[0].clone() };
         let answer: Ready<Answer> = ready(Answer::Known(Knowledge::History(now)));

@@ -14,9 +14,9 @@ use crate::serve::pki::authority::{Authority, AuthorityError};
 use crate::serve::pki::bundle::Bundle;
 use crate::serve::pki::ca_secret::{self, CaSecret};
 use crate::serve::pki::live::{Change, Configuration};
+use crate::serve::pki::metrics::CertificateStep;
 use crate::serve::pki::rotation::{Leaf, Step};
 use crate::serve::pki::tls;
-use crate::serve::report::metrics::Done;
 
 impl Managed {
     /// Does what was planned over what was read.
@@ -28,7 +28,7 @@ impl Managed {
                 let made = self.made(memory, live, now)?.written(CaSecret::object());
                 self.secrets().create(&PostParams::default(), &made).await.map_err(writing(SECRET))?;
                 tracing::info!(namespace = %self.namespace, secret = ca_secret::NAME, "made the Secret of the CA");
-                Done::Created
+                CertificateStep::Created
             }
             Step::Replace => {
                 memory.known = None;
@@ -38,7 +38,7 @@ impl Managed {
                     namespace = %self.namespace, secret = ca_secret::NAME,
                     "made a new CA in the place of one that could not be used, for there was nothing to serve"
                 );
-                Done::Replaced
+                CertificateStep::Replaced
             }
             Step::Sign => {
                 let Some(known) = &memory.known else { return Ok(()) };
@@ -46,14 +46,14 @@ impl Managed {
                 let (issuer, not_after) = (leaf.issuer.short(), leaf.not_after);
                 tracing::info!(%issuer, %not_after, "serving a new certificate");
                 memory.leaf = Some(leaf);
-                Done::Signed
+                CertificateStep::Signed
             }
             Step::Add(required) => {
                 memory.pace.healed(now);
                 let cas = required.len();
                 self.publish(&configurations, &Change::Add(required), now).await?;
                 tracing::info!(cas, "added the CAs that caBundles lacked");
-                Done::Healed
+                CertificateStep::Healed
             }
             Step::Begin => {
                 let Some(known) = &memory.known else { return Ok(()) };
@@ -61,7 +61,7 @@ impl Managed {
                 self.write(secret, &begun).await?;
                 let next = begun.cas.next.as_ref().map(|next| next.short()).unwrap_or_default();
                 tracing::info!(current = %begun.cas.current.short(), %next, "a rotation of the CA has begun");
-                Done::Begun
+                CertificateStep::Begun
             }
             Step::Promote => {
                 let Some(known) = &memory.known else { return Ok(()) };
@@ -69,13 +69,13 @@ impl Managed {
                 let promoted = known.promoted(Timestamp::now());
                 self.write(secret, &promoted).await?;
                 tracing::info!(current = %promoted.cas.current.short(), "the next CA is the current one now");
-                Done::Promoted
+                CertificateStep::Promoted
             }
             Step::Retire(bundle) => {
                 let Some(known) = &memory.known else { return Ok(()) };
                 self.write(secret, &known.retired(bundle)).await?;
                 tracing::info!(current = %known.cas.current.short(), "the CAs before the current one are retired");
-                Done::Retired
+                CertificateStep::Retired
             }
             Step::Tidy => {
                 let Some(known) = &memory.known else { return Ok(()) };
@@ -83,10 +83,10 @@ impl Managed {
                 let cas = bundle.len();
                 self.publish(&configurations, &Change::Set(bundle), now).await?;
                 tracing::info!(cas, "took the CAs that are not ours any more out of the caBundles");
-                Done::Tidied
+                CertificateStep::Tidied
             }
         };
-        self.metrics.certificates().done(done);
+        self.metrics.count_step(done);
         Ok(())
     }
 
