@@ -3,6 +3,7 @@
 pub mod https;
 pub mod leader;
 pub mod openmetrics;
+mod ownership;
 pub mod pki;
 pub mod process;
 pub mod reload;

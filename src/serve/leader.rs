@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use super::ownership::FIELD_MANAGER;
 use super::pki::managed::Rotator;
 use super::report::openreports::Reports;
 use crate::engine::policy::Policies;
@@ -102,7 +103,7 @@ impl Candidate {
             let builder = LeaseManagerBuilder::new(self.client.clone(), LEASE)
                 .with_namespace(&self.namespace)
                 .with_identity(&self.identity)
-                .with_field_manager("interlock")
+                .with_field_manager(FIELD_MANAGER)
                 .with_duration(DURATION)
                 .with_grace(GRACE);
             match builder.build().await {

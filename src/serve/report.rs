@@ -26,12 +26,6 @@ use events::Queue;
 use fold::Fold;
 use metrics::ReportMetrics;
 
-/// The label of everything that we write for others to read.
-const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "interlock");
-
-/// Whose fields they are.
-const FIELD_MANAGER: &str = "interlock";
-
 /// Hands each decision to everybody who wants to know.
 #[derive(Debug, Clone)]
 pub struct Reporter {

@@ -11,6 +11,7 @@ use tokio::time::sleep;
 use crate::engine::evidence::{Answer, Knowledge, Query};
 use crate::engine::release::stamps::INTERRUPTED;
 use crate::engine::release::{Entry, Interrupted};
+use crate::serve::ownership::FIELD_MANAGER;
 use crate::world::World;
 use crate::world::kubernetes::{Loss, Losses};
 
@@ -81,7 +82,7 @@ async fn annotate(client: &Client, loss: &Loss, heir: &Entry, note: &str) -> Res
         "metadata": {"resourceVersion": heir.resource_version, "uid": heir.uid, "annotations": {INTERRUPTED: note}},
     });
     let (params, patch) =
-        (PatchParams { field_manager: Some("interlock".into()), ..PatchParams::default() }, Patch::Merge(&patch));
+        (PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() }, Patch::Merge(&patch));
     let client = client.clone();
     match loss.storage.kind() {
         "ConfigMap" => {

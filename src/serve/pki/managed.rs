@@ -8,9 +8,9 @@
 mod act;
 mod look;
 mod pace;
+mod rotator;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -18,7 +18,6 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, PartialObjectMeta};
 use kube::{Client, Error};
-use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use super::authority::AuthorityError;
@@ -29,20 +28,15 @@ use super::rotation::{self, Leaf, Settling, Sight, Step, Stored, Times};
 use super::tls::{CertificateError, Certificates};
 use crate::readiness::Gate;
 use look::Look;
-use pace::Pace;
+use pace::{CHECK_INTERVAL, MAX_RETRY, Pace, RETRY};
 
-/// The wall clock is looked at this often: timers stand still while a machine is suspended.
-const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+pub use rotator::Rotator;
 
 /// Steps at one go. More are needed only where somebody undoes them at once.
 const STEPS: usize = 16;
 
 /// Between two looks. The first is taken at once, for calls may fail until it is done; what changes next is gathered.
 const GATHER: Duration = Duration::from_millis(50);
-
-/// Before a failed look is tried again; each further one waits twice as long, up to the last.
-const RETRY: SignedDuration = SignedDuration::from_secs(1);
-const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(30);
 
 /// What a replica must know to look after its certificates.
 pub struct Managed {
@@ -63,14 +57,6 @@ pub struct Managed {
     /// Opens once the leaf's issuer is in every caBundle, for good: a wiped caBundle concerns all replicas at once, and is
     /// healed by one that serves, so none may stop to.
     pub trusted: Gate,
-}
-
-/// What the rest of the program sees of it.
-#[derive(Debug)]
-pub struct Rotator {
-    leads: AtomicBool,
-    wake: Notify,
-    state: watch::Sender<String>,
 }
 
 /// One pass over everything failed.
@@ -109,35 +95,12 @@ impl Failure {
     }
 }
 
-impl Rotator {
-    /// Rotates for as long as the future is polled. Two who do get in each other's way and do no harm.
-    pub async fn lead(&self) {
-        struct Leading<'r>(&'r Rotator);
-        impl Drop for Leading<'_> {
-            fn drop(&mut self) {
-                self.0.leads.store(false, Ordering::Relaxed);
-            }
-        }
-        let _leading = Leading(self);
-        self.leads.store(true, Ordering::Relaxed);
-        self.wake.notify_one();
-        std::future::pending().await
-    }
-
-    /// In a sentence, how it stands.
-    #[must_use]
-    pub fn state(&self) -> String {
-        self.state.borrow().clone()
-    }
-}
-
 impl Managed {
     /// Looks after the certificates in tasks of their own, which end with the process. `watches` is a client that bears long
     /// silence.
     #[must_use]
     pub fn start(self, watches: &Client) -> Arc<Rotator> {
-        let state = watch::Sender::new("not looked yet".to_owned());
-        let rotator = Arc::new(Rotator { leads: AtomicBool::new(false), wake: Notify::new(), state });
+        let rotator = Arc::new(Rotator::new());
         let secrets: Api<PartialObjectMeta<Secret>> = Api::namespaced(watches.clone(), &self.namespace);
         tokio::spawn(look::wake(secrets, ca_secret::NAME, Arc::clone(&rotator)));
         let validating: Api<PartialObjectMeta<ValidatingWebhookConfiguration>> = Api::all(watches.clone());
@@ -153,28 +116,28 @@ impl Managed {
         let mut retry = RETRY;
         let mut told = None;
         loop {
-            let leads = rotator.leads.load(Ordering::Relaxed);
+            let leads = rotator.leads();
             let pause = match self.pass(&mut memory, leads, &rotator).await {
                 Ok(until) => {
                     (retry, told) = (RETRY, None);
-                    until.duration_since(Timestamp::now()).clamp(SignedDuration::ZERO, MINUTE)
+                    until.duration_since(Timestamp::now()).clamp(SignedDuration::ZERO, CHECK_INTERVAL)
                 }
                 Err(failure) => {
                     self.count(&failure);
                     let why = format!("{:#}", anyhow::Error::new(failure));
-                    rotator.state.send_replace(why.clone());
+                    rotator.set_state(why.clone());
                     if told.as_ref() != Some(&why) {
                         tracing::warn!(%why, "certificates stay as they are; trying again");
                         told = Some(why);
                     }
                     let pause = retry;
-                    retry = (retry * 2).min(LONGEST_RETRY);
+                    retry = (retry * 2).min(MAX_RETRY);
                     pause
                 }
             };
             sleep(GATHER).await;
             // Whoever is woken looks at once, whoever is not looks in time.
-            _ = timeout(pause.unsigned_abs(), rotator.wake.notified()).await;
+            _ = timeout(pause.unsigned_abs(), rotator.woken()).await;
         }
     }
 
@@ -271,11 +234,7 @@ impl Managed {
         if look.trusts(memory.leaf.as_ref()) {
             self.trusted.open();
         }
-        rotator.state.send_if_modified(|told| {
-            let changed = *told != state;
-            told.clone_from(&state);
-            changed
-        });
+        rotator.set_state(state);
     }
 
     fn secrets(&self) -> Api<Secret> {

@@ -2,6 +2,7 @@
 //! `kubectl events`. Every replica writes its own, later than its replies, from a queue with a bound; the leader reads them
 //! all to [report](super::openreports) on releases.
 
+pub mod annotation;
 mod body;
 mod happening;
 mod limit;
@@ -20,41 +21,15 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::FIELD_MANAGER;
 use super::metrics::{ReportMetrics, Sink, Write};
 use crate::engine::decision::Decision;
+use crate::serve::ownership::FIELD_MANAGER;
 use crate::world::Newest;
 use crate::world::kubernetes::Cluster;
+pub use annotation::CONTROLLER;
 pub(super) use body::{CLUSTER_SCOPED, cut};
 use happening::Happening;
 use series::{Live, Series};
-
-/// Who says so, in every Event of ours.
-pub const CONTROLLER: &str = "interlock.dev/webhook";
-
-/// What an Event of ours tells a program.
-pub mod annotation {
-    /// The rule's id.
-    pub const RULE: &str = "interlock.dev/rule";
-    /// Its mode.
-    pub const MODE: &str = "interlock.dev/mode";
-    /// What it came to.
-    pub const VERDICT: &str = "interlock.dev/verdict";
-    /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
-    pub const OPERATION: &str = "interlock.dev/operation";
-    /// The user.
-    pub const ACTOR: &str = "interlock.dev/actor";
-    /// Namespace and name of the release.
-    pub const RELEASE: &str = "interlock.dev/release";
-    /// The object, as `apps/v1 Deployment shop/web`.
-    pub const OBJECT: &str = "interlock.dev/object";
-    /// Namespace and name of the override that was used.
-    pub const OVERRIDE: &str = "interlock.dev/override";
-    /// Present where the release had records.
-    pub const RECORDED: &str = "interlock.dev/recorded";
-    /// All of them.
-    pub const ALL: [&str; 9] = [RULE, MODE, VERDICT, OPERATION, ACTOR, RELEASE, OBJECT, OVERRIDE, RECORDED];
-}
 
 /// The decisions that wait, at most. They take a few KiB each.
 const QUEUE: usize = 1_024;

@@ -45,9 +45,13 @@ pub enum Sink {
 /// A write of a sink to the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Write {
+    /// A new object.
     Created,
+    /// A change of an object.
     Updated,
+    /// A deletion.
     Deleted,
+    /// A write that the API server rejected or did not answer.
     /// The API server rejected it, or did not answer.
     Failed,
 }

@@ -27,11 +27,11 @@ use kube::runtime::watcher::{self, Config, watcher};
 use kube::{Client, Error};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use super::MANAGED_BY;
 use super::metrics::{ReportMetrics, Sink, Write};
 use crate::engine::decision::Object;
 use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
 use crate::engine::release::{ReleaseRef, Storage};
+use crate::serve::ownership::MANAGED_BY;
 use crate::world::World;
 use crate::world::kubernetes::Cluster;
 use crate::world::kubernetes::reach::{Reach, together};

@@ -13,7 +13,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{Config, watcher};
 use serde::de::DeserializeOwned;
 
-use super::Rotator;
+use super::rotator::Rotator;
 use crate::serve::pki::bundle::Bundle;
 use crate::serve::pki::live::Configuration;
 use crate::serve::pki::rotation::{Leaf, Stored};
@@ -63,7 +63,7 @@ where
     let mut events = pin!(watcher(api, only).default_backoff());
     while let Some(event) = events.next().await {
         match event {
-            Ok(_) => rotator.wake.notify_one(),
+            Ok(_) => rotator.wake(),
             Err(error) => tracing::debug!(kind = %K::kind(&()), %error, "a watch failed; looking once a minute"),
         }
     }

@@ -1,8 +1,13 @@
 //! How fast caBundles are healed, where somebody undoes it each time.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-use super::{MINUTE, RETRY};
+/// How often everything is checked without a watch event: timers stand still while a machine is suspended.
+pub(super) const CHECK_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
+
+/// The pause after a failed check; each further pause is twice as long, up to the maximum.
+pub(super) const RETRY: SignedDuration = SignedDuration::from_secs(1);
+pub(super) const MAX_RETRY: SignedDuration = SignedDuration::from_secs(30);
 
 /// Heals within a minute of one another that are made at once: to undo one configuration and then the other takes two. Whoever
 /// undoes more than these is somebody else's controller, and meets us ever more slowly.
@@ -19,12 +24,12 @@ impl Pace {
     /// Until when to wait with the next heal.
     pub(super) fn later(&self, now: Timestamp) -> Option<Timestamp> {
         let doublings = self.close.checked_sub(HEALS)?.min(6);
-        let later = self.last? + (RETRY * 2_i32.pow(doublings)).min(MINUTE);
-        (later > now && later <= now + MINUTE).then_some(later)
+        let later = self.last? + (RETRY * 2_i32.pow(doublings)).min(CHECK_INTERVAL);
+        (later > now && later <= now + CHECK_INTERVAL).then_some(later)
     }
 
     pub(super) fn healed(&mut self, now: Timestamp) {
-        let close = self.last.is_some_and(|last| now.duration_since(last).abs() < MINUTE * 2);
+        let close = self.last.is_some_and(|last| now.duration_since(last).abs() < CHECK_INTERVAL * 2);
         self.close = if close { self.close.saturating_add(1) } else { 0 };
         if self.close == HEALS {
             tracing::warn!(
@@ -53,7 +58,7 @@ mod tests {
             pace.healed(now);
         }
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60]);
-        now += MINUTE * 3;
+        now += CHECK_INTERVAL * 3;
         assert_eq!(pace.later(now), None, "whoever waited long enough is healed at once");
         pace.healed(now);
         assert_eq!(pace.later(now), None);

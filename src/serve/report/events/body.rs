@@ -10,14 +10,14 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 
+use super::annotation::{self, CONTROLLER};
 use super::happening::Happening;
 use super::series::Live;
-use super::{CONTROLLER, annotation};
 use crate::engine::decision::Object;
 use crate::engine::outcome::Verdict;
 use crate::engine::review::Operation;
 use crate::engine::rules::RuleId;
-use crate::serve::report::MANAGED_BY;
+use crate::serve::ownership::MANAGED_BY;
 use crate::world::Newest;
 
 /// The longest note that the API server takes, in bytes.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::body::{self, Body, CONTENT, EVENTS, RELEASE, SOURCE};
 use crate::engine::release::ReleaseRef;
-use crate::serve::report::{FIELD_MANAGER, MANAGED_BY};
+use crate::serve::ownership::{FIELD_MANAGER, MANAGED_BY};
 use crate::world::kubernetes::Reach;
 
 /// Reports in one answer of the API server.
