@@ -3,13 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use http::Request;
-use http::header::DATE;
-use jiff::Timestamp;
-use jiff::fmt::rfc2822;
-use kube::client::Body;
+use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+
+pub(super) use crate::world::kubernetes::clock::server_time;
 
 /// The cluster that was named on the command line.
 #[derive(Debug, Default, clap::Args)]
@@ -59,14 +56,4 @@ impl ClusterArguments {
             }
         }
     }
-}
-
-/// The time by the API server's clock, which counts: that of a laptop may be wrong.
-pub(super) async fn server_time(client: &Client) -> anyhow::Result<Timestamp> {
-    let request = Request::get("/version").body(Body::empty())?;
-    let response = client.send(request).await.context("failed to reach the API server")?;
-    let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
-    let date = date.context("the API server does not tell the time: its answer has no Date header")?;
-    let read = rfc2822::parse(date).with_context(|| format!("the API server's Date {date:?} does not read"))?;
-    Ok(read.timestamp())
 }

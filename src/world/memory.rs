@@ -13,7 +13,6 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::body::{self, Opened};
-use super::kubernetes::{helm_releases, release_overrides};
 use super::locate::{self, Place, Sought};
 use super::manifests::{self, State};
 use super::read::{self, Rollout};
@@ -204,13 +203,13 @@ impl Memory {
         let objects = self.lock();
         let of_flux = objects.alike(flux::GROUP, flux::HELM_RELEASE);
         let read = of_flux.filter_map(|text| serde_json::from_str::<HelmRelease>(text).ok());
-        helm_releases::oldest_first(read.map(|read| Driver::from(&read)).filter(|it| it.drives(namespace, release)))
+        read::oldest_first(read.map(|read| Driver::from(&read)).filter(|it| it.drives(namespace, release)))
     }
 
     fn overrides(&self, namespace: &str, release: &str) -> Vec<Override> {
         let objects = self.lock();
         let alike = objects.alike(overrides::GROUP, overrides::KIND);
-        let read = alike.filter_map(|text| release_overrides::read(&serde_json::from_str(text).ok()?));
+        let read = alike.filter_map(|text| read::release_override(&serde_json::from_str(text).ok()?));
         read.filter(|it| it.namespace == namespace && it.spec.release == release).collect()
     }
 

@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::DynamicObject;
+use serde::Deserialize;
 
 use crate::engine::evidence::{ObjectKey, Workload};
+use crate::engine::flux::Driver;
 use crate::engine::json::unquoted;
 use crate::engine::managed::Marks;
+use crate::engine::overrides::{CREATED_BY, Override, Spec};
 use crate::engine::release::{Entry, Stamps, Storage};
 use crate::engine::sveltos::{self, Bundle, BundleRef};
 
@@ -63,6 +67,29 @@ impl ObjectKey {
 pub(super) fn bundle(BundleRef { namespace, name }: &BundleRef, text: &str) -> Result<Bundle, String> {
     Bundle::read(text)
         .map_err(|error| format!("ConfigurationBundle {namespace}/{name} does not read ({})", unquoted(&error)))
+}
+
+/// An override; `None` if it has another shape, as one of a later version may have.
+pub(super) fn release_override(object: &DynamicObject) -> Option<Override> {
+    let metadata = &object.metadata;
+    Some(Override {
+        namespace: metadata.namespace.clone()?,
+        name: metadata.name.clone()?,
+        created: metadata.creation_timestamp.as_ref().map(|time| time.0),
+        created_by: metadata.annotations.as_ref().and_then(|annotations| annotations.get(CREATED_BY)).cloned(),
+        spec: Spec::deserialize(object.data.get("spec")?).ok()?,
+    })
+}
+
+/// HelmReleases in the order of their creation, those of the same second by name.
+pub(super) fn oldest_first(drivers: impl IntoIterator<Item = Driver>) -> Vec<Driver> {
+    let mut drivers: Vec<_> = drivers.into_iter().collect();
+    drivers.sort_by(|one, other| {
+        let rank = |driver: &'_ Driver| (driver.created.is_none(), driver.created);
+        let name = |driver: &Driver| (driver.namespace.clone(), driver.name.clone());
+        rank(one).cmp(&rank(other)).then_with(|| name(one).cmp(&name(other)))
+    });
+    drivers
 }
 
 /// What rules know of a kind of workload.

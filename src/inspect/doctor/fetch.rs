@@ -1,10 +1,8 @@
 //! Reads of the API server, each with what to say when it fails.
 
 use http::Request;
-use http::header::{ACCEPT, DATE};
+use http::header::ACCEPT;
 use jiff::Timestamp;
-use jiff::fmt::rfc2822;
-use kube::client::Body;
 use kube::{Client, Error};
 use serde_json::Value;
 use tokio::time::timeout;
@@ -12,6 +10,8 @@ use tokio::time::timeout;
 use super::PATIENCE;
 use crate::engine::policy::Files;
 use crate::world;
+pub(super) use crate::world::kubernetes::api_error::reason as why;
+use crate::world::kubernetes::clock::{ClockError, server_time};
 
 /// Metadata alone, of a list.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
@@ -72,23 +72,16 @@ pub(super) async fn policies(client: &Client, namespace: &str) -> Result<Option<
     }
 }
 
-/// What to say of a call that failed. A refusal names the right that is missing by itself.
-pub(super) fn why(error: &Error) -> String {
-    match error {
-        Error::Api(status) => status.message.clone(),
-        error => format!("the API server did not answer: {error}"),
-    }
-}
-
 /// The API server's clock, and ours.
 pub(super) async fn clocks(client: &Client) -> Result<(Timestamp, Timestamp), Error> {
-    let request = Request::get("/version").body(Body::empty()).map_err(Error::HttpError)?;
-    let response = client.send(request).await?;
+    let theirs = server_time(client).await;
     let ours = Timestamp::now();
-    let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
-    // Without a Date there is nothing to compare, and every age is by our own clock.
-    let theirs = date.and_then(|date| rfc2822::parse(date).ok()).map_or(ours, |date| date.timestamp());
-    Ok((theirs, ours))
+    match theirs {
+        Ok(theirs) => Ok((theirs, ours)),
+        Err(ClockError::NoAnswer(error)) => Err(error),
+        // Without a Date there is nothing to compare, and every age is by our own clock.
+        Err(ClockError::NoDate | ClockError::BadDate(_)) => Ok((ours, ours)),
+    }
 }
 
 /// Our two registrations; null where there is none.

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::engine::object::null_is_default;
+pub(crate) use crate::world::kubernetes::api_error::reason as why;
 
 /// Objects of a page. Of metadata a page has about 1 MiB.
 const METADATA: u32 = 500;
@@ -106,13 +107,5 @@ impl Listing {
             }
         }
         Ok(all)
-    }
-}
-
-/// What to say of a call that failed. A refusal names the right that is missing by itself.
-pub(crate) fn why(error: &Error) -> String {
-    match error {
-        Error::Api(status) => format!("the API server answered {}: {}", status.code, status.message),
-        error => format!("the API server did not answer: {error}"),
     }
 }

@@ -21,7 +21,6 @@ use futures_util::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::Api;
-use kube::core::Status;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Config, watcher};
 use kube::{Client, Error};
@@ -34,6 +33,7 @@ use crate::engine::release::{ReleaseRef, Storage};
 use crate::serve::ownership::MANAGED_BY;
 use crate::world::World;
 use crate::world::kubernetes::Cluster;
+use crate::world::kubernetes::api_error::{is_missing_object, is_not_found};
 use crate::world::kubernetes::reach::{Reach, together};
 use entry::Told;
 use store::{Due, Store};
@@ -153,13 +153,8 @@ impl Reports {
     /// Follows the Events of every replica, and writes what changes, as long as the kind is installed.
     async fn follow(&self) {
         let ours = Config::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1));
-        let watches = self.settings.reach.places().map(|place| {
-            let events: Api<Event> = match place {
-                Some(namespace) => Api::namespaced(self.watches.clone(), namespace),
-                None => Api::all(self.watches.clone()),
-            };
-            watcher(events, ours.clone()).default_backoff()
-        });
+        let apis: Vec<Api<Event>> = self.settings.reach.apis(&self.watches);
+        let watches = apis.into_iter().map(|api| watcher(api, ours.clone()).default_backoff());
         let mut events = pin!(together(watches.collect()));
         let mut rounds = interval(self.settings.round);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -220,9 +215,9 @@ impl Reports {
                     self.store().written(&due);
                     *troubled = false;
                 }
-                Err(Error::Api(status)) if status.code == 404 && !names_object(&status) => return Round::Uninstalled,
                 // Its namespace is gone, and with it the release.
-                Err(Error::Api(status)) if status.code == 404 => self.store().forget(&due.release),
+                Err(error) if is_missing_object(&error) => self.store().forget(&due.release),
+                Err(error) if is_not_found(&error) => return Round::Uninstalled,
                 Err(error) => {
                     self.metrics.wrote(Sink::Reports, Write::Failed);
                     self.store().failed(&due, Timestamp::now());
@@ -288,9 +283,4 @@ impl Reports {
         // What a panic left half done is at worst one entry.
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whether a 404 is that of an object, and not that of a path which the API server does not serve.
-fn names_object(status: &Status) -> bool {
-    status.details.as_ref().is_some_and(|details| !details.name.is_empty())
 }

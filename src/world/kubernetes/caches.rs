@@ -188,11 +188,8 @@ impl Tasks<'_> {
         K: Namespaced,
         T: Feed,
     {
-        let apis = self.reach.places().map(|place| match place {
-            Some(namespace) => Api::<PartialObjectMeta<K>>::namespaced(self.client.clone(), namespace),
-            None => Api::all(self.client.clone()),
-        });
-        self.running.spawn(follow(apis.collect(), labels, Arc::clone(mirror), self.readiness.gate(gate)));
+        let apis: Vec<Api<PartialObjectMeta<K>>> = self.reach.apis(self.client);
+        self.running.spawn(follow(apis, labels, Arc::clone(mirror), self.readiness.gate(gate)));
     }
 
     fn start_scaled<K>(&mut self, scaled: &Scaled, [of_releases, of_profiles]: [&'static str; 2])

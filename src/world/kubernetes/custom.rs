@@ -124,13 +124,8 @@ impl<T: Default> Custom<T> {
                     told = false;
                     // Whoever drops this in the middle leaves no copy behind that claims to be in sync.
                     let session = Session(&self.objects);
-                    let watches = reach.places().map(|place| {
-                        let api: Api<O> = match place {
-                            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
-                            None => Api::all_with(client.clone(), &resource),
-                        };
-                        watcher(api, Config::default())
-                    });
+                    let apis: Vec<Api<O>> = reach.apis_with(client, &resource);
+                    let watches = apis.into_iter().map(|api| watcher(api, Config::default()));
                     let events = together(watches.collect());
                     let failure = feed(events, |object| object, &self.objects, gate).await;
                     in_a_row = if self.objects.read(|_| ()).1 { 0 } else { in_a_row + 1 };

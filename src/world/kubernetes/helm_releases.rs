@@ -13,6 +13,7 @@ use serde::de::IgnoredAny;
 use tokio::task::JoinSet;
 
 use super::custom::{Custom, CustomKind};
+use super::namespaced_name::NamespacedName;
 use super::reach::Reach;
 use super::watch::Feed;
 use crate::engine::flux::{self, Driver, HelmRelease, Metadata, Spec, Status};
@@ -43,7 +44,7 @@ impl HelmReleases {
     /// moment.
     pub(super) fn told(&self, origin: &Origin, release: &str) -> Option<Option<String>> {
         self.0.read(|drivers| {
-            let driver = drivers.0.get(&Object::new(&origin.namespace, &origin.name))?.as_ref()?;
+            let driver = drivers.0.get(&NamespacedName::new(&origin.namespace, &origin.name))?.as_ref()?;
             driver.records_of(release).map(str::to_owned)
         })
     }
@@ -53,17 +54,6 @@ impl HelmReleases {
         tasks.spawn(Arc::clone(&self.0).follow_definition(client.clone()));
         tasks.spawn(Arc::clone(&self.0).follow::<Watched>(client.clone(), reach.clone(), gate));
     }
-}
-
-/// HelmReleases in the order in which they were created, those of one second by name.
-pub(crate) fn oldest_first(drivers: impl IntoIterator<Item = Driver>) -> Vec<Driver> {
-    let mut drivers: Vec<_> = drivers.into_iter().collect();
-    drivers.sort_by(|one, other| {
-        let rank = |driver: &'_ Driver| (driver.created.is_none(), driver.created);
-        let name = |driver: &Driver| (driver.namespace.clone(), driver.name.clone());
-        rank(one).cmp(&rank(other)).then_with(|| name(one).cmp(&name(other)))
-    });
-    drivers
 }
 
 /// A HelmRelease as it is watched: what rules do not read, values above all, is not kept.
@@ -142,23 +132,7 @@ impl Resource for Watched {
 
 /// What is known of every HelmRelease; `None` of one that does not read.
 #[derive(Debug, Default)]
-struct Drivers(HashMap<Object, Option<Driver>>);
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Object {
-    namespace: Box<str>,
-    name: Box<str>,
-}
-
-impl Object {
-    fn new(namespace: &str, name: &str) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
-    }
-
-    fn of(metadata: &ObjectMeta) -> Self {
-        Self::new(metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default())
-    }
-}
+struct Drivers(HashMap<NamespacedName, Option<Driver>>);
 
 impl Drivers {
     /// Looks at each of them: it is only asked on the way to a refusal, and there are thousands at most.
@@ -176,16 +150,16 @@ impl Feed<Watched> for Drivers {
     fn apply(&mut self, object: &Watched) {
         let driver = object.driver();
         let reads = driver.is_some();
-        let before = self.0.insert(Object::of(&object.metadata), driver);
+        let before = self.0.insert(NamespacedName::of(&object.metadata), driver);
         // Flux writes its status again and again; one line is enough.
         if !reads && !matches!(before, Some(None)) {
-            let Object { namespace, name } = Object::of(&object.metadata);
+            let NamespacedName { namespace, name } = NamespacedName::of(&object.metadata);
             tracing::warn!(%namespace, %name, "a HelmRelease does not read, so it is taken to drive nothing");
         }
     }
 
     fn delete(&mut self, object: &Watched) {
-        self.0.remove(&Object::of(&object.metadata));
+        self.0.remove(&NamespacedName::of(&object.metadata));
     }
 }
 

@@ -1,9 +1,9 @@
 //! The cluster for a command that runs for a moment: live reads, and what only a list of all shows.
 
 use super::Cluster;
-use super::helm_releases::oldest_first;
 use crate::engine::evidence::{Answer, Knowledge, Query};
 use crate::engine::flux::Driver;
+use crate::world::read::oldest_first;
 use crate::world::{AnswerFuture, World};
 
 /// A cluster without watches, and the HelmReleases that were listed in it.

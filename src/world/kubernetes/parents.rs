@@ -4,31 +4,19 @@ use std::collections::HashMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use super::namespaced_name::NamespacedName;
 use super::watch::Feed;
 use crate::engine::managed::Marks;
 use crate::world::read;
 
 /// The marks of the objects of one kind that have some.
 #[derive(Debug, Default)]
-pub(super) struct Parents(HashMap<Object, Marks>);
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Object {
-    namespace: Box<str>,
-    name: Box<str>,
-}
+pub(super) struct Parents(HashMap<NamespacedName, Marks>);
 
 impl Parents {
     /// The marks of an object.
     pub(super) fn marks(&self, namespace: &str, name: &str) -> Option<Marks> {
-        self.0.get(&Object { namespace: namespace.into(), name: name.into() }).cloned()
-    }
-}
-
-impl Object {
-    fn of(metadata: &ObjectMeta) -> Self {
-        let part = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
-        Self { namespace: part(&metadata.namespace), name: part(&metadata.name) }
+        self.0.get(&NamespacedName::new(namespace, name)).cloned()
     }
 }
 
@@ -39,13 +27,13 @@ impl Feed for Parents {
 
     fn apply(&mut self, metadata: &ObjectMeta) {
         match read::marks(metadata) {
-            Some(marks) => self.0.insert(Object::of(metadata), marks),
-            None => self.0.remove(&Object::of(metadata)),
+            Some(marks) => self.0.insert(NamespacedName::of(metadata), marks),
+            None => self.0.remove(&NamespacedName::of(metadata)),
         };
     }
 
     fn delete(&mut self, metadata: &ObjectMeta) {
-        self.0.remove(&Object::of(metadata));
+        self.0.remove(&NamespacedName::of(metadata));
     }
 }
 

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use futures_util::future::Either;
 use futures_util::{Stream, StreamExt, stream};
+use kube::api::{Api, ApiResource};
+use kube::core::{DynamicResourceScope, NamespaceResourceScope};
 use kube::runtime::watcher::{self, Event};
+use kube::{Client, Resource};
 
 /// The namespaces that are looked at. In others nothing is read; what depends on them is not known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,7 +35,31 @@ impl Reach {
         self.0.as_ref().is_none_or(|named| named.iter().any(|it| it == namespace))
     }
 
-    /// What to ask the API server for, one request each: `None` for all namespaces at once.
+    /// The collections of a built-in kind to request: one for each namespace, or one for all.
+    pub(crate) fn apis<K>(&self, client: &Client) -> Vec<Api<K>>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        let api = |namespace| match namespace {
+            Some(namespace) => Api::namespaced(client.clone(), namespace),
+            None => Api::all(client.clone()),
+        };
+        self.places().map(api).collect()
+    }
+
+    /// The collections of a custom kind to request: one for each namespace, or one for all.
+    pub(crate) fn apis_with<K>(&self, client: &Client, resource: &ApiResource) -> Vec<Api<K>>
+    where
+        K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+    {
+        let api = |namespace| match namespace {
+            Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
+            None => Api::all_with(client.clone(), resource),
+        };
+        self.places().map(api).collect()
+    }
+
+    /// The namespaces to request, one by one: `None` for all at once.
     pub fn places(&self) -> impl Iterator<Item = Option<&str>> {
         let named = self.0.as_deref();
         let everywhere = named.is_none().then_some(None);

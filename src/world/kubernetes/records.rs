@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Cluster, Failed, checked, failed};
+use super::Cluster;
+use super::api_error::{is_not_found, reason};
+use super::reader::{Unavailable, valid_name};
 use crate::engine::evidence::RecordRef;
 use crate::engine::json::unquoted;
 use crate::engine::release::manifest::ObjectRef;
@@ -65,7 +67,7 @@ impl Cluster {
         storage: Storage,
         namespace: &str,
         object: &str,
-    ) -> Result<Option<Vec<u8>>, Failed> {
+    ) -> Result<Option<Vec<u8>>, Unavailable> {
         let Some(text) = self.text(storage, namespace, object).await? else {
             return Ok(None);
         };
@@ -80,7 +82,7 @@ impl Cluster {
         object: &str,
         text: String,
         read: impl FnOnce(Vec<u8>) -> Result<T, DecodeError>,
-    ) -> Result<T, Failed> {
+    ) -> Result<T, Unavailable> {
         let payload = self.payload(storage, namespace, &text).await?;
         drop(text);
         let inflated = async {
@@ -146,7 +148,7 @@ impl Cluster {
         storage: Storage,
         namespace: &str,
         text: &str,
-    ) -> Result<Result<Payload, DecodeError>, Failed> {
+    ) -> Result<Result<Payload, DecodeError>, Unavailable> {
         let (first, others) = match body::open(storage, text) {
             Ok(Opened::Whole(payload)) => return Ok(Ok(payload)),
             Ok(Opened::Parts { first, others }) => (first, others),
@@ -167,16 +169,21 @@ impl Cluster {
     ///
     /// # Errors
     /// When the API server does not answer.
-    pub(crate) async fn text(&self, storage: Storage, namespace: &str, object: &str) -> Result<Option<String>, Failed> {
+    pub(crate) async fn text(
+        &self,
+        storage: Storage,
+        namespace: &str,
+        object: &str,
+    ) -> Result<Option<String>, Unavailable> {
         let resource = match storage {
             Storage::Secret | Storage::OlmIndex => "secrets",
             Storage::ConfigMap => "configmaps",
         };
-        let path = format!("/api/v1/namespaces/{}/{resource}/{}", self.reached(namespace)?, checked(object)?);
-        match self.read(path).await {
+        let path = format!("/api/v1/namespaces/{}/{resource}/{}", self.api.in_reach(namespace)?, valid_name(object)?);
+        match self.api.text(path).await {
             Ok(text) => Ok(Some(text)),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(failed(error)),
+            Err(error) if is_not_found(&error) => Ok(None),
+            Err(error) => Err(reason(&error)),
         }
     }
 }

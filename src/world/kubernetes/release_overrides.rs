@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
-use serde::Deserialize;
 use tokio::task::JoinSet;
 
 use super::custom::{Custom, CustomKind};
+use super::namespaced_name::NamespacedName;
 use super::reach::Reach;
 use super::watch::Feed;
-use crate::engine::overrides::{self, CREATED_BY, Override, Spec};
+use crate::engine::overrides::{self, Override};
 use crate::readiness::Gate;
+use crate::world::read::release_override;
 
 const RELEASE_OVERRIDES: CustomKind =
     CustomKind { group: overrides::GROUP, kind: overrides::KIND, definition: overrides::DEFINITION };
@@ -60,7 +61,7 @@ pub(super) async fn list(client: &Client, namespace: &str, release: &str) -> kub
     let mut found = Vec::new();
     loop {
         let list = api.list(&page).await?;
-        found.extend(list.items.iter().filter_map(read));
+        found.extend(list.items.iter().filter_map(release_override));
         match list.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => page = page.continue_token(&token),
             None => return Ok(found),
@@ -68,21 +69,9 @@ pub(super) async fn list(client: &Client, namespace: &str, release: &str) -> kub
     }
 }
 
-/// Reads an override; `None` where it has another shape, as one of a later version may have.
-pub(crate) fn read(object: &DynamicObject) -> Option<Override> {
-    let metadata = &object.metadata;
-    Some(Override {
-        namespace: metadata.namespace.clone()?,
-        name: metadata.name.clone()?,
-        created: metadata.creation_timestamp.as_ref().map(|time| time.0),
-        created_by: metadata.annotations.as_ref().and_then(|annotations| annotations.get(CREATED_BY)).cloned(),
-        spec: Spec::deserialize(object.data.get("spec")?).ok()?,
-    })
-}
-
 /// Every override that reads, by namespace and name.
 #[derive(Debug, Default)]
-pub(super) struct Kept(HashMap<(String, String), Override>);
+pub(super) struct Kept(HashMap<NamespacedName, Override>);
 
 impl Feed<DynamicObject> for Kept {
     fn fresh(&self) -> Self {
@@ -90,20 +79,15 @@ impl Feed<DynamicObject> for Kept {
     }
 
     fn apply(&mut self, object: &DynamicObject) {
-        match read(object) {
-            Some(read) => _ = self.0.insert(key(object), read),
+        match release_override(object) {
+            Some(read) => _ = self.0.insert(NamespacedName::of(&object.metadata), read),
             None => self.delete(object),
         }
     }
 
     fn delete(&mut self, object: &DynamicObject) {
-        self.0.remove(&key(object));
+        self.0.remove(&NamespacedName::of(&object.metadata));
     }
-}
-
-fn key(object: &DynamicObject) -> (String, String) {
-    let metadata = &object.metadata;
-    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -111,6 +95,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::engine::overrides::CREATED_BY;
     use crate::world::kubernetes::definition::Definition;
 
     fn object(name: &str, release: &str, rule: &str) -> DynamicObject {

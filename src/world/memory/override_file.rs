@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::Memory;
 use crate::engine::evidence::ObjectKey;
 use crate::engine::overrides::{GROUP, KIND};
-use crate::world::kubernetes::release_overrides;
+use crate::world::read::release_override;
 
 /// How often the file is read: as long as somebody in an incident may wait for what is in it.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -69,7 +69,7 @@ impl OverrideFile {
                 .types
                 .as_ref()
                 .is_some_and(|types| types.kind == KIND && types.api_version.split('/').next() == Some(GROUP));
-            let read = release_overrides::read(&object).filter(|_| is_override);
+            let read = release_override(&object).filter(|_| is_override);
             let read = read.with_context(|| {
                 format!("the overrides {name} hold something else than ReleaseOverrides with a name and a namespace")
             })?;

@@ -95,11 +95,7 @@ impl Writer {
     pub(super) async fn list(&self, ours: &str) -> Result<Option<Vec<Stored>>, Error> {
         let mut params = ListParams::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1)).limit(PAGE);
         let mut found = Vec::new();
-        for place in self.reach.places() {
-            let api = match place {
-                Some(namespace) => self.api(namespace),
-                None => Api::all_with(self.client.clone(), &self.resource),
-            };
+        for api in self.reach.apis_with::<DynamicObject>(&self.client, &self.resource) {
             loop {
                 let page = match api.list(&params).await {
                     Ok(page) => page,
