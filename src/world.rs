@@ -1,11 +1,11 @@
 //! What the cluster knows: the questions that rules ask, and who answers them.
 
-mod body;
 mod documents;
 pub mod kubernetes;
 mod locate;
 mod manifests;
 pub mod memory;
+mod payload;
 pub(crate) mod read;
 
 use std::pin::Pin;
@@ -14,11 +14,11 @@ use crate::engine::evidence::{Answer, Query};
 use crate::engine::release::{Entry, Storage};
 
 /// The ConfigMap in which nelm and werf keep their leases.
-const LEASES: &str = "werf-synchronization";
+const WERF_LEASES: &str = "werf-synchronization";
 
 /// The newest record of a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Newest {
+pub struct NewestRecord {
     /// How it is stored.
     pub storage: Storage,
     /// Its namespace.

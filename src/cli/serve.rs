@@ -153,7 +153,7 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
             });
             let ourselves = Arc::default();
             let known = readiness.gate("the API server to tell who we are");
-            tokio::spawn(identity::learn(for_reviews.clone(), Arc::clone(&ourselves), known));
+            tokio::spawn(identity::fetch_username(for_reviews.clone(), Arc::clone(&ourselves), known));
             let judge = Judge::new(policies, traced(world.clone()), decodes).knowing(ourselves);
             follow(&judge);
             tokio::spawn(count_overrides(world.clone(), judge.policies(), metrics.reports.clone()));
@@ -163,7 +163,7 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
                 namespace: arguments.namespace.clone(),
                 identity,
                 world: world.clone(),
-                losses: world.losses(),
+                deleted_pending: world.deleted_pending(),
                 reports,
                 reach,
                 rotator: kept.rotator.clone(),

@@ -20,7 +20,7 @@ use super::report::openreports::Reports;
 use crate::engine::policy::Policies;
 use crate::inspect::scan;
 use crate::world::World;
-use crate::world::kubernetes::{Losses, Reach};
+use crate::world::kubernetes::{DeletedPendingRecords, Reach};
 use metrics::LeaderMetrics;
 
 /// The Lease, in Interlock's own namespace.
@@ -49,7 +49,7 @@ pub struct Candidate {
     /// Answers what is to be known before something is written.
     pub world: Arc<dyn World>,
     /// What there is to do.
-    pub losses: Arc<Losses>,
+    pub deleted_pending: Arc<DeletedPendingRecords>,
     /// What there is to report, where reports are wanted.
     pub reports: Option<Arc<Reports>>,
     /// Where releases are scanned.
@@ -143,7 +143,7 @@ impl Candidate {
 
     /// All that a leader does, for ever.
     async fn work(&self) {
-        let notes = notes::write_all(&self.client, self.world.as_ref(), &self.losses);
+        let notes = notes::write_all(&self.client, self.world.as_ref(), &self.deleted_pending);
         let reports = async {
             if let Some(reports) = &self.reports {
                 reports.keep().await;

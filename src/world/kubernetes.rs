@@ -6,20 +6,20 @@ mod caches;
 pub(crate) mod clock;
 mod custom;
 mod definition;
+mod deleted_pending;
 mod helm_releases;
 pub(crate) mod identity;
 mod index;
 pub(crate) mod kinds;
 pub(crate) mod listed;
-mod losses;
 mod namespaced_name;
 pub mod override_definition;
-mod parents;
 pub(crate) mod policies;
 pub(crate) mod reach;
 mod reader;
 mod records;
 mod release_overrides;
+mod scalable;
 mod watch;
 
 use std::sync::Arc;
@@ -31,15 +31,15 @@ use kube::Client;
 use kube::api::{Api, ListParams};
 
 pub use caches::Watches;
-pub use losses::{Loss, Losses};
+pub use deleted_pending::{DeletedPendingRecord, DeletedPendingRecords};
 pub use reach::Reach;
-pub(crate) use records::Head;
+pub(crate) use records::RecordSummary;
 
-use super::documents::Documents;
-use super::locate::{self, Place, Sought};
-use super::manifests::{Manifests, Missing};
+use super::documents::DocumentCache;
+use super::locate::{self, RecordSet, ReleaseQuery};
+use super::manifests::{ManifestCache, ManifestError};
 use super::read::{self, Rollout, entry};
-use super::{AnswerFuture, Newest, World};
+use super::{AnswerFuture, NewestRecord, World};
 use crate::budget::Budget;
 use crate::engine::evidence::{Answer, Freshness, Knowledge, Located, ObjectKey, Query, ScaledRef, Workload};
 use crate::engine::flux::{self, Driver, HelmRelease};
@@ -63,9 +63,9 @@ pub struct Cluster {
     api: ApiReader,
     decodes: Arc<Budget>,
     caches: Caches,
-    losses: Arc<Losses>,
-    manifests: Manifests,
-    documents: Documents,
+    deleted_pending: Arc<DeletedPendingRecords>,
+    manifests: ManifestCache,
+    documents: DocumentCache,
 }
 
 /// Objects read at a time, so that the hundreds of a large release fit into the time of a review.
@@ -80,14 +80,14 @@ impl Cluster {
     /// until [`Self::watch`] is called.
     #[must_use]
     pub fn new(client: Client, decodes: Arc<Budget>) -> Self {
-        let losses = Arc::default();
+        let deleted_pending = Arc::default();
         Self {
             api: ApiReader::new(client),
             decodes,
-            caches: Caches::new(&losses),
-            losses,
-            manifests: Manifests::new(),
-            documents: Documents::new(),
+            caches: Caches::new(&deleted_pending),
+            deleted_pending,
+            manifests: ManifestCache::new(),
+            documents: DocumentCache::new(),
         }
     }
 
@@ -110,14 +110,14 @@ impl Cluster {
 
     /// The pending records that the watches saw vanish.
     #[must_use]
-    pub fn losses(&self) -> Arc<Losses> {
-        Arc::clone(&self.losses)
+    pub fn deleted_pending(&self) -> Arc<DeletedPendingRecords> {
+        Arc::clone(&self.deleted_pending)
     }
 
     /// The newest record of a release as far as the watches know, superseded ones left out; no read. The second value is
     /// whether they know all that there is.
     #[must_use]
-    pub fn newest(&self, release: &ReleaseRef) -> (Option<Newest>, bool) {
+    pub fn newest(&self, release: &ReleaseRef) -> (Option<NewestRecord>, bool) {
         self.caches.newest(release)
     }
 
@@ -144,8 +144,8 @@ impl Cluster {
             }
             Query::Document { record, object } => match self.document(record, object).await {
                 Ok(found) => Ok(Some(Knowledge::Document(found))),
-                Err(Missing::Absent) => Ok(None),
-                Err(Missing::Failed(why)) => Err(why),
+                Err(ManifestError::Absent) => Ok(None),
+                Err(ManifestError::Unavailable(why)) => Err(why),
             },
             Query::Parent { object, freshness } => Ok(self.parent(object, *freshness).await?.map(Knowledge::Parent)),
             Query::HelmReleases { namespace, release } => {
@@ -160,7 +160,7 @@ impl Cluster {
                 Ok(Some(Knowledge::Workloads(found)))
             }
             Query::Leases { namespace } => {
-                let leases = self.api.get::<ConfigMap>(namespace, super::LEASES).await?;
+                let leases = self.api.get::<ConfigMap>(namespace, super::WERF_LEASES).await?;
                 Ok(leases.map(|leases| Knowledge::Leases(leases.metadata.annotations.unwrap_or_default())))
             }
             Query::Object(key) => Ok(self.api.object(key).await?.map(Knowledge::Object)),
@@ -235,12 +235,18 @@ impl Cluster {
         origin: Option<&Origin>,
         freshness: Freshness,
     ) -> Result<Option<Located>, Unavailable> {
-        let told = origin.map_or(Some(None), |origin| self.caches.helm_releases().told(origin, name));
+        let storage_namespace =
+            origin.map_or(Some(None), |origin| self.caches.helm_releases().storage_namespace(origin, name));
         let origin = origin.map(|origin| origin.namespace.as_str());
-        let sought = Sought { name, target_namespace, origin, told: told.as_ref().and_then(Option::as_deref) };
+        let sought = ReleaseQuery {
+            name,
+            target_namespace,
+            origin,
+            storage_namespace: storage_namespace.as_ref().and_then(Option::as_deref),
+        };
         let (known, complete) = self.caches.locate(sought);
         // A stamp may lead to any namespace.
-        let complete = complete && told.is_some() && (known.is_some() || self.api.reach.is_everywhere());
+        let complete = complete && storage_namespace.is_some() && (known.is_some() || self.api.reach.is_everywhere());
         if complete && freshness == Freshness::Cached {
             return Ok(known);
         }
@@ -285,7 +291,7 @@ impl Cluster {
             let (storage, _, entry) = read::record(Storage::OlmIndex.kind(), &item.metadata)?;
             Some((storage, item.metadata.namespace.clone().unwrap_or_default(), entry))
         });
-        match locate::of_extension(Place::gather(records)) {
+        match locate::locate_extension(RecordSet::gather(records)) {
             None if !self.api.reach.is_everywhere() => {
                 Err(format!("whether ClusterExtension {name} has records elsewhere is not known: {OUT_OF_REACH}"))
             }
@@ -316,15 +322,15 @@ impl Cluster {
     }
 
     /// The records of a name in the objects of a kind in one namespace, by storage: one LIST, metadata only.
-    async fn places(&self, kind: &str, namespace: &str, release: &str) -> Result<Vec<Place>, Unavailable> {
-        let selector = format!("{},name={}", read::RECORDS, valid_name(release)?);
+    async fn places(&self, kind: &str, namespace: &str, release: &str) -> Result<Vec<RecordSet>, Unavailable> {
+        let selector = format!("{},name={}", read::RECORD_SELECTOR, valid_name(release)?);
         let selector = ListParams::default().labels(&selector);
         let metadata = match kind {
             "ConfigMap" => self.api.list::<ConfigMap>(namespace, &selector).await?,
             _ => self.api.list::<Secret>(namespace, &selector).await?,
         };
         let records = metadata.iter().filter_map(|metadata| read::record(kind, metadata));
-        Ok(Place::gather(records.map(|(storage, _, entry)| (storage, namespace.to_owned(), entry))))
+        Ok(RecordSet::gather(records.map(|(storage, _, entry)| (storage, namespace.to_owned(), entry))))
     }
 
     /// The marks of a scaled object.

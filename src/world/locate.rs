@@ -6,7 +6,7 @@ use crate::engine::release::{Entry, History, Storage};
 
 /// The release that an object names.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sought<'q> {
+pub(super) struct ReleaseQuery<'q> {
     /// Its name.
     pub(super) name: &'q str,
     /// The namespace that its objects go to.
@@ -14,12 +14,12 @@ pub(super) struct Sought<'q> {
     /// The namespace of the HelmRelease behind it, which is that of the records unless Flux was told otherwise.
     pub(super) origin: Option<&'q str>,
     /// The namespace of the records, where that HelmRelease is known and tells.
-    pub(super) told: Option<&'q str>,
+    pub(super) storage_namespace: Option<&'q str>,
 }
 
 /// The records of one name in one namespace and storage.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct RecordSet {
     /// How they are stored.
     pub(super) storage: Storage,
     /// The namespace of the records.
@@ -28,8 +28,8 @@ pub(super) struct Place {
     pub(super) entries: Vec<Entry>,
 }
 
-impl Place {
-    /// Puts records of one name together by storage and namespace.
+impl RecordSet {
+    /// Puts records of one name merge_watches by storage and namespace.
     pub(super) fn gather(records: impl IntoIterator<Item = (Storage, String, Entry)>) -> Vec<Self> {
         let mut places: Vec<Self> = Vec::new();
         for (storage, namespace, entry) in records {
@@ -50,26 +50,26 @@ enum Trust {
     /// They lie where its HelmRelease does.
     Origin,
     /// They lie where its HelmRelease says.
-    Told,
+    HelmRelease,
     /// One of them says so, in a stamp that only we write.
     Stamp,
 }
 
-impl<'q> Sought<'q> {
+impl<'q> ReleaseQuery<'q> {
     /// The namespaces in which records may lie that no stamp leads to.
     pub(super) fn namespaces(self) -> impl Iterator<Item = &'q str> {
         let origin = self.origin.filter(|origin| *origin != self.target_namespace);
         let near = [self.origin, Some(self.target_namespace)];
-        let told = self.told.filter(|_| !near.contains(&self.told));
-        told.into_iter().chain(origin).chain([self.target_namespace])
+        let storage_namespace = self.storage_namespace.filter(|_| !near.contains(&self.storage_namespace));
+        storage_namespace.into_iter().chain(origin).chain([self.target_namespace])
     }
 
     /// The best place among those that have records of the sought name. Of equally trusted ones it is the one whose newest
     /// record was created last: the others are left over from an earlier life of the release.
-    pub(super) fn choose(self, places: impl IntoIterator<Item = Place>) -> Option<Located> {
+    pub(super) fn choose(self, places: impl IntoIterator<Item = RecordSet>) -> Option<Located> {
         let candidates = places.into_iter().filter_map(|place| {
             let trust = self.trust(&place)?;
-            let Place { storage, namespace, mut entries } = place;
+            let RecordSet { storage, namespace, mut entries } = place;
             // Records without a stamp are older than Interlock, or lost theirs.
             entries.retain(|entry| target(entry).is_none_or(|target| target == self.target_namespace));
             let history = History::new(entries);
@@ -81,11 +81,11 @@ impl<'q> Sought<'q> {
         candidates.max_by(|(one, _), (other, _)| one.cmp(other)).map(|(_, located)| located)
     }
 
-    fn trust(self, place: &Place) -> Option<Trust> {
+    fn trust(self, place: &RecordSet) -> Option<Trust> {
         let stamped = place.entries.iter().any(|entry| target(entry) == Some(self.target_namespace));
         match place.namespace.as_str() {
             _ if stamped => Some(Trust::Stamp),
-            namespace if self.told == Some(namespace) => Some(Trust::Told),
+            namespace if self.storage_namespace == Some(namespace) => Some(Trust::HelmRelease),
             namespace if self.origin == Some(namespace) => Some(Trust::Origin),
             namespace if namespace == self.target_namespace => Some(Trust::Target),
             _ => None,
@@ -95,9 +95,9 @@ impl<'q> Sought<'q> {
 
 /// The records of a ClusterExtension among those of its name: OLM's, and where they lie in several namespaces, those of the
 /// operator-controller that is in use.
-pub(super) fn of_extension(places: impl IntoIterator<Item = Place>) -> Option<Located> {
+pub(super) fn locate_extension(places: impl IntoIterator<Item = RecordSet>) -> Option<Located> {
     let ours = places.into_iter().filter(|place| place.storage == Storage::OlmIndex);
-    let located = ours.map(|Place { storage, namespace, entries }| {
+    let located = ours.map(|RecordSet { storage, namespace, entries }| {
         let history = History::new(entries);
         (history.newest().and_then(|newest| newest.created), Located { storage, namespace, history })
     });
@@ -114,7 +114,8 @@ mod tests {
     use super::*;
     use crate::engine::release::{Revision, Stamps, Status};
 
-    const SOUGHT: Sought<'static> = Sought { name: "web", target_namespace: "shop", origin: Some("flux"), told: None };
+    const SOUGHT: ReleaseQuery<'static> =
+        ReleaseQuery { name: "web", target_namespace: "shop", origin: Some("flux"), storage_namespace: None };
 
     fn record(revision: u64, stamp: Option<&str>, created: i64) -> Entry {
         Entry {
@@ -124,11 +125,11 @@ mod tests {
         }
     }
 
-    fn place(storage: Storage, namespace: &str, entries: Vec<Entry>) -> Place {
-        Place { storage, namespace: namespace.to_owned(), entries }
+    fn place(storage: Storage, namespace: &str, entries: Vec<Entry>) -> RecordSet {
+        RecordSet { storage, namespace: namespace.to_owned(), entries }
     }
 
-    fn chosen(places: Vec<Place>) -> Option<(Storage, String)> {
+    fn chosen(places: Vec<RecordSet>) -> Option<(Storage, String)> {
         SOUGHT.choose(places).map(|located| (located.storage, located.namespace))
     }
 
@@ -145,7 +146,7 @@ mod tests {
 
     #[test]
     fn what_its_helm_release_says_is_trusted_more_than_where_that_lies_and_less_than_a_stamp() {
-        let sought = Sought { told: Some("records"), ..SOUGHT };
+        let sought = ReleaseQuery { storage_namespace: Some("records"), ..SOUGHT };
         let places = |stamp| {
             [
                 place(Storage::Secret, "flux", vec![record(9, stamp, 900)]),
@@ -156,7 +157,7 @@ mod tests {
         assert_eq!(chosen(None).as_deref(), Some("records"));
         assert_eq!(chosen(Some("shop")).as_deref(), Some("flux"));
         assert_eq!(sought.namespaces().collect::<Vec<_>>(), ["records", "flux", "shop"]);
-        let near = Sought { told: Some("flux"), ..SOUGHT };
+        let near = ReleaseQuery { storage_namespace: Some("flux"), ..SOUGHT };
         assert_eq!(near.namespaces().collect::<Vec<_>>(), ["flux", "shop"]);
     }
 
@@ -186,7 +187,7 @@ mod tests {
     #[test]
     fn a_namespace_is_asked_once() {
         assert_eq!(SOUGHT.namespaces().collect::<Vec<_>>(), ["flux", "shop"]);
-        let same = Sought { origin: Some("shop"), ..SOUGHT };
+        let same = ReleaseQuery { origin: Some("shop"), ..SOUGHT };
         assert_eq!(same.namespaces().collect::<Vec<_>>(), ["shop"]);
     }
 }

@@ -16,7 +16,7 @@ use crate::engine::release::{Entry, Stamps, Storage};
 use crate::engine::sveltos::{self, Bundle, BundleRef};
 
 /// The labels by which clients list records, of every release and storage.
-pub(crate) const RECORDS: &str = "owner in (helm,operator-controller)";
+pub(crate) const RECORD_SELECTOR: &str = "owner in (helm,operator-controller)";
 
 /// A record by the metadata of its object, a `Secret` or `ConfigMap`: how it is stored, of which release, and what it
 /// says. `None` for what a client of that storage would not list as a record.

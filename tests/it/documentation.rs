@@ -118,7 +118,7 @@ fn told(guard: Guard, is_nothing: bool) -> &'static str {
         Guard::Free => "free",
         Guard::NothingInFlight => "operation",
         Guard::MappedApis => "mapped",
-        Guard::Newest => "newest",
+        Guard::NewestRecord => "newest",
         Guard::Unlock => "unlock",
         Guard::NewerRollback => "rollback",
         Guard::Deletion => "deletion",

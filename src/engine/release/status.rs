@@ -102,7 +102,7 @@ pub enum Guard {
     /// Only as helm-mapkubeapis does it: over a newest record just superseded, with nothing left deployed.
     MappedApis,
     /// Only while no higher revision exists: a promotion of what was overtaken makes two deployed records.
-    Newest,
+    NewestRecord,
     /// Ends somebody's operation: open to its holder, to a manager over a manager's, and to anyone once it is stale.
     Unlock,
     /// Only while a newer rollback is pending: a rollback whose apply failed marks what it rolled over.
@@ -133,9 +133,9 @@ pub const TRANSITIONS: &[(State, State, Guard)] = &[
     // helm-mapkubeapis supersedes the newest record and creates its mapped copy as deployed.
     (None, Some(Deployed), Guard::MappedApis),
     // The end of an operation.
-    (Some(PendingInstall), Some(Deployed), Guard::Newest),
-    (Some(PendingUpgrade), Some(Deployed), Guard::Newest),
-    (Some(PendingRollback), Some(Deployed), Guard::Newest),
+    (Some(PendingInstall), Some(Deployed), Guard::NewestRecord),
+    (Some(PendingUpgrade), Some(Deployed), Guard::NewestRecord),
+    (Some(PendingRollback), Some(Deployed), Guard::NewestRecord),
     (Some(PendingInstall), Some(Failed), Guard::Unlock),
     (Some(PendingUpgrade), Some(Failed), Guard::Unlock),
     (Some(PendingRollback), Some(Failed), Guard::Unlock),
@@ -230,7 +230,7 @@ mod tests {
                     b'F' => Guard::Free,
                     b'O' => Guard::NothingInFlight,
                     b'M' => Guard::MappedApis,
-                    b'N' => Guard::Newest,
+                    b'N' => Guard::NewestRecord,
                     b'U' => Guard::Unlock,
                     b'R' => Guard::NewerRollback,
                     b'D' => Guard::Deletion,

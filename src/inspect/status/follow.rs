@@ -86,7 +86,8 @@ pub async fn follow(
         rows.insert((row.release_ref(), row.storage.into()), row);
     }
     let namespace = options.namespace.as_deref();
-    let labels = only.map_or(read::RECORDS.to_owned(), |only| format!("{},name={}", read::RECORDS, only.name));
+    let labels =
+        only.map_or(read::RECORD_SELECTOR.to_owned(), |only| format!("{},name={}", read::RECORD_SELECTOR, only.name));
     let secrets = records::<Secret>(&view.client, namespace, &labels, "Secrets");
     let config_maps = records::<ConfigMap>(&view.client, namespace, &labels, "ConfigMaps");
     let mut told = pin!(stream::select(secrets, config_maps));

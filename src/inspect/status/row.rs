@@ -8,7 +8,7 @@ use crate::engine::flux::Driver;
 use crate::engine::policy::Policy;
 use crate::engine::release::{Entry, History, ReleaseRef, Status, Storage};
 use crate::engine::rules::drivers::Driven;
-use crate::world::kubernetes::Head;
+use crate::world::kubernetes::RecordSummary;
 
 /// The accounts under which Sveltos writes records, whatever its namespace is called.
 const SVELTOS: [&str; 2] = [":addon-controller", ":sveltos-applier-manager"];
@@ -196,7 +196,7 @@ impl Row {
     }
 
     /// Fills in what the body of the record tells.
-    pub(crate) fn with_head(mut self, head: Head) -> Self {
+    pub(crate) fn with_head(mut self, head: RecordSummary) -> Self {
         self.chart = self.chart.or(head.chart);
         self.manager = head.manager.filter(|_| self.holder.is_none());
         self
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_field_manager_is_a_hint_only_where_no_holder_is_stamped() {
-        let head = || Head { chart: Some("demo-1.0.0".to_owned()), manager: Some("helm".to_owned()) };
+        let head = || RecordSummary { chart: Some("demo-1.0.0".to_owned()), manager: Some("helm".to_owned()) };
         let lost = row(Storage::Secret, vec![entry(1, Deployed, 9, "")], Some(&[]));
         assert!(lost.lacks_head());
         let lost = lost.with_head(head());

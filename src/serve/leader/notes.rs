@@ -13,7 +13,7 @@ use crate::engine::release::stamps::INTERRUPTED;
 use crate::engine::release::{Entry, Interrupted};
 use crate::serve::ownership::FIELD_MANAGER;
 use crate::world::World;
-use crate::world::kubernetes::{Loss, Losses};
+use crate::world::kubernetes::{DeletedPendingRecord, DeletedPendingRecords};
 
 /// Attempts at one note. Others write the record too, each time with a new resourceVersion.
 const ATTEMPTS: u32 = 8;
@@ -21,28 +21,31 @@ const ATTEMPTS: u32 = 8;
 /// Before the second attempt; each further one waits twice as long.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Writes a note for every loss, for ever.
-pub(super) async fn write_all(client: &Client, world: &dyn World, losses: &Losses) {
+/// Writes a note for every deleted, for ever.
+pub(super) async fn write_all(client: &Client, world: &dyn World, deleted_pending: &DeletedPendingRecords) {
     loop {
-        let loss = losses.next().await;
-        if let Err(why) = write(client, world, &loss).await {
-            let Loss { namespace, release, record, .. } = &loss;
+        let deleted = deleted_pending.next().await;
+        if let Err(why) = write(client, world, &deleted).await {
+            let DeletedPendingRecord { namespace, release, record, .. } = &deleted;
             tracing::error!(%namespace, %release, revision = %record.revision, %why, "nobody will know that this was interrupted");
         }
-        losses.done(&loss);
+        deleted_pending.done(&deleted);
     }
 }
 
-/// Writes the note of one loss, unless it is there or has had its time.
+/// Writes the note of one deleted, unless it is there or has had its time.
 ///
 /// Only over the state of the record that was read: two leaders, or a promotion in between, end in a conflict, after which
 /// everything is looked at anew.
-async fn write(client: &Client, world: &dyn World, loss: &Loss) -> Result<(), String> {
-    let Some(interrupted) = Interrupted::with(&loss.record) else {
+async fn write(client: &Client, world: &dyn World, deleted: &DeletedPendingRecord) -> Result<(), String> {
+    let Some(interrupted) = Interrupted::with(&deleted.record) else {
         return Ok(());
     };
-    let query =
-        Query::History { storage: loss.storage, namespace: loss.namespace.clone(), release: loss.release.clone() };
+    let query = Query::History {
+        storage: deleted.storage,
+        namespace: deleted.namespace.clone(),
+        release: deleted.release.clone(),
+    };
     let mut failure = String::new();
     for attempt in 0..ATTEMPTS {
         if attempt > 0 {
@@ -56,16 +59,16 @@ async fn write(client: &Client, world: &dyn World, loss: &Loss) -> Result<(), St
             }
             Answer::Known(_) | Answer::Absent => return Ok(()),
         };
-        let Some(heir) = history.heir(&loss.record) else {
+        let Some(heir) = history.heir(&deleted.record) else {
             return Ok(());
         };
         let note = interrupted.to_string();
         if heir.stamps.get(INTERRUPTED) == Some(note.as_str()) {
             return Ok(());
         }
-        match annotate(client, loss, heir, &note).await {
+        match annotate(client, deleted, heir, &note).await {
             Ok(()) => {
-                let (namespace, release) = (&loss.namespace, &loss.release);
+                let (namespace, release) = (&deleted.namespace, &deleted.release);
                 tracing::info!(%namespace, %release, %note, "noted an interrupted operation");
                 return Ok(());
             }
@@ -77,20 +80,20 @@ async fn write(client: &Client, world: &dyn World, loss: &Loss) -> Result<(), St
     Err(failure)
 }
 
-async fn annotate(client: &Client, loss: &Loss, heir: &Entry, note: &str) -> Result<(), Error> {
+async fn annotate(client: &Client, deleted: &DeletedPendingRecord, heir: &Entry, note: &str) -> Result<(), Error> {
     let patch = json!({
         "metadata": {"resourceVersion": heir.resource_version, "uid": heir.uid, "annotations": {INTERRUPTED: note}},
     });
     let (params, patch) =
         (PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() }, Patch::Merge(&patch));
     let client = client.clone();
-    match loss.storage.kind() {
+    match deleted.storage.kind() {
         "ConfigMap" => {
-            let records: Api<ConfigMap> = Api::namespaced(client, &loss.namespace);
+            let records: Api<ConfigMap> = Api::namespaced(client, &deleted.namespace);
             records.patch_metadata(&heir.name, &params, &patch).await.map(|_| ())
         }
         _ => {
-            let records: Api<Secret> = Api::namespaced(client, &loss.namespace);
+            let records: Api<Secret> = Api::namespaced(client, &deleted.namespace);
             records.patch_metadata(&heir.name, &params, &patch).await.map(|_| ())
         }
     }

@@ -24,7 +24,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use super::metrics::{ReportMetrics, Sink, Write};
 use crate::engine::decision::Decision;
 use crate::serve::ownership::FIELD_MANAGER;
-use crate::world::Newest;
+use crate::world::NewestRecord;
 use crate::world::kubernetes::Cluster;
 pub use annotation::CONTROLLER;
 pub(super) use body::{CLUSTER_SCOPED, cut};
@@ -163,7 +163,7 @@ impl Writer {
     }
 
     async fn create(&self, happening: &Happening, live: &Live) -> Result<(String, String), Error> {
-        let record: Option<Newest> = happening.release.as_ref().and_then(|release| self.world.newest(release).0);
+        let record: Option<NewestRecord> = happening.release.as_ref().and_then(|release| self.world.newest(release).0);
         let name = format!("{}.{:016x}", happening.rule, self.names.hash_one((happening, live.first)));
         let event = body::event(happening, live, record.as_ref(), name.clone(), &self.instance);
         let namespace = event.metadata.namespace.clone().unwrap_or_default();

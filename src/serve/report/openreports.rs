@@ -34,7 +34,7 @@ use crate::serve::ownership::MANAGED_BY;
 use crate::world::World;
 use crate::world::kubernetes::Cluster;
 use crate::world::kubernetes::api_error::{is_missing_object, is_not_found};
-use crate::world::kubernetes::reach::{Reach, together};
+use crate::world::kubernetes::reach::{Reach, merge_watches};
 use entry::Told;
 use store::{Due, Store};
 use writer::Writer;
@@ -155,7 +155,7 @@ impl Reports {
         let ours = Config::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1));
         let apis: Vec<Api<Event>> = self.settings.reach.apis(&self.watches);
         let watches = apis.into_iter().map(|api| watcher(api, ours.clone()).default_backoff());
-        let mut events = pin!(together(watches.collect()));
+        let mut events = pin!(merge_watches(watches.collect()));
         let mut rounds = interval(self.settings.round);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut living = HashSet::new();

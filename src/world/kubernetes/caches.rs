@@ -11,43 +11,43 @@ use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
-use super::Losses;
+use super::DeletedPendingRecords;
 use super::helm_releases::HelmReleases;
 use super::index::Index;
-use super::parents::Parents;
 use super::reach::Reach;
 use super::release_overrides::ReleaseOverrides;
+use super::scalable::ScalableMarks;
 use super::watch::{Feed, Mirror, follow};
 use crate::engine::evidence::{Located, ScaledRef};
 use crate::engine::managed::Marks;
 use crate::engine::release::{ReleaseRef, Storage};
 use crate::readiness::Readiness;
-use crate::world::locate::{self, Sought};
-use crate::world::{Newest, read};
+use crate::world::locate::{self, ReleaseQuery};
+use crate::world::{NewestRecord, read};
 
 /// The labels of objects that a Helm release manages.
-const OF_RELEASES: &str = "app.kubernetes.io/managed-by=Helm";
+const HELM_SELECTOR: &str = "app.kubernetes.io/managed-by=Helm";
 /// The label of objects that a Sveltos profile manages, whatever its value.
-const OF_PROFILES: &str = "projectsveltos.io/reason";
+const SVELTOS_SELECTOR: &str = "projectsveltos.io/reason";
 
 /// Copies of the cluster's state, metadata only. Empty and of no use until they are watched.
 #[derive(Debug)]
 pub(super) struct Caches {
     secrets: Arc<Mirror<Index>>,
     config_maps: Arc<Mirror<Index>>,
-    deployments: Scaled,
-    stateful_sets: Scaled,
-    replica_sets: Scaled,
-    replication_controllers: Scaled,
+    deployments: ScalableMirrors,
+    stateful_sets: ScalableMirrors,
+    replica_sets: ScalableMirrors,
+    replication_controllers: ScalableMirrors,
     helm_releases: HelmReleases,
     release_overrides: ReleaseOverrides,
 }
 
 /// The objects of one kind. One selector cannot say "or", so there are two watches of it.
 #[derive(Debug, Default)]
-struct Scaled {
-    of_releases: Arc<Mirror<Parents>>,
-    of_profiles: Arc<Mirror<Parents>>,
+struct ScalableMirrors {
+    of_releases: Arc<Mirror<ScalableMarks>>,
+    of_profiles: Arc<Mirror<ScalableMarks>>,
 }
 
 /// The tasks that keep the copies; they end when this is dropped.
@@ -59,15 +59,15 @@ pub struct Watches {
 
 impl Caches {
     /// Copies that nobody keeps yet, and where they tell of pending records that are deleted.
-    pub(super) fn new(losses: &Arc<Losses>) -> Self {
-        let index = |kind| Arc::new(Mirror::new(Index::new(kind, Arc::clone(losses))));
+    pub(super) fn new(deleted_pending: &Arc<DeletedPendingRecords>) -> Self {
+        let index = |kind| Arc::new(Mirror::new(Index::new(kind, Arc::clone(deleted_pending))));
         Self {
             secrets: index("Secret"),
             config_maps: index("ConfigMap"),
-            deployments: Scaled::default(),
-            stateful_sets: Scaled::default(),
-            replica_sets: Scaled::default(),
-            replication_controllers: Scaled::default(),
+            deployments: ScalableMirrors::default(),
+            stateful_sets: ScalableMirrors::default(),
+            replica_sets: ScalableMirrors::default(),
+            replication_controllers: ScalableMirrors::default(),
             helm_releases: HelmReleases::new(),
             release_overrides: ReleaseOverrides::new(),
         }
@@ -78,9 +78,9 @@ impl Caches {
     /// Needs a client of its own with a longer read timeout than reviews have: a quiet watch hears from the API server once
     /// a minute.
     pub(super) fn watch(&self, client: &Client, reach: &Reach, readiness: &Readiness) -> Watches {
-        let mut tasks = Tasks { client, reach, readiness, running: JoinSet::new() };
-        tasks.start::<Secret, _>(read::RECORDS, &self.secrets, "the records in Secrets");
-        tasks.start::<ConfigMap, _>(read::RECORDS, &self.config_maps, "the records in ConfigMaps");
+        let mut tasks = WatchTasks { client, reach, readiness, running: JoinSet::new() };
+        tasks.start::<Secret, _>(read::RECORD_SELECTOR, &self.secrets, "the records in Secrets");
+        tasks.start::<ConfigMap, _>(read::RECORD_SELECTOR, &self.config_maps, "the records in ConfigMaps");
         let gates = ["the Deployments of releases", "the Deployments of profiles"];
         tasks.start_scaled::<Deployment>(&self.deployments, gates);
         let gates = ["the StatefulSets of releases", "the StatefulSets of profiles"];
@@ -95,7 +95,7 @@ impl Caches {
     }
 
     /// The records of a release, as far as is known. The second value is whether all that there is was known.
-    pub(super) fn locate(&self, sought: Sought<'_>) -> (Option<Located>, bool) {
+    pub(super) fn locate(&self, sought: ReleaseQuery<'_>) -> (Option<Located>, bool) {
         let (mut places, secrets) = self.secrets.read(|index| index.places(sought));
         let (more, config_maps) = self.config_maps.read(|index| index.places(sought));
         places.extend(more);
@@ -105,11 +105,11 @@ impl Caches {
     /// The records of a ClusterExtension, `Some(None)` where it is known to have none.
     pub(super) fn extension(&self, name: &str) -> Option<Option<Located>> {
         let (places, in_sync) = self.secrets.read(|index| index.places_of(Storage::OlmIndex, name));
-        in_sync.then(|| locate::of_extension(places))
+        in_sync.then(|| locate::locate_extension(places))
     }
 
     /// The newest record of a release by the namespace of its records, and whether all that there is was known.
-    pub(super) fn newest(&self, release: &ReleaseRef) -> (Option<Newest>, bool) {
+    pub(super) fn newest(&self, release: &ReleaseRef) -> (Option<NewestRecord>, bool) {
         let ReleaseRef { namespace, name } = release;
         let (mut places, secrets) = self.secrets.read(|index| match namespace.as_str() {
             "" => index.places_of(Storage::OlmIndex, name),
@@ -118,8 +118,8 @@ impl Caches {
         let (more, config_maps) = self.config_maps.read(|index| index.places_in(namespace, name));
         places.extend(more);
         let records = places.into_iter().flat_map(|place| {
-            let locate::Place { storage, namespace, entries } = place;
-            entries.into_iter().map(move |entry| Newest { storage, namespace: namespace.clone(), entry })
+            let locate::RecordSet { storage, namespace, entries } = place;
+            entries.into_iter().map(move |entry| NewestRecord { storage, namespace: namespace.clone(), entry })
         });
         (records.max_by_key(|record| (record.entry.created, record.entry.revision)), secrets && config_maps)
     }
@@ -143,7 +143,7 @@ impl Caches {
             ("", "replicationcontrollers") => &self.replication_controllers,
             _ => return None,
         };
-        let read = |parents: &Parents| parents.marks(&object.namespace, &object.name);
+        let read = |scalable: &ScalableMarks| scalable.marks(&object.namespace, &object.name);
         let (of_release, in_sync) = scaled.of_releases.read(read);
         let (of_profile, also_in_sync) = scaled.of_profiles.read(read);
         // Both are made from all the marks of the object.
@@ -151,9 +151,9 @@ impl Caches {
     }
 }
 
-impl Default for Mirror<Parents> {
+impl Default for Mirror<ScalableMarks> {
     fn default() -> Self {
-        Self::new(Parents::default())
+        Self::new(ScalableMarks::default())
     }
 }
 
@@ -175,14 +175,14 @@ impl<K> Namespaced for K where
 }
 
 /// Watches on their way.
-struct Tasks<'t> {
+struct WatchTasks<'t> {
     client: &'t Client,
     reach: &'t Reach,
     readiness: &'t Readiness,
     running: JoinSet<()>,
 }
 
-impl Tasks<'_> {
+impl WatchTasks<'_> {
     fn start<K, T>(&mut self, labels: &'static str, mirror: &Arc<Mirror<T>>, gate: &'static str)
     where
         K: Namespaced,
@@ -192,11 +192,11 @@ impl Tasks<'_> {
         self.running.spawn(follow(apis, labels, Arc::clone(mirror), self.readiness.gate(gate)));
     }
 
-    fn start_scaled<K>(&mut self, scaled: &Scaled, [of_releases, of_profiles]: [&'static str; 2])
+    fn start_scaled<K>(&mut self, scaled: &ScalableMirrors, [of_releases, of_profiles]: [&'static str; 2])
     where
         K: Namespaced,
     {
-        self.start::<K, _>(OF_RELEASES, &scaled.of_releases, of_releases);
-        self.start::<K, _>(OF_PROFILES, &scaled.of_profiles, of_profiles);
+        self.start::<K, _>(HELM_SELECTOR, &scaled.of_releases, of_releases);
+        self.start::<K, _>(SVELTOS_SELECTOR, &scaled.of_profiles, of_profiles);
     }
 }

@@ -12,12 +12,12 @@ use tokio::sync::watch::{Receiver, Sender};
 
 use super::definition::{self, Definition};
 use super::kinds::Kinds;
-use super::reach::{Reach, together};
-use super::watch::{Attempts, Feed, Mirror, Session, feed};
+use super::reach::{Reach, merge_watches};
+use super::watch::{Attempts, Feed, Mirror, SyncGuard, feed};
 use crate::readiness::Gate;
 
-/// How often in a row, over some ten seconds, a watch may fail in a way that passes before that is told.
-const PATIENCE: u32 = 5;
+/// How often in a row, over some ten seconds, a watch may fail in a way that passes before that is reported.
+const QUIET_FAILURES: u32 = 5;
 
 /// A custom kind.
 #[derive(Debug, Clone, Copy)]
@@ -32,13 +32,13 @@ pub(super) struct CustomKind {
 
 /// What is known of the objects of a custom kind. Nothing, until they are followed.
 #[derive(Debug)]
-pub(super) struct Custom<T> {
+pub(super) struct CustomObjects<T> {
     kind: CustomKind,
     pub(super) definition: Sender<Definition>,
     pub(super) objects: Mirror<T>,
 }
 
-impl<T: Default> Custom<T> {
+impl<T: Default> CustomObjects<T> {
     /// Of a cluster that nobody watches yet.
     pub(super) fn new(kind: CustomKind) -> Self {
         Self { kind, definition: Sender::new(Definition::Unknown), objects: Mirror::new(T::default()) }
@@ -115,30 +115,30 @@ impl<T: Default> Custom<T> {
     {
         let CustomKind { group, kind, .. } = self.kind;
         let mut attempts = Attempts::default();
-        let (mut told, mut in_a_row) = (false, 0);
+        let (mut reported, mut in_a_row) = (false, 0);
         loop {
             attempts.start();
             definition.mark_unchanged();
             match Kinds::default().resolve(client, group, kind).await {
                 Ok(Some(resource)) => {
-                    told = false;
+                    reported = false;
                     // Whoever drops this in the middle leaves no copy behind that claims to be in sync.
-                    let session = Session(&self.objects);
+                    let guard = SyncGuard(&self.objects);
                     let apis: Vec<Api<O>> = reach.apis_with(client, &resource);
                     let watches = apis.into_iter().map(|api| watcher(api, Config::default()));
-                    let events = together(watches.collect());
+                    let events = merge_watches(watches.collect());
                     let failure = feed(events, |object| object, &self.objects, gate).await;
                     in_a_row = if self.objects.read(|_| ()).1 { 0 } else { in_a_row + 1 };
-                    drop(session);
-                    if let Some(error) = failure.filter(|error| in_a_row >= PATIENCE || !passes(error))
+                    drop(guard);
+                    if let Some(error) = failure.filter(|error| in_a_row >= QUIET_FAILURES || !passes(error))
                         && attempts.is_news(&error)
                     {
                         tracing::warn!(kind, %error, "the watch of a custom kind failed; which objects of it there are is not known meanwhile");
                     }
                 }
                 Ok(None) => {}
-                Err(error) if !told => {
-                    told = true;
+                Err(error) if !reported => {
+                    reported = true;
                     tracing::warn!(kind, %error, "in which version a custom kind is served could not be read");
                 }
                 Err(_) => {}

@@ -25,18 +25,18 @@ pub(super) enum Definition {
     },
 }
 
-type Seen = PartialObjectMeta<CustomResourceDefinition>;
+type DefinitionMetadata = PartialObjectMeta<CustomResourceDefinition>;
 
 /// What one watch of one definition has said.
 #[derive(Debug, Default)]
-struct Account {
+struct ListProgress {
     /// What a list has shown that has not ended yet.
     listed: Option<Definition>,
 }
 
-impl Account {
+impl ListProgress {
     /// What is known after an event; `None` where it says nothing new.
-    fn after(&mut self, event: Event<Seen>) -> Option<Definition> {
+    fn after(&mut self, event: Event<DefinitionMetadata>) -> Option<Definition> {
         match event {
             Event::Init => {
                 self.listed = Some(Definition::Absent);
@@ -53,14 +53,14 @@ impl Account {
     }
 }
 
-fn installed(object: &Seen) -> Definition {
+fn installed(object: &DefinitionMetadata) -> Definition {
     Definition::Installed { uid: object.metadata.uid.clone().unwrap_or_default() }
 }
 
 /// Takes back what is known when the watch ends, in whatever way.
-struct Session<'d>(&'d Sender<Definition>);
+struct AbsenceGuard<'d>(&'d Sender<Definition>);
 
-impl Drop for Session<'_> {
+impl Drop for AbsenceGuard<'_> {
     fn drop(&mut self) {
         // What was installed has watches of its own, which fail if it goes. What was absent may come unseen.
         self.0.send_if_modified(|known| {
@@ -75,18 +75,18 @@ impl Drop for Session<'_> {
 
 /// Follows the definition of a name, for ever: its metadata alone. Receivers are told of every change of it, also of those
 /// that leave it installed: a version may be served only now.
-pub(super) async fn follow(api: Api<Seen>, name: &'static str, known: &Sender<Definition>) {
+pub(super) async fn follow(api: Api<DefinitionMetadata>, name: &'static str, known: &Sender<Definition>) {
     let only = Config::default().fields(&format!("metadata.name={name}"));
     let mut attempts = Attempts::default();
     loop {
         attempts.start();
-        let session = Session(known);
-        let mut account = Account::default();
+        let guard = AbsenceGuard(known);
+        let mut progress = ListProgress::default();
         let mut events = pin!(watcher(api.clone(), only.clone()));
         let failure = loop {
             match events.next().await {
                 Some(Ok(event)) => {
-                    if let Some(now) = account.after(event) {
+                    if let Some(now) = progress.after(event) {
                         known.send_replace(now);
                     }
                 }
@@ -94,7 +94,7 @@ pub(super) async fn follow(api: Api<Seen>, name: &'static str, known: &Sender<De
                 None => break None,
             }
         };
-        drop(session);
+        drop(guard);
         if let Some(error) = failure
             && attempts.is_news(&error)
         {
@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    fn definition(uid: &str) -> Seen {
+    fn definition(uid: &str) -> DefinitionMetadata {
         let metadata = ObjectMeta { uid: Some(uid.to_owned()), ..ObjectMeta::default() };
         PartialObjectMeta { types: None, metadata, _phantom: std::marker::PhantomData }
     }
@@ -123,8 +123,8 @@ mod tests {
     #[test]
     fn a_definition_comes_and_goes_and_only_a_whole_list_says_that_there_is_none() {
         use Event::{Apply, Delete, Init, InitApply, InitDone};
-        let mut account = Account::default();
-        let mut after = |event| account.after(event);
+        let mut progress = ListProgress::default();
+        let mut after = |event| progress.after(event);
         assert_eq!(after(Init), None);
         assert_eq!(after(InitDone), Some(Definition::Absent));
         assert_eq!(after(Apply(definition("a"))), Some(uid("a")));
@@ -144,7 +144,7 @@ mod tests {
             (uid("a"), uid("a")),
         ] {
             let (sender, receiver) = watch::channel(known);
-            drop(Session(&sender));
+            drop(AbsenceGuard(&sender));
             assert_eq!(*receiver.borrow(), left);
         }
     }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tokio::task::JoinSet;
 
-use super::custom::{Custom, CustomKind};
+use super::custom::{CustomKind, CustomObjects};
 use super::namespaced_name::NamespacedName;
 use super::reach::Reach;
 use super::watch::Feed;
@@ -26,12 +26,12 @@ const HELM_RELEASES: CustomKind =
 
 /// What is known of the HelmReleases of a cluster. Nothing, until it is followed.
 #[derive(Debug)]
-pub(super) struct HelmReleases(Arc<Custom<Drivers>>);
+pub(super) struct HelmReleases(Arc<CustomObjects<Drivers>>);
 
 impl HelmReleases {
     /// Of a cluster that nobody watches yet.
     pub(super) fn new() -> Self {
-        Self(Arc::new(Custom::new(HELM_RELEASES)))
+        Self(Arc::new(CustomObjects::new(HELM_RELEASES)))
     }
 
     /// The HelmReleases, by namespace and name, that drive the release with these records; `None` where that is not known
@@ -42,7 +42,7 @@ impl HelmReleases {
 
     /// Where the HelmRelease of an object says that the records of its release are; `None` where that is not known at the
     /// moment.
-    pub(super) fn told(&self, origin: &Origin, release: &str) -> Option<Option<String>> {
+    pub(super) fn storage_namespace(&self, origin: &Origin, release: &str) -> Option<Option<String>> {
         self.0.read(|drivers| {
             let driver = drivers.0.get(&NamespacedName::new(&origin.namespace, &origin.name))?.as_ref()?;
             driver.records_of(release).map(str::to_owned)
@@ -52,42 +52,42 @@ impl HelmReleases {
     /// Follows them and their definition, for ever.
     pub(super) fn follow(&self, client: &Client, reach: &Reach, gate: Gate, tasks: &mut JoinSet<()>) {
         tasks.spawn(Arc::clone(&self.0).follow_definition(client.clone()));
-        tasks.spawn(Arc::clone(&self.0).follow::<Watched>(client.clone(), reach.clone(), gate));
+        tasks.spawn(Arc::clone(&self.0).follow::<WatchedHelmRelease>(client.clone(), reach.clone(), gate));
     }
 }
 
 /// A HelmRelease as it is watched: what rules do not read, values above all, is not kept.
 #[derive(Debug, Clone, Deserialize)]
-struct Watched {
+struct WatchedHelmRelease {
     #[serde(default)]
     metadata: ObjectMeta,
     #[serde(default)]
-    spec: Part<Spec>,
+    spec: Lenient<Spec>,
     #[serde(default)]
-    status: Part<Status>,
+    status: Lenient<Status>,
 }
 
 /// One object of another shape must not end the watch of all.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-enum Part<T> {
-    Read(T),
-    Unread(IgnoredAny),
+enum Lenient<T> {
+    Parsed(T),
+    Unparsed(IgnoredAny),
 }
 
-impl<T: Default> Default for Part<T> {
+impl<T: Default> Default for Lenient<T> {
     fn default() -> Self {
-        Self::Read(T::default())
+        Self::Parsed(T::default())
     }
 }
 
-impl Watched {
+impl WatchedHelmRelease {
     /// What is kept of it; `None` where it does not read.
     fn driver(&self) -> Option<Driver> {
-        let Part::Read(spec) = &self.spec else { return None };
+        let Lenient::Parsed(spec) = &self.spec else { return None };
         let status = match &self.status {
-            Part::Read(status) => status.clone(),
-            Part::Unread(_) => Status::default(),
+            Lenient::Parsed(status) => status.clone(),
+            Lenient::Unparsed(_) => Status::default(),
         };
         let ObjectMeta { namespace, name, creation_timestamp, deletion_timestamp, .. } = &self.metadata;
         let metadata = Metadata {
@@ -101,7 +101,7 @@ impl Watched {
     }
 }
 
-impl Resource for Watched {
+impl Resource for WatchedHelmRelease {
     type DynamicType = ApiResource;
     type Scope = DynamicResourceScope;
 
@@ -142,12 +142,12 @@ impl Drivers {
     }
 }
 
-impl Feed<Watched> for Drivers {
+impl Feed<WatchedHelmRelease> for Drivers {
     fn fresh(&self) -> Self {
         Self::default()
     }
 
-    fn apply(&mut self, object: &Watched) {
+    fn apply(&mut self, object: &WatchedHelmRelease) {
         let driver = object.driver();
         let reads = driver.is_some();
         let before = self.0.insert(NamespacedName::of(&object.metadata), driver);
@@ -158,7 +158,7 @@ impl Feed<Watched> for Drivers {
         }
     }
 
-    fn delete(&mut self, object: &Watched) {
+    fn delete(&mut self, object: &WatchedHelmRelease) {
         self.0.remove(&NamespacedName::of(&object.metadata));
     }
 }
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use crate::world::kubernetes::definition::Definition;
 
-    fn watched(name: &str, spec: Value) -> Watched {
+    fn watched(name: &str, spec: Value) -> WatchedHelmRelease {
         let object = json!({
             "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
             "metadata": {"name": name, "namespace": "shop", "managedFields": []}, "spec": spec, "status": {"conditions": []},
@@ -190,9 +190,12 @@ mod tests {
     fn what_is_not_installed_drives_nothing_and_what_is_not_listed_is_not_known() {
         let helm_releases = HelmReleases::new();
         let origin = Origin { namespace: "shop".to_owned(), name: "web".to_owned() };
-        assert_eq!((known(&helm_releases, "web"), helm_releases.told(&origin, "web")), (None, None));
+        assert_eq!((known(&helm_releases, "web"), helm_releases.storage_namespace(&origin, "web")), (None, None));
         helm_releases.0.definition.send_replace(Definition::Absent);
-        assert_eq!((known(&helm_releases, "web"), helm_releases.told(&origin, "web")), (Some(0), Some(None)));
+        assert_eq!(
+            (known(&helm_releases, "web"), helm_releases.storage_namespace(&origin, "web")),
+            (Some(0), Some(None))
+        );
         helm_releases.0.definition.send_replace(installed());
         assert_eq!(known(&helm_releases, "web"), None);
 
@@ -200,8 +203,8 @@ mod tests {
         drivers.apply(&watched("web", json!({"storageNamespace": "records"})));
         helm_releases.0.objects.replace(drivers);
         assert_eq!(known(&helm_releases, "web"), Some(0));
-        assert_eq!(helm_releases.told(&origin, "web"), Some(Some("records".to_owned())));
-        assert_eq!(helm_releases.told(&origin, "other"), Some(None));
+        assert_eq!(helm_releases.storage_namespace(&origin, "web"), Some(Some("records".to_owned())));
+        assert_eq!(helm_releases.storage_namespace(&origin, "other"), Some(None));
         // The copy of a definition's earlier life is of no use.
         helm_releases.0.objects.clear(Drivers::default());
         assert_eq!(known(&helm_releases, "web"), None);

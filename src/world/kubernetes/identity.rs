@@ -10,13 +10,13 @@ use kube::{Client, Error};
 use crate::readiness::Gate;
 
 /// Between two attempts.
-const PAUSE: Duration = Duration::from_secs(1);
+const IDENTITY_RETRY: Duration = Duration::from_secs(1);
 
 /// Asks the API server who we are until it answers; `gate` opens then.
 ///
 /// An API server that refuses to tell is not asked again: without the name Interlock's own notes on records are refused as
 /// forged, and everything else goes on.
-pub(crate) async fn learn(client: Client, name: Arc<OnceLock<String>>, gate: Gate) {
+pub(crate) async fn fetch_username(client: Client, name: Arc<OnceLock<String>>, gate: Gate) {
     let reviews: Api<SelfSubjectReview> = Api::all(client);
     loop {
         match reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await {
@@ -31,7 +31,7 @@ pub(crate) async fn learn(client: Client, name: Arc<OnceLock<String>>, gate: Gat
             }
             Err(error) => {
                 tracing::debug!(%error, "the API server did not tell who we are");
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(IDENTITY_RETRY).await;
             }
         }
     }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::losses::{Loss, Losses};
+use super::deleted_pending::{DeletedPendingRecord, DeletedPendingRecords};
 use super::watch::Feed;
 use crate::engine::release::stamps::{KEYS, TARGET_NAMESPACE};
 use crate::engine::release::{Entry, Revision, Stamps, Status, Storage};
-use crate::world::locate::{self, Sought};
+use crate::world::locate::{self, ReleaseQuery};
 use crate::world::read;
 
 /// The records in objects of one kind, superseded ones left out: no rule about objects needs them, and they are most of
@@ -22,17 +22,17 @@ use crate::world::read;
 #[derive(Debug)]
 pub(super) struct Index {
     kind: &'static str,
-    releases: HashMap<Arc<Place>, Vec<Kept>>,
+    releases: HashMap<Arc<RecordLocation>, Vec<CompactEntry>>,
     /// Where the record in an object stands above; its labels may change.
-    objects: HashMap<Object, Arc<Place>>,
+    objects: HashMap<ObjectName, Arc<RecordLocation>>,
     /// Where the records lie whose stamp names another namespace than their own.
-    abroad: HashMap<Target, Vec<Arc<Place>>>,
-    losses: Arc<Losses>,
+    elsewhere: HashMap<TargetRelease, Vec<Arc<RecordLocation>>>,
+    deleted_pending: Arc<DeletedPendingRecords>,
 }
 
 /// The records of one name in one namespace and storage.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Place {
+struct RecordLocation {
     storage: Storage,
     namespace: Arc<str>,
     release: Box<str>,
@@ -40,21 +40,21 @@ struct Place {
 
 /// An object of the index's kind.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Object {
+struct ObjectName {
     namespace: Arc<str>,
     name: Arc<str>,
 }
 
 /// A release by the namespace that its objects go to.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Target {
+struct TargetRelease {
     release: Box<str>,
     namespace: Box<str>,
 }
 
 /// An [`Entry`] in less memory: the map inside [`Stamps`] alone takes half a KiB.
 #[derive(Debug)]
-struct Kept {
+struct CompactEntry {
     name: Arc<str>,
     uid: Box<str>,
     resource_version: Box<str>,
@@ -68,17 +68,18 @@ struct Kept {
 impl Index {
     /// An empty index of the records in objects of a kind, `Secret` or `ConfigMap`, which tells of pending records that are
     /// deleted.
-    pub(super) fn new(kind: &'static str, losses: Arc<Losses>) -> Self {
-        Self { kind, releases: HashMap::new(), objects: HashMap::new(), abroad: HashMap::new(), losses }
+    pub(super) fn new(kind: &'static str, deleted_pending: Arc<DeletedPendingRecords>) -> Self {
+        Self { kind, releases: HashMap::new(), objects: HashMap::new(), elsewhere: HashMap::new(), deleted_pending }
     }
 
     /// The places in which the records of a release may lie, with what lies there.
-    pub(super) fn places(&self, sought: Sought<'_>) -> Vec<locate::Place> {
-        let target = Target { release: sought.name.into(), namespace: sought.target_namespace.into() };
-        let stamped = self.abroad.get(&target).into_iter().flatten().cloned();
+    pub(super) fn places(&self, sought: ReleaseQuery<'_>) -> Vec<locate::RecordSet> {
+        let target = TargetRelease { release: sought.name.into(), namespace: sought.target_namespace.into() };
+        let stamped = self.elsewhere.get(&target).into_iter().flatten().cloned();
         let near = sought.namespaces().flat_map(|namespace| {
-            [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex]
-                .map(|storage| Arc::new(Place { storage, namespace: namespace.into(), release: sought.name.into() }))
+            [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex].map(|storage| {
+                Arc::new(RecordLocation { storage, namespace: namespace.into(), release: sought.name.into() })
+            })
         });
         // A place may be both; its records are the same each time.
         let found = stamped.chain(near).filter_map(|place| Some((self.releases.get(&place)?, place)));
@@ -86,15 +87,15 @@ impl Index {
     }
 
     /// The records of every release of a name in one storage.
-    pub(super) fn places_of(&self, storage: Storage, release: &str) -> Vec<locate::Place> {
-        let named = |place: &Place| place.storage == storage && *place.release == *release;
+    pub(super) fn places_of(&self, storage: Storage, release: &str) -> Vec<locate::RecordSet> {
+        let named = |place: &RecordLocation| place.storage == storage && *place.release == *release;
         let found = self.releases.iter().filter(|(place, _)| named(place));
         found.map(|(place, records)| place.with(records)).collect()
     }
 
     /// The records of a release in the namespace of its records.
-    pub(super) fn places_in(&self, namespace: &str, release: &str) -> Vec<locate::Place> {
-        let places = [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex].map(|storage| Place {
+    pub(super) fn places_in(&self, namespace: &str, release: &str) -> Vec<locate::RecordSet> {
+        let places = [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex].map(|storage| RecordLocation {
             storage,
             namespace: namespace.into(),
             release: release.into(),
@@ -108,16 +109,16 @@ impl Index {
             return;
         }
         let namespace: Arc<str> = metadata.namespace.as_deref().unwrap_or_default().into();
-        let place = Place { storage, namespace, release: release.into() };
+        let place = RecordLocation { storage, namespace, release: release.into() };
         let place = self.releases.get_key_value(&place).map_or_else(|| Arc::new(place), |(known, _)| Arc::clone(known));
-        let kept = Kept::of(entry);
-        if let Some(target) = kept.abroad(&place) {
-            let places = self.abroad.entry(target).or_default();
+        let kept = CompactEntry::of(entry);
+        if let Some(target) = kept.elsewhere(&place) {
+            let places = self.elsewhere.entry(target).or_default();
             if !places.contains(&place) {
                 places.push(Arc::clone(&place));
             }
         }
-        let object = Object { namespace: Arc::clone(&place.namespace), name: Arc::clone(&kept.name) };
+        let object = ObjectName { namespace: Arc::clone(&place.namespace), name: Arc::clone(&kept.name) };
         self.objects.insert(object, Arc::clone(&place));
         let records = self.releases.entry(place).or_default();
         // A release has one or two; the room for four that a vector starts with would be most of the index.
@@ -126,37 +127,37 @@ impl Index {
     }
 
     fn remove(&mut self, metadata: &ObjectMeta) {
-        let object = Object::of(metadata);
+        let object = ObjectName::of(metadata);
         let Some(place) = self.objects.remove(&object) else { return };
         let Some(records) = self.releases.get_mut(&place) else { return };
         let Some(position) = records.iter().position(|kept| kept.name == object.name) else { return };
-        let gone = records.swap_remove(position).abroad(&place);
-        let gone = gone.filter(|gone| !records.iter().any(|kept| kept.abroad(&place).as_ref() == Some(gone)));
+        let gone = records.swap_remove(position).elsewhere(&place);
+        let gone = gone.filter(|gone| !records.iter().any(|kept| kept.elsewhere(&place).as_ref() == Some(gone)));
         if records.is_empty() {
             self.releases.remove(&place);
         }
         if let Some(target) = gone
-            && let Some(places) = self.abroad.get_mut(&target)
+            && let Some(places) = self.elsewhere.get_mut(&target)
         {
             places.retain(|other| *other != place);
             if places.is_empty() {
-                self.abroad.remove(&target);
+                self.elsewhere.remove(&target);
             }
         }
     }
 }
 
 impl Index {
-    fn kept(&self, object: &Object) -> Option<&Kept> {
+    fn kept(&self, object: &ObjectName) -> Option<&CompactEntry> {
         self.releases.get(self.objects.get(object)?)?.iter().find(|kept| kept.name == object.name)
     }
 
     /// Tells of an object that is gone, if its record was the newest of its release and pending.
-    fn tell_if_lost(&self, place: &Arc<Place>, object: &Object) {
+    fn report_if_pending(&self, place: &Arc<RecordLocation>, object: &ObjectName) {
         let records = self.releases.get(place).into_iter().flatten();
         let Some(newest) = records.max_by_key(|kept| kept.revision) else { return };
         if newest.name == object.name && newest.status.is_pending() {
-            self.losses.add(Loss {
+            self.deleted_pending.add(DeletedPendingRecord {
                 storage: place.storage,
                 namespace: place.namespace.to_string(),
                 release: place.release.to_string(),
@@ -166,26 +167,26 @@ impl Index {
     }
 }
 
-impl Object {
+impl ObjectName {
     fn of(metadata: &ObjectMeta) -> Self {
         let part = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
         Self { namespace: part(&metadata.namespace), name: part(&metadata.name) }
     }
 }
 
-impl Place {
-    fn with(&self, records: &[Kept]) -> locate::Place {
-        locate::Place {
+impl RecordLocation {
+    fn with(&self, records: &[CompactEntry]) -> locate::RecordSet {
+        locate::RecordSet {
             storage: self.storage,
             namespace: self.namespace.to_string(),
-            entries: records.iter().map(Kept::entry).collect(),
+            entries: records.iter().map(CompactEntry::entry).collect(),
         }
     }
 }
 
 impl Feed for Index {
     fn fresh(&self) -> Self {
-        Self::new(self.kind, Arc::clone(&self.losses))
+        Self::new(self.kind, Arc::clone(&self.deleted_pending))
     }
 
     fn apply(&mut self, metadata: &ObjectMeta) {
@@ -194,9 +195,9 @@ impl Feed for Index {
     }
 
     fn delete(&mut self, metadata: &ObjectMeta) {
-        let object = Object::of(metadata);
+        let object = ObjectName::of(metadata);
         if let Some(place) = self.objects.get(&object) {
-            self.tell_if_lost(place, &object);
+            self.report_if_pending(place, &object);
         }
         self.remove(metadata);
     }
@@ -204,16 +205,16 @@ impl Feed for Index {
     /// What was deleted while nobody watched is missing in the list.
     fn follow(&self, old: &Self) {
         let is_there =
-            |index: &Self, object: &Object, uid: &str| index.kept(object).is_some_and(|kept| *kept.uid == *uid);
+            |index: &Self, object: &ObjectName, uid: &str| index.kept(object).is_some_and(|kept| *kept.uid == *uid);
         let gone = old
             .objects
             .iter()
             .filter(|(object, _)| old.kept(object).is_none_or(|kept| !is_there(self, object, &kept.uid)));
-        gone.for_each(|(object, place)| old.tell_if_lost(place, object));
+        gone.for_each(|(object, place)| old.report_if_pending(place, object));
     }
 }
 
-impl Kept {
+impl CompactEntry {
     fn of(entry: Entry) -> Self {
         let Entry { name, uid, resource_version, revision, status, created, written, stamps } = entry;
         Self {
@@ -246,9 +247,9 @@ impl Kept {
     }
 
     /// The release as its objects name it, where they go to another namespace than that of the record.
-    fn abroad(&self, place: &Place) -> Option<Target> {
+    fn elsewhere(&self, place: &RecordLocation) -> Option<TargetRelease> {
         let namespace = self.stamp(TARGET_NAMESPACE).filter(|namespace| **namespace != *place.namespace)?;
-        Some(Target { release: place.release.clone(), namespace: namespace.into() })
+        Some(TargetRelease { release: place.release.clone(), namespace: namespace.into() })
     }
 }
 

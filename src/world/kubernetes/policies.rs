@@ -7,8 +7,8 @@ use kube::{Client, Error};
 use crate::engine::policy::Files;
 
 /// The ConfigMap with the cluster's policy, and that with those of namespaces, which may be missing.
-const CLUSTER: &str = "interlock-policies";
-const NAMESPACES: &str = "interlock-namespace-policies";
+const CLUSTER_POLICY: &str = "interlock-policies";
+const NAMESPACE_POLICIES: &str = "interlock-namespace-policies";
 
 /// Reads the policies of the installation in a namespace; `None` where it has none of its own.
 ///
@@ -16,9 +16,9 @@ const NAMESPACES: &str = "interlock-namespace-policies";
 /// When the API server does not answer, or they may not be read.
 pub(crate) async fn policies(client: &Client, namespace: &str) -> Result<Option<Files>, Error> {
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
-    let Some(own) = api.get_opt(CLUSTER).await? else {
+    let Some(own) = api.get_opt(CLUSTER_POLICY).await? else {
         return Ok(None);
     };
-    let namespaces = api.get_opt(NAMESPACES).await?.and_then(|it| it.data).unwrap_or_default();
+    let namespaces = api.get_opt(NAMESPACE_POLICIES).await?.and_then(|it| it.data).unwrap_or_default();
     Ok(Some(Files::mounted(own.data.unwrap_or_default(), namespaces)))
 }

@@ -69,7 +69,7 @@ impl Reach {
 
 /// The watches of several places as one: its list is whole when each of them has listed. Where one of several begins anew the
 /// whole ends, because a list of one place must not be taken for that of all.
-pub(crate) fn together<K, W>(mut watches: Vec<W>) -> impl Stream<Item = watcher::Result<Event<K>>>
+pub(crate) fn merge_watches<K, W>(mut watches: Vec<W>) -> impl Stream<Item = watcher::Result<Event<K>>>
 where
     W: Stream<Item = watcher::Result<Event<K>>>,
 {
@@ -117,7 +117,7 @@ mod tests {
                 })
             }))
         });
-        let events = together(watches.collect()).map(|event| match event.unwrap() {
+        let events = merge_watches(watches.collect()).map(|event| match event.unwrap() {
             Event::Init => "init".to_owned(),
             Event::InitDone => "done".to_owned(),
             Event::InitApply(name) => name,

@@ -14,13 +14,13 @@ use crate::engine::json::unquoted;
 use crate::engine::release::manifest::ObjectRef;
 use crate::engine::release::record::{DecodeError, Payload, chart_at_beginning, shortened};
 use crate::engine::release::{Record, Storage, Stored};
-use crate::world::body::{self, Opened};
 use crate::world::documents;
-use crate::world::manifests::{self, Missing, State};
+use crate::world::manifests::{self, ManifestError, RecordVersion};
+use crate::world::payload::{self, OpenedPayload};
 
 /// What a record tells beside its labels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Head {
+pub(crate) struct RecordSummary {
     /// `name-version` of what it brings in.
     pub(crate) chart: Option<String>,
     /// The field manager that wrote it last, ours apart: a client chooses its name itself.
@@ -30,8 +30,12 @@ pub(crate) struct Head {
 impl Cluster {
     /// The document of an object in the manifest of one state of a record, or, where the state is unknown, of the record
     /// as it is now.
-    pub(super) async fn document(&self, record: &RecordRef, object: &ObjectRef) -> Result<Option<Arc<Value>>, Missing> {
-        let state = State::new(&record.uid, &record.resource_version);
+    pub(super) async fn document(
+        &self,
+        record: &RecordRef,
+        object: &ObjectRef,
+    ) -> Result<Option<Arc<Value>>, ManifestError> {
+        let state = RecordVersion::new(&record.uid, &record.resource_version);
         if let Some(found) = state.as_ref().and_then(|state| self.documents.get(state, object)) {
             return Ok(found);
         }
@@ -40,9 +44,9 @@ impl Cluster {
             Some(state) => self.manifests.get_or_load(state, load).await?,
             None => load.await?,
         };
-        let found = documents::read(&manifest, object).map_err(Missing::Failed)?;
+        let found = documents::read(&manifest, object).map_err(ManifestError::Unavailable)?;
         if let Some(state) = state {
-            self.documents.keep(state, object, found.clone());
+            self.documents.insert(state, object, found.clone());
         }
         Ok(found)
     }
@@ -52,14 +56,18 @@ impl Cluster {
         storage: Storage,
         namespace: &str,
         object: &str,
-        state: Option<&State>,
-    ) -> Result<Arc<str>, Missing> {
-        let text = self.text(storage, namespace, object).await.map_err(Missing::Failed)?.ok_or(Missing::Absent)?;
-        if state.is_some_and(|state| !state.is_that_of(&text)) {
-            return Err(Missing::Failed(manifests::changed(namespace, object)));
+        state: Option<&RecordVersion>,
+    ) -> Result<Arc<str>, ManifestError> {
+        let text = self
+            .text(storage, namespace, object)
+            .await
+            .map_err(ManifestError::Unavailable)?
+            .ok_or(ManifestError::Absent)?;
+        if state.is_some_and(|state| !state.matches(&text)) {
+            return Err(ManifestError::Unavailable(manifests::changed(namespace, object)));
         }
         let manifest = self.decoded(storage, namespace, object, text, |body| manifests::manifest(&body)).await;
-        manifest.map_err(Missing::Failed)
+        manifest.map_err(ManifestError::Unavailable)
     }
 
     pub(super) async fn body(
@@ -90,10 +98,10 @@ impl Cluster {
             let _granted = self.decodes.grant(payload.inflated_size()).await;
             payload.inflate().and_then(read)
         };
-        inflated.await.map_err(|error| body::broken(namespace, object, &error))
+        inflated.await.map_err(|error| payload::undecodable(namespace, object, &error))
     }
 
-    /// The object of a record as it is now, looked at together with its body: labels and body of one moment. `None` when
+    /// The object of a record as it is now, looked at merge_watches with its body: labels and body of one moment. `None` when
     /// there is no such object.
     ///
     /// # Errors
@@ -124,7 +132,12 @@ impl Cluster {
     ///
     /// # Errors
     /// When the API server does not answer, or the object is no Secret or ConfigMap.
-    pub(crate) async fn head(&self, storage: Storage, namespace: &str, object: &str) -> Result<Option<Head>, String> {
+    pub(crate) async fn head(
+        &self,
+        storage: Storage,
+        namespace: &str,
+        object: &str,
+    ) -> Result<Option<RecordSummary>, String> {
         let Some(text) = self.text(storage, namespace, object).await? else {
             return Ok(None);
         };
@@ -138,7 +151,7 @@ impl Cluster {
             let _granted = self.decodes.grant(payload.inflated_size()).await;
             chart = payload.inflate().ok().and_then(|body| Record::read(&body).ok()?.source());
         }
-        Ok(Some(Head { chart, manager: last_manager(&stored) }))
+        Ok(Some(RecordSummary { chart, manager: last_manager(&stored) }))
     }
 
     /// The payload in the JSON text of the object of a record, with the further parts that OLM may have cut it into.
@@ -149,15 +162,15 @@ impl Cluster {
         namespace: &str,
         text: &str,
     ) -> Result<Result<Payload, DecodeError>, Unavailable> {
-        let (first, others) = match body::open(storage, text) {
-            Ok(Opened::Whole(payload)) => return Ok(Ok(payload)),
-            Ok(Opened::Parts { first, others }) => (first, others),
+        let (first, others) = match payload::open(storage, text) {
+            Ok(OpenedPayload::Whole(payload)) => return Ok(Ok(payload)),
+            Ok(OpenedPayload::Chunked { first, others }) => (first, others),
             Err(error) => return Ok(Err(error)),
         };
         let mut parts = vec![first];
         for other in others {
             let text = self.text(storage, namespace, &other).await?;
-            match text.ok_or(DecodeError::Part(other)).and_then(|text| body::part(&text)) {
+            match text.ok_or(DecodeError::Part(other)).and_then(|text| payload::chunk(&text)) {
                 Ok(part) => parts.push(part),
                 Err(error) => return Ok(Err(error)),
             }

@@ -7,7 +7,7 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use tokio::task::JoinSet;
 
-use super::custom::{Custom, CustomKind};
+use super::custom::{CustomKind, CustomObjects};
 use super::namespaced_name::NamespacedName;
 use super::reach::Reach;
 use super::watch::Feed;
@@ -19,16 +19,16 @@ const RELEASE_OVERRIDES: CustomKind =
     CustomKind { group: overrides::GROUP, kind: overrides::KIND, definition: overrides::DEFINITION };
 
 /// How many are read at a time. Each is a few hundred bytes, and those that have expired stay until somebody deletes them.
-const PAGE: u32 = 500;
+const PAGE_SIZE: u32 = 500;
 
 /// What is known of the overrides of a cluster. Nothing, until it is followed.
 #[derive(Debug)]
-pub(super) struct ReleaseOverrides(Arc<Custom<Kept>>);
+pub(super) struct ReleaseOverrides(Arc<CustomObjects<OverridesByName>>);
 
 impl ReleaseOverrides {
     /// Of a cluster that nobody watches yet.
     pub(super) fn new() -> Self {
-        Self(Arc::new(Custom::new(RELEASE_OVERRIDES)))
+        Self(Arc::new(CustomObjects::new(RELEASE_OVERRIDES)))
     }
 
     /// Those of a release in a namespace, as far as they are known.
@@ -57,7 +57,7 @@ pub(super) async fn list(client: &Client, namespace: &str, release: &str) -> kub
     let kind = GroupVersionKind::gvk(overrides::GROUP, overrides::VERSION, overrides::KIND);
     let resource = ApiResource::from_gvk_with_plural(&kind, overrides::PLURAL);
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
-    let mut page = ListParams::default().fields(&format!("spec.release={release}")).limit(PAGE);
+    let mut page = ListParams::default().fields(&format!("spec.release={release}")).limit(PAGE_SIZE);
     let mut found = Vec::new();
     loop {
         let list = api.list(&page).await?;
@@ -71,9 +71,9 @@ pub(super) async fn list(client: &Client, namespace: &str, release: &str) -> kub
 
 /// Every override that reads, by namespace and name.
 #[derive(Debug, Default)]
-pub(super) struct Kept(HashMap<NamespacedName, Override>);
+pub(super) struct OverridesByName(HashMap<NamespacedName, Override>);
 
-impl Feed<DynamicObject> for Kept {
+impl Feed<DynamicObject> for OverridesByName {
     fn fresh(&self) -> Self {
         Self::default()
     }
@@ -115,7 +115,7 @@ mod tests {
         let known = ReleaseOverrides::new();
         assert!(known.of("shop", "web").is_empty());
         known.0.definition.send_replace(Definition::Installed { uid: "a".to_owned() });
-        let mut kept = Kept::default();
+        let mut kept = OverridesByName::default();
         kept.apply(&object("one", "web", "manual-edit"));
         kept.apply(&object("two", "other", "manual-edit"));
         kept.apply(&object("three", "web", "a-rule-of-later"));
@@ -125,13 +125,13 @@ mod tests {
         assert_eq!(found[0].created_by.as_deref(), Some("alice"));
         assert!(found[0].created.is_some());
         assert_eq!((known.count(|_| true), known.count(|it| it.spec.release == "other")), (2, 1));
-        known.0.objects.clear(Kept::default());
+        known.0.objects.clear(OverridesByName::default());
         assert!(known.of("shop", "web").is_empty());
     }
 
     #[test]
     fn they_come_and_go() {
-        let mut kept = Kept::default();
+        let mut kept = OverridesByName::default();
         kept.apply(&object("one", "web", "manual-edit"));
         kept.apply(&object("one", "web", "of another shape"));
         assert!(kept.0.is_empty());

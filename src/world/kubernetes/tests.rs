@@ -225,7 +225,11 @@ async fn a_watch_that_ends_leaves_no_copy_that_is_relied_on() {
     assert_eq!(cluster.answer(&release(Freshness::Cached)).await, Answer::Absent);
     drop(watches);
     // The tasks are dropped by the runtime, not by the abort itself.
-    while cluster.caches.locate(Sought { name: "web", target_namespace: "shop", origin: None, told: None }).1 {
+    while cluster
+        .caches
+        .locate(ReleaseQuery { name: "web", target_namespace: "shop", origin: None, storage_namespace: None })
+        .1
+    {
         tokio::task::yield_now().await;
     }
     assert_eq!(place(&cluster.answer(&release(Freshness::Cached)).await), (Storage::Secret, "shop", Some(3)));

@@ -15,12 +15,12 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
 
-use super::reach::together;
+use super::reach::merge_watches;
 use crate::readiness::Gate;
 
-/// A watch that lasted this long has recovered: what fails next is told as if it were the first time. The pauses start
+/// A watch that lasted this long has recovered: what fails next is reported as if it were the first time. The pauses start
 /// anew after as long.
-const STEADY: Duration = Duration::from_secs(120);
+const RECOVERED_AFTER: Duration = Duration::from_secs(120);
 
 /// What a watch fills, with what is read of each object. All that it knows of the watch are these three, so tests feed it
 /// values.
@@ -37,10 +37,10 @@ pub(super) trait Feed<O = ObjectMeta>: Send + Sync + 'static {
 
 /// A copy that one watch keeps and every review reads.
 #[derive(Debug)]
-pub(super) struct Mirror<T>(RwLock<State<T>>);
+pub(super) struct Mirror<T>(RwLock<MirrorState<T>>);
 
 #[derive(Debug)]
-struct State<T> {
+struct MirrorState<T> {
     copy: T,
     /// Whether a whole list was taken and the watch has not failed since.
     in_sync: bool,
@@ -49,7 +49,7 @@ struct State<T> {
 impl<T> Mirror<T> {
     /// An empty copy, not in sync.
     pub(super) fn new(copy: T) -> Self {
-        Self(RwLock::new(State { copy, in_sync: false }))
+        Self(RwLock::new(MirrorState { copy, in_sync: false }))
     }
 
     /// Reads the copy, which may be old. The second value is whether it is in sync.
@@ -60,14 +60,14 @@ impl<T> Mirror<T> {
 
     /// Puts a whole copy in the place of the one before, which is in sync from now on.
     pub(super) fn replace(&self, copy: T) {
-        let old = std::mem::replace(&mut *self.state_mut(), State { copy, in_sync: true });
+        let old = std::mem::replace(&mut *self.state_mut(), MirrorState { copy, in_sync: true });
         // After the lock: freeing many small parts takes a while.
         drop(old);
     }
 
     /// Forgets the copy: nothing is known until a whole one is there.
     pub(super) fn clear(&self, empty: T) {
-        let old = std::mem::replace(&mut *self.state_mut(), State { copy: empty, in_sync: false });
+        let old = std::mem::replace(&mut *self.state_mut(), MirrorState { copy: empty, in_sync: false });
         drop(old);
     }
 
@@ -76,20 +76,20 @@ impl<T> Mirror<T> {
         self.state_mut().in_sync = false;
     }
 
-    fn state(&self) -> RwLockReadGuard<'_, State<T>> {
+    fn state(&self) -> RwLockReadGuard<'_, MirrorState<T>> {
         // A panic elsewhere ends the task of the watch, and with it the sync.
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn state_mut(&self) -> RwLockWriteGuard<'_, State<T>> {
+    fn state_mut(&self) -> RwLockWriteGuard<'_, MirrorState<T>> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Loses the sync of a mirror when its watch ends, in whatever way.
-pub(super) struct Session<'m, T>(pub(super) &'m Mirror<T>);
+pub(super) struct SyncGuard<'m, T>(pub(super) &'m Mirror<T>);
 
-impl<T> Drop for Session<'_, T> {
+impl<T> Drop for SyncGuard<'_, T> {
     fn drop(&mut self) {
         self.0.lose_sync();
     }
@@ -114,11 +114,11 @@ pub(super) async fn follow<K, T>(
     loop {
         attempts.start();
         // Whoever panics or drops this task in the middle leaves no mirror behind that claims to be in sync.
-        let session = Session(&mirror);
+        let guard = SyncGuard(&mirror);
         let watches = apis.iter().map(|api| watcher(api.clone(), Config::default().labels(labels)));
-        let events = together(watches.collect());
+        let events = merge_watches(watches.collect());
         let failure = feed(events, |object| &object.metadata, &mirror, &gate).await;
-        drop(session);
+        drop(guard);
         if let Some(error) = failure
             && attempts.is_news(&error)
         {
@@ -128,16 +128,16 @@ pub(super) async fn follow<K, T>(
     }
 }
 
-/// The attempts of one watch: how long to wait before the next, and what has been told of those before.
+/// The attempts of one watch: how long to wait before the next, and what has been reported of those before.
 pub(super) struct Attempts {
     started: Instant,
     pauses: DefaultBackoff,
-    told: HashSet<Discriminant<watcher::Error>>,
+    reported: HashSet<Discriminant<watcher::Error>>,
 }
 
 impl Default for Attempts {
     fn default() -> Self {
-        Self { started: Instant::now(), pauses: DefaultBackoff::default(), told: HashSet::new() }
+        Self { started: Instant::now(), pauses: DefaultBackoff::default(), reported: HashSet::new() }
     }
 }
 
@@ -147,18 +147,18 @@ impl Attempts {
         self.started = Instant::now();
     }
 
-    /// Whether the failure that ended it has not been told yet, or not since the watch had recovered.
+    /// Whether the failure that ended it has not been reported yet, or not since the watch had recovered.
     pub(super) fn is_news(&mut self, failure: &watcher::Error) -> bool {
-        if self.started.elapsed() >= STEADY {
-            self.told.clear();
+        if self.started.elapsed() >= RECOVERED_AFTER {
+            self.reported.clear();
         }
-        self.told.insert(discriminant(failure))
+        self.reported.insert(discriminant(failure))
     }
 
     /// Waits, longer each time that fails.
     pub(super) async fn pause(&mut self) {
         // The sequence of pauses does not end; if it did, this would be its last one.
-        sleep(self.pauses.next().unwrap_or(STEADY)).await;
+        sleep(self.pauses.next().unwrap_or(RECOVERED_AFTER)).await;
     }
 }
 
@@ -241,7 +241,7 @@ mod tests {
         let readiness = Readiness::new();
         let (mirror, gate) = (Mirror::new(Names::default()), readiness.gate("names"));
         for events in watches {
-            let _session = Session(&mirror);
+            let _session = SyncGuard(&mirror);
             feed(stream::iter(events), |object| &object.metadata, &mirror, &gate).await;
         }
         let (names, in_sync) = mirror.read(|names| names.0.clone());

@@ -17,13 +17,13 @@ use crate::engine::overrides::{GROUP, KIND};
 use crate::world::read::release_override;
 
 /// How often the file is read: as long as somebody in an incident may wait for what is in it.
-const PAUSE: Duration = Duration::from_secs(2);
+const READ_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A file of ReleaseOverrides, and what of it is in a world.
 pub struct OverrideFile {
     path: PathBuf,
     memory: Arc<Memory>,
-    given: Vec<ObjectKey>,
+    loaded: Vec<ObjectKey>,
 }
 
 impl OverrideFile {
@@ -33,23 +33,23 @@ impl OverrideFile {
     /// # Errors
     /// When the file cannot be read, or holds something else.
     pub fn open(path: PathBuf, memory: Arc<Memory>) -> anyhow::Result<Self> {
-        let mut file = Self { path, memory, given: Vec::new() };
+        let mut file = Self { path, memory, loaded: Vec::new() };
         file.read()?;
         Ok(file)
     }
 
     /// Reads it again and again, for ever. While it is wrong, what it last held stays.
     pub async fn follow(mut self) {
-        let mut told = String::new();
+        let mut reported = String::new();
         loop {
-            sleep(PAUSE).await;
+            sleep(READ_INTERVAL).await;
             match self.read() {
-                Ok(()) => told.clear(),
+                Ok(()) => reported.clear(),
                 Err(error) => {
                     let error = format!("{error:#}");
-                    if error != told {
+                    if error != reported {
                         tracing::warn!(error, "the overrides were not read again; those read before stay");
-                        told = error;
+                        reported = error;
                     }
                 }
             }
@@ -62,7 +62,7 @@ impl OverrideFile {
         let written = fs::metadata(&self.path)?.modified()?;
         let objects: Vec<DynamicObject> = serde_saphyr::from_multiple(&text)
             .map_err(|error| anyhow::anyhow!("the overrides {name} do not read: {error}"))?;
-        let mut given = Vec::new();
+        let mut loaded = Vec::new();
         for mut object in objects {
             object.metadata.creation_timestamp.get_or_insert(Time(Timestamp::try_from(written)?));
             let is_override = object
@@ -73,13 +73,13 @@ impl OverrideFile {
             let read = read.with_context(|| {
                 format!("the overrides {name} hold something else than ReleaseOverrides with a name and a namespace")
             })?;
-            given.push((ObjectKey::new(GROUP, KIND, &read.namespace, &read.name), serde_json::to_string(&object)?));
+            loaded.push((ObjectKey::new(GROUP, KIND, &read.namespace, &read.name), serde_json::to_string(&object)?));
         }
-        for gone in self.given.iter().filter(|key| given.iter().all(|(kept, _)| kept != *key)) {
+        for gone in self.loaded.iter().filter(|key| loaded.iter().all(|(kept, _)| kept != *key)) {
             self.memory.remove(gone);
         }
-        self.given = given.iter().map(|(key, _)| key.clone()).collect();
-        for (key, object) in given {
+        self.loaded = loaded.iter().map(|(key, _)| key.clone()).collect();
+        for (key, object) in loaded {
             self.memory.put(key, object);
         }
         Ok(())

@@ -18,7 +18,7 @@ pub(crate) fn check(case: &Case<'_>) -> Finding {
         return Ok(None);
     };
     let why = match transition(Some(from), Some(to)) {
-        Guard::Newest => {
+        Guard::NewestRecord => {
             let Some(revision) = case.target.revision else {
                 return Ok(None);
             };

@@ -20,7 +20,7 @@ fn every_update_on_the_newest_record_by_a_stranger() {
             let before = rec(5, from.as_str()).annotated("interlock.dev/holder", "alice");
             let verdict = alone(&before).update("bob", &before, &before.to(to.as_str()));
             let wanted = match transition(Some(from), Some(to)) {
-                Guard::Free | Guard::Newest => Ok(()),
+                Guard::Free | Guard::NewestRecord => Ok(()),
                 Guard::Unlock => Err(vec![PendingRecovery]),
                 _ => Err(vec![IllegalTransition]),
             };

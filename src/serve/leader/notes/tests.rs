@@ -86,13 +86,13 @@ async fn written(codes: &[u16], histories: Vec<History>) -> (Result<(), String>,
     let server = Server::default();
     *server.codes.lock().unwrap() = codes.iter().rev().copied().collect();
     let client = Client::new(server.clone(), "default");
-    let loss = Loss {
+    let deleted = DeletedPendingRecord {
         storage: Storage::Secret,
         namespace: "shop".to_owned(),
         release: "web".to_owned(),
         record: entry(2, Status::PendingUpgrade, CHART, Some("shop-2.0.0"), "5"),
     };
-    let result = write(&client, &Records(Mutex::new(histories)), &loss).await;
+    let result = write(&client, &Records(Mutex::new(histories)), &deleted).await;
     let received = server.received.lock().unwrap().clone();
     (result, received)
 }

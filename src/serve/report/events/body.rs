@@ -18,7 +18,7 @@ use crate::engine::outcome::Verdict;
 use crate::engine::review::Operation;
 use crate::engine::rules::RuleId;
 use crate::serve::ownership::MANAGED_BY;
-use crate::world::Newest;
+use crate::world::NewestRecord;
 
 /// The longest note that the API server takes, in bytes.
 const NOTE: usize = 1024;
@@ -33,7 +33,13 @@ const ACTOR: usize = 256;
 pub(in crate::serve::report) const CLUSTER_SCOPED: &str = "default";
 
 /// The whole Event. `name` is its own.
-pub(super) fn event(happening: &Happening, live: &Live, record: Option<&Newest>, name: String, by: &str) -> Event {
+pub(super) fn event(
+    happening: &Happening,
+    live: &Live,
+    record: Option<&NewestRecord>,
+    name: String,
+    by: &str,
+) -> Event {
     let (regarding, related) = references(happening, record);
     let namespace = regarding.namespace.clone().unwrap_or_else(|| CLUSTER_SCOPED.to_owned());
     let metadata = ObjectMeta {
@@ -81,7 +87,7 @@ fn annotations(happening: &Happening, has_record: bool) -> BTreeMap<String, Stri
 }
 
 /// What it regards, and what else is related.
-fn references(happening: &Happening, record: Option<&Newest>) -> (ObjectReference, Option<ObjectReference>) {
+fn references(happening: &Happening, record: Option<&NewestRecord>) -> (ObjectReference, Option<ObjectReference>) {
     let home = happening.release.as_ref().map(|release| release.namespace.as_str()).filter(|home| !home.is_empty());
     let refused_creation = happening.operation == Operation::Create && happening.verdict == Verdict::Denied;
     let object = happening.object.as_ref().filter(|object| !object.name.is_empty());
@@ -113,7 +119,7 @@ fn reference(object: &Object, uid: &str) -> ObjectReference {
     }
 }
 
-fn of_record(record: &Newest) -> ObjectReference {
+fn of_record(record: &NewestRecord) -> ObjectReference {
     let object = Object {
         api_version: "v1".to_owned(),
         kind: record.storage.kind().to_owned(),
@@ -184,12 +190,12 @@ mod tests {
         Happening::of(&decision, &decision.findings[0]).unwrap()
     }
 
-    fn record() -> Newest {
+    fn record() -> NewestRecord {
         let entry = Entry::of_web(3, Status::Deployed);
-        Newest { storage: Storage::Secret, namespace: "shop".into(), entry }
+        NewestRecord { storage: Storage::Secret, namespace: "shop".into(), entry }
     }
 
-    fn written(happening: &Happening, record: Option<&Newest>, message: &str, times: i32) -> Event {
+    fn written(happening: &Happening, record: Option<&NewestRecord>, message: &str, times: i32) -> Event {
         let (mut series, now) = (Series::new(Instant::now()), Instant::now());
         for second in 1..=times {
             let at = Timestamp::from_second(second.into()).unwrap();
@@ -200,7 +206,7 @@ mod tests {
     }
 
     /// Namespace of the Event, then kind and name of what it regards and of what is related.
-    fn about(happening: &Happening, record: Option<&Newest>) -> (String, String, String) {
+    fn about(happening: &Happening, record: Option<&NewestRecord>) -> (String, String, String) {
         let event = written(happening, record, "It is so.", 1);
         let told = |reference: Option<ObjectReference>| {
             let told = reference.map(|it| format!("{}/{}", it.kind.unwrap_or_default(), it.name.unwrap_or_default()));

@@ -5,35 +5,35 @@ use crate::engine::release::record::{DecodeError, Payload, extra_chunks};
 use crate::engine::release::{Storage, Stored};
 
 /// What the object of a record holds.
-pub(super) enum Opened {
+pub(super) enum OpenedPayload {
     /// All of it.
     Whole(Payload),
     /// The first part of a record that OLM cut up, and the names of the Secrets with the others, in order.
-    Parts { first: String, others: Vec<String> },
+    Chunked { first: String, others: Vec<String> },
 }
 
 /// Opens the object of a record.
-pub(super) fn open(storage: Storage, text: &str) -> Result<Opened, DecodeError> {
-    let index = read(text)?;
+pub(super) fn open(storage: Storage, text: &str) -> Result<OpenedPayload, DecodeError> {
+    let index = parse(text)?;
     match Payload::open(storage, &index.data) {
-        Err(DecodeError::Chunked) => Ok(Opened::Parts {
+        Err(DecodeError::Chunked) => Ok(OpenedPayload::Chunked {
             first: index.data.chunk.as_deref().unwrap_or_default().to_owned(),
             others: extra_chunks(&index.data)?,
         }),
-        opened => opened.map(Opened::Whole),
+        opened => opened.map(OpenedPayload::Whole),
     }
 }
 
 /// The further part that a chunk Secret holds.
-pub(super) fn part(text: &str) -> Result<String, DecodeError> {
-    read(text)?.data.chunk.map(std::borrow::Cow::into_owned).ok_or(DecodeError::Missing)
+pub(super) fn chunk(text: &str) -> Result<String, DecodeError> {
+    parse(text)?.data.chunk.map(std::borrow::Cow::into_owned).ok_or(DecodeError::Missing)
 }
 
 /// What to say of a record that cannot be read.
-pub(super) fn broken(namespace: &str, object: &str, error: &DecodeError) -> String {
+pub(super) fn undecodable(namespace: &str, object: &str, error: &DecodeError) -> String {
     format!("the record {namespace}/{object} does not decode: {error}")
 }
 
-fn read(text: &str) -> Result<Stored<'_>, DecodeError> {
+fn parse(text: &str) -> Result<Stored<'_>, DecodeError> {
     serde_json::from_str(text).map_err(|error| DecodeError::Json(unquoted(&error)))
 }

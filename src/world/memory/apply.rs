@@ -14,14 +14,14 @@ use crate::world::read;
 /// Group, kind and name of an object given as JSON.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Identity {
+struct TypedObject {
     api_version: String,
     kind: String,
-    metadata: Names,
+    metadata: ObjectName,
 }
 
 #[derive(Deserialize)]
-struct Names {
+struct ObjectName {
     #[serde(default)]
     name: String,
     #[serde(default)]
@@ -29,8 +29,8 @@ struct Names {
 }
 
 #[derive(Deserialize)]
-struct Named {
-    metadata: Names,
+struct NamedObject {
+    metadata: ObjectName,
 }
 
 impl Memory {
@@ -50,11 +50,11 @@ impl Memory {
         };
         match (request.operation, object) {
             // Who creates an object that is there is answered that it is. One on its way out has gone by now.
-            (Operation::Create, _) if self.get(&key).is_some_and(|known| !is_dying(&known)) => {}
+            (Operation::Create, _) if self.get(&key).is_some_and(|known| !is_terminating(&known)) => {}
             (Operation::Delete, Some(object)) if lingers(&key, object) => self.terminate(key, object),
             (Operation::Delete, Some(object)) => {
                 self.remove(&key);
-                self.remember(&key, object);
+                self.note_interruption(&key, object);
             }
             // The last finalizer is taken off: no DELETE follows.
             (Operation::Update, Some(object)) if is_gone(object) => self.remove(&key),
@@ -73,7 +73,7 @@ impl Memory {
     }
 
     /// Notes on the deployed record that the operation of a deleted one was interrupted, as the leader does in a cluster.
-    fn remember(&self, key: &ObjectKey, object: &RawValue) {
+    fn note_interruption(&self, key: &ObjectKey, object: &RawValue) {
         let Ok(MetadataOnly { metadata }) = serde_json::from_str(object.get()) else { return };
         let Some((storage, release, lost)) = read::record(&key.kind, &metadata) else { return };
         let Some(interrupted) = Interrupted::with(&lost) else { return };
@@ -104,9 +104,9 @@ impl ObjectKey {
     /// # Errors
     /// When it lacks apiVersion, kind or metadata.
     pub fn of_object(object: &RawValue) -> Result<Self, serde_json::Error> {
-        let identity: Identity = serde_json::from_str(object.get())?;
-        let group = group_of(&identity.api_version);
-        Ok(Self::new(group, &identity.kind, &identity.metadata.namespace, &identity.metadata.name))
+        let object: TypedObject = serde_json::from_str(object.get())?;
+        let group = group_of(&object.api_version);
+        Ok(Self::new(group, &object.kind, &object.metadata.namespace, &object.metadata.name))
     }
 
     /// The key of the object of a request.
@@ -117,43 +117,44 @@ impl ObjectKey {
 }
 
 #[derive(Deserialize)]
-struct Mortal {
-    metadata: Death,
+struct DeletedObject {
+    metadata: DeletionMetadata,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Death {
+struct DeletionMetadata {
     deletion_timestamp: Option<String>,
     #[serde(default)]
     finalizers: Vec<String>,
 }
 
-fn death(object: &str) -> Option<Death> {
-    serde_json::from_str::<Mortal>(object).ok().map(|mortal| mortal.metadata)
+fn deletion(object: &str) -> Option<DeletionMetadata> {
+    serde_json::from_str::<DeletedObject>(object).ok().map(|object| object.metadata)
 }
 
 /// Whether an object is being deleted.
-fn is_dying(object: &str) -> bool {
-    death(object).is_some_and(|death| death.deletion_timestamp.is_some())
+fn is_terminating(object: &str) -> bool {
+    deletion(object).is_some_and(|deletion| deletion.deletion_timestamp.is_some())
 }
 
 /// Whether an object is being deleted and nothing holds it any more.
 fn is_gone(object: &RawValue) -> bool {
-    death(object.get()).is_some_and(|death| death.deletion_timestamp.is_some() && death.finalizers.is_empty())
+    deletion(object.get())
+        .is_some_and(|deletion| deletion.deletion_timestamp.is_some() && deletion.finalizers.is_empty())
 }
 
 /// Whether an object that is deleted stays for a while: a namespace until its contents are gone, others until somebody takes
 /// their last finalizer off.
 fn lingers(key: &ObjectKey, object: &RawValue) -> bool {
     let is_namespace = key.kind == "Namespace" && key.group.is_empty();
-    is_namespace || death(object.get()).is_some_and(|death| !death.finalizers.is_empty())
+    is_namespace || deletion(object.get()).is_some_and(|deletion| !deletion.finalizers.is_empty())
 }
 
 fn key_of(request: &Request<'_>, object: &RawValue) -> Option<ObjectKey> {
     let name = match request.name() {
         Some(name) => name.to_owned(),
-        None => serde_json::from_str::<Named>(object.get()).ok()?.metadata.name,
+        None => serde_json::from_str::<NamedObject>(object.get()).ok()?.metadata.name,
     };
     // A Namespace carries its own name as the namespace of the request.
     let scoped = !(request.kind.group.is_empty() && request.kind.kind == "Namespace");

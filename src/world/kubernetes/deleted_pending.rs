@@ -7,13 +7,13 @@ use tokio::sync::Notify;
 
 use crate::engine::release::{Entry, Storage};
 
-/// The most losses that wait to be dealt with; the oldest is forgotten for the newest. A replica that does not lead keeps
+/// The most deleted_pending that wait to be dealt with; the oldest is forgotten for the newest. A replica that does not lead keeps
 /// them, in case it will.
-const MOST: usize = 1_000;
+const MAX_WAITING: usize = 1_000;
 
 /// A pending record that was the newest of its release when it was deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loss {
+pub struct DeletedPendingRecord {
     /// How it was stored.
     pub storage: Storage,
     /// The namespace of the record.
@@ -24,45 +24,45 @@ pub struct Loss {
     pub record: Entry,
 }
 
-/// Losses in the order in which the watches saw them.
+/// DeletedPendingRecords in the order in which the watches saw them.
 #[derive(Debug, Default)]
-pub struct Losses {
-    waiting: Mutex<VecDeque<Loss>>,
+pub struct DeletedPendingRecords {
+    waiting: Mutex<VecDeque<DeletedPendingRecord>>,
     added: Notify,
 }
 
-impl Losses {
+impl DeletedPendingRecords {
     /// Adds one.
-    pub fn add(&self, loss: Loss) {
+    pub fn add(&self, deleted: DeletedPendingRecord) {
         let mut waiting = self.waiting();
-        if waiting.len() == MOST {
+        if waiting.len() == MAX_WAITING {
             waiting.pop_front();
         }
-        waiting.push_back(loss);
+        waiting.push_back(deleted);
         drop(waiting);
         self.added.notify_one();
     }
 
     /// The oldest one, once there is one. It stays until it is [done](Self::done): whoever deals with it may be interrupted.
-    pub async fn next(&self) -> Loss {
+    pub async fn next(&self) -> DeletedPendingRecord {
         loop {
             let added = self.added.notified();
-            if let Some(loss) = self.waiting().front() {
-                return loss.clone();
+            if let Some(deleted) = self.waiting().front() {
+                return deleted.clone();
             }
             added.await;
         }
     }
 
     /// Forgets the oldest one, if it still is this one.
-    pub fn done(&self, loss: &Loss) {
+    pub fn done(&self, deleted: &DeletedPendingRecord) {
         let mut waiting = self.waiting();
-        if waiting.front() == Some(loss) {
+        if waiting.front() == Some(deleted) {
             waiting.pop_front();
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Loss>> {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<DeletedPendingRecord>> {
         // Nothing can panic while it is held.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -75,32 +75,37 @@ mod tests {
     use super::*;
     use crate::engine::release::Status;
 
-    fn loss(revision: u64) -> Loss {
+    fn deleted(revision: u64) -> DeletedPendingRecord {
         let record = Entry::of_web(revision, Status::PendingUpgrade);
-        Loss { storage: Storage::Secret, namespace: "shop".to_owned(), release: "web".to_owned(), record }
+        DeletedPendingRecord {
+            storage: Storage::Secret,
+            namespace: "shop".to_owned(),
+            release: "web".to_owned(),
+            record,
+        }
     }
 
     #[test]
     fn the_oldest_comes_first_and_is_forgotten_first() {
-        let losses = Losses::default();
-        let next = || losses.next().now_or_never().map(|loss| loss.record.revision.0);
+        let deleted_pending = DeletedPendingRecords::default();
+        let next = || deleted_pending.next().now_or_never().map(|deleted| deleted.record.revision.0);
         assert_eq!(next(), None);
-        losses.add(loss(1));
-        losses.add(loss(2));
+        deleted_pending.add(deleted(1));
+        deleted_pending.add(deleted(2));
         assert_eq!((next(), next()), (Some(1), Some(1)));
-        losses.done(&loss(1));
-        losses.done(&loss(1));
+        deleted_pending.done(&deleted(1));
+        deleted_pending.done(&deleted(1));
         assert_eq!(next(), Some(2));
-        losses.done(&loss(2));
+        deleted_pending.done(&deleted(2));
         assert_eq!(next(), None);
-        (0..=MOST as u64).for_each(|revision| losses.add(loss(revision)));
+        (0..=MAX_WAITING as u64).for_each(|revision| deleted_pending.add(deleted(revision)));
         assert_eq!(next(), Some(1));
     }
 
     #[tokio::test]
     async fn who_waits_is_woken() {
-        let losses = Losses::default();
-        let (taken, ()) = tokio::join!(losses.next(), async { losses.add(loss(7)) });
-        assert_eq!(taken, loss(7));
+        let deleted_pending = DeletedPendingRecords::default();
+        let (taken, ()) = tokio::join!(deleted_pending.next(), async { deleted_pending.add(deleted(7)) });
+        assert_eq!(taken, deleted(7));
     }
 }

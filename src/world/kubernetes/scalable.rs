@@ -11,16 +11,16 @@ use crate::world::read;
 
 /// The marks of the objects of one kind that have some.
 #[derive(Debug, Default)]
-pub(super) struct Parents(HashMap<NamespacedName, Marks>);
+pub(super) struct ScalableMarks(HashMap<NamespacedName, Marks>);
 
-impl Parents {
+impl ScalableMarks {
     /// The marks of an object.
     pub(super) fn marks(&self, namespace: &str, name: &str) -> Option<Marks> {
         self.0.get(&NamespacedName::new(namespace, name)).cloned()
     }
 }
 
-impl Feed for Parents {
+impl Feed for ScalableMarks {
     fn fresh(&self) -> Self {
         Self::default()
     }
@@ -52,23 +52,23 @@ mod tests {
 
     #[test]
     fn marks_come_change_and_go_with_their_object() {
-        let mut parents = Parents::default();
+        let mut scalable = ScalableMarks::default();
         let marked = |release: &str| {
             object(json!({"meta.helm.sh/release-name": release, "meta.helm.sh/release-namespace": "shop"}))
         };
-        let owner = |parents: &Parents| match parents.marks("shop", "web")?.owner {
+        let owner = |scalable: &ScalableMarks| match scalable.marks("shop", "web")?.owner {
             Owner::Release { name, .. } => Some(name),
             Owner::Profile { .. } => None,
         };
-        parents.apply(&marked("one"));
-        assert_eq!(owner(&parents).as_deref(), Some("one"));
-        parents.apply(&marked("two"));
-        assert_eq!(owner(&parents).as_deref(), Some("two"));
-        assert_eq!(parents.marks("other", "web"), None);
-        parents.apply(&object(json!({})));
-        assert_eq!(owner(&parents), None);
-        parents.apply(&marked("one"));
-        parents.delete(&marked("one"));
-        assert_eq!(owner(&parents), None);
+        scalable.apply(&marked("one"));
+        assert_eq!(owner(&scalable).as_deref(), Some("one"));
+        scalable.apply(&marked("two"));
+        assert_eq!(owner(&scalable).as_deref(), Some("two"));
+        assert_eq!(scalable.marks("other", "web"), None);
+        scalable.apply(&object(json!({})));
+        assert_eq!(owner(&scalable), None);
+        scalable.apply(&marked("one"));
+        scalable.delete(&marked("one"));
+        assert_eq!(owner(&scalable), None);
     }
 }
