@@ -1,4 +1,4 @@
-//! What the cluster knows: the questions that rules ask, and who answers them.
+//! Access to the state of the cluster: a [`World`] answers the queries of rules.
 
 mod documents;
 pub mod kubernetes;
@@ -19,19 +19,16 @@ const WERF_LEASES: &str = "werf-synchronization";
 /// The newest record of a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewestRecord {
-    /// How it is stored.
     pub storage: Storage,
-    /// Its namespace.
     pub namespace: String,
-    /// What its metadata say.
     pub entry: Entry,
 }
 
-/// An answer on its way.
+/// A pending answer.
 pub type AnswerFuture<'w> = Pin<Box<dyn Future<Output = Answer> + Send + 'w>>;
 
-/// Something that answers the questions of rules.
+/// Answers the queries of rules.
 pub trait World: Send + Sync {
-    /// Answers one query. Never fails: what cannot be learnt is [`Answer::Unavailable`] with the reason.
+    /// Answers one query. Never fails: what cannot be found out is [`Answer::Unavailable`] with the reason.
     fn answer<'w>(&'w self, query: &'w Query) -> AnswerFuture<'w>;
 }

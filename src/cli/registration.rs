@@ -121,7 +121,7 @@ impl Removal {
 
     /// What the replicas kept.
     async fn kept(&self, namespace: &str) -> anyhow::Result<()> {
-        self.remove::<Secret>(Api::namespaced(self.client.clone(), namespace), ca_secret::NAME).await?;
+        self.remove::<Secret>(Api::namespaced(self.client.clone(), namespace), ca_secret::SECRET_NAME).await?;
         self.remove::<Lease>(Api::namespaced(self.client.clone(), namespace), LEASE).await
     }
 

@@ -1,8 +1,8 @@
 //! What one replica does for all: a Lease says which. Whatever it does is safe under two of them.
 
+mod interruptions;
 pub mod metrics;
-mod notes;
-mod state;
+mod scan_findings;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,14 +27,14 @@ use metrics::LeaderMetrics;
 pub const LEASE: &str = "interlock-leader";
 
 /// How long a leader may be silent before another takes over, in seconds, and how long before the end it renews.
-const DURATION: u64 = 15;
-const GRACE: u64 = 5;
+const LEASE_SECONDS: u64 = 15;
+const LEASE_RENEWAL_MARGIN: u64 = 5;
 
 /// Between two attempts to reach a Lease that cannot be had.
-const PAUSE: Duration = Duration::from_secs(5);
+const LEASE_RETRY: Duration = Duration::from_secs(5);
 
 /// How long the end of the process waits for the Lease to be given back, so that the next leader need not wait.
-const FAREWELL: Duration = Duration::from_secs(2);
+const RESIGN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One replica's candidacy.
 pub struct Candidate {
@@ -98,24 +98,24 @@ impl Candidate {
 
     /// A manager of the Lease, which is made where there is none: needs an API server that answers.
     async fn manager(&self) -> LeaseManager {
-        let mut told = false;
+        let mut logged = false;
         loop {
             let builder = LeaseManagerBuilder::new(self.client.clone(), LEASE)
                 .with_namespace(&self.namespace)
                 .with_identity(&self.identity)
                 .with_field_manager(FIELD_MANAGER)
-                .with_duration(DURATION)
-                .with_grace(GRACE);
+                .with_duration(LEASE_SECONDS)
+                .with_grace(LEASE_RENEWAL_MARGIN);
             match builder.build().await {
                 Ok(manager) => return manager,
-                Err(error) if !told => {
-                    told = true;
+                Err(error) if !logged => {
+                    logged = true;
                     let namespace = &self.namespace;
                     tracing::warn!(%namespace, lease = LEASE, %error, "no Lease, so this replica cannot lead for now");
                 }
                 Err(_) => {}
             }
-            sleep(PAUSE).await;
+            sleep(LEASE_RETRY).await;
         }
     }
 
@@ -143,16 +143,16 @@ impl Candidate {
 
     /// All that a leader does, for ever.
     async fn work(&self) {
-        let notes = notes::write_all(&self.client, self.world.as_ref(), &self.deleted_pending);
+        let notes = interruptions::write_all(&self.client, self.world.as_ref(), &self.deleted_pending);
         let reports = async {
             if let Some(reports) = &self.reports {
-                reports.keep().await;
+                reports.run().await;
             }
         };
         let scans = scan::background(&self.for_scans, &self.policies, &self.reach, scan::EVERY, |report| {
             self.metrics.set_findings(report);
             if let Some(reports) = &self.reports {
-                reports.state(state::entries(report), report.is_whole());
+                reports.record_scan(scan_findings::entries(report), report.is_whole());
             }
         });
         let rotations = async {
@@ -168,7 +168,7 @@ impl Candidacy {
     /// Ends it, and gives the Lease back if the API server answers in time.
     pub async fn resign(mut self) {
         _ = self.leaving.send(true);
-        _ = timeout(FAREWELL, &mut self.task).await;
+        _ = timeout(RESIGN_TIMEOUT, &mut self.task).await;
     }
 }
 

@@ -16,7 +16,7 @@ use crate::file_watch;
 use metrics::{PolicyMetrics, ReloadResult};
 
 /// The problems that are told in the state, at most.
-const TOLD: usize = 10;
+const MAX_PROBLEMS_SHOWN: usize = 10;
 
 /// Follows a directory of policies.
 pub struct Reload {
@@ -24,12 +24,12 @@ pub struct Reload {
     files: Files,
     policies: Arc<ArcSwap<Policies>>,
     metrics: Arc<PolicyMetrics>,
-    state: watch::Sender<State>,
+    state: watch::Sender<LoadedPolicies>,
 }
 
 /// What is in force, and what is wrong with the files as they are now.
 #[derive(Debug, Clone)]
-pub struct State {
+pub struct LoadedPolicies {
     /// When what is in force was taken up.
     pub loaded: Timestamp,
     /// How many namespaces have a policy of their own.
@@ -46,13 +46,13 @@ impl Reload {
     pub fn new(directory: &Path, files: Files, policies: Arc<ArcSwap<Policies>>, metrics: Arc<PolicyMetrics>) -> Self {
         let (loaded, namespaces) = (Timestamp::now(), policies.load().namespaces().count());
         metrics.set_loaded(loaded);
-        let state = watch::Sender::new(State { loaded, namespaces, current: true, problems: Vec::new() });
+        let state = watch::Sender::new(LoadedPolicies { loaded, namespaces, current: true, problems: Vec::new() });
         Self { directory: directory.to_owned(), files, policies, metrics, state }
     }
 
     /// What is in force, now and later.
     #[must_use]
-    pub fn state(&self) -> watch::Receiver<State> {
+    pub fn state(&self) -> watch::Receiver<LoadedPolicies> {
         self.state.subscribe()
     }
 
@@ -60,7 +60,7 @@ impl Reload {
     pub async fn follow(mut self) {
         let directories = [self.directory.clone(), self.directory.join(NAMESPACES)];
         loop {
-            let files = file_watch::next(&self.files, &directories, || Files::read(&self.directory)).await;
+            let files = file_watch::changed(&self.files, &directories, || Files::read(&self.directory)).await;
             self.take(files, Timestamp::now());
         }
     }
@@ -98,7 +98,7 @@ impl Reload {
 }
 
 /// On one line, for the log and for `/readyz?verbose`.
-impl fmt::Display for State {
+impl fmt::Display for LoadedPolicies {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "loaded {:.0}, {} namespaces with their own", self.loaded, self.namespaces)?;
         if self.problems.is_empty() {
@@ -110,8 +110,8 @@ impl fmt::Display for State {
             "; the files of now are wrong, so older ones stay in force"
         };
         out.write_str(kept)?;
-        self.problems.iter().take(TOLD).try_for_each(|problem| write!(out, "; {problem}"))?;
-        match self.problems.len().saturating_sub(TOLD) {
+        self.problems.iter().take(MAX_PROBLEMS_SHOWN).try_for_each(|problem| write!(out, "; {problem}"))?;
+        match self.problems.len().saturating_sub(MAX_PROBLEMS_SHOWN) {
             0 => Ok(()),
             more => write!(out, "; and {more} more"),
         }

@@ -11,10 +11,10 @@
 //! | [reports](openreports) of releases | failures and warnings of the same, and scans | the leader, every few seconds |
 
 pub mod events;
-mod fold;
 mod log;
 pub mod metrics;
 pub mod openreports;
+mod repeats;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,34 +22,34 @@ use std::time::Instant;
 pub use crate::engine::decision::{Decision, DecisionFinding, Object};
 
 use super::traces;
-use events::Queue;
-use fold::Fold;
+use events::EventQueue;
 use metrics::ReportMetrics;
+use repeats::RepeatFilter;
 
 /// Hands each decision to everybody who wants to know.
 #[derive(Debug, Clone)]
 pub struct Reporter {
     metrics: Arc<ReportMetrics>,
-    fold: Arc<Fold>,
-    events: Option<Queue>,
+    repeats: Arc<RepeatFilter>,
+    events: Option<EventQueue>,
 }
 
 impl Reporter {
     /// Reports to the log and to these metrics.
     #[must_use]
     pub fn new(metrics: Arc<ReportMetrics>) -> Self {
-        Self { metrics, fold: Arc::default(), events: None }
+        Self { metrics, repeats: Arc::default(), events: None }
     }
 
     /// The same, which tells Kubernetes of findings too.
     #[must_use]
-    pub fn with_events(self, events: Queue) -> Self {
+    pub fn with_events(self, events: EventQueue) -> Self {
         Self { events: Some(events), ..self }
     }
 
     /// Reports one decision.
     pub fn report(&self, decision: Decision) {
-        let decision = Decision { repeated: self.fold.is_repeat(&decision, Instant::now()), ..decision };
+        let decision = Decision { repeated: self.repeats.is_repeat(&decision, Instant::now()), ..decision };
         log::write(&decision);
         traces::decided(&decision);
         self.metrics.decided(&decision);

@@ -1,4 +1,4 @@
-//! DocumentCache of manifests, parsed once: reading YAML takes longer than all the rest of a review.
+//! The documents of manifests, parsed once: parsing YAML takes longer than the rest of a review.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use serde_json::Value;
 use super::manifests::RecordVersion;
 use crate::engine::release::manifest::{ObjectRef, document};
 
-/// What the kept documents may take merge_watches, in bytes. One of 3 KiB of YAML takes about 20.
+/// The limit of the cache, in bytes. A document of 3 KiB of YAML takes about 20 KiB.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// The number of documents for which room is set aside.
+/// The number of documents that the cache is sized for.
 const EXPECTED_DOCUMENTS: usize = 1024;
 
-/// What a kept document takes besides its values, in bytes: its key and its place in the maps.
+/// The size of a cache entry besides the document, in bytes: its key and its place in the maps.
 const ENTRY_BYTES: u64 = 512;
 
-/// What a JSON value takes, in bytes, with its share of the container it is in.
+/// The size of a JSON value, in bytes, with its share of its container.
 const VALUE_BYTES: u64 = 80;
 
-/// The document of an object by the state of its record; `None` where the manifest has none.
+/// The document of an object; `None` if the manifest has none.
 type CachedDocument = Option<Arc<Value>>;
 
-/// The kept documents.
+/// The cached documents, by record version and object.
 #[derive(Debug)]
 pub(super) struct DocumentCache(Cache<(RecordVersion, ObjectRef), CachedDocument, DocumentWeight>);
 
@@ -38,26 +38,25 @@ impl Weighter<(RecordVersion, ObjectRef), CachedDocument> for DocumentWeight {
 }
 
 impl DocumentCache {
-    /// Room for 32 MiB.
+    /// An empty cache of 32 MiB.
     pub(super) fn new() -> Self {
         Self(Cache::with_weighter(EXPECTED_DOCUMENTS, MAX_BYTES, DocumentWeight))
     }
 
-    /// The document of an object, if it was read before.
+    /// The document of an object, if it is cached.
     pub(super) fn get(&self, state: &RecordVersion, object: &ObjectRef) -> Option<CachedDocument> {
         self.0.get(&(state.clone(), object.clone()))
     }
 
-    /// Keeps what was read.
     pub(super) fn insert(&self, state: RecordVersion, object: &ObjectRef, found: CachedDocument) {
         self.0.insert((state, object.clone()), found);
     }
 }
 
-/// Reads the document of an object in a manifest.
+/// Parses the document of an object in a manifest.
 ///
 /// # Errors
-/// Says which document does not read; nothing that stands in it.
+/// Names the document that cannot be parsed, and nothing of its content.
 pub(super) fn read(manifest: &str, object: &ObjectRef) -> Result<CachedDocument, String> {
     let found = document(manifest, object).map_err(|error| {
         let ObjectRef { kind, name, .. } = object;

@@ -1,5 +1,5 @@
-//! The world as a Kubernetes API server tells it: copies that watches keep where those will do, otherwise live reads, each
-//! bounded by the review's deadline.
+//! The state of a cluster, from its API server: from copies that watches keep where these suffice, otherwise by live reads,
+//! which the deadline of the review bounds.
 
 pub(crate) mod api_error;
 mod caches;
@@ -55,10 +55,10 @@ use api_error::{is_not_found, reason};
 use caches::Caches;
 use reader::{ApiReader, OUT_OF_REACH, Unavailable, once_served, side_by_side, valid_name};
 
-/// Reads from an API server.
+/// Answers queries from an API server.
 ///
-/// The client must neither retry nor wait without bound (`Config::default_retry`, a read timeout): a review has a few
-/// seconds, and its answer is wanted before them or not at all.
+/// The client must not retry, and must have a read timeout (`Config::default_retry`): a review has a few seconds, and an
+/// answer after them is useless.
 pub struct Cluster {
     api: ApiReader,
     decodes: Arc<Budget>,
@@ -68,16 +68,16 @@ pub struct Cluster {
     documents: DocumentCache,
 }
 
-/// Objects read at a time, so that the hundreds of a large release fit into the time of a review.
+/// How many objects are read at a time, so that the hundreds of objects of a large release fit into the time of a review.
 const CONCURRENT_READS: usize = 16;
 
-/// Bundles read at a time. Fewer, because each may be as large as an object can be, 1.5 MiB in etcd by default, and is in
-/// memory until it is read through.
+/// How many bundles are read at a time. Each may be as large as an object can be, 1.5 MiB in etcd by default, and is held in
+/// memory until it is parsed.
 const CONCURRENT_BUNDLE_READS: usize = 8;
 
 impl Cluster {
-    /// A world behind a client; `decodes` bounds the memory of the record bodies that it reads. Every answer is a live one
-    /// until [`Self::watch`] is called.
+    /// A cluster behind a client. `decodes` bounds the memory for record bodies. Every read is live until [`Self::watch`] is
+    /// called.
     #[must_use]
     pub fn new(client: Client, decodes: Arc<Budget>) -> Self {
         let deleted_pending = Arc::default();
@@ -91,37 +91,37 @@ impl Cluster {
         }
     }
 
-    /// Looks nowhere else. What lies in other namespaces, or may do so, is not known then, and leaves a rule that asks for it
-    /// undecided; but a HelmRelease there is as if it were not.
+    /// Limits reads to some namespaces. What other namespaces may hold is then unavailable, and a rule that asks for it is
+    /// undecided. A HelmRelease in another namespace is treated as absent.
     #[must_use]
     pub fn within(mut self, reach: Reach) -> Self {
         self.api.reach = reach;
         self
     }
 
-    /// Keeps copies of what is asked most, in tasks that end when the watches are dropped. Each adds a gate to `readiness`
-    /// and opens it once it has a whole list.
+    /// Keeps copies of what rules query most, in tasks that end when the returned value is dropped. Each watch adds a gate
+    /// to `readiness` and opens it after its first complete list.
     ///
-    /// Watches need a client of their own with a longer read timeout than reviews have: a quiet one hears from the API
-    /// server once a minute.
+    /// Watches need a client with a longer read timeout than reviews have: on a quiet watch the API server sends a bookmark
+    /// once a minute.
     pub fn watch(&self, client: &Client, readiness: &Readiness) -> Watches {
         self.caches.watch(client, &self.api.reach, readiness)
     }
 
-    /// The pending records that the watches saw vanish.
+    /// The pending records whose deletion the watches saw.
     #[must_use]
     pub fn deleted_pending(&self) -> Arc<DeletedPendingRecords> {
         Arc::clone(&self.deleted_pending)
     }
 
-    /// The newest record of a release as far as the watches know, superseded ones left out; no read. The second value is
-    /// whether they know all that there is.
+    /// The newest record of a release as far as the watches know, superseded records excluded. It reads nothing. The second
+    /// value is whether the watches are in sync.
     #[must_use]
     pub fn newest(&self, release: &ReleaseRef) -> (Option<NewestRecord>, bool) {
         self.caches.newest(release)
     }
 
-    /// How many overrides are in force at a moment by the policies of their namespaces, as far as the watch knows.
+    /// How many overrides are in force at a moment, by the policies of their namespaces, as far as the watch knows.
     #[must_use]
     pub fn overrides_in_force(&self, policies: &Policies, now: Timestamp) -> usize {
         self.caches.release_overrides().count(|it| it.is_in_force(&policies.of(&it.namespace).overrides, now))
@@ -217,7 +217,8 @@ impl Cluster {
         Ok(text.map(|text| read::bundle(reference, &text)))
     }
 
-    /// One LIST by label, metadata only: no release data in our memory. Without a resourceVersion it is consistent.
+    /// One LIST by label, metadata only, so that no release data is held in memory. Without a resourceVersion it is
+    /// consistent.
     async fn history(&self, storage: Storage, namespace: &str, release: &str) -> Result<History, Unavailable> {
         let selector = ListParams::default().labels(&storage.selector(valid_name(release)?));
         let metadata = match storage {
@@ -227,7 +228,7 @@ impl Cluster {
         Ok(History::new(metadata.iter().filter_map(entry).collect()))
     }
 
-    /// The records of a release that an object names.
+    /// The records of the release that an object belongs to.
     async fn release(
         &self,
         name: &str,
@@ -245,7 +246,7 @@ impl Cluster {
             storage_namespace: storage_namespace.as_ref().and_then(Option::as_deref),
         };
         let (known, complete) = self.caches.locate(sought);
-        // A stamp may lead to any namespace.
+        // A stamp may point to any namespace.
         let complete = complete && storage_namespace.is_some() && (known.is_some() || self.api.reach.is_everywhere());
         if complete && freshness == Freshness::Cached {
             return Ok(known);
@@ -256,7 +257,7 @@ impl Cluster {
             if let Some(located) = sought.choose(place) {
                 return Ok(Some(located));
             }
-            // The copy lags: the release has moved, or is gone.
+            // The copy is out of date: the release has moved, or is gone.
         }
         for kind in [Storage::Secret.kind(), Storage::ConfigMap.kind()] {
             let mut places = Vec::new();
@@ -270,11 +271,11 @@ impl Cluster {
         if complete {
             return Ok(None);
         }
-        // Only the index finds it where a stamp leads to another namespace.
+        // Only the index finds records whose stamp points to another namespace.
         Err(format!("whether another namespace has records of release {} is not known at the moment", sought.name))
     }
 
-    /// The records of a ClusterExtension: one LIST over all namespaces that are looked at, by label, metadata only.
+    /// The records of a ClusterExtension: one LIST in each namespace in reach, by label, metadata only.
     async fn extension(&self, name: &str, freshness: Freshness) -> Result<Option<Located>, Unavailable> {
         if freshness == Freshness::Cached
             && let Some(known) = self.caches.extension(name)
@@ -310,7 +311,7 @@ impl Cluster {
         Ok(Some(Driver::from(&read)))
     }
 
-    /// The HelmReleases that drive a release: which it may be is told by a copy, what they say by the API server.
+    /// The HelmReleases that drive a release: a copy names the candidates, the API server confirms them.
     async fn helm_releases(&self, namespace: &str, release: &str) -> Result<Vec<Driver>, Unavailable> {
         let named = self.caches.helm_releases().driving(namespace, release);
         let named = named.ok_or("which HelmReleases there are is not known at the moment")?;
@@ -321,7 +322,7 @@ impl Cluster {
         Ok(read::oldest_first(confirmed))
     }
 
-    /// The records of a name in the objects of a kind in one namespace, by storage: one LIST, metadata only.
+    /// The records of a name in objects of one kind and namespace, by storage: one LIST, metadata only.
     async fn places(&self, kind: &str, namespace: &str, release: &str) -> Result<Vec<RecordSet>, Unavailable> {
         let selector = format!("{},name={}", read::RECORD_SELECTOR, valid_name(release)?);
         let selector = ListParams::default().labels(&selector);

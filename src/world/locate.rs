@@ -1,35 +1,32 @@
-//! Which records are those of the release that an object names: one order of trust, for every world.
+//! Locates the records of the release that an object belongs to. Every world uses the same order of trust.
 
 use crate::engine::evidence::Located;
 use crate::engine::release::stamps::TARGET_NAMESPACE;
 use crate::engine::release::{Entry, History, Storage};
 
-/// The release that an object names.
+/// The release that an object belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReleaseQuery<'q> {
-    /// Its name.
     pub(super) name: &'q str,
     /// The namespace that its objects go to.
     pub(super) target_namespace: &'q str,
-    /// The namespace of the HelmRelease behind it, which is that of the records unless Flux was told otherwise.
+    /// The namespace of its HelmRelease. The records are there too, unless the HelmRelease sets another `storageNamespace`.
     pub(super) origin: Option<&'q str>,
-    /// The namespace of the records, where that HelmRelease is known and tells.
+    /// The `storageNamespace` of its HelmRelease, where that is known.
     pub(super) storage_namespace: Option<&'q str>,
 }
 
 /// The records of one name in one namespace and storage.
 #[derive(Debug)]
 pub(super) struct RecordSet {
-    /// How they are stored.
     pub(super) storage: Storage,
-    /// The namespace of the records.
     pub(super) namespace: String,
-    /// The records, in no order.
+    /// In no particular order.
     pub(super) entries: Vec<Entry>,
 }
 
 impl RecordSet {
-    /// Puts records of one name merge_watches by storage and namespace.
+    /// Groups the records of one name by storage and namespace.
     pub(super) fn gather(records: impl IntoIterator<Item = (Storage, String, Entry)>) -> Vec<Self> {
         let mut places: Vec<Self> = Vec::new();
         for (storage, namespace, entry) in records {
@@ -45,18 +42,18 @@ impl RecordSet {
 /// Why records are taken for those of a release, the best reason last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Trust {
-    /// They lie in the namespace of its objects, as those of a person's `helm` do.
+    /// They are in the namespace of its objects, as records of a person's `helm` are.
     Target,
-    /// They lie where its HelmRelease does.
+    /// They are in the namespace of its HelmRelease.
     Origin,
-    /// They lie where its HelmRelease says.
+    /// They are in the `storageNamespace` of its HelmRelease.
     HelmRelease,
-    /// One of them says so, in a stamp that only we write.
+    /// One of them has the stamp of the target namespace, which only Interlock writes.
     Stamp,
 }
 
 impl<'q> ReleaseQuery<'q> {
-    /// The namespaces in which records may lie that no stamp leads to.
+    /// The namespaces in which records may be without a stamp.
     pub(super) fn namespaces(self) -> impl Iterator<Item = &'q str> {
         let origin = self.origin.filter(|origin| *origin != self.target_namespace);
         let near = [self.origin, Some(self.target_namespace)];
@@ -64,17 +61,17 @@ impl<'q> ReleaseQuery<'q> {
         storage_namespace.into_iter().chain(origin).chain([self.target_namespace])
     }
 
-    /// The best place among those that have records of the sought name. Of equally trusted ones it is the one whose newest
-    /// record was created last: the others are left over from an earlier life of the release.
+    /// The most trusted record set. Among equally trusted sets it is the one whose newest record was created last: the
+    /// others are left over from an earlier life of the release.
     pub(super) fn choose(self, places: impl IntoIterator<Item = RecordSet>) -> Option<Located> {
         let candidates = places.into_iter().filter_map(|place| {
             let trust = self.trust(&place)?;
             let RecordSet { storage, namespace, mut entries } = place;
-            // Records without a stamp are older than Interlock, or lost theirs.
+            // Records without a stamp are older than Interlock, or have lost their stamp.
             entries.retain(|entry| target(entry).is_none_or(|target| target == self.target_namespace));
             let history = History::new(entries);
             let created = history.newest()?.created;
-            // The last two only so that the same places always give the same answer.
+            // The last two make the result independent of the order of the sets.
             let rank = (trust, created, (storage.kind(), storage.owner()), namespace.clone());
             Some((rank, Located { storage, namespace, history }))
         });
@@ -93,8 +90,8 @@ impl<'q> ReleaseQuery<'q> {
     }
 }
 
-/// The records of a ClusterExtension among those of its name: OLM's, and where they lie in several namespaces, those of the
-/// operator-controller that is in use.
+/// The records of a ClusterExtension among those of its name: those of OLM. If several namespaces have some, those of the
+/// operator-controller that wrote last.
 pub(super) fn locate_extension(places: impl IntoIterator<Item = RecordSet>) -> Option<Located> {
     let ours = places.into_iter().filter(|place| place.storage == Storage::OlmIndex);
     let located = ours.map(|RecordSet { storage, namespace, entries }| {
@@ -104,7 +101,7 @@ pub(super) fn locate_extension(places: impl IntoIterator<Item = RecordSet>) -> O
     located.max_by_key(|(created, _)| *created).map(|(_, located)| located)
 }
 
-/// The namespace that a record's release puts its objects into, where the record has that stamp.
+/// The namespace of the objects of a record's release, where the record has that stamp.
 fn target(entry: &Entry) -> Option<&str> {
     entry.stamps.get(TARGET_NAMESPACE)
 }

@@ -1,4 +1,4 @@
-//! ManifestCache of records, decoded once for each state of a record and kept in bounded memory.
+//! The manifests of records, decoded once for each version of a record and cached in bounded memory.
 
 use std::sync::Arc;
 
@@ -8,37 +8,35 @@ use serde::Deserialize;
 
 use crate::engine::release::{DecodeError, Record};
 
-/// What the kept manifests may take merge_watches, in bytes. An ordinary one has some 50 KiB, so these are more releases than
-/// people and controllers edit at a time.
+/// The limit of the cache, in bytes. An ordinary manifest has some 50 KiB, so the cache holds more releases than people and
+/// controllers edit at a time.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// The number of manifests for which room is set aside. The cache cuts itself into shards of at least 32, and a shard
-/// keeps nothing larger than its share of the limit: at most four are made of 128, of 16 MiB each, and the largest
-/// legitimate manifest has about 5.
+/// The number of manifests that the cache is sized for. The cache splits into shards of at least 32 entries, and a shard
+/// stores nothing larger than its share of the limit. With 128 entries there are at most four shards of 16 MiB each, and the
+/// largest legitimate manifest has about 5 MiB.
 const EXPECTED_MANIFESTS: usize = 128;
 
-/// What a kept manifest takes besides its text, in bytes: its key and its place in the maps.
+/// The size of a cache entry besides the manifest, in bytes: its key and its place in the maps.
 const ENTRY_BYTES: usize = 256;
 
-/// One state of one record, which never changes.
+/// One version of a record, which never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct RecordVersion {
-    /// The object's uid.
     pub(super) uid: String,
-    /// The object's resourceVersion.
     pub(super) resource_version: String,
 }
 
 /// Why there is no manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ManifestError {
-    /// There is no such object.
+    /// The object of the record does not exist.
     Absent,
-    /// It could not be learnt, for this reason.
+    /// The manifest cannot be read, for this reason.
     Unavailable(String),
 }
 
-/// The kept manifests, by the state of their record.
+/// The cached manifests, by record version.
 #[derive(Debug)]
 pub(super) struct ManifestCache(Cache<RecordVersion, Arc<str>, ManifestWeight>);
 
@@ -52,16 +50,16 @@ impl Weighter<RecordVersion, Arc<str>> for ManifestWeight {
 }
 
 impl ManifestCache {
-    /// Room for 64 MiB.
+    /// An empty cache of 64 MiB.
     pub(super) fn new() -> Self {
         Self(Cache::with_weighter(EXPECTED_MANIFESTS, MAX_BYTES, ManifestWeight))
     }
 
-    /// The manifest of one state of a record, loaded where it is not kept. Whoever asks for a state that is being loaded
-    /// waits for that; where the load is given up, the next one in line takes over. Failures are not kept.
+    /// The manifest of a record version, loaded if it is not cached. Concurrent calls for the same version share one load;
+    /// if that load is cancelled, the next caller takes over. Failures are not cached.
     ///
     /// # Errors
-    /// Whatever loading came to.
+    /// The error of the load.
     pub(super) async fn get_or_load(
         &self,
         state: &RecordVersion,
@@ -72,13 +70,13 @@ impl ManifestCache {
 }
 
 impl RecordVersion {
-    /// The state by uid and resourceVersion; `None` where either is unknown and nothing can be compared.
+    /// The version by uid and resourceVersion; `None` if either is unknown.
     pub(super) fn new(uid: &str, resource_version: &str) -> Option<Self> {
         let known = !uid.is_empty() && !resource_version.is_empty();
         known.then(|| Self { uid: uid.to_owned(), resource_version: resource_version.to_owned() })
     }
 
-    /// Whether the JSON text of an object is this state of it.
+    /// Whether the JSON text of an object is this version of it.
     pub(super) fn matches(&self, object: &str) -> bool {
         #[derive(Deserialize)]
         struct Object {
@@ -95,15 +93,15 @@ impl RecordVersion {
     }
 }
 
-/// The manifest in the JSON of a record's body.
+/// The manifest in the JSON body of a record.
 ///
 /// # Errors
-/// When the body does not read.
+/// When the body cannot be parsed.
 pub(super) fn manifest(body: &[u8]) -> Result<Arc<str>, DecodeError> {
     Record::read(body).map(|record| record.manifest().into())
 }
 
-/// What to answer to a question about a state that is no longer that of the record.
+/// The reason for a version that is no longer the current one.
 pub(super) fn changed(namespace: &str, object: &str) -> String {
     format!("the record {namespace}/{object} changed while it was being judged")
 }

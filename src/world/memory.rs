@@ -1,4 +1,4 @@
-//! A world in memory: for the standalone server, which learns from what it admits, for replay, and for tests.
+//! A world in memory: for the standalone server, which records what it admits, for replay, and for tests.
 
 mod apply;
 mod override_file;
@@ -29,7 +29,7 @@ use crate::engine::release::{History, Storage};
 use crate::engine::sveltos::{Bundle, BundleRef};
 pub use override_file::OverrideFile;
 
-/// ObjectStore as JSON text, the oldest forgotten first when they grow over a limit.
+/// Objects as JSON text. Above a limit the oldest objects are dropped.
 #[derive(Debug)]
 pub struct Memory {
     objects: Mutex<ObjectStore>,
@@ -39,11 +39,11 @@ pub struct Memory {
 #[derive(Debug, Clone, Default)]
 struct ObjectStore {
     by_key: BTreeMap<ObjectKey, MemoryObject>,
-    /// In the order in which they were first seen.
+    /// The objects in the order in which they were first stored.
     order: BTreeMap<u64, ObjectKey>,
-    /// Where the records of a release are, by its name.
+    /// The objects that may be records, by the name of their release.
     records: HashMap<String, BTreeSet<ObjectKey>>,
-    /// How many have been seen.
+    /// The number of objects stored so far.
     seen: u64,
     bytes: usize,
     forgotten: usize,
@@ -52,7 +52,7 @@ struct ObjectStore {
 #[derive(Debug, Clone)]
 struct MemoryObject {
     text: String,
-    /// Its place in the order.
+    /// The position in `order`.
     at: u64,
     /// The release that it may be a record of.
     release: Option<String>,
@@ -70,7 +70,7 @@ impl Memory {
         Self { objects: Mutex::default(), limit }
     }
 
-    /// Puts an object in, as JSON text, in place of the one of the same key.
+    /// Stores an object as JSON text, replacing the object with the same key.
     pub fn put(&self, key: ObjectKey, object: String) {
         let mut objects = self.lock();
         let at = objects.remove(&key).map(|old| old.at);
@@ -84,7 +84,7 @@ impl Memory {
         }
     }
 
-    /// Takes an object out.
+    /// Removes an object.
     pub fn remove(&self, key: &ObjectKey) {
         self.lock().remove(key);
     }
@@ -95,13 +95,13 @@ impl Memory {
         self.lock().by_key.get(key).map(|object| object.text.clone())
     }
 
-    /// How many objects were forgotten over the limit.
+    /// How many objects were dropped over the limit.
     #[must_use]
     pub fn forgotten(&self) -> usize {
         self.lock().forgotten
     }
 
-    /// Another world that holds the same by now.
+    /// A copy of this world, which changes independently.
     #[must_use]
     pub fn branch(&self) -> Self {
         Self { objects: Mutex::new(self.lock().clone()), limit: self.limit }
@@ -180,7 +180,7 @@ impl Memory {
         locate::locate_extension(self.places(name))
     }
 
-    /// The records of a name, wherever they lie.
+    /// The records of a name, in every namespace and storage.
     fn places(&self, release: &str) -> Vec<RecordSet> {
         let objects = self.lock();
         let may_be_records = objects.records.get(release).into_iter().flatten();
@@ -215,7 +215,7 @@ impl Memory {
         read.filter(|it| it.namespace == namespace && it.spec.release == release).collect()
     }
 
-    /// Where a HelmRelease says that the records of its release are.
+    /// The namespace in which a HelmRelease stores the records of its release.
     fn storage_namespace(&self, origin: &Origin, release: &str) -> Option<String> {
         let key = ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, &origin.namespace, &origin.name);
         let read = self.read::<HelmRelease>(&key)?;
@@ -253,7 +253,7 @@ impl Memory {
         }
     }
 
-    /// The body in the JSON text of the object of a record, with the further parts that OLM may have cut it into.
+    /// The body of a record, from the JSON text of its object and of the further chunks that OLM may have split it into.
     fn decoded(&self, storage: Storage, namespace: &str, text: &str) -> Result<Vec<u8>, DecodeError> {
         let payload = match payload::open(storage, text)? {
             OpenedPayload::Whole(payload) => payload,
@@ -272,7 +272,7 @@ impl Memory {
     }
 
     fn lock(&self) -> MutexGuard<'_, ObjectStore> {
-        // A panic elsewhere cannot leave the map half-changed in a way that matters here.
+        // A panic elsewhere cannot leave the map inconsistent.
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,15 +4,17 @@ use crate::engine::json::unquoted;
 use crate::engine::release::record::{DecodeError, Payload, extra_chunks};
 use crate::engine::release::{Storage, Stored};
 
-/// What the object of a record holds.
+/// The payload of a record.
 pub(super) enum OpenedPayload {
-    /// All of it.
     Whole(Payload),
-    /// The first part of a record that OLM cut up, and the names of the Secrets with the others, in order.
-    Chunked { first: String, others: Vec<String> },
+    /// The first chunk of a record that OLM split, and the names of the Secrets with the other chunks, in order.
+    Chunked {
+        first: String,
+        others: Vec<String>,
+    },
 }
 
-/// Opens the object of a record.
+/// Extracts the payload from the object of a record.
 pub(super) fn open(storage: Storage, text: &str) -> Result<OpenedPayload, DecodeError> {
     let index = parse(text)?;
     match Payload::open(storage, &index.data) {
@@ -24,12 +26,12 @@ pub(super) fn open(storage: Storage, text: &str) -> Result<OpenedPayload, Decode
     }
 }
 
-/// The further part that a chunk Secret holds.
+/// The chunk in a Secret.
 pub(super) fn chunk(text: &str) -> Result<String, DecodeError> {
     parse(text)?.data.chunk.map(std::borrow::Cow::into_owned).ok_or(DecodeError::Missing)
 }
 
-/// What to say of a record that cannot be read.
+/// The message for a record that cannot be decoded.
 pub(super) fn undecodable(namespace: &str, object: &str, error: &DecodeError) -> String {
     format!("the record {namespace}/{object} does not decode: {error}")
 }

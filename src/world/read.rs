@@ -1,4 +1,4 @@
-//! From API objects to what rules know of them; shared by every world.
+//! Converts API objects to what rules know of them. Shared by all worlds.
 
 use std::collections::BTreeMap;
 
@@ -15,31 +15,31 @@ use crate::engine::overrides::{CREATED_BY, Override, Spec};
 use crate::engine::release::{Entry, Stamps, Storage};
 use crate::engine::sveltos::{self, Bundle, BundleRef};
 
-/// The labels by which clients list records, of every release and storage.
+/// The label selector of records, of every release and storage.
 pub(crate) const RECORD_SELECTOR: &str = "owner in (helm,operator-controller)";
 
-/// A record by the metadata of its object, a `Secret` or `ConfigMap`: how it is stored, of which release, and what it
-/// says. `None` for what a client of that storage would not list as a record.
+/// A record by the metadata of its object, a `Secret` or `ConfigMap`: its storage, the name of its release, and its entry.
+/// `None` for an object that a client of that storage would not list as a record.
 pub(crate) fn record<'m>(kind: &str, metadata: &'m ObjectMeta) -> Option<(Storage, &'m str, Entry)> {
     let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
     let storage = match (kind, label("owner")?) {
         ("Secret", "helm") => Storage::Secret,
         ("ConfigMap", "helm") => Storage::ConfigMap,
-        // The Secrets with the further parts of a record are of another type.
+        // The Secrets with the further chunks of a record are of another type.
         ("Secret", "operator-controller") if label("type") == Some("index") => Storage::OlmIndex,
         _ => return None,
     };
     Some((storage, label("name")?, entry(metadata)?))
 }
 
-/// What the labels and annotations of an object say of who manages it.
+/// What labels and annotations say about who manages an object.
 pub(super) fn marks(metadata: &ObjectMeta) -> Option<Marks> {
     let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
     let annotation = |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).map(String::as_str);
     Marks::of(label, annotation)
 }
 
-/// A record by its metadata; `None` where the labels are not those of a record, which Helm would not list either.
+/// A record by its metadata; `None` if the labels are not those of a record. Helm would not list it either.
 pub(super) fn entry(metadata: &ObjectMeta) -> Option<Entry> {
     let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key));
     let annotation = |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();
@@ -63,7 +63,7 @@ impl ObjectKey {
     }
 }
 
-/// What the JSON text of a ConfigurationBundle says of it.
+/// A ConfigurationBundle from its JSON text.
 pub(super) fn bundle(BundleRef { namespace, name }: &BundleRef, text: &str) -> Result<Bundle, String> {
     Bundle::read(text)
         .map_err(|error| format!("ConfigurationBundle {namespace}/{name} does not read ({})", unquoted(&error)))
@@ -92,9 +92,8 @@ pub(super) fn oldest_first(drivers: impl IntoIterator<Item = Driver>) -> Vec<Dri
     drivers
 }
 
-/// What rules know of a kind of workload.
+/// The rollout of a kind of workload.
 pub(super) trait Rollout {
-    /// How its rollout stands.
     fn rollout(&self) -> Workload;
 }
 
@@ -104,10 +103,10 @@ impl Rollout for Deployment {
         let conditions = status.conditions.unwrap_or_default();
         let conditions = conditions.into_iter().map(|condition| (condition.type_, condition.status == "True"));
         let known = |condition: &str| (condition.to_owned(), false);
-        // A controller that has written no condition yet has not said that all is well.
+        // A controller that has not written a condition yet has not reported success.
         let unknown = [known("Available"), known("Progressing")];
         Workload {
-            // The API server's default for an absent number of replicas is 1.
+            // The API server's default is 1.
             desired: self.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1).into(),
             updated: status.updated_replicas.unwrap_or_default().into(),
             available: status.available_replicas.unwrap_or_default().into(),

@@ -13,7 +13,7 @@ use rcgen::{
 use release_interlock::serve::https::clients::ClientsError;
 use release_interlock::serve::https::{Clients, Limits};
 use release_interlock::serve::pki::dev::{self, DevCertificates};
-use release_interlock::serve::pki::files::Followed;
+use release_interlock::serve::pki::files::CertificateFiles;
 use release_interlock::serve::pki::metrics::CertificateMetrics;
 use release_interlock::serve::pki::tls::{self, Certificates, parse};
 use rustls::pki_types::CertificateDer;
@@ -71,7 +71,7 @@ async fn mounted_files_are_taken_up_whenever_they_are_swapped() {
     let (first, metrics) = (made(), Arc::new(CertificateMetrics::default()));
     mount(directory.path(), 1, &first.certificate_pem, &first.key_pem);
     let (certificate, key) = (directory.path().join("tls.crt"), directory.path().join("tls.key"));
-    let followed = Followed::open(certificate, key, Arc::clone(&metrics)).unwrap();
+    let followed = CertificateFiles::open(certificate, key, Arc::clone(&metrics)).unwrap();
     let certificates = followed.certificates();
     assert!(is_served(&certificates, &first.certificate_pem));
     let following = tokio::spawn(followed.follow());
@@ -90,7 +90,7 @@ async fn files_that_do_not_fit_together_leave_what_is_served() {
     let directory = tempfile::tempdir().unwrap();
     let (first, second, metrics) = (made(), made(), Arc::new(CertificateMetrics::default()));
     let (certificate, key) = (directory.path().join("cert.pem"), directory.path().join("key.pem"));
-    let open = || Followed::open(certificate.clone(), key.clone(), Arc::clone(&metrics));
+    let open = || CertificateFiles::open(certificate.clone(), key.clone(), Arc::clone(&metrics));
     assert!(matches!(open().err().unwrap(), tls::CertificateError::Unreadable { path, .. } if path == certificate));
     fs::write(&certificate, &first.certificate_pem).unwrap();
     fs::write(&key, &first.key_pem).unwrap();

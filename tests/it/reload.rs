@@ -21,7 +21,7 @@ use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::admin;
 use release_interlock::serve::openmetrics;
 use release_interlock::serve::reload::metrics::PolicyMetrics;
-use release_interlock::serve::reload::{Reload, State};
+use release_interlock::serve::reload::{LoadedPolicies, Reload};
 use release_interlock::world::memory::Memory;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -45,7 +45,7 @@ struct Followed {
     directory: TempDir,
     policies: Arc<ArcSwap<Policies>>,
     metrics: Arc<PolicyMetrics>,
-    state: watch::Receiver<State>,
+    state: watch::Receiver<LoadedPolicies>,
     following: JoinHandle<()>,
 }
 
@@ -73,7 +73,7 @@ impl Followed {
     }
 
     /// The state after the next change.
-    async fn next(&mut self) -> State {
+    async fn next(&mut self) -> LoadedPolicies {
         timeout(TOLD, self.state.changed()).await.expect("expected the change to be seen").unwrap();
         self.state.borrow_and_update().clone()
     }

@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::Installation;
 use crate::cli::{Finding, Output, table};
-use crate::serve::pki::bundle::{Bundle, Ca};
+use crate::serve::pki::bundle::{Ca, CaBundle};
 use crate::serve::pki::ca_secret::{self, CaSecret};
-use crate::serve::pki::live::{self, Configuration};
+use crate::serve::pki::live::{self, WebhookConfiguration};
 
 /// Tell which CAs there are, until when, and whether the webhook configurations trust them
 ///
@@ -60,11 +60,11 @@ struct Entry {
 pub(super) async fn run(Arguments { installation, output }: &Arguments) -> anyhow::Result<Finding> {
     let (client, namespace) = (installation.client().await?, &installation.namespace);
     let configurations = live::read(&client).await.context("failed to read the webhook configurations")?;
-    let failed = || format!("failed to read the Secret {} in namespace {namespace}", ca_secret::NAME);
-    let secret = installation.secrets(&client).get_opt(ca_secret::NAME).await.with_context(failed)?;
+    let failed = || format!("failed to read the Secret {} in namespace {namespace}", ca_secret::SECRET_NAME);
+    let secret = installation.secrets(&client).get_opt(ca_secret::SECRET_NAME).await.with_context(failed)?;
     let parsed = match secret.map(|secret| CaSecret::parse(&secret, Timestamp::now())) {
-        Some(parsed) => parsed.map_err(|why| format!("the Secret {} cannot be used: {why}", ca_secret::NAME)),
-        None => Err(format!("there is no Secret {} in namespace {namespace}", ca_secret::NAME)),
+        Some(parsed) => parsed.map_err(|why| format!("the Secret {} cannot be used: {why}", ca_secret::SECRET_NAME)),
+        None => Err(format!("there is no Secret {} in namespace {namespace}", ca_secret::SECRET_NAME)),
     };
     let status = Status::of(parsed.as_ref().map_err(String::as_str), &configurations);
     match output {
@@ -76,7 +76,7 @@ pub(super) async fn run(Arguments { installation, output }: &Arguments) -> anyho
 }
 
 impl Status {
-    fn of(secret: Result<&CaSecret, &str>, configurations: &[Configuration]) -> Self {
+    fn of(secret: Result<&CaSecret, &str>, configurations: &[WebhookConfiguration]) -> Self {
         let cas = secret.ok().map(|secret| &secret.cas);
         let current = cas.map(|cas| &cas.current);
         let entries = configurations.iter().flat_map(|found| {
@@ -131,7 +131,7 @@ impl Status {
     }
 }
 
-fn told(bundle: &Bundle) -> Vec<Told> {
+fn told(bundle: &CaBundle) -> Vec<Told> {
     bundle.iter().map(Told::from).collect()
 }
 

@@ -8,10 +8,10 @@ use kube::Client;
 
 use crate::readiness::Readiness;
 use crate::serve::https::{Certificates, Clients};
-use crate::serve::pki::files::Followed;
+use crate::serve::pki::files::CertificateFiles;
 use crate::serve::pki::managed::{Managed, Rotator};
 use crate::serve::pki::metrics::{CertificateMetrics, CertificateRole};
-use crate::serve::pki::rotation::{Times, TimesError};
+use crate::serve::pki::rotation::{Lifetimes, LifetimesError};
 use crate::serve::pki::{dev, tls};
 
 /// Where development certificates lie unless told otherwise.
@@ -102,7 +102,7 @@ impl CertificateArguments {
         }
         let kept = match (&self.tls_cert_file, &self.tls_private_key_file, cluster) {
             (Some(certificate), Some(key), _) => {
-                let followed = Followed::open(certificate.clone(), key.clone(), Arc::clone(metrics))?;
+                let followed = CertificateFiles::open(certificate.clone(), key.clone(), Arc::clone(metrics))?;
                 let certificates = followed.certificates();
                 tokio::spawn(followed.follow());
                 Kept { certificates, clients: None, ca: None, rotator: None }
@@ -130,7 +130,7 @@ impl CertificateArguments {
             client: cluster.client,
             namespace: cluster.namespace.to_owned(),
             names: self.names(cluster.namespace),
-            times: self.times()?,
+            lifetimes: self.lifetimes()?,
             certificates: Arc::clone(&certificates),
             metrics: Arc::clone(metrics),
             served: readiness.gate("a serving certificate"),
@@ -154,12 +154,16 @@ impl CertificateArguments {
         names.into_iter().chain(self.names.iter().cloned()).collect()
     }
 
-    fn times(&self) -> Result<Times, TimesError> {
-        let Times { ca, leaf, settle } = Times::default();
+    fn lifetimes(&self) -> Result<Lifetimes, LifetimesError> {
+        let Lifetimes { ca, leaf, settle } = Lifetimes::default();
         let or = |seconds: Option<u32>, default| {
             seconds.map_or(default, |seconds| SignedDuration::from_secs(seconds.into()))
         };
-        Times { ca: or(self.ca_lifetime, ca), leaf: or(self.leaf_lifetime, leaf), settle: or(self.ca_settle, settle) }
-            .checked()
+        Lifetimes {
+            ca: or(self.ca_lifetime, ca),
+            leaf: or(self.leaf_lifetime, leaf),
+            settle: or(self.ca_settle, settle),
+        }
+        .checked()
     }
 }

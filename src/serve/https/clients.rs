@@ -16,7 +16,7 @@ use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, 
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::file_watch::{self, directory};
+use crate::file_watch::{self, parent_directory};
 use crate::serve::pki::metrics::{CertificateMetrics, CertificateStep, CertificateTrouble};
 use crate::serve::pki::tls;
 
@@ -59,7 +59,7 @@ impl Clients {
     pub async fn follow(self: Arc<Self>, metrics: Arc<CertificateMetrics>) {
         let mut known = self.trust.load().pem.clone();
         loop {
-            known = file_watch::next(&known, &[directory(&self.path)], || read(&self.path)).await;
+            known = file_watch::changed(&known, &[parent_directory(&self.path)], || read(&self.path)).await;
             let file = self.path.display();
             match Trust::of(&self.path, known.clone()) {
                 Ok(trust) => {

@@ -25,7 +25,7 @@ pub struct Ca {
 
 /// Some CA certificates, each once, in an order of their own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Bundle(BTreeMap<Fingerprint, Ca>);
+pub struct CaBundle(BTreeMap<Fingerprint, Ca>);
 
 impl Ca {
     /// Reads the first certificate of a PEM, whatever its dates; `None` where there is none, or it is not of a CA.
@@ -46,7 +46,7 @@ impl Ca {
     }
 }
 
-impl Bundle {
+impl CaBundle {
     /// Reads every CA certificate of a PEM. What is something else is left out: a bundle is there to be added to and
     /// written anew, and one that cannot be read is like an empty one.
     #[must_use]
@@ -110,7 +110,7 @@ impl Bundle {
     }
 }
 
-impl FromIterator<Ca> for Bundle {
+impl FromIterator<Ca> for CaBundle {
     fn from_iter<I: IntoIterator<Item = Ca>>(cas: I) -> Self {
         Self(cas.into_iter().map(|ca| (ca.id, ca)).collect())
     }
@@ -142,20 +142,20 @@ mod tests {
             one.certificate_pem(),
             two.certificate_pem()
         );
-        let bundle = Bundle::read(text.as_bytes());
+        let bundle = CaBundle::read(text.as_bytes());
         assert_eq!(bundle.len(), 2, "the leaf, the copy and the junk are left out");
-        assert_eq!(Bundle::read(bundle.pem().as_bytes()), bundle);
+        assert_eq!(CaBundle::read(bundle.pem().as_bytes()), bundle);
         for authority in [&one, &two] {
             assert!(bundle.has(&Ca::read(authority.certificate_pem()).unwrap()));
         }
-        assert!(Bundle::read(b"\xff\xfe-----BEGIN CERTIFICATE-----").is_empty());
+        assert!(CaBundle::read(b"\xff\xfe-----BEGIN CERTIFICATE-----").is_empty());
         assert_eq!(Ca::read(&leaf.certificate_pem), None);
     }
 
     #[test]
     fn what_has_expired_is_left_out() {
         let (short, long) = (authority(1), authority(9));
-        let bundle = Bundle::read(format!("{}{}", short.certificate_pem(), long.certificate_pem()).as_bytes());
+        let bundle = CaBundle::read(format!("{}{}", short.certificate_pem(), long.certificate_pem()).as_bytes());
         let left = bundle.clone().unexpired(now() + SignedDuration::from_hours(25));
         assert_eq!(left.iter().map(|ca| ca.not_after).collect::<Vec<_>>(), [long.not_after()]);
         assert!(bundle.has_all(&left) && !left.has_all(&bundle));

@@ -9,24 +9,24 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::ObjectMeta;
 
 use super::authority::{Authority, AuthorityError};
-use super::bundle::{Bundle, Ca};
-use super::rotation::Cas;
+use super::bundle::{Ca, CaBundle};
+use super::rotation::CaSet;
 
 /// Its name, in Interlock's own namespace.
-pub const NAME: &str = "interlock-ca";
+pub const SECRET_NAME: &str = "interlock-ca";
 
 /// Since when the current CA is that, RFC 3339.
-pub const PROMOTED: &str = "interlock.dev/promoted";
+pub const PROMOTED_ANNOTATION: &str = "interlock.dev/promoted";
 
 /// Its presence asks the leader for a rotation; the value, for people, says when it was asked for.
-pub const ROTATE: &str = "interlock.dev/rotate";
+pub const ROTATE_ANNOTATION: &str = "interlock.dev/rotate";
 
-const CURRENT: Half = Half { certificate: "current.crt", key: "current.key" };
-const NEXT: Half = Half { certificate: "next.crt", key: "next.key" };
+const CURRENT: CaKeys = CaKeys { certificate: "current.crt", key: "current.key" };
+const NEXT: CaKeys = CaKeys { certificate: "next.crt", key: "next.key" };
 const BUNDLE: &str = "bundle.crt";
 
 /// The two keys of one CA.
-struct Half {
+struct CaKeys {
     certificate: &'static str,
     key: &'static str,
 }
@@ -35,7 +35,7 @@ struct Half {
 #[derive(Debug, Clone)]
 pub struct CaSecret {
     /// The certificates.
-    pub cas: Cas,
+    pub cas: CaSet,
     /// Signs leaves.
     pub current: Arc<Authority>,
     /// Will sign them.
@@ -63,8 +63,8 @@ impl CaSecret {
     ///
     /// # Errors
     /// [`CaSecretError::Authority`], for one whose certificate cannot be read.
-    pub fn fresh(current: Arc<Authority>, live: &[Bundle], now: Timestamp) -> Result<Self, CaSecretError> {
-        let cas = Cas::fresh(CURRENT.certificate(&current)?, live, now);
+    pub fn fresh(current: Arc<Authority>, live: &[CaBundle], now: Timestamp) -> Result<Self, CaSecretError> {
+        let cas = CaSet::fresh(CURRENT.certificate(&current)?, live, now);
         Ok(Self { cas, current, next: None })
     }
 
@@ -78,15 +78,15 @@ impl CaSecret {
         let current = CURRENT.read(data, now)?.ok_or(CaSecretError::Missing(CURRENT.certificate))?;
         let next = NEXT.read(data, now)?;
         // Whatever was done to it, these two are trusted.
-        let mut bundle = data.get(BUNDLE).map(|pem| Bundle::read(&pem.0)).unwrap_or_default();
+        let mut bundle = data.get(BUNDLE).map(|pem| CaBundle::read(&pem.0)).unwrap_or_default();
         let current_ca = CURRENT.certificate(&current)?;
         let next_ca = next.as_ref().map(|next| NEXT.certificate(next)).transpose()?;
         bundle.add(&current_ca);
         next_ca.iter().for_each(|next| bundle.add(next));
         let annotation = |key: &str| secret.metadata.annotations.as_ref()?.get(key);
-        let promoted = annotation(PROMOTED).and_then(|moment| moment.parse().ok());
-        let asked = annotation(ROTATE).is_some();
-        Ok(Self { cas: Cas { current: current_ca, next: next_ca, bundle, promoted, asked }, current, next })
+        let promoted = annotation(PROMOTED_ANNOTATION).and_then(|moment| moment.parse().ok());
+        let asked = annotation(ROTATE_ANNOTATION).is_some();
+        Ok(Self { cas: CaSet { current: current_ca, next: next_ca, bundle, promoted, asked }, current, next })
     }
 
     /// With a next authority.
@@ -107,7 +107,7 @@ impl CaSecret {
 
     /// With another bundle.
     #[must_use]
-    pub fn retired(&self, bundle: Bundle) -> Self {
+    pub fn retired(&self, bundle: CaBundle) -> Self {
         Self { cas: self.cas.retired(bundle), ..self.clone() }
     }
 
@@ -126,11 +126,11 @@ impl CaSecret {
         secret.data = Some(data);
         let annotations = secret.metadata.annotations.get_or_insert_default();
         match self.cas.promoted {
-            Some(promoted) => annotations.insert(PROMOTED.to_owned(), promoted.to_string()),
-            None => annotations.remove(PROMOTED),
+            Some(promoted) => annotations.insert(PROMOTED_ANNOTATION.to_owned(), promoted.to_string()),
+            None => annotations.remove(PROMOTED_ANNOTATION),
         };
         if !self.cas.asked {
-            annotations.remove(ROTATE);
+            annotations.remove(ROTATE_ANNOTATION);
         }
         secret
     }
@@ -139,12 +139,13 @@ impl CaSecret {
     #[must_use]
     pub fn object() -> Secret {
         let labels = [("app.kubernetes.io/name", "interlock")].map(|(key, value)| (key.to_owned(), value.to_owned()));
-        let metadata = ObjectMeta { name: Some(NAME.to_owned()), labels: Some(labels.into()), ..ObjectMeta::default() };
+        let metadata =
+            ObjectMeta { name: Some(SECRET_NAME.to_owned()), labels: Some(labels.into()), ..ObjectMeta::default() };
         Secret { metadata, type_: Some("Opaque".to_owned()), ..Secret::default() }
     }
 }
 
-impl Half {
+impl CaKeys {
     /// The authority, where there is one.
     fn read(
         &self,
@@ -202,7 +203,7 @@ mod tests {
         secret.metadata.resource_version = Some("7".to_owned());
         let begun = fresh.begun(authority()).unwrap();
         let promoted = begun.promoted(now() + DAY / 2);
-        let retired = promoted.retired(Bundle::from_iter([promoted.cas.current.clone()]));
+        let retired = promoted.retired(CaBundle::from_iter([promoted.cas.current.clone()]));
         for content in [fresh, begun, promoted, retired] {
             secret = content.written(secret);
             let read = CaSecret::parse(&secret, now()).unwrap();
@@ -217,11 +218,11 @@ mod tests {
     #[test]
     fn somebody_asks_by_an_annotation_and_is_answered_by_a_beginning() {
         let (_, mut secret) = stored();
-        secret.metadata.annotations.as_mut().unwrap().insert(ROTATE.to_owned(), now().to_string());
+        secret.metadata.annotations.as_mut().unwrap().insert(ROTATE_ANNOTATION.to_owned(), now().to_string());
         let asked = CaSecret::parse(&secret, now()).unwrap();
         assert!(asked.cas.asked);
         let begun = asked.begun(authority()).unwrap().written(secret);
-        assert!(!begun.metadata.annotations.unwrap().contains_key(ROTATE));
+        assert!(!begun.metadata.annotations.unwrap().contains_key(ROTATE_ANNOTATION));
     }
 
     #[test]

@@ -30,7 +30,7 @@ const LEAF_LIFETIME: SignedDuration = SignedDuration::from_hours(90 * 24);
 const RENEW_BEFORE: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// What the leaf is good for: this machine, and the service as the default manifests name it.
-const NAMES: [&str; 7] = [
+const LEAF_NAMES: [&str; 7] = [
     "localhost",
     "127.0.0.1",
     "::1",
@@ -64,12 +64,12 @@ pub struct DevCertificates {
     /// The last moment at which the leaf is valid.
     pub not_after: Timestamp,
     /// What was done to have them.
-    pub made: Made,
+    pub created: Created,
 }
 
 /// What was done to have the certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Made {
+pub enum Created {
     /// Everything was there and good.
     Nothing,
     /// A new leaf, signed by the CA that was there.
@@ -107,9 +107,9 @@ pub enum DevError {
         /// The file that would be orphaned or overwritten.
         present: PathBuf,
     },
-    /// A certificate could not be made.
+    /// A certificate could not be created.
     #[error("failed to make the development certificates")]
-    Making(#[source] AuthorityError),
+    Creation(#[source] AuthorityError),
 }
 
 /// The same for everything that a person has to decide.
@@ -121,7 +121,7 @@ impl std::fmt::Debug for DevCertificates {
             .debug_struct("DevCertificates")
             .field("ca_path", &self.ca_path)
             .field("not_after", &self.not_after)
-            .field("made", &self.made)
+            .field("created", &self.created)
             .finish_non_exhaustive()
     }
 }
@@ -132,7 +132,7 @@ impl std::fmt::Debug for DevCertificates {
 /// # Errors
 /// [`DevError`] names the file and the way out.
 pub fn ensure(dir: &Path, now: Timestamp) -> Result<DevCertificates, DevError> {
-    let files = Files::in_dir(dir);
+    let files = DevFiles::in_dir(dir);
     let _lock = files.lock()?;
     let ca_pem = read(&files.ca)?;
     let ca_key = read(&files.ca_key)?;
@@ -142,7 +142,7 @@ pub fn ensure(dir: &Path, now: Timestamp) -> Result<DevCertificates, DevError> {
             if let Some(present) = leaf.0.as_ref().map(|_| &files.leaf).or(leaf.1.as_ref().map(|_| &files.leaf_key)) {
                 return Err(files.incomplete(&files.ca, present));
             }
-            files.make_everything(now)
+            files.create_everything(now)
         }
         (None, Some(_)) => Err(files.incomplete(&files.ca, &files.ca_key)),
         (Some(ca_pem), ca_key) => {
@@ -152,14 +152,14 @@ pub fn ensure(dir: &Path, now: Timestamp) -> Result<DevCertificates, DevError> {
                 // Nothing is won by a new leaf that could not live longer either.
                 && (not_after - RENEW_BEFORE > now || not_after >= ca_not_after)
             {
-                return Ok(files.certificates(ca_pem, certificate_pem, key_pem, not_after, Made::Nothing));
+                return Ok(files.certificates(ca_pem, certificate_pem, key_pem, not_after, Created::Nothing));
             }
             let ca_key = ca_key.ok_or_else(|| files.incomplete(&files.ca_key, &files.ca))?;
             let authority = Authority::from_pem(&ca_pem, &ca_key, now).map_err(|source| {
                 let at_fault = if matches!(source, AuthorityError::WrongKey) { &files.ca_key } else { &files.ca };
                 files.broken(at_fault, source)
             })?;
-            files.make_leaf(&authority, now, Made::Leaf)
+            files.create_leaf(&authority, now, Created::Leaf)
         }
     }
 }
@@ -167,14 +167,14 @@ pub fn ensure(dir: &Path, now: Timestamp) -> Result<DevCertificates, DevError> {
 /// Makes a new CA and a new leaf, whatever is in `dir`.
 ///
 /// # Errors
-/// [`DevError::Io`] and [`DevError::Making`].
+/// [`DevError::Io`] and [`DevError::Creation`].
 pub fn replace(dir: &Path, now: Timestamp) -> Result<DevCertificates, DevError> {
-    let files = Files::in_dir(dir);
+    let files = DevFiles::in_dir(dir);
     let _lock = files.lock()?;
-    files.make_everything(now)
+    files.create_everything(now)
 }
 
-struct Files {
+struct DevFiles {
     dir: PathBuf,
     ca: PathBuf,
     ca_key: PathBuf,
@@ -182,7 +182,7 @@ struct Files {
     leaf_key: PathBuf,
 }
 
-impl Files {
+impl DevFiles {
     fn in_dir(dir: &Path) -> Self {
         Self {
             dir: dir.to_owned(),
@@ -202,20 +202,26 @@ impl Files {
         Ok(file)
     }
 
-    fn make_everything(&self, now: Timestamp) -> Result<DevCertificates, DevError> {
-        let authority = Authority::generate("interlock development CA", now, CA_LIFETIME).map_err(DevError::Making)?;
+    fn create_everything(&self, now: Timestamp) -> Result<DevCertificates, DevError> {
+        let authority =
+            Authority::generate("interlock development CA", now, CA_LIFETIME).map_err(DevError::Creation)?;
         // Keys first: a certificate without its key is the state that nobody can mend.
         self.write(&self.ca_key, authority.key_pem(), KEY_MODE)?;
         self.write(&self.ca, authority.certificate_pem(), CERTIFICATE_MODE)?;
-        self.make_leaf(&authority, now, Made::Everything)
+        self.create_leaf(&authority, now, Created::Everything)
     }
 
-    fn make_leaf(&self, authority: &Authority, now: Timestamp, made: Made) -> Result<DevCertificates, DevError> {
-        let pair = authority.issue(&NAMES, now, LEAF_LIFETIME).map_err(DevError::Making)?;
+    fn create_leaf(
+        &self,
+        authority: &Authority,
+        now: Timestamp,
+        created: Created,
+    ) -> Result<DevCertificates, DevError> {
+        let pair = authority.issue(&LEAF_NAMES, now, LEAF_LIFETIME).map_err(DevError::Creation)?;
         self.write(&self.leaf_key, &pair.key_pem, KEY_MODE)?;
         self.write(&self.leaf, &pair.certificate_pem, CERTIFICATE_MODE)?;
         let ca_pem = authority.certificate_pem().to_owned();
-        Ok(self.certificates(ca_pem, pair.certificate_pem, pair.key_pem, pair.not_after, made))
+        Ok(self.certificates(ca_pem, pair.certificate_pem, pair.key_pem, pair.not_after, created))
     }
 
     /// Writes a file whole or not at all.
@@ -237,7 +243,7 @@ impl Files {
         certificate_pem: String,
         key_pem: String,
         not_after: Timestamp,
-        made: Made,
+        created: Created,
     ) -> DevCertificates {
         DevCertificates {
             ca_path: self.ca.clone(),
@@ -247,7 +253,7 @@ impl Files {
             certificate_pem,
             key_pem,
             not_after,
-            made,
+            created,
         }
     }
 
@@ -292,7 +298,7 @@ fn good_until(ca_pem: &str, certificate_pem: &str, key_pem: &str, now: Timestamp
     let good_for = |name: &&str| {
         ServerName::try_from(*name).is_ok_and(|name| verifier.verify_server_cert(leaf, &[], &name, &[], at).is_ok())
     };
-    if !NAMES.iter().all(good_for) {
+    if !LEAF_NAMES.iter().all(good_for) {
         return None;
     }
     authority::not_after(leaf)
@@ -310,29 +316,29 @@ mod tests {
 
     fn fresh() -> (tempfile::TempDir, DevCertificates) {
         let dir = tempfile::tempdir().unwrap();
-        let made = ensure(dir.path(), now()).unwrap();
-        assert_eq!(made.made, Made::Everything);
-        (dir, made)
+        let created = ensure(dir.path(), now()).unwrap();
+        assert_eq!(created.created, Created::Everything);
+        (dir, created)
     }
 
     fn replaces_the_leaf_only(dir: &Path, before: &DevCertificates, at: Timestamp) {
         let after = ensure(dir, at).unwrap();
-        assert_eq!(after.made, Made::Leaf);
+        assert_eq!(after.created, Created::Leaf);
         assert_eq!(after.ca_pem, before.ca_pem);
         assert_ne!(after.certificate_pem, before.certificate_pem);
-        assert_eq!(ensure(dir, at).unwrap().made, Made::Nothing);
+        assert_eq!(ensure(dir, at).unwrap().created, Created::Nothing);
     }
 
     #[test]
     fn a_first_run_makes_files_that_a_second_run_keeps() {
-        let (dir, made) = fresh();
+        let (dir, created) = fresh();
         for (name, mode) in [("ca.crt", 0o644), ("ca.key", 0o600), ("tls.crt", 0o644), ("tls.key", 0o600)] {
             let found = fs::metadata(dir.path().join(name)).unwrap().permissions().mode() & 0o777;
             assert_eq!(found, mode, "{name}");
         }
         let kept = ensure(dir.path(), now() + DAY).unwrap();
-        assert_eq!(kept.made, Made::Nothing);
-        assert_eq!((&kept.ca_pem, &kept.certificate_pem), (&made.ca_pem, &made.certificate_pem));
+        assert_eq!(kept.created, Created::Nothing);
+        assert_eq!((&kept.ca_pem, &kept.certificate_pem), (&created.ca_pem, &created.certificate_pem));
         assert_eq!(kept.not_after, now() + LEAF_LIFETIME);
         let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names.len(), 5, "four files and the lock, no temporary ones: {names:?}");
@@ -340,10 +346,10 @@ mod tests {
 
     #[test]
     fn a_leaf_that_is_about_to_expire_is_replaced_in_time() {
-        let (dir, made) = fresh();
+        let (dir, created) = fresh();
         let last_good_day = now() + LEAF_LIFETIME - RENEW_BEFORE - DAY;
-        assert_eq!(ensure(dir.path(), last_good_day).unwrap().made, Made::Nothing);
-        replaces_the_leaf_only(dir.path(), &made, last_good_day + DAY + DAY);
+        assert_eq!(ensure(dir.path(), last_good_day).unwrap().created, Created::Nothing);
+        replaces_the_leaf_only(dir.path(), &created, last_good_day + DAY + DAY);
     }
 
     #[test]
@@ -357,17 +363,17 @@ mod tests {
             ("tls.key", Some(foreign.key_pem.as_str())),
             ("tls.crt", Some(foreign.certificate_pem.as_str())),
         ] {
-            let (dir, made) = fresh();
+            let (dir, created) = fresh();
             match text {
                 Some(text) => fs::write(dir.path().join(name), text).unwrap(),
                 None => fs::remove_file(dir.path().join(name)).unwrap(),
             }
-            replaces_the_leaf_only(dir.path(), &made, now());
+            replaces_the_leaf_only(dir.path(), &created, now());
         }
-        let (dir, made) = fresh();
+        let (dir, created) = fresh();
         fs::write(dir.path().join("tls.crt"), &foreign.certificate_pem).unwrap();
         fs::write(dir.path().join("tls.key"), &foreign.key_pem).unwrap();
-        replaces_the_leaf_only(dir.path(), &made, now());
+        replaces_the_leaf_only(dir.path(), &created, now());
     }
 
     #[test]
@@ -384,8 +390,8 @@ mod tests {
             assert!(matches!(&error, DevError::Authority { path: at, .. } if *at == path), "{error}");
             assert!(error.to_string().contains("--force"), "{error}");
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
-            assert_eq!(replace(dir.path(), now()).unwrap().made, Made::Everything);
-            assert_eq!(ensure(dir.path(), now()).unwrap().made, Made::Nothing);
+            assert_eq!(replace(dir.path(), now()).unwrap().created, Created::Everything);
+            assert_eq!(ensure(dir.path(), now()).unwrap().created, Created::Nothing);
         }
     }
 
@@ -401,15 +407,15 @@ mod tests {
         let (dir, _) = fresh();
         let late = now() + CA_LIFETIME - DAY;
         let last = ensure(dir.path(), late).unwrap();
-        assert_eq!((last.made, last.not_after), (Made::Leaf, now() + CA_LIFETIME));
-        assert_eq!(ensure(dir.path(), late).unwrap().made, Made::Nothing);
+        assert_eq!((last.created, last.not_after), (Created::Leaf, now() + CA_LIFETIME));
+        assert_eq!(ensure(dir.path(), late).unwrap().created, Created::Nothing);
     }
 
     #[test]
     fn half_a_ca_is_reported_only_when_it_is_needed() {
         let (dir, _) = fresh();
         fs::remove_file(dir.path().join("ca.key")).unwrap();
-        assert_eq!(ensure(dir.path(), now()).unwrap().made, Made::Nothing);
+        assert_eq!(ensure(dir.path(), now()).unwrap().created, Created::Nothing);
         fs::remove_file(dir.path().join("tls.key")).unwrap();
         assert!(
             matches!(ensure(dir.path(), now()), Err(DevError::Incomplete { missing, .. }) if missing.ends_with("ca.key"))
@@ -442,7 +448,7 @@ mod tests {
             let runs: Vec<_> = (0..8).map(|_| scope.spawn(|| ensure(dir.path(), now()).unwrap())).collect();
             runs.into_iter().map(|run| run.join().unwrap()).collect()
         });
-        assert_eq!(all.iter().filter(|made| made.made == Made::Everything).count(), 1);
-        assert!(all.iter().all(|made| made.certificate_pem == all[0].certificate_pem));
+        assert_eq!(all.iter().filter(|created| created.created == Created::Everything).count(), 1);
+        assert!(all.iter().all(|created| created.certificate_pem == all[0].certificate_pem));
     }
 }

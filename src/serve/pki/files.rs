@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::authority;
 use super::metrics::{CertificateMetrics, CertificateRole, CertificateStep, CertificateTrouble};
 use super::tls::{self, CertificateError, Certificates};
-use crate::file_watch::{self, directory};
+use crate::file_watch::{self, parent_directory};
 
 /// Follows a certificate chain and its key.
-pub struct Followed {
+pub struct CertificateFiles {
     certificate_path: PathBuf,
     key_path: PathBuf,
     content: Content,
@@ -25,7 +25,7 @@ struct Content {
     key: Result<Vec<u8>, io::ErrorKind>,
 }
 
-impl Followed {
+impl CertificateFiles {
     /// Reads both files and serves what they hold.
     ///
     /// # Errors
@@ -49,10 +49,10 @@ impl Followed {
 
     /// Follows until it is dropped. Files that are missing, half written or do not fit together leave what is served as it is.
     pub async fn follow(mut self) {
-        let directories = [directory(&self.certificate_path), directory(&self.key_path)];
+        let directories = [parent_directory(&self.certificate_path), parent_directory(&self.key_path)];
         loop {
             let reads = || read(&self.certificate_path, &self.key_path);
-            self.content = file_watch::next(&self.content, &directories, reads).await;
+            self.content = file_watch::changed(&self.content, &directories, reads).await;
             let file = self.certificate_path.display().to_string();
             match self.take() {
                 Ok(()) => tracing::info!(%file, "serving a new certificate"),

@@ -6,7 +6,7 @@
 //! planned anew when somebody else was quicker. Nothing here is on the way of a review.
 
 mod act;
-mod look;
+mod observation;
 mod pace;
 mod rotator;
 
@@ -24,19 +24,19 @@ use super::authority::AuthorityError;
 use super::ca_secret::{self, CaSecret, CaSecretError};
 use super::live;
 use super::metrics::{CertificateMetrics, CertificateRole, CertificateTrouble};
-use super::rotation::{self, Leaf, Settling, Sight, Step, Stored, Times};
+use super::rotation::{self, Leaf, Lifetimes, RotationStep, Situation, StoredCa, TrustHistory};
 use super::tls::{CertificateError, Certificates};
 use crate::readiness::Gate;
-use look::Look;
-use pace::{CHECK_INTERVAL, MAX_RETRY, Pace, RETRY};
+use observation::Observation;
+use pace::{CHECK_INTERVAL, HealPace, MAX_RETRY, RETRY};
 
 pub use rotator::Rotator;
 
 /// Steps at one go. More are needed only where somebody undoes them at once.
-const STEPS: usize = 16;
+const MAX_STEPS: usize = 16;
 
 /// Between two looks. The first is taken at once, for calls may fail until it is done; what changes next is gathered.
-const GATHER: Duration = Duration::from_millis(50);
+const WATCH_DEBOUNCE: Duration = Duration::from_millis(50);
 
 /// What a replica must know to look after its certificates.
 pub struct Managed {
@@ -47,7 +47,7 @@ pub struct Managed {
     /// The names and addresses in the leaf, the first one as its subject.
     pub names: Vec<String>,
     /// Lifetimes.
-    pub times: Times,
+    pub lifetimes: Lifetimes,
     /// Where the leaf is served.
     pub certificates: Arc<Certificates>,
     /// Where everything is counted.
@@ -61,7 +61,7 @@ pub struct Managed {
 
 /// One pass over everything failed.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum ManageError {
     #[error("failed to read {what}")]
     Read { what: &'static str, source: Error },
     #[error("failed to write {what}")]
@@ -74,22 +74,22 @@ enum Failure {
     Serve(#[from] CertificateError),
 }
 
-const SECRET: &str = "the Secret interlock-ca";
-const CONFIGURATIONS: &str = "the webhook configurations";
+const THE_SECRET: &str = "the Secret interlock-ca";
+const THE_CONFIGURATIONS: &str = "the webhook configurations";
 
 /// What is kept between two looks.
 #[derive(Default)]
-struct Memory {
+struct ReplicaState {
     /// The Secret as it last was when it was good.
     known: Option<CaSecret>,
     leaf: Option<Leaf>,
-    settling: Settling,
-    /// What was told of the Secret, which is not told twice.
-    told: Option<String>,
-    pace: Pace,
+    trusted_since: TrustHistory,
+    /// What was logged of the Secret, which is not logged twice.
+    logged: Option<String>,
+    pace: HealPace,
 }
 
-impl Failure {
+impl ManageError {
     fn is_conflict(&self) -> bool {
         matches!(self, Self::Write { source: Error::Api(status), .. } if status.code == 409)
     }
@@ -102,74 +102,74 @@ impl Managed {
     pub fn start(self, watches: &Client) -> Arc<Rotator> {
         let rotator = Arc::new(Rotator::new());
         let secrets: Api<PartialObjectMeta<Secret>> = Api::namespaced(watches.clone(), &self.namespace);
-        tokio::spawn(look::wake(secrets, ca_secret::NAME, Arc::clone(&rotator)));
+        tokio::spawn(observation::wake(secrets, ca_secret::SECRET_NAME, Arc::clone(&rotator)));
         let validating: Api<PartialObjectMeta<ValidatingWebhookConfiguration>> = Api::all(watches.clone());
-        tokio::spawn(look::wake(validating, live::CONFIGURATION, Arc::clone(&rotator)));
+        tokio::spawn(observation::wake(validating, live::CONFIGURATION, Arc::clone(&rotator)));
         let mutating: Api<PartialObjectMeta<MutatingWebhookConfiguration>> = Api::all(watches.clone());
-        tokio::spawn(look::wake(mutating, live::CONFIGURATION, Arc::clone(&rotator)));
+        tokio::spawn(observation::wake(mutating, live::CONFIGURATION, Arc::clone(&rotator)));
         tokio::spawn(self.follow(Arc::clone(&rotator)));
         rotator
     }
 
     async fn follow(self, rotator: Arc<Rotator>) {
-        let mut memory = Memory::default();
+        let mut memory = ReplicaState::default();
         let mut retry = RETRY;
-        let mut told = None;
+        let mut logged = None;
         loop {
             let leads = rotator.leads();
             let pause = match self.pass(&mut memory, leads, &rotator).await {
                 Ok(until) => {
-                    (retry, told) = (RETRY, None);
+                    (retry, logged) = (RETRY, None);
                     until.duration_since(Timestamp::now()).clamp(SignedDuration::ZERO, CHECK_INTERVAL)
                 }
                 Err(failure) => {
                     self.count(&failure);
                     let why = format!("{:#}", anyhow::Error::new(failure));
                     rotator.set_state(why.clone());
-                    if told.as_ref() != Some(&why) {
+                    if logged.as_ref() != Some(&why) {
                         tracing::warn!(%why, "certificates stay as they are; trying again");
-                        told = Some(why);
+                        logged = Some(why);
                     }
                     let pause = retry;
                     retry = (retry * 2).min(MAX_RETRY);
                     pause
                 }
             };
-            sleep(GATHER).await;
+            sleep(WATCH_DEBOUNCE).await;
             // Whoever is woken looks at once, whoever is not looks in time.
             _ = timeout(pause.unsigned_abs(), rotator.woken()).await;
         }
     }
 
-    fn count(&self, failure: &Failure) {
+    fn count(&self, failure: &ManageError) {
         self.metrics.count_trouble(match failure {
-            Failure::Read { .. } => CertificateTrouble::Read,
-            Failure::Write { .. } => CertificateTrouble::Write,
-            Failure::Sign(_) | Failure::Ca(_) | Failure::Serve(_) => CertificateTrouble::Sign,
+            ManageError::Read { .. } => CertificateTrouble::Read,
+            ManageError::Write { .. } => CertificateTrouble::Write,
+            ManageError::Sign(_) | ManageError::Ca(_) | ManageError::Serve(_) => CertificateTrouble::Sign,
         });
     }
 
     /// Looks and acts until there is nothing to do; tells until when.
-    async fn pass(&self, memory: &mut Memory, leads: bool, rotator: &Rotator) -> Result<Timestamp, Failure> {
-        for _ in 0..STEPS {
+    async fn pass(&self, memory: &mut ReplicaState, leads: bool, rotator: &Rotator) -> Result<Timestamp, ManageError> {
+        for _ in 0..MAX_STEPS {
             let look = self.look(memory).await?;
-            let sight = Sight {
+            let situation = Situation {
                 stored: &look.stored,
                 live: &look.live,
-                settling: &memory.settling,
+                trusted_since: &memory.trusted_since,
                 leaf: memory.leaf.as_ref(),
                 leads,
                 now: look.now,
             };
-            let step = rotation::plan(&sight, &self.times);
-            self.tell(memory, &look, rotator);
-            if let Step::Wait(until) = step {
+            let step = rotation::plan(&situation, &self.lifetimes);
+            self.report(memory, &look, rotator);
+            if let RotationStep::Wait(until) = step {
                 return match self.disown(&look.configurations).await {
                     Err(failure) if failure.is_conflict() => Ok(look.now + RETRY),
                     disowned => disowned.map(|()| until),
                 };
             }
-            if matches!(step, Step::Add(_))
+            if matches!(step, RotationStep::Add(_))
                 && let Some(later) = memory.pace.later(look.now)
             {
                 return Ok(later);
@@ -184,44 +184,44 @@ impl Managed {
     }
 
     /// Reads everything: first what is trusted, then what ought to be, so that what the second lacks is not needed.
-    async fn look(&self, memory: &mut Memory) -> Result<Look, Failure> {
+    async fn look(&self, memory: &mut ReplicaState) -> Result<Observation, ManageError> {
         let configurations = live::read(&self.client).await;
-        let configurations = configurations.map_err(|source| Failure::Read { what: CONFIGURATIONS, source })?;
-        let secret = self.secrets().get_opt(ca_secret::NAME).await;
-        let secret = secret.map_err(|source| Failure::Read { what: SECRET, source })?;
+        let configurations = configurations.map_err(|source| ManageError::Read { what: THE_CONFIGURATIONS, source })?;
+        let secret = self.secrets().get_opt(ca_secret::SECRET_NAME).await;
+        let secret = secret.map_err(|source| ManageError::Read { what: THE_SECRET, source })?;
         let now = Timestamp::now();
         let live = live::bundles(&configurations);
-        memory.settling.look(&live, now);
+        memory.trusted_since.look(&live, now);
         let stored = match secret.as_ref().map(|secret| CaSecret::parse(secret, now)) {
-            None => Stored::Absent,
+            None => StoredCa::Absent,
             Some(Ok(good)) => {
-                memory.told = None;
-                Stored::Good(memory.known.insert(good).cas.clone())
+                memory.logged = None;
+                StoredCa::Good(memory.known.insert(good).cas.clone())
             }
             Some(Err(why)) => {
-                self.tell_unusable(memory, &why);
+                self.report_unusable(memory, &why);
                 let known = memory.known.as_ref().filter(|known| known.cas.current.not_after > now);
-                Stored::Unusable(known.map(|known| known.cas.clone()))
+                StoredCa::Unusable(known.map(|known| known.cas.clone()))
             }
         };
-        Ok(Look { configurations, secret, stored, live, now })
+        Ok(Observation { configurations, secret, stored, live, now })
     }
 
-    fn tell_unusable(&self, memory: &mut Memory, why: &CaSecretError) {
+    fn report_unusable(&self, memory: &mut ReplicaState, why: &CaSecretError) {
         let why = why.to_string();
-        if memory.told.as_ref() == Some(&why) {
+        if memory.logged.as_ref() == Some(&why) {
             return;
         }
         self.metrics.count_trouble(CertificateTrouble::Secret);
         tracing::error!(
-            namespace = %self.namespace, secret = ca_secret::NAME, %why,
+            namespace = %self.namespace, secret = ca_secret::SECRET_NAME, %why,
             "the Secret of the CA cannot be used; what is served stays; delete the Secret to have it made anew"
         );
-        memory.told = Some(why);
+        memory.logged = Some(why);
     }
 
     /// Opens gates, and says how it stands.
-    fn tell(&self, memory: &Memory, look: &Look, rotator: &Rotator) {
+    fn report(&self, memory: &ReplicaState, look: &Observation, rotator: &Rotator) {
         let metrics = &self.metrics;
         let known = memory.known.as_ref().map(|known| &known.cas);
         metrics.set_expiry(CertificateRole::Ca, known.map(|cas| cas.current.not_after));

@@ -2,7 +2,7 @@
 //! beside its records. For whoever switches a rule from `audit` to `enforce`, and for the tools that show such reports.
 //!
 //! The leader alone writes them. What the other replicas refused it reads from their [Events](super::events), which live for
-//! an hour; a report holds what it was told for a day. Whoever takes over reads the reports back, and each of them names
+//! an hour; a report holds what it was event for a day. Whoever takes over reads the reports back, and each of them names
 //! the Events that are counted in it, so nothing is lost and nothing counted twice.
 //!
 //! Reports inform; nothing is decided by them.
@@ -35,28 +35,28 @@ use crate::world::World;
 use crate::world::kubernetes::Cluster;
 use crate::world::kubernetes::api_error::{is_missing_object, is_not_found};
 use crate::world::kubernetes::reach::{Reach, merge_watches};
-use entry::Told;
-use store::{Due, Store};
-use writer::Writer;
+use entry::ObservedEvent;
+use store::{DueReport, ReportStore};
+use writer::ReportWriter;
 
-pub use entry::{Entry, Outcome};
+pub use entry::{ReportEntry, ReportOutcome};
 pub use writer::Flavour;
 
 /// Reports written in one round, at most.
-const BATCH: usize = 100;
+const MAX_WRITES: usize = 100;
 
 /// Releases that are looked for by reads in one round, at most, after the watches no longer know them.
-const LOOKS: usize = 20;
+const MAX_LOOKUPS: usize = 20;
 
 /// Rounds between two looks for the kind of the reports, where it is not installed.
-const NOT_INSTALLED: u32 = 12;
+const ROUNDS_UNTIL_RECHECK: u32 = 12;
 
 /// Between two attempts to read the reports back.
-const PAUSE: Duration = Duration::from_secs(5);
+const READ_RETRY: Duration = Duration::from_secs(5);
 
 /// How reports are kept.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct ReportSettings {
     /// The API that they are written to.
     pub flavour: Flavour,
     /// How long they hold what happened.
@@ -71,17 +71,17 @@ pub struct Settings {
 
 /// The reports of every release.
 pub struct Reports {
-    writer: Writer,
+    writer: ReportWriter,
     watches: Client,
     world: Arc<Cluster>,
     metrics: Arc<ReportMetrics>,
-    settings: Settings,
-    store: Mutex<Store>,
+    settings: ReportSettings,
+    store: Mutex<ReportStore>,
 }
 
 /// Why a round ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Round {
+enum RoundEnd {
     Done,
     /// The kind of the reports is not installed any more.
     Uninstalled,
@@ -95,23 +95,23 @@ impl Reports {
         watches: Client,
         world: Arc<Cluster>,
         metrics: Arc<ReportMetrics>,
-        settings: Settings,
+        settings: ReportSettings,
     ) -> Self {
-        let writer = Writer::new(client, settings.flavour, settings.reach.clone());
-        let store = Mutex::new(Store::new(settings.retention));
+        let writer = ReportWriter::new(client, settings.flavour, settings.reach.clone());
+        let store = Mutex::new(ReportStore::new(settings.retention));
         Self { writer, watches, world, metrics, settings, store }
     }
 
     /// Takes everything that a scan found, of every release: in place of what the one before found, or besides it where the
     /// scan was not whole.
-    pub fn state(&self, entries: Vec<Entry>, is_whole: bool) {
-        self.store().state(entries, is_whole, Timestamp::now());
+    pub fn record_scan(&self, entries: Vec<ReportEntry>, is_whole: bool) {
+        self.store().record_scan(entries, is_whole, Timestamp::now());
     }
 
     /// Keeps the reports, for ever: for the leader.
-    pub async fn keep(&self) {
+    pub async fn run(&self) {
         // What an earlier leadership knew is old by now, and another leader's to tell.
-        *self.store() = Store::new(self.settings.retention);
+        *self.store() = ReportStore::new(self.settings.retention);
         loop {
             self.read_back().await;
             self.follow().await;
@@ -125,27 +125,27 @@ impl Reports {
 
     /// Starts from the reports that are there, once their kind is installed.
     async fn read_back(&self) {
-        let mut told = false;
+        let mut logged = false;
         loop {
             let definition = self.writer.definition();
-            let not_installed = self.settings.round * NOT_INSTALLED;
+            let not_installed = self.settings.round * ROUNDS_UNTIL_RECHECK;
             let pause = match self.writer.list(&self.settings.namespace).await {
                 Ok(Some(reports)) => {
                     self.store().load(reports, Timestamp::now());
                     return;
                 }
-                Ok(None) if !told => {
+                Ok(None) if !logged => {
                     tracing::info!(definition, "there are no reports, because their kind is not installed");
                     not_installed
                 }
                 Ok(None) => not_installed,
-                Err(error) if !told => {
+                Err(error) if !logged => {
                     tracing::warn!(definition, %error, "the reports cannot be read for now");
-                    PAUSE
+                    READ_RETRY
                 }
-                Err(_) => PAUSE,
+                Err(_) => READ_RETRY,
             };
-            told = true;
+            logged = true;
             sleep(pause).await;
         }
     }
@@ -158,35 +158,35 @@ impl Reports {
         let mut events = pin!(merge_watches(watches.collect()));
         let mut rounds = interval(self.settings.round);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut living = HashSet::new();
-        let mut troubled = false;
+        let mut listed = HashSet::new();
+        let mut failing = false;
         loop {
             tokio::select! {
                 event = events.next() => match event {
-                    Some(event) => self.take(event, &mut living),
+                    Some(event) => self.take(event, &mut listed),
                     // One of several began anew.
                     None => return,
                 },
-                _ = rounds.tick() => if self.write(&mut troubled).await == Round::Uninstalled {
+                _ = rounds.tick() => if self.write(&mut failing).await == RoundEnd::Uninstalled {
                     return;
                 },
             }
         }
     }
 
-    fn take(&self, event: watcher::Result<watcher::Event<Event>>, living: &mut HashSet<String>) {
+    fn take(&self, event: watcher::Result<watcher::Event<Event>>, listed: &mut HashSet<String>) {
         let now = Timestamp::now();
         match event {
-            Ok(watcher::Event::Init) => living.clear(),
+            Ok(watcher::Event::Init) => listed.clear(),
             Ok(watcher::Event::InitApply(event)) => {
-                living.extend(event.metadata.uid.clone());
+                listed.extend(event.metadata.uid.clone());
                 self.observe(&event, now);
             }
-            Ok(watcher::Event::InitDone) => self.store().keep_events(&std::mem::take(living)),
+            Ok(watcher::Event::InitDone) => self.store().keep_events(&std::mem::take(listed)),
             Ok(watcher::Event::Apply(event)) => self.observe(&event, now),
             Ok(watcher::Event::Delete(event)) => {
-                if let Some(told) = Told::read(&event) {
-                    self.store().forget_event(&told);
+                if let Some(event) = ObservedEvent::read(&event) {
+                    self.store().forget_event(&event);
                 }
             }
             // Events pass no cache of the API server, so a quiet watch of them ends every now and then.
@@ -195,43 +195,43 @@ impl Reports {
     }
 
     fn observe(&self, event: &Event, now: Timestamp) {
-        if let Some(told) = Told::read(event)
-            && !self.store().observe(told, now)
+        if let Some(event) = ObservedEvent::read(event)
+            && !self.store().observe(event, now)
         {
             self.metrics.dropped(Sink::Reports, 1);
         }
     }
 
     /// One round: what is old or gone falls out, and what differs is written.
-    async fn write(&self, troubled: &mut bool) -> Round {
+    async fn write(&self, failing: &mut bool) -> RoundEnd {
         self.store().expire(Timestamp::now());
         self.forget_gone().await;
-        let due = self.store().due(BATCH, Timestamp::now(), |release| self.scope(release));
+        let due = self.store().due(MAX_WRITES, Timestamp::now(), |release| self.scope(release));
         for due in due {
             let (write, written) = self.write_one(&due).await;
             match written {
                 Ok(()) => {
                     self.metrics.wrote(Sink::Reports, write);
                     self.store().written(&due);
-                    *troubled = false;
+                    *failing = false;
                 }
                 // Its namespace is gone, and with it the release.
                 Err(error) if is_missing_object(&error) => self.store().forget(&due.release),
-                Err(error) if is_not_found(&error) => return Round::Uninstalled,
+                Err(error) if is_not_found(&error) => return RoundEnd::Uninstalled,
                 Err(error) => {
                     self.metrics.wrote(Sink::Reports, Write::Failed);
                     self.store().failed(&due, Timestamp::now());
-                    if !std::mem::replace(troubled, true) {
+                    if !std::mem::replace(failing, true) {
                         tracing::warn!(release = %due.release, %error, "a report could not be written; it is tried again");
                     }
                 }
             }
         }
         self.metrics.waiting(Sink::Reports, self.store().waiting());
-        Round::Done
+        RoundEnd::Done
     }
 
-    async fn write_one(&self, due: &Due) -> (Write, Result<(), Error>) {
+    async fn write_one(&self, due: &DueReport) -> (Write, Result<(), Error>) {
         let place = body::place(&due.release, &self.settings.namespace);
         match &due.report {
             Some(report) => (Write::Updated, self.writer.apply(&place, report).await),
@@ -253,7 +253,7 @@ impl Reports {
     async fn forget_gone(&self) {
         let recorded = self.store().recorded();
         let missing = recorded.into_iter().filter(|release| matches!(self.world.newest(release), (None, true)));
-        for release in missing.take(LOOKS) {
+        for release in missing.take(MAX_LOOKUPS) {
             if self.is_gone(&release).await {
                 self.store().forget(&release);
             }
@@ -279,7 +279,7 @@ impl Reports {
         true
     }
 
-    fn store(&self) -> MutexGuard<'_, Store> {
+    fn store(&self) -> MutexGuard<'_, ReportStore> {
         // What a panic left half done is at worst one entry.
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }

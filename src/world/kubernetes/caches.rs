@@ -1,4 +1,4 @@
-//! What is watched: release records, whatever can be scaled and is managed, Flux's HelmReleases, and overrides.
+//! Copies of what rules query most: release records, managed objects that can be scaled, Flux's HelmReleases, and overrides.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use crate::readiness::Readiness;
 use crate::world::locate::{self, ReleaseQuery};
 use crate::world::{NewestRecord, read};
 
-/// The labels of objects that a Helm release manages.
+/// The label selector of objects that a Helm release manages.
 const HELM_SELECTOR: &str = "app.kubernetes.io/managed-by=Helm";
-/// The label of objects that a Sveltos profile manages, whatever its value.
+/// The label selector of objects that a Sveltos profile manages: the label exists, whatever its value.
 const SVELTOS_SELECTOR: &str = "projectsveltos.io/reason";
 
-/// Copies of the cluster's state, metadata only. Empty and of no use until they are watched.
+/// Copies of cluster state, metadata only. Empty and not used until they are watched.
 #[derive(Debug)]
 pub(super) struct Caches {
     secrets: Arc<Mirror<Index>>,
@@ -43,14 +43,14 @@ pub(super) struct Caches {
     release_overrides: ReleaseOverrides,
 }
 
-/// The objects of one kind. One selector cannot say "or", so there are two watches of it.
+/// The scalable objects of one kind. A selector cannot say "or", so there are two watches.
 #[derive(Debug, Default)]
 struct ScalableMirrors {
     of_releases: Arc<Mirror<ScalableMarks>>,
     of_profiles: Arc<Mirror<ScalableMarks>>,
 }
 
-/// The tasks that keep the copies; they end when this is dropped.
+/// The tasks that keep the copies. They end when this is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Watches {
@@ -58,7 +58,7 @@ pub struct Watches {
 }
 
 impl Caches {
-    /// Copies that nobody keeps yet, and where they tell of pending records that are deleted.
+    /// Empty copies. They add deleted pending records to `deleted_pending`.
     pub(super) fn new(deleted_pending: &Arc<DeletedPendingRecords>) -> Self {
         let index = |kind| Arc::new(Mirror::new(Index::new(kind, Arc::clone(deleted_pending))));
         Self {
@@ -73,10 +73,10 @@ impl Caches {
         }
     }
 
-    /// Starts to keep the copies. Each watch opens a gate of its own when it has its first whole list.
+    /// Starts the watches. Each opens its own gate after its first complete list.
     ///
-    /// Needs a client of its own with a longer read timeout than reviews have: a quiet watch hears from the API server once
-    /// a minute.
+    /// Needs a client with a longer read timeout than reviews have: on a quiet watch the API server sends a bookmark once a
+    /// minute.
     pub(super) fn watch(&self, client: &Client, reach: &Reach, readiness: &Readiness) -> Watches {
         let mut tasks = WatchTasks { client, reach, readiness, running: JoinSet::new() };
         tasks.start::<Secret, _>(read::RECORD_SELECTOR, &self.secrets, "the records in Secrets");
@@ -94,7 +94,7 @@ impl Caches {
         Watches { _tasks: tasks.running }
     }
 
-    /// The records of a release, as far as is known. The second value is whether all that there is was known.
+    /// The records of a release as far as is known. The second value is whether the copies are in sync.
     pub(super) fn locate(&self, sought: ReleaseQuery<'_>) -> (Option<Located>, bool) {
         let (mut places, secrets) = self.secrets.read(|index| index.places(sought));
         let (more, config_maps) = self.config_maps.read(|index| index.places(sought));
@@ -102,13 +102,13 @@ impl Caches {
         (sought.choose(places), secrets && config_maps)
     }
 
-    /// The records of a ClusterExtension, `Some(None)` where it is known to have none.
+    /// The records of a ClusterExtension; `Some(None)` if it is known to have none.
     pub(super) fn extension(&self, name: &str) -> Option<Option<Located>> {
         let (places, in_sync) = self.secrets.read(|index| index.places_of(Storage::OlmIndex, name));
         in_sync.then(|| locate::locate_extension(places))
     }
 
-    /// The newest record of a release by the namespace of its records, and whether all that there is was known.
+    /// The newest record of a release by the namespace of its records, and whether the copies are in sync.
     pub(super) fn newest(&self, release: &ReleaseRef) -> (Option<NewestRecord>, bool) {
         let ReleaseRef { namespace, name } = release;
         let (mut places, secrets) = self.secrets.read(|index| match namespace.as_str() {
@@ -124,17 +124,15 @@ impl Caches {
         (records.max_by_key(|record| (record.entry.created, record.entry.revision)), secrets && config_maps)
     }
 
-    /// What is known of Flux's HelmReleases.
     pub(super) fn helm_releases(&self) -> &HelmReleases {
         &self.helm_releases
     }
 
-    /// What is known of overrides.
     pub(super) fn release_overrides(&self) -> &ReleaseOverrides {
         &self.release_overrides
     }
 
-    /// The marks of a scaled object, `Some(None)` where it is known to have none.
+    /// The marks of a scaled object; `Some(None)` if it is known to have none.
     pub(super) fn marks(&self, object: &ScaledRef) -> Option<Option<Marks>> {
         let scaled = match (object.group.as_str(), object.resource.as_str()) {
             ("apps", "deployments") => &self.deployments,
@@ -146,7 +144,7 @@ impl Caches {
         let read = |scalable: &ScalableMarks| scalable.marks(&object.namespace, &object.name);
         let (of_release, in_sync) = scaled.of_releases.read(read);
         let (of_profile, also_in_sync) = scaled.of_profiles.read(read);
-        // Both are made from all the marks of the object.
+        // Both copies hold all marks of an object.
         (in_sync && also_in_sync).then_some(of_release.or(of_profile))
     }
 }
@@ -157,7 +155,7 @@ impl Default for Mirror<ScalableMarks> {
     }
 }
 
-/// A kind of Kubernetes itself whose objects are in namespaces.
+/// A built-in kind of namespaced objects.
 trait Namespaced:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
 {
@@ -174,7 +172,6 @@ impl<K> Namespaced for K where
 {
 }
 
-/// Watches on their way.
 struct WatchTasks<'t> {
     client: &'t Client,
     reach: &'t Reach,

@@ -1,4 +1,4 @@
-//! The objects of a custom kind, kept from a watch that runs while its definition is installed.
+//! A copy of the objects of a custom kind, kept by a watch that runs while the definition of the kind is installed.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -16,21 +16,19 @@ use super::reach::{Reach, merge_watches};
 use super::watch::{Attempts, Feed, Mirror, SyncGuard, feed};
 use crate::readiness::Gate;
 
-/// How often in a row, over some ten seconds, a watch may fail in a way that passes before that is reported.
+/// How many transient failures in a row, over some ten seconds, are not logged.
 const QUIET_FAILURES: u32 = 5;
 
-/// A custom kind.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CustomKind {
-    /// The API group.
     pub(super) group: &'static str,
-    /// The kind, in whatever version the cluster serves it.
+    /// The kind, in any version that the cluster serves.
     pub(super) kind: &'static str,
-    /// The name of its definition.
+    /// The name of its CustomResourceDefinition.
     pub(super) definition: &'static str,
 }
 
-/// What is known of the objects of a custom kind. Nothing, until they are followed.
+/// The objects of a custom kind. Unknown until they are followed.
 #[derive(Debug)]
 pub(super) struct CustomObjects<T> {
     kind: CustomKind,
@@ -39,12 +37,12 @@ pub(super) struct CustomObjects<T> {
 }
 
 impl<T: Default> CustomObjects<T> {
-    /// Of a cluster that nobody watches yet.
+    /// Objects of a cluster that is not watched yet.
     pub(super) fn new(kind: CustomKind) -> Self {
         Self { kind, definition: Sender::new(Definition::Unknown), objects: Mirror::new(T::default()) }
     }
 
-    /// Reads the copy; `None` where it is not whole at the moment. Where the definition is not installed there are none.
+    /// Reads the copy; `None` if it is not in sync. If the definition is not installed, there are no objects.
     pub(super) fn read<R: Default>(&self, read: impl FnOnce(&T) -> R) -> Option<R> {
         match *self.definition.borrow() {
             Definition::Unknown => None,
@@ -56,13 +54,14 @@ impl<T: Default> CustomObjects<T> {
         }
     }
 
-    /// Follows the definition, for ever.
+    /// Follows the definition, forever.
     pub(super) async fn follow_definition(self: Arc<Self>, client: Client) {
         definition::follow(Api::all(client), self.kind.definition, &self.definition).await;
     }
 
-    /// Follows the objects while their definition is installed, for ever. `gate` opens once it is known not to be, or
-    /// with the first list, or when that has failed: a system that is broken must not keep us from starting.
+    /// Follows the objects while their definition is installed, forever. `gate` opens when the definition is known not to be
+    /// installed, or after the first list, or when that has failed: another system's failure must not keep Interlock from
+    /// starting.
     pub(super) async fn follow<O>(self: Arc<Self>, client: Client, reach: Reach, gate: Gate)
     where
         O: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>
@@ -96,7 +95,7 @@ impl<T: Default> CustomObjects<T> {
         }
     }
 
-    /// One watch after the other. It may take a moment until a new definition is served, and the version that is served may
+    /// Runs one watch after the other. A new definition may take a moment until it is served, and the served version may
     /// change.
     async fn follow_installed<O>(
         &self,
@@ -122,7 +121,7 @@ impl<T: Default> CustomObjects<T> {
             match Kinds::default().resolve(client, group, kind).await {
                 Ok(Some(resource)) => {
                     reported = false;
-                    // Whoever drops this in the middle leaves no copy behind that claims to be in sync.
+                    // If this task is dropped, no copy must claim to be in sync.
                     let guard = SyncGuard(&self.objects);
                     let apis: Vec<Api<O>> = reach.apis_with(client, &resource);
                     let watches = apis.into_iter().map(|api| watcher(api, Config::default()));
@@ -152,7 +151,7 @@ impl<T: Default> CustomObjects<T> {
     }
 }
 
-/// Whether a failure is one of those with which an API server answers while a definition comes or goes.
+/// Whether a failure is one with which an API server answers while a definition is being installed or removed.
 fn passes(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))

@@ -1,5 +1,5 @@
-//! Whether the definition of a custom resource is installed: what is not there is not watched, and what comes later is
-//! noticed.
+//! Whether the definition of a custom resource is installed. Kinds without a definition are not watched, and new definitions
+//! are noticed.
 
 use std::pin::pin;
 
@@ -11,31 +11,30 @@ use tokio::sync::watch::Sender;
 
 use super::watch::Attempts;
 
-/// What is known of a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Definition {
-    /// Nothing, or nothing that is sure to be so still.
+    /// It is not known.
     Unknown,
-    /// It is not installed, so there is no object of its kind.
+    /// It is not installed, so there are no objects of its kind.
     Absent,
-    /// It is installed; that it is served already is not said.
+    /// It is installed, but perhaps not served yet.
     Installed {
-        /// Tells it from one of the same name that was there before.
+        /// Distinguishes it from an earlier definition of the same name.
         uid: String,
     },
 }
 
 type DefinitionMetadata = PartialObjectMeta<CustomResourceDefinition>;
 
-/// What one watch of one definition has said.
+/// The state of one watch of one definition.
 #[derive(Debug, Default)]
 struct ListProgress {
-    /// What a list has shown that has not ended yet.
+    /// The content of a list that has not ended yet.
     listed: Option<Definition>,
 }
 
 impl ListProgress {
-    /// What is known after an event; `None` where it says nothing new.
+    /// The state after an event; `None` if the event changes nothing.
     fn after(&mut self, event: Event<DefinitionMetadata>) -> Option<Definition> {
         match event {
             Event::Init => {
@@ -57,12 +56,13 @@ fn installed(object: &DefinitionMetadata) -> Definition {
     Definition::Installed { uid: object.metadata.uid.clone().unwrap_or_default() }
 }
 
-/// Takes back what is known when the watch ends, in whatever way.
+/// Resets the state when the watch ends, for whatever reason.
 struct AbsenceGuard<'d>(&'d Sender<Definition>);
 
 impl Drop for AbsenceGuard<'_> {
     fn drop(&mut self) {
-        // What was installed has watches of its own, which fail if it goes. What was absent may come unseen.
+        // An installed definition has watches of its own, which fail if it is removed. A missing one may be installed
+        // unnoticed.
         self.0.send_if_modified(|known| {
             let was_absent = *known == Definition::Absent;
             if was_absent {
@@ -73,8 +73,8 @@ impl Drop for AbsenceGuard<'_> {
     }
 }
 
-/// Follows the definition of a name, for ever: its metadata alone. Receivers are told of every change of it, also of those
-/// that leave it installed: a version may be served only now.
+/// Follows the definition of a name, forever, metadata only. Receivers are notified of every change of it, also of those
+/// that leave it installed, because a version may be served only now.
 pub(super) async fn follow(api: Api<DefinitionMetadata>, name: &'static str, known: &Sender<Definition>) {
     let only = Config::default().fields(&format!("metadata.name={name}"));
     let mut attempts = Attempts::default();

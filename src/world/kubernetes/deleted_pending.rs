@@ -1,4 +1,4 @@
-//! Pending records that were there and are gone: operations that somebody cut short.
+//! Pending records that were deleted: operations that somebody interrupted.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,24 +7,21 @@ use tokio::sync::Notify;
 
 use crate::engine::release::{Entry, Storage};
 
-/// The most deleted_pending that wait to be dealt with; the oldest is forgotten for the newest. A replica that does not lead keeps
-/// them, in case it will.
+/// The most records that wait to be processed. Above it the oldest one is dropped. A replica that does not lead keeps them
+/// too, because it may become the leader.
 const MAX_WAITING: usize = 1_000;
 
 /// A pending record that was the newest of its release when it was deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeletedPendingRecord {
-    /// How it was stored.
     pub storage: Storage,
-    /// The namespace of the record.
     pub namespace: String,
-    /// The release.
     pub release: String,
-    /// The record, as last seen.
+    /// The record as last seen.
     pub record: Entry,
 }
 
-/// DeletedPendingRecords in the order in which the watches saw them.
+/// Deleted pending records, in the order in which the watches saw the deletions.
 #[derive(Debug, Default)]
 pub struct DeletedPendingRecords {
     waiting: Mutex<VecDeque<DeletedPendingRecord>>,
@@ -32,7 +29,6 @@ pub struct DeletedPendingRecords {
 }
 
 impl DeletedPendingRecords {
-    /// Adds one.
     pub fn add(&self, deleted: DeletedPendingRecord) {
         let mut waiting = self.waiting();
         if waiting.len() == MAX_WAITING {
@@ -43,7 +39,8 @@ impl DeletedPendingRecords {
         self.added.notify_one();
     }
 
-    /// The oldest one, once there is one. It stays until it is [done](Self::done): whoever deals with it may be interrupted.
+    /// The oldest one, as soon as there is one. It stays until it is [done](Self::done), because processing it may be
+    /// interrupted.
     pub async fn next(&self) -> DeletedPendingRecord {
         loop {
             let added = self.added.notified();
@@ -54,7 +51,7 @@ impl DeletedPendingRecords {
         }
     }
 
-    /// Forgets the oldest one, if it still is this one.
+    /// Removes the oldest one, if it is still this one.
     pub fn done(&self, deleted: &DeletedPendingRecord) {
         let mut waiting = self.waiting();
         if waiting.front() == Some(deleted) {

@@ -1,4 +1,4 @@
-//! Flux's HelmReleases, as far as a copy of them is kept.
+//! A copy of Flux's HelmReleases.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,28 +20,27 @@ use crate::engine::flux::{self, Driver, HelmRelease, Metadata, Spec, Status};
 use crate::engine::managed::Origin;
 use crate::readiness::Gate;
 
-/// Flux's HelmReleases.
 const HELM_RELEASES: CustomKind =
     CustomKind { group: flux::GROUP, kind: flux::HELM_RELEASE, definition: flux::DEFINITION };
 
-/// What is known of the HelmReleases of a cluster. Nothing, until it is followed.
+/// The HelmReleases of a cluster. Unknown until they are followed.
 #[derive(Debug)]
 pub(super) struct HelmReleases(Arc<CustomObjects<Drivers>>);
 
 impl HelmReleases {
-    /// Of a cluster that nobody watches yet.
+    /// HelmReleases of a cluster that is not watched yet.
     pub(super) fn new() -> Self {
         Self(Arc::new(CustomObjects::new(HELM_RELEASES)))
     }
 
-    /// The HelmReleases, by namespace and name, that drive the release with these records; `None` where that is not known
-    /// at the moment. Where the definition is not installed there are none.
+    /// The HelmReleases, by namespace and name, that drive the release with these records; `None` if the copy is not in
+    /// sync. If the definition is not installed, there are none.
     pub(super) fn driving(&self, namespace: &str, release: &str) -> Option<Vec<(String, String)>> {
         self.0.read(|drivers| drivers.driving(namespace, release))
     }
 
-    /// Where the HelmRelease of an object says that the records of its release are; `None` where that is not known at the
-    /// moment.
+    /// The namespace in which the HelmRelease of an object stores the records of its release; `None` if the copy is not in
+    /// sync.
     pub(super) fn storage_namespace(&self, origin: &Origin, release: &str) -> Option<Option<String>> {
         self.0.read(|drivers| {
             let driver = drivers.0.get(&NamespacedName::new(&origin.namespace, &origin.name))?.as_ref()?;
@@ -49,14 +48,14 @@ impl HelmReleases {
         })
     }
 
-    /// Follows them and their definition, for ever.
+    /// Follows them and their definition, forever.
     pub(super) fn follow(&self, client: &Client, reach: &Reach, gate: Gate, tasks: &mut JoinSet<()>) {
         tasks.spawn(Arc::clone(&self.0).follow_definition(client.clone()));
         tasks.spawn(Arc::clone(&self.0).follow::<WatchedHelmRelease>(client.clone(), reach.clone(), gate));
     }
 }
 
-/// A HelmRelease as it is watched: what rules do not read, values above all, is not kept.
+/// A watched HelmRelease. Fields that rules do not use, above all values, are not kept.
 #[derive(Debug, Clone, Deserialize)]
 struct WatchedHelmRelease {
     #[serde(default)]
@@ -67,7 +66,7 @@ struct WatchedHelmRelease {
     status: Lenient<Status>,
 }
 
-/// One object of another shape must not end the watch of all.
+/// A part that may have another shape: one such object must not end the watch of all objects.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 enum Lenient<T> {
@@ -82,7 +81,7 @@ impl<T: Default> Default for Lenient<T> {
 }
 
 impl WatchedHelmRelease {
-    /// What is kept of it; `None` where it does not read.
+    /// The driver; `None` if the spec cannot be parsed.
     fn driver(&self) -> Option<Driver> {
         let Lenient::Parsed(spec) = &self.spec else { return None };
         let status = match &self.status {
@@ -130,12 +129,12 @@ impl Resource for WatchedHelmRelease {
     }
 }
 
-/// What is known of every HelmRelease; `None` of one that does not read.
+/// Every HelmRelease; `None` for those that cannot be parsed.
 #[derive(Debug, Default)]
 struct Drivers(HashMap<NamespacedName, Option<Driver>>);
 
 impl Drivers {
-    /// Looks at each of them: it is only asked on the way to a refusal, and there are thousands at most.
+    /// Looks at each HelmRelease. This happens only before a denial, and there are thousands at most.
     fn driving(&self, namespace: &str, release: &str) -> Vec<(String, String)> {
         let driving = self.0.values().flatten().filter(|driver| driver.drives(namespace, release));
         driving.map(|driver| (driver.namespace.clone(), driver.name.clone())).collect()
@@ -151,7 +150,7 @@ impl Feed<WatchedHelmRelease> for Drivers {
         let driver = object.driver();
         let reads = driver.is_some();
         let before = self.0.insert(NamespacedName::of(&object.metadata), driver);
-        // Flux writes its status again and again; one line is enough.
+        // Flux writes its status again and again, so this is logged once.
         if !reads && !matches!(before, Some(None)) {
             let NamespacedName { namespace, name } = NamespacedName::of(&object.metadata);
             tracing::warn!(%namespace, %name, "a HelmRelease does not read, so it is taken to drive nothing");

@@ -1,5 +1,4 @@
-//! The records of every release by their metadata, kept from a watch: so that the release of an object is found without
-//! a read.
+//! An index of all records by their metadata, kept by a watch, so that the release of an object is found without a read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,18 +13,18 @@ use crate::engine::release::{Entry, Revision, Stamps, Status, Storage};
 use crate::world::locate::{self, ReleaseQuery};
 use crate::world::read;
 
-/// The records in objects of one kind, superseded ones left out: no rule about objects needs them, and they are most of
-/// all records.
+/// The records in objects of one kind, without superseded ones: no rule about objects needs those, and they are the
+/// majority.
 ///
-/// A release takes 1.3 KiB, 2 with what the allocator adds: names, uids and stamps of its deployed record and of one more.
-/// What else is in the metadata, managedFields above all, is dropped.
+/// A release takes 1.3 KiB, or 2 KiB with the overhead of the allocator: names, uids and stamps of its deployed record and
+/// of one more. All other metadata, above all managedFields, is dropped.
 #[derive(Debug)]
 pub(super) struct Index {
     kind: &'static str,
     releases: HashMap<Arc<RecordLocation>, Vec<CompactEntry>>,
-    /// Where the record in an object stands above; its labels may change.
+    /// The location of the record in an object. Its labels may change, so they do not identify it.
     objects: HashMap<ObjectName, Arc<RecordLocation>>,
-    /// Where the records lie whose stamp names another namespace than their own.
+    /// The locations of records whose stamp names another namespace than their own.
     elsewhere: HashMap<TargetRelease, Vec<Arc<RecordLocation>>>,
     deleted_pending: Arc<DeletedPendingRecords>,
 }
@@ -45,14 +44,14 @@ struct ObjectName {
     name: Arc<str>,
 }
 
-/// A release by the namespace that its objects go to.
+/// A release, by the namespace of its objects.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct TargetRelease {
     release: Box<str>,
     namespace: Box<str>,
 }
 
-/// An [`Entry`] in less memory: the map inside [`Stamps`] alone takes half a KiB.
+/// An [`Entry`] in less memory: the map in [`Stamps`] alone takes half a KiB.
 #[derive(Debug)]
 struct CompactEntry {
     name: Arc<str>,
@@ -66,13 +65,13 @@ struct CompactEntry {
 }
 
 impl Index {
-    /// An empty index of the records in objects of a kind, `Secret` or `ConfigMap`, which tells of pending records that are
-    /// deleted.
+    /// An empty index of the records in objects of a kind, `Secret` or `ConfigMap`. It adds deleted pending records to
+    /// `deleted_pending`.
     pub(super) fn new(kind: &'static str, deleted_pending: Arc<DeletedPendingRecords>) -> Self {
         Self { kind, releases: HashMap::new(), objects: HashMap::new(), elsewhere: HashMap::new(), deleted_pending }
     }
 
-    /// The places in which the records of a release may lie, with what lies there.
+    /// The record sets that may belong to a release.
     pub(super) fn places(&self, sought: ReleaseQuery<'_>) -> Vec<locate::RecordSet> {
         let target = TargetRelease { release: sought.name.into(), namespace: sought.target_namespace.into() };
         let stamped = self.elsewhere.get(&target).into_iter().flatten().cloned();
@@ -81,19 +80,19 @@ impl Index {
                 Arc::new(RecordLocation { storage, namespace: namespace.into(), release: sought.name.into() })
             })
         });
-        // A place may be both; its records are the same each time.
+        // A location may be in both; its records are the same each time.
         let found = stamped.chain(near).filter_map(|place| Some((self.releases.get(&place)?, place)));
         found.map(|(records, place)| place.with(records)).collect()
     }
 
-    /// The records of every release of a name in one storage.
+    /// The record sets of all releases of a name in one storage.
     pub(super) fn places_of(&self, storage: Storage, release: &str) -> Vec<locate::RecordSet> {
         let named = |place: &RecordLocation| place.storage == storage && *place.release == *release;
         let found = self.releases.iter().filter(|(place, _)| named(place));
         found.map(|(place, records)| place.with(records)).collect()
     }
 
-    /// The records of a release in the namespace of its records.
+    /// The record sets of a release in the namespace of its records.
     pub(super) fn places_in(&self, namespace: &str, release: &str) -> Vec<locate::RecordSet> {
         let places = [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex].map(|storage| RecordLocation {
             storage,
@@ -121,7 +120,7 @@ impl Index {
         let object = ObjectName { namespace: Arc::clone(&place.namespace), name: Arc::clone(&kept.name) };
         self.objects.insert(object, Arc::clone(&place));
         let records = self.releases.entry(place).or_default();
-        // A release has one or two; the room for four that a vector starts with would be most of the index.
+        // A release has one or two records; the capacity of four that a vector starts with would be most of the index.
         records.reserve_exact(1);
         records.push(kept);
     }
@@ -152,7 +151,7 @@ impl Index {
         self.releases.get(self.objects.get(object)?)?.iter().find(|kept| kept.name == object.name)
     }
 
-    /// Tells of an object that is gone, if its record was the newest of its release and pending.
+    /// Reports a deleted object if its record was the newest of its release and pending.
     fn report_if_pending(&self, place: &Arc<RecordLocation>, object: &ObjectName) {
         let records = self.releases.get(place).into_iter().flatten();
         let Some(newest) = records.max_by_key(|kept| kept.revision) else { return };
@@ -202,7 +201,7 @@ impl Feed for Index {
         self.remove(metadata);
     }
 
-    /// What was deleted while nobody watched is missing in the list.
+    /// What was deleted without a watch is missing in the list.
     fn follow(&self, old: &Self) {
         let is_there =
             |index: &Self, object: &ObjectName, uid: &str| index.kept(object).is_some_and(|kept| *kept.uid == *uid);
@@ -246,7 +245,7 @@ impl CompactEntry {
         self.stamps.iter().find(|(stamp, _)| *stamp == key).map(|(_, value)| value.as_ref())
     }
 
-    /// The release as its objects name it, where they go to another namespace than that of the record.
+    /// The release by the namespace of its objects, if that is not the namespace of the record.
     fn elsewhere(&self, place: &RecordLocation) -> Option<TargetRelease> {
         let namespace = self.stamp(TARGET_NAMESPACE).filter(|namespace| **namespace != *place.namespace)?;
         Some(TargetRelease { release: place.release.clone(), namespace: namespace.into() })

@@ -1,4 +1,4 @@
-//! The cluster for a command that runs for a moment: live reads, and what only a list of all shows.
+//! The cluster for a short command: live reads, and HelmReleases from one list.
 
 use super::Cluster;
 use crate::engine::evidence::{Answer, Knowledge, Query};
@@ -6,10 +6,10 @@ use crate::engine::flux::Driver;
 use crate::world::read::oldest_first;
 use crate::world::{AnswerFuture, World};
 
-/// A cluster without watches, and the HelmReleases that were listed in it.
+/// A cluster without watches, and its HelmReleases.
 pub(crate) struct Listed {
     pub(crate) cluster: Cluster,
-    /// All of them, or why they are not known.
+    /// The HelmReleases, or why they cannot be listed.
     pub(crate) drivers: Result<Vec<Driver>, String>,
 }
 

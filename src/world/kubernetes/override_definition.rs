@@ -1,6 +1,6 @@
-//! The definition of ReleaseOverrides, as it is installed and as the command line makes one.
+//! The CustomResourceDefinition of ReleaseOverrides, and the type that the command line creates.
 //!
-//! What the rules read of a stored one is [`Spec`](crate::engine::overrides::Spec): the core knows no client.
+//! Rules use [`Spec`](crate::engine::overrides::Spec) instead: the engine has no Kubernetes client.
 
 #![allow(unreachable_pub, reason = "the derive puts a copy of the type into a function")]
 

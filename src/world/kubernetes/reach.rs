@@ -1,4 +1,4 @@
-//! Where Interlock looks: everywhere, or in named namespaces, in which alone it then needs rights.
+//! The namespaces that Interlock looks into: all, or some named ones, which are then the only ones where it needs rights.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use kube::core::{DynamicResourceScope, NamespaceResourceScope};
 use kube::runtime::watcher::{self, Event};
 use kube::{Client, Resource};
 
-/// The namespaces that are looked at. In others nothing is read; what depends on them is not known.
+/// The namespaces that Interlock looks into. It reads nothing in others, and what depends on them is unavailable.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reach(Option<Arc<[String]>>);
 
 impl Reach {
-    /// Named namespaces alone; all of them where none is named.
+    /// Some namespaces; all of them if none is named.
     pub fn only(namespaces: impl IntoIterator<Item = String>) -> Self {
         let mut namespaces: Vec<_> = namespaces.into_iter().collect();
         namespaces.sort_unstable();
@@ -23,13 +23,13 @@ impl Reach {
         Self((!namespaces.is_empty()).then(|| namespaces.into()))
     }
 
-    /// Whether nothing is left out.
+    /// Whether it includes all namespaces.
     #[must_use]
     pub fn is_everywhere(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Whether a namespace is looked at.
+    /// Whether it includes a namespace.
     #[must_use]
     pub fn includes(&self, namespace: &str) -> bool {
         self.0.as_ref().is_none_or(|named| named.iter().any(|it| it == namespace))
@@ -67,8 +67,8 @@ impl Reach {
     }
 }
 
-/// The watches of several places as one: its list is whole when each of them has listed. Where one of several begins anew the
-/// whole ends, because a list of one place must not be taken for that of all.
+/// Merges the watches of several namespaces: the merged list is complete when each watch has listed. If one of several lists
+/// again, the merged stream ends, because the list of one namespace must not be taken for that of all.
 pub(crate) fn merge_watches<K, W>(mut watches: Vec<W>) -> impl Stream<Item = watcher::Result<Event<K>>>
 where
     W: Stream<Item = watcher::Result<Event<K>>>,

@@ -1,4 +1,4 @@
-//! The records of releases as the API server has them: their bodies, in memory that was granted, and their manifests.
+//! Reads the records of releases: their bodies, in granted memory, and their manifests.
 
 use std::sync::Arc;
 
@@ -18,18 +18,18 @@ use crate::world::documents;
 use crate::world::manifests::{self, ManifestError, RecordVersion};
 use crate::world::payload::{self, OpenedPayload};
 
-/// What a record tells beside its labels.
+/// What a record contains besides its labels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct RecordSummary {
-    /// `name-version` of what it brings in.
+    /// `name-version` of its chart.
     pub(crate) chart: Option<String>,
-    /// The field manager that wrote it last, ours apart: a client chooses its name itself.
+    /// The field manager that wrote it last, Interlock excluded. A client chooses this name itself.
     pub(crate) manager: Option<String>,
 }
 
 impl Cluster {
-    /// The document of an object in the manifest of one state of a record, or, where the state is unknown, of the record
-    /// as it is now.
+    /// The document of an object in the manifest of one version of a record, or of the current one if the version is
+    /// unknown.
     pub(super) async fn document(
         &self,
         record: &RecordRef,
@@ -82,7 +82,7 @@ impl Cluster {
         self.decoded(storage, namespace, object, text, Ok).await.map(Some)
     }
 
-    /// What is read of the body in the JSON text of the object of a record, in memory that was granted.
+    /// The body of a record in the JSON text of its object, inflated in granted memory and then read.
     async fn decoded<T>(
         &self,
         storage: Storage,
@@ -101,7 +101,7 @@ impl Cluster {
         inflated.await.map_err(|error| payload::undecodable(namespace, object, &error))
     }
 
-    /// The object of a record as it is now, looked at merge_watches with its body: labels and body of one moment. `None` when
+    /// The current object of a record together with its body, so that labels and body are of the same moment. `None` if
     /// there is no such object.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl Cluster {
         }))
     }
 
-    /// What a record tells beside its labels, as little of it read as will do. `None` when there is no such object.
+    /// What a record contains besides its labels, parsed only as far as necessary. `None` if there is no such object.
     ///
     /// # Errors
     /// When the API server does not answer, or the object is no Secret or ConfigMap.
@@ -144,7 +144,7 @@ impl Cluster {
         let unread = |error| format!("{namespace}/{object} does not read: {error}");
         let stored: Stored<'_> = serde_json::from_str(&text).map_err(unread)?;
         let mut chart = chart_at_beginning(storage, &stored.data);
-        // What OLM made of a bundle has its name at the end.
+        // In what OLM renders from a bundle, the name is at the end.
         if chart.is_none()
             && let Ok(payload) = self.payload(storage, namespace, &text).await?
         {
@@ -154,8 +154,8 @@ impl Cluster {
         Ok(Some(RecordSummary { chart, manager: last_manager(&stored) }))
     }
 
-    /// The payload in the JSON text of the object of a record, with the further parts that OLM may have cut it into.
-    /// The inner error is that of the payload.
+    /// The payload in the JSON text of the object of a record, with the further chunks that OLM may have split it into. The
+    /// inner error is about the payload.
     async fn payload(
         &self,
         storage: Storage,
@@ -178,7 +178,7 @@ impl Cluster {
         Ok(Payload::join(parts.iter().map(String::as_str)))
     }
 
-    /// The JSON text of the object of a record; `None` when there is no such object.
+    /// The JSON text of the object of a record; `None` if there is no such object.
     ///
     /// # Errors
     /// When the API server does not answer.

@@ -1,4 +1,4 @@
-//! ReleaseOverrides: a copy of all, and those of one release as the API server has them.
+//! ReleaseOverrides: a copy of all, and live reads of those of one release.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,41 +18,41 @@ use crate::world::read::release_override;
 const RELEASE_OVERRIDES: CustomKind =
     CustomKind { group: overrides::GROUP, kind: overrides::KIND, definition: overrides::DEFINITION };
 
-/// How many are read at a time. Each is a few hundred bytes, and those that have expired stay until somebody deletes them.
+/// How many are listed at a time. Each has a few hundred bytes, and expired ones remain until somebody deletes them.
 const PAGE_SIZE: u32 = 500;
 
-/// What is known of the overrides of a cluster. Nothing, until it is followed.
+/// The overrides of a cluster. Unknown until they are followed.
 #[derive(Debug)]
 pub(super) struct ReleaseOverrides(Arc<CustomObjects<OverridesByName>>);
 
 impl ReleaseOverrides {
-    /// Of a cluster that nobody watches yet.
+    /// Overrides of a cluster that is not watched yet.
     pub(super) fn new() -> Self {
         Self(Arc::new(CustomObjects::new(RELEASE_OVERRIDES)))
     }
 
-    /// Those of a release in a namespace, as far as they are known.
+    /// The known overrides of a release in a namespace.
     pub(super) fn of(&self, namespace: &str, release: &str) -> Vec<Override> {
         let of_release = |it: &&Override| it.namespace == namespace && it.spec.release == release;
         self.0.read(|kept| kept.0.values().filter(of_release).cloned().collect()).unwrap_or_default()
     }
 
-    /// How many there are of a sort, as far as they are known.
+    /// How many known overrides match.
     pub(super) fn count(&self, sort: impl Fn(&Override) -> bool) -> usize {
         self.0.read(|kept| kept.0.values().filter(|it| sort(it)).count()).unwrap_or_default()
     }
 
-    /// Follows them and their definition, for ever.
+    /// Follows them and their definition, forever.
     pub(super) fn follow(&self, client: &Client, reach: &Reach, gate: Gate, tasks: &mut JoinSet<()>) {
         tasks.spawn(Arc::clone(&self.0).follow_definition(client.clone()));
         tasks.spawn(Arc::clone(&self.0).follow::<DynamicObject>(client.clone(), reach.clone(), gate));
     }
 }
 
-/// Those of a release, as the API server has them: a LIST by field, page by page. Those that do not read open nothing.
+/// The overrides of a release, by a LIST with a field selector, page by page. Those that cannot be parsed are ignored.
 ///
 /// # Errors
-/// When the API server does not answer, or not with a list; 404 where the definition is not installed.
+/// When the API server does not answer, or not with a list; 404 if the definition is not installed.
 pub(super) async fn list(client: &Client, namespace: &str, release: &str) -> kube::Result<Vec<Override>> {
     let kind = GroupVersionKind::gvk(overrides::GROUP, overrides::VERSION, overrides::KIND);
     let resource = ApiResource::from_gvk_with_plural(&kind, overrides::PLURAL);
@@ -69,7 +69,7 @@ pub(super) async fn list(client: &Client, namespace: &str, release: &str) -> kub
     }
 }
 
-/// Every override that reads, by namespace and name.
+/// Every override that can be parsed.
 #[derive(Debug, Default)]
 pub(super) struct OverridesByName(HashMap<NamespacedName, Override>);
 

@@ -1,4 +1,4 @@
-//! The marks of objects that can be scaled, kept from a watch: a Scale carries none.
+//! The marks of objects that can be scaled, kept by a watch, because a Scale has no marks.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,11 @@ use super::watch::Feed;
 use crate::engine::managed::Marks;
 use crate::world::read;
 
-/// The marks of the objects of one kind that have some.
+/// The marks of objects of one kind; objects without marks are left out.
 #[derive(Debug, Default)]
 pub(super) struct ScalableMarks(HashMap<NamespacedName, Marks>);
 
 impl ScalableMarks {
-    /// The marks of an object.
     pub(super) fn marks(&self, namespace: &str, name: &str) -> Option<Marks> {
         self.0.get(&NamespacedName::new(namespace, name)).cloned()
     }

@@ -1,4 +1,4 @@
-//! How a world in memory learns: from writes that were admitted, and from objects given to it.
+//! Applies admitted requests, and objects given by tests and replay, to a world in memory.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -34,7 +34,7 @@ struct NamedObject {
 }
 
 impl Memory {
-    /// Does what an API server does with an admitted request. A dry run and most subresources change nothing here.
+    /// Applies an admitted request as an API server does. A dry run and most subresources change nothing.
     pub fn apply(&self, request: &Request<'_>) {
         let whole_object = matches!(request.sub_resource(), None | Some("status"));
         if request.dry_run.unwrap_or_default() || !whole_object {
@@ -49,30 +49,31 @@ impl Memory {
             return;
         };
         match (request.operation, object) {
-            // Who creates an object that is there is answered that it is. One on its way out has gone by now.
+            // The API server answers that the object exists. An object that was being deleted is gone by now.
             (Operation::Create, _) if self.get(&key).is_some_and(|known| !is_terminating(&known)) => {}
             (Operation::Delete, Some(object)) if lingers(&key, object) => self.terminate(key, object),
             (Operation::Delete, Some(object)) => {
                 self.remove(&key);
                 self.note_interruption(&key, object);
             }
-            // The last finalizer is taken off: no DELETE follows.
+            // The last finalizer is removed: no DELETE follows.
             (Operation::Update, Some(object)) if is_gone(object) => self.remove(&key),
             (_, Some(object)) => self.put(key, object.get().to_owned()),
             (_, None) => {}
         }
     }
 
-    /// Takes an object out, named by its apiVersion, kind, namespace and name.
+    /// Removes an object, named by its apiVersion, kind, namespace and name.
     ///
     /// # Errors
-    /// When these do not read.
+    /// When one of these cannot be parsed.
     pub fn remove_object(&self, object: &RawValue) -> Result<(), serde_json::Error> {
         self.remove(&ObjectKey::of_object(object)?);
         Ok(())
     }
 
-    /// Notes on the deployed record that the operation of a deleted one was interrupted, as the leader does in a cluster.
+    /// Annotates the deployed record when the record of an interrupted operation is deleted, as the leader does in a
+    /// cluster.
     fn note_interruption(&self, key: &ObjectKey, object: &RawValue) {
         let Ok(MetadataOnly { metadata }) = serde_json::from_str(object.get()) else { return };
         let Some((storage, release, lost)) = read::record(&key.kind, &metadata) else { return };
@@ -138,14 +139,14 @@ fn is_terminating(object: &str) -> bool {
     deletion(object).is_some_and(|deletion| deletion.deletion_timestamp.is_some())
 }
 
-/// Whether an object is being deleted and nothing holds it any more.
+/// Whether an object is being deleted and has no finalizers left.
 fn is_gone(object: &RawValue) -> bool {
     deletion(object.get())
         .is_some_and(|deletion| deletion.deletion_timestamp.is_some() && deletion.finalizers.is_empty())
 }
 
-/// Whether an object that is deleted stays for a while: a namespace until its contents are gone, others until somebody takes
-/// their last finalizer off.
+/// Whether a deleted object remains for a while: a namespace until its contents are gone, other objects until their last
+/// finalizer is removed.
 fn lingers(key: &ObjectKey, object: &RawValue) -> bool {
     let is_namespace = key.kind == "Namespace" && key.group.is_empty();
     is_namespace || deletion(object.get()).is_some_and(|deletion| !deletion.finalizers.is_empty())
@@ -156,7 +157,7 @@ fn key_of(request: &Request<'_>, object: &RawValue) -> Option<ObjectKey> {
         Some(name) => name.to_owned(),
         None => serde_json::from_str::<NamedObject>(object.get()).ok()?.metadata.name,
     };
-    // A Namespace carries its own name as the namespace of the request.
+    // In a review of a Namespace, the namespace of the request is its own name.
     let scoped = !(request.kind.group.is_empty() && request.kind.kind == "Namespace");
     let namespace = if scoped { request.namespace() } else { "" };
     Some(ObjectKey::new(&request.kind.group, &request.kind.kind, namespace, &name))

@@ -1,4 +1,4 @@
-//! Overrides from a file, for a server without a cluster to keep them in.
+//! Overrides from a file, for a server without a cluster.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,10 +16,10 @@ use crate::engine::evidence::ObjectKey;
 use crate::engine::overrides::{GROUP, KIND};
 use crate::world::read::release_override;
 
-/// How often the file is read: as long as somebody in an incident may wait for what is in it.
+/// How often the file is read. It bounds how long somebody in an incident waits for an override.
 const READ_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A file of ReleaseOverrides, and what of it is in a world.
+/// A file of ReleaseOverrides, whose content is kept in a world.
 pub struct OverrideFile {
     path: PathBuf,
     memory: Arc<Memory>,
@@ -27,18 +27,18 @@ pub struct OverrideFile {
 }
 
 impl OverrideFile {
-    /// Puts the overrides of a file, one YAML document each, into a world. One that does not say when it was created is as
-    /// old as the file.
+    /// Adds the overrides of a file, one YAML document each, to a world. An override without a creation time is as old as
+    /// the file.
     ///
     /// # Errors
-    /// When the file cannot be read, or holds something else.
+    /// When the file cannot be read, or contains another kind of object.
     pub fn open(path: PathBuf, memory: Arc<Memory>) -> anyhow::Result<Self> {
         let mut file = Self { path, memory, loaded: Vec::new() };
         file.read()?;
         Ok(file)
     }
 
-    /// Reads it again and again, for ever. While it is wrong, what it last held stays.
+    /// Reads the file again and again, forever. While it is invalid, the overrides of its last valid content remain.
     pub async fn follow(mut self) {
         let mut reported = String::new();
         loop {

@@ -11,19 +11,19 @@ pub(super) const MAX_RETRY: SignedDuration = SignedDuration::from_secs(30);
 
 /// Heals within a minute of one another that are made at once: to undo one configuration and then the other takes two. Whoever
 /// undoes more than these is somebody else's controller, and meets us ever more slowly.
-const HEALS: u32 = 8;
+const FAST_HEALS: u32 = 8;
 
 /// How fast caBundles are healed.
 #[derive(Default)]
-pub(super) struct Pace {
+pub(super) struct HealPace {
     last: Option<Timestamp>,
     close: u32,
 }
 
-impl Pace {
+impl HealPace {
     /// Until when to wait with the next heal.
     pub(super) fn later(&self, now: Timestamp) -> Option<Timestamp> {
-        let doublings = self.close.checked_sub(HEALS)?.min(6);
+        let doublings = self.close.checked_sub(FAST_HEALS)?.min(6);
         let later = self.last? + (RETRY * 2_i32.pow(doublings)).min(CHECK_INTERVAL);
         (later > now && later <= now + CHECK_INTERVAL).then_some(later)
     }
@@ -31,7 +31,7 @@ impl Pace {
     pub(super) fn healed(&mut self, now: Timestamp) {
         let close = self.last.is_some_and(|last| now.duration_since(last).abs() < CHECK_INTERVAL * 2);
         self.close = if close { self.close.saturating_add(1) } else { 0 };
-        if self.close == HEALS {
+        if self.close == FAST_HEALS {
             tracing::warn!(
                 "somebody keeps changing the caBundles, so they are healed more slowly; see managedFields of the webhook \
                  configurations for who it is"
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn who_undoes_every_heal_is_met_ever_more_slowly() {
-        let mut pace = Pace::default();
+        let mut pace = HealPace::default();
         let mut now: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
         let mut pauses = Vec::new();
         for _ in 0..16 {

@@ -1,4 +1,4 @@
-//! The Event of a happening. Nothing of the object itself: Events are read by more people than Secrets are.
+//! The Event of a key. Nothing of the object itself: Events are read by more people than Secrets are.
 //!
 //! It lies in the namespace of the release's records, because that is where the leader believes it: an Event can be written
 //! by anybody who has the right in that namespace. It regards the object that was touched, so that `kubectl describe` shows
@@ -11,8 +11,8 @@ use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 
 use super::annotation::{self, CONTROLLER};
-use super::happening::Happening;
-use super::series::Live;
+use super::series::OpenSeries;
+use super::series_key::SeriesKey;
 use crate::engine::decision::Object;
 use crate::engine::outcome::Verdict;
 use crate::engine::review::Operation;
@@ -21,63 +21,63 @@ use crate::serve::ownership::MANAGED_BY;
 use crate::world::NewestRecord;
 
 /// The longest note that the API server takes, in bytes.
-const NOTE: usize = 1024;
+const MAX_NOTE_BYTES: usize = 1024;
 
 /// The longest name of a reporting instance, in bytes.
-const INSTANCE: usize = 128;
+const MAX_INSTANCE_BYTES: usize = 128;
 
-/// The longest name of a user that is told, in bytes.
-const ACTOR: usize = 256;
+/// The longest name of a user that is written_as, in bytes.
+const MAX_ACTOR_BYTES: usize = 256;
 
 /// Where Events about cluster-scoped objects lie.
-pub(in crate::serve::report) const CLUSTER_SCOPED: &str = "default";
+pub(in crate::serve::report) const CLUSTER_SCOPED_NAMESPACE: &str = "default";
 
 /// The whole Event. `name` is its own.
 pub(super) fn event(
-    happening: &Happening,
-    live: &Live,
+    key: &SeriesKey,
+    live: &OpenSeries,
     record: Option<&NewestRecord>,
     name: String,
     by: &str,
 ) -> Event {
-    let (regarding, related) = references(happening, record);
-    let namespace = regarding.namespace.clone().unwrap_or_else(|| CLUSTER_SCOPED.to_owned());
+    let (regarding, related) = references(key, record);
+    let namespace = regarding.namespace.clone().unwrap_or_else(|| CLUSTER_SCOPED_NAMESPACE.to_owned());
     let metadata = ObjectMeta {
         name: Some(name),
         namespace: Some(namespace),
         labels: Some(BTreeMap::from([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned())])),
-        annotations: Some(annotations(happening, record.is_some())),
+        annotations: Some(annotations(key, record.is_some())),
         ..ObjectMeta::default()
     };
     Event {
         metadata,
-        action: Some(action(happening.verdict).to_owned()),
-        reason: Some(camel(happening.rule)),
-        type_: Some(if happening.verdict == Verdict::Overridden { "Normal" } else { "Warning" }.to_owned()),
-        note: Some(note(happening, &live.message)),
+        action: Some(action(key.verdict).to_owned()),
+        reason: Some(camel(key.rule)),
+        type_: Some(if key.verdict == Verdict::Overridden { "Normal" } else { "Warning" }.to_owned()),
+        note: Some(note(key, &live.message)),
         event_time: Some(MicroTime(live.first)),
         regarding: Some(regarding),
         related,
         reporting_controller: Some(CONTROLLER.to_owned()),
-        reporting_instance: Some(cut(by, INSTANCE).to_owned()),
+        reporting_instance: Some(cut(by, MAX_INSTANCE_BYTES).to_owned()),
         series: (live.count > 1).then(|| series(live)),
         ..Event::default()
     }
 }
 
 /// How often it has happened.
-pub(super) fn series(live: &Live) -> EventSeries {
+pub(super) fn series(live: &OpenSeries) -> EventSeries {
     EventSeries { count: live.count, last_observed_time: MicroTime(live.last) }
 }
 
-fn annotations(happening: &Happening, has_record: bool) -> BTreeMap<String, String> {
-    let Happening { rule, mode, verdict, operation, actor, release, object, overridden, .. } = happening;
+fn annotations(key: &SeriesKey, has_record: bool) -> BTreeMap<String, String> {
+    let SeriesKey { rule, mode, verdict, operation, actor, release, object, overridden, .. } = key;
     let found = [
         (annotation::RULE, Some(rule.to_string())),
         (annotation::MODE, Some(mode.as_str().to_owned())),
         (annotation::VERDICT, Some(verdict.to_string())),
         (annotation::OPERATION, Some(operation.as_str().to_owned())),
-        (annotation::ACTOR, Some(cut(actor, ACTOR).to_owned())),
+        (annotation::ACTOR, Some(cut(actor, MAX_ACTOR_BYTES).to_owned())),
         (annotation::RELEASE, release.as_ref().map(|release| release.to_string())),
         (annotation::OBJECT, object.as_ref().map(Object::to_string)),
         (annotation::OVERRIDE, overridden.clone()),
@@ -87,11 +87,11 @@ fn annotations(happening: &Happening, has_record: bool) -> BTreeMap<String, Stri
 }
 
 /// What it regards, and what else is related.
-fn references(happening: &Happening, record: Option<&NewestRecord>) -> (ObjectReference, Option<ObjectReference>) {
-    let home = happening.release.as_ref().map(|release| release.namespace.as_str()).filter(|home| !home.is_empty());
-    let refused_creation = happening.operation == Operation::Create && happening.verdict == Verdict::Denied;
-    let object = happening.object.as_ref().filter(|object| !object.name.is_empty());
-    let touched = object.map(|object| reference(object, &happening.object_uid));
+fn references(key: &SeriesKey, record: Option<&NewestRecord>) -> (ObjectReference, Option<ObjectReference>) {
+    let home = key.release.as_ref().map(|release| release.namespace.as_str()).filter(|home| !home.is_empty());
+    let refused_creation = key.operation == Operation::Create && key.verdict == Verdict::Denied;
+    let object = key.object.as_ref().filter(|object| !object.name.is_empty());
+    let touched = object.map(|object| reference(object, &key.object_uid));
     let at_home = object.filter(|object| home.is_none_or(|home| home == object.namespace));
     // Of an extension the record lies in a namespace of OLM's, while it has none itself.
     let record = record.filter(|record| home.is_none_or(|home| home == record.namespace)).map(of_record);
@@ -102,7 +102,7 @@ fn references(happening: &Happening, record: Option<&NewestRecord>) -> (ObjectRe
         }
         (Some(touched), record) if at_home.is_some() || home.is_none() => (touched, record),
         (touched, Some(record)) => (record, touched),
-        (touched, None) => (of_namespace(home.unwrap_or(CLUSTER_SCOPED)), touched),
+        (touched, None) => (of_namespace(home.unwrap_or(CLUSTER_SCOPED_NAMESPACE)), touched),
     }
 }
 
@@ -129,7 +129,7 @@ fn of_record(record: &NewestRecord) -> ObjectReference {
     reference(&object, &record.entry.uid)
 }
 
-/// The namespace itself, told as if it lay in itself: an Event must lie where what it regards does.
+/// The namespace itself, written_as as if it lay in itself: an Event must lie where what it regards does.
 fn of_namespace(name: &str) -> ObjectReference {
     let object = Object {
         api_version: "v1".to_owned(),
@@ -149,14 +149,14 @@ fn action(verdict: Verdict) -> &'static str {
     }
 }
 
-fn note(happening: &Happening, message: &str) -> String {
-    let head = match (&happening.overridden, happening.verdict) {
-        (Some(by), _) => format!("The override {by} let {} do this: ", cut(&happening.actor, ACTOR)),
-        (None, Verdict::Denied) => format!("Refused to {}: ", cut(&happening.actor, ACTOR)),
-        (None, Verdict::Warned) => format!("{} was warned: ", cut(&happening.actor, ACTOR)),
-        (None, _) => format!("Would be refused to {}: ", cut(&happening.actor, ACTOR)),
+fn note(key: &SeriesKey, message: &str) -> String {
+    let head = match (&key.overridden, key.verdict) {
+        (Some(by), _) => format!("The override {by} let {} do this: ", cut(&key.actor, MAX_ACTOR_BYTES)),
+        (None, Verdict::Denied) => format!("Refused to {}: ", cut(&key.actor, MAX_ACTOR_BYTES)),
+        (None, Verdict::Warned) => format!("{} was warned: ", cut(&key.actor, MAX_ACTOR_BYTES)),
+        (None, _) => format!("Would be refused to {}: ", cut(&key.actor, MAX_ACTOR_BYTES)),
     };
-    cut(&(head + message), NOTE).to_owned()
+    cut(&(head + message), MAX_NOTE_BYTES).to_owned()
 }
 
 /// `manual-edit` as `ManualEdit`.
@@ -183,11 +183,11 @@ mod tests {
     use crate::engine::decision::tests::{decision, finding};
     use crate::engine::policy::Mode;
     use crate::engine::release::{Entry, ReleaseRef, Status, Storage};
-    use crate::serve::report::events::series::Series;
+    use crate::serve::report::events::series::SeriesTable;
 
-    fn happening(mode: Mode) -> Happening {
+    fn key(mode: Mode) -> SeriesKey {
         let decision = decision(vec![finding(RuleId::ManualEdit, mode)]);
-        Happening::of(&decision, &decision.findings[0]).unwrap()
+        SeriesKey::of(&decision, &decision.findings[0]).unwrap()
     }
 
     fn record() -> NewestRecord {
@@ -195,29 +195,30 @@ mod tests {
         NewestRecord { storage: Storage::Secret, namespace: "shop".into(), entry }
     }
 
-    fn written(happening: &Happening, record: Option<&NewestRecord>, message: &str, times: i32) -> Event {
-        let (mut series, now) = (Series::new(Instant::now()), Instant::now());
+    fn written(key: &SeriesKey, record: Option<&NewestRecord>, message: &str, times: i32) -> Event {
+        let (mut series, now) = (SeriesTable::new(Instant::now()), Instant::now());
         for second in 1..=times {
             let at = Timestamp::from_second(second.into()).unwrap();
-            series.observe(happening.clone(), message.to_owned(), at, now);
+            series.observe(key.clone(), message.to_owned(), at, now);
         }
         let (_, live) = series.due(now).remove(0);
-        event(happening, &live, record, "e1".into(), "pod-1")
+        event(key, &live, record, "e1".into(), "pod-1")
     }
 
     /// Namespace of the Event, then kind and name of what it regards and of what is related.
-    fn about(happening: &Happening, record: Option<&NewestRecord>) -> (String, String, String) {
-        let event = written(happening, record, "It is so.", 1);
-        let told = |reference: Option<ObjectReference>| {
-            let told = reference.map(|it| format!("{}/{}", it.kind.unwrap_or_default(), it.name.unwrap_or_default()));
-            told.unwrap_or_default()
+    fn about(key: &SeriesKey, record: Option<&NewestRecord>) -> (String, String, String) {
+        let event = written(key, record, "It is so.", 1);
+        let written_as = |reference: Option<ObjectReference>| {
+            let written_as =
+                reference.map(|it| format!("{}/{}", it.kind.unwrap_or_default(), it.name.unwrap_or_default()));
+            written_as.unwrap_or_default()
         };
-        (event.metadata.namespace.unwrap_or_default(), told(event.regarding), told(event.related))
+        (event.metadata.namespace.unwrap_or_default(), written_as(event.regarding), written_as(event.related))
     }
 
     #[test]
     fn an_event_says_who_did_what_and_what_became_of_it() {
-        let event = written(&happening(Mode::Enforce), Some(&record()), "It is so.", 1);
+        let event = written(&key(Mode::Enforce), Some(&record()), "It is so.", 1);
         assert_eq!(event.reason.as_deref(), Some("ManualEdit"));
         assert_eq!(event.action.as_deref(), Some("Refused"));
         assert_eq!(event.type_.as_deref(), Some("Warning"));
@@ -242,53 +243,53 @@ mod tests {
 
     #[test]
     fn every_verdict_has_its_action() {
-        let told = |happening: &Happening| {
-            let event = written(happening, None, "It is so.", 1);
+        let written_as = |key: &SeriesKey| {
+            let event = written(key, None, "It is so.", 1);
             [event.action, event.type_, event.note].map(Option::unwrap_or_default).join("|")
         };
-        assert_eq!(told(&happening(Mode::Warn)), "Warned|Warning|alice was warned: It is so.");
-        assert_eq!(told(&happening(Mode::Audit)), "Audited|Warning|Would be refused to alice: It is so.");
+        assert_eq!(written_as(&key(Mode::Warn)), "Warned|Warning|alice was warned: It is so.");
+        assert_eq!(written_as(&key(Mode::Audit)), "Audited|Warning|Would be refused to alice: It is so.");
         let verdict = Verdict::Overridden;
-        let overridden = Happening { verdict, overridden: Some("shop/fix".into()), ..happening(Mode::Enforce) };
+        let overridden = SeriesKey { verdict, overridden: Some("shop/fix".into()), ..key(Mode::Enforce) };
         let note = "The override shop/fix let alice do this: It is so.";
-        assert_eq!(told(&overridden), format!("Overridden|Normal|{note}"));
+        assert_eq!(written_as(&overridden), format!("Overridden|Normal|{note}"));
     }
 
     #[test]
     fn it_lies_with_the_release_and_regards_what_exists_there() {
-        let (here, record) = (happening(Mode::Enforce), record());
+        let (here, record) = (key(Mode::Enforce), record());
         let newest = record.entry.name.as_str();
-        let told = |namespace: &str, regarding: &str, related: &str| {
+        let written_as = |namespace: &str, regarding: &str, related: &str| {
             (namespace.to_owned(), regarding.to_owned(), related.to_owned())
         };
         let secret = format!("Secret/{newest}");
-        assert_eq!(about(&here, Some(&record)), told("shop", "Deployment/web", &secret));
-        assert_eq!(about(&here, None), told("shop", "Deployment/web", ""));
-        let creation = Happening { operation: Operation::Create, ..here.clone() };
-        assert_eq!(about(&creation, Some(&record)), told("shop", &secret, "Deployment/web"));
-        assert_eq!(about(&creation, None), told("shop", "Deployment/web", ""));
+        assert_eq!(about(&here, Some(&record)), written_as("shop", "Deployment/web", &secret));
+        assert_eq!(about(&here, None), written_as("shop", "Deployment/web", ""));
+        let creation = SeriesKey { operation: Operation::Create, ..here.clone() };
+        assert_eq!(about(&creation, Some(&record)), written_as("shop", &secret, "Deployment/web"));
+        assert_eq!(about(&creation, None), written_as("shop", "Deployment/web", ""));
         let elsewhere = |namespace: &str| {
             let object = here.object.clone().map(|object| Object { namespace: namespace.into(), ..object });
-            Happening { object, ..here.clone() }
+            SeriesKey { object, ..here.clone() }
         };
         for namespace in ["front", ""] {
             let touched = elsewhere(namespace);
-            assert_eq!(about(&touched, Some(&record)), told("shop", &secret, "Deployment/web"));
-            assert_eq!(about(&touched, None), told("shop", "Namespace/shop", "Deployment/web"));
+            assert_eq!(about(&touched, Some(&record)), written_as("shop", &secret, "Deployment/web"));
+            assert_eq!(about(&touched, None), written_as("shop", "Namespace/shop", "Deployment/web"));
         }
-        let extension = Happening { release: Some(ReleaseRef::new("", "web")), ..elsewhere("") };
-        assert_eq!(about(&extension, Some(&record)), told(CLUSTER_SCOPED, "Deployment/web", &secret));
+        let extension = SeriesKey { release: Some(ReleaseRef::new("", "web")), ..elsewhere("") };
+        assert_eq!(about(&extension, Some(&record)), written_as(CLUSTER_SCOPED_NAMESPACE, "Deployment/web", &secret));
         let itself = here.object.clone().map(|object| Object { name: newest.into(), kind: "Secret".into(), ..object });
-        assert_eq!(about(&Happening { object: itself, ..here }, Some(&record)), told("shop", &secret, ""));
+        assert_eq!(about(&SeriesKey { object: itself, ..here }, Some(&record)), written_as("shop", &secret, ""));
     }
 
     #[test]
     fn repeats_are_a_series_and_notes_are_cut_between_characters() {
-        let event = written(&happening(Mode::Enforce), None, &"ä".repeat(NOTE), 3);
+        let event = written(&key(Mode::Enforce), None, &"ä".repeat(MAX_NOTE_BYTES), 3);
         let series = event.series.unwrap();
         assert_eq!((series.count, series.last_observed_time.0.as_second()), (3, 3));
         assert_eq!(event.event_time.unwrap().0.as_second(), 1);
         let note = event.note.unwrap();
-        assert!(note.len() <= NOTE && note.len() > NOTE - 4, "{}", note.len());
+        assert!(note.len() <= MAX_NOTE_BYTES && note.len() > MAX_NOTE_BYTES - 4, "{}", note.len());
     }
 }

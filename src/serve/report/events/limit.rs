@@ -13,14 +13,14 @@ pub(super) struct Rate {
 
 /// The tokens that are left.
 #[derive(Debug)]
-pub(super) struct Bucket {
+pub(super) struct TokenBucket {
     rate: Rate,
     tokens: u32,
     /// Up to when tokens have been added.
     filled: Instant,
 }
 
-impl Bucket {
+impl TokenBucket {
     pub(super) fn full(rate: Rate, now: Instant) -> Self {
         Self { rate, tokens: rate.burst, filled: now }
     }
@@ -51,27 +51,27 @@ impl Bucket {
 
 /// A bucket for each key.
 #[derive(Debug)]
-pub(super) struct Buckets<K> {
+pub(super) struct TokenBuckets<K> {
     rate: Rate,
-    most: usize,
-    buckets: HashMap<K, Bucket>,
+    limit: usize,
+    buckets: HashMap<K, TokenBucket>,
 }
 
-impl<K: Hash + Eq + Clone> Buckets<K> {
-    /// Keeps at most so many buckets that are not full.
-    pub(super) fn new(rate: Rate, most: usize) -> Self {
-        Self { rate, most, buckets: HashMap::new() }
+impl<K: Hash + Eq + Clone> TokenBuckets<K> {
+    /// Keeps at limit so many buckets that are not full.
+    pub(super) fn new(rate: Rate, limit: usize) -> Self {
+        Self { rate, limit, buckets: HashMap::new() }
     }
 
     /// Takes a token of a key, if there is one. There is none for a key that finds no room.
     pub(super) fn take(&mut self, key: &K, now: Instant) -> bool {
-        if !self.buckets.contains_key(key) && self.buckets.len() >= self.most {
+        if !self.buckets.contains_key(key) && self.buckets.len() >= self.limit {
             self.forget_full(now);
-            if self.buckets.len() >= self.most {
+            if self.buckets.len() >= self.limit {
                 return false;
             }
         }
-        self.buckets.entry(key.clone()).or_insert_with(|| Bucket::full(self.rate, now)).take(now)
+        self.buckets.entry(key.clone()).or_insert_with(|| TokenBucket::full(self.rate, now)).take(now)
     }
 
     /// A full bucket says nothing that a new one would not.
@@ -90,7 +90,7 @@ mod tests {
     fn so_many_at_once_and_then_one_each_time() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut bucket = Bucket::full(RATE, start);
+        let mut bucket = TokenBucket::full(RATE, start);
         let taken: Vec<_> = [0, 0, 0, 9, 10, 10, 20, 200, 200, 200].map(|second| bucket.take(at(second))).into();
         assert_eq!(taken, [true, true, false, false, true, false, true, true, true, false]);
     }
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn keys_do_not_take_from_one_another_and_find_no_room_beyond_the_bound() {
         let now = Instant::now();
-        let mut buckets = Buckets::new(RATE, 2);
+        let mut buckets = TokenBuckets::new(RATE, 2);
         assert!(buckets.take(&1, now) && buckets.take(&1, now) && !buckets.take(&1, now));
         assert!(buckets.take(&2, now) && !buckets.take(&3, now));
         let later = now + RATE.each;

@@ -6,13 +6,13 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch
 use kube::{Client, Error};
 use serde_json::{Value, json};
 
-use super::body::{self, Body, CONTENT, EVENTS, RELEASE, SOURCE};
+use super::body::{self, CONTENT, EVENTS, RELEASE, ReportBody, SOURCE};
 use crate::engine::release::ReleaseRef;
 use crate::serve::ownership::{FIELD_MANAGER, MANAGED_BY};
 use crate::world::kubernetes::Reach;
 
 /// Reports in one answer of the API server.
-const PAGE: u32 = 100;
+const PAGE_SIZE: u32 = 100;
 
 /// Which API reports are written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,16 +25,16 @@ pub enum Flavour {
 
 /// A report as it is stored.
 #[derive(Debug, Clone)]
-pub(super) struct Stored {
+pub(super) struct StoredReport {
     pub(super) release: ReleaseRef,
     pub(super) content: String,
     /// The Events that are counted in it, by uid.
     pub(super) events: BTreeMap<String, u64>,
-    pub(super) body: Body,
+    pub(super) body: ReportBody,
 }
 
 /// Reads and writes reports.
-pub(super) struct Writer {
+pub(super) struct ReportWriter {
     client: Client,
     flavour: Flavour,
     reach: Reach,
@@ -57,7 +57,7 @@ impl Flavour {
     }
 
     /// A report as this API takes it.
-    fn object(self, (namespace, name): &(String, String), report: &Stored) -> serde_json::Result<Value> {
+    fn object(self, (namespace, name): &(String, String), report: &StoredReport) -> serde_json::Result<Value> {
         let resource = self.resource();
         let events: Vec<_> = report.events.iter().map(|(uid, count)| format!("{uid}={count}")).collect();
         let mut object = serde_json::to_value(&report.body)?;
@@ -81,7 +81,7 @@ impl Flavour {
     }
 }
 
-impl Writer {
+impl ReportWriter {
     pub(super) fn new(client: Client, flavour: Flavour, reach: Reach) -> Self {
         Self { client, flavour, reach, resource: flavour.resource() }
     }
@@ -92,8 +92,8 @@ impl Writer {
     }
 
     /// Every report of ours; `None` where their kind is not installed. `ours` is Interlock's own namespace.
-    pub(super) async fn list(&self, ours: &str) -> Result<Option<Vec<Stored>>, Error> {
-        let mut params = ListParams::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1)).limit(PAGE);
+    pub(super) async fn list(&self, ours: &str) -> Result<Option<Vec<StoredReport>>, Error> {
+        let mut params = ListParams::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1)).limit(PAGE_SIZE);
         let mut found = Vec::new();
         for api in self.reach.apis_with::<DynamicObject>(&self.client, &self.resource) {
             loop {
@@ -102,7 +102,7 @@ impl Writer {
                     Err(Error::Api(status)) if status.code == 404 => return Ok(None),
                     Err(error) => return Err(error),
                 };
-                found.extend(page.items.into_iter().filter_map(|object| Stored::read(object, ours)));
+                found.extend(page.items.into_iter().filter_map(|object| StoredReport::read(object, ours)));
                 params.continue_token = page.metadata.continue_.filter(|next| !next.is_empty());
                 if params.continue_token.is_none() {
                     break;
@@ -113,7 +113,7 @@ impl Writer {
     }
 
     /// Makes a report what it must be, whatever it was.
-    pub(super) async fn apply(&self, place: &(String, String), report: &Stored) -> Result<(), Error> {
+    pub(super) async fn apply(&self, place: &(String, String), report: &StoredReport) -> Result<(), Error> {
         let (namespace, name) = place;
         let object = self.flavour.object(place, report).map_err(Error::SerdeError)?;
         let params = PatchParams::apply(FIELD_MANAGER).force();
@@ -133,7 +133,7 @@ impl Writer {
     }
 }
 
-impl Stored {
+impl StoredReport {
     /// `None` for what only pretends to be ours: whoever may write reports in one namespace is not to be believed of others.
     fn read(object: DynamicObject, ours: &str) -> Option<Self> {
         let annotations = object.metadata.annotations.unwrap_or_default();
@@ -160,16 +160,16 @@ impl Stored {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::report::openreports::body::Origin;
-    use crate::serve::report::openreports::entry::Told;
+    use crate::serve::report::openreports::body::FoundBy;
+    use crate::serve::report::openreports::entry::ObservedEvent;
     use crate::serve::report::openreports::entry::tests::event;
 
     #[test]
     fn each_api_is_given_the_fields_that_it_has() {
-        let entry = Told::read(&event("e1", 100, 3)).unwrap().entry;
-        let body = Body::of([(&entry, Origin::Admission)], None);
+        let entry = ObservedEvent::read(&event("e1", 100, 3)).unwrap().entry;
+        let body = ReportBody::of([(&entry, FoundBy::Admission)], None);
         let events = BTreeMap::from([("e1".to_owned(), 3)]);
-        let report = Stored { release: ReleaseRef::new("shop", "web"), content: body.content(), events, body };
+        let report = StoredReport { release: ReleaseRef::new("shop", "web"), content: body.content(), events, body };
         let place = ("shop".to_owned(), "interlock-web".to_owned());
         for (flavour, kind, source) in
             [(Flavour::OpenReports, "Report", json!("interlock")), (Flavour::WgPolicy, "PolicyReport", Value::Null)]
@@ -178,7 +178,7 @@ mod tests {
             assert_eq!((&object["kind"], &object["source"]), (&json!(kind), &source));
             assert_eq!(object["results"][0]["source"], "interlock");
             assert_eq!(object["metadata"]["annotations"]["interlock.dev/events"], "e1=3");
-            let read = Stored::read(serde_json::from_value(object).unwrap(), "interlock-system").unwrap();
+            let read = StoredReport::read(serde_json::from_value(object).unwrap(), "interlock-system").unwrap();
             assert_eq!(
                 (read.release, read.events, read.body),
                 (report.release.clone(), report.events.clone(), report.body.clone())

@@ -2,9 +2,9 @@
 
 use jiff::SignedDuration;
 
-/// The times of managed certificates.
+/// The lifetimes of managed certificates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Times {
+pub struct Lifetimes {
     /// A CA's life. The next one begins when a third of it is left.
     pub ca: SignedDuration,
     /// A leaf's life. A new one is signed when a third of it is left.
@@ -14,9 +14,9 @@ pub struct Times {
     pub settle: SignedDuration,
 }
 
-/// Times that contradict each other.
+/// Lifetimes that contradict each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum TimesError {
+pub enum LifetimesError {
     /// Something is no time at all.
     #[error("the lifetimes of CA and leaf and the time to settle must be at least one second each")]
     Nothing,
@@ -33,7 +33,7 @@ pub enum TimesError {
     },
 }
 
-impl Default for Times {
+impl Default for Lifetimes {
     /// A year, a week, ten minutes.
     fn default() -> Self {
         Self {
@@ -44,18 +44,18 @@ impl Default for Times {
     }
 }
 
-impl Times {
+impl Lifetimes {
     /// Checks that the phases of a rotation fit into each other.
     ///
     /// # Errors
-    /// [`TimesError`] says why not.
-    pub fn checked(self) -> Result<Self, TimesError> {
+    /// [`LifetimesError`] says why not.
+    pub fn checked(self) -> Result<Self, LifetimesError> {
         if [self.ca, self.leaf, self.settle].into_iter().any(|time| time < SignedDuration::from_secs(1)) {
-            return Err(TimesError::Nothing);
+            return Err(LifetimesError::Nothing);
         }
         let (third, least) = (self.ca_renewal(), self.leaf + self.settle * 2);
         if third <= least {
-            return Err(TimesError::TooShort { third: third.as_secs(), least: least.as_secs() });
+            return Err(LifetimesError::TooShort { third: third.as_secs(), least: least.as_secs() });
         }
         Ok(self)
     }
@@ -78,17 +78,17 @@ impl Times {
 mod tests {
     use super::*;
 
-    fn seconds(ca: i64, leaf: i64, settle: i64) -> Result<Times, TimesError> {
+    fn seconds(ca: i64, leaf: i64, settle: i64) -> Result<Lifetimes, LifetimesError> {
         let [ca, leaf, settle] = [ca, leaf, settle].map(SignedDuration::from_secs);
-        Times { ca, leaf, settle }.checked()
+        Lifetimes { ca, leaf, settle }.checked()
     }
 
     #[test]
     fn phases_must_fit_into_each_other() {
-        assert_eq!(Times::default().checked(), Ok(Times::default()));
+        assert_eq!(Lifetimes::default().checked(), Ok(Lifetimes::default()));
         assert!(seconds(60, 10, 2).is_ok());
-        assert_eq!(seconds(42, 10, 2), Err(TimesError::TooShort { third: 14, least: 14 }));
-        assert_eq!(seconds(60, 60, 2), Err(TimesError::TooShort { third: 20, least: 64 }));
-        assert_eq!(seconds(60, 0, 2), Err(TimesError::Nothing));
+        assert_eq!(seconds(42, 10, 2), Err(LifetimesError::TooShort { third: 14, least: 14 }));
+        assert_eq!(seconds(60, 60, 2), Err(LifetimesError::TooShort { third: 20, least: 64 }));
+        assert_eq!(seconds(60, 0, 2), Err(LifetimesError::Nothing));
     }
 }

@@ -14,21 +14,21 @@ use kube::runtime::watcher::{Config, watcher};
 use serde::de::DeserializeOwned;
 
 use super::rotator::Rotator;
-use crate::serve::pki::bundle::Bundle;
-use crate::serve::pki::live::Configuration;
-use crate::serve::pki::rotation::{Leaf, Stored};
+use crate::serve::pki::bundle::CaBundle;
+use crate::serve::pki::live::WebhookConfiguration;
+use crate::serve::pki::rotation::{Leaf, StoredCa};
 
 /// Everything that was read.
-pub(super) struct Look {
-    pub(super) configurations: Vec<Configuration>,
+pub(super) struct Observation {
+    pub(super) configurations: Vec<WebhookConfiguration>,
     pub(super) secret: Option<Secret>,
-    pub(super) stored: Stored,
+    pub(super) stored: StoredCa,
     /// The caBundle of every entry.
-    pub(super) live: Vec<Bundle>,
+    pub(super) live: Vec<CaBundle>,
     pub(super) now: Timestamp,
 }
 
-impl Look {
+impl Observation {
     /// Whether every entry there is trusts the leaf, and there is one.
     pub(super) fn trusts(&self, leaf: Option<&Leaf>) -> bool {
         leaf.is_some_and(|leaf| !self.live.is_empty() && self.live.iter().all(|entry| entry.has(&leaf.issuer)))
@@ -37,10 +37,10 @@ impl Look {
     /// On one line.
     pub(super) fn state(&self, leaf: Option<&Leaf>) -> String {
         let secret = match &self.stored {
-            Stored::Absent => "there is no Secret with a CA",
-            Stored::Unusable(_) => "the Secret with the CA cannot be used",
-            Stored::Good(cas) if cas.next.is_some() => "a rotation of the CA is under way",
-            Stored::Good(_) => "managed",
+            StoredCa::Absent => "there is no Secret with a CA",
+            StoredCa::Unusable(_) => "the Secret with the CA cannot be used",
+            StoredCa::Good(cas) if cas.next.is_some() => "a rotation of the CA is under way",
+            StoredCa::Good(_) => "managed",
         };
         let Some(leaf) = leaf else {
             return format!("{secret}; nothing is served yet");

@@ -126,5 +126,5 @@ async fn a_record_that_goes_needs_no_note_and_a_server_that_stays_away_is_given_
     assert_eq!(written(&[404], vec![deployed(None, "7")]).await, (Ok(()), vec![note("7")]));
     let (result, received) = written(&[500; 20], vec![deployed(None, "7")]).await;
     assert!(result.is_err());
-    assert_eq!(received.len(), ATTEMPTS as usize);
+    assert_eq!(received.len(), MAX_ATTEMPTS as usize);
 }

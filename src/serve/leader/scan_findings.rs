@@ -6,19 +6,19 @@ use crate::engine::decision::Object;
 use crate::engine::evidence::ObjectKey;
 use crate::engine::release::ReleaseRef;
 use crate::inspect::scan::{Finding, Report, Severity};
-use crate::serve::report::openreports::{Entry, Outcome};
+use crate::serve::report::openreports::{ReportEntry, ReportOutcome};
 
 /// The findings of a scan.
-pub(super) fn entries(report: &Report) -> Vec<Entry> {
+pub(super) fn entries(report: &Report) -> Vec<ReportEntry> {
     let now = Timestamp::now();
     report.findings.iter().map(|finding| entry(finding, now)).collect()
 }
 
-fn entry(finding: &Finding, now: Timestamp) -> Entry {
+fn entry(finding: &Finding, now: Timestamp) -> ReportEntry {
     let severity = finding.severity();
-    let outcome = if severity >= Severity::Medium { Outcome::Fail } else { Outcome::Warn };
+    let outcome = if severity >= Severity::Medium { ReportOutcome::Fail } else { ReportOutcome::Warn };
     let named = || ReleaseRef::new(finding.namespace(), finding.name());
-    Entry {
+    ReportEntry {
         release: finding.release.clone().unwrap_or_else(named),
         check: finding.check.as_str().to_owned(),
         severity,
@@ -56,11 +56,14 @@ mod tests {
             way_out: "Do this.".into(),
         };
         let now = Timestamp::UNIX_EPOCH;
-        let told = entry(&finding(None), now);
-        assert_eq!((told.release.to_string().as_str(), told.message.as_str()), ("civ/fleet", "It is so. Do this."));
+        let reported = entry(&finding(None), now);
         assert_eq!(
-            (told.severity, told.outcome, told.check.as_str()),
-            (Severity::Medium, Outcome::Fail, "dangling-bundle")
+            (reported.release.to_string().as_str(), reported.message.as_str()),
+            ("civ/fleet", "It is so. Do this.")
+        );
+        assert_eq!(
+            (reported.severity, reported.outcome, reported.check.as_str()),
+            (Severity::Medium, ReportOutcome::Fail, "dangling-bundle")
         );
         let release = ReleaseRef::new("shop", "web");
         assert_eq!(entry(&finding(Some(release.clone())), now).release, release);

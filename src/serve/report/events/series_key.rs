@@ -9,7 +9,7 @@ use crate::engine::rules::RuleId;
 
 /// Somebody does something to an object that a rule has something to say of. Equal ones are one series.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Happening {
+pub(super) struct SeriesKey {
     pub(super) rule: RuleId,
     pub(super) mode: Mode,
     pub(super) verdict: Verdict,
@@ -21,7 +21,7 @@ pub(super) struct Happening {
     pub(super) overridden: Option<String>,
 }
 
-impl Happening {
+impl SeriesKey {
     /// Of a finding; `None` for one that is not worth an Event: what could not be decided and did not hold anybody up.
     pub(super) fn of(decision: &Decision, finding: &DecisionFinding) -> Option<Self> {
         let verdict = finding.verdict();

@@ -16,10 +16,10 @@ use crate::world::World;
 use crate::world::kubernetes::{DeletedPendingRecord, DeletedPendingRecords};
 
 /// Attempts at one note. Others write the record too, each time with a new resourceVersion.
-const ATTEMPTS: u32 = 8;
+const MAX_ATTEMPTS: u32 = 8;
 
 /// Before the second attempt; each further one waits twice as long.
-const PAUSE: Duration = Duration::from_millis(250);
+const FIRST_RETRY: Duration = Duration::from_millis(250);
 
 /// Writes a note for every deleted, for ever.
 pub(super) async fn write_all(client: &Client, world: &dyn World, deleted_pending: &DeletedPendingRecords) {
@@ -47,9 +47,9 @@ async fn write(client: &Client, world: &dyn World, deleted: &DeletedPendingRecor
         release: deleted.release.clone(),
     };
     let mut failure = String::new();
-    for attempt in 0..ATTEMPTS {
+    for attempt in 0..MAX_ATTEMPTS {
         if attempt > 0 {
-            sleep(PAUSE * 2_u32.pow(attempt - 1)).await;
+            sleep(FIRST_RETRY * 2_u32.pow(attempt - 1)).await;
         }
         let history = match world.answer(&query).await {
             Answer::Known(Knowledge::History(history)) => history,
