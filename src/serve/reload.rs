@@ -1,5 +1,5 @@
-//! Policies that change under a running server: followed by a watch of their directory and by looking at the texts now and
-//! then, taken up when they are good, and otherwise left as they were.
+//! Reloads policies: follows their directory by a watch and by regular reads. A valid change is put in force, an invalid one
+//! changes nothing.
 
 pub mod metrics;
 
@@ -15,7 +15,7 @@ use crate::engine::policy::{Files, NAMESPACES, Policies, Problem, Reading};
 use crate::file_watch;
 use metrics::{PolicyMetrics, ReloadResult};
 
-/// The problems that are told in the state, at most.
+/// How many problems the log and `/readyz?verbose` show.
 const MAX_PROBLEMS_SHOWN: usize = 10;
 
 /// Follows a directory of policies.
@@ -27,21 +27,21 @@ pub struct Reload {
     state: watch::Sender<LoadedPolicies>,
 }
 
-/// What is in force, and what is wrong with the files as they are now.
+/// The policies in force, and the problems of the current files.
 #[derive(Debug, Clone)]
 pub struct LoadedPolicies {
-    /// When what is in force was taken up.
+    /// When the policies in force were loaded.
     pub loaded: Timestamp,
     /// How many namespaces have a policy of their own.
     pub namespaces: usize,
-    /// Whether the files of now are in force, without those that are wrong; otherwise older ones are.
+    /// Whether the current files are in force, apart from invalid ones; otherwise earlier files are in force.
     pub current: bool,
-    /// What is wrong with the files of now.
+    /// The problems of the current files.
     pub problems: Vec<Problem>,
 }
 
 impl Reload {
-    /// Follows from these texts on, which are in force.
+    /// Follows a directory whose `files` are in force already.
     #[must_use]
     pub fn new(directory: &Path, files: Files, policies: Arc<ArcSwap<Policies>>, metrics: Arc<PolicyMetrics>) -> Self {
         let (loaded, namespaces) = (Timestamp::now(), policies.load().namespaces().count());
@@ -50,13 +50,13 @@ impl Reload {
         Self { directory: directory.to_owned(), files, policies, metrics, state }
     }
 
-    /// What is in force, now and later.
+    /// The policies in force, now and after each change.
     #[must_use]
     pub fn state(&self) -> watch::Receiver<LoadedPolicies> {
         self.state.subscribe()
     }
 
-    /// Follows until it is dropped.
+    /// Follows the directory until it is dropped.
     pub async fn follow(mut self) {
         let directories = [self.directory.clone(), self.directory.join(NAMESPACES)];
         loop {
@@ -65,8 +65,8 @@ impl Reload {
         }
     }
 
-    /// Puts texts in force where they are good. The file of a namespace that is not leaves that namespace the policy of the
-    /// cluster; a wrong file of the cluster leaves everything as it was.
+    /// Puts files in force if they are valid. If the file of a namespace is invalid, the policy of the cluster applies to
+    /// that namespace. If a file of the cluster is invalid, nothing changes.
     fn take(&mut self, files: Files, now: Timestamp) {
         let Reading { policies, problems } = Reading::of(&files);
         self.files = files;

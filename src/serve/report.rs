@@ -1,14 +1,14 @@
-//! What the webhook tells the world about its decisions.
+//! Reports decisions to people and programs.
 //!
-//! One [`Decision`] a review, and who is told of it:
+//! There is one [`Decision`] for each review. It is reported in these places:
 //!
 //! | | of | when |
 //! |---|---|---|
-//! | audit annotations and warnings ([`mode`](crate::engine::outcome)) | every review | with the reply |
+//! | audit annotations and warnings (see [`outcome`](crate::engine::outcome)) | every review | with the reply |
 //! | the log | every review | before the reply |
 //! | the [metrics] | every review but dry runs and repeats | before the reply |
-//! | [Kubernetes Events](events) | findings of the same | later, from a queue with a bound |
-//! | [reports](openreports) of releases | failures and warnings of the same, and scans | the leader, every few seconds |
+//! | [Kubernetes Events](events) | findings of the same | later, from a bounded queue |
+//! | [reports](openreports) of releases | failures and warnings of the same, and scans | every few seconds, by the leader |
 
 pub mod events;
 mod log;
@@ -26,7 +26,7 @@ use events::EventQueue;
 use metrics::ReportMetrics;
 use repeats::RepeatFilter;
 
-/// Hands each decision to everybody who wants to know.
+/// Reports each decision to every place.
 #[derive(Debug, Clone)]
 pub struct Reporter {
     metrics: Arc<ReportMetrics>,
@@ -35,13 +35,13 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// Reports to the log and to these metrics.
+    /// Reports to the log and to metrics.
     #[must_use]
     pub fn new(metrics: Arc<ReportMetrics>) -> Self {
         Self { metrics, repeats: Arc::default(), events: None }
     }
 
-    /// The same, which tells Kubernetes of findings too.
+    /// Adds Kubernetes Events.
     #[must_use]
     pub fn with_events(self, events: EventQueue) -> Self {
         Self { events: Some(events), ..self }

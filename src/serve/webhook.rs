@@ -1,4 +1,4 @@
-//! The webhook as the server's reviewer: a body in, a judged and reported reply out.
+//! The webhook as the server's reviewer: takes a body, and returns the reply of a judged and reported review.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::engine::{overrides, sveltos};
 use crate::judge::Judge;
 use crate::world::memory::Memory;
 
-/// Why the stand-in answers in place of the judge.
+/// The reason in the answer to a review that panicked.
 const PANIC_REASON: &str = "a fault in the webhook, which its log tells more of. Please report it";
 
-/// Judges what the server receives.
+/// Judges and reports reviews.
 pub struct Webhook {
     judge: Judge,
     reporter: Reporter,
@@ -27,13 +27,13 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// A webhook in front of a cluster, which remembers by itself.
+    /// A webhook in front of a cluster.
     #[must_use]
     pub fn new(judge: Judge, reporter: Reporter) -> Self {
         Self { judge, reporter, memory: None }
     }
 
-    /// A webhook in front of nothing: the judge's world memory from what is admitted.
+    /// A standalone webhook: admitted requests are applied to the world in memory.
     #[must_use]
     pub fn standalone(judge: Judge, reporter: Reporter, memory: Arc<Memory>) -> Self {
         Self { judge, reporter, memory: Some(memory) }
@@ -83,8 +83,8 @@ impl Reviewer for Webhook {
     }
 }
 
-/// Whether a review is of a kind that is refused when it cannot be judged: the CREATE of what may be a record, commits of
-/// Sveltos, and overrides, which open rules for a while.
+/// Whether a review must be denied when it cannot be judged: the CREATE of a possible record, commits of Sveltos, and
+/// overrides, which open rules for a while.
 fn fails_closed(body: &[u8]) -> bool {
     Review::parse(body).is_ok_and(|review| {
         let (request, kind) = (&review.request, &review.request.kind);

@@ -1,4 +1,4 @@
-//! Notes on records: which operation was interrupted when a pending record was deleted.
+//! Notes on records: which operation was interrupted by the deletion of its pending record.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::serve::ownership::FIELD_MANAGER;
 use crate::world::World;
 use crate::world::kubernetes::{DeletedPendingRecord, DeletedPendingRecords};
 
-/// Attempts at one note. Others write the record too, each time with a new resourceVersion.
+/// The attempts at one note. Others write the record too, and each write changes its resourceVersion.
 const MAX_ATTEMPTS: u32 = 8;
 
-/// Before the second attempt; each further one waits twice as long.
+/// The pause before the second attempt; each further pause is twice as long.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 
-/// Writes a note for every deleted, for ever.
+/// Writes a note for every deleted pending record, forever.
 pub(super) async fn write_all(client: &Client, world: &dyn World, deleted_pending: &DeletedPendingRecords) {
     loop {
         let deleted = deleted_pending.next().await;
@@ -33,10 +33,10 @@ pub(super) async fn write_all(client: &Client, world: &dyn World, deleted_pendin
     }
 }
 
-/// Writes the note of one deleted, unless it is there or has had its time.
+/// Writes the note on one deletion, unless it exists or is no longer needed.
 ///
-/// Only over the state of the record that was read: two leaders, or a promotion in between, end in a conflict, after which
-/// everything is looked at anew.
+/// The write applies only to the version that was read. Two leaders, or a promotion in between, lead to a conflict, after
+/// which everything is read again.
 async fn write(client: &Client, world: &dyn World, deleted: &DeletedPendingRecord) -> Result<(), String> {
     let Some(interrupted) = Interrupted::with(&deleted.record) else {
         return Ok(());
@@ -72,7 +72,7 @@ async fn write(client: &Client, world: &dyn World, deleted: &DeletedPendingRecor
                 tracing::info!(%namespace, %release, %note, "noted an interrupted operation");
                 return Ok(());
             }
-            // It goes, or its namespace does.
+            // The record or its namespace is being deleted.
             Err(Error::Api(status)) if status.code == 404 => return Ok(()),
             Err(error) => failure = error.to_string(),
         }

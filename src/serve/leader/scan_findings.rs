@@ -1,4 +1,4 @@
-//! What a scan found, as reports of releases tell it.
+//! Converts the findings of a scan to entries of reports.
 
 use jiff::Timestamp;
 
@@ -33,7 +33,7 @@ fn entry(finding: &Finding, now: Timestamp) -> ReportEntry {
     }
 }
 
-/// A scan knows groups and no versions; reports only name the object.
+/// A scan knows the group of an object but not its version. Reports only name the object.
 fn object(key: &ObjectKey) -> Object {
     let ObjectKey { group, kind, namespace, name } = key.clone();
     let api_version = if group.is_empty() { "v1".to_owned() } else { group };

@@ -1,6 +1,6 @@
-//! Kubernetes Events: what was refused, warned of or would have been refused, seen by `kubectl describe` and
-//! `kubectl events`. Every replica writes its own, later than its replies, from a queue with a bound; the leader reads them
-//! all to [report](super::openreports) on releases.
+//! Kubernetes Events: what was denied, warned about or would have been denied, as `kubectl describe` and `kubectl events`
+//! show it. Every replica writes its own Events after its replies, from a bounded queue. The leader reads the Events of all
+//! replicas for its [reports](super::openreports) on releases.
 
 pub mod annotation;
 mod body;
@@ -31,30 +31,31 @@ pub(super) use body::{CLUSTER_SCOPED_NAMESPACE, cut};
 use series::{OpenSeries, SeriesTable};
 use series_key::SeriesKey;
 
-/// The decisions that wait, at most. They take a few KiB each.
+/// How many decisions wait at most. Each takes a few KiB.
 const QUEUE_LENGTH: usize = 1_024;
 
-/// Between two looks for what could not be written at once.
+/// Between two attempts to write what could not be written at once.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long the end of the process waits for the last Events.
+/// How long shutdown waits for the last Events.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The way to the task that writes.
+/// The queue of the writer.
 #[derive(Debug, Clone)]
 pub struct EventQueue {
     sender: mpsc::Sender<Decision>,
     metrics: Arc<ReportMetrics>,
 }
 
-/// The task that writes. It ends when this is dropped; [`Self::finish`] lets it write what waits.
+/// The task that writes Events. It ends when this is dropped; [`Self::finish`] lets it write what is queued.
 #[must_use]
 pub struct EventWriter {
     task: JoinHandle<()>,
     leaving: watch::Sender<bool>,
 }
 
-/// Starts to write Events, as `instance`, with a client that is used for nothing else: whoever is slow here is slow alone.
+/// Starts to write Events as `instance`. The client must not be used for anything else, so that slow writes delay nothing
+/// else.
 pub fn start(
     client: Client,
     instance: String,
@@ -70,7 +71,7 @@ pub fn start(
 }
 
 impl EventQueue {
-    /// Takes a decision in which something was found, if there is room.
+    /// Queues a decision with findings, if there is room.
     pub(super) fn offer(&self, decision: Decision) {
         let findings = decision.findings.len() as u64;
         if self.sender.try_send(decision).is_err() {
@@ -81,7 +82,7 @@ impl EventQueue {
 }
 
 impl EventWriter {
-    /// Writes what waits, if the API server answers in time.
+    /// Writes what is queued, if the API server answers in time.
     pub async fn finish(mut self) {
         _ = self.leaving.send(true);
         _ = timeout(FINISH_TIMEOUT, &mut self.task).await;
@@ -101,7 +102,7 @@ struct WriterTask {
     metrics: Arc<ReportMetrics>,
     series: SeriesTable,
     names: RandomState,
-    /// Whether the last write failed, which was written_as then.
+    /// Whether the last write failed and that was logged.
     failing: bool,
 }
 
@@ -150,7 +151,7 @@ impl WriterTask {
                     self.series.written(&key, &live, event);
                     self.failing = false;
                 }
-                // Events live for an hour.
+                // Events expire after an hour.
                 Err(Error::Api(status)) if status.code == 404 && live.event.is_some() => {
                     self.series.vanished(&key);
                 }
@@ -193,7 +194,7 @@ impl WriterTask {
     }
 }
 
-/// Whether trying again would change nothing: the namespace is going, or the API server does not take this.
+/// Whether a retry is pointless: the namespace is being deleted, or the API server does not accept the Event.
 fn is_final(error: &Error) -> bool {
     matches!(error, Error::Api(status) if matches!(status.code, 400 | 403 | 404 | 422))
 }

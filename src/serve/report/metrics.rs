@@ -14,8 +14,8 @@ use crate::engine::review::Operation;
 use crate::engine::rules::{Kind, RuleId};
 use crate::serve::openmetrics;
 
-/// Bounds of the decode histogram, in seconds: an ordinary record takes a fraction of a millisecond, the largest possible one
-/// some tens of them.
+/// Bounds of the decode histogram, in seconds: an ordinary record takes a fraction of a millisecond, the largest possible
+/// record some tens of milliseconds.
 const DECODE_BUCKETS: [f64; 11] = [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1];
 
 /// Metrics of decisions and sinks.
@@ -52,7 +52,6 @@ pub enum Write {
     /// A deletion.
     Deleted,
     /// A write that the API server rejected or did not answer.
-    /// The API server rejected it, or did not answer.
     Failed,
 }
 

@@ -1,11 +1,12 @@
-//! Reports of releases: what was refused, warned of or would have been refused, and what a scan found, one object a release
-//! beside its records. For whoever switches a rule from `audit` to `enforce`, and for the tools that show such reports.
+//! Reports of releases: what was denied, warned about or would have been denied, and what a scan found, in one object for
+//! each release, beside its records. They are for people who switch a rule from `audit` to `enforce`, and for tools that
+//! show such reports.
 //!
-//! The leader alone writes them. What the other replicas refused it reads from their [Events](super::events), which live for
-//! an hour; a report holds what it was event for a day. Whoever takes over reads the reports back, and each of them names
-//! the Events that are counted in it, so nothing is lost and nothing counted twice.
+//! Only the leader writes them. It reads the findings of all replicas from their [Events](super::events), which expire after
+//! an hour; a report holds them for a day. A new leader reads the reports back. Each report names the Events that it counts,
+//! so that nothing is lost and nothing is counted twice.
 //!
-//! Reports inform; nothing is decided by them.
+//! Reports inform people; no decision depends on them.
 
 mod body;
 mod entry;
@@ -42,30 +43,28 @@ use writer::ReportWriter;
 pub use entry::{ReportEntry, ReportOutcome};
 pub use writer::Flavour;
 
-/// Reports written in one round, at most.
+/// How many reports one round writes.
 const MAX_WRITES: usize = 100;
 
-/// Releases that are looked for by reads in one round, at most, after the watches no longer know them.
+/// How many releases that are unknown to the watches one round looks up by reads.
 const MAX_LOOKUPS: usize = 20;
 
-/// Rounds between two looks for the kind of the reports, where it is not installed.
+/// How many rounds pass between two checks whether the kind of the reports is installed.
 const ROUNDS_UNTIL_RECHECK: u32 = 12;
 
 /// Between two attempts to read the reports back.
 const READ_RETRY: Duration = Duration::from_secs(5);
 
-/// How reports are kept.
 #[derive(Debug, Clone)]
 pub struct ReportSettings {
-    /// The API that they are written to.
     pub flavour: Flavour,
-    /// How long they hold what happened.
+    /// How long a report holds a finding.
     pub retention: SignedDuration,
-    /// Between two rounds of writing.
+    /// The time between two rounds of writes.
     pub round: Duration,
-    /// Interlock's own namespace, for releases that have none.
+    /// Interlock's own namespace, for the reports of releases without a namespace.
     pub namespace: String,
-    /// Where there are reports and Events.
+    /// The namespaces of reports and Events.
     pub reach: Reach,
 }
 
@@ -83,12 +82,12 @@ pub struct Reports {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RoundEnd {
     Done,
-    /// The kind of the reports is not installed any more.
+    /// The kind of the reports is no longer installed.
     Uninstalled,
 }
 
 impl Reports {
-    /// Reports of a cluster. Both clients are used for nothing that is in a hurry; `watches` needs one with patience.
+    /// Reports of a cluster. Both clients must not be used for urgent requests; `watches` needs a long read timeout.
     #[must_use]
     pub fn new(
         client: Client,
@@ -102,15 +101,14 @@ impl Reports {
         Self { writer, watches, world, metrics, settings, store }
     }
 
-    /// Takes everything that a scan found, of every release: in place of what the one before found, or besides it where the
-    /// scan was not whole.
+    /// Adds the findings of a scan of all releases. If the scan was complete, they replace those of the scan before.
     pub fn record_scan(&self, entries: Vec<ReportEntry>, is_whole: bool) {
         self.store().record_scan(entries, is_whole, Timestamp::now());
     }
 
-    /// Keeps the reports, for ever: for the leader.
+    /// Writes the reports, forever. For the leader.
     pub async fn run(&self) {
-        // What an earlier leadership knew is old by now, and another leader's to tell.
+        // The state of an earlier leadership is out of date.
         *self.store() = ReportStore::new(self.settings.retention);
         loop {
             self.read_back().await;
@@ -118,12 +116,12 @@ impl Reports {
         }
     }
 
-    /// Another replica keeps them from now on.
+    /// Resets the metrics when another replica becomes the leader.
     pub fn stopped(&self) {
         self.metrics.waiting(Sink::Reports, 0);
     }
 
-    /// Starts from the reports that are there, once their kind is installed.
+    /// Loads the existing reports, as soon as their kind is installed.
     async fn read_back(&self) {
         let mut logged = false;
         loop {
@@ -150,7 +148,7 @@ impl Reports {
         }
     }
 
-    /// Follows the Events of every replica, and writes what changes, as long as the kind is installed.
+    /// Follows the Events of every replica and writes changed reports, as long as the kind is installed.
     async fn follow(&self) {
         let ours = Config::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1));
         let apis: Vec<Api<Event>> = self.settings.reach.apis(&self.watches);
@@ -164,7 +162,7 @@ impl Reports {
             tokio::select! {
                 event = events.next() => match event {
                     Some(event) => self.take(event, &mut listed),
-                    // One of several began anew.
+                    // The watch of one namespace started again.
                     None => return,
                 },
                 _ = rounds.tick() => if self.write(&mut failing).await == RoundEnd::Uninstalled {
@@ -189,7 +187,7 @@ impl Reports {
                     self.store().forget_event(&event);
                 }
             }
-            // Events pass no cache of the API server, so a quiet watch of them ends every now and then.
+            // The API server does not cache Events, so a quiet watch of them ends every now and then.
             Err(error) => tracing::debug!(%error, "the watch of our Events failed, and starts again"),
         }
     }
@@ -202,7 +200,7 @@ impl Reports {
         }
     }
 
-    /// One round: what is old or gone falls out, and what differs is written.
+    /// One round: drops expired entries and deleted releases, and writes changed reports.
     async fn write(&self, failing: &mut bool) -> RoundEnd {
         self.store().expire(Timestamp::now());
         self.forget_gone().await;
@@ -215,7 +213,7 @@ impl Reports {
                     self.store().written(&due);
                     *failing = false;
                 }
-                // Its namespace is gone, and with it the release.
+                // The namespace is gone, and the release with it.
                 Err(error) if is_missing_object(&error) => self.store().forget(&due.release),
                 Err(error) if is_not_found(&error) => return RoundEnd::Uninstalled,
                 Err(error) => {
@@ -249,7 +247,7 @@ impl Reports {
         })
     }
 
-    /// Forgets the releases that had records and have none any more.
+    /// Drops the releases that had records and have none any more.
     async fn forget_gone(&self) {
         let recorded = self.store().recorded();
         let missing = recorded.into_iter().filter(|release| matches!(self.world.newest(release), (None, true)));
@@ -260,7 +258,7 @@ impl Reports {
         }
     }
 
-    /// Whether the API server has no record of a release: the watches do not keep superseded ones.
+    /// Whether the API server has no record of a release. The watches do not keep superseded records.
     async fn is_gone(&self, release: &ReleaseRef) -> bool {
         let ReleaseRef { namespace, name } = release;
         let queries = match namespace.as_str() {
@@ -280,7 +278,7 @@ impl Reports {
     }
 
     fn store(&self) -> MutexGuard<'_, ReportStore> {
-        // What a panic left half done is at worst one entry.
+        // After a panic at most one entry is incomplete.
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

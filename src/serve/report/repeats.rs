@@ -1,10 +1,11 @@
-//! The API server repeats a review: once more with a fresh copy of the object when the first one was stale, and all of it
-//! when another write came in between. One `kubectl label` is four reviews, each with a uid of its own, and none of them says
-//! which it repeats. So what is found twice in a short while is one finding: by the same user, of the same object, against
-//! the same rules, with the same values at the places concerned.
+//! Recognizes repeated reviews. The API server sends a review again with a fresh copy of the object when the first one was
+//! stale, and again when another write came in between. One `kubectl label` causes four reviews, each with its own uid, and
+//! none of them refers to another. So equal findings within a short time count once: the same user, object, rules and values
+//! at the places concerned.
 //!
-//! Each replica folds what it is asked. The API server keeps to one connection while that lives, so repeats come to one
-//! replica; where it takes another one in between, both count, once each.
+//! Each replica recognizes repeats of its own reviews. The API server keeps using one connection while it is open, so
+//! repeats reach the same replica. If it changes the connection in between, the finding is counted once at each of the two
+//! replicas.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -13,17 +14,17 @@ use std::time::{Duration, Instant};
 
 use crate::engine::decision::Decision;
 
-/// How long the same counts as a repeat, from its first time on: longer than the API server's retries take, and short
-/// enough that a client which goes on trying is counted again and again.
+/// How long an equal finding counts as a repeat, from the first one on: longer than the API server's retries take, and short
+/// enough that a client which keeps trying is counted again and again.
 const REPEAT_WINDOW: Duration = Duration::from_secs(10);
 
-/// The findings remembered, at most; the oldest is forgotten for the newest. They take 24 bytes each.
+/// How many findings are remembered. Above it the oldest one is dropped. Each takes 24 bytes.
 const MAX_REMEMBERED: usize = 4_096;
 
-/// What was found a moment ago.
+/// The recent findings.
 #[derive(Debug, Default)]
 pub(super) struct RepeatFilter {
-    /// Keyed by chance, so that nobody can make two findings pass for one.
+    /// Randomly keyed, so that nobody can construct two findings with the same hash.
     hashes: RandomState,
     recent: Mutex<RecentFindings>,
 }
@@ -35,8 +36,7 @@ struct RecentFindings {
 }
 
 impl RepeatFilter {
-    /// Whether the same was found a moment ago. Nothing repeats a dry run, nor is repeated by one: it is followed by the
-    /// write that it was made for.
+    /// Whether the same was found recently. A dry run is no repeat and has none: the write that it is for follows it.
     pub(super) fn is_repeat(&self, decision: &Decision, now: Instant) -> bool {
         if decision.findings.is_empty() || decision.dry_run {
             return false;

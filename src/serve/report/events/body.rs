@@ -1,8 +1,8 @@
-//! The Event of a key. Nothing of the object itself: Events are read by more people than Secrets are.
+//! The Event of a series. It contains no data of the object, because more people can read Events than Secrets.
 //!
-//! It lies in the namespace of the release's records, because that is where the leader believes it: an Event can be written
-//! by anybody who has the right in that namespace. It regards the object that was touched, so that `kubectl describe` shows
-//! it there, where that lies in the same namespace and exists; otherwise the newest record of the release.
+//! It lies in the namespace of the release's records, because the leader trusts it only there: anybody with the right to
+//! write Events in a namespace can write one. It regards the object that was changed, so that `kubectl describe` shows it
+//! there, if that object exists in the same namespace; otherwise it regards the newest record of the release.
 
 use std::collections::BTreeMap;
 
@@ -20,19 +20,19 @@ use crate::engine::rules::RuleId;
 use crate::serve::ownership::MANAGED_BY;
 use crate::world::NewestRecord;
 
-/// The longest note that the API server takes, in bytes.
+/// The longest note that the API server accepts, in bytes.
 const MAX_NOTE_BYTES: usize = 1024;
 
 /// The longest name of a reporting instance, in bytes.
 const MAX_INSTANCE_BYTES: usize = 128;
 
-/// The longest name of a user that is written_as, in bytes.
+/// The longest user name in an Event, in bytes.
 const MAX_ACTOR_BYTES: usize = 256;
 
-/// Where Events about cluster-scoped objects lie.
+/// The namespace of Events about cluster-scoped objects.
 pub(in crate::serve::report) const CLUSTER_SCOPED_NAMESPACE: &str = "default";
 
-/// The whole Event. `name` is its own.
+/// The Event under a name.
 pub(super) fn event(
     key: &SeriesKey,
     live: &OpenSeries,
@@ -65,7 +65,7 @@ pub(super) fn event(
     }
 }
 
-/// How often it has happened.
+/// How often it happened.
 pub(super) fn series(live: &OpenSeries) -> EventSeries {
     EventSeries { count: live.count, last_observed_time: MicroTime(live.last) }
 }
@@ -86,14 +86,14 @@ fn annotations(key: &SeriesKey, has_record: bool) -> BTreeMap<String, String> {
     found.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
 }
 
-/// What it regards, and what else is related.
+/// The regarded object and the related one.
 fn references(key: &SeriesKey, record: Option<&NewestRecord>) -> (ObjectReference, Option<ObjectReference>) {
     let home = key.release.as_ref().map(|release| release.namespace.as_str()).filter(|home| !home.is_empty());
     let refused_creation = key.operation == Operation::Create && key.verdict == Verdict::Denied;
     let object = key.object.as_ref().filter(|object| !object.name.is_empty());
     let touched = object.map(|object| reference(object, &key.object_uid));
     let at_home = object.filter(|object| home.is_none_or(|home| home == object.namespace));
-    // Of an extension the record lies in a namespace of OLM's, while it has none itself.
+    // A ClusterExtension has no namespace; its records are in a namespace of OLM's.
     let record = record.filter(|record| home.is_none_or(|home| home == record.namespace)).map(of_record);
     match (touched, record) {
         (Some(touched), Some(record)) if touched.name == record.name => (touched, None),
@@ -129,7 +129,7 @@ fn of_record(record: &NewestRecord) -> ObjectReference {
     reference(&object, &record.entry.uid)
 }
 
-/// The namespace itself, written_as as if it lay in itself: an Event must lie where what it regards does.
+/// The Namespace, as if it lay in itself: an Event must be in the namespace of the object that it regards.
 fn of_namespace(name: &str) -> ObjectReference {
     let object = Object {
         api_version: "v1".to_owned(),
@@ -168,7 +168,7 @@ fn camel(rule: RuleId) -> String {
     rule.as_str().split('-').map(word).collect()
 }
 
-/// At most so many bytes of a text, whole characters.
+/// At most so many bytes of a text, cut between characters.
 pub(in crate::serve::report) fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }

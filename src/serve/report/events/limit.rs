@@ -1,22 +1,21 @@
-//! How often something may happen: a bucket of tokens for each object, and one for all.
+//! Limits rates with token buckets: one for each object, and one for all.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-/// So many at once, and then one each time.
+/// A burst, and the interval at which further tokens are added.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rate {
     pub(super) burst: u32,
     pub(super) each: Duration,
 }
 
-/// The tokens that are left.
 #[derive(Debug)]
 pub(super) struct TokenBucket {
     rate: Rate,
     tokens: u32,
-    /// Up to when tokens have been added.
+    /// The time up to which tokens have been added.
     filled: Instant,
 }
 
@@ -58,12 +57,12 @@ pub(super) struct TokenBuckets<K> {
 }
 
 impl<K: Hash + Eq + Clone> TokenBuckets<K> {
-    /// Keeps at limit so many buckets that are not full.
+    /// Stores at most so many buckets that are not full.
     pub(super) fn new(rate: Rate, limit: usize) -> Self {
         Self { rate, limit, buckets: HashMap::new() }
     }
 
-    /// Takes a token of a key, if there is one. There is none for a key that finds no room.
+    /// Takes a token of a key, if there is one. If there is no room for the bucket of a new key, there is none.
     pub(super) fn take(&mut self, key: &K, now: Instant) -> bool {
         if !self.buckets.contains_key(key) && self.buckets.len() >= self.limit {
             self.forget_full(now);
@@ -74,7 +73,7 @@ impl<K: Hash + Eq + Clone> TokenBuckets<K> {
         self.buckets.entry(key.clone()).or_insert_with(|| TokenBucket::full(self.rate, now)).take(now)
     }
 
-    /// A full bucket says nothing that a new one would not.
+    /// Drops full buckets, which equal new ones.
     pub(super) fn forget_full(&mut self, now: Instant) {
         self.buckets.retain(|_, bucket| !bucket.is_full(now));
     }

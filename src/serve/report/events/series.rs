@@ -1,4 +1,4 @@
-//! What happens again and again is one Event with a count.
+//! Repeated findings are one Event with a count.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -9,19 +9,19 @@ use super::limit::{Rate, TokenBucket, TokenBuckets};
 use super::series_key::SeriesKey;
 use crate::engine::decision::Object;
 
-/// How long after its last time something is new again; as in Kubernetes' own recorders.
+/// A series ends this long after its last finding, as in Kubernetes' own recorders.
 const IDLE_AFTER: Duration = Duration::from_secs(6 * 60);
 
-/// The series that are kept, at most. They take some 2 KiB each.
+/// How many series are kept. Each takes some 2 KiB.
 const MAX_SERIES: usize = 2_048;
 
-/// Writes for one object: a denied client tries again and again.
+/// The rate of writes for one object: a denied client tries again and again.
 const OBJECT_RATE: Rate = Rate { burst: 20, each: Duration::from_secs(15) };
 
-/// Writes for all objects together.
+/// The rate of writes for all objects together.
 const TOTAL_RATE: Rate = Rate { burst: 100, each: Duration::from_millis(100) };
 
-/// What is key at the moment.
+/// The open series.
 #[derive(Debug)]
 pub(super) struct SeriesTable {
     live: HashMap<SeriesKey, OpenSeries>,
@@ -29,20 +29,19 @@ pub(super) struct SeriesTable {
     of_all: TokenBucket,
 }
 
-/// One series.
 #[derive(Debug, Clone)]
 pub(super) struct OpenSeries {
-    /// The sentence for the user, as it was the last time.
+    /// The message of the last finding.
     pub(super) message: String,
-    /// The Event that tells of it, once it is written: namespace and name.
+    /// Namespace and name of the Event, once it is written.
     pub(super) event: Option<(String, String)>,
-    /// Since when its Event counts.
+    /// The first finding that the Event counts.
     pub(super) first: Timestamp,
-    /// The last time.
+    /// The last finding.
     pub(super) last: Timestamp,
-    /// How often since then.
+    /// How many findings there were from the first to the last.
     pub(super) count: i32,
-    /// How much of that its Event tells.
+    /// How many of them the Event counts.
     written: i32,
     seen: Instant,
 }
@@ -53,7 +52,7 @@ impl SeriesTable {
         Self { live: HashMap::new(), of_objects, of_all: TokenBucket::full(TOTAL_RATE, now) }
     }
 
-    /// Something has happened. Returns how many unwritten ones were forgotten for it.
+    /// Adds a finding. Returns how many unwritten findings were dropped for it.
     pub(super) fn observe(&mut self, key: SeriesKey, message: String, at: Timestamp, now: Instant) -> u64 {
         if let Some(live) = self.live.get_mut(&key) {
             *live = OpenSeries { message, last: at, count: live.count.saturating_add(1), seen: now, ..live.clone() };
@@ -65,7 +64,7 @@ impl SeriesTable {
         forgotten
     }
 
-    /// What is to be written now, and no more of it than the rates allow; the rest stays for later.
+    /// The series to write now, as far as the rates allow; the others remain for later.
     pub(super) fn due(&mut self, now: Instant) -> Vec<(SeriesKey, OpenSeries)> {
         let mut due: Vec<_> = self.live.iter().filter(|(_, live)| live.written < live.count).collect();
         due.sort_by_key(|(_, live)| live.first);
@@ -74,7 +73,7 @@ impl SeriesTable {
         allowed.map(|(key, live)| (key.clone(), live.clone())).collect()
     }
 
-    /// This was written, to this Event.
+    /// Marks a series as written to an Event.
     pub(super) fn written(&mut self, key: &SeriesKey, wrote: &OpenSeries, event: (String, String)) {
         if let Some(live) = self.live.get_mut(key) {
             live.event = Some(event);
@@ -82,7 +81,7 @@ impl SeriesTable {
         }
     }
 
-    /// This will not be written, whoever tries. Returns how many unwritten ones that are.
+    /// Gives up on a series. Returns how many unwritten findings that loses.
     pub(super) fn refused(&mut self, key: &SeriesKey, wrote: &OpenSeries) -> u64 {
         if let Some(live) = self.live.get_mut(key) {
             live.written = wrote.count;
@@ -98,13 +97,13 @@ impl SeriesTable {
         }
     }
 
-    /// Ends the series that have been quiet for long.
+    /// Ends the series without recent findings.
     pub(super) fn end_idle(&mut self, now: Instant) {
         self.live.retain(|_, live| live.written < live.count || now.saturating_duration_since(live.seen) < IDLE_AFTER);
         self.of_objects.forget_full(now);
     }
 
-    /// How much has not been written_as.
+    /// How many findings are not written yet.
     pub(super) fn unwritten(&self) -> u64 {
         self.live.values().map(OpenSeries::unwritten).sum()
     }
@@ -118,7 +117,7 @@ impl SeriesTable {
 }
 
 impl OpenSeries {
-    /// How often it happened without its Event telling.
+    /// How many findings the Event does not count yet.
     fn unwritten(&self) -> u64 {
         u64::try_from(self.count - self.written).unwrap_or_default()
     }

@@ -1,5 +1,6 @@
-//! The Report of one release. `Report` of openreports.io/v1alpha1 and `PolicyReport` of wgpolicyk8s.io/v1alpha2 have the same
-//! shape as far as it is used here, but for who is the [source](SOURCE) of the whole, which the older one has no field for.
+//! The report of one release. `Report` of openreports.io/v1alpha1 and `PolicyReport` of wgpolicyk8s.io/v1alpha2 have the
+//! same fields as far as they are used here, except for the [source](SOURCE) of the report, which the older API does not
+//! have.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +13,18 @@ use crate::engine::decision::Object;
 use crate::engine::release::{ReleaseName, ReleaseRef};
 use crate::inspect::scan::Severity;
 
-/// The content that was written, as a hash.
+/// The hash of the written content.
 pub(super) const CONTENT: &str = "interlock.dev/content";
 /// Namespace and name of the release.
 pub(super) const RELEASE: &str = "interlock.dev/release";
-/// The Events that are counted in it, with how much of each: `<uid>=<count>,...`.
+/// The Events that the report counts, and how many findings of each: `<uid>=<count>,...`.
 pub(super) const EVENTS: &str = "interlock.dev/events";
 
-/// Who found it, in every report and result.
+/// The source of every report and result.
 pub(super) const SOURCE: &str = "interlock";
 const CATEGORY: &str = "Release transitions";
 
-/// What is event in properties besides those of the entry.
+/// The properties of a result besides those of the entry.
 const ACTOR: &str = "actor";
 const COUNT: &str = "count";
 const FIRST: &str = "first";
@@ -31,7 +32,7 @@ const LAST: &str = "last";
 const FOUND_BY: &str = "foundBy";
 const SCAN: &str = "scan";
 
-/// The fields that we write, and the metadata by which we know it again.
+/// The fields that Interlock writes, without metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ReportBody {
@@ -75,7 +76,6 @@ struct ReportTimestamp {
     nanos: i32,
 }
 
-/// Where an entry comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FoundBy {
     Admission,
@@ -83,7 +83,7 @@ pub(super) enum FoundBy {
 }
 
 impl ReportBody {
-    /// The report of these entries. The scope is the newest record, where there is one.
+    /// The report of these entries. The scope is the newest record, if there is one.
     pub(super) fn of<'e>(entries: impl IntoIterator<Item = (&'e ReportEntry, FoundBy)>, scope: Option<Object>) -> Self {
         let results: Vec<_> = entries.into_iter().map(|(entry, origin)| ReportResult::of(entry, origin)).collect();
         let count = |outcome| results.iter().filter(|line| line.result == outcome).count() as u64;
@@ -92,7 +92,7 @@ impl ReportBody {
         Self { scope, summary, results }
     }
 
-    /// Tells one content from another. The scope is none: it changes with every upgrade.
+    /// A hash of the content, without the scope, which changes with every upgrade.
     pub(super) fn content(&self) -> String {
         let text = serde_json::to_vec(&self.results).unwrap_or_default();
         Sha256::digest(&text)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
@@ -106,7 +106,7 @@ impl ReportResult {
         entry.actor.clone().map(|actor| tell(ACTOR, actor));
         tell(FIRST, entry.first.to_string());
         let at = match origin {
-            // A scan finds the same every time: when it last did so is no news.
+            // A scan finds the same every time, so the time of the last scan is left out.
             FoundBy::Scan => {
                 tell(FOUND_BY, SCAN.to_owned());
                 entry.first
@@ -132,7 +132,7 @@ impl ReportResult {
         }
     }
 
-    /// Reads a line as it was written; `None` for what another version or somebody else wrote.
+    /// The entry of a result; `None` for a result of another version or another author.
     pub(super) fn entry(self, release: &ReleaseRef) -> Option<(ReportEntry, FoundBy)> {
         let mut properties = self.properties;
         let origin = match properties.remove(FOUND_BY) {
@@ -159,12 +159,13 @@ impl ReportResult {
     }
 }
 
-/// Namespace and name of the report of a release. That of a release without a namespace lies in ours.
+/// Namespace and name of the report of a release. The report of a release without a namespace is in Interlock's own
+/// namespace.
 pub(super) fn place(release: &ReleaseRef, ours: &str) -> (String, String) {
     let ReleaseRef { namespace, name } = release;
     let name = match name.parse::<ReleaseName>() {
         Ok(name) => name.to_string(),
-        // Labels, by which some objects name their release, may hold what is no name of an object.
+        // Some objects name their release by a label, whose value may be no valid name of an object.
         Err(_) => {
             let digest = Sha256::digest(name.as_bytes());
             digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()

@@ -1,4 +1,4 @@
-//! One line of a report, and what an Event of ours says of it.
+//! One entry of a report, and how it is read from an Event.
 
 use std::collections::BTreeMap;
 
@@ -16,48 +16,42 @@ use crate::serve::report::events::{CLUSTER_SCOPED_NAMESPACE, CONTROLLER, annotat
 /// The longest message, in bytes.
 const MAX_MESSAGE_BYTES: usize = 500;
 
-/// The longest annotation, in bytes: ours are shorter, and whoever pretends to be us is not to fill the memory.
+/// The longest annotation that is read, in bytes. Interlock's annotations are shorter; the limit keeps others from filling
+/// the memory.
 const MAX_ANNOTATION_BYTES: usize = 512;
 
-/// What was found of a release: folded over all the times that the same was done to the same object by the same user, or as
-/// a scan saw it.
+/// A finding about a release: all repetitions of the same operation on the same object by the same user, or a finding of a
+/// scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportEntry {
-    /// The release.
     pub release: ReleaseRef,
-    /// The rule that was broken, or what the scan looked for: `manual-edit`.
+    /// The rule, or the check of the scan: `manual-edit`.
     pub check: String,
-    /// How bad it is.
     pub severity: Severity,
-    /// What it counts as.
     pub outcome: ReportOutcome,
-    /// Who did it.
+    /// The user.
     pub actor: Option<String>,
-    /// To which object.
     pub object: Option<Object>,
-    /// The sentence for the reader, at most 500 bytes of it. Nothing of an object's data.
+    /// The message, at most 500 bytes of it. It contains no data of an object.
     pub message: String,
-    /// The first time.
     pub first: Timestamp,
-    /// The last time.
     pub last: Timestamp,
-    /// How often.
     pub count: u64,
-    /// What else there is to know; `mode` and `verdict` of a rule.
+    /// Further properties, such as `mode` and `verdict` of a rule.
     pub properties: BTreeMap<String, String>,
 }
 
-/// What an entry counts as. Reports have no room for what is fine.
+/// The result of an entry. Reports do not contain passed checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReportOutcome {
-    /// Refused, or it would have been.
+    /// Denied, or would have been denied.
     Fail,
-    /// Warned of, or let pass by an override.
+    /// Warned about, or allowed by an override.
     Warn,
 }
 
-/// What entries are folded by.
+/// Entries with the same key are merged.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct EntryKey {
     check: String,
@@ -72,13 +66,13 @@ impl ReportEntry {
         EntryKey { check, actor, object, outcome }
     }
 
-    /// The same with what is bounded within its bounds.
+    /// The entry with its message cut to the limit.
     pub(super) fn bounded(mut self) -> Self {
         self.message = cut(&self.message, MAX_MESSAGE_BYTES).to_owned();
         self
     }
 
-    /// Adds some more times of the same.
+    /// Adds repetitions.
     pub(super) fn merge(&mut self, more: Self) {
         self.count = self.count.saturating_add(more.count);
         self.first = self.first.min(more.first);
@@ -88,19 +82,19 @@ impl ReportEntry {
     }
 }
 
-/// An Event of ours: an entry with the count and the times of that Event alone.
+/// An Event of Interlock: an entry with the count and the times of this Event alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ObservedEvent {
-    /// Of the Event.
     pub(super) uid: String,
     pub(super) entry: ReportEntry,
-    /// Whether the release had records then.
+    /// Whether the release had records at the time.
     pub(super) recorded: bool,
 }
 
 impl ObservedEvent {
-    /// Reads an Event. `None` for one that is not ours, that says nothing of a release, that says what we would not, or that
-    /// speaks of a release of another namespace: whoever may write Events in one namespace is not to be believed of others.
+    /// Parses an Event. `None` for an Event that is not Interlock's, that names no release, that Interlock would not write,
+    /// or that is about a release of another namespace: an author with rights in one namespace must not be believed about
+    /// others.
     pub(super) fn read(event: &Event) -> Option<Self> {
         let ours = event.reporting_controller.as_deref() == Some(CONTROLLER);
         let annotations = event.metadata.annotations.as_ref().filter(|_| ours)?;

@@ -1,4 +1,4 @@
-//! What the reports say, in memory: fed by Events and by scans, written out by somebody else.
+//! The content of the reports, in memory. Events and scans fill it; its caller writes the reports.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,30 +10,30 @@ use super::writer::StoredReport;
 use crate::engine::decision::Object;
 use crate::engine::release::ReleaseRef;
 
-/// The entries of a release, at limit; the oldest is forgotten for the newest.
+/// How many entries a release has. Above it the oldest one is dropped.
 const MAX_RELEASE_ENTRIES: usize = 50;
 
-/// The entries of all releases, at limit. They take some KiB each.
+/// How many entries all releases have together. Each takes some KiB.
 const MAX_ENTRIES: usize = 20_000;
 
-/// The entries of the releases of a namespace, at limit: whoever may write Events there can pretend to be us, and is to fill no
-/// more than this.
+/// How many entries the releases of a namespace have together: anybody who may write Events there can imitate Interlock, and
+/// must not fill the whole store.
 const MAX_NAMESPACE_ENTRIES: usize = MAX_ENTRIES / 10;
 
-/// After a report could not be written, for the first time; each further time twice as long, up to a bound.
+/// The pause after a report could not be written. Each further pause is twice as long, up to the maximum.
 const WRITE_RETRY: SignedDuration = SignedDuration::from_secs(10);
 const MAX_WRITE_RETRY: SignedDuration = SignedDuration::from_mins(10);
 
-/// The Events of a release whose counts are remembered, at limit. One that is forgotten while it lives is counted again when
-/// it is event again.
+/// How many Events of a release are remembered with their counts. An Event that is dropped while it exists is counted again
+/// when it is seen again.
 const MAX_RELEASE_EVENTS: usize = 200;
 
-/// What is known of all releases.
+/// The content of the reports of all releases.
 #[derive(Debug)]
 pub(super) struct ReportStore {
     retention: SignedDuration,
     releases: HashMap<ReleaseRef, ReleaseFindings>,
-    /// Whether a whole scan has come in, against which what the reports say of an earlier one counts for nothing.
+    /// Whether a complete scan was recorded. It replaces the scan findings of loaded reports.
     scanned: bool,
 }
 
@@ -41,34 +41,34 @@ pub(super) struct ReportStore {
 struct ReleaseFindings {
     found: BTreeMap<EntryKey, ReportEntry>,
     state: BTreeMap<EntryKey, ReportEntry>,
-    /// How much of each Event is counted in `found`, and when it last changed.
+    /// How many findings of each Event are counted in `found`, and when that last changed.
     events: BTreeMap<String, (u64, Timestamp)>,
-    /// The content of the report, where there is one.
+    /// The content of the written report, if there is one.
     written: Option<String>,
-    /// Whether the release had records: what never had any cannot lose them.
+    /// Whether the release had records. A release that never had any cannot lose them.
     recorded: bool,
-    /// Whether the report may differ from what is written, or is being written.
+    /// Whether the report may differ from the written one.
     dirty: bool,
-    /// After a failure to write it: how long nothing is tried, and until when.
+    /// After a failed write: the pause, and its end.
     pause: SignedDuration,
     not_before: Timestamp,
 }
 
-/// A report that may have to be written.
+/// A report to write.
 #[derive(Debug)]
 pub(super) struct DueReport {
     pub(super) release: ReleaseRef,
-    /// `None` where there is nothing to say any more.
+    /// `None` if the report is to be deleted.
     pub(super) report: Option<StoredReport>,
 }
 
 impl ReportStore {
-    /// Holds nothing. What is older than the retention falls out.
+    /// An empty store. Entries older than the retention expire.
     pub(super) fn new(retention: SignedDuration) -> Self {
         Self { retention, releases: HashMap::new(), scanned: false }
     }
 
-    /// Starts anew from the reports that are there. What a scan has said meanwhile stays.
+    /// Starts again from the existing reports. The findings of a scan in the meantime are kept.
     pub(super) fn load(&mut self, reports: Vec<StoredReport>, now: Timestamp) {
         self.releases.retain(|_, held| {
             let state = std::mem::take(&mut held.state);
@@ -80,7 +80,7 @@ impl ReportStore {
             held.written = Some(content);
             held.events = events.into_iter().map(|(uid, count)| (uid, (count, now))).collect();
             held.recorded = body.scope.is_some();
-            // What another version wrote is written again in the words of this one.
+            // A report of another version is written again in the form of this version.
             held.dirty = true;
             for (entry, origin) in body.results.into_iter().filter_map(|line| line.entry(&release)) {
                 match origin {
@@ -92,10 +92,10 @@ impl ReportStore {
         }
     }
 
-    /// Takes an Event. Returns whether there was room for it.
+    /// Adds an Event. Returns whether there was room for it.
     pub(super) fn observe(&mut self, event: ObservedEvent, now: Timestamp) -> bool {
         let ObservedEvent { uid, mut entry, recorded } = event;
-        // A time to come would never be old.
+        // An entry with a time in the future would never expire.
         (entry.first, entry.last) = (entry.first.min(now), entry.last.min(now));
         if self.is_old(&entry, now) {
             return true;
@@ -125,22 +125,22 @@ impl ReportStore {
         true
     }
 
-    /// These are all the Events that there are: others need not be remembered.
+    /// Drops the counts of all Events but these, which are all that exist.
     pub(super) fn keep_events(&mut self, living: &HashSet<String>) {
         for held in self.releases.values_mut() {
             held.events.retain(|uid, _| living.contains(uid));
         }
     }
 
-    /// An Event is gone; what it event stays.
+    /// Drops the count of a deleted Event; its findings remain.
     pub(super) fn forget_event(&mut self, event: &ObservedEvent) {
         if let Some(held) = self.releases.get_mut(&event.entry.release) {
             held.events.remove(&event.uid);
         }
     }
 
-    /// Takes all that a scan found, in place of what the one before did. One that could not look at everything takes nothing
-    /// back: what is not found again falls out when it is old.
+    /// Records the findings of a scan in place of those of the scan before. An incomplete scan removes nothing: what it does
+    /// not find again expires.
     pub(super) fn record_scan(&mut self, entries: Vec<ReportEntry>, is_whole: bool, now: Timestamp) {
         self.scanned |= is_whole;
         let room = MAX_ENTRIES.saturating_sub(entries.len());
@@ -168,7 +168,7 @@ impl ReportStore {
         }
     }
 
-    /// Lets go of what is too old.
+    /// Drops expired entries.
     pub(super) fn expire(&mut self, now: Timestamp) {
         let retention = self.retention;
         let is_old = |last: Timestamp| now.duration_since(last) >= retention;
@@ -187,7 +187,7 @@ impl ReportStore {
         recorded.map(|(release, _)| release.clone()).collect()
     }
 
-    /// A release is gone. Its Events stay counted, so that they do not bring it back.
+    /// Drops a deleted release. The counts of its Events are kept, so that they do not bring it back.
     pub(super) fn forget(&mut self, release: &ReleaseRef) {
         if let Some(held) = self.releases.get_mut(release) {
             held.found.clear();
@@ -197,8 +197,8 @@ impl ReportStore {
         }
     }
 
-    /// The reports that differ from what is written, at limit so many; what could not be written waits for its time. Each of
-    /// them is to be [written](Self::written) or has [failed](Self::failed). `scope` names the newest record of a release.
+    /// The changed reports, at most so many; a report that could not be written waits for its retry. Each must then be
+    /// marked as [written](Self::written) or [failed](Self::failed). `scope` names the newest record of a release.
     pub(super) fn due(
         &mut self,
         limit: usize,
@@ -231,7 +231,7 @@ impl ReportStore {
         due
     }
 
-    /// This is written.
+    /// Marks a report as written.
     pub(super) fn written(&mut self, due: &DueReport) {
         if let Some(held) = self.releases.get_mut(&due.release) {
             held.written = due.report.as_ref().map(|report| report.content.clone());
@@ -239,7 +239,7 @@ impl ReportStore {
         }
     }
 
-    /// This could not be written: others first.
+    /// Marks a report as failed, so that others come first.
     pub(super) fn failed(&mut self, due: &DueReport, now: Timestamp) {
         if let Some(held) = self.releases.get_mut(&due.release) {
             held.dirty = true;
@@ -248,7 +248,7 @@ impl ReportStore {
         }
     }
 
-    /// How many reports are still to be written.
+    /// How many reports wait to be written.
     pub(super) fn waiting(&self) -> usize {
         self.releases.values().filter(|held| held.dirty).count()
     }
@@ -257,7 +257,7 @@ impl ReportStore {
         now.duration_since(entry.last) >= self.retention
     }
 
-    /// Whether one more entry may be found of a release.
+    /// Whether there is room for one more entry of a release.
     fn has_room(&self, release: &ReleaseRef) -> bool {
         let (mut of_all, mut of_namespace) = (0, 0);
         for (other, held) in &self.releases {
@@ -269,14 +269,14 @@ impl ReportStore {
 }
 
 impl ReleaseFindings {
-    /// Takes what an earlier scan found, where no later one says otherwise.
+    /// Adds a finding of an earlier scan, unless a later scan has found the same.
     fn keep_scanned(&mut self, entry: ReportEntry) {
         if self.state.len() < MAX_RELEASE_ENTRIES {
             self.state.entry(entry.key()).or_insert(entry);
         }
     }
 
-    /// What a scan found, and then the rest; the oldest of that is left out where there is too much.
+    /// The findings of a scan, and then the others. If there are too many, the oldest of the others are left out.
     fn lines(&self) -> impl Iterator<Item = (&ReportEntry, FoundBy)> {
         let mut newest: Vec<_> = self.found.values().map(|entry| entry.last).collect();
         newest.sort_unstable_by(|one, other| other.cmp(one));
@@ -295,7 +295,7 @@ impl ReleaseFindings {
     }
 }
 
-/// Takes the oldest out of what has grown over a bound by one.
+/// Removes the oldest value of a map that has one too many.
 fn forget_oldest<K: Ord + Clone, V>(map: &mut BTreeMap<K, V>, limit: usize, age: impl Fn(&V) -> Timestamp) {
     if map.len() > limit
         && let Some(oldest) = map.iter().min_by_key(|(_, value)| age(value)).map(|(key, _)| key.clone())

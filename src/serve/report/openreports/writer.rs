@@ -1,4 +1,4 @@
-//! The API of reports, which is alpha and may change: everything that depends on it is here.
+//! Reads and writes reports. Their API is alpha and may change: all code that depends on it is here.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,23 @@ use crate::engine::release::ReleaseRef;
 use crate::serve::ownership::{FIELD_MANAGER, MANAGED_BY};
 use crate::world::kubernetes::Reach;
 
-/// Reports in one answer of the API server.
+/// How many reports the API server returns at a time.
 const PAGE_SIZE: u32 = 100;
 
-/// Which API reports are written to.
+/// The API of the reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flavour {
     /// `Report` of openreports.io/v1alpha1.
     OpenReports,
-    /// `PolicyReport` of wgpolicyk8s.io/v1alpha2, which came before it.
+    /// `PolicyReport` of wgpolicyk8s.io/v1alpha2, its predecessor.
     WgPolicy,
 }
 
-/// A report as it is stored.
 #[derive(Debug, Clone)]
 pub(super) struct StoredReport {
     pub(super) release: ReleaseRef,
     pub(super) content: String,
-    /// The Events that are counted in it, by uid.
+    /// The Events that the report counts, by uid.
     pub(super) events: BTreeMap<String, u64>,
     pub(super) body: ReportBody,
 }
@@ -56,7 +55,7 @@ impl Flavour {
         }
     }
 
-    /// A report as this API takes it.
+    /// A report as an object of this API.
     fn object(self, (namespace, name): &(String, String), report: &StoredReport) -> serde_json::Result<Value> {
         let resource = self.resource();
         let events: Vec<_> = report.events.iter().map(|(uid, count)| format!("{uid}={count}")).collect();
@@ -73,7 +72,7 @@ impl Flavour {
                 EVENTS: events.join(","),
             },
         });
-        // The API server applies no field that a schema does not have.
+        // The API server rejects fields that are not in the schema of an applied object.
         if self == Self::OpenReports {
             object["source"] = SOURCE.into();
         }
@@ -91,7 +90,7 @@ impl ReportWriter {
         format!("{}.{}", self.resource.plural, self.resource.group)
     }
 
-    /// Every report of ours; `None` where their kind is not installed. `ours` is Interlock's own namespace.
+    /// Every report of Interlock; `None` if their kind is not installed. `ours` is Interlock's own namespace.
     pub(super) async fn list(&self, ours: &str) -> Result<Option<Vec<StoredReport>>, Error> {
         let mut params = ListParams::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1)).limit(PAGE_SIZE);
         let mut found = Vec::new();
@@ -112,7 +111,7 @@ impl ReportWriter {
         Ok(Some(found))
     }
 
-    /// Makes a report what it must be, whatever it was.
+    /// Writes a report, whatever its content was.
     pub(super) async fn apply(&self, place: &(String, String), report: &StoredReport) -> Result<(), Error> {
         let (namespace, name) = place;
         let object = self.flavour.object(place, report).map_err(Error::SerdeError)?;
@@ -120,7 +119,7 @@ impl ReportWriter {
         self.api(namespace).patch(name, &params, &Patch::Apply(&object)).await.map(|_| ())
     }
 
-    /// Takes a report away, if it is there.
+    /// Deletes a report, if it exists.
     pub(super) async fn delete(&self, (namespace, name): &(String, String)) -> Result<(), Error> {
         match self.api(namespace).delete(name, &DeleteParams::default()).await {
             Err(Error::Api(status)) if status.code == 404 => Ok(()),
@@ -134,7 +133,8 @@ impl ReportWriter {
 }
 
 impl StoredReport {
-    /// `None` for what only pretends to be ours: whoever may write reports in one namespace is not to be believed of others.
+    /// `None` for an object that is not Interlock's: an author with rights in one namespace must not be believed about
+    /// others.
     fn read(object: DynamicObject, ours: &str) -> Option<Self> {
         let annotations = object.metadata.annotations.unwrap_or_default();
         let release = annotations.get(RELEASE)?;
