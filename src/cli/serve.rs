@@ -152,7 +152,7 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
                 Arc::new(Reports::new(for_reports, for_watches, world.clone(), metrics.reports.clone(), settings))
             });
             let ourselves = Arc::default();
-            let known = readiness.gate("the API server to tell who we are");
+            let known = readiness.gate("our user name at the API server");
             tokio::spawn(identity::fetch_username(for_reviews.clone(), Arc::clone(&ourselves), known));
             let judge = Judge::new(policies, traced(world.clone()), decodes).knowing(ourselves);
             follow(&judge);

@@ -109,7 +109,7 @@ impl Candidate {
                 Err(error) if !logged => {
                     logged = true;
                     let namespace = &self.namespace;
-                    tracing::warn!(%namespace, lease = LEASE, %error, "no Lease, so this replica cannot lead for now");
+                    tracing::warn!(%namespace, lease = LEASE, %error, "the Lease is not available, so this replica cannot lead for now");
                 }
                 Err(_) => {}
             }
@@ -124,7 +124,7 @@ impl Candidate {
             self.metrics.set_leader(true);
             tokio::select! {
                 lost = leads.wait_for(|leads| !leads) => {
-                    tracing::info!(identity = %self.identity, "leading no more");
+                    tracing::info!(identity = %self.identity, "no longer leading");
                     self.metrics.set_leader(false);
                     if lost.is_err() {
                         return;

@@ -71,7 +71,7 @@ impl Reload {
         let Reading { policies, problems } = Reading::of(&files);
         self.files = files;
         for problem in &problems {
-            tracing::error!(%problem, "a policy file is wrong");
+            tracing::error!(%problem, "a policy file is invalid");
         }
         let mut state = self.state.borrow().clone();
         state.current = policies.is_some();
@@ -105,9 +105,9 @@ impl fmt::Display for LoadedPolicies {
             return Ok(());
         }
         let kept = if self.current {
-            "; wrong files are left out, their namespaces have the policy of the cluster"
+            "; invalid files are ignored, and the policy of the cluster applies to their namespaces"
         } else {
-            "; the files of now are wrong, so older ones stay in force"
+            "; the current files are invalid, so the earlier ones stay in force"
         };
         out.write_str(kept)?;
         self.problems.iter().take(MAX_PROBLEMS_SHOWN).try_for_each(|problem| write!(out, "; {problem}"))?;

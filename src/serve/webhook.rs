@@ -17,7 +17,7 @@ use crate::judge::Judge;
 use crate::world::memory::Memory;
 
 /// The reason in the answer to a review that panicked.
-const PANIC_REASON: &str = "a fault in the webhook, which its log tells more of. Please report it";
+const PANIC_REASON: &str = "an internal error of the webhook, whose log has the details. Please report it";
 
 /// Judges and reports reviews.
 pub struct Webhook {
@@ -66,7 +66,7 @@ impl Reviewer for Webhook {
             match answered {
                 Ok(body) => Reply { status: StatusCode::OK, body },
                 Err(error) => {
-                    tracing::warn!(?endpoint, %error, "a body was no review");
+                    tracing::warn!(?endpoint, %error, "a body is not a review");
                     Reply { status: StatusCode::BAD_REQUEST, body: reply::bad_request(&error) }
                 }
             }

@@ -60,7 +60,7 @@ impl DocumentCache {
 pub(super) fn read(manifest: &str, object: &ObjectRef) -> Result<CachedDocument, String> {
     let found = document(manifest, object).map_err(|error| {
         let ObjectRef { kind, name, .. } = object;
-        format!("the document of the {kind} {name} in the manifest does not read: {error}")
+        format!("the document of the {kind} {name} in the manifest cannot be parsed: {error}")
     });
     Ok(found?.map(Arc::new))
 }

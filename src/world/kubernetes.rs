@@ -272,7 +272,7 @@ impl Cluster {
             return Ok(None);
         }
         // Only the index finds records whose stamp points to another namespace.
-        Err(format!("whether another namespace has records of release {} is not known at the moment", sought.name))
+        Err(format!("it is not known at the moment whether another namespace has records of release {}", sought.name))
     }
 
     /// The records of a ClusterExtension: one LIST in each namespace in reach, by label, metadata only.
@@ -294,7 +294,7 @@ impl Cluster {
         });
         match locate::locate_extension(RecordSet::gather(records)) {
             None if !self.api.reach.is_everywhere() => {
-                Err(format!("whether ClusterExtension {name} has records elsewhere is not known: {OUT_OF_REACH}"))
+                Err(format!("it is not known whether ClusterExtension {name} has records elsewhere: {OUT_OF_REACH}"))
             }
             found => Ok(found),
         }
@@ -307,14 +307,14 @@ impl Cluster {
         };
         let read = serde_json::from_str::<HelmRelease>(&text);
         let read =
-            read.map_err(|error| format!("HelmRelease {namespace}/{name} does not read: {}", unquoted(&error)))?;
+            read.map_err(|error| format!("HelmRelease {namespace}/{name} cannot be parsed: {}", unquoted(&error)))?;
         Ok(Some(Driver::from(&read)))
     }
 
     /// The HelmReleases that drive a release: a copy names the candidates, the API server confirms them.
     async fn helm_releases(&self, namespace: &str, release: &str) -> Result<Vec<Driver>, Unavailable> {
         let named = self.caches.helm_releases().driving(namespace, release);
-        let named = named.ok_or("which HelmReleases there are is not known at the moment")?;
+        let named = named.ok_or("the HelmReleases of the cluster are not known at the moment")?;
         let reads = named.into_iter().map(|(namespace, name)| self.helm_release(namespace, name));
         let found = side_by_side(CONCURRENT_READS, reads).await?;
         let mut confirmed: Vec<_> = found.into_iter().flatten().collect();

@@ -103,7 +103,7 @@ pub(super) fn manifest(body: &[u8]) -> Result<Arc<str>, DecodeError> {
 
 /// The reason for a version that is no longer the current one.
 pub(super) fn changed(namespace: &str, object: &str) -> String {
-    format!("the record {namespace}/{object} changed while it was being judged")
+    format!("the record {namespace}/{object} changed during the review")
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(super) fn chunk(text: &str) -> Result<String, DecodeError> {
 
 /// The message for a record that cannot be decoded.
 pub(super) fn undecodable(namespace: &str, object: &str, error: &DecodeError) -> String {
-    format!("the record {namespace}/{object} does not decode: {error}")
+    format!("the record {namespace}/{object} cannot be decoded: {error}")
 }
 
 fn parse(text: &str) -> Result<Stored<'_>, DecodeError> {

@@ -66,7 +66,7 @@ impl ObjectKey {
 /// A ConfigurationBundle from its JSON text.
 pub(super) fn bundle(BundleRef { namespace, name }: &BundleRef, text: &str) -> Result<Bundle, String> {
     Bundle::read(text)
-        .map_err(|error| format!("ConfigurationBundle {namespace}/{name} does not read ({})", unquoted(&error)))
+        .map_err(|error| format!("ConfigurationBundle {namespace}/{name} cannot be parsed ({})", unquoted(&error)))
 }
 
 /// An override; `None` if it has another shape, as one of a later version may have.

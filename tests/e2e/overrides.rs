@@ -107,5 +107,5 @@ fn limits(namespace: &Namespace<'_>) {
     assert_eq!(stored["metadata"]["annotations"]["interlock.dev/created-by"], guest.user());
     let mut longer = stored;
     longer["spec"]["expiresAt"] = "2099-01-01T00:00:00Z".into();
-    kubectl.with_file("replace", &longer, &[]).expect_failure(&["an override never changes"]);
+    kubectl.with_file("replace", &longer, &[]).expect_failure(&["an override cannot be changed"]);
 }

@@ -23,7 +23,7 @@ pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
         .route("/readyz", get(readyz).with_state(readiness))
         .route("/metrics", get(render).with_state(registry))
         .fallback(|| async {
-            sentence(StatusCode::NOT_FOUND, b"there is nothing here; try /livez, /readyz or /metrics\n".to_vec())
+            sentence(StatusCode::NOT_FOUND, b"not found; try /livez, /readyz or /metrics\n".to_vec())
         })
 }
 
@@ -42,7 +42,7 @@ async fn render(State(registry): State<Arc<Registry>>) -> Response {
         Ok(text) => ([(CONTENT_TYPE, HeaderValue::from_static(openmetrics::CONTENT_TYPE))], text).into_response(),
         Err(error) => {
             tracing::error!(%error, "failed to render the metrics");
-            sentence(StatusCode::INTERNAL_SERVER_ERROR, b"the metrics could not be rendered\n".to_vec())
+            sentence(StatusCode::INTERNAL_SERVER_ERROR, b"the metrics cannot be rendered\n".to_vec())
         }
     }
 }

@@ -173,7 +173,7 @@ async fn next(body: &mut Body, until: Instant) -> Result<Option<Bytes>, Rejectio
             Err(_) => return Err(Rejection::BodyTooSlow),
             Ok(Some(Err(_))) => return Err(Rejection::BodyBroken),
             Ok(None) => return Ok(None),
-            // Trailers carry nothing that a review needs.
+            // No review has trailers.
             Ok(Some(Ok(frame))) => {
                 if let Ok(data) = frame.into_data() {
                     return Ok(Some(data));

@@ -19,8 +19,8 @@ pub struct Limits {
     pub handshake: Duration,
     /// From the first byte of a request's head to its last.
     pub header: Duration,
-    /// Between requests. Go's transport drops idle connections after 90 s; closing before it does makes it write a
-    /// review into a closing connection, which fails the call.
+    /// Between requests. Go's transport drops idle connections after 90 s. If the server closed them earlier, Go could write
+    /// a review into a closing connection, which fails the call.
     pub idle: Duration,
     /// From the head of a request to the last byte of its body, or the request's own deadline if that is sooner.
     pub body: Duration,
@@ -28,13 +28,13 @@ pub struct Limits {
     pub write: Duration,
     /// Bytes of bodies held at a time, over all connections. Above it requests wait, which bounds memory.
     pub bytes_in_flight: usize,
-    /// Pause after a failure to accept, which would otherwise repeat at once: the usual cause is a lack of file
-    /// descriptors, and only time brings some back.
+    /// The pause after a failure to accept, which would otherwise repeat at once: the usual cause is a lack of file
+    /// descriptors, and only time frees some.
     pub accept_pause: Duration,
     /// After the first signal: how long to go on accepting while the cluster removes the endpoint.
     pub drain_delay: Duration,
-    /// After that: how long requests in flight may take. Together with `drain_delay` less than the 30 s that a pod is
-    /// given by default.
+    /// After that: how long requests in flight may take. Together with `drain_delay` it is less than the 30 s that a pod has
+    /// by default.
     pub drain: Duration,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn affordable_connections() -> usize {
     if current != maximum {
         match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
             Ok(()) => current = maximum,
-            Err(error) => tracing::warn!(%error, ?current, "the limit of open files could not be raised"),
+            Err(error) => tracing::warn!(%error, ?current, "the limit of open files cannot be raised"),
         }
     }
     let files = current.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));

@@ -26,7 +26,7 @@ const TLS_HANDSHAKE: u8 = 22;
 
 /// The answer to a client that uses `http://` on the HTTPS port.
 const NOT_TLS: &[u8] = b"HTTP/1.0 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\n\
-    this port speaks HTTPS only\n";
+    this port accepts HTTPS only\n";
 
 /// The protocol of a port.
 #[derive(Clone)]

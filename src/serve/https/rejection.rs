@@ -54,15 +54,13 @@ impl Rejection {
         match self {
             Self::NotJson => "send an AdmissionReview with content-type application/json",
             Self::BadTimeout => "timeout in the query must be a positive duration such as 3s or 2500ms",
-            Self::TooLarge => {
-                "the body is larger than this webhook reads; the limit is 8 MiB, above what an API server sends"
-            }
+            Self::TooLarge => "the body is larger than the limit of 8 MiB, which is above what an API server sends",
             Self::BodyTooSlow => "the body did not arrive in time",
-            Self::BodyBroken => "the body broke off before its end",
+            Self::BodyBroken => "the connection broke before the end of the body",
             Self::NoMemory => "too many large reviews at the same time; try again in a second",
-            Self::ReviewTooSlow => "the review was not finished within the timeout of the request",
+            Self::ReviewTooSlow => "the review did not finish within the timeout of the request",
             Self::NoAnswer => "the review failed and has no answer; see the log of the webhook",
-            Self::UnknownPath => "there is nothing here; reviews are answered at /validate and /mutate",
+            Self::UnknownPath => "not found; send reviews to /validate or /mutate",
             Self::WrongMethod => "send an AdmissionReview with POST",
         }
     }

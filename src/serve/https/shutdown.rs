@@ -27,15 +27,9 @@ pub enum Stopped {
     /// Every request in flight was answered.
     Drained,
     /// The drain timed out.
-    OutOfTime {
-        /// Connections that were dropped.
-        cut: usize,
-    },
+    OutOfTime { cut: usize },
     /// A second signal arrived.
-    Aborted {
-        /// Connections that were dropped.
-        cut: usize,
-    },
+    Aborted { cut: usize },
 }
 
 impl Stopped {

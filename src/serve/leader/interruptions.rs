@@ -27,7 +27,7 @@ pub(super) async fn write_all(client: &Client, world: &dyn World, deleted_pendin
         let deleted = deleted_pending.next().await;
         if let Err(why) = write(client, world, &deleted).await {
             let DeletedPendingRecord { namespace, release, record, .. } = &deleted;
-            tracing::error!(%namespace, %release, revision = %record.revision, %why, "nobody will know that this was interrupted");
+            tracing::error!(%namespace, %release, revision = %record.revision, %why, "the note on an interrupted operation cannot be written");
         }
         deleted_pending.done(&deleted);
     }

@@ -1,8 +1,8 @@
 //! Development certificates: a CA and a leaf in a directory, for `serve` without a cluster and for tests.
 //!
-//! What is there and good is kept, so that a browser or a curl that was told to trust the CA goes on trusting it. A
-//! leaf that is missing, broken or about to expire is replaced. A CA is never replaced without being asked to: somebody
-//! may have put it into a trust store, or it may be somebody's real one.
+//! Valid files are kept, so that a browser or curl that trusts the CA goes on trusting it. A leaf that is missing, invalid
+//! or about to expire is replaced. A CA is replaced only on request: it may be in somebody's trust store, or be somebody's
+//! real CA.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -20,16 +20,16 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use super::authority::{self, Authority, AuthorityError};
 use super::tls;
 
-/// One year: nobody should have to think of it in the middle of a project.
+/// One year, so that nobody has to think of it during a project.
 const CA_LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
 
-/// 90 days: renewed at each start that finds less than a third of it left.
+/// 90 days. Each start renews a leaf of which less than a third is left.
 const LEAF_LIFETIME: SignedDuration = SignedDuration::from_hours(90 * 24);
 
-/// A leaf with less than this left is replaced.
+/// A leaf with less time left is replaced.
 const RENEW_BEFORE: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-/// What the leaf is good for: this machine, and the service as the default manifests name it.
+/// The names in the leaf: this machine, and the service of the default manifests.
 const LEAF_NAMES: [&str; 7] = [
     "localhost",
     "127.0.0.1",
@@ -46,7 +46,7 @@ const KEY_MODE: u32 = 0o600;
 /// Certificates are public.
 const CERTIFICATE_MODE: u32 = 0o644;
 
-/// The development certificates, as they stand in the directory.
+/// The development certificates in a directory.
 #[derive(Clone)]
 pub struct DevCertificates {
     /// `ca.crt`
@@ -55,64 +55,52 @@ pub struct DevCertificates {
     pub certificate_path: PathBuf,
     /// `tls.key`
     pub key_path: PathBuf,
-    /// The CA, to be trusted by clients.
     pub ca_pem: String,
-    /// The leaf.
     pub certificate_pem: String,
-    /// The leaf's key.
     pub key_pem: String,
     /// The last moment at which the leaf is valid.
     pub not_after: Timestamp,
-    /// What was done to have them.
     pub created: Created,
 }
 
-/// What was done to have the certificates.
+/// What was created to get the certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Created {
-    /// Everything was there and good.
+    /// Nothing: all files were there and valid.
     Nothing,
-    /// A new leaf, signed by the CA that was there.
+    /// A new leaf, signed by the existing CA.
     Leaf,
-    /// Everything.
+    /// A new CA and a new leaf.
     Everything,
 }
 
-/// The development certificates could not be had.
+/// There are no development certificates.
 #[derive(Debug, thiserror::Error)]
 pub enum DevError {
-    /// A file or the directory could not be read or written.
-    #[error("failed to {action} {}: check that the directory may be written, or name another one", path.display())]
+    /// A file or the directory cannot be read or written.
+    #[error("failed to {action} {}: check that the directory is writable, or name another one", path.display())]
     Io {
         /// `read`, `write`, `create`, `lock`.
         action: &'static str,
-        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
         source: io::Error,
     },
-    /// The CA is there, and cannot be used.
+    /// The CA in the directory cannot be used.
     #[error("failed to use the CA in {}: {WAY_OUT}", path.display())]
-    Authority {
-        /// The file at fault.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: AuthorityError,
-    },
-    /// Half of the CA is missing while a new leaf is needed, or there is a leaf without any CA.
+    Authority { path: PathBuf, source: AuthorityError },
+    /// Half of the CA is missing while a new leaf is needed, or there is a leaf without a CA.
     #[error("failed to find {}, while {} is there: {WAY_OUT}", missing.display(), present.display())]
     Incomplete {
-        /// The file that is missing.
         missing: PathBuf,
         /// The file that would be orphaned or overwritten.
         present: PathBuf,
     },
-    /// A certificate could not be created.
-    #[error("failed to make the development certificates")]
+    /// A certificate cannot be created.
+    #[error("failed to create the development certificates")]
     Creation(#[source] AuthorityError),
 }
 
-/// The same for everything that a person has to decide.
+/// The way out of errors that a person has to resolve.
 const WAY_OUT: &str = "put the right file back, or replace CA and certificate with `interlock certs dev --force`";
 
 impl std::fmt::Debug for DevCertificates {
@@ -126,8 +114,8 @@ impl std::fmt::Debug for DevCertificates {
     }
 }
 
-/// Makes sure that `dir` holds development certificates that are good at `now` and for a while longer. Safe with several
-/// processes at once: one makes them, the others find them.
+/// Makes sure that `dir` holds development certificates that are valid at `now` and for some time after it. Several
+/// processes may call this at once: one creates the files, the others use them.
 ///
 /// # Errors
 /// [`DevError`] names the file and the way out.
@@ -149,7 +137,7 @@ pub fn ensure(dir: &Path, now: Timestamp) -> Result<DevCertificates, DevError> {
             let ca_not_after = authority::check_ca(&ca_pem, now).map_err(|source| files.broken(&files.ca, source))?;
             if let (Some(certificate_pem), Some(key_pem)) = leaf
                 && let Some(not_after) = good_until(&ca_pem, &certificate_pem, &key_pem, now)
-                // Nothing is won by a new leaf that could not live longer either.
+                // A new leaf could not be valid for longer either.
                 && (not_after - RENEW_BEFORE > now || not_after >= ca_not_after)
             {
                 return Ok(files.certificates(ca_pem, certificate_pem, key_pem, not_after, Created::Nothing));
@@ -164,7 +152,7 @@ pub fn ensure(dir: &Path, now: Timestamp) -> Result<DevCertificates, DevError> {
     }
 }
 
-/// Makes a new CA and a new leaf, whatever is in `dir`.
+/// Creates a new CA and a new leaf, whatever `dir` contains.
 ///
 /// # Errors
 /// [`DevError::Io`] and [`DevError::Creation`].
@@ -193,7 +181,7 @@ impl DevFiles {
         }
     }
 
-    /// Keeps other processes out until the file is dropped.
+    /// Excludes other processes until the file is dropped.
     fn lock(&self) -> Result<File, DevError> {
         fs::create_dir_all(&self.dir).map_err(|source| io_error("create", &self.dir, source))?;
         let path = self.dir.join(".lock");
@@ -205,7 +193,7 @@ impl DevFiles {
     fn create_everything(&self, now: Timestamp) -> Result<DevCertificates, DevError> {
         let authority =
             Authority::generate("interlock development CA", now, CA_LIFETIME).map_err(DevError::Creation)?;
-        // Keys first: a certificate without its key is the state that nobody can mend.
+        // Keys first: nobody can repair a certificate without its key.
         self.write(&self.ca_key, authority.key_pem(), KEY_MODE)?;
         self.write(&self.ca, authority.certificate_pem(), CERTIFICATE_MODE)?;
         self.create_leaf(&authority, now, Created::Everything)
@@ -224,7 +212,7 @@ impl DevFiles {
         Ok(self.certificates(ca_pem, pair.certificate_pem, pair.key_pem, pair.not_after, created))
     }
 
-    /// Writes a file whole or not at all.
+    /// Writes a file atomically.
     fn write(&self, path: &Path, text: &str, mode: u32) -> Result<(), DevError> {
         let written = tempfile::Builder::new()
             .permissions(Permissions::from_mode(mode))
@@ -270,7 +258,7 @@ fn io_error(action: &'static str, path: &Path, source: io::Error) -> DevError {
     DevError::Io { action, path: path.to_owned(), source }
 }
 
-/// The text of a file; `None` if there is none. What is not UTF-8 is no PEM either, and is read as text that is none.
+/// The text of a file; `None` if there is none. Bytes that are not UTF-8 become text that is not PEM.
 fn read(path: &Path) -> Result<Option<String>, DevError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
@@ -279,8 +267,8 @@ fn read(path: &Path) -> Result<Option<String>, DevError> {
     }
 }
 
-/// Until when the leaf is good, asked as a client would: signed by the CA, valid now, for servers, for all our names,
-/// and with its own key. `None` if it is not.
+/// Until when the leaf is valid, checked as a client would: signed by the CA, valid now, for servers, for all our names, and
+/// with its own key. `None` if it is not.
 fn good_until(ca_pem: &str, certificate_pem: &str, key_pem: &str, now: Timestamp) -> Option<Timestamp> {
     let pem = tls::Pem {
         certificate_path: Path::new("tls.crt"),

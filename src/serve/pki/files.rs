@@ -1,4 +1,5 @@
-//! A certificate from files, as cert-manager's Secret mounts them: taken up whenever they change and fit together.
+//! A serving certificate from files, as cert-manager's Secret mounts them. It is reloaded when the files change and belong
+//! together.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use super::metrics::{CertificateMetrics, CertificateRole, CertificateStep, Certi
 use super::tls::{self, CertificateError, Certificates};
 use crate::file_watch::{self, parent_directory};
 
-/// Follows a certificate chain and its key.
+/// Follows the files of a certificate chain and its key.
 pub struct CertificateFiles {
     certificate_path: PathBuf,
     key_path: PathBuf,
@@ -18,7 +19,7 @@ pub struct CertificateFiles {
     metrics: Arc<CertificateMetrics>,
 }
 
-/// Both files as they were read together.
+/// Both files, read at the same time.
 #[derive(PartialEq)]
 struct Content {
     certificate: Result<Vec<u8>, io::ErrorKind>,
@@ -26,7 +27,7 @@ struct Content {
 }
 
 impl CertificateFiles {
-    /// Reads both files and serves what they hold.
+    /// Reads both files and serves the certificate.
     ///
     /// # Errors
     /// [`CertificateError`] names the file and the way out.
@@ -41,13 +42,13 @@ impl CertificateFiles {
         Ok(followed)
     }
 
-    /// Where the newest good ones are served.
+    /// The served certificate, which later changes replace.
     #[must_use]
     pub fn certificates(&self) -> Arc<Certificates> {
         Arc::clone(&self.certificates)
     }
 
-    /// Follows until it is dropped. Files that are missing, half written or do not fit together leave what is served as it is.
+    /// Follows the files until it is dropped. Files that are missing, incomplete or do not belong together change nothing.
     pub async fn follow(mut self) {
         let directories = [parent_directory(&self.certificate_path), parent_directory(&self.key_path)];
         loop {
@@ -59,13 +60,13 @@ impl CertificateFiles {
                 Err(error) => {
                     self.metrics.count_trouble(CertificateTrouble::Files);
                     let why = format!("{:#}", anyhow::Error::new(error));
-                    tracing::error!(%file, %why, "the new certificate cannot be used; the one before is served on");
+                    tracing::error!(%file, %why, "the new certificate cannot be used; the previous one stays in use");
                 }
             }
         }
     }
 
-    /// Serves what was read.
+    /// Serves the content that was read.
     fn take(&mut self) -> Result<(), CertificateError> {
         let bytes = |read: &Result<Vec<u8>, io::ErrorKind>, path: &PathBuf| {
             let unreadable =

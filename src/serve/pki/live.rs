@@ -1,4 +1,4 @@
-//! The caBundles of our webhook configurations, as the API server has them.
+//! The caBundles in Interlock's webhook configurations, on the API server.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,10 +15,10 @@ use super::bundle::CaBundle;
 /// The name of both configurations.
 pub const CONFIGURATION: &str = "interlock";
 
-/// Under which name caBundles are written. It stays in `managedFields` for a moment only.
+/// The field manager of caBundles. It stays in `managedFields` for a moment only.
 pub const FIELD_MANAGER: &str = "interlock-certificates";
 
-/// One of the two configurations.
+/// The validating or the mutating configuration.
 #[derive(Debug, Clone)]
 pub struct WebhookConfiguration {
     kind: ConfigurationKind,
@@ -39,19 +39,19 @@ enum ConfigurationKind {
     Mutating,
 }
 
-/// What is to become of the caBundles.
+/// A change of the caBundles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BundleChange {
-    /// These are trusted too. What has expired or never was a CA goes on this occasion.
+    /// Adds CAs. Expired certificates and those that are no CA are removed at the same time.
     Add(CaBundle),
-    /// These are trusted, and nobody else.
+    /// Replaces all CAs.
     Set(CaBundle),
 }
 
-/// Reads those of the two that exist.
+/// Reads both configurations, as far as they exist.
 ///
 /// # Errors
-/// When the API server does not answer, or forbids it.
+/// When the API server does not answer, or denies the read.
 pub async fn read(client: &Client) -> Result<Vec<WebhookConfiguration>, Error> {
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
@@ -82,7 +82,7 @@ impl WebhookConfiguration {
         Self { kind, resource_version, managers: metadata.managed_fields.unwrap_or_default(), entries }
     }
 
-    /// Its kind, as kubectl takes it.
+    /// The kind, as kubectl spells it.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self.kind {
@@ -96,10 +96,10 @@ impl WebhookConfiguration {
         self.entries.iter().map(|entry| (entry.name.as_str(), &entry.bundle))
     }
 
-    /// Changes its caBundles, unless they are as they should be.
+    /// Changes the caBundles, unless that changes nothing.
     ///
     /// # Errors
-    /// A conflict when the configuration was changed since it was read, and whatever else a write can end in.
+    /// A conflict when the configuration was changed since it was read, or any other error of a write.
     pub async fn change(&self, client: &Client, change: &BundleChange, now: Timestamp) -> Result<(), Error> {
         let done = |entry: &WebhookEntry| match change {
             BundleChange::Add(required) => entry.bundle.has_all(required),
@@ -115,8 +115,8 @@ impl WebhookConfiguration {
         self.apply(client, changed).await
     }
 
-    /// Applies the names and caBundles of all entries, for what is left out would be taken away. Only over what was read:
-    /// an entry that somebody removed meanwhile is not made anew.
+    /// Applies the names and caBundles of all entries, because an apply removes what it leaves out. It applies only to the
+    /// version that was read, so that an entry that somebody removed is not created again.
     async fn apply(&self, client: &Client, bundle: impl Fn(&WebhookEntry) -> CaBundle) -> Result<(), Error> {
         let webhooks: Vec<_> = self
             .entries
@@ -135,15 +135,15 @@ impl WebhookConfiguration {
         self.patch(client, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(patch)).await
     }
 
-    /// Gives the caBundles up after they were applied, so that they belong to nobody: of an entry that an installer applies no
-    /// more, the API server would keep what is ours, and then refuse the whole for that remnant.
+    /// Gives up the ownership of the caBundles after an apply. Otherwise, when an installer stops applying an entry, the API
+    /// server would keep our part of the entry, and then reject the configuration because of this remnant.
     ///
     /// # Errors
     /// As [`Self::change`].
     pub async fn disown(&self, client: &Client) -> Result<(), Error> {
         let ours = |entry: &&ManagedFieldsEntry| entry.manager.as_deref() == Some(FIELD_MANAGER);
         let others: Vec<_> = self.managers.iter().filter(|entry| !ours(entry)).collect();
-        // An empty list would change nothing.
+        // The API server ignores an empty list.
         if others.len() == self.managers.len() || others.is_empty() {
             return Ok(());
         }

@@ -1,9 +1,9 @@
-//! Certificates that look after themselves: a CA in a Secret, a leaf of this replica's own, and the caBundles.
+//! Managed certificates: a CA in a Secret, a leaf for each replica, and the caBundles.
 //!
-//! Whatever happens, the same is done: everything is read from the API server, [`rotation::plan`] says what comes next, that
-//! is done, and everything is read again, until there is nothing to do. Watches only say when to look, and a look at the
-//! wall clock once a minute makes up for what they miss. Every write is made over the state that was read, so it is lost and
-//! planned anew when somebody else was quicker. Nothing here is on the way of a review.
+//! There is one loop for every case. It reads everything from the API server, does the step that [`rotation::plan`] returns,
+//! and starts again, until there is nothing to do. Watches only trigger the loop, and a check of the wall clock once a
+//! minute makes up for missed events. Every write applies only to the version that was read; if somebody else was quicker,
+//! the write fails and the loop plans again. Reviews never wait for any of this.
 
 mod act;
 mod observation;
@@ -32,43 +32,41 @@ use pace::{CHECK_INTERVAL, HealPace, MAX_RETRY, RETRY};
 
 pub use rotator::Rotator;
 
-/// Steps at one go. More are needed only where somebody undoes them at once.
+/// The most steps in a row. More are needed only if somebody undoes them at once.
 const MAX_STEPS: usize = 16;
 
-/// Between two looks. The first is taken at once, for calls may fail until it is done; what changes next is gathered.
+/// The least time between two checks. The first check is immediate, because calls may fail until it is done; later changes
+/// are collected.
 const WATCH_DEBOUNCE: Duration = Duration::from_millis(50);
 
-/// What a replica must know to look after its certificates.
+/// What the certificates' tasks of a replica need.
 pub struct Managed {
-    /// Of the API server, for reads and writes.
+    /// For reads and writes.
     pub client: Client,
-    /// Interlock's own namespace.
     pub namespace: String,
-    /// The names and addresses in the leaf, the first one as its subject.
+    /// The names and addresses in the leaf. The first one is its subject.
     pub names: Vec<String>,
-    /// Lifetimes.
     pub lifetimes: Lifetimes,
     /// Where the leaf is served.
     pub certificates: Arc<Certificates>,
-    /// Where everything is counted.
     pub metrics: Arc<CertificateMetrics>,
     /// Opens with the first leaf.
     pub served: Gate,
-    /// Opens once the leaf's issuer is in every caBundle, for good: a wiped caBundle concerns all replicas at once, and is
-    /// healed by one that serves, so none may stop to.
+    /// Opens once the leaf's issuer is in every caBundle, and never closes: a wiped caBundle affects all replicas at once,
+    /// and only a serving replica can repair it.
     pub trusted: Gate,
 }
 
-/// One pass over everything failed.
+/// A pass failed.
 #[derive(Debug, thiserror::Error)]
 enum ManageError {
     #[error("failed to read {what}")]
     Read { what: &'static str, source: Error },
     #[error("failed to write {what}")]
     Write { what: &'static str, source: Error },
-    #[error("failed to make a certificate")]
+    #[error("failed to create a certificate")]
     Sign(#[from] AuthorityError),
-    #[error("failed to make a CA")]
+    #[error("failed to create a CA")]
     Ca(#[from] CaSecretError),
     #[error("failed to serve a certificate")]
     Serve(#[from] CertificateError),
@@ -77,14 +75,14 @@ enum ManageError {
 const THE_SECRET: &str = "the Secret interlock-ca";
 const THE_CONFIGURATIONS: &str = "the webhook configurations";
 
-/// What is kept between two looks.
+/// The state that a replica keeps between two passes.
 #[derive(Default)]
 struct ReplicaState {
-    /// The Secret as it last was when it was good.
+    /// The last valid content of the Secret.
     known: Option<CaSecret>,
     leaf: Option<Leaf>,
     trusted_since: TrustHistory,
-    /// What was logged of the Secret, which is not logged twice.
+    /// The last logged problem of the Secret, to log each problem once.
     logged: Option<String>,
     pace: HealPace,
 }
@@ -96,8 +94,7 @@ impl ManageError {
 }
 
 impl Managed {
-    /// Looks after the certificates in tasks of their own, which end with the process. `watches` is a client that bears long
-    /// silence.
+    /// Starts the tasks, which end with the process. `watches` is a client with a long read timeout.
     #[must_use]
     pub fn start(self, watches: &Client) -> Arc<Rotator> {
         let rotator = Arc::new(Rotator::new());
@@ -136,7 +133,7 @@ impl Managed {
                 }
             };
             sleep(WATCH_DEBOUNCE).await;
-            // Whoever is woken looks at once, whoever is not looks in time.
+            // An event wakes the loop at once, the timeout in time.
             _ = timeout(pause.unsigned_abs(), rotator.woken()).await;
         }
     }
@@ -149,33 +146,33 @@ impl Managed {
         });
     }
 
-    /// Looks and acts until there is nothing to do; tells until when.
+    /// Observes and acts until there is nothing to do. Returns the time of the next pass.
     async fn pass(&self, memory: &mut ReplicaState, leads: bool, rotator: &Rotator) -> Result<Timestamp, ManageError> {
         for _ in 0..MAX_STEPS {
-            let look = self.look(memory).await?;
+            let observation = self.observe(memory).await?;
             let situation = Situation {
-                stored: &look.stored,
-                live: &look.live,
+                stored: &observation.stored,
+                live: &observation.live,
                 trusted_since: &memory.trusted_since,
                 leaf: memory.leaf.as_ref(),
                 leads,
-                now: look.now,
+                now: observation.now,
             };
             let step = rotation::plan(&situation, &self.lifetimes);
-            self.report(memory, &look, rotator);
+            self.report(memory, &observation, rotator);
             if let RotationStep::Wait(until) = step {
-                return match self.disown(&look.configurations).await {
-                    Err(failure) if failure.is_conflict() => Ok(look.now + RETRY),
+                return match self.disown(&observation.configurations).await {
+                    Err(failure) if failure.is_conflict() => Ok(observation.now + RETRY),
                     disowned => disowned.map(|()| until),
                 };
             }
             if matches!(step, RotationStep::Add(_))
-                && let Some(later) = memory.pace.later(look.now)
+                && let Some(later) = memory.pace.later(observation.now)
             {
                 return Ok(later);
             }
-            match self.act(step, look, memory).await {
-                // Somebody was quicker.
+            match self.act(step, observation, memory).await {
+                // Somebody else was quicker.
                 Err(failure) if failure.is_conflict() => {}
                 acted => acted?,
             }
@@ -183,15 +180,16 @@ impl Managed {
         Ok(Timestamp::now() + RETRY)
     }
 
-    /// Reads everything: first what is trusted, then what ought to be, so that what the second lacks is not needed.
-    async fn look(&self, memory: &mut ReplicaState) -> Result<Observation, ManageError> {
+    /// Reads everything: first the caBundles, then the Secret, so that a CA which is missing in the Secret was not needed in
+    /// the caBundles either.
+    async fn observe(&self, memory: &mut ReplicaState) -> Result<Observation, ManageError> {
         let configurations = live::read(&self.client).await;
         let configurations = configurations.map_err(|source| ManageError::Read { what: THE_CONFIGURATIONS, source })?;
         let secret = self.secrets().get_opt(ca_secret::SECRET_NAME).await;
         let secret = secret.map_err(|source| ManageError::Read { what: THE_SECRET, source })?;
         let now = Timestamp::now();
         let live = live::bundles(&configurations);
-        memory.trusted_since.look(&live, now);
+        memory.trusted_since.observe(&live, now);
         let stored = match secret.as_ref().map(|secret| CaSecret::parse(secret, now)) {
             None => StoredCa::Absent,
             Some(Ok(good)) => {
@@ -215,23 +213,23 @@ impl Managed {
         self.metrics.count_trouble(CertificateTrouble::Secret);
         tracing::error!(
             namespace = %self.namespace, secret = ca_secret::SECRET_NAME, %why,
-            "the Secret of the CA cannot be used; what is served stays; delete the Secret to have it made anew"
+            "the Secret of the CA cannot be used; the served certificate stays; delete the Secret to create a new one"
         );
         memory.logged = Some(why);
     }
 
-    /// Opens gates, and says how it stands.
-    fn report(&self, memory: &ReplicaState, look: &Observation, rotator: &Rotator) {
+    /// Opens gates, and updates metrics and state.
+    fn report(&self, memory: &ReplicaState, observation: &Observation, rotator: &Rotator) {
         let metrics = &self.metrics;
         let known = memory.known.as_ref().map(|known| &known.cas);
         metrics.set_expiry(CertificateRole::Ca, known.map(|cas| cas.current.not_after));
         metrics.set_expiry(CertificateRole::Next, known.and_then(|cas| cas.next.as_ref()).map(|next| next.not_after));
         metrics.set_expiry(CertificateRole::Leaf, memory.leaf.as_ref().map(|leaf| leaf.not_after));
-        let state = look.state(memory.leaf.as_ref());
+        let state = observation.state(memory.leaf.as_ref());
         if memory.leaf.is_some() {
             self.served.open();
         }
-        if look.trusts(memory.leaf.as_ref()) {
+        if observation.trusts(memory.leaf.as_ref()) {
             self.trusted.open();
         }
         rotator.set_state(state);

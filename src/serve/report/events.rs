@@ -161,7 +161,7 @@ impl WriterTask {
                         self.metrics.dropped(Sink::Events, self.series.refused(&key, &live));
                     }
                     if !std::mem::replace(&mut self.failing, true) {
-                        tracing::warn!(rule = %key.rule, %error, "an Event could not be written");
+                        tracing::warn!(rule = %key.rule, %error, "an Event cannot be written");
                     }
                 }
             }

@@ -133,12 +133,12 @@ impl Reports {
                     return;
                 }
                 Ok(None) if !logged => {
-                    tracing::info!(definition, "there are no reports, because their kind is not installed");
+                    tracing::info!(definition, "no reports are written, because their kind is not installed");
                     not_installed
                 }
                 Ok(None) => not_installed,
                 Err(error) if !logged => {
-                    tracing::warn!(definition, %error, "the reports cannot be read for now");
+                    tracing::warn!(definition, %error, "the reports cannot be read; trying again");
                     READ_RETRY
                 }
                 Err(_) => READ_RETRY,
@@ -220,7 +220,7 @@ impl Reports {
                     self.metrics.wrote(Sink::Reports, Write::Failed);
                     self.store().failed(&due, Timestamp::now());
                     if !std::mem::replace(failing, true) {
-                        tracing::warn!(release = %due.release, %error, "a report could not be written; it is tried again");
+                        tracing::warn!(release = %due.release, %error, "a report cannot be written; trying again");
                     }
                 }
             }

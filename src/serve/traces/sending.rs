@@ -99,7 +99,7 @@ impl Sending {
 /// Excludes spans from the filter of the log.
 ///
 /// # Errors
-/// Never, as long as [`TARGET`] is a target.
+/// Never, as long as [`TARGET`] is a valid target.
 pub fn without_spans(filter: EnvFilter) -> anyhow::Result<EnvFilter> {
     Ok(filter.add_directive(format!("{TARGET}=off").parse()?))
 }

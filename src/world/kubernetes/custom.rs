@@ -132,13 +132,13 @@ impl<T: Default> CustomObjects<T> {
                     if let Some(error) = failure.filter(|error| in_a_row >= QUIET_FAILURES || !passes(error))
                         && attempts.is_news(&error)
                     {
-                        tracing::warn!(kind, %error, "the watch of a custom kind failed; which objects of it there are is not known meanwhile");
+                        tracing::warn!(kind, %error, "the watch of a custom kind failed; its objects are not known for now");
                     }
                 }
                 Ok(None) => {}
                 Err(error) if !reported => {
                     reported = true;
-                    tracing::warn!(kind, %error, "in which version a custom kind is served could not be read");
+                    tracing::warn!(kind, %error, "the served version of a custom kind cannot be read");
                 }
                 Err(_) => {}
             }

@@ -98,7 +98,7 @@ pub(super) async fn follow(api: Api<DefinitionMetadata>, name: &'static str, kno
         if let Some(error) = failure
             && attempts.is_news(&error)
         {
-            tracing::warn!(definition = name, %error, "a watch failed; whether this definition is installed is not known meanwhile");
+            tracing::warn!(definition = name, %error, "a watch failed; it is not known for now whether this definition is installed");
         }
         attempts.pause().await;
     }

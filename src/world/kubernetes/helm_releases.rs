@@ -153,7 +153,7 @@ impl Feed<WatchedHelmRelease> for Drivers {
         // Flux writes its status again and again, so this is logged once.
         if !reads && !matches!(before, Some(None)) {
             let NamespacedName { namespace, name } = NamespacedName::of(&object.metadata);
-            tracing::warn!(%namespace, %name, "a HelmRelease does not read, so it is taken to drive nothing");
+            tracing::warn!(%namespace, %name, "a HelmRelease cannot be parsed and is ignored");
         }
     }
 

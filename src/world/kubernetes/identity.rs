@@ -25,11 +25,11 @@ pub(crate) async fn fetch_username(client: Client, name: Arc<OnceLock<String>>, 
                 break;
             }
             Err(Error::Api(status)) if status.code < 500 && status.code != 429 => {
-                tracing::warn!(%status, "the API server does not tell who we are, so our own notes will pass for forged");
+                tracing::warn!(%status, "the API server does not return our user name, so our own notes on records will be denied as forged");
                 break;
             }
             Err(error) => {
-                tracing::debug!(%error, "the API server did not tell who we are");
+                tracing::debug!(%error, "the API server did not return our user name");
                 tokio::time::sleep(IDENTITY_RETRY).await;
             }
         }

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::rules::RuleId;
 
-/// Break-glass: some rules do not refuse what is done to one release, for a while and for a reason. It lies in the namespace
-/// of the release's records (`helm list` names it); that of a ClusterExtension in the namespace that the policy names.
+/// Break-glass: for a limited time and a stated reason, some rules do not deny changes of one release. It belongs in the
+/// namespace of the release's records (see `helm list`), and for a ClusterExtension in the namespace that the policy names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[kube(
@@ -27,24 +27,24 @@ use crate::engine::rules::RuleId;
     printcolumn = r#"{"name": "Expires", "type": "string", "jsonPath": ".spec.expiresAt"}"#,
     printcolumn = r#"{"name": "Created by", "type": "string", "jsonPath": ".metadata.annotations.interlock\\.dev/created-by"}"#,
     printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".spec.reason"}"#,
-    doc = "Break-glass: some rules do not refuse what is done to one release, for a while and for a reason. It lies in the namespace of the release's records; that of a ClusterExtension in the namespace that the policy names."
+    doc = "Break-glass: for a limited time and a stated reason, some rules do not deny changes of one release. It belongs in the namespace of the release's records, and for a ClusterExtension in the namespace that the policy names."
 )]
-#[x_kube(validation = Rule::new("self == oldSelf").message("an override never changes: make another one"))]
+#[x_kube(validation = Rule::new("self == oldSelf").message("an override cannot be changed: create another one"))]
 pub struct ReleaseOverrideSpec {
-    /// The name of the release; of the ClusterExtension, ConfigurationGroup or Sveltos profile where that stands for one.
+    /// The name of the release, or of the ClusterExtension, ConfigurationGroup or Sveltos profile.
     #[schemars(length(min = 1, max = 253))]
     pub release: String,
-    /// The rules that do not refuse meanwhile, by the names that a refusal gives.
+    /// The rules that do not deny in this time, by the names that a denial shows.
     #[schemars(schema_with = "rule_names")]
     pub rules: Vec<String>,
-    /// Who may use it, as globs over user names; everybody where it is left out.
+    /// The users who may use it, as globs; without it, everybody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 50), inner(length(min = 1, max = 253)))]
     pub users: Option<Vec<String>>,
-    /// Why, for those who read the audit log later.
+    /// The reason, for readers of the audit log.
     #[schemars(length(min = 5, max = 500))]
     pub reason: String,
-    /// When it closes, RFC 3339. The policy limits how far that may lie ahead, four hours as shipped.
+    /// When it expires, RFC 3339. The policy limits the duration; the shipped policy allows four hours.
     #[schemars(schema_with = "date_time")]
     pub expires_at: Timestamp,
 }

@@ -116,7 +116,7 @@ impl Cluster {
         let Some(text) = self.text(storage, namespace, object).await? else {
             return Ok(None);
         };
-        let unread = |error: serde_json::Error| format!("{namespace}/{object} does not read: {}", unquoted(&error));
+        let unread = |error: serde_json::Error| format!("{namespace}/{object} cannot be parsed: {}", unquoted(&error));
         let stored: Stored<'_> = serde_json::from_str(&text).map_err(unread)?;
         Ok(Some(match self.payload(storage, namespace, &text).await? {
             Ok(payload) => {
@@ -141,7 +141,7 @@ impl Cluster {
         let Some(text) = self.text(storage, namespace, object).await? else {
             return Ok(None);
         };
-        let unread = |error| format!("{namespace}/{object} does not read: {error}");
+        let unread = |error| format!("{namespace}/{object} cannot be parsed: {error}");
         let stored: Stored<'_> = serde_json::from_str(&text).map_err(unread)?;
         let mut chart = chart_at_beginning(storage, &stored.data);
         // In what OLM renders from a bundle, the name is at the end.

@@ -121,7 +121,7 @@ pub(super) async fn follow<K, T>(
         if let Some(error) = failure
             && attempts.is_news(&error)
         {
-            tracing::warn!(%resource, labels, %error, "a watch failed; what it knows is read from the API server meanwhile");
+            tracing::warn!(%resource, labels, %error, "a watch failed; reviews read from the API server for now");
         }
         attempts.pause().await;
     }

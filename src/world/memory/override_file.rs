@@ -48,7 +48,7 @@ impl OverrideFile {
                 Err(error) => {
                     let error = format!("{error:#}");
                     if error != reported {
-                        tracing::warn!(error, "the overrides were not read again; those read before stay");
+                        tracing::warn!(error, "the overrides cannot be read; the previous ones stay in force");
                         reported = error;
                     }
                 }
@@ -61,7 +61,7 @@ impl OverrideFile {
         let text = fs::read_to_string(&self.path).with_context(|| format!("failed to read the overrides {name}"))?;
         let written = fs::metadata(&self.path)?.modified()?;
         let objects: Vec<DynamicObject> = serde_saphyr::from_multiple(&text)
-            .map_err(|error| anyhow::anyhow!("the overrides {name} do not read: {error}"))?;
+            .map_err(|error| anyhow::anyhow!("the overrides {name} cannot be parsed: {error}"))?;
         let mut loaded = Vec::new();
         for mut object in objects {
             object.metadata.creation_timestamp.get_or_insert(Time(Timestamp::try_from(written)?));
@@ -71,7 +71,7 @@ impl OverrideFile {
                 .is_some_and(|types| types.kind == KIND && types.api_version.split('/').next() == Some(GROUP));
             let read = release_override(&object).filter(|_| is_override);
             let read = read.with_context(|| {
-                format!("the overrides {name} hold something else than ReleaseOverrides with a name and a namespace")
+                format!("the overrides {name} contain something else than ReleaseOverrides with a name and a namespace")
             })?;
             loaded.push((ObjectKey::new(GROUP, KIND, &read.namespace, &read.name), serde_json::to_string(&object)?));
         }

@@ -1,4 +1,4 @@
-//! What is done about a step: the Secret is written, a leaf signed, or the caBundles changed.
+//! Executes a step: writes the Secret, signs a leaf, or changes the caBundles.
 
 use std::sync::Arc;
 
@@ -19,91 +19,136 @@ use crate::serve::pki::rotation::{Leaf, RotationStep};
 use crate::serve::pki::tls;
 
 impl Managed {
-    /// Does what was planned over what was read.
+    /// Executes the planned step on what was observed.
     pub(super) async fn act(
         &self,
         step: RotationStep,
-        look: Observation,
+        observation: Observation,
         memory: &mut ReplicaState,
     ) -> Result<(), ManageError> {
-        let Observation { configurations, secret, live, now, .. } = look;
         let done = match step {
-            RotationStep::Wait(_) => return Ok(()),
-            RotationStep::Create => {
-                let made = self.made(memory, live, now)?.written(CaSecret::object());
-                self.secrets().create(&PostParams::default(), &made).await.map_err(writing(THE_SECRET))?;
-                tracing::info!(namespace = %self.namespace, secret = ca_secret::SECRET_NAME, "made the Secret of the CA");
-                CertificateStep::Created
-            }
-            RotationStep::Replace => {
-                memory.known = None;
-                let made = self.made(memory, live, now)?;
-                self.write(secret, &made).await?;
-                tracing::warn!(
-                    namespace = %self.namespace, secret = ca_secret::SECRET_NAME,
-                    "made a new CA in the place of one that could not be used, for there was nothing to serve"
-                );
-                CertificateStep::Replaced
-            }
-            RotationStep::Sign => {
-                let Some(known) = &memory.known else { return Ok(()) };
-                let leaf = self.sign(known, now)?;
-                let (issuer, not_after) = (leaf.issuer.short(), leaf.not_after);
-                tracing::info!(%issuer, %not_after, "serving a new certificate");
-                memory.leaf = Some(leaf);
-                CertificateStep::Signed
-            }
-            RotationStep::Add(required) => {
-                memory.pace.healed(now);
-                let cas = required.len();
-                self.publish(&configurations, &BundleChange::Add(required), now).await?;
-                tracing::info!(cas, "added the CAs that caBundles lacked");
-                CertificateStep::Healed
-            }
+            RotationStep::Wait(_) => None,
+            RotationStep::Create => Some(self.create(observation, memory).await?),
+            RotationStep::Replace => Some(self.replace(observation, memory).await?),
+            RotationStep::Sign => self.serve_new_leaf(observation.now, memory)?,
+            RotationStep::Add(required) => Some(self.add(required, &observation, memory).await?),
+            step => match &memory.known {
+                Some(known) => self.rotate(step, observation, known).await?,
+                None => None,
+            },
+        };
+        if let Some(done) = done {
+            self.metrics.count_step(done);
+        }
+        Ok(())
+    }
+
+    /// Creates the Secret.
+    async fn create(&self, observation: Observation, memory: &ReplicaState) -> Result<CertificateStep, ManageError> {
+        let Observation { live, now, .. } = observation;
+        let secret = self.new_secret(memory, live, now)?.written(CaSecret::object());
+        self.secrets().create(&PostParams::default(), &secret).await.map_err(writing(THE_SECRET))?;
+        tracing::info!(namespace = %self.namespace, secret = ca_secret::SECRET_NAME, "created the Secret of the CA");
+        Ok(CertificateStep::Created)
+    }
+
+    /// Replaces a Secret that cannot be used.
+    async fn replace(
+        &self,
+        observation: Observation,
+        memory: &mut ReplicaState,
+    ) -> Result<CertificateStep, ManageError> {
+        let Observation { secret, live, now, .. } = observation;
+        memory.known = None;
+        self.write(secret, &self.new_secret(memory, live, now)?).await?;
+        tracing::warn!(
+            namespace = %self.namespace, secret = ca_secret::SECRET_NAME,
+            "replaced a CA that cannot be used, because there was no certificate to serve"
+        );
+        Ok(CertificateStep::Replaced)
+    }
+
+    /// Signs a leaf and serves it.
+    fn serve_new_leaf(
+        &self,
+        now: Timestamp,
+        memory: &mut ReplicaState,
+    ) -> Result<Option<CertificateStep>, ManageError> {
+        let Some(known) = &memory.known else { return Ok(None) };
+        let leaf = self.sign(known, now)?;
+        let (issuer, not_after) = (leaf.issuer.short(), leaf.not_after);
+        tracing::info!(%issuer, %not_after, "serving a new certificate");
+        memory.leaf = Some(leaf);
+        Ok(Some(CertificateStep::Signed))
+    }
+
+    /// Adds CAs to the caBundles.
+    async fn add(
+        &self,
+        required: CaBundle,
+        observation: &Observation,
+        memory: &mut ReplicaState,
+    ) -> Result<CertificateStep, ManageError> {
+        memory.pace.healed(observation.now);
+        let cas = required.len();
+        self.publish(&observation.configurations, &BundleChange::Add(required), observation.now).await?;
+        tracing::info!(cas, "added the CAs that caBundles lacked");
+        Ok(CertificateStep::Healed)
+    }
+
+    /// Executes a step of the leader.
+    async fn rotate(
+        &self,
+        step: RotationStep,
+        observation: Observation,
+        known: &CaSecret,
+    ) -> Result<Option<CertificateStep>, ManageError> {
+        let Observation { configurations, secret, now, .. } = observation;
+        Ok(match step {
             RotationStep::Begin => {
-                let Some(known) = &memory.known else { return Ok(()) };
                 let begun = known.begun(Arc::new(self.authority(now)?))?;
                 self.write(secret, &begun).await?;
                 let next = begun.cas.next.as_ref().map(|next| next.short()).unwrap_or_default();
                 tracing::info!(current = %begun.cas.current.short(), %next, "a rotation of the CA has begun");
-                CertificateStep::Begun
+                Some(CertificateStep::Begun)
             }
             RotationStep::Promote => {
-                let Some(known) = &memory.known else { return Ok(()) };
                 // The time of the write: until then the other replicas sign with the CA before it.
                 let promoted = known.promoted(Timestamp::now());
                 self.write(secret, &promoted).await?;
-                tracing::info!(current = %promoted.cas.current.short(), "the next CA is the current one now");
-                CertificateStep::Promoted
+                tracing::info!(current = %promoted.cas.current.short(), "the next CA is now the current one");
+                Some(CertificateStep::Promoted)
             }
             RotationStep::Retire(bundle) => {
-                let Some(known) = &memory.known else { return Ok(()) };
                 self.write(secret, &known.retired(bundle)).await?;
                 tracing::info!(current = %known.cas.current.short(), "the CAs before the current one are retired");
-                CertificateStep::Retired
+                Some(CertificateStep::Retired)
             }
             RotationStep::Tidy => {
-                let Some(known) = &memory.known else { return Ok(()) };
                 let bundle = known.cas.bundle.clone();
                 let cas = bundle.len();
                 self.publish(&configurations, &BundleChange::Set(bundle), now).await?;
-                tracing::info!(cas, "took the CAs that are not ours any more out of the caBundles");
-                CertificateStep::Tidied
+                tracing::info!(cas, "removed foreign and old CAs from the caBundles");
+                Some(CertificateStep::Tidied)
             }
-        };
-        self.metrics.count_step(done);
-        Ok(())
+            _ => None,
+        })
     }
 
-    /// A Secret of the CA that this replica remembers, or of a new one.
-    fn made(&self, memory: &ReplicaState, mut live: Vec<CaBundle>, now: Timestamp) -> Result<CaSecret, ManageError> {
+    /// The content of a new Secret, with the CA that this replica remembers or a new one.
+    fn new_secret(
+        &self,
+        memory: &ReplicaState,
+        mut live: Vec<CaBundle>,
+        now: Timestamp,
+    ) -> Result<CaSecret, ManageError> {
         let remembered = memory.known.as_ref().filter(|known| known.cas.current.not_after > now);
         let authority = match remembered {
             Some(known) => Arc::clone(&known.current),
             None => Arc::new(self.authority(now)?),
         };
         live.extend(memory.leaf.as_ref().map(|leaf| CaBundle::from_iter([leaf.issuer.clone()])));
-        // The time of the write, from which the life of older leaves is counted.
+        // The time of the write, from which the age of older leaves is counted.
         Ok(CaSecret::fresh(authority, &live, Timestamp::now())?)
     }
 
@@ -126,7 +171,7 @@ impl Managed {
         Ok(Leaf { issuer: known.cas.current.clone(), renew_at: pair.not_after - life / 3, not_after: pair.not_after })
     }
 
-    /// Writes the Secret over the one that was read.
+    /// Replaces the Secret, if it has not changed since it was read.
     async fn write(&self, secret: Option<Secret>, content: &CaSecret) -> Result<(), ManageError> {
         let Some(secret) = secret else { return Ok(()) };
         let written = content.written(secret);
@@ -137,7 +182,7 @@ impl Managed {
             .map_err(writing(THE_SECRET))
     }
 
-    /// Changes each configuration, whatever comes of the other; both at once, for calls fail until it is done.
+    /// Changes both configurations at once, because calls fail until it is done. A failure of one does not affect the other.
     async fn publish(
         &self,
         configurations: &[WebhookConfiguration],
@@ -148,13 +193,13 @@ impl Managed {
         written(join_all(changes).await)
     }
 
-    /// Leaves the caBundles to nobody; see [`WebhookConfiguration::disown`].
+    /// Gives up the ownership of the caBundles; see [`WebhookConfiguration::disown`].
     pub(super) async fn disown(&self, configurations: &[WebhookConfiguration]) -> Result<(), ManageError> {
         written(join_all(configurations.iter().map(|found| found.disown(&self.client))).await)
     }
 }
 
-/// How the writes of both configurations ended together. One that was removed meanwhile needs none.
+/// The first failure of the writes of both configurations. A configuration that was deleted needs no write.
 fn written(ended: Vec<Result<(), Error>>) -> Result<(), ManageError> {
     let failed = ended.into_iter().filter_map(Result::err).find(|error| !is_absent(error));
     failed.map_or(Ok(()), |source| Err(ManageError::Write { what: THE_CONFIGURATIONS, source }))

@@ -1,4 +1,4 @@
-//! How fast caBundles are healed, where somebody undoes it each time.
+//! The pace of healing caBundles that somebody else keeps changing.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -9,11 +9,11 @@ pub(super) const CHECK_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
 pub(super) const RETRY: SignedDuration = SignedDuration::from_secs(1);
 pub(super) const MAX_RETRY: SignedDuration = SignedDuration::from_secs(30);
 
-/// Heals within a minute of one another that are made at once: to undo one configuration and then the other takes two. Whoever
-/// undoes more than these is somebody else's controller, and meets us ever more slowly.
+/// How many heals within a minute of one another happen at once: reverting one configuration and then the other takes two.
+/// Another controller that reverts more than these is answered ever more slowly.
 const FAST_HEALS: u32 = 8;
 
-/// How fast caBundles are healed.
+/// The pace of heals.
 #[derive(Default)]
 pub(super) struct HealPace {
     last: Option<Timestamp>,
@@ -21,7 +21,7 @@ pub(super) struct HealPace {
 }
 
 impl HealPace {
-    /// Until when to wait with the next heal.
+    /// The earliest time of the next heal, if it must wait.
     pub(super) fn later(&self, now: Timestamp) -> Option<Timestamp> {
         let doublings = self.close.checked_sub(FAST_HEALS)?.min(6);
         let later = self.last? + (RETRY * 2_i32.pow(doublings)).min(CHECK_INTERVAL);
@@ -33,8 +33,8 @@ impl HealPace {
         self.close = if close { self.close.saturating_add(1) } else { 0 };
         if self.close == FAST_HEALS {
             tracing::warn!(
-                "somebody keeps changing the caBundles, so they are healed more slowly; see managedFields of the webhook \
-                 configurations for who it is"
+                "something keeps changing the caBundles, so they are healed more slowly; managedFields of the webhook \
+                 configurations name its field manager"
             );
         }
         self.last = Some(now);

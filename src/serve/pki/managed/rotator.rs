@@ -1,4 +1,4 @@
-//! The handle of the certificates' tasks: who leads, when to look again, and how they are.
+//! The handle of the certificates' tasks: whether this replica leads, their state, and when they run again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

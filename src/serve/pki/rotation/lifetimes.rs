@@ -1,40 +1,40 @@
-//! How long certificates live, and how long to wait between the phases of a rotation.
+//! The lifetimes of certificates, and the waiting times between the phases of a rotation.
 
 use jiff::SignedDuration;
 
 /// The lifetimes of managed certificates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lifetimes {
-    /// A CA's life. The next one begins when a third of it is left.
+    /// The lifetime of a CA. A rotation begins when a third of it is left.
     pub ca: SignedDuration,
-    /// A leaf's life. A new one is signed when a third of it is left.
+    /// The lifetime of a leaf. A new leaf is signed when a third of it is left.
     pub leaf: SignedDuration,
-    /// From when a CA is seen in every caBundle to its first leaf: API servers follow the configurations by watches, and
-    /// replicas read the Secret once a minute at least. Longer than either takes.
+    /// The time from when a CA is seen in every caBundle to its first leaf. It is longer than API servers take to see a
+    /// change of the configurations, and longer than the minute within which replicas read the Secret.
     pub settle: SignedDuration,
 }
 
 /// Lifetimes that contradict each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LifetimesError {
-    /// Something is no time at all.
-    #[error("the lifetimes of CA and leaf and the time to settle must be at least one second each")]
+    /// A time is shorter than a second.
+    #[error("the lifetimes of CA and leaf and the settle time must be at least one second each")]
     Nothing,
-    /// The last leaf of a CA would outlive it, or be cut short.
+    /// The last leaf of a CA would outlive the CA.
     #[error(
-        "a CA's last third ({third} s) must be longer than a leaf's life and twice the time to settle ({least} s), for \
-         in it the next CA is published and the last leaf of the old one ends: lengthen the CA's life or shorten the leaf's"
+        "a third of the CA's lifetime ({third} s) must be longer than the leaf's lifetime plus twice the settle time \
+         ({least} s), because a rotation has to finish in it: lengthen the CA's lifetime or shorten the leaf's"
     )]
     TooShort {
-        /// A third of the CA's life, in seconds.
+        /// In seconds.
         third: i64,
-        /// What it must be longer than, in seconds.
+        /// In seconds.
         least: i64,
     },
 }
 
 impl Default for Lifetimes {
-    /// A year, a week, ten minutes.
+    /// A CA of a year, a leaf of a week, ten minutes to settle.
     fn default() -> Self {
         Self {
             ca: SignedDuration::from_hours(365 * 24),
@@ -45,10 +45,10 @@ impl Default for Lifetimes {
 }
 
 impl Lifetimes {
-    /// Checks that the phases of a rotation fit into each other.
+    /// Checks that the phases of a rotation fit together.
     ///
     /// # Errors
-    /// [`LifetimesError`] says why not.
+    /// [`LifetimesError`] says why they do not.
     pub fn checked(self) -> Result<Self, LifetimesError> {
         if [self.ca, self.leaf, self.settle].into_iter().any(|time| time < SignedDuration::from_secs(1)) {
             return Err(LifetimesError::Nothing);
@@ -60,14 +60,14 @@ impl Lifetimes {
         Ok(self)
     }
 
-    /// How long before its end a CA gets a successor.
+    /// How long before its end a CA is replaced.
     #[must_use]
     pub fn ca_renewal(&self) -> SignedDuration {
         self.ca / 3
     }
 
-    /// How long after a promotion no leaf of an older CA is left: one may have been signed by a replica that read the Secret
-    /// just before.
+    /// How long after a promotion leaves of older CAs may exist: a replica may have signed one after it read the Secret just
+    /// before.
     #[must_use]
     pub fn retirement(&self) -> SignedDuration {
         self.leaf + self.settle

@@ -128,7 +128,7 @@ impl Replica {
     fn plan(&mut self, world: &World, live: Vec<(Vec<CaBundle>, u64)>) -> Planned {
         let now = self.now(world);
         let bundles: Vec<_> = live.iter().flat_map(|(entries, _)| entries.clone()).collect();
-        self.trusted_since.look(&bundles, now);
+        self.trusted_since.observe(&bundles, now);
         let stored = match &world.secret {
             None => StoredCa::Absent,
             Some(Some(cas)) if cas.current.not_after > now => StoredCa::Good(self.known.insert(cas.clone()).clone()),
@@ -324,7 +324,7 @@ impl Scene {
         let cas = CaSet::fresh(ca(1, at(0)), &[], at(0));
         let live = vec![cas.bundle.clone(); 3];
         let mut trusted_since = TrustHistory::default();
-        trusted_since.look(&live, at(0));
+        trusted_since.observe(&live, at(0));
         let leaf = Some(Leaf { issuer: cas.current.clone(), renew_at: at(40), not_after: at(60) });
         Self { stored: StoredCa::Good(cas), live, trusted_since, leaf }
     }
@@ -354,7 +354,7 @@ fn a_rotation_is_the_leaders_and_has_phases() {
     scene.live = vec![cas.bundle.clone(), cas.bundle.clone(), scene.live[0].clone()];
     assert_eq!(scene.plan(true, 11), RotationStep::Add(cas.bundle.clone()), "one entry is behind");
     scene.live = vec![cas.bundle.clone(); 3];
-    scene.trusted_since.look(&scene.live, at(12));
+    scene.trusted_since.observe(&scene.live, at(12));
     assert_eq!(scene.plan(true, 12), RotationStep::Wait(at(20)), "it settles");
     assert_eq!(scene.plan(true, 20), RotationStep::Promote);
 
@@ -382,7 +382,7 @@ fn an_earlier_time_of_the_promotion_retires_a_ca_whose_key_has_leaked() {
     let StoredCa::Good(cas) = scene.stored.clone() else { unreachable!() };
     let mut cas = cas.begun(ca(2, at(10)));
     scene.live = vec![cas.bundle.clone(); 3];
-    scene.trusted_since.look(&scene.live, at(12));
+    scene.trusted_since.observe(&scene.live, at(12));
     cas = cas.promoted(at(20));
     scene.leaf = Some(Leaf { issuer: cas.current.clone(), renew_at: at(60), not_after: at(80) });
     scene.stored = StoredCa::Good(cas.clone());

@@ -151,7 +151,7 @@ fn action(verdict: Verdict) -> &'static str {
 
 fn note(key: &SeriesKey, message: &str) -> String {
     let head = match (&key.overridden, key.verdict) {
-        (Some(by), _) => format!("The override {by} let {} do this: ", cut(&key.actor, MAX_ACTOR_BYTES)),
+        (Some(by), _) => format!("The override {by} allowed {} to do this: ", cut(&key.actor, MAX_ACTOR_BYTES)),
         (None, Verdict::Denied) => format!("Refused to {}: ", cut(&key.actor, MAX_ACTOR_BYTES)),
         (None, Verdict::Warned) => format!("{} was warned: ", cut(&key.actor, MAX_ACTOR_BYTES)),
         (None, _) => format!("Would be refused to {}: ", cut(&key.actor, MAX_ACTOR_BYTES)),
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(written_as(&key(Mode::Audit)), "Audited|Warning|Would be refused to alice: It is so.");
         let verdict = Verdict::Overridden;
         let overridden = SeriesKey { verdict, overridden: Some("shop/fix".into()), ..key(Mode::Enforce) };
-        let note = "The override shop/fix let alice do this: It is so.";
+        let note = "The override shop/fix allowed alice to do this: It is so.";
         assert_eq!(written_as(&overridden), format!("Overridden|Normal|{note}"));
     }
 
