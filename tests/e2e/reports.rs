@@ -130,7 +130,7 @@ fn a_finding_is_counted_once_told_reported_kept_over_the_leaders_death_and_forgo
     let regarding = (&event["regarding"]["kind"], &event["regarding"]["name"], &event["related"]["name"]);
     assert_eq!(regarding, (&"Deployment".into(), &"demo".into(), &"sh.helm.release.v1.demo.v1".into()));
     let described = enforced.kubectl("admin").ok(&["describe", "deployment/demo"]).stdout;
-    assert!(described.contains("Refused to bob"), "{described}");
+    assert!(described.contains("bob was denied"), "{described}");
     let written = await_report(&enforced, 1);
     assert_eq!((&written["summary"]["fail"], &written["summary"]["warn"]), (&1.into(), &0.into()));
     assert_eq!(written["scope"]["name"], "sh.helm.release.v1.demo.v1");

@@ -100,7 +100,7 @@ async fn an_unknown_path_is_refused_with_the_known_ones() {
     for path in ["/", "/validate/", "/validate/x", "/metrics"] {
         let answer = desk.post(path, review("1", None)).await;
         assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}");
-        assert!(answer.text().contains("/validate and /mutate"), "{}", answer.text());
+        assert!(answer.text().contains("/validate or /mutate"), "{}", answer.text());
     }
     desk.counts(r#"interlock_http_refusals_total{reason="unknown_path"} 4"#);
 }

@@ -55,6 +55,7 @@ const ROUNDS_UNTIL_RECHECK: u32 = 12;
 /// Between two attempts to read the reports back.
 const READ_RETRY: Duration = Duration::from_secs(5);
 
+/// How reports are written.
 #[derive(Debug, Clone)]
 pub struct ReportSettings {
     pub flavour: Flavour,

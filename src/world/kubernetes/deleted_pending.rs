@@ -29,6 +29,7 @@ pub struct DeletedPendingRecords {
 }
 
 impl DeletedPendingRecords {
+    /// Adds a record.
     pub fn add(&self, deleted: DeletedPendingRecord) {
         let mut waiting = self.waiting();
         if waiting.len() == MAX_WAITING {

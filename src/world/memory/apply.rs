@@ -6,31 +6,33 @@ use serde_json::value::RawValue;
 
 use super::{Memory, MetadataOnly};
 use crate::engine::evidence::ObjectKey;
+use crate::engine::object::null_is_default;
 use crate::engine::release::Interrupted;
 use crate::engine::release::stamps::INTERRUPTED;
 use crate::engine::review::{Operation, Request, group_of};
 use crate::world::read;
 
-/// Group, kind and name of an object given as JSON.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct TypedObject {
     api_version: String,
     kind: String,
-    metadata: ObjectName,
+    metadata: ObjectMetadata,
 }
 
 #[derive(Deserialize)]
-struct ObjectName {
-    #[serde(default)]
+struct UntypedObject {
+    metadata: ObjectMetadata,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ObjectMetadata {
     name: String,
-    #[serde(default)]
     namespace: String,
-}
-
-#[derive(Deserialize)]
-struct NamedObject {
-    metadata: ObjectName,
+    deletion_timestamp: Option<String>,
+    #[serde(deserialize_with = "null_is_default")]
+    finalizers: Vec<String>,
 }
 
 impl Memory {
@@ -117,45 +119,32 @@ impl ObjectKey {
     }
 }
 
-#[derive(Deserialize)]
-struct DeletedObject {
-    metadata: DeletionMetadata,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct DeletionMetadata {
-    deletion_timestamp: Option<String>,
-    #[serde(default)]
-    finalizers: Vec<String>,
-}
-
-fn deletion(object: &str) -> Option<DeletionMetadata> {
-    serde_json::from_str::<DeletedObject>(object).ok().map(|object| object.metadata)
+fn metadata(object: &str) -> Option<ObjectMetadata> {
+    serde_json::from_str::<UntypedObject>(object).ok().map(|object| object.metadata)
 }
 
 /// Whether an object is being deleted.
 fn is_terminating(object: &str) -> bool {
-    deletion(object).is_some_and(|deletion| deletion.deletion_timestamp.is_some())
+    metadata(object).is_some_and(|metadata| metadata.deletion_timestamp.is_some())
 }
 
 /// Whether an object is being deleted and has no finalizers left.
 fn is_gone(object: &RawValue) -> bool {
-    deletion(object.get())
-        .is_some_and(|deletion| deletion.deletion_timestamp.is_some() && deletion.finalizers.is_empty())
+    metadata(object.get())
+        .is_some_and(|metadata| metadata.deletion_timestamp.is_some() && metadata.finalizers.is_empty())
 }
 
 /// Whether a deleted object remains for a while: a namespace until its contents are gone, other objects until their last
 /// finalizer is removed.
 fn lingers(key: &ObjectKey, object: &RawValue) -> bool {
     let is_namespace = key.kind == "Namespace" && key.group.is_empty();
-    is_namespace || deletion(object.get()).is_some_and(|deletion| !deletion.finalizers.is_empty())
+    is_namespace || metadata(object.get()).is_some_and(|metadata| !metadata.finalizers.is_empty())
 }
 
 fn key_of(request: &Request<'_>, object: &RawValue) -> Option<ObjectKey> {
     let name = match request.name() {
         Some(name) => name.to_owned(),
-        None => serde_json::from_str::<NamedObject>(object.get()).ok()?.metadata.name,
+        None => metadata(object.get())?.name,
     };
     // In a review of a Namespace, the namespace of the request is its own name.
     let scoped = !(request.kind.group.is_empty() && request.kind.kind == "Namespace");

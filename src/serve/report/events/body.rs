@@ -30,7 +30,7 @@ const MAX_INSTANCE_BYTES: usize = 128;
 const MAX_ACTOR_BYTES: usize = 256;
 
 /// The namespace of Events about cluster-scoped objects.
-pub(in crate::serve::report) const CLUSTER_SCOPED_NAMESPACE: &str = "default";
+pub(crate) const CLUSTER_SCOPED_NAMESPACE: &str = "default";
 
 /// The Event under a name.
 pub(super) fn event(
@@ -152,9 +152,9 @@ fn action(verdict: Verdict) -> &'static str {
 fn note(key: &SeriesKey, message: &str) -> String {
     let head = match (&key.overridden, key.verdict) {
         (Some(by), _) => format!("The override {by} allowed {} to do this: ", cut(&key.actor, MAX_ACTOR_BYTES)),
-        (None, Verdict::Denied) => format!("Refused to {}: ", cut(&key.actor, MAX_ACTOR_BYTES)),
+        (None, Verdict::Denied) => format!("{} was denied: ", cut(&key.actor, MAX_ACTOR_BYTES)),
         (None, Verdict::Warned) => format!("{} was warned: ", cut(&key.actor, MAX_ACTOR_BYTES)),
-        (None, _) => format!("Would be refused to {}: ", cut(&key.actor, MAX_ACTOR_BYTES)),
+        (None, _) => format!("{} would be denied: ", cut(&key.actor, MAX_ACTOR_BYTES)),
     };
     cut(&(head + message), MAX_NOTE_BYTES).to_owned()
 }
@@ -169,7 +169,7 @@ fn camel(rule: RuleId) -> String {
 }
 
 /// At most so many bytes of a text, cut between characters.
-pub(in crate::serve::report) fn cut(text: &str, bytes: usize) -> &str {
+pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(event.reason.as_deref(), Some("ManualEdit"));
         assert_eq!(event.action.as_deref(), Some("Refused"));
         assert_eq!(event.type_.as_deref(), Some("Warning"));
-        assert_eq!(event.note.as_deref(), Some("Refused to alice: It is so."));
+        assert_eq!(event.note.as_deref(), Some("alice was denied: It is so."));
         assert_eq!(event.reporting_instance.as_deref(), Some("pod-1"));
         assert_eq!(event.regarding.unwrap().uid.as_deref(), Some("d1"));
         assert_eq!(event.series, None);
@@ -248,7 +248,7 @@ mod tests {
             [event.action, event.type_, event.note].map(Option::unwrap_or_default).join("|")
         };
         assert_eq!(written_as(&key(Mode::Warn)), "Warned|Warning|alice was warned: It is so.");
-        assert_eq!(written_as(&key(Mode::Audit)), "Audited|Warning|Would be refused to alice: It is so.");
+        assert_eq!(written_as(&key(Mode::Audit)), "Audited|Warning|alice would be denied: It is so.");
         let verdict = Verdict::Overridden;
         let overridden = SeriesKey { verdict, overridden: Some("shop/fix".into()), ..key(Mode::Enforce) };
         let note = "The override shop/fix allowed alice to do this: It is so.";
