@@ -104,12 +104,12 @@ impl fmt::Display for LoadedPolicies {
         if self.problems.is_empty() {
             return Ok(());
         }
-        let kept = if self.current {
+        let in_force = if self.current {
             "; invalid files are ignored, and the policy of the cluster applies to their namespaces"
         } else {
             "; the current files are invalid, so the earlier ones stay in force"
         };
-        out.write_str(kept)?;
+        out.write_str(in_force)?;
         self.problems.iter().take(MAX_PROBLEMS_SHOWN).try_for_each(|problem| write!(out, "; {problem}"))?;
         match self.problems.len().saturating_sub(MAX_PROBLEMS_SHOWN) {
             0 => Ok(()),

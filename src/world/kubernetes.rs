@@ -239,32 +239,32 @@ impl Cluster {
         let storage_namespace =
             origin.map_or(Some(None), |origin| self.caches.helm_releases().storage_namespace(origin, name));
         let origin = origin.map(|origin| origin.namespace.as_str());
-        let sought = ReleaseQuery {
+        let query = ReleaseQuery {
             name,
             target_namespace,
             origin,
             storage_namespace: storage_namespace.as_ref().and_then(Option::as_deref),
         };
-        let (known, complete) = self.caches.locate(sought);
+        let (known, complete) = self.caches.locate(query);
         // A stamp may point to any namespace.
         let complete = complete && storage_namespace.is_some() && (known.is_some() || self.api.reach.is_everywhere());
         if complete && freshness == Freshness::Cached {
             return Ok(known);
         }
         if let Some(Located { storage, namespace, .. }) = known {
-            let places = self.places(storage.kind(), &namespace, sought.name).await?;
-            let place = places.into_iter().filter(|place| place.storage == storage);
-            if let Some(located) = sought.choose(place) {
+            let record_sets = self.record_sets(storage.kind(), &namespace, query.name).await?;
+            let record_set = record_sets.into_iter().filter(|record_set| record_set.storage == storage);
+            if let Some(located) = query.choose(record_set) {
                 return Ok(Some(located));
             }
             // The copy is out of date: the release has moved, or is gone.
         }
         for kind in [Storage::Secret.kind(), Storage::ConfigMap.kind()] {
-            let mut places = Vec::new();
-            for namespace in sought.namespaces() {
-                places.extend(self.places(kind, namespace, sought.name).await?);
+            let mut record_sets = Vec::new();
+            for namespace in query.namespaces() {
+                record_sets.extend(self.record_sets(kind, namespace, query.name).await?);
             }
-            if let Some(located) = sought.choose(places) {
+            if let Some(located) = query.choose(record_sets) {
                 return Ok(Some(located));
             }
         }
@@ -272,7 +272,7 @@ impl Cluster {
             return Ok(None);
         }
         // Only the index finds records whose stamp points to another namespace.
-        Err(format!("it is not known at the moment whether another namespace has records of release {}", sought.name))
+        Err(format!("it is not known at the moment whether another namespace has records of release {}", query.name))
     }
 
     /// The records of a ClusterExtension: one LIST in each namespace in reach, by label, metadata only.
@@ -323,7 +323,7 @@ impl Cluster {
     }
 
     /// The records of a name in objects of one kind and namespace, by storage: one LIST, metadata only.
-    async fn places(&self, kind: &str, namespace: &str, release: &str) -> Result<Vec<RecordSet>, Unavailable> {
+    async fn record_sets(&self, kind: &str, namespace: &str, release: &str) -> Result<Vec<RecordSet>, Unavailable> {
         let selector = format!("{},name={}", read::RECORD_SELECTOR, valid_name(release)?);
         let selector = ListParams::default().labels(&selector);
         let metadata = match kind {

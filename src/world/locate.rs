@@ -28,14 +28,17 @@ pub(super) struct RecordSet {
 impl RecordSet {
     /// Groups the records of one name by storage and namespace.
     pub(super) fn gather(records: impl IntoIterator<Item = (Storage, String, Entry)>) -> Vec<Self> {
-        let mut places: Vec<Self> = Vec::new();
+        let mut record_sets: Vec<Self> = Vec::new();
         for (storage, namespace, entry) in records {
-            match places.iter_mut().find(|place| place.storage == storage && place.namespace == namespace) {
-                Some(place) => place.entries.push(entry),
-                None => places.push(Self { storage, namespace, entries: vec![entry] }),
+            match record_sets
+                .iter_mut()
+                .find(|record_set| record_set.storage == storage && record_set.namespace == namespace)
+            {
+                Some(record_set) => record_set.entries.push(entry),
+                None => record_sets.push(Self { storage, namespace, entries: vec![entry] }),
             }
         }
-        places
+        record_sets
     }
 }
 
@@ -63,10 +66,10 @@ impl<'q> ReleaseQuery<'q> {
 
     /// The most trusted record set. Among equally trusted sets it is the one whose newest record was created last: the
     /// others are left over from an earlier life of the release.
-    pub(super) fn choose(self, places: impl IntoIterator<Item = RecordSet>) -> Option<Located> {
-        let candidates = places.into_iter().filter_map(|place| {
-            let trust = self.trust(&place)?;
-            let RecordSet { storage, namespace, mut entries } = place;
+    pub(super) fn choose(self, record_sets: impl IntoIterator<Item = RecordSet>) -> Option<Located> {
+        let candidates = record_sets.into_iter().filter_map(|record_set| {
+            let trust = self.trust(&record_set)?;
+            let RecordSet { storage, namespace, mut entries } = record_set;
             // Records without a stamp are older than Interlock, or have lost their stamp.
             entries.retain(|entry| target(entry).is_none_or(|target| target == self.target_namespace));
             let history = History::new(entries);
@@ -78,9 +81,9 @@ impl<'q> ReleaseQuery<'q> {
         candidates.max_by(|(one, _), (other, _)| one.cmp(other)).map(|(_, located)| located)
     }
 
-    fn trust(self, place: &RecordSet) -> Option<Trust> {
-        let stamped = place.entries.iter().any(|entry| target(entry) == Some(self.target_namespace));
-        match place.namespace.as_str() {
+    fn trust(self, record_set: &RecordSet) -> Option<Trust> {
+        let stamped = record_set.entries.iter().any(|entry| target(entry) == Some(self.target_namespace));
+        match record_set.namespace.as_str() {
             _ if stamped => Some(Trust::Stamp),
             namespace if self.storage_namespace == Some(namespace) => Some(Trust::HelmRelease),
             namespace if self.origin == Some(namespace) => Some(Trust::Origin),
@@ -92,8 +95,8 @@ impl<'q> ReleaseQuery<'q> {
 
 /// The records of a ClusterExtension among those of its name: those of OLM. If several namespaces have some, those of the
 /// operator-controller that wrote last.
-pub(super) fn locate_extension(places: impl IntoIterator<Item = RecordSet>) -> Option<Located> {
-    let ours = places.into_iter().filter(|place| place.storage == Storage::OlmIndex);
+pub(super) fn locate_extension(record_sets: impl IntoIterator<Item = RecordSet>) -> Option<Located> {
+    let ours = record_sets.into_iter().filter(|record_set| record_set.storage == Storage::OlmIndex);
     let located = ours.map(|RecordSet { storage, namespace, entries }| {
         let history = History::new(entries);
         (history.newest().and_then(|newest| newest.created), Located { storage, namespace, history })
@@ -111,7 +114,7 @@ mod tests {
     use super::*;
     use crate::engine::release::{Revision, Stamps, Status};
 
-    const SOUGHT: ReleaseQuery<'static> =
+    const QUERY: ReleaseQuery<'static> =
         ReleaseQuery { name: "web", target_namespace: "shop", origin: Some("flux"), storage_namespace: None };
 
     fn record(revision: u64, stamp: Option<&str>, created: i64) -> Entry {
@@ -122,19 +125,19 @@ mod tests {
         }
     }
 
-    fn place(storage: Storage, namespace: &str, entries: Vec<Entry>) -> RecordSet {
+    fn record_set(storage: Storage, namespace: &str, entries: Vec<Entry>) -> RecordSet {
         RecordSet { storage, namespace: namespace.to_owned(), entries }
     }
 
-    fn chosen(places: Vec<RecordSet>) -> Option<(Storage, String)> {
-        SOUGHT.choose(places).map(|located| (located.storage, located.namespace))
+    fn chosen(record_sets: Vec<RecordSet>) -> Option<(Storage, String)> {
+        QUERY.choose(record_sets).map(|located| (located.storage, located.namespace))
     }
 
     #[test]
     fn a_stamp_is_trusted_more_than_the_origin_and_that_more_than_the_target() {
-        let target = || place(Storage::Secret, "shop", vec![record(9, None, 900)]);
-        let origin = || place(Storage::Secret, "flux", vec![record(8, None, 800)]);
-        let stamped = || place(Storage::OlmIndex, "olm", vec![record(7, Some("shop"), 700)]);
+        let target = || record_set(Storage::Secret, "shop", vec![record(9, None, 900)]);
+        let origin = || record_set(Storage::Secret, "flux", vec![record(8, None, 800)]);
+        let stamped = || record_set(Storage::OlmIndex, "olm", vec![record(7, Some("shop"), 700)]);
         let named = |storage, namespace: &str| Some((storage, namespace.to_owned()));
         assert_eq!(chosen(vec![target()]), named(Storage::Secret, "shop"));
         assert_eq!(chosen(vec![target(), origin()]), named(Storage::Secret, "flux"));
@@ -143,48 +146,48 @@ mod tests {
 
     #[test]
     fn what_its_helm_release_says_is_trusted_more_than_where_that_lies_and_less_than_a_stamp() {
-        let sought = ReleaseQuery { storage_namespace: Some("records"), ..SOUGHT };
-        let places = |stamp| {
+        let query = ReleaseQuery { storage_namespace: Some("records"), ..QUERY };
+        let record_sets = |stamp| {
             [
-                place(Storage::Secret, "flux", vec![record(9, stamp, 900)]),
-                place(Storage::Secret, "records", vec![record(8, None, 800)]),
+                record_set(Storage::Secret, "flux", vec![record(9, stamp, 900)]),
+                record_set(Storage::Secret, "records", vec![record(8, None, 800)]),
             ]
         };
-        let chosen = |stamp| sought.choose(places(stamp)).map(|located| located.namespace);
+        let chosen = |stamp| query.choose(record_sets(stamp)).map(|located| located.namespace);
         assert_eq!(chosen(None).as_deref(), Some("records"));
         assert_eq!(chosen(Some("shop")).as_deref(), Some("flux"));
-        assert_eq!(sought.namespaces().collect::<Vec<_>>(), ["records", "flux", "shop"]);
-        let near = ReleaseQuery { storage_namespace: Some("flux"), ..SOUGHT };
+        assert_eq!(query.namespaces().collect::<Vec<_>>(), ["records", "flux", "shop"]);
+        let near = ReleaseQuery { storage_namespace: Some("flux"), ..QUERY };
         assert_eq!(near.namespaces().collect::<Vec<_>>(), ["flux", "shop"]);
     }
 
     #[test]
     fn records_of_the_name_that_belong_elsewhere_do_not_count() {
-        assert_eq!(chosen(vec![place(Storage::Secret, "other", vec![record(1, None, 1)])]), None);
-        assert_eq!(chosen(vec![place(Storage::Secret, "shop", vec![record(1, Some("elsewhere"), 1)])]), None);
-        assert_eq!(chosen(vec![place(Storage::Secret, "flux", Vec::new())]), None);
+        assert_eq!(chosen(vec![record_set(Storage::Secret, "other", vec![record(1, None, 1)])]), None);
+        assert_eq!(chosen(vec![record_set(Storage::Secret, "shop", vec![record(1, Some("elsewhere"), 1)])]), None);
+        assert_eq!(chosen(vec![record_set(Storage::Secret, "flux", Vec::new())]), None);
     }
 
     #[test]
     fn records_without_a_stamp_belong_to_the_stamped_ones_beside_them() {
         let entries = vec![record(1, None, 1), record(2, Some("shop"), 2), record(3, Some("elsewhere"), 3)];
-        let located = SOUGHT.choose([place(Storage::Secret, "flux", entries)]).unwrap();
+        let located = QUERY.choose([record_set(Storage::Secret, "flux", entries)]).unwrap();
         assert_eq!(located.history.newest().unwrap().revision, Revision(2));
         assert_eq!(located.history.below(Revision(2)).count(), 1);
     }
 
     #[test]
     fn of_equal_places_the_one_in_use_is_taken() {
-        let old = || place(Storage::Secret, "shop", vec![record(40, None, 100)]);
-        let new = || place(Storage::ConfigMap, "shop", vec![record(1, None, 200)]);
+        let old = || record_set(Storage::Secret, "shop", vec![record(40, None, 100)]);
+        let new = || record_set(Storage::ConfigMap, "shop", vec![record(1, None, 200)]);
         assert_eq!(chosen(vec![old(), new()]), Some((Storage::ConfigMap, "shop".to_owned())));
         assert_eq!(chosen(vec![new(), old()]), Some((Storage::ConfigMap, "shop".to_owned())));
     }
 
     #[test]
     fn a_namespace_is_asked_once() {
-        assert_eq!(SOUGHT.namespaces().collect::<Vec<_>>(), ["flux", "shop"]);
-        let same = ReleaseQuery { origin: Some("shop"), ..SOUGHT };
+        assert_eq!(QUERY.namespaces().collect::<Vec<_>>(), ["flux", "shop"]);
+        let same = ReleaseQuery { origin: Some("shop"), ..QUERY };
         assert_eq!(same.namespaces().collect::<Vec<_>>(), ["shop"]);
     }
 }

@@ -116,9 +116,9 @@ impl Memory {
             Query::Release { name, target_namespace, origin, .. } => {
                 let storage_namespace = origin.as_ref().and_then(|origin| self.storage_namespace(origin, name));
                 let origin = origin.as_ref().map(|origin| origin.namespace.as_str());
-                let sought =
+                let query =
                     ReleaseQuery { name, target_namespace, origin, storage_namespace: storage_namespace.as_deref() };
-                known(self.release(sought).map(Knowledge::Release))
+                known(self.release(query).map(Knowledge::Release))
             }
             Query::Extension { name, .. } => known(self.extension(name).map(Knowledge::Release)),
             Query::Exists { group, kind, label, value } => {
@@ -167,21 +167,22 @@ impl Memory {
     }
 
     pub(super) fn history(&self, storage: Storage, namespace: &str, release: &str) -> History {
-        let mut places = self.places(release).into_iter();
-        let place = places.find(|place| place.storage == storage && place.namespace == namespace);
-        History::new(place.map(|place| place.entries).unwrap_or_default())
+        let mut record_sets = self.record_sets(release).into_iter();
+        let record_set =
+            record_sets.find(|record_set| record_set.storage == storage && record_set.namespace == namespace);
+        History::new(record_set.map(|record_set| record_set.entries).unwrap_or_default())
     }
 
-    fn release(&self, sought: ReleaseQuery<'_>) -> Option<Located> {
-        sought.choose(self.places(sought.name))
+    fn release(&self, query: ReleaseQuery<'_>) -> Option<Located> {
+        query.choose(self.record_sets(query.name))
     }
 
     fn extension(&self, name: &str) -> Option<Located> {
-        locate::locate_extension(self.places(name))
+        locate::locate_extension(self.record_sets(name))
     }
 
     /// The records of a name, in every namespace and storage.
-    fn places(&self, release: &str) -> Vec<RecordSet> {
+    fn record_sets(&self, release: &str) -> Vec<RecordSet> {
         let objects = self.lock();
         let may_be_records = objects.records.get(release).into_iter().flatten();
         let records = may_be_records.filter_map(|key| {

@@ -1,4 +1,4 @@
-//! The seam between the HTTPS server and whoever answers reviews.
+//! The interface between the HTTPS server and what answers reviews.
 
 use std::pin::Pin;
 

@@ -172,9 +172,9 @@ fn lead(cas: &CaSet, situation: &Situation<'_>, lifetimes: &Lifetimes, mut wake:
     // Without a promotion time, a CA is removed only when it has expired.
     let retires = cas.promoted.map(|promoted| promoted + lifetimes.retirement());
     let quiet = retires.is_some_and(|retires| now >= retires);
-    let kept = cas.kept(now, quiet);
-    if kept != cas.bundle {
-        return RotationStep::Retire(kept);
+    let remaining = cas.remaining(now, quiet);
+    if remaining != cas.bundle {
+        return RotationStep::Retire(remaining);
     }
     let Some(retires) = retires else {
         return RotationStep::Wait(wake);
@@ -185,7 +185,7 @@ fn lead(cas: &CaSet, situation: &Situation<'_>, lifetimes: &Lifetimes, mut wake:
     if strays && now >= tidies && situation.leaf.is_none_or(|leaf| cas.bundle.has(&leaf.issuer)) {
         return RotationStep::Tidy;
     }
-    if cas.bundle != cas.kept(now, true) {
+    if cas.bundle != cas.remaining(now, true) {
         wake = wake.min(retires);
     }
     if strays {
@@ -252,11 +252,11 @@ impl CaSet {
     }
 
     /// The CAs that remain: the current and next one and, as long as leaves of others may be served, the others.
-    fn kept(&self, now: Timestamp, quiet: bool) -> CaBundle {
-        let mut kept = if quiet { CaBundle::default() } else { self.bundle.clone().unexpired(now) };
-        kept.add(&self.current);
-        self.next.iter().for_each(|next| kept.add(next));
-        kept
+    fn remaining(&self, now: Timestamp, quiet: bool) -> CaBundle {
+        let mut remaining = if quiet { CaBundle::default() } else { self.bundle.clone().unexpired(now) };
+        remaining.add(&self.current);
+        self.next.iter().for_each(|next| remaining.add(next));
+        remaining
     }
 }
 

@@ -89,7 +89,7 @@ mod tests {
         assert!(!again(&first, 0));
         assert!(again(&Decision { uid: "another".into(), ..first.clone() }, 1));
         assert!(again(&first, 9));
-        // Whoever goes on trying is counted again, though he never paused.
+        // A client that keeps trying without a pause is counted again.
         assert!(!again(&first, 10));
         assert!(again(&first, 19));
     }

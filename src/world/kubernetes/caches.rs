@@ -95,30 +95,30 @@ impl Caches {
     }
 
     /// The records of a release as far as is known. The second value is whether the copies are in sync.
-    pub(super) fn locate(&self, sought: ReleaseQuery<'_>) -> (Option<Located>, bool) {
-        let (mut places, secrets) = self.secrets.read(|index| index.places(sought));
-        let (more, config_maps) = self.config_maps.read(|index| index.places(sought));
-        places.extend(more);
-        (sought.choose(places), secrets && config_maps)
+    pub(super) fn locate(&self, query: ReleaseQuery<'_>) -> (Option<Located>, bool) {
+        let (mut record_sets, secrets) = self.secrets.read(|index| index.record_sets(query));
+        let (more, config_maps) = self.config_maps.read(|index| index.record_sets(query));
+        record_sets.extend(more);
+        (query.choose(record_sets), secrets && config_maps)
     }
 
     /// The records of a ClusterExtension; `Some(None)` if it is known to have none.
     pub(super) fn extension(&self, name: &str) -> Option<Option<Located>> {
-        let (places, in_sync) = self.secrets.read(|index| index.places_of(Storage::OlmIndex, name));
-        in_sync.then(|| locate::locate_extension(places))
+        let (record_sets, in_sync) = self.secrets.read(|index| index.record_sets_of(Storage::OlmIndex, name));
+        in_sync.then(|| locate::locate_extension(record_sets))
     }
 
     /// The newest record of a release by the namespace of its records, and whether the copies are in sync.
     pub(super) fn newest(&self, release: &ReleaseRef) -> (Option<NewestRecord>, bool) {
         let ReleaseRef { namespace, name } = release;
-        let (mut places, secrets) = self.secrets.read(|index| match namespace.as_str() {
-            "" => index.places_of(Storage::OlmIndex, name),
-            namespace => index.places_in(namespace, name),
+        let (mut record_sets, secrets) = self.secrets.read(|index| match namespace.as_str() {
+            "" => index.record_sets_of(Storage::OlmIndex, name),
+            namespace => index.record_sets_in(namespace, name),
         });
-        let (more, config_maps) = self.config_maps.read(|index| index.places_in(namespace, name));
-        places.extend(more);
-        let records = places.into_iter().flat_map(|place| {
-            let locate::RecordSet { storage, namespace, entries } = place;
+        let (more, config_maps) = self.config_maps.read(|index| index.record_sets_in(namespace, name));
+        record_sets.extend(more);
+        let records = record_sets.into_iter().flat_map(|record_set| {
+            let locate::RecordSet { storage, namespace, entries } = record_set;
             entries.into_iter().map(move |entry| NewestRecord { storage, namespace: namespace.clone(), entry })
         });
         (records.max_by_key(|record| (record.entry.created, record.entry.revision)), secrets && config_maps)

@@ -128,10 +128,10 @@ mod tests {
         assert_eq!(after(Init), None);
         assert_eq!(after(InitDone), Some(Definition::Absent));
         assert_eq!(after(Apply(definition("a"))), Some(uid("a")));
-        assert_eq!(after(Apply(definition("a"))), Some(uid("a")), "told again: it may be served only now");
+        assert_eq!(after(Apply(definition("a"))), Some(uid("a")), "notified again: it may be served only now");
         assert_eq!(after(Delete(definition("a"))), Some(Definition::Absent));
         assert_eq!(after(Apply(definition("b"))), Some(uid("b")));
-        // A list after an interruption: it went and came back meanwhile.
+        // A list after an interruption: it was deleted and installed again.
         assert_eq!((after(Init), after(InitApply(definition("c")))), (None, None));
         assert_eq!(after(InitDone), Some(uid("c")));
     }

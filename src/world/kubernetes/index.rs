@@ -1,4 +1,4 @@
-//! An index of all records by their metadata, kept by a watch, so that the release of an object is found without a read.
+//! An index of all records by their metadata, entry by a watch, so that the release of an object is found without a read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -72,34 +72,34 @@ impl Index {
     }
 
     /// The record sets that may belong to a release.
-    pub(super) fn places(&self, sought: ReleaseQuery<'_>) -> Vec<locate::RecordSet> {
-        let target = TargetRelease { release: sought.name.into(), namespace: sought.target_namespace.into() };
+    pub(super) fn record_sets(&self, query: ReleaseQuery<'_>) -> Vec<locate::RecordSet> {
+        let target = TargetRelease { release: query.name.into(), namespace: query.target_namespace.into() };
         let stamped = self.elsewhere.get(&target).into_iter().flatten().cloned();
-        let near = sought.namespaces().flat_map(|namespace| {
+        let near = query.namespaces().flat_map(|namespace| {
             [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex].map(|storage| {
-                Arc::new(RecordLocation { storage, namespace: namespace.into(), release: sought.name.into() })
+                Arc::new(RecordLocation { storage, namespace: namespace.into(), release: query.name.into() })
             })
         });
         // A location may be in both; its records are the same each time.
-        let found = stamped.chain(near).filter_map(|place| Some((self.releases.get(&place)?, place)));
-        found.map(|(records, place)| place.with(records)).collect()
+        let found = stamped.chain(near).filter_map(|location| Some((self.releases.get(&location)?, location)));
+        found.map(|(records, location)| location.with(records)).collect()
     }
 
     /// The record sets of all releases of a name in one storage.
-    pub(super) fn places_of(&self, storage: Storage, release: &str) -> Vec<locate::RecordSet> {
-        let named = |place: &RecordLocation| place.storage == storage && *place.release == *release;
-        let found = self.releases.iter().filter(|(place, _)| named(place));
-        found.map(|(place, records)| place.with(records)).collect()
+    pub(super) fn record_sets_of(&self, storage: Storage, release: &str) -> Vec<locate::RecordSet> {
+        let named = |location: &RecordLocation| location.storage == storage && *location.release == *release;
+        let found = self.releases.iter().filter(|(location, _)| named(location));
+        found.map(|(location, records)| location.with(records)).collect()
     }
 
     /// The record sets of a release in the namespace of its records.
-    pub(super) fn places_in(&self, namespace: &str, release: &str) -> Vec<locate::RecordSet> {
-        let places = [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex].map(|storage| RecordLocation {
+    pub(super) fn record_sets_in(&self, namespace: &str, release: &str) -> Vec<locate::RecordSet> {
+        let locations = [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex].map(|storage| RecordLocation {
             storage,
             namespace: namespace.into(),
             release: release.into(),
         });
-        places.iter().filter_map(|place| Some(place.with(self.releases.get(place)?))).collect()
+        locations.iter().filter_map(|location| Some(location.with(self.releases.get(location)?))).collect()
     }
 
     fn insert(&mut self, metadata: &ObjectMeta) {
@@ -108,38 +108,39 @@ impl Index {
             return;
         }
         let namespace: Arc<str> = metadata.namespace.as_deref().unwrap_or_default().into();
-        let place = RecordLocation { storage, namespace, release: release.into() };
-        let place = self.releases.get_key_value(&place).map_or_else(|| Arc::new(place), |(known, _)| Arc::clone(known));
-        let kept = CompactEntry::of(entry);
-        if let Some(target) = kept.elsewhere(&place) {
-            let places = self.elsewhere.entry(target).or_default();
-            if !places.contains(&place) {
-                places.push(Arc::clone(&place));
+        let location = RecordLocation { storage, namespace, release: release.into() };
+        let location =
+            self.releases.get_key_value(&location).map_or_else(|| Arc::new(location), |(known, _)| Arc::clone(known));
+        let entry = CompactEntry::of(entry);
+        if let Some(target) = entry.elsewhere(&location) {
+            let locations = self.elsewhere.entry(target).or_default();
+            if !locations.contains(&location) {
+                locations.push(Arc::clone(&location));
             }
         }
-        let object = ObjectName { namespace: Arc::clone(&place.namespace), name: Arc::clone(&kept.name) };
-        self.objects.insert(object, Arc::clone(&place));
-        let records = self.releases.entry(place).or_default();
+        let object = ObjectName { namespace: Arc::clone(&location.namespace), name: Arc::clone(&entry.name) };
+        self.objects.insert(object, Arc::clone(&location));
+        let records = self.releases.entry(location).or_default();
         // A release has one or two records; the capacity of four that a vector starts with would be most of the index.
         records.reserve_exact(1);
-        records.push(kept);
+        records.push(entry);
     }
 
     fn remove(&mut self, metadata: &ObjectMeta) {
         let object = ObjectName::of(metadata);
-        let Some(place) = self.objects.remove(&object) else { return };
-        let Some(records) = self.releases.get_mut(&place) else { return };
-        let Some(position) = records.iter().position(|kept| kept.name == object.name) else { return };
-        let gone = records.swap_remove(position).elsewhere(&place);
-        let gone = gone.filter(|gone| !records.iter().any(|kept| kept.elsewhere(&place).as_ref() == Some(gone)));
+        let Some(location) = self.objects.remove(&object) else { return };
+        let Some(records) = self.releases.get_mut(&location) else { return };
+        let Some(position) = records.iter().position(|entry| entry.name == object.name) else { return };
+        let gone = records.swap_remove(position).elsewhere(&location);
+        let gone = gone.filter(|gone| !records.iter().any(|entry| entry.elsewhere(&location).as_ref() == Some(gone)));
         if records.is_empty() {
-            self.releases.remove(&place);
+            self.releases.remove(&location);
         }
         if let Some(target) = gone
-            && let Some(places) = self.elsewhere.get_mut(&target)
+            && let Some(locations) = self.elsewhere.get_mut(&target)
         {
-            places.retain(|other| *other != place);
-            if places.is_empty() {
+            locations.retain(|other| *other != location);
+            if locations.is_empty() {
                 self.elsewhere.remove(&target);
             }
         }
@@ -147,19 +148,19 @@ impl Index {
 }
 
 impl Index {
-    fn kept(&self, object: &ObjectName) -> Option<&CompactEntry> {
-        self.releases.get(self.objects.get(object)?)?.iter().find(|kept| kept.name == object.name)
+    fn entry_of(&self, object: &ObjectName) -> Option<&CompactEntry> {
+        self.releases.get(self.objects.get(object)?)?.iter().find(|entry| entry.name == object.name)
     }
 
     /// Reports a deleted object if its record was the newest of its release and pending.
-    fn report_if_pending(&self, place: &Arc<RecordLocation>, object: &ObjectName) {
-        let records = self.releases.get(place).into_iter().flatten();
-        let Some(newest) = records.max_by_key(|kept| kept.revision) else { return };
+    fn report_if_pending(&self, location: &Arc<RecordLocation>, object: &ObjectName) {
+        let records = self.releases.get(location).into_iter().flatten();
+        let Some(newest) = records.max_by_key(|entry| entry.revision) else { return };
         if newest.name == object.name && newest.status.is_pending() {
             self.deleted_pending.add(DeletedPendingRecord {
-                storage: place.storage,
-                namespace: place.namespace.to_string(),
-                release: place.release.to_string(),
+                storage: location.storage,
+                namespace: location.namespace.to_string(),
+                release: location.release.to_string(),
                 record: newest.entry(),
             });
         }
@@ -195,21 +196,22 @@ impl Feed for Index {
 
     fn delete(&mut self, metadata: &ObjectMeta) {
         let object = ObjectName::of(metadata);
-        if let Some(place) = self.objects.get(&object) {
-            self.report_if_pending(place, &object);
+        if let Some(location) = self.objects.get(&object) {
+            self.report_if_pending(location, &object);
         }
         self.remove(metadata);
     }
 
     /// What was deleted without a watch is missing in the list.
     fn follow(&self, old: &Self) {
-        let is_there =
-            |index: &Self, object: &ObjectName, uid: &str| index.kept(object).is_some_and(|kept| *kept.uid == *uid);
+        let is_there = |index: &Self, object: &ObjectName, uid: &str| {
+            index.entry_of(object).is_some_and(|entry| *entry.uid == *uid)
+        };
         let gone = old
             .objects
             .iter()
-            .filter(|(object, _)| old.kept(object).is_none_or(|kept| !is_there(self, object, &kept.uid)));
-        gone.for_each(|(object, place)| old.report_if_pending(place, object));
+            .filter(|(object, _)| old.entry_of(object).is_none_or(|entry| !is_there(self, object, &entry.uid)));
+        gone.for_each(|(object, location)| old.report_if_pending(location, object));
     }
 }
 
@@ -246,9 +248,9 @@ impl CompactEntry {
     }
 
     /// The release by the namespace of its objects, if that is not the namespace of the record.
-    fn elsewhere(&self, place: &RecordLocation) -> Option<TargetRelease> {
-        let namespace = self.stamp(TARGET_NAMESPACE).filter(|namespace| **namespace != *place.namespace)?;
-        Some(TargetRelease { release: place.release.clone(), namespace: namespace.into() })
+    fn elsewhere(&self, location: &RecordLocation) -> Option<TargetRelease> {
+        let namespace = self.stamp(TARGET_NAMESPACE).filter(|namespace| **namespace != *location.namespace)?;
+        Some(TargetRelease { release: location.release.clone(), namespace: namespace.into() })
     }
 }
 

@@ -34,12 +34,12 @@ impl ReleaseOverrides {
     /// The known overrides of a release in a namespace.
     pub(super) fn of(&self, namespace: &str, release: &str) -> Vec<Override> {
         let of_release = |it: &&Override| it.namespace == namespace && it.spec.release == release;
-        self.0.read(|kept| kept.0.values().filter(of_release).cloned().collect()).unwrap_or_default()
+        self.0.read(|overrides| overrides.0.values().filter(of_release).cloned().collect()).unwrap_or_default()
     }
 
     /// How many known overrides match.
     pub(super) fn count(&self, sort: impl Fn(&Override) -> bool) -> usize {
-        self.0.read(|kept| kept.0.values().filter(|it| sort(it)).count()).unwrap_or_default()
+        self.0.read(|overrides| overrides.0.values().filter(|it| sort(it)).count()).unwrap_or_default()
     }
 
     /// Follows them and their definition, forever.
@@ -115,11 +115,11 @@ mod tests {
         let known = ReleaseOverrides::new();
         assert!(known.of("shop", "web").is_empty());
         known.0.definition.send_replace(Definition::Installed { uid: "a".to_owned() });
-        let mut kept = OverridesByName::default();
-        kept.apply(&object("one", "web", "manual-edit"));
-        kept.apply(&object("two", "other", "manual-edit"));
-        kept.apply(&object("three", "web", "a-rule-of-later"));
-        known.0.objects.replace(kept);
+        let mut overrides = OverridesByName::default();
+        overrides.apply(&object("one", "web", "manual-edit"));
+        overrides.apply(&object("two", "other", "manual-edit"));
+        overrides.apply(&object("three", "web", "a-rule-of-later"));
+        known.0.objects.replace(overrides);
         let found = known.of("shop", "web");
         assert_eq!(found.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["one"]);
         assert_eq!(found[0].created_by.as_deref(), Some("alice"));
@@ -131,12 +131,12 @@ mod tests {
 
     #[test]
     fn they_come_and_go() {
-        let mut kept = OverridesByName::default();
-        kept.apply(&object("one", "web", "manual-edit"));
-        kept.apply(&object("one", "web", "of another shape"));
-        assert!(kept.0.is_empty());
-        kept.apply(&object("one", "web", "manual-edit"));
-        kept.delete(&object("one", "web", "manual-edit"));
-        assert!(kept.0.is_empty());
+        let mut overrides = OverridesByName::default();
+        overrides.apply(&object("one", "web", "manual-edit"));
+        overrides.apply(&object("one", "web", "of another shape"));
+        assert!(overrides.0.is_empty());
+        overrides.apply(&object("one", "web", "manual-edit"));
+        overrides.delete(&object("one", "web", "manual-edit"));
+        assert!(overrides.0.is_empty());
     }
 }

@@ -75,7 +75,7 @@ impl OverrideFile {
             })?;
             loaded.push((ObjectKey::new(GROUP, KIND, &read.namespace, &read.name), serde_json::to_string(&object)?));
         }
-        for gone in self.loaded.iter().filter(|key| loaded.iter().all(|(kept, _)| kept != *key)) {
+        for gone in self.loaded.iter().filter(|key| loaded.iter().all(|(key_in_file, _)| key_in_file != *key)) {
             self.memory.remove(gone);
         }
         self.loaded = loaded.iter().map(|(key, _)| key.clone()).collect();

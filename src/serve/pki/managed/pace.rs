@@ -59,7 +59,7 @@ mod tests {
         }
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60]);
         now += CHECK_INTERVAL * 3;
-        assert_eq!(pace.later(now), None, "whoever waited long enough is healed at once");
+        assert_eq!(pace.later(now), None, "after a long time the next heal is immediate");
         pace.healed(now);
         assert_eq!(pace.later(now), None);
     }

@@ -283,7 +283,7 @@ proptest! {
     ) {
         let mut world = World::new();
         events.iter().for_each(|event| happens(event, &mut world, &mut replicas));
-        // Whoever answers a Secret that cannot be used is somebody who starts.
+        // Only a replica that starts replaces a Secret that cannot be used.
         if world.secret == Some(None) {
             happens(&Event::Restarts(0), &mut world, &mut replicas);
         }
@@ -369,9 +369,9 @@ fn a_rotation_is_the_leaders_and_has_phases() {
         RotationStep::Wait(at(88)),
         "a leaf's life and the time to settle after the promotion"
     );
-    let RotationStep::Retire(kept) = scene.plan(true, 88) else { panic!("expected the old CA to be retired") };
-    assert_eq!(kept, CaBundle::from_iter([cas.current.clone()]));
-    scene.stored = StoredCa::Good(cas.retired(kept));
+    let RotationStep::Retire(remaining) = scene.plan(true, 88) else { panic!("expected the old CA to be retired") };
+    assert_eq!(remaining, CaBundle::from_iter([cas.current.clone()]));
+    scene.stored = StoredCa::Good(cas.retired(remaining));
     assert_eq!(scene.plan(false, 88), RotationStep::Wait(at(100)));
     assert_eq!(scene.plan(true, 88), RotationStep::Tidy);
 }
@@ -389,10 +389,10 @@ fn an_earlier_time_of_the_promotion_retires_a_ca_whose_key_has_leaked() {
     assert_eq!(scene.plan(true, 28), RotationStep::Wait(at(60)), "by itself it stays for the life of a leaf");
 
     cas.promoted = Some(at(-1_000_000));
-    let kept = CaBundle::from_iter([cas.current.clone()]);
+    let remaining = CaBundle::from_iter([cas.current.clone()]);
     scene.stored = StoredCa::Good(cas.clone());
-    assert_eq!(scene.plan(true, 21), RotationStep::Retire(kept.clone()));
-    scene.stored = StoredCa::Good(cas.retired(kept));
+    assert_eq!(scene.plan(true, 21), RotationStep::Retire(remaining.clone()));
+    scene.stored = StoredCa::Good(cas.retired(remaining));
     assert_eq!(scene.plan(true, 21), RotationStep::Wait(at(29)), "the other replicas get their time to sign");
     assert_eq!(scene.plan(true, 28), RotationStep::Tidy);
 }

@@ -208,12 +208,11 @@ mod tests {
     /// Namespace of the Event, then kind and name of what it regards and of what is related.
     fn about(key: &SeriesKey, record: Option<&NewestRecord>) -> (String, String, String) {
         let event = written(key, record, "It is so.", 1);
-        let written_as = |reference: Option<ObjectReference>| {
-            let written_as =
-                reference.map(|it| format!("{}/{}", it.kind.unwrap_or_default(), it.name.unwrap_or_default()));
-            written_as.unwrap_or_default()
+        let shown = |reference: Option<ObjectReference>| {
+            let shown = reference.map(|it| format!("{}/{}", it.kind.unwrap_or_default(), it.name.unwrap_or_default()));
+            shown.unwrap_or_default()
         };
-        (event.metadata.namespace.unwrap_or_default(), written_as(event.regarding), written_as(event.related))
+        (event.metadata.namespace.unwrap_or_default(), shown(event.regarding), shown(event.related))
     }
 
     #[test]
@@ -243,44 +242,44 @@ mod tests {
 
     #[test]
     fn every_verdict_has_its_action() {
-        let written_as = |key: &SeriesKey| {
+        let shown = |key: &SeriesKey| {
             let event = written(key, None, "It is so.", 1);
             [event.action, event.type_, event.note].map(Option::unwrap_or_default).join("|")
         };
-        assert_eq!(written_as(&key(Mode::Warn)), "Warned|Warning|alice was warned: It is so.");
-        assert_eq!(written_as(&key(Mode::Audit)), "Audited|Warning|alice would be denied: It is so.");
+        assert_eq!(shown(&key(Mode::Warn)), "Warned|Warning|alice was warned: It is so.");
+        assert_eq!(shown(&key(Mode::Audit)), "Audited|Warning|alice would be denied: It is so.");
         let verdict = Verdict::Overridden;
         let overridden = SeriesKey { verdict, overridden: Some("shop/fix".into()), ..key(Mode::Enforce) };
         let note = "The override shop/fix allowed alice to do this: It is so.";
-        assert_eq!(written_as(&overridden), format!("Overridden|Normal|{note}"));
+        assert_eq!(shown(&overridden), format!("Overridden|Normal|{note}"));
     }
 
     #[test]
     fn it_lies_with_the_release_and_regards_what_exists_there() {
         let (here, record) = (key(Mode::Enforce), record());
         let newest = record.entry.name.as_str();
-        let written_as = |namespace: &str, regarding: &str, related: &str| {
+        let shown = |namespace: &str, regarding: &str, related: &str| {
             (namespace.to_owned(), regarding.to_owned(), related.to_owned())
         };
         let secret = format!("Secret/{newest}");
-        assert_eq!(about(&here, Some(&record)), written_as("shop", "Deployment/web", &secret));
-        assert_eq!(about(&here, None), written_as("shop", "Deployment/web", ""));
+        assert_eq!(about(&here, Some(&record)), shown("shop", "Deployment/web", &secret));
+        assert_eq!(about(&here, None), shown("shop", "Deployment/web", ""));
         let creation = SeriesKey { operation: Operation::Create, ..here.clone() };
-        assert_eq!(about(&creation, Some(&record)), written_as("shop", &secret, "Deployment/web"));
-        assert_eq!(about(&creation, None), written_as("shop", "Deployment/web", ""));
+        assert_eq!(about(&creation, Some(&record)), shown("shop", &secret, "Deployment/web"));
+        assert_eq!(about(&creation, None), shown("shop", "Deployment/web", ""));
         let elsewhere = |namespace: &str| {
             let object = here.object.clone().map(|object| Object { namespace: namespace.into(), ..object });
             SeriesKey { object, ..here.clone() }
         };
         for namespace in ["front", ""] {
             let touched = elsewhere(namespace);
-            assert_eq!(about(&touched, Some(&record)), written_as("shop", &secret, "Deployment/web"));
-            assert_eq!(about(&touched, None), written_as("shop", "Namespace/shop", "Deployment/web"));
+            assert_eq!(about(&touched, Some(&record)), shown("shop", &secret, "Deployment/web"));
+            assert_eq!(about(&touched, None), shown("shop", "Namespace/shop", "Deployment/web"));
         }
         let extension = SeriesKey { release: Some(ReleaseRef::new("", "web")), ..elsewhere("") };
-        assert_eq!(about(&extension, Some(&record)), written_as(CLUSTER_SCOPED_NAMESPACE, "Deployment/web", &secret));
+        assert_eq!(about(&extension, Some(&record)), shown(CLUSTER_SCOPED_NAMESPACE, "Deployment/web", &secret));
         let itself = here.object.clone().map(|object| Object { name: newest.into(), kind: "Secret".into(), ..object });
-        assert_eq!(about(&SeriesKey { object: itself, ..here }, Some(&record)), written_as("shop", &secret, ""));
+        assert_eq!(about(&SeriesKey { object: itself, ..here }, Some(&record)), shown("shop", &secret, ""));
     }
 
     #[test]

@@ -165,8 +165,8 @@ mod tests {
     #[test]
     fn an_object_that_is_touched_too_often_is_told_of_later_and_completely() {
         let (mut series, now) = (SeriesTable::new(Instant::now()), Instant::now());
-        let written_as: usize = (0..30).map(|at| step(&mut series, "alice", at, now).len()).sum();
-        assert_eq!((written_as, series.unwritten()), (20, 10));
+        let shown: usize = (0..30).map(|at| step(&mut series, "alice", at, now).len()).sum();
+        assert_eq!((shown, series.unwritten()), (20, 10));
         series.observe(key("alice", "api"), String::new(), second(31), now);
         assert_eq!(series.due(now).len(), 1, "another object has a bucket of its own");
         let later = series.due(now + OBJECT_RATE.each);

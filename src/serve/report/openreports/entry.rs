@@ -159,7 +159,7 @@ pub(super) mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    /// An Event that tells that alice edited the Deployment web of the release shop/web at some second.
+    /// An Event: alice edited the Deployment web of the release shop/web at some second.
     pub(in crate::serve::report::openreports) fn event(uid: &str, at: i64, count: i32) -> Event {
         let annotations = [
             ("rule", "manual-edit"),

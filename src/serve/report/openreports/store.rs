@@ -159,11 +159,11 @@ impl ReportStore {
                 held.state.insert(entry.key(), ReportEntry { first, last: now, ..entry });
             }
         }
-        let kept = before
+        let earlier = before
             .into_iter()
             .filter(|_| !is_whole)
             .flat_map(|(release, state)| state.into_values().map(move |entry| (release.clone(), entry)));
-        for (release, entry) in kept.take(room) {
+        for (release, entry) in earlier.take(room) {
             self.releases.entry(release).or_default().keep_scanned(entry);
         }
     }
@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(flush(&mut store), edits(1));
         store.expire(second(1_450));
         assert_eq!(flush(&mut store), [None]);
-        // Its Event lives on and is event again, by a new list or by somebody who writes to it.
+        // Its Event lives on and is seen again, by a new list or a new write.
         store.observe(by("bob", 950), second(1_450));
         assert_eq!(flush(&mut store), []);
         store.keep_events(&HashSet::new());

@@ -49,8 +49,8 @@ fn index(records: &[Value]) -> Index {
 }
 
 fn locate(index: &Index, name: &str, target_namespace: &str, origin: Option<&str>) -> Option<Located> {
-    let sought = ReleaseQuery { name, target_namespace, origin, storage_namespace: None };
-    sought.choose(index.places(sought))
+    let query = ReleaseQuery { name, target_namespace, origin, storage_namespace: None };
+    query.choose(index.record_sets(query))
 }
 
 /// Namespace of the records and revisions found, newest first.
@@ -177,17 +177,17 @@ fn owned_bytes(index: &Index) -> usize {
     }
     /// The two counters of an `Arc`.
     const COUNTERS: usize = 2 * size_of::<usize>();
-    let kept = |kept: &CompactEntry| {
-        let stamps = kept.stamps.iter().map(|(_, value)| value.len() + size_of::<(&str, Box<str>)>());
-        COUNTERS + kept.name.len() + kept.uid.len() + kept.resource_version.len() + stamps.sum::<usize>()
+    let entry = |entry: &CompactEntry| {
+        let stamps = entry.stamps.iter().map(|(_, value)| value.len() + size_of::<(&str, Box<str>)>());
+        COUNTERS + entry.name.len() + entry.uid.len() + entry.resource_version.len() + stamps.sum::<usize>()
     };
-    let release = |(place, records): (&Arc<RecordLocation>, &Vec<CompactEntry>)| {
-        let texts = COUNTERS + place.namespace.len() + place.release.len();
-        let records = records.capacity() * size_of::<CompactEntry>() + records.iter().map(kept).sum::<usize>();
+    let release = |(location, records): (&Arc<RecordLocation>, &Vec<CompactEntry>)| {
+        let texts = COUNTERS + location.namespace.len() + location.release.len();
+        let records = records.capacity() * size_of::<CompactEntry>() + records.iter().map(entry).sum::<usize>();
         COUNTERS + size_of::<RecordLocation>() + texts + records
     };
-    let elsewhere = |(target, places): (&TargetRelease, &Vec<Arc<RecordLocation>>)| {
-        target.release.len() + target.namespace.len() + places.capacity() * size_of::<Arc<RecordLocation>>()
+    let elsewhere = |(target, locations): (&TargetRelease, &Vec<Arc<RecordLocation>>)| {
+        target.release.len() + target.namespace.len() + locations.capacity() * size_of::<Arc<RecordLocation>>()
     };
     table(&index.releases)
         + table(&index.objects)
