@@ -20,12 +20,13 @@ use release_interlock::budget::Budget;
 use release_interlock::engine::policy::Policy;
 use release_interlock::judge::Judge;
 use release_interlock::readiness::Readiness;
+use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{
     self, Bound, BoxFuture, Certificates, Endpoint, Limits, Reply, Reviewer, Setup, Signals,
 };
 use release_interlock::serve::pki::{dev, tls};
 use release_interlock::serve::report::Reporter;
-use release_interlock::serve::report::metrics::Metrics;
+use release_interlock::serve::report::metrics::ReportMetrics;
 use release_interlock::serve::webhook::Webhook;
 use release_interlock::world::memory::Memory;
 use rustls::pki_types::pem::PemObject;
@@ -46,10 +47,10 @@ const ROUNDS: usize = 9;
 mod reviews;
 
 /// The reviewers to compare; the first one is the floor.
-fn reviewers(metrics: &Arc<Metrics>) -> Result<Vec<(&'static str, Arc<dyn Reviewer>)>> {
+fn reviewers() -> Result<Vec<(&'static str, Arc<dyn Reviewer>)>> {
     let decodes = Arc::new(Budget::new(256 << 20));
     let judge = Judge::new(Policy::shipped()?, Arc::new(Memory::new(1 << 20)), decodes);
-    let interlock = Webhook::new(judge, Reporter::new(metrics.clone()));
+    let interlock = Webhook::new(judge, Reporter::new(Arc::new(ReportMetrics::new())));
     Ok(vec![("always allows", Arc::new(AlwaysAllows)), ("interlock", Arc::new(interlock))])
 }
 
@@ -68,8 +69,8 @@ fn main() -> Result<()> {
 }
 
 fn compare(runtime: &tokio::runtime::Runtime, traffic: &str, body: &Bytes) -> Result<()> {
-    let metrics = Arc::new(Metrics::new());
-    let reviewers = reviewers(&metrics)?;
+    let metrics = Arc::new(HttpsMetrics::new());
+    let reviewers = reviewers()?;
     let mut rounds: Vec<Vec<Round>> = reviewers.iter().map(|_| Vec::new()).collect();
     for _ in 0..ROUNDS {
         for (index, (_, reviewer)) in reviewers.iter().enumerate() {
@@ -109,13 +110,14 @@ struct Round {
 }
 
 /// Starts a server, loads it, and stops it.
-async fn round(reviewer: Arc<dyn Reviewer>, metrics: Arc<Metrics>, body: &Bytes) -> Result<Round> {
+async fn round(reviewer: Arc<dyn Reviewer>, metrics: Arc<HttpsMetrics>, body: &Bytes) -> Result<Round> {
     let dir = tempfile::tempdir()?;
     let made = dev::ensure(dir.path(), Timestamp::now())?;
     let setup = Setup {
         certificates: Certificates::new(tls::load(&made.certificate_path, &made.key_path)?),
         clients: None,
         metrics,
+        registry: Arc::default(),
         readiness: Readiness::new(),
         limits: Limits::default(),
     };

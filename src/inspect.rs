@@ -1,6 +1,5 @@
 //! Looking at a cluster: for people on the command line, and for the leader in the background.
 
-pub(crate) mod api_error;
 pub mod doctor;
 pub mod runbook;
 pub mod scan;

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
-use tracing::Instrument;
 
 use crate::budget::Budget;
 use crate::engine::decide::{Step, decide, overloaded};
@@ -19,7 +18,6 @@ use crate::engine::policy::{Policies, Policy};
 use crate::engine::review::{BadReview, Request};
 use crate::engine::stamp;
 use crate::engine::violation::ViolationKind;
-use crate::serve::traces;
 use crate::world::World;
 
 /// Judges reviews by a policy, asking a world what it needs to know.
@@ -132,7 +130,7 @@ impl Judge {
                         in_time = false;
                         Answer::Unavailable("the API server did not answer within the time of the review".into())
                     };
-                    let asked = self.world.answer(&query).instrument(traces::question(&query));
+                    let asked = self.world.answer(&query);
                     // A world that is always ready would outrun the timer.
                     let answer = match timeout_at(deadline, asked).await {
                         Ok(answer) if Instant::now() < deadline => answer,

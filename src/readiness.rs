@@ -1,10 +1,15 @@
-//! Readiness: one gate for each thing that must be there before the first honest answer.
+//! Readiness: one gate for each condition that must hold before the server can answer correctly.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Ready when every gate is open and nobody has asked for the end. Clones share their state.
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+/// Ready while every gate is open and no shutdown was requested. Clones share their state.
 #[derive(Clone, Default)]
 pub struct Readiness {
     inner: Arc<Inner>,
@@ -17,7 +22,7 @@ struct Inner {
     notes: Mutex<Vec<(&'static str, Note)>>,
 }
 
-/// Says how something is that readiness does not hang on.
+/// Describes something that does not affect readiness.
 type Note = Box<dyn Fn() -> String + Send + Sync>;
 
 /// One condition of readiness, closed until its owner opens it.
@@ -27,10 +32,10 @@ pub struct Gate(Arc<AtomicBool>);
 /// Why the server is not ready.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotReady {
-    /// A signal has asked for the end.
+    /// A signal requested a shutdown.
     #[error("shutting down")]
     Leaving,
-    /// Something has not been there yet, or is gone.
+    /// Some gates are closed.
     #[error("waiting for {}", .0.join(", "))]
     Waiting(Vec<&'static str>),
 }
@@ -42,7 +47,7 @@ impl Readiness {
         Self::default()
     }
 
-    /// Adds a condition, closed. `name` is shown to whoever asks why the server is not ready.
+    /// Adds a closed gate. `/readyz` shows `name` while it is closed.
     #[must_use]
     pub fn gate(&self, name: &'static str) -> Gate {
         let open = Arc::new(AtomicBool::new(false));
@@ -50,14 +55,14 @@ impl Readiness {
         Gate(open)
     }
 
-    /// Adds what is told to whoever asks for everything, on one line. It makes nobody wait.
+    /// Adds one line to `/readyz?verbose`. It does not affect readiness.
     pub fn note(&self, name: &'static str, note: impl Fn() -> String + Send + Sync + 'static) {
         self.inner.notes.lock().unwrap_or_else(PoisonError::into_inner).push((name, Box::new(note)));
     }
 
-    /// Every gate and every note, a line each.
+    /// Every gate and every note, one line each.
     #[must_use]
-    pub fn everything(&self) -> String {
+    pub fn describe(&self) -> String {
         let gates = self.inner.gates.lock().unwrap_or_else(PoisonError::into_inner);
         let gate = |(name, open): &(&str, Arc<AtomicBool>)| {
             format!("[{}] {name}\n", if open.load(Ordering::Relaxed) { '+' } else { '-' })
@@ -66,10 +71,10 @@ impl Readiness {
         gates.iter().map(gate).chain(notes.iter().map(|(name, note)| format!("[i] {name}: {}\n", note()))).collect()
     }
 
-    /// Asks.
+    /// Whether the server is ready.
     ///
     /// # Errors
-    /// [`NotReady`] says what is missing.
+    /// [`NotReady`] says why not.
     pub fn check(&self) -> Result<(), NotReady> {
         if self.inner.leaving.load(Ordering::Relaxed) {
             return Err(NotReady::Leaving);
@@ -80,9 +85,22 @@ impl Readiness {
         if closed.is_empty() { Ok(()) } else { Err(NotReady::Waiting(closed)) }
     }
 
-    /// Not ready from now on, for good.
+    /// Not ready from now on: the server shuts down.
     pub fn leave(&self) {
         self.inner.leaving.store(true, Ordering::Relaxed);
+    }
+
+    /// Adds the metric `ready` to a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register_collector(Box::new(self.clone()));
+    }
+}
+
+/// Read at each scrape.
+impl Collector for Readiness {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let ready = ConstGauge::new(i64::from(self.check().is_ok()));
+        ready.encode(encoder.encode_descriptor("ready", "Whether this replica is ready", None, ready.metric_type())?)
     }
 }
 
@@ -123,18 +141,18 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_told_and_notes_make_nobody_wait() {
+    fn every_gate_and_note_is_shown_and_notes_do_not_affect_readiness() {
         let readiness = Readiness::new();
         readiness.gate("caches").open();
         readiness.note("policies", || "loaded".to_owned());
-        assert_eq!(readiness.everything(), "[+] caches\n[i] policies: loaded\n");
+        assert_eq!(readiness.describe(), "[+] caches\n[i] policies: loaded\n");
         assert_eq!(readiness.check(), Ok(()));
         let _closed = readiness.gate("leader");
-        assert_eq!(readiness.everything(), "[+] caches\n[-] leader\n[i] policies: loaded\n");
+        assert_eq!(readiness.describe(), "[+] caches\n[-] leader\n[i] policies: loaded\n");
     }
 
     #[test]
-    fn leaving_is_for_good() {
+    fn a_shutdown_cannot_be_undone() {
         let readiness = Readiness::new();
         readiness.leave();
         readiness.gate("caches").open();

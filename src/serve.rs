@@ -1,8 +1,11 @@
-//! The shell of the server.
+//! The server: HTTPS, certificates, policy reload, reports, and the work of the leader.
 
 pub mod https;
 pub mod leader;
+pub mod openmetrics;
+mod ownership;
 pub mod pki;
+pub mod process;
 pub mod reload;
 pub mod report;
 pub mod traces;

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use jiff::Timestamp;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
-use crate::inspect::server_clock;
+pub(super) use crate::world::kubernetes::clock::server_time;
 
 /// The arguments that name a cluster.
 #[derive(Debug, Default, clap::Args)]
@@ -62,12 +61,6 @@ impl ClusterArguments {
             }
         }
     }
-}
-
-/// The API server's clock.
-pub(super) async fn server_time(client: &Client) -> anyhow::Result<Timestamp> {
-    let time = server_clock::server_time(client).await.context("failed to reach the API server")?;
-    time.context("the answer of the API server has no readable Date header, so the age of operations is unknown")
 }
 
 pub(super) fn client(config: Config) -> anyhow::Result<Client> {

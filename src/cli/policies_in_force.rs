@@ -5,7 +5,7 @@ use kube::Client;
 use super::policy_dir::PolicyDir;
 use super::table::printable;
 use crate::engine::policy::{DEFAULT_NAMESPACE, Files, Policies};
-use crate::inspect::api_error::reason;
+use crate::world::kubernetes::api_error::reason;
 use crate::world::kubernetes::policies::policies;
 
 /// The arguments that select the policies of a cluster.

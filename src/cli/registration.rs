@@ -122,7 +122,7 @@ impl Removal {
 
     /// Deletes the objects that the replicas created.
     async fn delete_stored_state(&self, namespace: &str) -> anyhow::Result<()> {
-        self.remove::<Secret>(Api::namespaced(self.client.clone(), namespace), ca_secret::NAME).await?;
+        self.remove::<Secret>(Api::namespaced(self.client.clone(), namespace), ca_secret::SECRET_NAME).await?;
         self.remove::<Lease>(Api::namespaced(self.client.clone(), namespace), LEASE).await
     }
 

@@ -4,6 +4,7 @@ mod arguments;
 mod certificates;
 mod clients;
 mod in_cluster;
+mod metrics;
 mod policies;
 mod reports;
 mod running;

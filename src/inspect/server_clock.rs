@@ -2,23 +2,7 @@
 
 use std::time::Instant;
 
-use http::Request;
-use http::header::DATE;
-use jiff::fmt::rfc2822;
 use jiff::{SignedDuration, Timestamp};
-use kube::client::Body;
-use kube::{Client, Error};
-
-/// Reads the API server's clock from the Date header of an answer; `None` without a readable one.
-///
-/// # Errors
-/// When the API server does not answer.
-pub async fn server_time(client: &Client) -> Result<Option<Timestamp>, Error> {
-    let request = Request::get("/version").body(Body::empty()).map_err(Error::HttpError)?;
-    let response = client.send(request).await?;
-    let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
-    Ok(date.and_then(|date| rfc2822::parse(date).ok()).map(|date| date.timestamp()))
-}
 
 /// The API server's clock, continued from one reading of it.
 #[derive(Debug, Clone, Copy)]

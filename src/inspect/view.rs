@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use kube::Client;
 
-use super::api_error::reason;
 use super::scan::{DECODE_BYTES, Gap, gather};
 use crate::budget::Budget;
 use crate::engine::evidence::{Answer, Knowledge, Query};
@@ -12,6 +11,7 @@ use crate::engine::policy::Policies;
 use crate::engine::release::{History, ReleaseRef, Storage};
 use crate::world::World;
 use crate::world::kubernetes::Cluster;
+use crate::world::kubernetes::api_error::reason;
 use crate::world::kubernetes::listed::Listed;
 
 /// The records of a release cannot be read.

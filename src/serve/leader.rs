@@ -1,7 +1,8 @@
-//! What one replica does for all: a Lease says which. Whatever it does is safe under two of them.
+//! Work that one replica does for all. A Lease decides which one. All of it is safe if two replicas do it at once.
 
-mod notes;
-mod state;
+mod interruptions;
+pub mod metrics;
+mod scan_findings;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,54 +14,53 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use super::ownership::FIELD_MANAGER;
 use super::pki::managed::Rotator;
-use super::report::metrics::Metrics;
 use super::report::openreports::Reports;
 use crate::engine::policy::Policies;
 use crate::inspect::scan;
 use crate::world::World;
-use crate::world::kubernetes::{Losses, Reach};
+use crate::world::kubernetes::{DeletedPendingRecords, Reach};
+use metrics::LeaderMetrics;
 
-/// The Lease, in Interlock's own namespace.
+/// The name of the Lease, in Interlock's own namespace.
 pub const LEASE: &str = "interlock-leader";
 
-/// How long a leader may be silent before another takes over, in seconds, and how long before the end it renews.
-const DURATION: u64 = 15;
-const GRACE: u64 = 5;
+/// The seconds after which another replica takes over from a silent leader, and how many of them before the end the leader
+/// renews.
+const LEASE_SECONDS: u64 = 15;
+const LEASE_RENEWAL_MARGIN: u64 = 5;
 
-/// Between two attempts to reach a Lease that cannot be had.
-const PAUSE: Duration = Duration::from_secs(5);
+/// Between two attempts to get the Lease.
+const LEASE_RETRY: Duration = Duration::from_secs(5);
 
-/// How long the end of the process waits for the Lease to be given back, so that the next leader need not wait.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// How long shutdown waits for the release of the Lease, so that the next leader need not wait for its expiry.
+const RESIGN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// One replica's candidacy.
+/// A replica that can become the leader.
 pub struct Candidate {
-    /// Of the API server.
     pub client: Client,
-    /// Of the API server, for what takes many calls at once.
+    /// A separate client for requests in large numbers.
     pub for_scans: Client,
-    /// Interlock's own namespace.
     pub namespace: String,
-    /// Tells the replicas apart.
+    /// Unique among the replicas.
     pub identity: String,
-    /// Answers what is to be known before something is written.
+    /// Answers queries before something is written.
     pub world: Arc<dyn World>,
-    /// What there is to do.
-    pub losses: Arc<Losses>,
-    /// What there is to report, where reports are wanted.
+    /// The records whose interruption is to be noted.
+    pub deleted_pending: Arc<DeletedPendingRecords>,
+    /// `None` if reports are disabled.
     pub reports: Option<Arc<Reports>>,
-    /// Where releases are scanned.
+    /// The namespaces to scan.
     pub reach: Reach,
-    /// Who rotates the CA, where it is ours.
+    /// Rotates the CA, if it is managed.
     pub rotator: Option<Arc<Rotator>>,
-    /// By which releases are scanned.
+    /// The policies by which releases are scanned.
     pub policies: Arc<ArcSwap<Policies>>,
-    /// Where what a scan finds is counted.
-    pub metrics: Arc<Metrics>,
+    pub metrics: Arc<LeaderMetrics>,
 }
 
-/// A candidacy on its way. It ends when this is dropped; [`Self::resign`] gives the Lease back too.
+/// A running candidacy. It ends when this is dropped; [`Self::resign`] releases the Lease too.
 #[must_use]
 pub struct Candidacy {
     task: JoinHandle<()>,
@@ -68,7 +68,7 @@ pub struct Candidacy {
 }
 
 impl Candidate {
-    /// Stands as long as the process runs, and leads whenever the Lease is held.
+    /// Runs as long as the process, and leads whenever it holds the Lease.
     pub fn stand(self) -> Candidacy {
         let (leaving, mut left) = watch::channel(false);
         let task = tokio::spawn(async move {
@@ -89,68 +89,68 @@ impl Candidate {
             () = &mut leave => {}
             () = self.serve(&mut leads) => {}
         }
-        // The Lease is given back when nobody listens any more.
+        // The Lease is released when its last receiver is dropped.
         drop(leads);
         _ = renewals.await;
     }
 
-    /// A manager of the Lease, which is made where there is none: needs an API server that answers.
+    /// Creates the manager of the Lease, and the Lease if it does not exist. Retries until the API server answers.
     async fn manager(&self) -> LeaseManager {
-        let mut told = false;
+        let mut logged = false;
         loop {
             let builder = LeaseManagerBuilder::new(self.client.clone(), LEASE)
                 .with_namespace(&self.namespace)
                 .with_identity(&self.identity)
-                .with_field_manager("interlock")
-                .with_duration(DURATION)
-                .with_grace(GRACE);
+                .with_field_manager(FIELD_MANAGER)
+                .with_duration(LEASE_SECONDS)
+                .with_grace(LEASE_RENEWAL_MARGIN);
             match builder.build().await {
                 Ok(manager) => return manager,
-                Err(error) if !told => {
-                    told = true;
+                Err(error) if !logged => {
+                    logged = true;
                     let namespace = &self.namespace;
-                    tracing::warn!(%namespace, lease = LEASE, %error, "no Lease, so this replica cannot lead for now");
+                    tracing::warn!(%namespace, lease = LEASE, %error, "the Lease is not available, so this replica cannot lead for now");
                 }
                 Err(_) => {}
             }
-            sleep(PAUSE).await;
+            sleep(LEASE_RETRY).await;
         }
     }
 
-    /// Works whenever this replica leads; ends when the renewals do.
+    /// Works whenever this replica leads; ends when the renewals end.
     async fn serve(&self, leads: &mut watch::Receiver<bool>) {
         while leads.wait_for(|leads| *leads).await.is_ok() {
             tracing::info!(identity = %self.identity, "leading");
-            self.metrics.leads(true);
+            self.metrics.set_leader(true);
             tokio::select! {
                 lost = leads.wait_for(|leads| !leads) => {
-                    tracing::info!(identity = %self.identity, "leading no more");
-                    self.metrics.leads(false);
+                    tracing::info!(identity = %self.identity, "no longer leading");
+                    self.metrics.set_leader(false);
                     if lost.is_err() {
                         return;
                     }
                 }
                 () = self.work() => {}
             }
-            self.metrics.scans().stopped();
+            self.metrics.clear_findings();
             if let Some(reports) = &self.reports {
                 reports.stopped();
             }
         }
     }
 
-    /// All that a leader does, for ever.
+    /// All work of a leader, forever.
     async fn work(&self) {
-        let notes = notes::write_all(&self.client, self.world.as_ref(), &self.losses);
+        let notes = interruptions::write_all(&self.client, self.world.as_ref(), &self.deleted_pending);
         let reports = async {
             if let Some(reports) = &self.reports {
-                reports.keep().await;
+                reports.run().await;
             }
         };
         let scans = scan::background(&self.for_scans, &self.policies, &self.reach, scan::SCAN_INTERVAL, |report| {
-            self.metrics.scans().scanned(report);
+            self.metrics.set_findings(report);
             if let Some(reports) = &self.reports {
-                reports.state(state::entries(report), report.is_whole());
+                reports.record_scan(scan_findings::entries(report), report.is_whole());
             }
         });
         let rotations = async {
@@ -163,10 +163,10 @@ impl Candidate {
 }
 
 impl Candidacy {
-    /// Ends it, and gives the Lease back if the API server answers in time.
+    /// Ends the candidacy, and releases the Lease if the API server answers in time.
     pub async fn resign(mut self) {
         _ = self.leaving.send(true);
-        _ = timeout(FAREWELL, &mut self.task).await;
+        _ = timeout(RESIGN_TIMEOUT, &mut self.task).await;
     }
 }
 

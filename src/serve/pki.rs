@@ -1,4 +1,4 @@
-//! The certificates of the webhook: a CA of our own, and the leaf it signs for us.
+//! The certificates of the webhook: a CA, and the serving certificate (leaf) that it signs.
 
 pub mod authority;
 pub mod bundle;
@@ -7,5 +7,6 @@ pub mod dev;
 pub mod files;
 pub mod live;
 pub mod managed;
+pub mod metrics;
 pub mod rotation;
 pub mod tls;

@@ -1,5 +1,7 @@
-//! Policies that change under a running server: followed by a watch of their directory and by looking at the texts now and
-//! then, taken up when they are good, and otherwise left as they were.
+//! Reloads policies: follows their directory by a watch and by regular reads. A valid change is put in force, an invalid one
+//! changes nothing.
+
+pub mod metrics;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,105 +11,107 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::report::metrics::{Metrics, Reloaded};
 use crate::engine::policy::{Files, NAMESPACES, Policies, Problem, Reading};
 use crate::file_watch;
+use metrics::{PolicyMetrics, ReloadResult};
 
-/// The problems that are told in the state, at most.
-const TOLD: usize = 10;
+/// How many problems the log and `/readyz?verbose` show.
+const MAX_PROBLEMS_SHOWN: usize = 10;
 
 /// Follows a directory of policies.
 pub struct Reload {
     directory: PathBuf,
     files: Files,
     policies: Arc<ArcSwap<Policies>>,
-    metrics: Arc<Metrics>,
-    state: watch::Sender<State>,
+    metrics: Arc<PolicyMetrics>,
+    state: watch::Sender<LoadedPolicies>,
 }
 
-/// What is in force, and what is wrong with the files as they are now.
+/// The policies in force, and the problems of the current files.
 #[derive(Debug, Clone)]
-pub struct State {
-    /// When what is in force was taken up.
+pub struct LoadedPolicies {
+    /// When the policies in force were loaded.
     pub loaded: Timestamp,
     /// How many namespaces have a policy of their own.
     pub namespaces: usize,
-    /// Whether the files of now are in force, without those that are wrong; otherwise older ones are.
+    /// Whether the current files are in force, apart from invalid ones; otherwise earlier files are in force.
     pub current: bool,
-    /// What is wrong with the files of now.
+    /// The problems of the current files.
     pub problems: Vec<Problem>,
 }
 
 impl Reload {
-    /// Follows from these texts on, which are in force.
+    /// Follows a directory whose `files` are in force already.
     #[must_use]
-    pub fn new(directory: &Path, files: Files, policies: Arc<ArcSwap<Policies>>, metrics: Arc<Metrics>) -> Self {
+    pub fn new(directory: &Path, files: Files, policies: Arc<ArcSwap<Policies>>, metrics: Arc<PolicyMetrics>) -> Self {
         let (loaded, namespaces) = (Timestamp::now(), policies.load().namespaces().count());
-        metrics.policies().loaded(loaded);
-        let state = watch::Sender::new(State { loaded, namespaces, current: true, problems: Vec::new() });
+        metrics.set_loaded(loaded);
+        let state = watch::Sender::new(LoadedPolicies { loaded, namespaces, current: true, problems: Vec::new() });
         Self { directory: directory.to_owned(), files, policies, metrics, state }
     }
 
-    /// What is in force, now and later.
+    /// The policies in force, now and after each change.
     #[must_use]
-    pub fn state(&self) -> watch::Receiver<State> {
+    pub fn state(&self) -> watch::Receiver<LoadedPolicies> {
         self.state.subscribe()
     }
 
-    /// Follows until it is dropped.
+    /// Follows the directory until it is dropped.
     pub async fn follow(mut self) {
         let directories = [self.directory.clone(), self.directory.join(NAMESPACES)];
         loop {
-            let files = file_watch::next(&self.files, &directories, || Files::read(&self.directory)).await;
+            let files = file_watch::changed(&self.files, &directories, || Files::read(&self.directory)).await;
             self.take(files, Timestamp::now());
         }
     }
 
-    /// Puts texts in force where they are good. The file of a namespace that is not leaves that namespace the policy of the
-    /// cluster; a wrong file of the cluster leaves everything as it was.
+    /// Puts files in force if they are valid. If the file of a namespace is invalid, the policy of the cluster applies to
+    /// that namespace. If a file of the cluster is invalid, nothing changes.
     fn take(&mut self, files: Files, now: Timestamp) {
         let Reading { policies, problems } = Reading::of(&files);
         self.files = files;
         for problem in &problems {
-            tracing::error!(%problem, "a policy file is wrong");
+            tracing::error!(%problem, "a policy file is invalid");
         }
         let mut state = self.state.borrow().clone();
         state.current = policies.is_some();
         if let Some(policies) = policies {
             (state.loaded, state.namespaces) = (now, policies.namespaces().count());
             self.policies.store(Arc::new(policies));
-            self.metrics.policies().loaded(now);
+            self.metrics.set_loaded(now);
         }
         let result = match (state.current, problems.is_empty()) {
-            (true, true) => Reloaded::Good,
-            (true, false) => Reloaded::Partly,
-            (false, _) => Reloaded::Bad,
+            (true, true) => ReloadResult::Good,
+            (true, false) => ReloadResult::Partly,
+            (false, _) => ReloadResult::Bad,
         };
-        self.metrics.policies().reloaded(result, problems.len());
+        self.metrics.count_reload(result, problems.len());
         state.problems = problems;
         match result {
-            Reloaded::Good => tracing::info!(policies = %state, "policies reloaded"),
-            Reloaded::Partly | Reloaded::Bad => tracing::error!(policies = %state, "policies reloaded with errors"),
+            ReloadResult::Good => tracing::info!(policies = %state, "policies reloaded"),
+            ReloadResult::Partly | ReloadResult::Bad => {
+                tracing::error!(policies = %state, "policies reloaded with errors")
+            }
         }
         self.state.send_replace(state);
     }
 }
 
 /// On one line, for the log and for `/readyz?verbose`.
-impl fmt::Display for State {
+impl fmt::Display for LoadedPolicies {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "loaded {:.0}, {} namespaces with their own", self.loaded, self.namespaces)?;
         if self.problems.is_empty() {
             return Ok(());
         }
-        let kept = if self.current {
-            "; wrong files are left out, their namespaces have the policy of the cluster"
+        let in_force = if self.current {
+            "; invalid files are ignored, and the policy of the cluster applies to their namespaces"
         } else {
-            "; the files of now are wrong, so older ones stay in force"
+            "; the current files are invalid, so the earlier ones stay in force"
         };
-        out.write_str(kept)?;
-        self.problems.iter().take(TOLD).try_for_each(|problem| write!(out, "; {problem}"))?;
-        match self.problems.len().saturating_sub(TOLD) {
+        out.write_str(in_force)?;
+        self.problems.iter().take(MAX_PROBLEMS_SHOWN).try_for_each(|problem| write!(out, "; {problem}"))?;
+        match self.problems.len().saturating_sub(MAX_PROBLEMS_SHOWN) {
             0 => Ok(()),
             more => write!(out, "; and {more} more"),
         }

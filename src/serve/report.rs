@@ -1,20 +1,20 @@
-//! What the webhook tells the world about its decisions.
+//! Reports decisions to people and programs.
 //!
-//! One [`Decision`] a review, and who is told of it:
+//! There is one [`Decision`] for each review. It is reported in these places:
 //!
 //! | | of | when |
 //! |---|---|---|
-//! | audit annotations and warnings ([`mode`](crate::engine::outcome)) | every review | with the reply |
+//! | audit annotations and warnings (see [`outcome`](crate::engine::outcome)) | every review | with the reply |
 //! | the log | every review | before the reply |
 //! | the [metrics] | every review but dry runs and repeats | before the reply |
-//! | [Kubernetes Events](events) | findings of the same | later, from a queue with a bound |
-//! | [reports](openreports) of releases | failures and warnings of the same, and scans | the leader, every few seconds |
+//! | [Kubernetes Events](events) | findings of the same | later, from a bounded queue |
+//! | [reports](openreports) of releases | failures and warnings of the same, and scans | every few seconds, by the leader |
 
 pub mod events;
-mod fold;
 mod log;
 pub mod metrics;
 pub mod openreports;
+mod repeats;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,40 +22,34 @@ use std::time::Instant;
 pub use crate::engine::decision::{Decision, DecisionFinding, Object};
 
 use super::traces;
-use events::Queue;
-use fold::Fold;
-use metrics::Metrics;
+use events::EventQueue;
+use metrics::ReportMetrics;
+use repeats::RepeatFilter;
 
-/// The label of everything that we write for others to read.
-const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "interlock");
-
-/// Whose fields they are.
-const FIELD_MANAGER: &str = "interlock";
-
-/// Hands each decision to everybody who wants to know.
+/// Reports each decision to every place.
 #[derive(Debug, Clone)]
 pub struct Reporter {
-    metrics: Arc<Metrics>,
-    fold: Arc<Fold>,
-    events: Option<Queue>,
+    metrics: Arc<ReportMetrics>,
+    repeats: Arc<RepeatFilter>,
+    events: Option<EventQueue>,
 }
 
 impl Reporter {
-    /// Reports to the log and to these metrics.
+    /// Reports to the log and to metrics.
     #[must_use]
-    pub fn new(metrics: Arc<Metrics>) -> Self {
-        Self { metrics, fold: Arc::default(), events: None }
+    pub fn new(metrics: Arc<ReportMetrics>) -> Self {
+        Self { metrics, repeats: Arc::default(), events: None }
     }
 
-    /// The same, which tells Kubernetes of findings too.
+    /// Adds Kubernetes Events.
     #[must_use]
-    pub fn with_events(self, events: Queue) -> Self {
+    pub fn with_events(self, events: EventQueue) -> Self {
         Self { events: Some(events), ..self }
     }
 
     /// Reports one decision.
     pub fn report(&self, decision: Decision) {
-        let decision = Decision { repeated: self.fold.is_repeat(&decision, Instant::now()), ..decision };
+        let decision = Decision { repeated: self.repeats.is_repeat(&decision, Instant::now()), ..decision };
         log::write(&decision);
         traces::decided(&decision);
         self.metrics.decided(&decision);

@@ -1,22 +1,27 @@
-//! Spans of reviews, for OpenTelemetry: one a review, a child of the API server's own where that sends one, and one below it
-//! for each question to the cluster. They hold what the log line of a decision holds, and never any of an object.
+//! OpenTelemetry spans: one for each review, a child of the API server's span if there is one, and below it one for each
+//! query to the cluster. Spans hold what the log line of a decision holds, and never data of an object.
 //!
-//! Without the feature `otel` there are none, and what is here comes to nothing.
+//! Without the feature `otel` nothing here has an effect.
 
 #[cfg(feature = "otel")]
 mod sending;
+#[cfg(feature = "otel")]
+mod world;
 
 use http::HeaderMap;
 use tracing::Span;
 
 use super::https::Endpoint;
 use crate::engine::decision::Decision;
-use crate::engine::evidence::Query;
+#[cfg(feature = "otel")]
+use sending::TARGET;
 
 #[cfg(feature = "otel")]
 pub use sending::{Sending, without_spans};
+#[cfg(feature = "otel")]
+pub use world::TracedWorld;
 
-/// Nothing that sends spans.
+/// Sends no spans.
 #[cfg(not(feature = "otel"))]
 #[derive(Debug)]
 pub struct Sending;
@@ -26,7 +31,7 @@ impl Sending {
     /// Starts nothing.
     ///
     /// # Errors
-    /// Never; the one that sends may fail.
+    /// Never, but with the feature `otel` it may fail.
     pub fn start(_: &tokio::runtime::Handle) -> anyhow::Result<Self> {
         Ok(Self)
     }
@@ -35,16 +40,12 @@ impl Sending {
     pub fn finish(self) {}
 }
 
-/// Of every span, so that the log leaves them out and nothing else is sent.
-#[cfg(feature = "otel")]
-const TARGET: &str = "interlock::traces";
-
-/// The longest value, in bytes: a queue of spans is held in memory, and whoever reaches the port chooses the values. No name
+/// The longest value, in bytes: a queue of spans is held in memory, and any client of the port chooses the values. No name
 /// in Kubernetes is longer.
 #[cfg(feature = "otel")]
-const LONGEST: usize = 253;
+const MAX_VALUE_BYTES: usize = 253;
 
-/// The span of a request to one half of the webhook; ends when the last copy of it is dropped.
+/// The span of a request; ends when its last copy is dropped.
 #[cfg(feature = "otel")]
 #[must_use]
 pub fn review(endpoint: Endpoint, headers: &HeaderMap) -> Span {
@@ -61,14 +62,7 @@ pub fn review(endpoint: Endpoint, headers: &HeaderMap) -> Span {
     span
 }
 
-/// The span of a question to the cluster, below that of the review.
-#[cfg(feature = "otel")]
-#[must_use]
-pub fn question(query: &Query) -> Span {
-    tracing::info_span!(target: TARGET, "question", otel.name = query.kind(), otel.kind = "client")
-}
-
-/// Tells the span of the review what came of it.
+/// Records the decision in the span of the review.
 #[cfg(feature = "otel")]
 pub fn decided(decision: &Decision) {
     let span = Span::current();
@@ -88,7 +82,7 @@ pub fn decided(decision: &Decision) {
         ("verdict", decision.verdict().as_str()),
         ("rules", &rules.join(",")),
     ] {
-        span.record(field, &value[..value.floor_char_boundary(LONGEST)]);
+        span.record(field, &value[..value.floor_char_boundary(MAX_VALUE_BYTES)]);
     }
     span.record("dry_run", decision.dry_run);
 }
@@ -100,13 +94,6 @@ pub fn review(_: Endpoint, _: &HeaderMap) -> Span {
     Span::none()
 }
 
-/// No span.
-#[cfg(not(feature = "otel"))]
-#[must_use]
-pub fn question(_: &Query) -> Span {
-    Span::none()
-}
-
-/// Tells nobody.
+/// Records nothing.
 #[cfg(not(feature = "otel"))]
 pub fn decided(_: &Decision) {}

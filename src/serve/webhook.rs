@@ -1,4 +1,4 @@
-//! The webhook as the server's reviewer: a body in, a judged and reported reply out.
+//! The webhook as the server's reviewer: takes a body, and returns the reply of a judged and reported review.
 
 use std::sync::Arc;
 
@@ -15,33 +15,33 @@ use crate::engine::{overrides, reply, sveltos};
 use crate::judge::Judge;
 use crate::world::memory::Memory;
 
-/// Why the stand-in answers in place of the judge.
-const PANICKED: &str = "a fault in the webhook, which its log tells more of. Please report it";
+/// The reason in the answer to a review that panicked.
+const PANIC_REASON: &str = "an internal error of the webhook, whose log has the details. Please report it";
 
-/// Judges what the server receives.
+/// Judges and reports reviews.
 pub struct Webhook {
     judge: Judge,
     reporter: Reporter,
-    learns: Option<Arc<Memory>>,
+    memory: Option<Arc<Memory>>,
 }
 
 impl Webhook {
-    /// A webhook in front of a cluster, which remembers by itself.
+    /// A webhook in front of a cluster.
     #[must_use]
     pub fn new(judge: Judge, reporter: Reporter) -> Self {
-        Self { judge, reporter, learns: None }
+        Self { judge, reporter, memory: None }
     }
 
-    /// A webhook in front of nothing: the judge's world learns from what is admitted.
+    /// A standalone webhook: admitted requests are applied to the world in memory.
     #[must_use]
     pub fn standalone(judge: Judge, reporter: Reporter, memory: Arc<Memory>) -> Self {
-        Self { judge, reporter, learns: Some(memory) }
+        Self { judge, reporter, memory: Some(memory) }
     }
 
     async fn validate(&self, body: &[u8], deadline: Instant) -> Result<Vec<u8>, BadReview> {
         let review = Review::parse(body)?;
         let verdict = self.judge.validate(&review.request, Timestamp::now(), deadline).await?;
-        if let Some(memory) = self.learns.as_ref().filter(|_| verdict.outcome.allowed) {
+        if let Some(memory) = self.memory.as_ref().filter(|_| verdict.outcome.allowed) {
             memory.apply(&review.request);
         }
         self.reporter.report(verdict.decision);
@@ -65,7 +65,7 @@ impl Reviewer for Webhook {
             match answered {
                 Ok(body) => Reply { status: StatusCode::OK, body },
                 Err(error) => {
-                    tracing::warn!(?endpoint, %error, "a body was no review");
+                    tracing::warn!(?endpoint, %error, "a body is not a review");
                     Reply { status: StatusCode::BAD_REQUEST, body: reply::bad_request(&error) }
                 }
             }
@@ -76,15 +76,15 @@ impl Reviewer for Webhook {
         let uid = uid_of(body).unwrap_or_default();
         let body = match endpoint {
             Endpoint::Mutate => reply::allow_with_patch(&uid, None),
-            Endpoint::Validate => reply::undecided(&uid, !is_gate(body), PANICKED),
+            Endpoint::Validate => reply::undecided(&uid, !fails_closed(body), PANIC_REASON),
         };
         Reply { status: StatusCode::OK, body }
     }
 }
 
-/// Whether a review is of a kind that is refused when it cannot be judged: the CREATE of what may be a record, commits of
-/// Sveltos, and overrides, which open rules for a while.
-fn is_gate(body: &[u8]) -> bool {
+/// Whether a review must be denied when it cannot be judged: the CREATE of a possible record, commits of Sveltos, and
+/// overrides, which open rules for a while.
+fn fails_closed(body: &[u8]) -> bool {
     Review::parse(body).is_ok_and(|review| {
         let (request, kind) = (&review.request, &review.request.kind);
         let is_commit = kind.group == sveltos::LIB_GROUP && kind.kind == sveltos::CONFIGURATION_GROUP;
@@ -109,7 +109,7 @@ mod tests {
                 "object": {"metadata": {"name": "web"}},
             });
             let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
-            is_gate(review.to_string().as_bytes())
+            fails_closed(review.to_string().as_bytes())
         };
         assert!(gate(overrides::GROUP, overrides::KIND) && gate(sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP));
         assert!(!gate("apps", "Deployment"));

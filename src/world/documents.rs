@@ -1,4 +1,4 @@
-//! Documents of manifests, parsed once: reading YAML takes longer than all the rest of a review.
+//! The documents of manifests, parsed once: parsing YAML takes longer than the rest of a review.
 
 use std::sync::Arc;
 
@@ -6,69 +6,69 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use serde_json::Value;
 
-use super::manifests::State;
-use crate::engine::release::manifest::{DocumentKey, document};
+use super::manifests::RecordVersion;
+use crate::engine::release::manifest::DocumentKey;
+use crate::engine::release::manifest::document;
 
-/// What the kept documents may take together, in bytes. One of 3 KiB of YAML takes about 20.
-const LIMIT: u64 = 32 << 20;
+/// The limit of the cache, in bytes. A document of 3 KiB of YAML takes about 20 KiB.
+const MAX_BYTES: u64 = 32 << 20;
 
-/// The number of documents for which room is set aside.
-const EXPECTED: usize = 1024;
+/// The number of documents that the cache is sized for.
+const EXPECTED_DOCUMENTS: usize = 1024;
 
-/// What a kept document takes besides its values, in bytes: its key and its place in the maps.
-const OVERHEAD: u64 = 512;
+/// The size of a cache entry besides the document, in bytes: its key and its place in the maps.
+const ENTRY_BYTES: u64 = 512;
 
-/// What a JSON value takes, in bytes, with its share of the container it is in.
-const VALUE: u64 = 80;
+/// The size of a JSON value, in bytes, with its share of its container.
+const VALUE_BYTES: u64 = 80;
 
-/// The document of an object by the state of its record; `None` where the manifest has none.
-type Found = Option<Arc<Value>>;
+/// The document of an object; `None` if the manifest has none.
+type CachedDocument = Option<Arc<Value>>;
 
-/// The kept documents.
+/// The cached documents, by record version and object.
 #[derive(Debug)]
-pub(super) struct Documents(Cache<(State, DocumentKey), Found, Size>);
+pub(super) struct DocumentCache(Cache<(RecordVersion, DocumentKey), CachedDocument, DocumentWeight>);
 
 #[derive(Debug, Clone)]
-struct Size;
+struct DocumentWeight;
 
-impl Weighter<(State, DocumentKey), Found> for Size {
-    fn weight(&self, _: &(State, DocumentKey), found: &Found) -> u64 {
-        OVERHEAD + found.as_deref().map_or(0, weight)
+impl Weighter<(RecordVersion, DocumentKey), CachedDocument> for DocumentWeight {
+    fn weight(&self, _: &(RecordVersion, DocumentKey), found: &CachedDocument) -> u64 {
+        ENTRY_BYTES + found.as_deref().map_or(0, weight)
     }
 }
 
-impl Documents {
-    /// Room for 32 MiB.
+impl DocumentCache {
+    /// An empty cache of 32 MiB.
     pub(super) fn new() -> Self {
-        Self(Cache::with_weighter(EXPECTED, LIMIT, Size))
+        Self(Cache::with_weighter(EXPECTED_DOCUMENTS, MAX_BYTES, DocumentWeight))
     }
 
-    /// The document of an object, if it was read before.
-    pub(super) fn get(&self, state: &State, object: &DocumentKey) -> Option<Found> {
+    /// The document of an object, if it is cached.
+    pub(super) fn get(&self, state: &RecordVersion, object: &DocumentKey) -> Option<CachedDocument> {
         self.0.get(&(state.clone(), object.clone()))
     }
 
-    /// Keeps what was read.
-    pub(super) fn keep(&self, state: State, object: &DocumentKey, found: Found) {
+    pub(super) fn insert(&self, state: RecordVersion, object: &DocumentKey, found: CachedDocument) {
         self.0.insert((state, object.clone()), found);
     }
 }
 
-/// Reads the document of an object in a manifest.
+/// Parses the document of an object in a manifest.
 ///
 /// # Errors
-/// Says which document does not read; nothing that stands in it.
-pub(super) fn read(manifest: &str, object: &DocumentKey) -> Result<Found, String> {
+/// Names the document that cannot be parsed, and nothing of its content.
+pub(super) fn read(manifest: &str, object: &DocumentKey) -> Result<CachedDocument, String> {
     let found = document(manifest, object).map_err(|error| {
         let DocumentKey { kind, name, .. } = object;
-        format!("the document of the {kind} {name} in the manifest does not read: {error}")
+        format!("the document of the {kind} {name} in the manifest cannot be parsed: {error}")
     });
     Ok(found?.map(Arc::new))
 }
 
 fn weight(value: &Value) -> u64 {
     let text = |text: &str| text.len() as u64;
-    VALUE
+    VALUE_BYTES
         + match value {
             Value::String(value) => text(value),
             Value::Array(items) => items.iter().map(weight).sum(),
@@ -85,8 +85,8 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_absence_is_kept_too() {
-        let documents = Documents::new();
-        let state = |version: usize| State { uid: "u".to_owned(), resource_version: version.to_string() };
+        let documents = DocumentCache::new();
+        let state = |version: usize| RecordVersion { uid: "u".to_owned(), resource_version: version.to_string() };
         let object = DocumentKey {
             group: String::new(),
             kind: "ConfigMap".to_owned(),
@@ -96,10 +96,10 @@ mod tests {
         };
         let large = Arc::new(json!({"data": {"key": "x".repeat(1 << 20)}}));
         for version in 0..100 {
-            documents.keep(state(version), &object, Some(large.clone()));
-            assert!(documents.0.weight() <= LIMIT);
+            documents.insert(state(version), &object, Some(large.clone()));
+            assert!(documents.0.weight() <= MAX_BYTES);
         }
-        documents.keep(state(100), &object, None);
+        documents.insert(state(100), &object, None);
         assert_eq!(documents.get(&state(101), &object), None);
         let other = DocumentKey { name: "api".to_owned(), ..object.clone() };
         assert_eq!(documents.get(&state(100), &other), None);

@@ -1,91 +1,91 @@
-//! Which records are those of the release that an object names: one order of trust, for every world.
+//! Locates the records of the release that an object belongs to. Every world uses the same order of trust.
 
 use crate::engine::evidence::Located;
 use crate::engine::release::stamps::TARGET_NAMESPACE;
 use crate::engine::release::{Entry, History, Storage};
 
-/// The release that an object names.
+/// The release that an object belongs to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sought<'q> {
-    /// Its name.
+pub(super) struct ReleaseQuery<'q> {
     pub(super) name: &'q str,
     /// The namespace that its objects go to.
     pub(super) target_namespace: &'q str,
-    /// The namespace of the HelmRelease behind it, which is that of the records unless Flux was told otherwise.
+    /// The namespace of its HelmRelease. The records are there too, unless the HelmRelease sets another `storageNamespace`.
     pub(super) origin: Option<&'q str>,
-    /// The namespace of the records, where that HelmRelease is known and tells.
-    pub(super) told: Option<&'q str>,
+    /// The `storageNamespace` of its HelmRelease, where that is known.
+    pub(super) storage_namespace: Option<&'q str>,
 }
 
 /// The records of one name in one namespace and storage.
 #[derive(Debug)]
-pub(super) struct Place {
-    /// How they are stored.
+pub(super) struct RecordSet {
     pub(super) storage: Storage,
-    /// The namespace of the records.
     pub(super) namespace: String,
-    /// The records, in no order.
+    /// In no particular order.
     pub(super) entries: Vec<Entry>,
 }
 
-impl Place {
-    /// Puts records of one name together by storage and namespace.
+impl RecordSet {
+    /// Groups the records of one name by storage and namespace.
     pub(super) fn gather(records: impl IntoIterator<Item = (Storage, String, Entry)>) -> Vec<Self> {
-        let mut places: Vec<Self> = Vec::new();
+        let mut record_sets: Vec<Self> = Vec::new();
         for (storage, namespace, entry) in records {
-            match places.iter_mut().find(|place| place.storage == storage && place.namespace == namespace) {
-                Some(place) => place.entries.push(entry),
-                None => places.push(Self { storage, namespace, entries: vec![entry] }),
+            match record_sets
+                .iter_mut()
+                .find(|record_set| record_set.storage == storage && record_set.namespace == namespace)
+            {
+                Some(record_set) => record_set.entries.push(entry),
+                None => record_sets.push(Self { storage, namespace, entries: vec![entry] }),
             }
         }
-        places
+        record_sets
     }
 }
 
 /// Why records are taken for those of a release, the best reason last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Trust {
-    /// They lie in the namespace of its objects, as those of a person's `helm` do.
+    /// They are in the namespace of its objects, as records of a person's `helm` are.
     Target,
-    /// They lie where its HelmRelease does.
+    /// They are in the namespace of its HelmRelease.
     Origin,
-    /// They lie where its HelmRelease says.
-    Told,
-    /// One of them says so, in a stamp that only we write.
+    /// They are in the `storageNamespace` of its HelmRelease.
+    HelmRelease,
+    /// One of them has the stamp of the target namespace, which only Interlock writes.
     Stamp,
 }
 
-impl<'q> Sought<'q> {
-    /// The namespaces in which records may lie that no stamp leads to.
+impl<'q> ReleaseQuery<'q> {
+    /// The namespaces in which records may be without a stamp.
     pub(super) fn namespaces(self) -> impl Iterator<Item = &'q str> {
         let origin = self.origin.filter(|origin| *origin != self.target_namespace);
         let near = [self.origin, Some(self.target_namespace)];
-        let told = self.told.filter(|_| !near.contains(&self.told));
-        told.into_iter().chain(origin).chain([self.target_namespace])
+        let storage_namespace = self.storage_namespace.filter(|_| !near.contains(&self.storage_namespace));
+        storage_namespace.into_iter().chain(origin).chain([self.target_namespace])
     }
 
-    /// The best place among those that have records of the sought name. Of equally trusted ones it is the one whose newest
-    /// record was created last: the others are left over from an earlier life of the release.
-    pub(super) fn choose(self, places: impl IntoIterator<Item = Place>) -> Option<Located> {
-        let candidates = places.into_iter().filter_map(|place| {
-            let trust = self.trust(&place)?;
-            let Place { storage, namespace, mut entries } = place;
-            // Records without a stamp are older than Interlock, or lost theirs.
+    /// The most trusted record set. Among equally trusted sets it is the one whose newest record was created last: the
+    /// others are left over from an earlier life of the release.
+    pub(super) fn choose(self, record_sets: impl IntoIterator<Item = RecordSet>) -> Option<Located> {
+        let candidates = record_sets.into_iter().filter_map(|record_set| {
+            let trust = self.trust(&record_set)?;
+            let RecordSet { storage, namespace, mut entries } = record_set;
+            // Records without a stamp are older than Interlock, or have lost their stamp.
             entries.retain(|entry| target(entry).is_none_or(|target| target == self.target_namespace));
             let history = History::new(entries);
             let created = history.newest()?.created;
-            // The last two only so that the same places always give the same answer.
+            // The last two make the result independent of the order of the sets.
             let rank = (trust, created, (storage.kind(), storage.owner()), namespace.clone());
             Some((rank, Located { storage, namespace, history }))
         });
         candidates.max_by(|(one, _), (other, _)| one.cmp(other)).map(|(_, located)| located)
     }
 
-    fn trust(self, place: &Place) -> Option<Trust> {
-        let stamped = place.entries.iter().any(|entry| target(entry) == Some(self.target_namespace));
-        match place.namespace.as_str() {
+    fn trust(self, record_set: &RecordSet) -> Option<Trust> {
+        let stamped = record_set.entries.iter().any(|entry| target(entry) == Some(self.target_namespace));
+        match record_set.namespace.as_str() {
             _ if stamped => Some(Trust::Stamp),
-            namespace if self.told == Some(namespace) => Some(Trust::Told),
+            namespace if self.storage_namespace == Some(namespace) => Some(Trust::HelmRelease),
             namespace if self.origin == Some(namespace) => Some(Trust::Origin),
             namespace if namespace == self.target_namespace => Some(Trust::Target),
             _ => None,
@@ -93,18 +93,18 @@ impl<'q> Sought<'q> {
     }
 }
 
-/// The records of a ClusterExtension among those of its name: OLM's, and where they lie in several namespaces, those of the
-/// operator-controller that is in use.
-pub(super) fn of_extension(places: impl IntoIterator<Item = Place>) -> Option<Located> {
-    let ours = places.into_iter().filter(|place| place.storage == Storage::OlmIndex);
-    let located = ours.map(|Place { storage, namespace, entries }| {
+/// The records of a ClusterExtension among those of its name: those of OLM. If several namespaces have some, those of the
+/// operator-controller that wrote last.
+pub(super) fn locate_extension(record_sets: impl IntoIterator<Item = RecordSet>) -> Option<Located> {
+    let ours = record_sets.into_iter().filter(|record_set| record_set.storage == Storage::OlmIndex);
+    let located = ours.map(|RecordSet { storage, namespace, entries }| {
         let history = History::new(entries);
         (history.newest().and_then(|newest| newest.created), Located { storage, namespace, history })
     });
     located.max_by_key(|(created, _)| *created).map(|(_, located)| located)
 }
 
-/// The namespace that a record's release puts its objects into, where the record has that stamp.
+/// The namespace of the objects of a record's release, where the record has that stamp.
 fn target(entry: &Entry) -> Option<&str> {
     entry.stamps.get(TARGET_NAMESPACE)
 }
@@ -114,7 +114,8 @@ mod tests {
     use super::*;
     use crate::engine::release::{Revision, Stamps, Status};
 
-    const SOUGHT: Sought<'static> = Sought { name: "web", target_namespace: "shop", origin: Some("flux"), told: None };
+    const QUERY: ReleaseQuery<'static> =
+        ReleaseQuery { name: "web", target_namespace: "shop", origin: Some("flux"), storage_namespace: None };
 
     fn record(revision: u64, stamp: Option<&str>, created: i64) -> Entry {
         Entry {
@@ -124,19 +125,19 @@ mod tests {
         }
     }
 
-    fn place(storage: Storage, namespace: &str, entries: Vec<Entry>) -> Place {
-        Place { storage, namespace: namespace.to_owned(), entries }
+    fn record_set(storage: Storage, namespace: &str, entries: Vec<Entry>) -> RecordSet {
+        RecordSet { storage, namespace: namespace.to_owned(), entries }
     }
 
-    fn chosen(places: Vec<Place>) -> Option<(Storage, String)> {
-        SOUGHT.choose(places).map(|located| (located.storage, located.namespace))
+    fn chosen(record_sets: Vec<RecordSet>) -> Option<(Storage, String)> {
+        QUERY.choose(record_sets).map(|located| (located.storage, located.namespace))
     }
 
     #[test]
     fn a_stamp_is_trusted_more_than_the_origin_and_that_more_than_the_target() {
-        let target = || place(Storage::Secret, "shop", vec![record(9, None, 900)]);
-        let origin = || place(Storage::Secret, "flux", vec![record(8, None, 800)]);
-        let stamped = || place(Storage::OlmIndex, "olm", vec![record(7, Some("shop"), 700)]);
+        let target = || record_set(Storage::Secret, "shop", vec![record(9, None, 900)]);
+        let origin = || record_set(Storage::Secret, "flux", vec![record(8, None, 800)]);
+        let stamped = || record_set(Storage::OlmIndex, "olm", vec![record(7, Some("shop"), 700)]);
         let named = |storage, namespace: &str| Some((storage, namespace.to_owned()));
         assert_eq!(chosen(vec![target()]), named(Storage::Secret, "shop"));
         assert_eq!(chosen(vec![target(), origin()]), named(Storage::Secret, "flux"));
@@ -145,48 +146,48 @@ mod tests {
 
     #[test]
     fn what_its_helm_release_says_is_trusted_more_than_where_that_lies_and_less_than_a_stamp() {
-        let sought = Sought { told: Some("records"), ..SOUGHT };
-        let places = |stamp| {
+        let query = ReleaseQuery { storage_namespace: Some("records"), ..QUERY };
+        let record_sets = |stamp| {
             [
-                place(Storage::Secret, "flux", vec![record(9, stamp, 900)]),
-                place(Storage::Secret, "records", vec![record(8, None, 800)]),
+                record_set(Storage::Secret, "flux", vec![record(9, stamp, 900)]),
+                record_set(Storage::Secret, "records", vec![record(8, None, 800)]),
             ]
         };
-        let chosen = |stamp| sought.choose(places(stamp)).map(|located| located.namespace);
+        let chosen = |stamp| query.choose(record_sets(stamp)).map(|located| located.namespace);
         assert_eq!(chosen(None).as_deref(), Some("records"));
         assert_eq!(chosen(Some("shop")).as_deref(), Some("flux"));
-        assert_eq!(sought.namespaces().collect::<Vec<_>>(), ["records", "flux", "shop"]);
-        let near = Sought { told: Some("flux"), ..SOUGHT };
+        assert_eq!(query.namespaces().collect::<Vec<_>>(), ["records", "flux", "shop"]);
+        let near = ReleaseQuery { storage_namespace: Some("flux"), ..QUERY };
         assert_eq!(near.namespaces().collect::<Vec<_>>(), ["flux", "shop"]);
     }
 
     #[test]
     fn records_of_the_name_that_belong_elsewhere_do_not_count() {
-        assert_eq!(chosen(vec![place(Storage::Secret, "other", vec![record(1, None, 1)])]), None);
-        assert_eq!(chosen(vec![place(Storage::Secret, "shop", vec![record(1, Some("elsewhere"), 1)])]), None);
-        assert_eq!(chosen(vec![place(Storage::Secret, "flux", Vec::new())]), None);
+        assert_eq!(chosen(vec![record_set(Storage::Secret, "other", vec![record(1, None, 1)])]), None);
+        assert_eq!(chosen(vec![record_set(Storage::Secret, "shop", vec![record(1, Some("elsewhere"), 1)])]), None);
+        assert_eq!(chosen(vec![record_set(Storage::Secret, "flux", Vec::new())]), None);
     }
 
     #[test]
     fn records_without_a_stamp_belong_to_the_stamped_ones_beside_them() {
         let entries = vec![record(1, None, 1), record(2, Some("shop"), 2), record(3, Some("elsewhere"), 3)];
-        let located = SOUGHT.choose([place(Storage::Secret, "flux", entries)]).unwrap();
+        let located = QUERY.choose([record_set(Storage::Secret, "flux", entries)]).unwrap();
         assert_eq!(located.history.newest().unwrap().revision, Revision(2));
         assert_eq!(located.history.below(Revision(2)).count(), 1);
     }
 
     #[test]
     fn of_equal_places_the_one_in_use_is_taken() {
-        let old = || place(Storage::Secret, "shop", vec![record(40, None, 100)]);
-        let new = || place(Storage::ConfigMap, "shop", vec![record(1, None, 200)]);
+        let old = || record_set(Storage::Secret, "shop", vec![record(40, None, 100)]);
+        let new = || record_set(Storage::ConfigMap, "shop", vec![record(1, None, 200)]);
         assert_eq!(chosen(vec![old(), new()]), Some((Storage::ConfigMap, "shop".to_owned())));
         assert_eq!(chosen(vec![new(), old()]), Some((Storage::ConfigMap, "shop".to_owned())));
     }
 
     #[test]
     fn a_namespace_is_asked_once() {
-        assert_eq!(SOUGHT.namespaces().collect::<Vec<_>>(), ["flux", "shop"]);
-        let same = Sought { origin: Some("shop"), ..SOUGHT };
+        assert_eq!(QUERY.namespaces().collect::<Vec<_>>(), ["flux", "shop"]);
+        let same = ReleaseQuery { origin: Some("shop"), ..QUERY };
         assert_eq!(same.namespaces().collect::<Vec<_>>(), ["shop"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Manifests of records, decoded once for each state of a record and kept in bounded memory.
+//! The manifests of records, decoded once for each version of a record and cached in bounded memory.
 
 use std::sync::Arc;
 
@@ -8,78 +8,76 @@ use serde::Deserialize;
 
 use crate::engine::release::{DecodeError, Record};
 
-/// What the kept manifests may take together, in bytes. An ordinary one has some 50 KiB, so these are more releases than
-/// people and controllers edit at a time.
-const LIMIT: u64 = 64 << 20;
+/// The limit of the cache, in bytes. An ordinary manifest has some 50 KiB, so the cache holds more releases than people and
+/// controllers edit at a time.
+const MAX_BYTES: u64 = 64 << 20;
 
-/// The number of manifests for which room is set aside. The cache cuts itself into shards of at least 32, and a shard
-/// keeps nothing larger than its share of the limit: at most four are made of 128, of 16 MiB each, and the largest
-/// legitimate manifest has about 5.
-const EXPECTED: usize = 128;
+/// The number of manifests that the cache is sized for. The cache splits into shards of at least 32 entries, and a shard
+/// stores nothing larger than its share of the limit. With 128 entries there are at most four shards of 16 MiB each, and the
+/// largest legitimate manifest has about 5 MiB.
+const EXPECTED_MANIFESTS: usize = 128;
 
-/// What a kept manifest takes besides its text, in bytes: its key and its place in the maps.
-const OVERHEAD: usize = 256;
+/// The size of a cache entry besides the manifest, in bytes: its key and its place in the maps.
+const ENTRY_BYTES: usize = 256;
 
-/// One state of one record, which never changes.
+/// One version of a record, which never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct State {
-    /// The object's uid.
+pub(super) struct RecordVersion {
     pub(super) uid: String,
-    /// The object's resourceVersion.
     pub(super) resource_version: String,
 }
 
 /// Why there is no manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Missing {
-    /// There is no such object.
+pub(super) enum ManifestError {
+    /// The object of the record does not exist.
     Absent,
-    /// It could not be learnt, for this reason.
-    Failed(String),
+    /// The manifest cannot be read, for this reason.
+    Unavailable(String),
 }
 
-/// The kept manifests, by the state of their record.
+/// The cached manifests, by record version.
 #[derive(Debug)]
-pub(super) struct Manifests(Cache<State, Arc<str>, TextSize>);
+pub(super) struct ManifestCache(Cache<RecordVersion, Arc<str>, ManifestWeight>);
 
 #[derive(Debug, Clone)]
-struct TextSize;
+struct ManifestWeight;
 
-impl Weighter<State, Arc<str>> for TextSize {
-    fn weight(&self, _: &State, manifest: &Arc<str>) -> u64 {
-        (manifest.len() + OVERHEAD) as u64
+impl Weighter<RecordVersion, Arc<str>> for ManifestWeight {
+    fn weight(&self, _: &RecordVersion, manifest: &Arc<str>) -> u64 {
+        (manifest.len() + ENTRY_BYTES) as u64
     }
 }
 
-impl Manifests {
-    /// Room for 64 MiB.
+impl ManifestCache {
+    /// An empty cache of 64 MiB.
     pub(super) fn new() -> Self {
-        Self(Cache::with_weighter(EXPECTED, LIMIT, TextSize))
+        Self(Cache::with_weighter(EXPECTED_MANIFESTS, MAX_BYTES, ManifestWeight))
     }
 
-    /// The manifest of one state of a record, loaded where it is not kept. Whoever asks for a state that is being loaded
-    /// waits for that; where the load is given up, the next one in line takes over. Failures are not kept.
+    /// The manifest of a record version, loaded if it is not cached. Concurrent calls for the same version share one load;
+    /// if that load is cancelled, the next caller takes over. Failures are not cached.
     ///
     /// # Errors
-    /// Whatever loading came to.
+    /// The error of the load.
     pub(super) async fn get_or_load(
         &self,
-        state: &State,
-        load: impl Future<Output = Result<Arc<str>, Missing>>,
-    ) -> Result<Arc<str>, Missing> {
+        state: &RecordVersion,
+        load: impl Future<Output = Result<Arc<str>, ManifestError>>,
+    ) -> Result<Arc<str>, ManifestError> {
         self.0.get_or_insert_async(state, load).await
     }
 }
 
-impl State {
-    /// The state by uid and resourceVersion; `None` where either is unknown and nothing can be compared.
+impl RecordVersion {
+    /// The version by uid and resourceVersion; `None` if either is unknown.
     pub(super) fn new(uid: &str, resource_version: &str) -> Option<Self> {
         let known = !uid.is_empty() && !resource_version.is_empty();
         known.then(|| Self { uid: uid.to_owned(), resource_version: resource_version.to_owned() })
     }
 
-    /// Whether the JSON text of an object is this state of it.
-    pub(super) fn is_that_of(&self, object: &str) -> bool {
+    /// Whether the JSON text of an object is this version of it.
+    pub(super) fn matches(&self, object: &str) -> bool {
         #[derive(Deserialize)]
         struct Object {
             metadata: Version,
@@ -95,17 +93,17 @@ impl State {
     }
 }
 
-/// The manifest in the JSON of a record's body.
+/// The manifest in the JSON body of a record.
 ///
 /// # Errors
-/// When the body does not read.
+/// When the body cannot be parsed.
 pub(super) fn manifest(body: &[u8]) -> Result<Arc<str>, DecodeError> {
     Record::read(body).map(|record| record.manifest().into())
 }
 
-/// What to answer to a question about a state that is no longer that of the record.
+/// The reason for a version that is no longer the current one.
 pub(super) fn changed(namespace: &str, object: &str) -> String {
-    format!("the record {namespace}/{object} changed while it was being judged")
+    format!("the record {namespace}/{object} changed during the review")
 }
 
 #[cfg(test)]
@@ -116,13 +114,13 @@ mod tests {
 
     use super::*;
 
-    fn state(version: usize) -> State {
-        State { uid: "u".to_owned(), resource_version: version.to_string() }
+    fn state(version: usize) -> RecordVersion {
+        RecordVersion { uid: "u".to_owned(), resource_version: version.to_string() }
     }
 
     #[tokio::test]
     async fn one_load_serves_all_who_ask_at_once_and_later() {
-        let manifests = Manifests::new();
+        let manifests = ManifestCache::new();
         let loads = AtomicUsize::new(0);
         let state = state(1);
         let ask = || {
@@ -140,9 +138,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_is_not_kept_and_an_abandoned_load_is_taken_over() {
-        let manifests = Manifests::new();
+        let manifests = ManifestCache::new();
         let state = state(1);
-        let failed = || Missing::Failed("no".to_owned());
+        let failed = || ManifestError::Unavailable("no".to_owned());
         assert_eq!(manifests.get_or_load(&state, async { Err(failed()) }).await, Err(failed()));
         let mut abandoned = Box::pin(manifests.get_or_load(&state, std::future::pending()));
         assert!((&mut abandoned).now_or_never().is_none());
@@ -154,29 +152,29 @@ mod tests {
 
     #[tokio::test]
     async fn the_largest_manifests_fit_and_memory_is_bounded() {
-        let manifests = Manifests::new();
+        let manifests = ManifestCache::new();
         assert!(manifests.0.shard_capacity() >= 16 << 20);
         let manifest: Arc<str> = "x".repeat(5 << 20).into();
         for version in 0..40 {
             let load = async { Ok(Arc::clone(&manifest)) };
             assert!(manifests.get_or_load(&state(version), load).await.is_ok());
-            assert!(manifests.0.weight() <= LIMIT);
+            assert!(manifests.0.weight() <= MAX_BYTES);
         }
         // A full cache keeps what is asked for a second time, which is what makes room then.
         let wanted = state(39);
         assert!(manifests.get_or_load(&wanted, async { Ok(Arc::clone(&manifest)) }).await.is_ok());
-        assert!(manifests.get_or_load(&wanted, async { Err(Missing::Absent) }).await.is_ok());
-        assert!(manifests.0.weight() <= LIMIT);
+        assert!(manifests.get_or_load(&wanted, async { Err(ManifestError::Absent) }).await.is_ok());
+        assert!(manifests.0.weight() <= MAX_BYTES);
     }
 
     #[test]
     fn a_state_is_told_by_uid_and_resource_version() {
         let object = r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"7"},"data":{}}"#;
-        assert!(state(7).is_that_of(object));
-        assert!(!state(8).is_that_of(object));
-        assert!(!state(7).is_that_of(&object.replace(r#""u""#, r#""other""#)));
-        assert!(!state(7).is_that_of("{}"));
-        assert_eq!(State::new("u", "7"), Some(state(7)));
-        assert_eq!((State::new("", "7"), State::new("u", "")), (None, None));
+        assert!(state(7).matches(object));
+        assert!(!state(8).matches(object));
+        assert!(!state(7).matches(&object.replace(r#""u""#, r#""other""#)));
+        assert!(!state(7).matches("{}"));
+        assert_eq!(RecordVersion::new("u", "7"), Some(state(7)));
+        assert_eq!((RecordVersion::new("", "7"), RecordVersion::new("u", "")), (None, None));
     }
 }

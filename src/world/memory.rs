@@ -1,6 +1,6 @@
-//! A world in memory: for the standalone server, which learns from what it admits, for replay, and for tests.
+//! A world in memory: for the standalone server, which records what it admits, for replay, and for tests.
 
-mod learn;
+mod apply;
 mod override_file;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -12,13 +12,20 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::body::{self, Opened};
-use super::kubernetes::{helm_releases, release_overrides};
-use super::locate::{self, Place, Sought};
-use super::manifests::{self, State};
+use super::AnswerFuture;
+use super::World;
+use super::documents;
+use super::locate::{self, RecordSet, ReleaseQuery};
+use super::manifests::{self, RecordVersion};
+use super::payload::{self, OpenedPayload};
 use super::read::{self, Rollout};
-use super::{Answering, World, documents};
-use crate::engine::evidence::{Answer, Knowledge, Located, Query, RecordRef, ScaledRef, Workload};
+use crate::engine::evidence::Answer;
+use crate::engine::evidence::Knowledge;
+use crate::engine::evidence::Located;
+use crate::engine::evidence::Query;
+use crate::engine::evidence::RecordRef;
+use crate::engine::evidence::ScaledRef;
+use crate::engine::evidence::Workload;
 use crate::engine::flux::{self, Driver, HelmRelease};
 use crate::engine::json::first_at;
 use crate::engine::managed::{Marks, Origin};
@@ -30,30 +37,30 @@ use crate::engine::release::{History, Storage};
 use crate::engine::sveltos::{Bundle, BundleRef};
 pub use override_file::OverrideFile;
 
-/// Objects as JSON text, the oldest forgotten first when they grow over a limit.
+/// Objects as JSON text. Above a limit the oldest objects are dropped.
 #[derive(Debug)]
 pub struct Memory {
-    objects: Mutex<Objects>,
+    objects: Mutex<ObjectStore>,
     limit: usize,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Objects {
-    by_key: BTreeMap<ObjectKey, Object>,
-    /// In the order in which they were first seen.
+struct ObjectStore {
+    by_key: BTreeMap<ObjectKey, MemoryObject>,
+    /// The objects in the order in which they were first stored.
     order: BTreeMap<u64, ObjectKey>,
-    /// Where the records of a release are, by its name.
+    /// The objects that may be records, by the name of their release.
     records: HashMap<String, BTreeSet<ObjectKey>>,
-    /// How many have been seen.
+    /// The number of objects stored so far.
     seen: u64,
     bytes: usize,
     forgotten: usize,
 }
 
 #[derive(Debug, Clone)]
-struct Object {
+struct MemoryObject {
     text: String,
-    /// Its place in the order.
+    /// The position in `order`.
     at: u64,
     /// The release that it may be a record of.
     release: Option<String>,
@@ -71,23 +78,23 @@ impl Memory {
         Self { objects: Mutex::default(), limit }
     }
 
-    /// Puts an object in, as JSON text, in place of the one of the same key.
+    /// Stores an object as JSON text, replacing the object with the same key.
     pub fn put(&self, key: ObjectKey, object: String) {
         let mut objects = self.lock();
-        let at = objects.take(&key).map(|old| old.at);
-        objects.keep(key, object, at);
+        let at = objects.remove(&key).map(|old| old.at);
+        objects.insert(key, object, at);
         while objects.bytes > self.limit {
             let Some((_, oldest)) = objects.order.pop_first() else {
                 break;
             };
-            objects.take(&oldest);
+            objects.remove(&oldest);
             objects.forgotten += 1;
         }
     }
 
-    /// Takes an object out.
+    /// Removes an object.
     pub fn remove(&self, key: &ObjectKey) {
-        self.lock().take(key);
+        self.lock().remove(key);
     }
 
     /// The JSON text of an object.
@@ -96,13 +103,13 @@ impl Memory {
         self.lock().by_key.get(key).map(|object| object.text.clone())
     }
 
-    /// How many objects were forgotten over the limit.
+    /// How many objects were dropped over the limit.
     #[must_use]
     pub fn forgotten(&self) -> usize {
         self.lock().forgotten
     }
 
-    /// Another world that holds the same by now.
+    /// A copy of this world, which changes independently.
     #[must_use]
     pub fn branch(&self) -> Self {
         Self { objects: Mutex::new(self.lock().clone()), limit: self.limit }
@@ -115,10 +122,11 @@ impl Memory {
             }
             Query::Body { storage, namespace, object } => self.body(*storage, namespace, object),
             Query::Release { name, target_namespace, origin, .. } => {
-                let told = origin.as_ref().and_then(|origin| self.told(origin, name));
+                let storage_namespace = origin.as_ref().and_then(|origin| self.storage_namespace(origin, name));
                 let origin = origin.as_ref().map(|origin| origin.namespace.as_str());
-                let sought = Sought { name, target_namespace, origin, told: told.as_deref() };
-                known(self.release(sought).map(Knowledge::Release))
+                let query =
+                    ReleaseQuery { name, target_namespace, origin, storage_namespace: storage_namespace.as_deref() };
+                known(self.release(query).map(Knowledge::Release))
             }
             Query::Extension { name, .. } => known(self.extension(name).map(Knowledge::Release)),
             Query::Exists { group, kind, label, value } => {
@@ -136,7 +144,8 @@ impl Memory {
                 Answer::Known(Knowledge::Workloads(named.iter().map(|reference| self.workload(reference)).collect()))
             }
             Query::Leases { namespace } => {
-                let leases: Option<ConfigMap> = self.read(&ObjectKey::new("", "ConfigMap", namespace, super::LEASES));
+                let leases: Option<ConfigMap> =
+                    self.read(&ObjectKey::new("", "ConfigMap", namespace, super::WERF_LEASES));
                 known(leases.map(|leases| Knowledge::Leases(leases.metadata.annotations.unwrap_or_default())))
             }
             Query::Object(key) => known(self.get(key).map(Knowledge::Object)),
@@ -166,21 +175,22 @@ impl Memory {
     }
 
     pub(super) fn history(&self, storage: Storage, namespace: &str, release: &str) -> History {
-        let mut places = self.places(release).into_iter();
-        let place = places.find(|place| place.storage == storage && place.namespace == namespace);
-        History::new(place.map(|place| place.entries).unwrap_or_default())
+        let mut record_sets = self.record_sets(release).into_iter();
+        let record_set =
+            record_sets.find(|record_set| record_set.storage == storage && record_set.namespace == namespace);
+        History::new(record_set.map(|record_set| record_set.entries).unwrap_or_default())
     }
 
-    fn release(&self, sought: Sought<'_>) -> Option<Located> {
-        sought.choose(self.places(sought.name))
+    fn release(&self, query: ReleaseQuery<'_>) -> Option<Located> {
+        query.choose(self.record_sets(query.name))
     }
 
     fn extension(&self, name: &str) -> Option<Located> {
-        locate::of_extension(self.places(name))
+        locate::locate_extension(self.record_sets(name))
     }
 
-    /// The records of a name, wherever they lie.
-    fn places(&self, release: &str) -> Vec<Place> {
+    /// The records of a name, in every namespace and storage.
+    fn record_sets(&self, release: &str) -> Vec<RecordSet> {
         let objects = self.lock();
         let may_be_records = objects.records.get(release).into_iter().flatten();
         let records = may_be_records.filter_map(|key| {
@@ -188,12 +198,12 @@ impl Memory {
             let (storage, _, entry) = read::record(&key.kind, &metadata)?;
             Some((storage, key.namespace.clone(), entry))
         });
-        Place::gather(records)
+        RecordSet::gather(records)
     }
 
     fn exists(&self, group: &str, kind: &str, label: &str, value: &str) -> bool {
         let objects = self.lock();
-        objects.alike(group, kind).any(|text| {
+        objects.of_kind(group, kind).any(|text| {
             let object = serde_json::from_str::<MetadataOnly>(text);
             let labels = object.ok().and_then(|object| object.metadata.labels);
             labels.is_some_and(|labels| labels.get(label).is_some_and(|found| found == value))
@@ -202,20 +212,20 @@ impl Memory {
 
     fn helm_releases(&self, namespace: &str, release: &str) -> Vec<Driver> {
         let objects = self.lock();
-        let of_flux = objects.alike(flux::GROUP, flux::HELM_RELEASE);
+        let of_flux = objects.of_kind(flux::GROUP, flux::HELM_RELEASE);
         let read = of_flux.filter_map(|text| serde_json::from_str::<HelmRelease>(text).ok());
-        helm_releases::oldest_first(read.map(|read| Driver::from(&read)).filter(|it| it.drives(namespace, release)))
+        read::oldest_first(read.map(|read| Driver::from(&read)).filter(|it| it.drives(namespace, release)))
     }
 
     fn overrides(&self, namespace: &str, release: &str) -> Vec<Override> {
         let objects = self.lock();
-        let alike = objects.alike(overrides::GROUP, overrides::KIND);
-        let read = alike.filter_map(|text| release_overrides::read(&serde_json::from_str(text).ok()?));
+        let of_kind = objects.of_kind(overrides::GROUP, overrides::KIND);
+        let read = of_kind.filter_map(|text| read::release_override(&serde_json::from_str(text).ok()?));
         read.filter(|it| it.namespace == namespace && it.spec.release == release).collect()
     }
 
-    /// Where a HelmRelease says that the records of its release are.
-    fn told(&self, origin: &Origin, release: &str) -> Option<String> {
+    /// The namespace in which a HelmRelease stores the records of its release.
+    fn storage_namespace(&self, origin: &Origin, release: &str) -> Option<String> {
         let key = ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, &origin.namespace, &origin.name);
         let read = self.read::<HelmRelease>(&key)?;
         Driver::from(&read).records_of(release).map(str::to_owned)
@@ -226,12 +236,12 @@ impl Memory {
         let Some(text) = self.get(&ObjectKey::new("", storage.kind(), namespace, name)) else {
             return Answer::Absent;
         };
-        if State::new(uid, resource_version).is_some_and(|state| !state.is_that_of(&text)) {
+        if RecordVersion::new(uid, resource_version).is_some_and(|state| !state.matches(&text)) {
             return Answer::Unavailable(manifests::changed(namespace, name));
         }
         let body = self.decoded(*storage, namespace, &text);
         let manifest = body.and_then(|body| manifests::manifest(&body));
-        let manifest = manifest.map_err(|error| body::broken(namespace, name, &error));
+        let manifest = manifest.map_err(|error| payload::undecodable(namespace, name, &error));
         let found = manifest.and_then(|manifest| documents::read(&manifest, object));
         found.map_or_else(Answer::Unavailable, |found| Answer::Known(Knowledge::Document(found)))
     }
@@ -248,17 +258,17 @@ impl Memory {
         };
         match self.decoded(storage, namespace, &text) {
             Ok(json) => Answer::Known(Knowledge::Body(json)),
-            Err(error) => Answer::Unavailable(body::broken(namespace, object, &error)),
+            Err(error) => Answer::Unavailable(payload::undecodable(namespace, object, &error)),
         }
     }
 
-    /// The body in the JSON text of the object of a record, with the further parts that OLM may have cut it into.
+    /// The body of a record, from the JSON text of its object and of the further chunks that OLM may have split it into.
     fn decoded(&self, storage: Storage, namespace: &str, text: &str) -> Result<Vec<u8>, DecodeError> {
-        let payload = match body::open(storage, text)? {
-            Opened::Whole(payload) => payload,
-            Opened::Parts { first, others } => {
+        let payload = match payload::open(storage, text)? {
+            OpenedPayload::Whole(payload) => payload,
+            OpenedPayload::Chunked { first, others } => {
                 let part = |name: &String| self.get(&ObjectKey::new("", storage.kind(), namespace, name));
-                let other = |name: &String| body::part(&part(name).ok_or(DecodeError::Missing)?);
+                let other = |name: &String| payload::chunk(&part(name).ok_or(DecodeError::Missing)?);
                 let others: Vec<_> = others.iter().map(other).collect::<Result<_, _>>()?;
                 Payload::join(std::iter::once(&first).chain(&others).map(String::as_str))?
             }
@@ -270,14 +280,14 @@ impl Memory {
         serde_json::from_str(&self.get(key)?).ok()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Objects> {
-        // A panic elsewhere cannot leave the map half-changed in a way that matters here.
+    fn lock(&self) -> MutexGuard<'_, ObjectStore> {
+        // A panic elsewhere cannot leave the map inconsistent.
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Objects {
-    fn keep(&mut self, key: ObjectKey, text: String, at: Option<u64>) {
+impl ObjectStore {
+    fn insert(&mut self, key: ObjectKey, text: String, at: Option<u64>) {
         self.seen += 1;
         let at = at.unwrap_or(self.seen);
         let release = release_of(&key, &text);
@@ -286,10 +296,10 @@ impl Objects {
         }
         self.bytes += text.len();
         self.order.insert(at, key.clone());
-        self.by_key.insert(key, Object { text, at, release });
+        self.by_key.insert(key, MemoryObject { text, at, release });
     }
 
-    fn take(&mut self, key: &ObjectKey) -> Option<Object> {
+    fn remove(&mut self, key: &ObjectKey) -> Option<MemoryObject> {
         let object = self.by_key.remove(key)?;
         self.bytes -= object.text.len();
         self.order.remove(&object.at);
@@ -305,10 +315,10 @@ impl Objects {
     }
 
     /// The objects of a kind.
-    fn alike(&self, group: &str, kind: &str) -> impl Iterator<Item = &str> {
+    fn of_kind(&self, group: &str, kind: &str) -> impl Iterator<Item = &str> {
         let from = self.by_key.range(ObjectKey::new(group, kind, "", "")..);
-        let alike = from.take_while(move |(key, _)| key.group == group && key.kind == kind);
-        alike.map(|(_, object)| object.text.as_str())
+        let of_kind = from.take_while(move |(key, _)| key.group == group && key.kind == kind);
+        of_kind.map(|(_, object)| object.text.as_str())
     }
 }
 
@@ -324,7 +334,7 @@ fn release_of(key: &ObjectKey, text: &str) -> Option<String> {
 }
 
 impl World for Memory {
-    fn answer<'w>(&'w self, query: &'w Query) -> Answering<'w> {
+    fn answer<'w>(&'w self, query: &'w Query) -> AnswerFuture<'w> {
         Box::pin(std::future::ready(self.look_up(query)))
     }
 }

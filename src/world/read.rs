@@ -1,42 +1,48 @@
-//! From API objects to what rules know of them; shared by every world.
+//! Converts API objects to what rules know of them. Shared by all worlds.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::DynamicObject;
+use serde::Deserialize;
 
 use crate::engine::evidence::Workload;
+use crate::engine::flux::Driver;
 use crate::engine::json::redacted;
 use crate::engine::managed::Marks;
 use crate::engine::object::ObjectKey;
+use crate::engine::overrides::CREATED_BY;
+use crate::engine::overrides::Override;
+use crate::engine::overrides::Spec;
 use crate::engine::release::{Entry, Stamps, Storage};
 use crate::engine::sveltos::{self, Bundle, BundleRef};
 
-/// The labels by which clients list records, of every release and storage.
-pub(crate) const RECORDS: &str = "owner in (helm,operator-controller)";
+/// The label selector of records, of every release and storage.
+pub(crate) const RECORD_SELECTOR: &str = "owner in (helm,operator-controller)";
 
-/// A record by the metadata of its object, a `Secret` or `ConfigMap`: how it is stored, of which release, and what it
-/// says. `None` for what a client of that storage would not list as a record.
+/// A record by the metadata of its object, a `Secret` or `ConfigMap`: its storage, the name of its release, and its entry.
+/// `None` for an object that a client of that storage would not list as a record.
 pub(crate) fn record<'m>(kind: &str, metadata: &'m ObjectMeta) -> Option<(Storage, &'m str, Entry)> {
     let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
     let storage = match (kind, label("owner")?) {
         ("Secret", "helm") => Storage::Secret,
         ("ConfigMap", "helm") => Storage::ConfigMap,
-        // The Secrets with the further parts of a record are of another type.
+        // The Secrets with the further chunks of a record are of another type.
         ("Secret", "operator-controller") if label("type") == Some("index") => Storage::OlmIndex,
         _ => return None,
     };
     Some((storage, label("name")?, entry(metadata)?))
 }
 
-/// What the labels and annotations of an object say of who manages it.
+/// What labels and annotations say about who manages an object.
 pub(super) fn marks(metadata: &ObjectMeta) -> Option<Marks> {
     let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
     let annotation = |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).map(String::as_str);
     Marks::of(label, annotation)
 }
 
-/// A record by its metadata; `None` where the labels are not those of a record, which Helm would not list either.
+/// A record by its metadata; `None` if the labels are not those of a record. Helm would not list it either.
 pub(super) fn entry(metadata: &ObjectMeta) -> Option<Entry> {
     let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key));
     let annotation = |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();
@@ -60,15 +66,37 @@ impl ObjectKey {
     }
 }
 
-/// What the JSON text of a ConfigurationBundle says of it.
+/// A ConfigurationBundle from its JSON text.
 pub(super) fn bundle(BundleRef { namespace, name }: &BundleRef, text: &str) -> Result<Bundle, String> {
     Bundle::read(text)
-        .map_err(|error| format!("ConfigurationBundle {namespace}/{name} does not read ({})", redacted(&error)))
+        .map_err(|error| format!("ConfigurationBundle {namespace}/{name} cannot be parsed ({})", redacted(&error)))
 }
 
-/// What rules know of a kind of workload.
+/// An override; `None` if it has another shape, as one of a later version may have.
+pub(super) fn release_override(object: &DynamicObject) -> Option<Override> {
+    let metadata = &object.metadata;
+    Some(Override {
+        namespace: metadata.namespace.clone()?,
+        name: metadata.name.clone()?,
+        created: metadata.creation_timestamp.as_ref().map(|time| time.0),
+        created_by: metadata.annotations.as_ref().and_then(|annotations| annotations.get(CREATED_BY)).cloned(),
+        spec: Spec::deserialize(object.data.get("spec")?).ok()?,
+    })
+}
+
+/// HelmReleases in the order of their creation, those of the same second by name.
+pub(super) fn oldest_first(drivers: impl IntoIterator<Item = Driver>) -> Vec<Driver> {
+    let mut drivers: Vec<_> = drivers.into_iter().collect();
+    drivers.sort_by(|one, other| {
+        let rank = |driver: &'_ Driver| (driver.created.is_none(), driver.created);
+        let name = |driver: &Driver| (driver.namespace.clone(), driver.name.clone());
+        rank(one).cmp(&rank(other)).then_with(|| name(one).cmp(&name(other)))
+    });
+    drivers
+}
+
+/// The rollout of a kind of workload.
 pub(super) trait Rollout {
-    /// How its rollout stands.
     fn rollout(&self) -> Workload;
 }
 
@@ -78,10 +106,10 @@ impl Rollout for Deployment {
         let conditions = status.conditions.unwrap_or_default();
         let conditions = conditions.into_iter().map(|condition| (condition.type_, condition.status == "True"));
         let known = |condition: &str| (condition.to_owned(), false);
-        // A controller that has written no condition yet has not said that all is well.
+        // A controller that has not written a condition yet has not reported success.
         let unknown = [known("Available"), known("Progressing")];
         Workload {
-            // The API server's default for an absent number of replicas is 1.
+            // The API server's default is 1.
             desired: self.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1).into(),
             updated: status.updated_replicas.unwrap_or_default().into(),
             available: status.available_replicas.unwrap_or_default().into(),

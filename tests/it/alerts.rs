@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use prometheus_client::registry::Registry;
 use release_interlock::engine::decision::{Decision, DecisionFinding};
 use release_interlock::engine::outcome::Verdict;
 use release_interlock::engine::policy::Mode;
@@ -15,10 +16,15 @@ use release_interlock::engine::review::Operation;
 use release_interlock::engine::rules as rule_table;
 use release_interlock::engine::violation::ViolationKind;
 use release_interlock::inspect::scan::ScanReport;
-use release_interlock::serve::https::{Endpoint, Refusal};
-use release_interlock::serve::report::metrics::{
-    Cut, Done, HandshakeFailure, Metrics, Port, Reloaded, ReviewEnd, Role, Sink, Trouble, Write,
+use release_interlock::serve::https::metrics::{Cut, HandshakeFailure, HttpsMetrics, Port, ReviewEnd};
+use release_interlock::serve::https::{Endpoint, Readiness, Rejection};
+use release_interlock::serve::leader::metrics::LeaderMetrics;
+use release_interlock::serve::pki::metrics::{
+    CertificateMetrics, CertificateRole, CertificateStep, CertificateTrouble,
 };
+use release_interlock::serve::reload::metrics::{PolicyMetrics, ReloadResult};
+use release_interlock::serve::report::metrics::{ReportMetrics, Sink, Write};
+use release_interlock::serve::{openmetrics, process};
 use serde_json::Value;
 
 use crate::harness::binary::repository;
@@ -36,30 +42,43 @@ const OF_THE_API_SERVER: [&str; 3] = [
 
 /// All metrics of a process in which every event has happened.
 static TOLD: LazyLock<String> = LazyLock::new(|| {
-    use Refusal::{BodyTooSlow, NoAnswer, NoMemory, ReviewTooSlow, TooLarge};
-    let metrics = Metrics::new();
+    use Rejection::{BodyTooSlow, NoAnswer, NoMemory, ReviewTooSlow, TooLarge};
+    let metrics = HttpsMetrics::new();
     metrics.review(Endpoint::Validate).end(ReviewEnd::Answered);
-    for refusal in [TooLarge, NoMemory, BodyTooSlow, ReviewTooSlow, NoAnswer] {
-        metrics.refused(refusal);
+    for rejection in [TooLarge, NoMemory, BodyTooSlow, ReviewTooSlow, NoAnswer] {
+        metrics.rejected(rejection);
     }
     metrics.cut(Cut::Full);
     metrics.accept_failed(Port::Admission);
     metrics.handshake_failed(HandshakeFailure::NotTls);
     metrics.connections(Port::Admission).inc();
-    metrics.policies().loaded(Timestamp::UNIX_EPOCH);
-    metrics.policies().reloaded(Reloaded::Bad, 1);
-    metrics.scans().scanned(&scan());
-    metrics.certificates().lasts(Role::Leaf, Some(Timestamp::UNIX_EPOCH));
-    metrics.certificates().done(Done::Healed);
-    metrics.certificates().trouble(Trouble::Read);
-    metrics.waiting(Sink::Events, 1);
-    metrics.wrote(Sink::Reports, Write::Failed);
+    let policies = PolicyMetrics::default();
+    policies.set_loaded(Timestamp::UNIX_EPOCH);
+    policies.count_reload(ReloadResult::Bad, 1);
+    let leader = LeaderMetrics::default();
+    leader.set_findings(&scan());
+    let certificates = CertificateMetrics::default();
+    certificates.set_expiry(CertificateRole::Leaf, Some(Timestamp::UNIX_EPOCH));
+    certificates.count_step(CertificateStep::Healed);
+    certificates.count_trouble(CertificateTrouble::Read);
+    let reports = ReportMetrics::new();
+    reports.waiting(Sink::Events, 1);
+    reports.wrote(Sink::Reports, Write::Failed);
     for (kind, overridden) in
         [(ViolationKind::Refused, None), (ViolationKind::Late, None), (ViolationKind::Refused, Some("shop/fix"))]
     {
-        metrics.decided(&decision(kind, overridden));
+        reports.decided(&decision(kind, overridden));
     }
-    metrics.render().unwrap()
+    let mut registry = Registry::default();
+    process::register(&mut registry);
+    let ours = registry.sub_registry_with_prefix(openmetrics::PREFIX);
+    Readiness::new().register(ours);
+    metrics.register(ours);
+    policies.register(ours);
+    leader.register(ours);
+    certificates.register(ours);
+    reports.register(ours);
+    openmetrics::render(&registry).unwrap()
 });
 
 fn scan() -> ScanReport {

@@ -12,16 +12,20 @@ use rcgen::{
 use release_interlock::serve::https::clients::ClientsError;
 use release_interlock::serve::https::{Clients, Limits};
 use release_interlock::serve::pki::dev::{self, DevCertificates};
-use release_interlock::serve::pki::files::Followed;
+use release_interlock::serve::pki::files::CertificateFiles;
+use release_interlock::serve::pki::metrics::CertificateMetrics;
 use release_interlock::serve::pki::tls::{self, Certificates, parse};
-use release_interlock::serve::report::metrics::Metrics;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::sign::CertifiedKey;
 
-use crate::harness::client::{Client, Connection};
+use crate::harness::client::Client;
+use crate::harness::client::Connection;
+use crate::harness::metrics::rendered;
 use crate::harness::mounted::mount;
-use crate::harness::server::{Server, review, soon};
+use crate::harness::server::Server;
+use crate::harness::server::review;
+use crate::harness::server::soon;
 
 fn made() -> DevCertificates {
     dev::ensure(tempfile::tempdir().unwrap().path(), Timestamp::now()).unwrap()
@@ -47,17 +51,17 @@ fn is_served(certificates: &Certificates, pem: &str) -> bool {
     certificates.current().unwrap().end_entity_cert().unwrap() == &der
 }
 
-fn counts(metrics: &Metrics, line: &str) -> bool {
-    metrics.render().unwrap().lines().any(|found| found == line)
+fn counts(metrics: &CertificateMetrics, line: &str) -> bool {
+    rendered(|registry| metrics.register(registry)).lines().any(|found| found == line)
 }
 
 #[tokio::test]
 async fn mounted_files_are_reloaded_at_every_swap() {
     let directory = tempfile::tempdir().unwrap();
-    let (first, metrics) = (made(), Arc::new(Metrics::new()));
+    let (first, metrics) = (made(), Arc::new(CertificateMetrics::default()));
     mount(directory.path(), 1, &files(&first));
     let (certificate, key) = (directory.path().join("tls.crt"), directory.path().join("tls.key"));
-    let followed = Followed::open(certificate, key, Arc::clone(&metrics)).unwrap();
+    let followed = CertificateFiles::open(certificate, key, Arc::clone(&metrics)).unwrap();
     let certificates = followed.certificates();
     assert!(is_served(&certificates, &first.certificate_pem));
     let following = tokio::spawn(followed.follow());
@@ -74,9 +78,9 @@ async fn mounted_files_are_reloaded_at_every_swap() {
 #[tokio::test]
 async fn files_that_do_not_match_leave_the_served_certificate() {
     let directory = tempfile::tempdir().unwrap();
-    let (first, second, metrics) = (made(), made(), Arc::new(Metrics::new()));
+    let (first, second, metrics) = (made(), made(), Arc::new(CertificateMetrics::default()));
     let (certificate, key) = (directory.path().join("cert.pem"), directory.path().join("key.pem"));
-    let open = || Followed::open(certificate.clone(), key.clone(), Arc::clone(&metrics));
+    let open = || CertificateFiles::open(certificate.clone(), key.clone(), Arc::clone(&metrics));
     assert!(matches!(open().err().unwrap(), tls::CertificateError::Unreadable { path, .. } if path == certificate));
     fs::write(&certificate, &first.certificate_pem).unwrap();
     fs::write(&key, &first.key_pem).unwrap();
@@ -149,7 +153,8 @@ async fn only_clients_with_the_right_certificate_are_answered() {
     fs::write(&file, ours.pem()).unwrap();
     let clients = Clients::open(&file, ["kube-apiserver".to_owned(), "apiserver.example".to_owned()]).unwrap();
     let server = Server::start_for(Some(Arc::clone(&clients)), Limits::default()).await;
-    let following = tokio::spawn(clients.follow(Arc::clone(&server.metrics)));
+    let metrics = Arc::new(CertificateMetrics::default());
+    let following = tokio::spawn(clients.follow(Arc::clone(&metrics)));
 
     let by_common_name = || ours.client("kube-apiserver", "other.example");
     for (who, presented, passes) in [
@@ -168,10 +173,10 @@ async fn only_clients_with_the_right_certificate_are_answered() {
     let loaded = r#"interlock_cert_steps_total{step="loaded"} 1"#;
     let troubles = r#"interlock_cert_troubles_total{reason="files"} 1"#;
     fs::write(&file, "junk").unwrap();
-    until(|| counts(&server.metrics, troubles)).await;
+    until(|| counts(&metrics, troubles)).await;
     assert!(answered(server.client().presenting(Some(by_common_name()))).await, "the one before stays");
     fs::write(&file, next.pem()).unwrap();
-    until(|| counts(&server.metrics, loaded)).await;
+    until(|| counts(&metrics, loaded)).await;
     assert!(!answered(server.client().presenting(Some(by_common_name()))).await);
     assert!(answered(server.client().presenting(Some(next.client("kube-apiserver", "other.example")))).await);
     following.abort();

@@ -4,6 +4,7 @@ pub(crate) mod binary;
 pub(crate) mod client;
 pub(crate) mod desk;
 pub(crate) mod fixtures;
+pub(crate) mod metrics;
 pub(crate) mod mounted;
 pub(crate) mod secrets;
 pub(crate) mod server;

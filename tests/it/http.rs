@@ -9,20 +9,25 @@ use bytes::Bytes;
 use http_body_util::Full;
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::limits::BODY_BYTES;
+use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{Limits, admin, admission};
-use release_interlock::serve::report::metrics::Metrics;
 
-use crate::harness::client::{Answer, request, send};
-use crate::harness::server::{Stub, review, review_of};
+use crate::harness::client::Answer;
+use crate::harness::client::request;
+use crate::harness::client::send;
+use crate::harness::metrics::rendered;
+use crate::harness::server::Stub;
+use crate::harness::server::review;
+use crate::harness::server::review_of;
 
 struct Desk {
     router: Router,
-    metrics: Arc<Metrics>,
+    metrics: Arc<HttpsMetrics>,
 }
 
 impl Desk {
     fn new() -> Self {
-        let metrics = Arc::new(Metrics::new());
+        let metrics = Arc::new(HttpsMetrics::new());
         let router = admission::router(Arc::new(Stub::default()), &Limits::default(), Arc::clone(&metrics));
         Self { router, metrics }
     }
@@ -36,7 +41,7 @@ impl Desk {
     }
 
     fn counts(&self, line: &str) {
-        let text = self.metrics.render().unwrap();
+        let text = rendered(|registry| self.metrics.register(registry));
         assert!(text.lines().any(|found| found == line), "no line {line} in\n{text}");
     }
 }
@@ -93,7 +98,7 @@ async fn an_unknown_path_is_refused_with_the_known_ones() {
     for path in ["/", "/validate/", "/validate/x", "/metrics"] {
         let answer = desk.post(path, review("1", None)).await;
         assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}");
-        assert!(answer.text().contains("/validate and /mutate"), "{}", answer.text());
+        assert!(answer.text().contains("/validate or /mutate"), "{}", answer.text());
     }
     desk.counts(r#"interlock_http_refusals_total{reason="unknown_path"} 4"#);
 }
@@ -161,7 +166,7 @@ async fn a_stand_in_that_panics_too_is_answered() {
 
 #[tokio::test]
 async fn a_review_whose_caller_has_gone_is_ended_and_its_memory_given_back() {
-    let (stub, metrics) = (Arc::new(Stub::default()), Arc::new(Metrics::new()));
+    let (stub, metrics) = (Arc::new(Stub::default()), Arc::new(HttpsMetrics::new()));
     let router = admission::router(Arc::clone(&stub) as _, &Limits::default(), Arc::clone(&metrics));
     let waiting = tokio::spawn(async move {
         send(&router, request(Method::POST, "/validate", Some("application/json"), review("1", Some("wait")))).await
@@ -173,7 +178,7 @@ async fn a_review_whose_caller_has_gone_is_ended_and_its_memory_given_back() {
     while metrics.body_bytes().get() > 0 {
         tokio::task::yield_now().await;
     }
-    let text = metrics.render().unwrap();
+    let text = rendered(|registry| metrics.register(registry));
     assert!(text.contains(r#"{endpoint="validate",end="abandoned"} 1"#), "{text}");
 }
 
@@ -181,7 +186,7 @@ async fn a_review_whose_caller_has_gone_is_ended_and_its_memory_given_back() {
 async fn probes_distinguish_alive_from_ready() {
     let readiness = Readiness::new();
     let gate = readiness.gate("policies");
-    let router = admin::router(readiness.clone(), Arc::new(Metrics::new()));
+    let router = admin::router(readiness.clone(), Arc::default());
     let get = |path: &'static str| send(&router, request(Method::GET, path, None, Bytes::new()));
 
     assert_eq!(get("/livez").await.status, StatusCode::OK);
@@ -197,7 +202,7 @@ async fn probes_distinguish_alive_from_ready() {
 
 #[tokio::test]
 async fn metrics_are_open_metrics_text() {
-    let router = admin::router(Readiness::new(), Arc::new(Metrics::new()));
+    let router = admin::router(Readiness::new(), Arc::default());
     let answer = send(&router, request(Method::GET, "/metrics", None, Bytes::new())).await;
     assert!(answer.header("content-type").unwrap().starts_with("application/openmetrics-text"));
     assert!(answer.text().ends_with("# EOF\n"));

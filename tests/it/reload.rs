@@ -9,6 +9,7 @@ use std::time::Duration;
 use ::http::{Method, StatusCode};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use prometheus_client::registry::Registry;
 use release_interlock::budget::Budget;
 use release_interlock::engine::facts::{Actor, ActorKind};
 use release_interlock::engine::policy::{Files, Mode, Policies, Reading, Scope};
@@ -17,8 +18,9 @@ use release_interlock::engine::rules;
 use release_interlock::judge::Judge;
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::admin;
-use release_interlock::serve::reload::{Reload, State};
-use release_interlock::serve::report::metrics::Metrics;
+use release_interlock::serve::openmetrics;
+use release_interlock::serve::reload::metrics::PolicyMetrics;
+use release_interlock::serve::reload::{LoadedPolicies, Reload};
 use release_interlock::world::memory::Memory;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -40,8 +42,8 @@ fn policy(kind: &str, mode: &str) -> String {
 struct Followed {
     directory: TempDir,
     policies: Arc<ArcSwap<Policies>>,
-    metrics: Arc<Metrics>,
-    state: watch::Receiver<State>,
+    metrics: Arc<PolicyMetrics>,
+    state: watch::Receiver<LoadedPolicies>,
     following: JoinHandle<()>,
 }
 
@@ -56,7 +58,7 @@ impl Followed {
     fn new(directory: TempDir, policies: Arc<ArcSwap<Policies>>) -> Self {
         let files = Files::read(directory.path());
         policies.store(Arc::new(Reading::of(&files).whole().unwrap()));
-        let metrics = Arc::new(Metrics::new());
+        let metrics = Arc::new(PolicyMetrics::default());
         let reload = Reload::new(directory.path(), files, policies.clone(), metrics.clone());
         let state = reload.state();
         Self { directory, policies, metrics, state, following: tokio::spawn(reload.follow()) }
@@ -69,7 +71,7 @@ impl Followed {
     }
 
     /// The state after the next change.
-    async fn next(&mut self) -> State {
+    async fn next(&mut self) -> LoadedPolicies {
         timeout(TOLD, self.state.changed()).await.expect("expected the change to be seen").unwrap();
         self.state.borrow_and_update().clone()
     }
@@ -116,7 +118,9 @@ async fn a_wrong_file_changes_nothing_but_what_is_told_of_it() {
     let readiness = Readiness::new();
     let state = followed.state.clone();
     readiness.note("policies", move || state.borrow().to_string());
-    let admin = admin::router(readiness, followed.metrics.clone());
+    let mut registry = Registry::with_prefix(openmetrics::PREFIX);
+    followed.metrics.register(&mut registry);
+    let admin = admin::router(readiness, Arc::new(registry));
     let told = async |path: &str| {
         let answer = send(&admin, request(Method::GET, path, None, Bytes::new())).await;
         assert_eq!(answer.status, StatusCode::OK, "policies make nobody unready");
@@ -132,7 +136,7 @@ async fn a_wrong_file_changes_nothing_but_what_is_told_of_it() {
     let ready = told("/readyz?verbose").await;
     assert!(ready.starts_with("[i] policies: loaded ") && ready.ends_with("ok\n"), "{ready}");
     assert!(
-        ready.contains("older ones stay in force") && ready.contains("cluster.yaml:4:30: there is no `enforced`"),
+        ready.contains("earlier ones stay in force") && ready.contains("cluster.yaml:4:30: there is no `enforced`"),
         "{ready}"
     );
     let metrics = told("/metrics").await;

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::harness::desk::Desk;
 use crate::harness::fixtures::{body, creation, gzip, review, secret};
+use crate::harness::metrics::rendered;
 
 fn desk() -> Desk {
     Desk::new(Arc::new(Memory::new(1 << 20)))
@@ -140,13 +141,13 @@ async fn a_denial_carries_code_reason_rule_and_place() {
     });
     assert_eq!(answer["response"]["auditAnnotations"], annotations);
     // A dry run gets the same verdict and is not counted.
-    assert!(!desk.metrics.render().unwrap().contains("interlock_findings_total{"));
+    assert!(!rendered(|registry| desk.metrics.register(registry)).contains("interlock_findings_total{"));
     update["request"]["dryRun"] = false.into();
     assert!(!desk.judge(&update).await.0);
     // A review that the API server repeats is not counted either.
     assert!(!desk.judge(&update).await.0);
     let line = r#"interlock_findings_total{rule="illegal-transition",mode="enforce",verdict="denied"} 1"#;
-    assert!(desk.metrics.render().unwrap().contains(line));
+    assert!(rendered(|registry| desk.metrics.register(registry)).contains(line));
 }
 
 #[tokio::test]

@@ -24,16 +24,19 @@ pub(super) struct Arguments {
 pub(super) async fn run(Arguments { installation }: &Arguments) -> anyhow::Result<ExitStatus> {
     let (client, namespace) = (installation.client().await?, &installation.namespace);
     let secrets = installation.secrets(&client);
-    let failed = || format!("failed to read the Secret {} in namespace {namespace}", ca_secret::NAME);
-    let found = secrets.get_opt(ca_secret::NAME).await.with_context(failed)?;
+    let failed = || format!("failed to read the Secret {} in namespace {namespace}", ca_secret::SECRET_NAME);
+    let found = secrets.get_opt(ca_secret::SECRET_NAME).await.with_context(failed)?;
     let found = found.with_context(|| {
-        format!("there is no Secret {} in namespace {namespace}. A replica creates it when it starts", ca_secret::NAME)
+        format!(
+            "there is no Secret {} in namespace {namespace}. A replica creates it when it starts",
+            ca_secret::SECRET_NAME
+        )
     })?;
     let now = Timestamp::now();
     let secret = CaSecret::parse(&found, now).with_context(|| {
         format!(
             "the Secret {} in namespace {namespace} cannot be used. Delete it, and a replica creates a new one",
-            ca_secret::NAME
+            ca_secret::SECRET_NAME
         )
     })?;
     if let Some(next) = &secret.cas.next {
@@ -44,11 +47,12 @@ pub(super) async fn run(Arguments { installation }: &Arguments) -> anyhow::Resul
     let patch = json!({
         "metadata": {
             "resourceVersion": found.metadata.resource_version,
-            "annotations": {ca_secret::ROTATE: now.to_string()},
+            "annotations": {ca_secret::ROTATE_ANNOTATION: now.to_string()},
         },
     });
-    let asked = secrets.patch_metadata(ca_secret::NAME, &PatchParams::default(), &Patch::Merge(&patch)).await;
-    asked.with_context(|| format!("failed to request a rotation in the Secret {}. Try again", ca_secret::NAME))?;
+    let asked = secrets.patch_metadata(ca_secret::SECRET_NAME, &PatchParams::default(), &Patch::Merge(&patch)).await;
+    asked
+        .with_context(|| format!("failed to request a rotation in the Secret {}. Try again", ca_secret::SECRET_NAME))?;
     writeln!(stdout(), "Requested a rotation of CA {}.", secret.cas.current.short())?;
     Ok(ExitStatus::Success)
 }

@@ -10,9 +10,10 @@ use super::installation::Installation;
 use crate::cli::exit_status::ExitStatus;
 use crate::cli::output::Output;
 use crate::cli::table;
-use crate::serve::pki::bundle::{Bundle, Ca};
+use crate::serve::pki::bundle::Ca;
+use crate::serve::pki::bundle::CaBundle;
 use crate::serve::pki::ca_secret::{self, CaSecret};
-use crate::serve::pki::live::{self, Configuration};
+use crate::serve::pki::live::{self, WebhookConfiguration};
 
 /// Show the CAs, when they expire, and whether the webhook configurations trust them
 ///
@@ -62,11 +63,11 @@ struct WebhookEntry {
 pub(super) async fn run(Arguments { installation, output }: &Arguments) -> anyhow::Result<ExitStatus> {
     let (client, namespace) = (installation.client().await?, &installation.namespace);
     let configurations = live::read(&client).await.context("failed to read the webhook configurations")?;
-    let failed = || format!("failed to read the Secret {} in namespace {namespace}", ca_secret::NAME);
-    let secret = installation.secrets(&client).get_opt(ca_secret::NAME).await.with_context(failed)?;
+    let failed = || format!("failed to read the Secret {} in namespace {namespace}", ca_secret::SECRET_NAME);
+    let secret = installation.secrets(&client).get_opt(ca_secret::SECRET_NAME).await.with_context(failed)?;
     let parsed = match secret.map(|secret| CaSecret::parse(&secret, Timestamp::now())) {
-        Some(parsed) => parsed.map_err(|why| format!("the Secret {} cannot be used: {why}", ca_secret::NAME)),
-        None => Err(format!("there is no Secret {} in namespace {namespace}", ca_secret::NAME)),
+        Some(parsed) => parsed.map_err(|why| format!("the Secret {} cannot be used: {why}", ca_secret::SECRET_NAME)),
+        None => Err(format!("there is no Secret {} in namespace {namespace}", ca_secret::SECRET_NAME)),
     };
     let status = CertificateStatus::of(parsed.as_ref().map_err(String::as_str), &configurations);
     match output {
@@ -78,7 +79,7 @@ pub(super) async fn run(Arguments { installation, output }: &Arguments) -> anyho
 }
 
 impl CertificateStatus {
-    fn of(secret: Result<&CaSecret, &str>, configurations: &[Configuration]) -> Self {
+    fn of(secret: Result<&CaSecret, &str>, configurations: &[WebhookConfiguration]) -> Self {
         let cas = secret.ok().map(|secret| &secret.cas);
         let current = cas.map(|cas| &cas.current);
         let entries = configurations.iter().flat_map(|found| {
@@ -133,7 +134,7 @@ impl CertificateStatus {
     }
 }
 
-fn summaries(bundle: &Bundle) -> Vec<CaSummary> {
+fn summaries(bundle: &CaBundle) -> Vec<CaSummary> {
     bundle.iter().map(CaSummary::from).collect()
 }
 

@@ -8,11 +8,11 @@ use kube::Client;
 
 use crate::readiness::Readiness;
 use crate::serve::https::{Certificates, Clients};
-use crate::serve::pki::files::Followed;
+use crate::serve::pki::files::CertificateFiles;
 use crate::serve::pki::managed::{Managed, Rotator};
-use crate::serve::pki::rotation::{Times, TimesError};
+use crate::serve::pki::metrics::{CertificateMetrics, CertificateRole};
+use crate::serve::pki::rotation::{Lifetimes, LifetimesError};
 use crate::serve::pki::{dev, tls};
-use crate::serve::report::metrics::{Metrics, Role};
 
 /// The default directory of development certificates.
 const DEFAULT_DIRECTORY: &str = "certs";
@@ -93,7 +93,7 @@ impl CertificateArguments {
     pub(super) fn load(
         &self,
         cluster: Option<CertificateCluster<'_>>,
-        metrics: &Arc<Metrics>,
+        metrics: &Arc<CertificateMetrics>,
         readiness: &Readiness,
     ) -> anyhow::Result<ServingCertificates> {
         let clients =
@@ -103,7 +103,7 @@ impl CertificateArguments {
         }
         let serving = match (&self.tls_cert_file, &self.tls_private_key_file, cluster) {
             (Some(certificate), Some(key), _) => {
-                let followed = Followed::open(certificate.clone(), key.clone(), Arc::clone(metrics))?;
+                let followed = CertificateFiles::open(certificate.clone(), key.clone(), Arc::clone(metrics))?;
                 let certificates = followed.certificates();
                 tokio::spawn(followed.follow());
                 ServingCertificates { certificates, clients: None, ca_file: None, rotator: None }
@@ -112,7 +112,7 @@ impl CertificateArguments {
             _ => {
                 let directory = self.certs.clone().unwrap_or_else(|| DEFAULT_DIRECTORY.into());
                 let made = dev::ensure(&directory, Timestamp::now())?;
-                metrics.certificates().lasts(Role::Leaf, Some(made.not_after));
+                metrics.set_expiry(CertificateRole::Leaf, Some(made.not_after));
                 let certificates = Certificates::new(tls::load(&made.certificate_path, &made.key_path)?);
                 ServingCertificates { certificates, clients: None, ca_file: Some(made.ca_path), rotator: None }
             }
@@ -123,7 +123,7 @@ impl CertificateArguments {
     fn managed(
         &self,
         cluster: CertificateCluster<'_>,
-        metrics: &Arc<Metrics>,
+        metrics: &Arc<CertificateMetrics>,
         readiness: &Readiness,
     ) -> anyhow::Result<ServingCertificates> {
         let certificates = Certificates::none();
@@ -131,7 +131,7 @@ impl CertificateArguments {
             client: cluster.client,
             namespace: cluster.namespace.to_owned(),
             names: self.names(cluster.namespace),
-            times: self.times()?,
+            lifetimes: self.lifetimes()?,
             certificates: Arc::clone(&certificates),
             metrics: Arc::clone(metrics),
             served: readiness.gate("a serving certificate"),
@@ -155,12 +155,16 @@ impl CertificateArguments {
         names.into_iter().chain(self.names.iter().cloned()).collect()
     }
 
-    fn times(&self) -> Result<Times, TimesError> {
-        let Times { ca, leaf, settle } = Times::default();
+    fn lifetimes(&self) -> Result<Lifetimes, LifetimesError> {
+        let Lifetimes { ca, leaf, settle } = Lifetimes::default();
         let or = |seconds: Option<u32>, default| {
             seconds.map_or(default, |seconds| SignedDuration::from_secs(seconds.into()))
         };
-        Times { ca: or(self.ca_lifetime, ca), leaf: or(self.leaf_lifetime, leaf), settle: or(self.ca_settle, settle) }
-            .checked()
+        Lifetimes {
+            ca: or(self.ca_lifetime, ca),
+            leaf: or(self.leaf_lifetime, leaf),
+            settle: or(self.ca_settle, settle),
+        }
+        .checked()
     }
 }

@@ -14,11 +14,11 @@ use super::certificates::CertificateCluster;
 use super::clients::Clients;
 use super::policies::PolicySource;
 use super::running::{Background, Running};
-use super::shared::Shared;
+use super::shared::{Shared, traced};
 use crate::engine::policy::Policies;
 use crate::judge::Judge;
 use crate::serve::leader::Candidate;
-use crate::serve::report::metrics::Metrics;
+use crate::serve::report::metrics::ReportMetrics;
 use crate::serve::report::openreports::Reports;
 use crate::serve::report::{Reporter, events};
 use crate::serve::webhook::Webhook;
@@ -44,38 +44,39 @@ pub(super) fn in_cluster(
     let watches = world.watch(&clients.watches, readiness);
     let cluster =
         CertificateCluster { client: clients.certificates, watches: &clients.watches, namespace: &arguments.namespace };
-    let certificates = arguments.certificates.load(Some(cluster), metrics, readiness)?;
+    let certificates = arguments.certificates.load(Some(cluster), &metrics.certificates, readiness)?;
     let identity = replica_identity();
-    let (queue, events) = events::start(clients.reports.clone(), identity.clone(), world.clone(), metrics.clone());
+    let (queue, events) =
+        events::start(clients.reports.clone(), identity.clone(), world.clone(), metrics.reports.clone());
     let reports = arguments.reports.settings(&arguments.namespace, &reach).map(|settings| {
         let (client, watches) = (clients.reports.clone(), clients.watches.clone());
-        Arc::new(Reports::new(client, watches, world.clone(), metrics.clone(), settings))
+        Arc::new(Reports::new(client, watches, world.clone(), metrics.reports.clone(), settings))
     });
     let own_user = Arc::<OnceLock<String>>::default();
-    let known = readiness.gate("the API server to tell who we are");
-    tokio::spawn(identity::learn(clients.reviews.clone(), own_user.clone(), known));
-    let judge = Judge::new(policies, world.clone(), decodes.clone()).knowing(own_user);
+    let known = readiness.gate("our user name at the API server");
+    tokio::spawn(identity::fetch_username(clients.reviews.clone(), own_user.clone(), known));
+    let judge = Judge::new(policies, traced(world.clone()), decodes.clone()).knowing(own_user);
     directory.follow(&judge, shared);
-    tokio::spawn(count_overrides(world.clone(), judge.policies(), metrics.clone()));
+    tokio::spawn(count_overrides(world.clone(), judge.policies(), metrics.reports.clone()));
     let candidate = Candidate {
         client: clients.reviews,
         for_scans: clients.reports,
         namespace: arguments.namespace.clone(),
         identity,
-        losses: world.losses(),
+        deleted_pending: world.deleted_pending(),
         world,
         reports,
         reach,
         rotator: certificates.rotator.clone(),
         policies: judge.policies(),
-        metrics: metrics.clone(),
+        metrics: metrics.leader.clone(),
     };
-    let webhook = Webhook::new(judge, Reporter::new(metrics.clone()).with_events(queue));
+    let webhook = Webhook::new(judge, Reporter::new(metrics.reports.clone()).with_events(queue));
     let background = Background { watches, candidacy: candidate.stand(), events };
     Ok(Running { webhook, certificates, background: Some(background) })
 }
 
-async fn count_overrides(world: Arc<Cluster>, policies: Arc<ArcSwap<Policies>>, metrics: Arc<Metrics>) {
+async fn count_overrides(world: Arc<Cluster>, policies: Arc<ArcSwap<Policies>>, metrics: Arc<ReportMetrics>) {
     loop {
         metrics.overrides_in_force(world.overrides_in_force(&policies.load(), Timestamp::now()));
         sleep(OVERRIDE_COUNT_INTERVAL).await;

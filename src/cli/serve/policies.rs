@@ -38,10 +38,10 @@ impl PolicyDirectory {
     /// Follows the directory, so that a judge applies changed policies.
     pub(super) fn follow(self, judge: &Judge, shared: &Shared) {
         let Some((directory, files)) = self.0 else {
-            shared.metrics.policies().loaded(Timestamp::now());
+            shared.metrics.policies.set_loaded(Timestamp::now());
             return;
         };
-        let reload = Reload::new(&directory, files, judge.policies(), shared.metrics.clone());
+        let reload = Reload::new(&directory, files, judge.policies(), shared.metrics.policies.clone());
         let state = reload.state();
         shared.readiness.note("policies", move || state.borrow().to_string());
         tokio::spawn(reload.follow());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use jiff::SignedDuration;
 
-use crate::serve::report::openreports::{Flavour, Settings};
+use crate::serve::report::openreports::{Flavour, ReportSettings};
 use crate::world::kubernetes::Reach;
 
 /// The arguments for reports.
@@ -36,13 +36,13 @@ enum Api {
 
 impl ReportArguments {
     /// The settings of reports; `None` if they are off.
-    pub(super) fn settings(&self, namespace: &str, reach: &Reach) -> Option<Settings> {
+    pub(super) fn settings(&self, namespace: &str, reach: &Reach) -> Option<ReportSettings> {
         let flavour = match self.reports {
             Api::Openreports => Flavour::OpenReports,
             Api::Wgpolicy => Flavour::WgPolicy,
             Api::Off => return None,
         };
-        Some(Settings {
+        Some(ReportSettings {
             flavour,
             retention: SignedDuration::from_secs(self.report_retention.into()),
             round: Duration::from_secs(self.report_round.into()),

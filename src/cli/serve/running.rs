@@ -7,7 +7,7 @@ use super::certificates::ServingCertificates;
 use super::shared::Shared;
 use crate::serve::https::{self, Bound, Limits, Setup, Signals, Stopped};
 use crate::serve::leader::Candidacy;
-use crate::serve::report::events::Writing;
+use crate::serve::report::events::EventWriter;
 use crate::serve::webhook::Webhook;
 use crate::world::kubernetes::Watches;
 
@@ -23,7 +23,7 @@ pub(super) struct Background {
     /// They end when this is dropped.
     pub(super) watches: Watches,
     pub(super) candidacy: Candidacy,
-    pub(super) events: Writing,
+    pub(super) events: EventWriter,
 }
 
 impl Running {
@@ -36,7 +36,8 @@ impl Running {
     pub(super) async fn serve(self, bound: Bound, shared: Shared, limits: Limits, signals: Signals) -> Stopped {
         let Self { webhook, certificates: ServingCertificates { certificates, clients, .. }, background } = self;
         let Shared { metrics, readiness, .. } = shared;
-        let setup = Setup { certificates, clients, metrics, readiness, limits };
+        let registry = metrics.registry(&readiness);
+        let setup = Setup { certificates, clients, metrics: metrics.https, registry, readiness, limits };
         let stopped = https::run(bound, Arc::new(webhook), setup, signals).await;
         if let Some(Background { watches, candidacy, events }) = background {
             tokio::join!(candidacy.resign(), events.finish());

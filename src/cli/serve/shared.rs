@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::metrics::Metrics;
 use crate::budget::Budget;
 use crate::readiness::Readiness;
-use crate::serve::report::metrics::Metrics;
+use crate::world::World;
 
 /// The memory that inflated record bodies may take at once, in bytes. An ordinary body takes half a MiB, the largest
 /// legitimate ones about 10 MiB; a review may hold two of 64 MiB.
@@ -12,16 +13,23 @@ const DECODE_BYTES: usize = 256 << 20;
 
 pub(super) struct Shared {
     pub(super) decodes: Arc<Budget>,
-    pub(super) metrics: Arc<Metrics>,
+    pub(super) metrics: Metrics,
     pub(super) readiness: Readiness,
 }
 
 impl Shared {
     pub(super) fn new() -> Self {
-        Self {
-            decodes: Arc::new(Budget::new(DECODE_BYTES)),
-            metrics: Arc::new(Metrics::new()),
-            readiness: Readiness::new(),
-        }
+        Self { decodes: Arc::new(Budget::new(DECODE_BYTES)), metrics: Metrics::default(), readiness: Readiness::new() }
     }
+}
+
+/// Opens a span for each query of a review.
+#[cfg(feature = "otel")]
+pub(super) fn traced(world: Arc<dyn World>) -> Arc<dyn World> {
+    Arc::new(crate::serve::traces::TracedWorld::new(world))
+}
+
+#[cfg(not(feature = "otel"))]
+pub(super) fn traced(world: Arc<dyn World>) -> Arc<dyn World> {
+    world
 }

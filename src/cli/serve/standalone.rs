@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::arguments::Arguments;
 use super::policies::PolicySource;
 use super::running::Running;
-use super::shared::Shared;
+use super::shared::{Shared, traced};
 use crate::judge::Judge;
 use crate::serve::report::Reporter;
 use crate::serve::webhook::Webhook;
@@ -20,12 +20,12 @@ pub(super) fn standalone(
     shared: &Shared,
 ) -> anyhow::Result<Running> {
     let memory = Arc::new(Memory::new(MEMORY_BYTES));
-    let judge = Judge::new(policies, memory.clone(), shared.decodes.clone());
+    let judge = Judge::new(policies, traced(memory.clone()), shared.decodes.clone());
     directory.follow(&judge, shared);
     if let Some(path) = &arguments.overrides {
         tokio::spawn(OverrideFile::open(path.clone(), memory.clone())?.follow());
     }
-    let certificates = arguments.certificates.load(None, &shared.metrics, &shared.readiness)?;
-    let reporter = Reporter::new(shared.metrics.clone());
+    let certificates = arguments.certificates.load(None, &shared.metrics.certificates, &shared.readiness)?;
+    let reporter = Reporter::new(shared.metrics.reports.clone());
     Ok(Running { webhook: Webhook::standalone(judge, reporter, memory), certificates, background: None })
 }

@@ -10,9 +10,9 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::engine::policy::Files;
-use crate::inspect::api_error::reason;
-use crate::inspect::server_clock::server_time;
 use crate::world;
+use crate::world::kubernetes::api_error::reason;
+use crate::world::kubernetes::clock::{ClockError, server_time};
 
 /// A read that takes longer has failed.
 pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(30);
@@ -78,9 +78,14 @@ pub(super) async fn policies(client: &Client, namespace: &str) -> Result<Option<
 
 /// The API server's clock and ours. Without a Date header there is nothing to compare, and ages are by our own clock.
 pub(super) async fn clocks(client: &Client) -> Result<(Timestamp, Timestamp), Error> {
-    let theirs = server_time(client).await?;
+    let theirs = server_time(client).await;
     let ours = Timestamp::now();
-    Ok((theirs.unwrap_or(ours), ours))
+    match theirs {
+        Ok(theirs) => Ok((theirs, ours)),
+        Err(ClockError::NoAnswer(error)) => Err(error),
+        // Without a Date there is nothing to compare, and every age is by our own clock.
+        Err(ClockError::NoDate | ClockError::BadDate(_)) => Ok((ours, ours)),
+    }
 }
 
 /// Both webhook configurations; null for one that is missing.

@@ -8,7 +8,7 @@ use kube::Client;
 use serde_json::Value;
 
 use super::fetch::METADATA_LIST;
-use crate::inspect::api_error::reason;
+use crate::world::kubernetes::api_error::reason;
 
 /// The maximum number of pages that are counted, with 500 records each.
 const MAX_PAGES: usize = 40;

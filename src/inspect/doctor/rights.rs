@@ -14,7 +14,7 @@ use super::registration::guarded_namespaces;
 use super::snapshot::Snapshot;
 use crate::engine::policy::DEFAULT_NAMESPACE;
 use crate::engine::severity::Severity::{High, Medium};
-use crate::inspect::api_error::reason;
+use crate::world::kubernetes::api_error::reason;
 
 const TOPIC: &str = "rights";
 

@@ -13,8 +13,8 @@ use super::report::Gap;
 use super::served::ServedKinds;
 use crate::budget::Budget;
 use crate::engine::policy::Policies;
-use crate::inspect::api_error::reason;
 use crate::world::kubernetes::Cluster;
+use crate::world::kubernetes::api_error::reason;
 use crate::world::kubernetes::kinds::Kinds;
 
 /// The memory that inflated bodies may take at once, in bytes.

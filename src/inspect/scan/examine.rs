@@ -17,8 +17,8 @@ use crate::engine::evidence::{Answer, Knowledge, Query};
 use crate::engine::object::{ObjectKey, group_of};
 use crate::engine::release::manifest::objects;
 use crate::engine::release::{DecodeError, Entry, History, Record, ReleaseRef, Status, Storage, Stored};
-use crate::inspect::api_error::reason;
 use crate::world::World;
+use crate::world::kubernetes::api_error::reason;
 
 const BODIES: &str = "bodies of some records";
 const MANIFESTS: &str = "manifests of some releases";

@@ -15,7 +15,7 @@ use super::releases::HELM_RELEASES;
 use super::report::{ScanReport, peak_memory};
 use super::{declarations, gather};
 use crate::engine::policy::Policies;
-use crate::inspect::api_error::reason;
+use crate::world::kubernetes::api_error::reason;
 
 /// The records cannot be listed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

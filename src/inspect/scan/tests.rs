@@ -245,24 +245,6 @@ async fn a_scan_of_one_namespace_knows_the_helm_releases_of_others() {
 }
 
 #[tokio::test]
-async fn a_scan_with_gaps_lowers_no_metric() {
-    let metrics = crate::serve::report::metrics::Metrics::new();
-    let shown = |check: &str, count: u64| {
-        let line = format!("interlock_scan_findings{{check=\"{check}\"}} {count}\n");
-        metrics.render().unwrap().contains(&line)
-    };
-    for (code, status, failed, stuck) in
-        [(200, "failed", 1, 0), (500, "pending-install", 1, 1), (200, "pending-install", 0, 1), (200, "deployed", 0, 0)]
-    {
-        let fake = Fake::default();
-        fake.answer(RECORDS, 200, page(&[record("web", 1, status)], ""));
-        fake.answer(CONFIG_MAPS, code, if code == 200 { page(&[], "") } else { failure(code, "no") });
-        metrics.scans().scanned(&fake.scan(&metadata_alone()).await.unwrap());
-        assert!(shown("failed-release", failed) && shown("stuck-operation", stuck), "{}", metrics.render().unwrap());
-    }
-}
-
-#[tokio::test]
 async fn the_report_as_json_has_what_programs_need() {
     let fake = Fake::default();
     fake.answer(RECORDS, 200, page(&[record("web", 1, "pending-install")], ""));

@@ -86,7 +86,7 @@ mod tests {
     use crate::engine::flux::HelmRelease;
     use crate::engine::release::stamps::{CHART, HOLDER, INTERRUPTED};
     use crate::inspect::storage_kind::StorageKind;
-    use crate::world::kubernetes::Head;
+    use crate::world::kubernetes::RecordSummary;
     use Status::{
         Deployed, Failed, PendingInstall, PendingRollback, PendingUpgrade, Superseded, Uninstalled, Uninstalling,
     };
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_field_manager_is_a_hint_only_where_no_holder_is_stamped() {
-        let head = || Head { chart: Some("demo-1.0.0".to_owned()), manager: Some("helm".to_owned()) };
+        let head = || RecordSummary { chart: Some("demo-1.0.0".to_owned()), manager: Some("helm".to_owned()) };
         let lost = row(Storage::Secret, vec![entry(1, Deployed, 9, "")], Some(&[]));
         assert!(lost.lacks_head());
         let lost = lost.with_head(head());

@@ -63,7 +63,8 @@ pub async fn follow(
 ) -> Result<(), StatusError> {
     let mut releases = FollowedReleases::new(known);
     let namespace = options.namespace.as_deref();
-    let labels = only.map_or(read::RECORDS.to_owned(), |only| format!("{},name={}", read::RECORDS, only.name));
+    let labels =
+        only.map_or(read::RECORD_SELECTOR.to_owned(), |only| format!("{},name={}", read::RECORD_SELECTOR, only.name));
     let secrets = watch_records::<Secret>(&view.client, namespace, &labels, "Secrets");
     let config_maps = watch_records::<ConfigMap>(&view.client, namespace, &labels, "ConfigMaps");
     let mut events = pin!(stream::select(secrets, config_maps));

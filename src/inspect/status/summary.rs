@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::engine::release::ReleaseRef;
 use crate::inspect::storage_kind::StorageKind;
-use crate::world::kubernetes::Head;
+use crate::world::kubernetes::RecordSummary;
 
 /// The status of a release. It contains names, and nothing else from the content of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -88,7 +88,7 @@ impl ReleaseSummary {
     }
 
     /// Completes the summary from the body of the record.
-    pub(crate) fn with_head(mut self, head: Head) -> Self {
+    pub(crate) fn with_head(mut self, head: RecordSummary) -> Self {
         self.chart = self.chart.or(head.chart);
         self.manager = head.manager.filter(|_| self.holder.is_none());
         self

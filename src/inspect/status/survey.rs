@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use super::assess::assess;
 use super::summary::{ReleaseSummary, Stuck};
 use crate::engine::release::{History, ReleaseRef, Storage};
-use crate::inspect::api_error::reason;
 use crate::inspect::scan::inventory::Inventory;
 use crate::inspect::scan::{Gap, gather};
 use crate::inspect::view::{ReadError, View};
+use crate::world::kubernetes::api_error::reason;
 
 /// Concurrent reads of records whose chart or holder is not stamped.
 const CONCURRENT_READS: usize = 8;

@@ -6,8 +6,8 @@ use kube::{Client, Error};
 use serde_json::Value;
 
 use super::error::UnstickError;
-use crate::inspect::api_error::reason;
 use crate::inspect::runbook::plural;
+use crate::world::kubernetes::api_error::reason;
 
 /// The field manager of all writes.
 const FIELD_MANAGER: &str = "interlock";

@@ -1,5 +1,5 @@
-//! The admin router: probes and metrics, on a port of its own over plain HTTP, because kubelets and scrapers do not
-//! hold our CA and the answers tell nothing that matters.
+//! The admin router: probes and metrics, on a separate port over plain HTTP, because kubelets and scrapers do not have the
+//! CA and the answers contain nothing sensitive.
 
 use std::sync::Arc;
 
@@ -9,40 +9,40 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
+use prometheus_client::registry::Registry;
 
-use super::refusal::sentence;
+use super::rejection::sentence;
 use crate::readiness::Readiness;
-use crate::serve::report::metrics::{self, Metrics};
+use crate::serve::openmetrics;
 
-/// Routes `/livez`, `/readyz` and `/metrics`. Needs no socket.
-pub fn router(readiness: Readiness, metrics: Arc<Metrics>) -> Router {
+/// Routes `/livez`, `/readyz` and `/metrics`, which shows a registry. Needs no socket.
+pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
     Router::new()
-        // Alive means that this answer came; whatever else is wrong, a restart would not mend it.
+        // An answer means that the process is alive; a restart would fix nothing else.
         .route("/livez", get(|| async { sentence(StatusCode::OK, b"ok\n".to_vec()) }))
-        .route("/readyz", get(readyz).with_state(readiness.clone()))
-        .route("/metrics", get(render).with_state((readiness, metrics)))
+        .route("/readyz", get(readyz).with_state(readiness))
+        .route("/metrics", get(render).with_state(registry))
         .fallback(|| async {
-            sentence(StatusCode::NOT_FOUND, b"there is nothing here; try /livez, /readyz or /metrics\n".to_vec())
+            sentence(StatusCode::NOT_FOUND, b"not found; try /livez, /readyz or /metrics\n".to_vec())
         })
 }
 
-/// With `?verbose` as Kubernetes has it: everything that was asked, before the answer.
+/// With `?verbose`, as in Kubernetes, every gate and note comes before the answer.
 async fn readyz(State(readiness): State<Readiness>, RawQuery(query): RawQuery) -> Response {
     let verbose = query.is_some_and(|query| query.split(['&', '=']).any(|word| word == "verbose"));
-    let everything = if verbose { readiness.everything() } else { String::new() };
+    let details = if verbose { readiness.describe() } else { String::new() };
     match readiness.check() {
-        Ok(()) => sentence(StatusCode::OK, format!("{everything}ok\n").into()),
-        Err(not_ready) => sentence(StatusCode::SERVICE_UNAVAILABLE, format!("{everything}{not_ready}\n").into()),
+        Ok(()) => sentence(StatusCode::OK, format!("{details}ok\n").into()),
+        Err(not_ready) => sentence(StatusCode::SERVICE_UNAVAILABLE, format!("{details}{not_ready}\n").into()),
     }
 }
 
-async fn render(State((readiness, metrics)): State<(Readiness, Arc<Metrics>)>) -> Response {
-    metrics.ready(readiness.check().is_ok());
-    match metrics.render() {
-        Ok(text) => ([(CONTENT_TYPE, HeaderValue::from_static(metrics::CONTENT_TYPE))], text).into_response(),
+async fn render(State(registry): State<Arc<Registry>>) -> Response {
+    match openmetrics::render(&registry) {
+        Ok(text) => ([(CONTENT_TYPE, HeaderValue::from_static(openmetrics::CONTENT_TYPE))], text).into_response(),
         Err(error) => {
             tracing::error!(%error, "failed to render the metrics");
-            sentence(StatusCode::INTERNAL_SERVER_ERROR, b"the metrics could not be rendered\n".to_vec())
+            sentence(StatusCode::INTERNAL_SERVER_ERROR, b"the metrics cannot be rendered\n".to_vec())
         }
     }
 }

@@ -16,120 +16,128 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 use tracing::{Instrument, Span};
 
-use super::body::{Held, Room, discard};
-use super::refusal::sentence;
-use super::{Endpoint, Limits, Refusal, Reply, Reviewer};
-use crate::serve::report::metrics::{Metrics, ReviewEnd};
+use super::body::{BodyBudget, HeldBytes, discard};
+use super::endpoint::Endpoint;
+use super::limits::Limits;
+use super::metrics::{HttpsMetrics, ReviewEnd};
+use super::rejection::{Rejection, sentence};
+use super::reviewer::{Reply, Reviewer};
 use crate::serve::traces;
 
-/// The timeout of a request that names none; the API server's own default.
+/// The timeout of a request without `?timeout=`: the default of the API server.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest timeout; the API server allows no longer one.
+/// The longest timeout that the API server allows.
 const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The way back takes time too: the reviewer is asked to be ready a tenth of the timeout early, at most this much. An
-/// answer that comes a moment too late is a failed call; an undecided one that comes in time is an answer.
+/// Sending the answer takes time too: the reviewer must be ready a tenth of the timeout early, at most this much. An answer
+/// that comes a moment too late is a failed call; an undecided answer in time is an answer.
 const MAX_MARGIN: Duration = Duration::from_millis(200);
 
 /// Routes `POST /validate` and `POST /mutate` to the reviewer. Needs no socket.
-pub fn router(reviewer: Arc<dyn Reviewer>, limits: &Limits, metrics: Arc<Metrics>) -> Router {
-    let room = Room::new(limits.bytes_in_flight, metrics.body_bytes().clone());
-    let desk = Desk { reviewer, room, body_timeout: limits.body, metrics };
-    let validate = |State(desk): State<Desk>, request: Request| desk.review(Endpoint::Validate, request);
-    let mutate = |State(desk): State<Desk>, request: Request| desk.review(Endpoint::Mutate, request);
+pub fn router(reviewer: Arc<dyn Reviewer>, limits: &Limits, metrics: Arc<HttpsMetrics>) -> Router {
+    let bodies = BodyBudget::new(limits.bytes_in_flight, metrics.body_bytes().clone());
+    let handler = Handler { reviewer, bodies, body_timeout: limits.body, metrics };
+    let validate = |State(handler): State<Handler>, request: Request| handler.review(Endpoint::Validate, request);
+    let mutate = |State(handler): State<Handler>, request: Request| handler.review(Endpoint::Mutate, request);
     Router::new()
         .route("/validate", post(validate))
         .route("/mutate", post(mutate))
-        .method_not_allowed_fallback(|State(desk): State<Desk>| async move { desk.refuse(Refusal::WrongMethod) })
-        .fallback(|State(desk): State<Desk>| async move { desk.refuse(Refusal::UnknownPath) })
-        .with_state(desk)
+        .method_not_allowed_fallback(
+            |State(handler): State<Handler>| async move { handler.reject(Rejection::WrongMethod) },
+        )
+        .fallback(|State(handler): State<Handler>| async move { handler.reject(Rejection::UnknownPath) })
+        .with_state(handler)
 }
 
-/// What the handler needs.
 #[derive(Clone)]
-struct Desk {
+struct Handler {
     reviewer: Arc<dyn Reviewer>,
-    room: Room,
+    bodies: BodyBudget,
     body_timeout: Duration,
-    metrics: Arc<Metrics>,
+    metrics: Arc<HttpsMetrics>,
 }
 
-/// A request that may be reviewed.
-struct Taken {
+/// A request whose head is valid and whose body has arrived.
+struct ReceivedRequest {
     body: Bytes,
-    held: Held,
-    /// When the caller stops listening.
-    last: Instant,
-    /// When the reviewer must have answered, a little earlier.
+    held: HeldBytes,
+    /// When the caller stops waiting.
+    timeout: Instant,
+    /// When the reviewer must have answered: a little earlier.
     deadline: Instant,
 }
 
-impl Desk {
-    /// The one handler. It looks at nothing that the body says.
+impl Handler {
+    /// Handles both endpoints. It does not look into the body.
     async fn review(self, endpoint: Endpoint, request: Request) -> Response {
         let metrics = Arc::clone(&self.metrics);
         let mut clock = metrics.review(endpoint);
         let span = traces::review(endpoint, request.headers());
-        let answered = match self.take(request).await {
-            Ok(taken) => self.ask(endpoint, taken, span).await,
-            Err(refusal) => Err(refusal),
+        let answered = match self.receive(request).await {
+            Ok(received) => self.run(endpoint, received, span).await,
+            Err(rejection) => Err(rejection),
         };
         match answered {
             Ok((reply, end)) => {
                 clock.end(end);
                 reply.into_response()
             }
-            Err(refusal) => {
-                clock.end(ReviewEnd::Refused);
-                self.refuse(refusal)
+            Err(rejection) => {
+                clock.end(ReviewEnd::Rejected);
+                self.reject(rejection)
             }
         }
     }
 
     /// Checks the head and reads the body.
-    async fn take(&self, request: Request) -> Result<Taken, Refusal> {
+    async fn receive(&self, request: Request) -> Result<ReceivedRequest, Rejection> {
         let arrived = Instant::now();
         let (head, body) = request.into_parts();
         let timeout = match check(&head.headers, head.uri.query()) {
             Ok(timeout) => timeout,
-            Err(refusal) => {
+            Err(rejection) => {
                 discard(body, arrived + self.body_timeout).await;
-                return Err(refusal);
+                return Err(rejection);
             }
         };
-        let last = arrived + timeout;
-        let deadline = last - (timeout / 10).min(MAX_MARGIN);
-        let (body, held) = self.room.read(body, deadline.min(arrived + self.body_timeout)).await?;
-        Ok(Taken { body, held, last, deadline })
+        let (timeout, margin) = (arrived + timeout, timeout / 10);
+        let deadline = timeout - margin.min(MAX_MARGIN);
+        let (body, held) = self.bodies.read(body, deadline.min(arrived + self.body_timeout)).await?;
+        Ok(ReceivedRequest { body, held, timeout, deadline })
     }
 
-    /// Runs the reviewer in a task of its own, where a panic is an error value.
-    async fn ask(&self, endpoint: Endpoint, taken: Taken, span: Span) -> Result<(Reply, ReviewEnd), Refusal> {
-        let Taken { body, held, last, deadline } = taken;
+    /// Runs the reviewer in a separate task, where a panic is an error value.
+    async fn run(
+        &self,
+        endpoint: Endpoint,
+        received: ReceivedRequest,
+        span: Span,
+    ) -> Result<(Reply, ReviewEnd), Rejection> {
+        let ReceivedRequest { body, held, timeout, deadline } = received;
         let reviewer = Arc::clone(&self.reviewer);
-        let kept = body.clone();
+        let body_copy = body.clone();
         let review = async move {
             let _held = held;
             reviewer.answer(endpoint, body, deadline).await
         };
-        let mut task = Task(tokio::spawn(review.instrument(span)));
-        match timeout_at(last, &mut task.0).await {
+        let mut task = AbortOnDrop(tokio::spawn(review.instrument(span)));
+        match timeout_at(timeout, &mut task.0).await {
             Ok(Ok(reply)) => Ok((reply, ReviewEnd::Answered)),
             Ok(Err(_)) => {
                 self.metrics.panicked(endpoint);
                 tracing::error!(?endpoint, "a review panicked");
-                let stand_in = AssertUnwindSafe(|| self.reviewer.panicked(endpoint, &kept));
-                catch_unwind(stand_in).map(|reply| (reply, ReviewEnd::Panicked)).map_err(|_| Refusal::NoAnswer)
+                let stand_in = AssertUnwindSafe(|| self.reviewer.panicked(endpoint, &body_copy));
+                catch_unwind(stand_in).map(|reply| (reply, ReviewEnd::Panicked)).map_err(|_| Rejection::NoAnswer)
             }
-            Err(_) => Err(Refusal::ReviewTooSlow),
+            Err(_) => Err(Rejection::ReviewTooSlow),
         }
     }
 
-    fn refuse(&self, refusal: Refusal) -> Response {
-        self.metrics.refused(refusal);
-        tracing::debug!(?refusal, "refused a request without a review");
-        refusal.into_response()
+    fn reject(&self, rejection: Rejection) -> Response {
+        self.metrics.rejected(rejection);
+        tracing::debug!(?rejection, "rejected a request without a review");
+        rejection.into_response()
     }
 }
 
@@ -144,31 +152,31 @@ impl IntoResponse for Reply {
     }
 }
 
-/// A task that ends when nobody waits for it any more: the caller has gone, so the answer would be for no one.
-struct Task(JoinHandle<Reply>);
+/// Aborts a review when its caller disconnects.
+struct AbortOnDrop(JoinHandle<Reply>);
 
-impl Drop for Task {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-/// Reads content type and timeout.
-fn check(headers: &HeaderMap, query: Option<&str>) -> Result<Duration, Refusal> {
+/// Checks the content type and returns the timeout.
+fn check(headers: &HeaderMap, query: Option<&str>) -> Result<Duration, Rejection> {
     let essence = |kind: &HeaderValue| {
         let text = kind.to_str().unwrap_or_default();
         text.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
     };
     if !headers.get(CONTENT_TYPE).is_some_and(essence) {
-        return Err(Refusal::NotJson);
+        return Err(Rejection::NotJson);
     }
     match query.and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("timeout="))) {
-        Some(text) => parse_timeout(text).ok_or(Refusal::BadTimeout),
+        Some(text) => parse_timeout(text).ok_or(Rejection::BadTimeout),
         None => Ok(DEFAULT_TIMEOUT),
     }
 }
 
-/// Reads a Go duration (`3s`, `2500ms`, `1m30s`), cut to [`MAX_TIMEOUT`]. `None` if it is none, or not positive.
+/// Parses a Go duration (`3s`, `2500ms`, `1m30s`), at most [`MAX_TIMEOUT`]. `None` if it is invalid or not positive.
 fn parse_timeout(text: &str) -> Option<Duration> {
     // A superset of what Go prints: units from h to ns, fractions of the last one.
     let duration = text.parse::<jiff::SignedDuration>().ok()?;
@@ -181,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timeouts_are_read_as_go_writes_them() {
+    fn timeouts_are_parsed_as_go_prints_them() {
         for (text, milliseconds) in [
             ("3s", 3_000),
             ("2500ms", 2_500),
@@ -206,9 +214,9 @@ mod tests {
             assert_eq!(check(&with(kind), None), Ok(DEFAULT_TIMEOUT), "{kind}");
         }
         for kind in ["text/plain", "application/json-patch+json", "", "application/x-www-form-urlencoded"] {
-            assert_eq!(check(&with(kind), None), Err(Refusal::NotJson), "{kind}");
+            assert_eq!(check(&with(kind), None), Err(Rejection::NotJson), "{kind}");
         }
-        assert_eq!(check(&HeaderMap::new(), None), Err(Refusal::NotJson));
+        assert_eq!(check(&HeaderMap::new(), None), Err(Rejection::NotJson));
     }
 
     #[test]
@@ -216,6 +224,6 @@ mod tests {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         assert_eq!(check(&headers, Some("a=b&timeout=3s&c")), Ok(Duration::from_secs(3)));
         assert_eq!(check(&headers, Some("a=b")), Ok(DEFAULT_TIMEOUT));
-        assert_eq!(check(&headers, Some("timeout=")), Err(Refusal::BadTimeout));
+        assert_eq!(check(&headers, Some("timeout=")), Err(Rejection::BadTimeout));
     }
 }

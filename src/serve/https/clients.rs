@@ -1,4 +1,4 @@
-//! Whom the admission port talks to, where that is limited: clients with a certificate of a CA, and of some names.
+//! Client certificates: the admission port can be limited to clients with a certificate of a CA and of some names.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,14 +16,14 @@ use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, 
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::file_watch::{self, directory};
+use crate::file_watch::{self, parent_directory};
+use crate::serve::pki::metrics::{CertificateMetrics, CertificateStep, CertificateTrouble};
 use crate::serve::pki::tls;
-use crate::serve::report::metrics::{Done, Metrics, Trouble};
 
-/// The CA of the clients, followed like every file, and the names that they may have.
+/// The CA of the clients, reloaded when its file changes, and the names that clients may have.
 pub struct Clients {
     path: PathBuf,
-    /// None: whatever the CA signed.
+    /// If empty, any name is accepted.
     names: BTreeSet<String>,
     trust: ArcSwap<Trust>,
 }
@@ -36,25 +36,17 @@ struct Trust {
 /// The CA of the clients cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientsError {
-    /// The file is missing or may not be read.
+    /// The file is missing or cannot be read.
     #[error("failed to read {}: it must hold the CA of the API server's client certificate", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
     /// There is no CA in the file.
     #[error("found no CA certificate in {}: it must hold the CA of the API server's client certificate, in PEM", path.display())]
-    NoCa {
-        /// The file.
-        path: PathBuf,
-    },
+    NoCa { path: PathBuf },
 }
 
 impl Clients {
-    /// Demands a certificate that a CA of this file signed, and where names are given with one of them as its common name
-    /// or alternative name.
+    /// Requires a certificate that a CA in this file signed. If names are given, one of them must be its common name or an
+    /// alternative name.
     ///
     /// # Errors
     /// [`ClientsError`] names the file.
@@ -63,21 +55,21 @@ impl Clients {
         Ok(Arc::new(Self { path: path.to_owned(), names: names.into_iter().collect(), trust }))
     }
 
-    /// Follows the file for ever. One that cannot be used leaves things as they are.
-    pub async fn follow(self: Arc<Self>, metrics: Arc<Metrics>) {
+    /// Reloads the file whenever it changes, forever. A file that cannot be used changes nothing.
+    pub async fn follow(self: Arc<Self>, metrics: Arc<CertificateMetrics>) {
         let mut known = self.trust.load().pem.clone();
         loop {
-            known = file_watch::next(&known, &[directory(&self.path)], || read(&self.path)).await;
+            known = file_watch::changed(&known, &[parent_directory(&self.path)], || read(&self.path)).await;
             let file = self.path.display();
             match Trust::of(&self.path, known.clone()) {
                 Ok(trust) => {
                     self.trust.store(Arc::new(trust));
-                    metrics.certificates().done(Done::Loaded);
-                    tracing::info!(%file, "trusting a new CA of clients");
+                    metrics.count_step(CertificateStep::Loaded);
+                    tracing::info!(%file, "loaded a new client CA");
                 }
                 Err(error) => {
-                    metrics.certificates().trouble(Trouble::Files);
-                    tracing::error!(%file, %error, "the new CA of clients cannot be used; the one before stays");
+                    metrics.count_trouble(CertificateTrouble::Files);
+                    tracing::error!(%file, %error, "the new client CA cannot be used; the previous one stays in use");
                 }
             }
         }
@@ -107,7 +99,7 @@ fn read(path: &Path) -> Result<Vec<u8>, io::ErrorKind> {
     std::fs::read(path).map_err(|error| error.kind())
 }
 
-/// The common names and alternative names of a certificate; `None` where it cannot be read.
+/// The common names and alternative names of a certificate; `None` if it cannot be parsed.
 fn names(certificate: &CertificateDer<'_>) -> Option<Vec<String>> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     let common = parsed.subject().iter_common_name().filter_map(|name| name.as_str().ok().map(str::to_owned));
@@ -127,7 +119,7 @@ impl fmt::Debug for Clients {
 }
 
 impl ClientCertVerifier for Clients {
-    /// None: which CA it is may change, and an API server has one certificate only.
+    /// Empty: the CA may change, and an API server has one certificate only.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

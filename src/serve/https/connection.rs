@@ -1,5 +1,5 @@
-//! One connection, from its first byte to its last. Generic over the stream, so that tests need no socket and can hold
-//! the clock.
+//! One connection, from its first byte to its last. Generic over the stream, so that tests need no socket and can pause the
+//! clock.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,39 +15,39 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tower_service::Service;
 
-use super::Limits;
-use super::patience::Patience;
-use super::places::Activity;
-use super::shutdown::{Phase, reached};
-use crate::serve::report::metrics::{Cut, Metrics};
+use super::limits::Limits;
+use super::metrics::{Cut, HttpsMetrics};
+use super::shutdown::{ShutdownPhase, reached};
+use super::slots::Activity;
+use super::timed_stream::TimedStream;
 
 /// hyper's read buffer, in bytes: the longest head. The default is 400 KiB, which an attacker would fill on every
 /// connection; the API server's head is under 1 KiB.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// What every connection of a port shares.
+/// What all connections of a port share.
 #[derive(Clone)]
-pub(super) struct Shared {
+pub(super) struct ConnectionContext {
     pub(super) router: Router,
     pub(super) limits: Limits,
-    pub(super) metrics: Arc<Metrics>,
-    pub(super) phase: watch::Receiver<Phase>,
+    pub(super) metrics: Arc<HttpsMetrics>,
+    pub(super) phase: watch::Receiver<ShutdownPhase>,
 }
 
-/// Serves requests until the client goes, a timer runs out, the place is needed, or the server closes.
-pub(super) async fn serve<S>(stream: S, activity: &Arc<Activity>, shared: Shared)
+/// Serves requests until the client disconnects, a timer expires, the slot is taken away, or the server closes.
+pub(super) async fn serve<S>(stream: S, activity: &Arc<Activity>, context: ConnectionContext)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let Shared { router, limits, metrics, mut phase } = shared;
-    let answers = Answers { router, activity: Arc::clone(activity), phase: phase.clone() };
-    let stream = Patience::new(stream, Arc::clone(activity), Arc::clone(&metrics), limits.header, limits.write);
+    let ConnectionContext { router, limits, metrics, mut phase } = context;
+    let service = RequestService { router, activity: Arc::clone(activity), phase: phase.clone() };
+    let stream = TimedStream::new(stream, Arc::clone(activity), Arc::clone(&metrics), limits.header, limits.write);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        // Also the idle timer, and here only that: see `patience`.
+        // Also the idle timer, and here only that: see `timed_stream`.
         .header_read_timeout(limits.idle)
         .max_buf_size(BUFFER_BYTES)
-        .serve_connection(TokioIo::new(stream), service_fn(|request| answers.answer(request)));
+        .serve_connection(TokioIo::new(stream), service_fn(|request| service.answer(request)));
     tokio::pin!(connection);
     let mut closing = false;
     loop {
@@ -58,7 +58,7 @@ where
                 }
                 return;
             }
-            () = reached(&mut phase, Phase::Closing), if !closing => {
+            () = reached(&mut phase, ShutdownPhase::Closing), if !closing => {
                 closing = true;
                 connection.as_mut().graceful_shutdown();
             }
@@ -71,23 +71,23 @@ where
 }
 
 /// The service of one connection.
-struct Answers {
+struct RequestService {
     router: Router,
     activity: Arc<Activity>,
-    phase: watch::Receiver<Phase>,
+    phase: watch::Receiver<ShutdownPhase>,
 }
 
-impl Answers {
+impl RequestService {
     fn answer(
         &self,
         request: Request<Incoming>,
     ) -> impl Future<Output = Result<axum::response::Response, Infallible>> + use<> {
-        self.activity.asked();
+        self.activity.request_started();
         let answer = self.router.clone().call(request);
         let (activity, phase) = (Arc::clone(&self.activity), self.phase.clone());
         async move {
             let mut response = answer.await?;
-            if *phase.borrow() >= Phase::Leaving {
+            if *phase.borrow() >= ShutdownPhase::Leaving {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             activity.answered();
@@ -106,26 +106,27 @@ mod tests {
     use tokio::time::{Instant, sleep};
 
     use super::*;
+    use crate::serve::openmetrics;
 
     const HEAD: &[u8] = b"GET /short HTTP/1.1\r\nhost: x\r\n\r\n";
 
     struct Fixture {
         client: DuplexStream,
         serving: JoinHandle<()>,
-        metrics: Arc<Metrics>,
+        metrics: Arc<HttpsMetrics>,
         limits: Limits,
-        _phase: watch::Sender<Phase>,
+        _phase: watch::Sender<ShutdownPhase>,
     }
 
     fn serving() -> Fixture {
         let router = Router::new()
             .route("/short", get(|| async { "short answer" }))
             .route("/long", get(|| async { "long answer ".repeat(10_000) }));
-        let (sender, phase) = watch::channel(Phase::Serving);
-        let (limits, metrics) = (Limits::default(), Arc::new(Metrics::new()));
-        let shared = Shared { router, limits: limits.clone(), metrics: Arc::clone(&metrics), phase };
+        let (sender, phase) = watch::channel(ShutdownPhase::Serving);
+        let (limits, metrics) = (Limits::default(), Arc::new(HttpsMetrics::new()));
+        let context = ConnectionContext { router, limits: limits.clone(), metrics: Arc::clone(&metrics), phase };
         let (client, stream) = duplex(4096);
-        let serving = tokio::spawn(async move { serve(stream, &Arc::new(Activity::new()), shared).await });
+        let serving = tokio::spawn(async move { serve(stream, &Arc::new(Activity::new()), context).await });
         Fixture { client, serving, metrics, limits, _phase: sender }
     }
 
@@ -144,12 +145,12 @@ mod tests {
 
         fn counts(&self, reason: &str) -> bool {
             let line = format!(r#"interlock_connections_cut_total{{reason="{reason}"}} 1"#);
-            self.metrics.render().unwrap().contains(&line)
+            openmetrics::rendered(|registry| self.metrics.register(registry)).contains(&line)
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_idle_connection_outlives_the_90_seconds_of_go_and_ends_some_time() {
+    async fn an_idle_connection_outlives_the_90_seconds_of_go_and_then_ends() {
         let mut fixture = serving();
         for _ in 0..3 {
             sleep(Duration::from_secs(95)).await;
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_head_has_its_own_time_from_its_first_byte_on() {
+    async fn the_timer_of_a_head_starts_with_its_first_byte() {
         let mut fixture = serving();
         fixture.asks_and_is_answered().await;
         sleep(Duration::from_secs(60)).await;
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_does_not_take_its_answer_is_cut() {
+    async fn a_client_that_does_not_read_its_answer_is_disconnected() {
         let mut fixture = serving();
         fixture.client.write_all(b"GET /long HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         let asked = Instant::now();

@@ -1,4 +1,4 @@
-//! Sizes and times of the server, each with its reason. Tests shorten them.
+//! Sizes and times of the server, each with its reason.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// The longest body that is read, in bytes: 8 MiB. The API server takes objects of at most 3 MiB, and a review holds two.
 pub const BODY_BYTES: usize = 8 << 20;
 
-/// Sizes and times of the server.
+/// Sizes and times of the server. Tests shorten them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Connections on the HTTPS port. An API server pools 25 idle ones a replica, so this leaves room for a large
-    /// control plane; above it, connections that wait make room for new ones, those that never asked anything first.
+    /// control plane. Above it, idle connections are closed for new ones, those without a request first.
     pub connections: usize,
     /// Connections on the admin port: a kubelet and a few scrapers.
     pub admin_connections: usize,
@@ -19,22 +19,22 @@ pub struct Limits {
     pub handshake: Duration,
     /// From the first byte of a request's head to its last.
     pub header: Duration,
-    /// Between requests. Go's transport drops idle connections after 90 s; closing before it does makes it write a
-    /// review into a closing connection, which fails the call.
+    /// Between requests. Go's transport drops idle connections after 90 s. If the server closed them earlier, Go could write
+    /// a review into a closing connection, which fails the call.
     pub idle: Duration,
     /// From the head of a request to the last byte of its body, or the request's own deadline if that is sooner.
     pub body: Duration,
-    /// How long a client may refuse to take its answer.
+    /// How long a client may take to read its answer.
     pub write: Duration,
-    /// Bytes of bodies held at a time, over all connections. Above it requests wait, so memory is bounded.
+    /// Bytes of bodies held at a time, over all connections. Above it requests wait, which bounds memory.
     pub bytes_in_flight: usize,
-    /// Pause after a failure to accept, which would otherwise repeat at once: the usual cause is a lack of file
-    /// descriptors, and only time brings some back.
+    /// The pause after a failure to accept, which would otherwise repeat at once: the usual cause is a lack of file
+    /// descriptors, and only time frees some.
     pub accept_pause: Duration,
-    /// After the first signal: how long to go on accepting while endpoints are taken out of sight.
+    /// After the first signal: how long to go on accepting while the cluster removes the endpoint.
     pub drain_delay: Duration,
-    /// After that: how long requests in flight may take. Together with `drain_delay` less than the 30 s that a pod is
-    /// given by default.
+    /// After that: how long requests in flight may take. Together with `drain_delay` it is less than the 30 s that a pod has
+    /// by default.
     pub drain: Duration,
 }
 
@@ -59,18 +59,18 @@ impl Default for Limits {
 /// Open files kept for everything that is not a review: the admin port, the client of the API server, the log.
 const RESERVED_FILES: usize = 192;
 
-/// How many connections the limit of open files leaves room for, after raising it to what the system allows: the soft
-/// limit is often 1,024, kept low for programs that use `select`. Without room of its own, a port full of idle
-/// connections would fail to accept before anything could be told to make room.
+/// How many connections the limit of open files allows, after raising it to what the system allows: the soft limit is
+/// often 1,024, kept low for programs that use `select`. Without a reserve, a port full of idle connections would fail to
+/// accept before a connection could be evicted.
 pub(super) fn affordable_connections() -> usize {
     let Rlimit { mut current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
         match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
             Ok(()) => current = maximum,
-            Err(error) => tracing::warn!(%error, ?current, "the limit of open files could not be raised"),
+            Err(error) => tracing::warn!(%error, ?current, "the limit of open files cannot be raised"),
         }
     }
     let files = current.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));
-    // However low the limit, serving a few is better than none.
+    // However low the limit is, serving a few connections is better than none.
     files.saturating_sub(RESERVED_FILES).max(RESERVED_FILES)
 }

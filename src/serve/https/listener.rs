@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use axum::Router;
+use rustls::server::danger::ClientCertVerifier;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -12,21 +13,22 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::connection::{self, Shared};
-use super::places::{Place, Places};
-use super::shutdown::{Phase, reached};
-use super::{Certificates, Clients, Limits};
-use crate::serve::pki::tls;
-use crate::serve::report::metrics::{Cut, HandshakeFailure, Metrics, Port};
+use super::clients::Clients;
+use super::connection::{self, ConnectionContext};
+use super::limits::Limits;
+use super::metrics::{Cut, HandshakeFailure, HttpsMetrics, Port};
+use super::shutdown::{ShutdownPhase, reached};
+use super::slots::{Slot, Slots};
+use crate::serve::pki::tls::{self, Certificates};
 
 /// The first byte of every TLS handshake (RFC 8446, 5.1: content type handshake).
 const TLS_HANDSHAKE: u8 = 22;
 
-/// For those who come with `http://` to the HTTPS port.
+/// The answer to a client that uses `http://` on the HTTPS port.
 const NOT_TLS: &[u8] = b"HTTP/1.0 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\n\
-    this port speaks HTTPS only\n";
+    this port accepts HTTPS only\n";
 
-/// How a port talks.
+/// The protocol of a port.
 #[derive(Clone)]
 pub(super) enum Transport {
     Plain,
@@ -35,7 +37,8 @@ pub(super) enum Transport {
 
 impl Transport {
     pub(super) fn tls(certificates: Arc<Certificates>, clients: Option<Arc<Clients>>) -> Self {
-        Self::Tls(TlsAcceptor::from(tls::server_config(certificates, clients)))
+        let verifier = clients.map(|clients| clients as Arc<dyn ClientCertVerifier>);
+        Self::Tls(TlsAcceptor::from(tls::server_config(certificates, verifier)))
     }
 }
 
@@ -44,29 +47,29 @@ pub(super) struct Listener {
     pub(super) port: Port,
     pub(super) transport: Transport,
     pub(super) router: Router,
-    pub(super) places: usize,
+    pub(super) slots: usize,
     pub(super) limits: Limits,
-    pub(super) metrics: Arc<Metrics>,
-    pub(super) phase: watch::Receiver<Phase>,
+    pub(super) metrics: Arc<HttpsMetrics>,
+    pub(super) phase: watch::Receiver<ShutdownPhase>,
 }
 
 impl Listener {
     /// Accepts until the server closes, then waits for its connections. Returns how many were cut.
     pub(super) async fn serve(self, socket: TcpListener) -> usize {
-        let Self { port, transport, router, places, limits, metrics, mut phase } = self;
-        let places = Places::new(places);
+        let Self { port, transport, router, slots, limits, metrics, mut phase } = self;
+        let slots = Slots::new(slots);
         let pause = limits.accept_pause;
-        let shared = Shared { router, limits, metrics: Arc::clone(&metrics), phase: phase.clone() };
+        let context = ConnectionContext { router, limits, metrics: Arc::clone(&metrics), phase: phase.clone() };
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
                 biased;
-                () = reached(&mut phase, Phase::Closing) => break,
+                () = reached(&mut phase, ShutdownPhase::Closing) => break,
                 Some(_) = connections.join_next() => {}
                 accepted = socket.accept() => match accepted {
-                    Ok((stream, _)) => match places.take() {
-                        Some(place) => {
-                            connections.spawn(connect(stream, place, port, transport.clone(), shared.clone()));
+                    Ok((stream, _)) => match slots.take() {
+                        Some(slot) => {
+                            connections.spawn(connect(stream, slot, port, transport.clone(), context.clone()));
                         }
                         None => metrics.cut(Cut::Full),
                     },
@@ -85,13 +88,17 @@ impl Listener {
     }
 }
 
-/// Waits for connections until told to abort. Returns how many were left then.
-async fn drain(mut connections: JoinSet<()>, mut phase: watch::Receiver<Phase>, metrics: &Metrics) -> usize {
+/// Waits for connections to end until the shutdown aborts. Returns how many were left then.
+async fn drain(
+    mut connections: JoinSet<()>,
+    mut phase: watch::Receiver<ShutdownPhase>,
+    metrics: &HttpsMetrics,
+) -> usize {
     loop {
         tokio::select! {
             biased;
             ended = connections.join_next() => if ended.is_none() { return 0 },
-            () = reached(&mut phase, Phase::Aborting) => {
+            () = reached(&mut phase, ShutdownPhase::Aborting) => {
                 let cut = connections.len();
                 (0..cut).for_each(|_| metrics.cut(Cut::Shutdown));
                 connections.shutdown().await;
@@ -101,29 +108,29 @@ async fn drain(mut connections: JoinSet<()>, mut phase: watch::Receiver<Phase>, 
     }
 }
 
-/// The life of one connection, handshake included: a client that dawdles in it holds up nobody else.
-async fn connect(stream: TcpStream, place: Place, port: Port, transport: Transport, shared: Shared) {
-    if place.evicted_another {
-        tracing::warn!(?port, "every place is taken; a waiting connection made room");
+/// One connection, handshake included: a slow client delays nobody else.
+async fn connect(stream: TcpStream, slot: Slot, port: Port, transport: Transport, context: ConnectionContext) {
+    if slot.evicted_another {
+        tracing::warn!(?port, "every slot is taken; closed an idle connection for a new one");
     }
-    let open = shared.metrics.connections(port);
+    let open = context.metrics.connections(port);
     open.inc();
     let _open = OnDrop(|| {
         open.dec();
     });
-    // Answers are written whole; waiting for more would only delay them.
+    // Answers are written whole, so Nagle's algorithm would only delay them.
     let _ = stream.set_nodelay(true);
     match transport {
-        Transport::Plain => connection::serve(stream, place.activity(), shared).await,
+        Transport::Plain => connection::serve(stream, slot.activity(), context).await,
         Transport::Tls(acceptor) => {
-            let handshake = timeout(shared.limits.handshake, handshake(stream, &acceptor));
+            let handshake = timeout(context.limits.handshake, handshake(stream, &acceptor));
             let shaken = tokio::select! {
                 shaken = handshake => shaken.unwrap_or(Err(HandshakeFailure::Timeout)),
-                () = place.activity().evicted() => return shared.metrics.cut(Cut::Evicted),
+                () = slot.activity().evicted() => return context.metrics.cut(Cut::Evicted),
             };
             match shaken {
-                Ok(stream) => connection::serve(stream, place.activity(), shared).await,
-                Err(failure) => shared.metrics.handshake_failed(failure),
+                Ok(stream) => connection::serve(stream, slot.activity(), context).await,
+                Err(failure) => context.metrics.handshake_failed(failure),
             }
         }
     }
@@ -135,7 +142,7 @@ async fn handshake(mut stream: TcpStream, acceptor: &TlsAcceptor) -> Result<TlsS
         Ok(1) if first[0] == TLS_HANDSHAKE => {}
         Ok(1) => {
             if first[0].is_ascii_uppercase() {
-                // It has read nothing of ours yet, so a failure to tell it changes nothing.
+                // The connection ends either way.
                 let _ = stream.write_all(NOT_TLS).await;
                 let _ = stream.shutdown().await;
             }
@@ -153,7 +160,7 @@ async fn handshake(mut stream: TcpStream, acceptor: &TlsAcceptor) -> Result<TlsS
     })
 }
 
-/// Errors that say something about the connection that was to be accepted, not about us.
+/// Errors of the connection that was to be accepted, as opposed to errors of the listener.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)

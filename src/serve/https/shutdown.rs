@@ -1,4 +1,4 @@
-//! The end: signals, and the phases that every connection watches.
+//! Shutdown: signals, and the phases that every connection watches.
 
 use std::io;
 
@@ -6,19 +6,18 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
-use super::Limits;
+use super::limits::Limits;
 use crate::readiness::Readiness;
 
-/// Where the server is in its life. Later phases are greater.
+/// The phases of the server, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Phase {
-    /// Answering.
+pub(super) enum ShutdownPhase {
     Serving,
     /// Still answering and accepting, but every answer closes its connection.
     Leaving,
-    /// The port is closed; requests in flight finish.
+    /// The port is closed, and requests in flight finish.
     Closing,
-    /// Whatever is left is dropped.
+    /// Remaining connections are dropped.
     Aborting,
 }
 
@@ -27,16 +26,10 @@ pub(super) enum Phase {
 pub enum Stopped {
     /// Every request in flight was answered.
     Drained,
-    /// The drain ran out of time.
-    OutOfTime {
-        /// Connections that were dropped.
-        cut: usize,
-    },
-    /// A second signal came.
-    Aborted {
-        /// Connections that were dropped.
-        cut: usize,
-    },
+    /// The drain timed out.
+    OutOfTime { cut: usize },
+    /// A second signal arrived.
+    Aborted { cut: usize },
 }
 
 impl Stopped {
@@ -49,7 +42,7 @@ impl Stopped {
     }
 }
 
-/// Requests to end: the first one gently, the second one at once.
+/// Requests to stop: the first one gracefully, the second one at once.
 #[derive(Debug)]
 pub struct Signals {
     requests: mpsc::Receiver<()>,
@@ -94,35 +87,35 @@ impl Signals {
 }
 
 /// Resolves once the phase is at least `wanted`.
-pub(super) async fn reached(phase: &mut watch::Receiver<Phase>, wanted: Phase) {
+pub(super) async fn reached(phase: &mut watch::Receiver<ShutdownPhase>, wanted: ShutdownPhase) {
     if phase.wait_for(|now| *now >= wanted).await.is_err() {
-        // The conductor is gone without having said so; the server is being dropped as a whole.
+        // The sender is dropped: the whole server is being dropped.
         std::future::pending::<()>().await;
     }
 }
 
-/// Turns signals into phases; resolves once the phase is [`Phase::Aborting`].
-pub(super) async fn conduct(
+/// Turns signals into phases; resolves once the phase is [`ShutdownPhase::Aborting`].
+pub(super) async fn run_phases(
     mut signals: Signals,
-    phase: &watch::Sender<Phase>,
+    phase: &watch::Sender<ShutdownPhase>,
     readiness: &Readiness,
     limits: &Limits,
 ) -> Stopped {
     signals.next().await;
     readiness.leave();
-    phase.send_replace(Phase::Leaving);
+    phase.send_replace(ShutdownPhase::Leaving);
     tracing::info!(accepting_for = ?limits.drain_delay, "shutting down");
     let closing = Instant::now() + limits.drain_delay;
     let stopped = tokio::select! {
         stopped = async {
             sleep_until(closing).await;
-            phase.send_replace(Phase::Closing);
+            phase.send_replace(ShutdownPhase::Closing);
             sleep_until(closing + limits.drain).await;
             Stopped::OutOfTime { cut: 0 }
         } => stopped,
         () = signals.next() => Stopped::Aborted { cut: 0 },
     };
-    phase.send_replace(Phase::Aborting);
+    phase.send_replace(ShutdownPhase::Aborting);
     stopped
 }
 
@@ -133,8 +126,8 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn one_signal_leaves_then_closes_then_runs_out_of_time() {
-        let (phase, mut watched) = watch::channel(Phase::Serving);
+    async fn one_signal_leaves_then_closes_then_times_out() {
+        let (phase, mut watched) = watch::channel(ShutdownPhase::Serving);
         let (sender, signals) = Signals::manual();
         let readiness = Readiness::new();
         let limits = Limits::default();
@@ -142,27 +135,27 @@ mod tests {
         let started = Instant::now();
 
         let watch = async {
-            reached(&mut watched, Phase::Leaving).await;
+            reached(&mut watched, ShutdownPhase::Leaving).await;
             assert_eq!(started.elapsed(), Duration::ZERO);
             assert!(readiness.check().is_err());
-            reached(&mut watched, Phase::Closing).await;
+            reached(&mut watched, ShutdownPhase::Closing).await;
             assert!(started.elapsed() >= limits.drain_delay);
         };
-        let (stopped, ()) = tokio::join!(conduct(signals, &phase, &readiness, &limits), watch);
+        let (stopped, ()) = tokio::join!(run_phases(signals, &phase, &readiness, &limits), watch);
         assert_eq!(stopped, Stopped::OutOfTime { cut: 0 });
         assert!(started.elapsed() >= limits.drain_delay + limits.drain);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_second_signal_aborts_at_once() {
-        let (phase, _watched) = watch::channel(Phase::Serving);
+        let (phase, _watched) = watch::channel(ShutdownPhase::Serving);
         let (sender, signals) = Signals::manual();
         sender.send(()).await.unwrap();
         sender.send(()).await.unwrap();
         let started = Instant::now();
-        let stopped = conduct(signals, &phase, &Readiness::new(), &Limits::default()).await;
+        let stopped = run_phases(signals, &phase, &Readiness::new(), &Limits::default()).await;
         assert_eq!(stopped, Stopped::Aborted { cut: 0 });
         assert_eq!(started.elapsed(), Duration::ZERO);
-        assert_eq!(*phase.borrow(), Phase::Aborting);
+        assert_eq!(*phase.borrow(), ShutdownPhase::Aborting);
     }
 }

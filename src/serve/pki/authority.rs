@@ -1,7 +1,8 @@
-//! A certificate authority for one name: ours.
+//! The certificate authority of the webhook.
 //!
-//! ECDSA P-256 throughout: a pair is made in under a millisecond, and every API server verifies it. Each certificate
-//! starts an hour early, because clocks differ, and every date is set here: the library's defaults reach to 4096.
+//! All keys are ECDSA P-256: a pair is created in under a millisecond, and every API server can verify it. Each certificate
+//! starts an hour early, because clocks differ. Every date is set here, because the library's defaults reach to the year
+//! 4096.
 
 use std::time::Duration;
 
@@ -18,10 +19,10 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::tls;
 
-/// How much earlier than now a certificate starts, for clocks that are behind ours.
+/// How much earlier than now a certificate starts, for clocks that are behind.
 const BACKDATED: SignedDuration = SignedDuration::from_hours(1);
 
-/// Bytes of a serial number. RFC 5280 allows 20; 16 random ones never meet.
+/// Bytes of a serial number. RFC 5280 allows 20; 16 random bytes are unique.
 const SERIAL_BYTES: usize = 16;
 
 /// A CA with its key, able to sign.
@@ -35,7 +36,6 @@ pub struct Authority {
 /// A certificate and its key, both as PEM.
 #[derive(Clone)]
 pub struct Pair {
-    /// The certificate.
     pub certificate_pem: String,
     /// Its private key, PKCS#8.
     pub key_pem: String,
@@ -55,34 +55,29 @@ impl std::fmt::Debug for Pair {
     }
 }
 
-/// An authority could not be made, read or used.
+/// An authority cannot be created, parsed or used.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
-    /// The certificate is not one, or not of a CA.
+    /// The PEM is not the certificate of a CA.
     #[error("not the PEM of a CA certificate")]
     NotACa,
     /// The CA is no longer valid, or not yet.
-    #[error("not valid now: it was made for {not_before} to {not_after}")]
-    OutOfDate {
-        /// From when it was valid.
-        not_before: Timestamp,
-        /// Until when it was valid.
-        not_after: Timestamp,
-    },
-    /// The key is no key, or another certificate's.
+    #[error("not valid now: it is valid from {not_before} to {not_after}")]
+    OutOfDate { not_before: Timestamp, not_after: Timestamp },
+    /// The PEM is not a private key, or the key of another certificate.
     #[error("not the PEM of the private key that belongs to the CA certificate")]
     WrongKey,
-    /// No randomness, a name that is none, and the like.
+    /// The certificate cannot be signed, for example because of an invalid name.
     #[error("failed to sign a certificate")]
     Signing(#[from] rcgen::Error),
-    /// The system gave no random bytes.
+    /// The system returned no random bytes.
     #[error("failed to draw a random serial number")]
     NoRandomness,
 }
 
 impl Authority {
-    /// Makes a self-signed CA that may sign leaves and nothing else. `name` becomes the subject, with the serial number
-    /// behind it: two generations never share a subject, so no verifier mistakes one for the other.
+    /// Creates a self-signed CA that may sign leaves and nothing else. The subject is `name` followed by the serial number:
+    /// two CAs never share a subject, so no verifier confuses them.
     ///
     /// # Errors
     /// [`AuthorityError::Signing`] and [`AuthorityError::NoRandomness`].
@@ -107,10 +102,10 @@ impl Authority {
         })
     }
 
-    /// Reads a CA and its key, and checks that they are what they should be.
+    /// Parses a CA and its key, and checks that they are valid and belong together.
     ///
     /// # Errors
-    /// Every [`AuthorityError`] but those of making one.
+    /// Every [`AuthorityError`] but those of signing.
     pub fn from_pem(certificate_pem: &str, key_pem: &str, now: Timestamp) -> Result<Self, AuthorityError> {
         let not_after = check_ca(certificate_pem, now)?;
         let der = CertificateDer::from_pem_slice(certificate_pem.as_bytes()).map_err(|_| AuthorityError::NotACa)?;
@@ -137,7 +132,7 @@ impl Authority {
         date(&mut params, now, not_after);
         params.distinguished_name = distinguished_name;
         params.serial_number = Some(SerialNumber::from_slice(&random_serial()?));
-        // Not merely no CA: says so, which writes the subject key identifier too.
+        // Explicitly no CA, which writes the subject key identifier too.
         params.is_ca = IsCa::ExplicitNoCa;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -146,7 +141,7 @@ impl Authority {
         Ok(Pair { certificate_pem, key_pem: key.serialize_pem(), not_after })
     }
 
-    /// The CA certificate: what goes into a `caBundle`.
+    /// The CA certificate, as it goes into a `caBundle`.
     #[must_use]
     pub fn certificate_pem(&self) -> &str {
         &self.certificate_pem
@@ -165,7 +160,7 @@ impl Authority {
     }
 }
 
-/// Checks a CA certificate without its key; tells until when it is valid.
+/// Checks a CA certificate without its key, and returns when it expires.
 ///
 /// # Errors
 /// [`AuthorityError::NotACa`] and [`AuthorityError::OutOfDate`].
@@ -182,7 +177,7 @@ pub fn check_ca(certificate_pem: &str, now: Timestamp) -> Result<Timestamp, Auth
     Ok(not_after)
 }
 
-/// From when to when a CA certificate is valid; `None` where it is not one.
+/// The validity of a CA certificate; `None` for any other certificate.
 pub(super) fn ca_validity(der: &CertificateDer<'_>) -> Option<(Timestamp, Timestamp)> {
     let (_, parsed) = X509Certificate::from_der(der).ok()?;
     if parsed.is_ca() { validity(&parsed) } else { None }
@@ -203,7 +198,7 @@ pub(super) fn pem(der: &CertificateDer<'_>) -> String {
     pem + "-----END CERTIFICATE-----\n"
 }
 
-/// The last moment at which a certificate is valid; `None` if it cannot be read.
+/// The last moment at which a certificate is valid; `None` if it cannot be parsed.
 pub(super) fn not_after(der: &CertificateDer<'_>) -> Option<Timestamp> {
     let (_, parsed) = X509Certificate::from_der(der).ok()?;
     validity(&parsed).map(|(_, not_after)| not_after)
@@ -217,7 +212,7 @@ fn validity(parsed: &X509Certificate<'_>) -> Option<(Timestamp, Timestamp)> {
 
 fn date(params: &mut CertificateParams, now: Timestamp, not_after: Timestamp) {
     let epoch = date_time_ymd(1970, 1, 1);
-    // Certificates know whole seconds, and no clock that runs this stands before 1970.
+    // Certificates have whole seconds, and no machine that runs this has a clock before 1970.
     let since_epoch = |moment: Timestamp| Duration::from_secs(u64::try_from(moment.as_second()).unwrap_or_default());
     params.not_before = epoch + since_epoch(now - BACKDATED);
     params.not_after = epoch + since_epoch(not_after);
@@ -236,7 +231,7 @@ fn named(common_name: &str) -> DistinguishedName {
 fn random_serial() -> Result<[u8; SERIAL_BYTES], AuthorityError> {
     let mut serial = [0; SERIAL_BYTES];
     tls::provider().secure_random.fill(&mut serial).map_err(|_| AuthorityError::NoRandomness)?;
-    // A serial number is positive, and of one length.
+    // A serial number is positive, and all have the same length.
     serial[0] = serial[0] & 0x7f | 0x40;
     Ok(serial)
 }

@@ -1,4 +1,4 @@
-//! CA certificates as values: one, and a set of them as a `caBundle` holds it.
+//! CA certificates as values: a single one, and the set in a `caBundle`.
 
 use std::collections::BTreeMap;
 
@@ -9,26 +9,25 @@ use sha2::{Digest, Sha256};
 
 use super::authority;
 
-/// What tells one CA certificate from every other: the SHA-256 of its DER.
+/// The SHA-256 of a certificate's DER.
 pub type Fingerprint = [u8; 32];
 
 /// A CA certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ca {
-    /// Which one.
     pub id: Fingerprint,
-    /// The certificate alone, as PEM.
+    /// This certificate alone, as PEM.
     pub pem: String,
     /// The last moment at which it is valid.
     pub not_after: Timestamp,
 }
 
-/// Some CA certificates, each once, in an order of their own.
+/// A set of CA certificates, ordered by fingerprint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Bundle(BTreeMap<Fingerprint, Ca>);
+pub struct CaBundle(BTreeMap<Fingerprint, Ca>);
 
 impl Ca {
-    /// Reads the first certificate of a PEM, whatever its dates; `None` where there is none, or it is not of a CA.
+    /// Parses the first certificate of a PEM, whatever its dates; `None` if there is none, or it is not a CA.
     #[must_use]
     pub fn read(pem: &str) -> Option<Self> {
         Self::of(&CertificateDer::from_pem_slice(pem.as_bytes()).ok()?)
@@ -39,78 +38,78 @@ impl Ca {
         Some(Self { id: Sha256::digest(der).into(), pem: authority::pem(der), not_after })
     }
 
-    /// The beginning of the fingerprint, in hex: enough to tell a person's CAs apart.
+    /// The first bytes of the fingerprint in hex, enough for people to distinguish CAs.
     #[must_use]
     pub fn short(&self) -> String {
         self.id.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-impl Bundle {
-    /// Reads every CA certificate of a PEM. What is something else is left out: a bundle is there to be added to and
-    /// written anew, and one that cannot be read is like an empty one.
+impl CaBundle {
+    /// Parses every CA certificate of a PEM. Anything else is left out: bundles are rewritten as a whole, and a bundle that
+    /// cannot be parsed is treated as empty.
     #[must_use]
     pub fn read(pem: &[u8]) -> Self {
         let found = CertificateDer::pem_slice_iter(pem).filter_map(|der| Ca::of(&der.ok()?));
         found.collect()
     }
 
-    /// All of them, as PEM.
+    /// All certificates, as PEM.
     #[must_use]
     pub fn pem(&self) -> String {
         self.0.values().map(|ca| ca.pem.as_str()).collect()
     }
 
-    /// Adds one.
+    /// Adds a CA.
     pub fn add(&mut self, ca: &Ca) {
         self.0.entry(ca.id).or_insert_with(|| ca.clone());
     }
 
-    /// These and those.
+    /// The union of two bundles.
     #[must_use]
     pub fn with(mut self, other: &Self) -> Self {
         other.0.values().for_each(|ca| self.add(ca));
         self
     }
 
-    /// Those that are valid at `now` or later.
+    /// The CAs that are valid at `now` or later.
     #[must_use]
     pub fn unexpired(mut self, now: Timestamp) -> Self {
         self.0.retain(|_, ca| ca.not_after >= now);
         self
     }
 
-    /// Whether this one is among them.
+    /// Whether a CA is in the bundle.
     #[must_use]
     pub fn has(&self, ca: &Ca) -> bool {
         self.0.contains_key(&ca.id)
     }
 
-    /// Whether all of these are among them.
+    /// Whether all CAs of another bundle are in this one.
     #[must_use]
     pub fn has_all(&self, others: &Self) -> bool {
         others.0.values().all(|ca| self.has(ca))
     }
 
-    /// Each of them.
+    /// The CAs.
     pub fn iter(&self) -> impl Iterator<Item = &Ca> {
         self.0.values()
     }
 
-    /// How many there are.
+    /// The number of CAs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether the bundle is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-impl FromIterator<Ca> for Bundle {
+impl FromIterator<Ca> for CaBundle {
     fn from_iter<I: IntoIterator<Item = Ca>>(cas: I) -> Self {
         Self(cas.into_iter().map(|ca| (ca.id, ca)).collect())
     }
@@ -142,20 +141,20 @@ mod tests {
             one.certificate_pem(),
             two.certificate_pem()
         );
-        let bundle = Bundle::read(text.as_bytes());
+        let bundle = CaBundle::read(text.as_bytes());
         assert_eq!(bundle.len(), 2, "the leaf, the copy and the junk are left out");
-        assert_eq!(Bundle::read(bundle.pem().as_bytes()), bundle);
+        assert_eq!(CaBundle::read(bundle.pem().as_bytes()), bundle);
         for authority in [&one, &two] {
             assert!(bundle.has(&Ca::read(authority.certificate_pem()).unwrap()));
         }
-        assert!(Bundle::read(b"\xff\xfe-----BEGIN CERTIFICATE-----").is_empty());
+        assert!(CaBundle::read(b"\xff\xfe-----BEGIN CERTIFICATE-----").is_empty());
         assert_eq!(Ca::read(&leaf.certificate_pem), None);
     }
 
     #[test]
     fn what_has_expired_is_left_out() {
         let (short, long) = (authority(1), authority(9));
-        let bundle = Bundle::read(format!("{}{}", short.certificate_pem(), long.certificate_pem()).as_bytes());
+        let bundle = CaBundle::read(format!("{}{}", short.certificate_pem(), long.certificate_pem()).as_bytes());
         let left = bundle.clone().unexpired(now() + SignedDuration::from_hours(25));
         assert_eq!(left.iter().map(|ca| ca.not_after).collect::<Vec<_>>(), [long.not_after()]);
         assert!(bundle.has_all(&left) && !left.has_all(&bundle));

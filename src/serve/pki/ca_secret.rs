@@ -1,4 +1,4 @@
-//! The Secret that holds our CA: its content, parsed and checked as values.
+//! The Secret that holds the CA: its content, parsed and checked.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,87 +9,85 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::ObjectMeta;
 
 use super::authority::{Authority, AuthorityError};
-use super::bundle::{Bundle, Ca};
-use super::rotation::Cas;
+use super::bundle::{Ca, CaBundle};
+use super::rotation::CaSet;
 
-/// Its name, in Interlock's own namespace.
-pub const NAME: &str = "interlock-ca";
+/// The name of the Secret, in Interlock's own namespace.
+pub const SECRET_NAME: &str = "interlock-ca";
 
-/// Since when the current CA is that, RFC 3339.
-pub const PROMOTED: &str = "interlock.dev/promoted";
+/// The time from which the current CA signs leaves, RFC 3339.
+pub const PROMOTED_ANNOTATION: &str = "interlock.dev/promoted";
 
-/// Its presence asks the leader for a rotation; the value, for people, says when it was asked for.
-pub const ROTATE: &str = "interlock.dev/rotate";
+/// This annotation requests a rotation from the leader. Its value, for people, is the time of the request.
+pub const ROTATE_ANNOTATION: &str = "interlock.dev/rotate";
 
-const CURRENT: Half = Half { certificate: "current.crt", key: "current.key" };
-const NEXT: Half = Half { certificate: "next.crt", key: "next.key" };
+const CURRENT: CaKeys = CaKeys { certificate: "current.crt", key: "current.key" };
+const NEXT: CaKeys = CaKeys { certificate: "next.crt", key: "next.key" };
 const BUNDLE: &str = "bundle.crt";
 
-/// The two keys of one CA.
-struct Half {
+/// The keys of the Secret for one CA.
+struct CaKeys {
     certificate: &'static str,
     key: &'static str,
 }
 
-/// What the Secret holds.
+/// The content of the Secret.
 #[derive(Debug, Clone)]
 pub struct CaSecret {
-    /// The certificates.
-    pub cas: Cas,
-    /// Signs leaves.
+    pub cas: CaSet,
+    /// Signs leaves now.
     pub current: Arc<Authority>,
-    /// Will sign them.
+    /// Signs leaves after the next promotion.
     pub next: Option<Arc<Authority>>,
 }
 
-/// The Secret does not hold what it must.
+/// The content of the Secret is not valid.
 #[derive(Debug, thiserror::Error)]
 pub enum CaSecretError {
-    /// A key is missing, or its value is no text.
-    #[error("{0} is missing, or no text")]
+    /// A key is missing, or its value is not text.
+    #[error("{0} is missing, or not text")]
     Missing(&'static str),
     /// A CA cannot be used.
     #[error("{file} cannot be used: {why}")]
     Authority {
-        /// The key of the certificate.
+        /// The key of the certificate in the Secret.
         file: &'static str,
-        /// Why.
         why: AuthorityError,
     },
 }
 
 impl CaSecret {
-    /// Of an authority, as the only one.
+    /// The content for a first authority.
     ///
     /// # Errors
-    /// [`CaSecretError::Authority`], for one whose certificate cannot be read.
-    pub fn fresh(current: Arc<Authority>, live: &[Bundle], now: Timestamp) -> Result<Self, CaSecretError> {
-        let cas = Cas::fresh(CURRENT.certificate(&current)?, live, now);
+    /// [`CaSecretError::Authority`] if the certificate cannot be parsed.
+    pub fn fresh(current: Arc<Authority>, live: &[CaBundle], now: Timestamp) -> Result<Self, CaSecretError> {
+        let cas = CaSet::fresh(CURRENT.certificate(&current)?, live, now);
         Ok(Self { cas, current, next: None })
     }
 
-    /// Reads a Secret.
+    /// Parses a Secret.
     ///
     /// # Errors
-    /// [`CaSecretError`] says which part of it is wrong. A CA that is not valid at `now` is.
+    /// [`CaSecretError`] names the invalid part. A CA that is not valid at `now` is invalid.
     pub fn parse(secret: &Secret, now: Timestamp) -> Result<Self, CaSecretError> {
         let none = BTreeMap::new();
         let data = secret.data.as_ref().unwrap_or(&none);
         let current = CURRENT.read(data, now)?.ok_or(CaSecretError::Missing(CURRENT.certificate))?;
         let next = NEXT.read(data, now)?;
-        // Whatever was done to it, these two are trusted.
-        let mut bundle = data.get(BUNDLE).map(|pem| Bundle::read(&pem.0)).unwrap_or_default();
+        // These two are trusted, even if somebody edited the bundle.
+        let mut bundle = data.get(BUNDLE).map(|pem| CaBundle::read(&pem.0)).unwrap_or_default();
         let current_ca = CURRENT.certificate(&current)?;
         let next_ca = next.as_ref().map(|next| NEXT.certificate(next)).transpose()?;
         bundle.add(&current_ca);
         next_ca.iter().for_each(|next| bundle.add(next));
         let annotation = |key: &str| secret.metadata.annotations.as_ref()?.get(key);
-        let promoted = annotation(PROMOTED).and_then(|moment| moment.parse().ok());
-        let asked = annotation(ROTATE).is_some();
-        Ok(Self { cas: Cas { current: current_ca, next: next_ca, bundle, promoted, asked }, current, next })
+        let promoted = annotation(PROMOTED_ANNOTATION).and_then(|moment| moment.parse().ok());
+        let asked = annotation(ROTATE_ANNOTATION).is_some();
+        Ok(Self { cas: CaSet { current: current_ca, next: next_ca, bundle, promoted, asked }, current, next })
     }
 
-    /// With a next authority.
+    /// The content with a next authority.
     ///
     /// # Errors
     /// As [`Self::fresh`].
@@ -98,20 +96,20 @@ impl CaSecret {
         Ok(Self { cas, current: Arc::clone(&self.current), next: Some(next) })
     }
 
-    /// With the next authority as the current one.
+    /// The content with the next authority as the current one.
     #[must_use]
     pub fn promoted(&self, now: Timestamp) -> Self {
         let current = Arc::clone(self.next.as_ref().unwrap_or(&self.current));
         Self { cas: self.cas.promoted(now), current, next: None }
     }
 
-    /// With another bundle.
+    /// The content with another bundle.
     #[must_use]
-    pub fn retired(&self, bundle: Bundle) -> Self {
+    pub fn retired(&self, bundle: CaBundle) -> Self {
         Self { cas: self.cas.retired(bundle), ..self.clone() }
     }
 
-    /// Writes it into the object that it was read from, or a new one: whatever else is there stays.
+    /// Writes the content into the Secret that it was read from, or a new one. Everything else in it is kept.
     #[must_use]
     pub fn written(&self, mut secret: Secret) -> Secret {
         let mut data = BTreeMap::new();
@@ -126,26 +124,27 @@ impl CaSecret {
         secret.data = Some(data);
         let annotations = secret.metadata.annotations.get_or_insert_default();
         match self.cas.promoted {
-            Some(promoted) => annotations.insert(PROMOTED.to_owned(), promoted.to_string()),
-            None => annotations.remove(PROMOTED),
+            Some(promoted) => annotations.insert(PROMOTED_ANNOTATION.to_owned(), promoted.to_string()),
+            None => annotations.remove(PROMOTED_ANNOTATION),
         };
         if !self.cas.asked {
-            annotations.remove(ROTATE);
+            annotations.remove(ROTATE_ANNOTATION);
         }
         secret
     }
 
-    /// An object to write the first one into.
+    /// An empty Secret for the first content.
     #[must_use]
     pub fn object() -> Secret {
         let labels = [("app.kubernetes.io/name", "interlock")].map(|(key, value)| (key.to_owned(), value.to_owned()));
-        let metadata = ObjectMeta { name: Some(NAME.to_owned()), labels: Some(labels.into()), ..ObjectMeta::default() };
+        let metadata =
+            ObjectMeta { name: Some(SECRET_NAME.to_owned()), labels: Some(labels.into()), ..ObjectMeta::default() };
         Secret { metadata, type_: Some("Opaque".to_owned()), ..Secret::default() }
     }
 }
 
-impl Half {
-    /// The authority, where there is one.
+impl CaKeys {
+    /// The authority, if the Secret has one.
     fn read(
         &self,
         data: &BTreeMap<String, ByteString>,
@@ -202,7 +201,7 @@ mod tests {
         secret.metadata.resource_version = Some("7".to_owned());
         let begun = fresh.begun(authority()).unwrap();
         let promoted = begun.promoted(now() + DAY / 2);
-        let retired = promoted.retired(Bundle::from_iter([promoted.cas.current.clone()]));
+        let retired = promoted.retired(CaBundle::from_iter([promoted.cas.current.clone()]));
         for content in [fresh, begun, promoted, retired] {
             secret = content.written(secret);
             let read = CaSecret::parse(&secret, now()).unwrap();
@@ -217,11 +216,11 @@ mod tests {
     #[test]
     fn somebody_asks_by_an_annotation_and_is_answered_by_a_beginning() {
         let (_, mut secret) = stored();
-        secret.metadata.annotations.as_mut().unwrap().insert(ROTATE.to_owned(), now().to_string());
+        secret.metadata.annotations.as_mut().unwrap().insert(ROTATE_ANNOTATION.to_owned(), now().to_string());
         let asked = CaSecret::parse(&secret, now()).unwrap();
         assert!(asked.cas.asked);
         let begun = asked.begun(authority()).unwrap().written(secret);
-        assert!(!begun.metadata.annotations.unwrap().contains_key(ROTATE));
+        assert!(!begun.metadata.annotations.unwrap().contains_key(ROTATE_ANNOTATION));
     }
 
     #[test]
@@ -237,10 +236,10 @@ mod tests {
             CaSecret::parse(&secret, now()).unwrap_err().to_string()
         };
         for (key, value, expected) in [
-            ("current.crt", None, "current.crt is missing, or no text"),
-            ("current.key", None, "current.key is missing, or no text"),
-            ("next.key", None, "next.key is missing, or no text"),
-            ("current.key", Some(&b"\xff"[..]), "current.key is missing, or no text"),
+            ("current.crt", None, "current.crt is missing, or not text"),
+            ("current.key", None, "current.key is missing, or not text"),
+            ("next.key", None, "next.key is missing, or not text"),
+            ("current.key", Some(&b"\xff"[..]), "current.key is missing, or not text"),
             ("current.crt", Some(b"junk"), "current.crt cannot be used: not the PEM of a CA certificate"),
             ("next.crt", Some(b""), "next.crt cannot be used: not the PEM of a CA certificate"),
         ] {

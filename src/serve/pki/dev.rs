@@ -1,8 +1,8 @@
 //! Development certificates: a CA and a leaf in a directory, for `serve` without a cluster and for tests.
 //!
-//! What is there and good is kept, so that a browser or a curl that was told to trust the CA goes on trusting it. A
-//! leaf that is missing, broken or about to expire is replaced. A CA is never replaced without being asked to: somebody
-//! may have put it into a trust store, or it may be somebody's real one.
+//! Valid files are kept, so that a browser or curl that trusts the CA goes on trusting it. A leaf that is missing, invalid
+//! or about to expire is replaced. A CA is replaced only on request: it may be in somebody's trust store, or be somebody's
+//! real CA.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -20,17 +20,17 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use super::authority::{self, Authority, AuthorityError};
 use super::tls;
 
-/// One year: nobody should have to think of it in the middle of a project.
+/// One year, so that nobody has to think of it during a project.
 const CA_LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
 
-/// 90 days: renewed at each start that finds less than a third of it left.
+/// 90 days. Each start renews a leaf of which less than a third is left.
 const LEAF_LIFETIME: SignedDuration = SignedDuration::from_hours(90 * 24);
 
-/// A leaf with less than this left is replaced.
+/// A leaf with less time left is replaced.
 const RENEW_BEFORE: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-/// What the leaf is good for: this machine, and the service as the default manifests name it.
-const NAMES: [&str; 7] = [
+/// The names in the leaf: this machine, and the service of the default manifests.
+const LEAF_NAMES: [&str; 7] = [
     "localhost",
     "127.0.0.1",
     "::1",
@@ -46,7 +46,7 @@ const KEY_MODE: u32 = 0o600;
 /// Certificates are public.
 const CERTIFICATE_MODE: u32 = 0o644;
 
-/// The development certificates, as they stand in the directory.
+/// The development certificates in a directory.
 #[derive(Clone)]
 pub struct DevCertificates {
     /// `ca.crt`
@@ -55,64 +55,52 @@ pub struct DevCertificates {
     pub certificate_path: PathBuf,
     /// `tls.key`
     pub key_path: PathBuf,
-    /// The CA, to be trusted by clients.
     pub ca_pem: String,
-    /// The leaf.
     pub certificate_pem: String,
-    /// The leaf's key.
     pub key_pem: String,
     /// The last moment at which the leaf is valid.
     pub not_after: Timestamp,
-    /// What was done to have them.
-    pub made: Made,
+    pub created: Created,
 }
 
-/// What was done to have the certificates.
+/// What was created to get the certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Made {
-    /// Everything was there and good.
+pub enum Created {
+    /// Nothing: all files were there and valid.
     Nothing,
-    /// A new leaf, signed by the CA that was there.
+    /// A new leaf, signed by the existing CA.
     Leaf,
-    /// Everything.
+    /// A new CA and a new leaf.
     Everything,
 }
 
-/// The development certificates could not be had.
+/// There are no development certificates.
 #[derive(Debug, thiserror::Error)]
 pub enum DevError {
-    /// A file or the directory could not be read or written.
-    #[error("failed to {action} {}: check that the directory may be written, or name another one", path.display())]
+    /// A file or the directory cannot be read or written.
+    #[error("failed to {action} {}: check that the directory is writable, or name another one", path.display())]
     Io {
         /// `read`, `write`, `create`, `lock`.
         action: &'static str,
-        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
         source: io::Error,
     },
-    /// The CA is there, and cannot be used.
+    /// The CA in the directory cannot be used.
     #[error("failed to use the CA in {}: {WAY_OUT}", path.display())]
-    Authority {
-        /// The file at fault.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: AuthorityError,
-    },
-    /// Half of the CA is missing while a new leaf is needed, or there is a leaf without any CA.
+    Authority { path: PathBuf, source: AuthorityError },
+    /// Half of the CA is missing while a new leaf is needed, or there is a leaf without a CA.
     #[error("failed to find {}, while {} is there: {WAY_OUT}", missing.display(), present.display())]
     Incomplete {
-        /// The file that is missing.
         missing: PathBuf,
         /// The file that would be orphaned or overwritten.
         present: PathBuf,
     },
-    /// A certificate could not be made.
-    #[error("failed to make the development certificates")]
-    Making(#[source] AuthorityError),
+    /// A certificate cannot be created.
+    #[error("failed to create the development certificates")]
+    Creation(#[source] AuthorityError),
 }
 
-/// The same for everything that a person has to decide.
+/// The way out of errors that a person has to resolve.
 const WAY_OUT: &str = "put the right file back, or replace CA and certificate with `interlock certs dev --force`";
 
 impl std::fmt::Debug for DevCertificates {
@@ -121,18 +109,18 @@ impl std::fmt::Debug for DevCertificates {
             .debug_struct("DevCertificates")
             .field("ca_path", &self.ca_path)
             .field("not_after", &self.not_after)
-            .field("made", &self.made)
+            .field("created", &self.created)
             .finish_non_exhaustive()
     }
 }
 
-/// Makes sure that `dir` holds development certificates that are good at `now` and for a while longer. Safe with several
-/// processes at once: one makes them, the others find them.
+/// Makes sure that `dir` holds development certificates that are valid at `now` and for some time after it. Several
+/// processes may call this at once: one creates the files, the others use them.
 ///
 /// # Errors
 /// [`DevError`] names the file and the way out.
 pub fn ensure(dir: &Path, now: Timestamp) -> Result<DevCertificates, DevError> {
-    let files = Files::in_dir(dir);
+    let files = DevFiles::in_dir(dir);
     let _lock = files.lock()?;
     let ca_pem = read(&files.ca)?;
     let ca_key = read(&files.ca_key)?;
@@ -142,39 +130,39 @@ pub fn ensure(dir: &Path, now: Timestamp) -> Result<DevCertificates, DevError> {
             if let Some(present) = leaf.0.as_ref().map(|_| &files.leaf).or(leaf.1.as_ref().map(|_| &files.leaf_key)) {
                 return Err(files.incomplete(&files.ca, present));
             }
-            files.make_everything(now)
+            files.create_everything(now)
         }
         (None, Some(_)) => Err(files.incomplete(&files.ca, &files.ca_key)),
         (Some(ca_pem), ca_key) => {
             let ca_not_after = authority::check_ca(&ca_pem, now).map_err(|source| files.broken(&files.ca, source))?;
             if let (Some(certificate_pem), Some(key_pem)) = leaf
                 && let Some(not_after) = good_until(&ca_pem, &certificate_pem, &key_pem, now)
-                // Nothing is won by a new leaf that could not live longer either.
+                // A new leaf could not be valid for longer either.
                 && (not_after - RENEW_BEFORE > now || not_after >= ca_not_after)
             {
-                return Ok(files.certificates(ca_pem, certificate_pem, key_pem, not_after, Made::Nothing));
+                return Ok(files.certificates(ca_pem, certificate_pem, key_pem, not_after, Created::Nothing));
             }
             let ca_key = ca_key.ok_or_else(|| files.incomplete(&files.ca_key, &files.ca))?;
             let authority = Authority::from_pem(&ca_pem, &ca_key, now).map_err(|source| {
                 let at_fault = if matches!(source, AuthorityError::WrongKey) { &files.ca_key } else { &files.ca };
                 files.broken(at_fault, source)
             })?;
-            files.make_leaf(&authority, now, Made::Leaf)
+            files.create_leaf(&authority, now, Created::Leaf)
         }
     }
 }
 
-/// Makes a new CA and a new leaf, whatever is in `dir`.
+/// Creates a new CA and a new leaf, whatever `dir` contains.
 ///
 /// # Errors
-/// [`DevError::Io`] and [`DevError::Making`].
+/// [`DevError::Io`] and [`DevError::Creation`].
 pub fn replace(dir: &Path, now: Timestamp) -> Result<DevCertificates, DevError> {
-    let files = Files::in_dir(dir);
+    let files = DevFiles::in_dir(dir);
     let _lock = files.lock()?;
-    files.make_everything(now)
+    files.create_everything(now)
 }
 
-struct Files {
+struct DevFiles {
     dir: PathBuf,
     ca: PathBuf,
     ca_key: PathBuf,
@@ -182,7 +170,7 @@ struct Files {
     leaf_key: PathBuf,
 }
 
-impl Files {
+impl DevFiles {
     fn in_dir(dir: &Path) -> Self {
         Self {
             dir: dir.to_owned(),
@@ -193,7 +181,7 @@ impl Files {
         }
     }
 
-    /// Keeps other processes out until the file is dropped.
+    /// Excludes other processes until the file is dropped.
     fn lock(&self) -> Result<File, DevError> {
         fs::create_dir_all(&self.dir).map_err(|source| io_error("create", &self.dir, source))?;
         let path = self.dir.join(".lock");
@@ -202,23 +190,29 @@ impl Files {
         Ok(file)
     }
 
-    fn make_everything(&self, now: Timestamp) -> Result<DevCertificates, DevError> {
-        let authority = Authority::generate("interlock development CA", now, CA_LIFETIME).map_err(DevError::Making)?;
-        // Keys first: a certificate without its key is the state that nobody can mend.
+    fn create_everything(&self, now: Timestamp) -> Result<DevCertificates, DevError> {
+        let authority =
+            Authority::generate("interlock development CA", now, CA_LIFETIME).map_err(DevError::Creation)?;
+        // Keys first: nobody can repair a certificate without its key.
         self.write(&self.ca_key, authority.key_pem(), KEY_MODE)?;
         self.write(&self.ca, authority.certificate_pem(), CERTIFICATE_MODE)?;
-        self.make_leaf(&authority, now, Made::Everything)
+        self.create_leaf(&authority, now, Created::Everything)
     }
 
-    fn make_leaf(&self, authority: &Authority, now: Timestamp, made: Made) -> Result<DevCertificates, DevError> {
-        let pair = authority.issue(&NAMES, now, LEAF_LIFETIME).map_err(DevError::Making)?;
+    fn create_leaf(
+        &self,
+        authority: &Authority,
+        now: Timestamp,
+        created: Created,
+    ) -> Result<DevCertificates, DevError> {
+        let pair = authority.issue(&LEAF_NAMES, now, LEAF_LIFETIME).map_err(DevError::Creation)?;
         self.write(&self.leaf_key, &pair.key_pem, KEY_MODE)?;
         self.write(&self.leaf, &pair.certificate_pem, CERTIFICATE_MODE)?;
         let ca_pem = authority.certificate_pem().to_owned();
-        Ok(self.certificates(ca_pem, pair.certificate_pem, pair.key_pem, pair.not_after, made))
+        Ok(self.certificates(ca_pem, pair.certificate_pem, pair.key_pem, pair.not_after, created))
     }
 
-    /// Writes a file whole or not at all.
+    /// Writes a file atomically.
     fn write(&self, path: &Path, text: &str, mode: u32) -> Result<(), DevError> {
         let written = tempfile::Builder::new()
             .permissions(Permissions::from_mode(mode))
@@ -237,7 +231,7 @@ impl Files {
         certificate_pem: String,
         key_pem: String,
         not_after: Timestamp,
-        made: Made,
+        created: Created,
     ) -> DevCertificates {
         DevCertificates {
             ca_path: self.ca.clone(),
@@ -247,7 +241,7 @@ impl Files {
             certificate_pem,
             key_pem,
             not_after,
-            made,
+            created,
         }
     }
 
@@ -264,7 +258,7 @@ fn io_error(action: &'static str, path: &Path, source: io::Error) -> DevError {
     DevError::Io { action, path: path.to_owned(), source }
 }
 
-/// The text of a file; `None` if there is none. What is not UTF-8 is no PEM either, and is read as text that is none.
+/// The text of a file; `None` if there is none. Bytes that are not UTF-8 become text that is not PEM.
 fn read(path: &Path) -> Result<Option<String>, DevError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
@@ -273,8 +267,8 @@ fn read(path: &Path) -> Result<Option<String>, DevError> {
     }
 }
 
-/// Until when the leaf is good, asked as a client would: signed by the CA, valid now, for servers, for all our names,
-/// and with its own key. `None` if it is not.
+/// Until when the leaf is valid, checked as a client would: signed by the CA, valid now, for servers, for all our names, and
+/// with its own key. `None` if it is not.
 fn good_until(ca_pem: &str, certificate_pem: &str, key_pem: &str, now: Timestamp) -> Option<Timestamp> {
     let pem = tls::Pem {
         certificate_path: Path::new("tls.crt"),
@@ -292,7 +286,7 @@ fn good_until(ca_pem: &str, certificate_pem: &str, key_pem: &str, now: Timestamp
     let good_for = |name: &&str| {
         ServerName::try_from(*name).is_ok_and(|name| verifier.verify_server_cert(leaf, &[], &name, &[], at).is_ok())
     };
-    if !NAMES.iter().all(good_for) {
+    if !LEAF_NAMES.iter().all(good_for) {
         return None;
     }
     authority::not_after(leaf)
@@ -310,29 +304,29 @@ mod tests {
 
     fn fresh() -> (tempfile::TempDir, DevCertificates) {
         let dir = tempfile::tempdir().unwrap();
-        let made = ensure(dir.path(), now()).unwrap();
-        assert_eq!(made.made, Made::Everything);
-        (dir, made)
+        let created = ensure(dir.path(), now()).unwrap();
+        assert_eq!(created.created, Created::Everything);
+        (dir, created)
     }
 
     fn replaces_the_leaf_only(dir: &Path, before: &DevCertificates, at: Timestamp) {
         let after = ensure(dir, at).unwrap();
-        assert_eq!(after.made, Made::Leaf);
+        assert_eq!(after.created, Created::Leaf);
         assert_eq!(after.ca_pem, before.ca_pem);
         assert_ne!(after.certificate_pem, before.certificate_pem);
-        assert_eq!(ensure(dir, at).unwrap().made, Made::Nothing);
+        assert_eq!(ensure(dir, at).unwrap().created, Created::Nothing);
     }
 
     #[test]
     fn a_first_run_makes_files_that_a_second_run_keeps() {
-        let (dir, made) = fresh();
+        let (dir, created) = fresh();
         for (name, mode) in [("ca.crt", 0o644), ("ca.key", 0o600), ("tls.crt", 0o644), ("tls.key", 0o600)] {
             let found = fs::metadata(dir.path().join(name)).unwrap().permissions().mode() & 0o777;
             assert_eq!(found, mode, "{name}");
         }
         let kept = ensure(dir.path(), now() + DAY).unwrap();
-        assert_eq!(kept.made, Made::Nothing);
-        assert_eq!((&kept.ca_pem, &kept.certificate_pem), (&made.ca_pem, &made.certificate_pem));
+        assert_eq!(kept.created, Created::Nothing);
+        assert_eq!((&kept.ca_pem, &kept.certificate_pem), (&created.ca_pem, &created.certificate_pem));
         assert_eq!(kept.not_after, now() + LEAF_LIFETIME);
         let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names.len(), 5, "four files and the lock, no temporary ones: {names:?}");
@@ -340,10 +334,10 @@ mod tests {
 
     #[test]
     fn a_leaf_that_is_about_to_expire_is_replaced_in_time() {
-        let (dir, made) = fresh();
+        let (dir, created) = fresh();
         let last_good_day = now() + LEAF_LIFETIME - RENEW_BEFORE - DAY;
-        assert_eq!(ensure(dir.path(), last_good_day).unwrap().made, Made::Nothing);
-        replaces_the_leaf_only(dir.path(), &made, last_good_day + DAY + DAY);
+        assert_eq!(ensure(dir.path(), last_good_day).unwrap().created, Created::Nothing);
+        replaces_the_leaf_only(dir.path(), &created, last_good_day + DAY + DAY);
     }
 
     #[test]
@@ -357,17 +351,17 @@ mod tests {
             ("tls.key", Some(foreign.key_pem.as_str())),
             ("tls.crt", Some(foreign.certificate_pem.as_str())),
         ] {
-            let (dir, made) = fresh();
+            let (dir, created) = fresh();
             match text {
                 Some(text) => fs::write(dir.path().join(name), text).unwrap(),
                 None => fs::remove_file(dir.path().join(name)).unwrap(),
             }
-            replaces_the_leaf_only(dir.path(), &made, now());
+            replaces_the_leaf_only(dir.path(), &created, now());
         }
-        let (dir, made) = fresh();
+        let (dir, created) = fresh();
         fs::write(dir.path().join("tls.crt"), &foreign.certificate_pem).unwrap();
         fs::write(dir.path().join("tls.key"), &foreign.key_pem).unwrap();
-        replaces_the_leaf_only(dir.path(), &made, now());
+        replaces_the_leaf_only(dir.path(), &created, now());
     }
 
     #[test]
@@ -384,8 +378,8 @@ mod tests {
             assert!(matches!(&error, DevError::Authority { path: at, .. } if *at == path), "{error}");
             assert!(error.to_string().contains("--force"), "{error}");
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
-            assert_eq!(replace(dir.path(), now()).unwrap().made, Made::Everything);
-            assert_eq!(ensure(dir.path(), now()).unwrap().made, Made::Nothing);
+            assert_eq!(replace(dir.path(), now()).unwrap().created, Created::Everything);
+            assert_eq!(ensure(dir.path(), now()).unwrap().created, Created::Nothing);
         }
     }
 
@@ -401,15 +395,15 @@ mod tests {
         let (dir, _) = fresh();
         let late = now() + CA_LIFETIME - DAY;
         let last = ensure(dir.path(), late).unwrap();
-        assert_eq!((last.made, last.not_after), (Made::Leaf, now() + CA_LIFETIME));
-        assert_eq!(ensure(dir.path(), late).unwrap().made, Made::Nothing);
+        assert_eq!((last.created, last.not_after), (Created::Leaf, now() + CA_LIFETIME));
+        assert_eq!(ensure(dir.path(), late).unwrap().created, Created::Nothing);
     }
 
     #[test]
     fn half_a_ca_is_reported_only_when_it_is_needed() {
         let (dir, _) = fresh();
         fs::remove_file(dir.path().join("ca.key")).unwrap();
-        assert_eq!(ensure(dir.path(), now()).unwrap().made, Made::Nothing);
+        assert_eq!(ensure(dir.path(), now()).unwrap().created, Created::Nothing);
         fs::remove_file(dir.path().join("tls.key")).unwrap();
         assert!(
             matches!(ensure(dir.path(), now()), Err(DevError::Incomplete { missing, .. }) if missing.ends_with("ca.key"))
@@ -442,7 +436,7 @@ mod tests {
             let runs: Vec<_> = (0..8).map(|_| scope.spawn(|| ensure(dir.path(), now()).unwrap())).collect();
             runs.into_iter().map(|run| run.join().unwrap()).collect()
         });
-        assert_eq!(all.iter().filter(|made| made.made == Made::Everything).count(), 1);
-        assert!(all.iter().all(|made| made.certificate_pem == all[0].certificate_pem));
+        assert_eq!(all.iter().filter(|created| created.created == Created::Everything).count(), 1);
+        assert!(all.iter().all(|created| created.certificate_pem == all[0].certificate_pem));
     }
 }

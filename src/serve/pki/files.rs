@@ -1,67 +1,72 @@
-//! A certificate from files, as cert-manager's Secret mounts them: taken up whenever they change and fit together.
+//! A serving certificate from files, as cert-manager's Secret mounts them. It is reloaded when the files change and belong
+//! together.
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::authority;
+use super::metrics::{CertificateMetrics, CertificateRole, CertificateStep, CertificateTrouble};
 use super::tls::{self, CertificateError, Certificates};
-use crate::file_watch::{self, directory};
-use crate::serve::report::metrics::{Done, Metrics, Role, Trouble};
+use crate::file_watch::{self, parent_directory};
 
-/// Follows a certificate chain and its key.
-pub struct Followed {
+/// Follows the files of a certificate chain and its key.
+pub struct CertificateFiles {
     certificate_path: PathBuf,
     key_path: PathBuf,
     content: Content,
     certificates: Arc<Certificates>,
-    metrics: Arc<Metrics>,
+    metrics: Arc<CertificateMetrics>,
 }
 
-/// Both files as they were read together.
+/// Both files, read at the same time.
 #[derive(PartialEq)]
 struct Content {
     certificate: Result<Vec<u8>, io::ErrorKind>,
     key: Result<Vec<u8>, io::ErrorKind>,
 }
 
-impl Followed {
-    /// Reads both files and serves what they hold.
+impl CertificateFiles {
+    /// Reads both files and serves the certificate.
     ///
     /// # Errors
     /// [`CertificateError`] names the file and the way out.
-    pub fn open(certificate_path: PathBuf, key_path: PathBuf, metrics: Arc<Metrics>) -> Result<Self, CertificateError> {
+    pub fn open(
+        certificate_path: PathBuf,
+        key_path: PathBuf,
+        metrics: Arc<CertificateMetrics>,
+    ) -> Result<Self, CertificateError> {
         let content = read(&certificate_path, &key_path);
         let mut followed = Self { certificate_path, key_path, content, certificates: Certificates::none(), metrics };
         followed.take()?;
         Ok(followed)
     }
 
-    /// Where the newest good ones are served.
+    /// The served certificate, which later changes replace.
     #[must_use]
     pub fn certificates(&self) -> Arc<Certificates> {
         Arc::clone(&self.certificates)
     }
 
-    /// Follows until it is dropped. Files that are missing, half written or do not fit together leave what is served as it is.
+    /// Follows the files until it is dropped. Files that are missing, incomplete or do not belong together change nothing.
     pub async fn follow(mut self) {
-        let directories = [directory(&self.certificate_path), directory(&self.key_path)];
+        let directories = [parent_directory(&self.certificate_path), parent_directory(&self.key_path)];
         loop {
             let reads = || read(&self.certificate_path, &self.key_path);
-            self.content = file_watch::next(&self.content, &directories, reads).await;
+            self.content = file_watch::changed(&self.content, &directories, reads).await;
             let file = self.certificate_path.display().to_string();
             match self.take() {
                 Ok(()) => tracing::info!(%file, "serving a new certificate"),
                 Err(error) => {
-                    self.metrics.certificates().trouble(Trouble::Files);
+                    self.metrics.count_trouble(CertificateTrouble::Files);
                     let why = format!("{:#}", anyhow::Error::new(error));
-                    tracing::error!(%file, %why, "the new certificate cannot be used; the one before is served on");
+                    tracing::error!(%file, %why, "the new certificate cannot be used; the previous one stays in use");
                 }
             }
         }
     }
 
-    /// Serves what was read.
+    /// Serves the content that was read.
     fn take(&mut self) -> Result<(), CertificateError> {
         let bytes = |read: &Result<Vec<u8>, io::ErrorKind>, path: &PathBuf| {
             let unreadable =
@@ -74,8 +79,8 @@ impl Followed {
         let parsed = tls::parse(tls::Pem { certificate_path, certificate: &certificate, key_path, key: &key })?;
         let not_after = parsed.end_entity_cert().ok().and_then(authority::not_after);
         self.certificates.replace(parsed);
-        self.metrics.certificates().lasts(Role::Leaf, not_after);
-        self.metrics.certificates().done(Done::Loaded);
+        self.metrics.set_expiry(CertificateRole::Leaf, not_after);
+        self.metrics.count_step(CertificateStep::Loaded);
         Ok(())
     }
 }

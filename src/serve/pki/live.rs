@@ -1,4 +1,4 @@
-//! The caBundles of our webhook configurations, as the API server has them.
+//! The caBundles in Interlock's webhook configurations, on the API server.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,112 +10,114 @@ use kube::api::{Api, ObjectMeta, Patch, PatchParams};
 use kube::{Client, Error};
 use serde_json::{Value, json};
 
-use super::bundle::Bundle;
+use super::bundle::CaBundle;
 
 /// The name of both configurations.
 pub const CONFIGURATION: &str = "interlock";
 
-/// Under which name caBundles are written. It stays in `managedFields` for a moment only.
+/// The field manager of caBundles. It stays in `managedFields` for a moment only.
 pub const FIELD_MANAGER: &str = "interlock-certificates";
 
-/// One of the two configurations.
+/// The validating or the mutating configuration.
 #[derive(Debug, Clone)]
-pub struct Configuration {
-    kind: Kind,
+pub struct WebhookConfiguration {
+    kind: ConfigurationKind,
     resource_version: String,
     managers: Vec<ManagedFieldsEntry>,
-    entries: Vec<Entry>,
+    entries: Vec<WebhookEntry>,
 }
 
 #[derive(Debug, Clone)]
-struct Entry {
+struct WebhookEntry {
     name: String,
-    bundle: Bundle,
+    bundle: CaBundle,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ConfigurationKind {
     Validating,
     Mutating,
 }
 
-/// What is to become of the caBundles.
+/// A change of the caBundles.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
-    /// These are trusted too. What has expired or never was a CA goes on this occasion.
-    Add(Bundle),
-    /// These are trusted, and nobody else.
-    Set(Bundle),
+pub enum BundleChange {
+    /// Adds CAs. Expired certificates and those that are no CA are removed at the same time.
+    Add(CaBundle),
+    /// Replaces all CAs.
+    Set(CaBundle),
 }
 
-/// Reads those of the two that exist.
+/// Reads both configurations, as far as they exist.
 ///
 /// # Errors
-/// When the API server does not answer, or forbids it.
-pub async fn read(client: &Client) -> Result<Vec<Configuration>, Error> {
+/// When the API server does not answer, or denies the read.
+pub async fn read(client: &Client) -> Result<Vec<WebhookConfiguration>, Error> {
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     let (validating, mutating) =
         futures_util::future::try_join(validating.get_opt(CONFIGURATION), mutating.get_opt(CONFIGURATION)).await?;
     let validating = validating.map(|found| {
-        let entries = found.webhooks.into_iter().flatten().map(|it| Entry::new(it.name, it.client_config.ca_bundle));
-        Configuration::new(Kind::Validating, found.metadata, entries.collect())
+        let entries =
+            found.webhooks.into_iter().flatten().map(|it| WebhookEntry::new(it.name, it.client_config.ca_bundle));
+        WebhookConfiguration::new(ConfigurationKind::Validating, found.metadata, entries.collect())
     });
     let mutating = mutating.map(|found| {
-        let entries = found.webhooks.into_iter().flatten().map(|it| Entry::new(it.name, it.client_config.ca_bundle));
-        Configuration::new(Kind::Mutating, found.metadata, entries.collect())
+        let entries =
+            found.webhooks.into_iter().flatten().map(|it| WebhookEntry::new(it.name, it.client_config.ca_bundle));
+        WebhookConfiguration::new(ConfigurationKind::Mutating, found.metadata, entries.collect())
     });
     Ok(validating.into_iter().chain(mutating).collect())
 }
 
 /// The caBundle of every entry.
 #[must_use]
-pub fn bundles(configurations: &[Configuration]) -> Vec<Bundle> {
+pub fn bundles(configurations: &[WebhookConfiguration]) -> Vec<CaBundle> {
     configurations.iter().flat_map(|found| &found.entries).map(|entry| entry.bundle.clone()).collect()
 }
 
-impl Configuration {
-    fn new(kind: Kind, metadata: ObjectMeta, entries: Vec<Entry>) -> Self {
+impl WebhookConfiguration {
+    fn new(kind: ConfigurationKind, metadata: ObjectMeta, entries: Vec<WebhookEntry>) -> Self {
         let resource_version = metadata.resource_version.unwrap_or_default();
         Self { kind, resource_version, managers: metadata.managed_fields.unwrap_or_default(), entries }
     }
 
-    /// Its kind, as kubectl takes it.
+    /// The kind, as kubectl spells it.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self.kind {
-            Kind::Validating => "validatingwebhookconfiguration",
-            Kind::Mutating => "mutatingwebhookconfiguration",
+            ConfigurationKind::Validating => "validatingwebhookconfiguration",
+            ConfigurationKind::Mutating => "mutatingwebhookconfiguration",
         }
     }
 
     /// The name and the caBundle of each entry.
-    pub fn entries(&self) -> impl Iterator<Item = (&str, &Bundle)> {
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &CaBundle)> {
         self.entries.iter().map(|entry| (entry.name.as_str(), &entry.bundle))
     }
 
-    /// Changes its caBundles, unless they are as they should be.
+    /// Changes the caBundles, unless that changes nothing.
     ///
     /// # Errors
-    /// A conflict when the configuration was changed since it was read, and whatever else a write can end in.
-    pub async fn change(&self, client: &Client, change: &Change, now: Timestamp) -> Result<(), Error> {
-        let done = |entry: &Entry| match change {
-            Change::Add(required) => entry.bundle.has_all(required),
-            Change::Set(bundle) => entry.bundle == *bundle,
+    /// A conflict when the configuration was changed since it was read, or any other error of a write.
+    pub async fn change(&self, client: &Client, change: &BundleChange, now: Timestamp) -> Result<(), Error> {
+        let done = |entry: &WebhookEntry| match change {
+            BundleChange::Add(required) => entry.bundle.has_all(required),
+            BundleChange::Set(bundle) => entry.bundle == *bundle,
         };
         if self.entries.iter().all(done) {
             return Ok(());
         }
-        let changed = |entry: &Entry| match change {
-            Change::Add(required) => entry.bundle.clone().unexpired(now).with(required),
-            Change::Set(bundle) => bundle.clone(),
+        let changed = |entry: &WebhookEntry| match change {
+            BundleChange::Add(required) => entry.bundle.clone().unexpired(now).with(required),
+            BundleChange::Set(bundle) => bundle.clone(),
         };
         self.apply(client, changed).await
     }
 
-    /// Applies the names and caBundles of all entries, for what is left out would be taken away. Only over what was read:
-    /// an entry that somebody removed meanwhile is not made anew.
-    async fn apply(&self, client: &Client, bundle: impl Fn(&Entry) -> Bundle) -> Result<(), Error> {
+    /// Applies the names and caBundles of all entries, because an apply removes what it leaves out. It applies only to the
+    /// version that was read, so that an entry that somebody removed is not created again.
+    async fn apply(&self, client: &Client, bundle: impl Fn(&WebhookEntry) -> CaBundle) -> Result<(), Error> {
         let webhooks: Vec<_> = self
             .entries
             .iter()
@@ -133,15 +135,15 @@ impl Configuration {
         self.patch(client, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(patch)).await
     }
 
-    /// Gives the caBundles up after they were applied, so that they belong to nobody: of an entry that an installer applies no
-    /// more, the API server would keep what is ours, and then refuse the whole for that remnant.
+    /// Gives up the ownership of the caBundles after an apply. Otherwise, when an installer stops applying an entry, the API
+    /// server would keep our part of the entry, and then reject the configuration because of this remnant.
     ///
     /// # Errors
     /// As [`Self::change`].
     pub async fn disown(&self, client: &Client) -> Result<(), Error> {
         let ours = |entry: &&ManagedFieldsEntry| entry.manager.as_deref() == Some(FIELD_MANAGER);
         let others: Vec<_> = self.managers.iter().filter(|entry| !ours(entry)).collect();
-        // An empty list would change nothing.
+        // The API server ignores an empty list.
         if others.len() == self.managers.len() || others.is_empty() {
             return Ok(());
         }
@@ -152,11 +154,11 @@ impl Configuration {
     async fn patch(&self, client: &Client, params: &PatchParams, patch: &Patch<Value>) -> Result<(), Error> {
         let client = client.clone();
         match self.kind {
-            Kind::Validating => {
+            ConfigurationKind::Validating => {
                 let api: Api<ValidatingWebhookConfiguration> = Api::all(client);
                 api.patch(CONFIGURATION, params, patch).await.map(drop)
             }
-            Kind::Mutating => {
+            ConfigurationKind::Mutating => {
                 let api: Api<MutatingWebhookConfiguration> = Api::all(client);
                 api.patch(CONFIGURATION, params, patch).await.map(drop)
             }
@@ -164,7 +166,7 @@ impl Configuration {
     }
 }
 
-impl Kind {
+impl ConfigurationKind {
     fn name(self) -> &'static str {
         match self {
             Self::Validating => "ValidatingWebhookConfiguration",
@@ -173,8 +175,8 @@ impl Kind {
     }
 }
 
-impl Entry {
+impl WebhookEntry {
     fn new(name: String, text: Option<ByteString>) -> Self {
-        Self { name, bundle: text.map(|text| Bundle::read(&text.0)).unwrap_or_default() }
+        Self { name, bundle: text.map(|text| CaBundle::read(&text.0)).unwrap_or_default() }
     }
 }

@@ -1,16 +1,16 @@
-//! Certificates that look after themselves: a CA in a Secret, a leaf of this replica's own, and the caBundles.
+//! Managed certificates: a CA in a Secret, a leaf for each replica, and the caBundles.
 //!
-//! Whatever happens, the same is done: everything is read from the API server, [`rotation::plan`] says what comes next, that
-//! is done, and everything is read again, until there is nothing to do. Watches only say when to look, and a look at the
-//! wall clock once a minute makes up for what they miss. Every write is made over the state that was read, so it is lost and
-//! planned anew when somebody else was quicker. Nothing here is on the way of a review.
+//! There is one loop for every case. It reads everything from the API server, does the step that [`rotation::plan`] returns,
+//! and starts again, until there is nothing to do. Watches only trigger the loop, and a check of the wall clock once a
+//! minute makes up for missed events. Every write applies only to the version that was read; if somebody else was quicker,
+//! the write fails and the loop plans again. Reviews never wait for any of this.
 
 mod act;
-mod look;
+mod observation;
 mod pace;
+mod rotator;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -18,201 +18,161 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, PartialObjectMeta};
 use kube::{Client, Error};
-use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use super::authority::AuthorityError;
 use super::ca_secret::{self, CaSecret, CaSecretError};
 use super::live;
-use super::rotation::{self, Leaf, Settling, Sight, Step, Stored, Times};
+use super::metrics::{CertificateMetrics, CertificateRole, CertificateTrouble};
+use super::rotation::{self, Leaf, Lifetimes, RotationStep, Situation, StoredCa, TrustHistory};
 use super::tls::{CertificateError, Certificates};
 use crate::readiness::Gate;
-use crate::serve::report::metrics::{Metrics, Role, Trouble};
-use look::Look;
-use pace::Pace;
+use observation::Observation;
+use pace::{CHECK_INTERVAL, HealPace, MAX_RETRY, RETRY};
 
-/// The wall clock is looked at this often: timers stand still while a machine is suspended.
-const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+pub use rotator::Rotator;
 
-/// Steps at one go. More are needed only where somebody undoes them at once.
-const STEPS: usize = 16;
+/// The most steps in a row. More are needed only if somebody undoes them at once.
+const MAX_STEPS: usize = 16;
 
-/// Between two looks. The first is taken at once, for calls may fail until it is done; what changes next is gathered.
-const GATHER: Duration = Duration::from_millis(50);
+/// The least time between two checks. The first check is immediate, because calls may fail until it is done; later changes
+/// are collected.
+const WATCH_DEBOUNCE: Duration = Duration::from_millis(50);
 
-/// Before a failed look is tried again; each further one waits twice as long, up to the last.
-const RETRY: SignedDuration = SignedDuration::from_secs(1);
-const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(30);
-
-/// What a replica must know to look after its certificates.
+/// What the certificates' tasks of a replica need.
 pub struct Managed {
-    /// Of the API server, for reads and writes.
+    /// For reads and writes.
     pub client: Client,
-    /// Interlock's own namespace.
     pub namespace: String,
-    /// The names and addresses in the leaf, the first one as its subject.
+    /// The names and addresses in the leaf. The first one is its subject.
     pub names: Vec<String>,
-    /// Lifetimes.
-    pub times: Times,
+    pub lifetimes: Lifetimes,
     /// Where the leaf is served.
     pub certificates: Arc<Certificates>,
-    /// Where everything is counted.
-    pub metrics: Arc<Metrics>,
+    pub metrics: Arc<CertificateMetrics>,
     /// Opens with the first leaf.
     pub served: Gate,
-    /// Opens once the leaf's issuer is in every caBundle, for good: a wiped caBundle concerns all replicas at once, and is
-    /// healed by one that serves, so none may stop to.
+    /// Opens once the leaf's issuer is in every caBundle, and never closes: a wiped caBundle affects all replicas at once,
+    /// and only a serving replica can repair it.
     pub trusted: Gate,
 }
 
-/// What the rest of the program sees of it.
-#[derive(Debug)]
-pub struct Rotator {
-    leads: AtomicBool,
-    wake: Notify,
-    state: watch::Sender<String>,
-}
-
-/// One pass over everything failed.
+/// A pass failed.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum ManageError {
     #[error("failed to read {what}")]
     Read { what: &'static str, source: Error },
     #[error("failed to write {what}")]
     Write { what: &'static str, source: Error },
-    #[error("failed to make a certificate")]
+    #[error("failed to create a certificate")]
     Sign(#[from] AuthorityError),
-    #[error("failed to make a CA")]
+    #[error("failed to create a CA")]
     Ca(#[from] CaSecretError),
     #[error("failed to serve a certificate")]
     Serve(#[from] CertificateError),
 }
 
-const SECRET: &str = "the Secret interlock-ca";
-const CONFIGURATIONS: &str = "the webhook configurations";
+const THE_SECRET: &str = "the Secret interlock-ca";
+const THE_CONFIGURATIONS: &str = "the webhook configurations";
 
-/// What is kept between two looks.
+/// The state that a replica keeps between two passes.
 #[derive(Default)]
-struct Memory {
-    /// The Secret as it last was when it was good.
+struct ReplicaState {
+    /// The last valid content of the Secret.
     known: Option<CaSecret>,
     leaf: Option<Leaf>,
-    settling: Settling,
-    /// What was told of the Secret, which is not told twice.
-    told: Option<String>,
-    pace: Pace,
+    trusted_since: TrustHistory,
+    /// The last logged problem of the Secret, to log each problem once.
+    logged: Option<String>,
+    pace: HealPace,
 }
 
-impl Failure {
+impl ManageError {
     fn is_conflict(&self) -> bool {
         matches!(self, Self::Write { source: Error::Api(status), .. } if status.code == 409)
     }
 }
 
-impl Rotator {
-    /// Rotates for as long as the future is polled. Two who do get in each other's way and do no harm.
-    pub async fn lead(&self) {
-        struct Leading<'r>(&'r Rotator);
-        impl Drop for Leading<'_> {
-            fn drop(&mut self) {
-                self.0.leads.store(false, Ordering::Relaxed);
-            }
-        }
-        let _leading = Leading(self);
-        self.leads.store(true, Ordering::Relaxed);
-        self.wake.notify_one();
-        std::future::pending().await
-    }
-
-    /// In a sentence, how it stands.
-    #[must_use]
-    pub fn state(&self) -> String {
-        self.state.borrow().clone()
-    }
-}
-
 impl Managed {
-    /// Looks after the certificates in tasks of their own, which end with the process. `watches` is a client that bears long
-    /// silence.
+    /// Starts the tasks, which end with the process. `watches` is a client with a long read timeout.
     #[must_use]
     pub fn start(self, watches: &Client) -> Arc<Rotator> {
-        let state = watch::Sender::new("not looked yet".to_owned());
-        let rotator = Arc::new(Rotator { leads: AtomicBool::new(false), wake: Notify::new(), state });
+        let rotator = Arc::new(Rotator::new());
         let secrets: Api<PartialObjectMeta<Secret>> = Api::namespaced(watches.clone(), &self.namespace);
-        tokio::spawn(look::wake(secrets, ca_secret::NAME, Arc::clone(&rotator)));
+        tokio::spawn(observation::wake(secrets, ca_secret::SECRET_NAME, Arc::clone(&rotator)));
         let validating: Api<PartialObjectMeta<ValidatingWebhookConfiguration>> = Api::all(watches.clone());
-        tokio::spawn(look::wake(validating, live::CONFIGURATION, Arc::clone(&rotator)));
+        tokio::spawn(observation::wake(validating, live::CONFIGURATION, Arc::clone(&rotator)));
         let mutating: Api<PartialObjectMeta<MutatingWebhookConfiguration>> = Api::all(watches.clone());
-        tokio::spawn(look::wake(mutating, live::CONFIGURATION, Arc::clone(&rotator)));
+        tokio::spawn(observation::wake(mutating, live::CONFIGURATION, Arc::clone(&rotator)));
         tokio::spawn(self.follow(Arc::clone(&rotator)));
         rotator
     }
 
     async fn follow(self, rotator: Arc<Rotator>) {
-        let mut memory = Memory::default();
+        let mut memory = ReplicaState::default();
         let mut retry = RETRY;
-        let mut told = None;
+        let mut logged = None;
         loop {
-            let leads = rotator.leads.load(Ordering::Relaxed);
+            let leads = rotator.leads();
             let pause = match self.pass(&mut memory, leads, &rotator).await {
                 Ok(until) => {
-                    (retry, told) = (RETRY, None);
-                    until.duration_since(Timestamp::now()).clamp(SignedDuration::ZERO, MINUTE)
+                    (retry, logged) = (RETRY, None);
+                    until.duration_since(Timestamp::now()).clamp(SignedDuration::ZERO, CHECK_INTERVAL)
                 }
                 Err(failure) => {
                     self.count(&failure);
                     let why = format!("{:#}", anyhow::Error::new(failure));
-                    rotator.state.send_replace(why.clone());
-                    if told.as_ref() != Some(&why) {
+                    rotator.set_state(why.clone());
+                    if logged.as_ref() != Some(&why) {
                         tracing::warn!(%why, "certificates stay as they are; trying again");
-                        told = Some(why);
+                        logged = Some(why);
                     }
                     let pause = retry;
-                    retry = (retry * 2).min(LONGEST_RETRY);
+                    retry = (retry * 2).min(MAX_RETRY);
                     pause
                 }
             };
-            sleep(GATHER).await;
-            // Whoever is woken looks at once, whoever is not looks in time.
-            _ = timeout(pause.unsigned_abs(), rotator.wake.notified()).await;
+            sleep(WATCH_DEBOUNCE).await;
+            // An event wakes the loop at once, the timeout in time.
+            _ = timeout(pause.unsigned_abs(), rotator.woken()).await;
         }
     }
 
-    fn count(&self, failure: &Failure) {
-        self.metrics.certificates().trouble(match failure {
-            Failure::Read { .. } => Trouble::Read,
-            Failure::Write { .. } => Trouble::Write,
-            Failure::Sign(_) | Failure::Ca(_) | Failure::Serve(_) => Trouble::Sign,
+    fn count(&self, failure: &ManageError) {
+        self.metrics.count_trouble(match failure {
+            ManageError::Read { .. } => CertificateTrouble::Read,
+            ManageError::Write { .. } => CertificateTrouble::Write,
+            ManageError::Sign(_) | ManageError::Ca(_) | ManageError::Serve(_) => CertificateTrouble::Sign,
         });
     }
 
-    /// Looks and acts until there is nothing to do; tells until when.
-    async fn pass(&self, memory: &mut Memory, leads: bool, rotator: &Rotator) -> Result<Timestamp, Failure> {
-        for _ in 0..STEPS {
-            let look = self.look(memory).await?;
-            let sight = Sight {
-                stored: &look.stored,
-                live: &look.live,
-                settling: &memory.settling,
+    /// Observes and acts until there is nothing to do. Returns the time of the next pass.
+    async fn pass(&self, memory: &mut ReplicaState, leads: bool, rotator: &Rotator) -> Result<Timestamp, ManageError> {
+        for _ in 0..MAX_STEPS {
+            let observation = self.observe(memory).await?;
+            let situation = Situation {
+                stored: &observation.stored,
+                live: &observation.live,
+                trusted_since: &memory.trusted_since,
                 leaf: memory.leaf.as_ref(),
                 leads,
-                now: look.now,
+                now: observation.now,
             };
-            let step = rotation::plan(&sight, &self.times);
-            self.tell(memory, &look, rotator);
-            if let Step::Wait(until) = step {
-                return match self.disown(&look.configurations).await {
-                    Err(failure) if failure.is_conflict() => Ok(look.now + RETRY),
+            let step = rotation::plan(&situation, &self.lifetimes);
+            self.report(memory, &observation, rotator);
+            if let RotationStep::Wait(until) = step {
+                return match self.disown(&observation.configurations).await {
+                    Err(failure) if failure.is_conflict() => Ok(observation.now + RETRY),
                     disowned => disowned.map(|()| until),
                 };
             }
-            if matches!(step, Step::Add(_))
-                && let Some(later) = memory.pace.later(look.now)
+            if matches!(step, RotationStep::Add(_))
+                && let Some(later) = memory.pace.later(observation.now)
             {
                 return Ok(later);
             }
-            match self.act(step, look, memory).await {
-                // Somebody was quicker.
+            match self.act(step, observation, memory).await {
+                // Somebody else was quicker.
                 Err(failure) if failure.is_conflict() => {}
                 acted => acted?,
             }
@@ -220,62 +180,59 @@ impl Managed {
         Ok(Timestamp::now() + RETRY)
     }
 
-    /// Reads everything: first what is trusted, then what ought to be, so that what the second lacks is not needed.
-    async fn look(&self, memory: &mut Memory) -> Result<Look, Failure> {
+    /// Reads everything: first the caBundles, then the Secret, so that a CA which is missing in the Secret was not needed in
+    /// the caBundles either.
+    async fn observe(&self, memory: &mut ReplicaState) -> Result<Observation, ManageError> {
         let configurations = live::read(&self.client).await;
-        let configurations = configurations.map_err(|source| Failure::Read { what: CONFIGURATIONS, source })?;
-        let secret = self.secrets().get_opt(ca_secret::NAME).await;
-        let secret = secret.map_err(|source| Failure::Read { what: SECRET, source })?;
+        let configurations = configurations.map_err(|source| ManageError::Read { what: THE_CONFIGURATIONS, source })?;
+        let secret = self.secrets().get_opt(ca_secret::SECRET_NAME).await;
+        let secret = secret.map_err(|source| ManageError::Read { what: THE_SECRET, source })?;
         let now = Timestamp::now();
         let live = live::bundles(&configurations);
-        memory.settling.look(&live, now);
+        memory.trusted_since.observe(&live, now);
         let stored = match secret.as_ref().map(|secret| CaSecret::parse(secret, now)) {
-            None => Stored::Absent,
+            None => StoredCa::Absent,
             Some(Ok(good)) => {
-                memory.told = None;
-                Stored::Good(memory.known.insert(good).cas.clone())
+                memory.logged = None;
+                StoredCa::Good(memory.known.insert(good).cas.clone())
             }
             Some(Err(why)) => {
-                self.tell_unusable(memory, &why);
+                self.report_unusable(memory, &why);
                 let known = memory.known.as_ref().filter(|known| known.cas.current.not_after > now);
-                Stored::Unusable(known.map(|known| known.cas.clone()))
+                StoredCa::Unusable(known.map(|known| known.cas.clone()))
             }
         };
-        Ok(Look { configurations, secret, stored, live, now })
+        Ok(Observation { configurations, secret, stored, live, now })
     }
 
-    fn tell_unusable(&self, memory: &mut Memory, why: &CaSecretError) {
+    fn report_unusable(&self, memory: &mut ReplicaState, why: &CaSecretError) {
         let why = why.to_string();
-        if memory.told.as_ref() == Some(&why) {
+        if memory.logged.as_ref() == Some(&why) {
             return;
         }
-        self.metrics.certificates().trouble(Trouble::Secret);
+        self.metrics.count_trouble(CertificateTrouble::Secret);
         tracing::error!(
-            namespace = %self.namespace, secret = ca_secret::NAME, %why,
-            "the Secret of the CA cannot be used; what is served stays; delete the Secret to have it made anew"
+            namespace = %self.namespace, secret = ca_secret::SECRET_NAME, %why,
+            "the Secret of the CA cannot be used; the served certificate stays; delete the Secret to create a new one"
         );
-        memory.told = Some(why);
+        memory.logged = Some(why);
     }
 
-    /// Opens gates, and says how it stands.
-    fn tell(&self, memory: &Memory, look: &Look, rotator: &Rotator) {
-        let metrics = self.metrics.certificates();
+    /// Opens gates, and updates metrics and state.
+    fn report(&self, memory: &ReplicaState, observation: &Observation, rotator: &Rotator) {
+        let metrics = &self.metrics;
         let known = memory.known.as_ref().map(|known| &known.cas);
-        metrics.lasts(Role::Ca, known.map(|cas| cas.current.not_after));
-        metrics.lasts(Role::Next, known.and_then(|cas| cas.next.as_ref()).map(|next| next.not_after));
-        metrics.lasts(Role::Leaf, memory.leaf.as_ref().map(|leaf| leaf.not_after));
-        let state = look.state(memory.leaf.as_ref());
+        metrics.set_expiry(CertificateRole::Ca, known.map(|cas| cas.current.not_after));
+        metrics.set_expiry(CertificateRole::Next, known.and_then(|cas| cas.next.as_ref()).map(|next| next.not_after));
+        metrics.set_expiry(CertificateRole::Leaf, memory.leaf.as_ref().map(|leaf| leaf.not_after));
+        let state = observation.state(memory.leaf.as_ref());
         if memory.leaf.is_some() {
             self.served.open();
         }
-        if look.trusts(memory.leaf.as_ref()) {
+        if observation.trusts(memory.leaf.as_ref()) {
             self.trusted.open();
         }
-        rotator.state.send_if_modified(|told| {
-            let changed = *told != state;
-            told.clone_from(&state);
-            changed
-        });
+        rotator.set_state(state);
     }
 
     fn secrets(&self) -> Api<Secret> {

@@ -1,4 +1,4 @@
-//! TLS: which versions, and which certificate.
+//! TLS: the versions, and the served certificate.
 
 use std::fmt;
 use std::io;
@@ -10,24 +10,23 @@ use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use crate::serve::https::Clients;
-
-/// The serving certificate. Replacing it concerns the handshakes that follow; connections keep what they have.
+/// The serving certificate. A replacement affects later handshakes only, not open connections.
 pub struct Certificates {
     current: ArcSwapOption<CertifiedKey>,
 }
 
-/// A certificate chain with its key, read but not yet checked against each other.
+/// A certificate chain and its key. They may not belong together.
 #[derive(Clone, Copy, Debug)]
 pub struct Pem<'a> {
-    /// Where the chain came from, for messages.
+    /// The origin of the chain, for messages.
     pub certificate_path: &'a Path,
     /// The chain, leaf first.
     pub certificate: &'a [u8],
-    /// Where the key came from, for messages.
+    /// The origin of the key, for messages.
     pub key_path: &'a Path,
     /// PKCS#8, PKCS#1 or SEC1.
     pub key: &'a [u8],
@@ -36,40 +35,22 @@ pub struct Pem<'a> {
 /// A certificate cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// A file is missing or may not be read.
+    /// A file is missing or cannot be read.
     #[error("failed to read {}: write a certificate there with `interlock certs dev`, or name another file", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// No certificate in the file.
+    Unreadable { path: PathBuf, source: io::Error },
+    /// There is no certificate in the file.
     #[error("found no certificate in {}: it must hold the chain in PEM, the server's own certificate first", path.display())]
     NoCertificate {
-        /// The file.
         path: PathBuf,
-        /// What the reader said, if it found a beginning.
+        /// `None` if there is no PEM section.
         source: Option<pem::Error>,
     },
-    /// No private key in the file.
+    /// There is no private key in the file.
     #[error("found no private key in {}: it must hold one key in PEM (PKCS#8, PKCS#1 or SEC1), not encrypted", path.display())]
-    NoKey {
-        /// The file.
-        path: PathBuf,
-        /// What the reader said.
-        source: pem::Error,
-    },
-    /// The key is for another certificate, or of a kind that cannot sign.
-    #[error("the key in {} does not fit the certificate in {}: replace both together", key.display(), certificate.display())]
-    Mismatch {
-        /// The file of the key.
-        key: PathBuf,
-        /// The file of the certificate.
-        certificate: PathBuf,
-        /// What the TLS library said.
-        source: rustls::Error,
-    },
+    NoKey { path: PathBuf, source: pem::Error },
+    /// The key belongs to another certificate, or cannot sign.
+    #[error("the key in {} does not belong to the certificate in {}: replace both together", key.display(), certificate.display())]
+    Mismatch { key: PathBuf, certificate: PathBuf, source: rustls::Error },
 }
 
 impl Certificates {
@@ -79,7 +60,7 @@ impl Certificates {
         Arc::new(Self { current: ArcSwapOption::from_pointee(key) })
     }
 
-    /// Serves nothing yet: every handshake is refused with an alert until there is a key.
+    /// Serves nothing yet: every handshake fails with an alert until there is a key.
     #[must_use]
     pub fn none() -> Arc<Self> {
         Arc::new(Self { current: ArcSwapOption::empty() })
@@ -90,7 +71,7 @@ impl Certificates {
         self.current.store(Some(Arc::new(key)));
     }
 
-    /// What is served now, if anything.
+    /// The served certificate, if any.
     #[must_use]
     pub fn current(&self) -> Option<Arc<CertifiedKey>> {
         self.current.load_full()
@@ -104,8 +85,8 @@ impl fmt::Debug for Certificates {
 }
 
 impl ResolvesServerCert for Certificates {
-    /// Whatever name the client asks for: it may come by address, by a port-forward, or as a probe, and it is the client
-    /// who decides whether the certificate is good enough for it.
+    /// Any server name is accepted: the client may connect by address, through a port-forward, or as a probe, and the client
+    /// decides whether the certificate is valid for it.
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.current()
     }
@@ -123,7 +104,7 @@ pub fn load(certificate_path: &Path, key_path: &Path) -> Result<CertifiedKey, Ce
     parse(Pem { certificate_path, certificate: &certificate, key_path, key: &key })
 }
 
-/// Reads a chain and its key.
+/// Parses a chain and its key.
 ///
 /// # Errors
 /// [`CertificateError`], except `Unreadable`.
@@ -144,15 +125,18 @@ pub fn parse(pem: Pem<'_>) -> Result<CertifiedKey, CertificateError> {
     })
 }
 
-/// The one crypto provider of this program. Named wherever TLS is set up: the process-wide default is for whoever comes
-/// first.
+/// The crypto provider of this program. It is passed wherever TLS is set up, because the process-wide default belongs to
+/// whichever library sets it first.
 #[must_use]
 pub fn provider() -> CryptoProvider {
     aws_lc_rs::default_provider()
 }
 
-/// TLS 1.2 and 1.3, HTTP/1.1 only: the API server speaks nothing else to a webhook, because h2 did not balance.
-pub(crate) fn server_config(certificates: Arc<Certificates>, clients: Option<Arc<Clients>>) -> Arc<ServerConfig> {
+/// TLS 1.2 and 1.3, HTTP/1.1 only: the API server uses nothing else for webhooks, because HTTP/2 did not balance load.
+pub(crate) fn server_config(
+    certificates: Arc<Certificates>,
+    clients: Option<Arc<dyn ClientCertVerifier>>,
+) -> Arc<ServerConfig> {
     let provider = Arc::new(provider());
     let versions = [&rustls::version::TLS13, &rustls::version::TLS12];
     #[expect(
@@ -168,7 +152,7 @@ pub(crate) fn server_config(certificates: Arc<Certificates>, clients: Option<Arc
     };
     let mut config = config.with_cert_resolver(certificates);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    // The API server resumes no sessions; without them a new certificate holds for every handshake from then on.
+    // The API server resumes no sessions. Without tickets, every later handshake uses a new certificate.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Arc::new(config)

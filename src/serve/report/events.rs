@@ -1,11 +1,12 @@
-//! Kubernetes Events: what was refused, warned of or would have been refused, seen by `kubectl describe` and
-//! `kubectl events`. Every replica writes its own, later than its replies, from a queue with a bound; the leader reads them
-//! all to [report](super::openreports) on releases.
+//! Kubernetes Events: what was denied, warned about or would have been denied, as `kubectl describe` and `kubectl events`
+//! show it. Every replica writes its own Events after its replies, from a bounded queue. The leader reads the Events of all
+//! replicas for its [reports](super::openreports) on releases.
 
+pub mod annotation;
 mod body;
-mod happening;
 mod limit;
 mod series;
+mod series_key;
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -20,77 +21,57 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::FIELD_MANAGER;
-use super::metrics::{Metrics, Sink, Write};
+use super::metrics::{ReportMetrics, Sink, Write};
 use crate::engine::decision::Decision;
-use crate::world::Newest;
+use crate::serve::ownership::FIELD_MANAGER;
+use crate::world::NewestRecord;
 use crate::world::kubernetes::Cluster;
-pub(super) use body::{CLUSTER_SCOPED, cut};
-use happening::Happening;
-use series::{Live, Series};
+pub use annotation::CONTROLLER;
+pub(super) use body::{CLUSTER_SCOPED_NAMESPACE, cut};
+use series::{OpenSeries, SeriesTable};
+use series_key::SeriesKey;
 
-/// Who says so, in every Event of ours.
-pub const CONTROLLER: &str = "interlock.dev/webhook";
+/// How many decisions wait at most. Each takes a few KiB.
+const QUEUE_LENGTH: usize = 1_024;
 
-/// What an Event of ours tells a program.
-pub mod annotation {
-    /// The rule's id.
-    pub const RULE: &str = "interlock.dev/rule";
-    /// Its mode.
-    pub const MODE: &str = "interlock.dev/mode";
-    /// What it came to.
-    pub const VERDICT: &str = "interlock.dev/verdict";
-    /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
-    pub const OPERATION: &str = "interlock.dev/operation";
-    /// The user.
-    pub const ACTOR: &str = "interlock.dev/actor";
-    /// Namespace and name of the release.
-    pub const RELEASE: &str = "interlock.dev/release";
-    /// The object, as `apps/v1 Deployment shop/web`.
-    pub const OBJECT: &str = "interlock.dev/object";
-    /// Namespace and name of the override that was used.
-    pub const OVERRIDE: &str = "interlock.dev/override";
-    /// Present where the release had records.
-    pub const RECORDED: &str = "interlock.dev/recorded";
-    /// All of them.
-    pub const ALL: [&str; 9] = [RULE, MODE, VERDICT, OPERATION, ACTOR, RELEASE, OBJECT, OVERRIDE, RECORDED];
-}
+/// Between two attempts to write what could not be written at once.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The decisions that wait, at most. They take a few KiB each.
-const QUEUE: usize = 1_024;
+/// How long shutdown waits for the last Events.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Between two looks for what could not be written at once.
-const TICK: Duration = Duration::from_secs(1);
-
-/// How long the end of the process waits for the last Events.
-const FAREWELL: Duration = Duration::from_secs(2);
-
-/// The way to the task that writes.
+/// The queue of the writer.
 #[derive(Debug, Clone)]
-pub struct Queue {
+pub struct EventQueue {
     sender: mpsc::Sender<Decision>,
-    metrics: Arc<Metrics>,
+    metrics: Arc<ReportMetrics>,
 }
 
-/// The task that writes. It ends when this is dropped; [`Self::finish`] lets it write what waits.
+/// The task that writes Events. It ends when this is dropped; [`Self::finish`] lets it write what is queued.
 #[must_use]
-pub struct Writing {
+pub struct EventWriter {
     task: JoinHandle<()>,
     leaving: watch::Sender<bool>,
 }
 
-/// Starts to write Events, as `instance`, with a client that is used for nothing else: whoever is slow here is slow alone.
-pub fn start(client: Client, instance: String, world: Arc<Cluster>, metrics: Arc<Metrics>) -> (Queue, Writing) {
-    let (sender, receiver) = mpsc::channel(QUEUE);
+/// Starts to write Events as `instance`. The client must not be used for anything else, so that slow writes delay nothing
+/// else.
+pub fn start(
+    client: Client,
+    instance: String,
+    world: Arc<Cluster>,
+    metrics: Arc<ReportMetrics>,
+) -> (EventQueue, EventWriter) {
+    let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
     let (leaving, left) = watch::channel(false);
-    let queue = Queue { sender, metrics: Arc::clone(&metrics) };
-    let series = Series::new(Instant::now());
-    let writer = Writer { client, instance, world, metrics, series, names: RandomState::new(), troubled: false };
-    (queue, Writing { task: tokio::spawn(writer.run(receiver, left)), leaving })
+    let queue = EventQueue { sender, metrics: Arc::clone(&metrics) };
+    let series = SeriesTable::new(Instant::now());
+    let writer = WriterTask { client, instance, world, metrics, series, names: RandomState::new(), failing: false };
+    (queue, EventWriter { task: tokio::spawn(writer.run(receiver, left)), leaving })
 }
 
-impl Queue {
-    /// Takes a decision in which something was found, if there is room.
+impl EventQueue {
+    /// Queues a decision with findings, if there is room.
     pub(super) fn offer(&self, decision: Decision) {
         let findings = decision.findings.len() as u64;
         if self.sender.try_send(decision).is_err() {
@@ -100,34 +81,34 @@ impl Queue {
     }
 }
 
-impl Writing {
-    /// Writes what waits, if the API server answers in time.
+impl EventWriter {
+    /// Writes what is queued, if the API server answers in time.
     pub async fn finish(mut self) {
         _ = self.leaving.send(true);
-        _ = timeout(FAREWELL, &mut self.task).await;
+        _ = timeout(FINISH_TIMEOUT, &mut self.task).await;
     }
 }
 
-impl Drop for Writing {
+impl Drop for EventWriter {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-struct Writer {
+struct WriterTask {
     client: Client,
     instance: String,
     world: Arc<Cluster>,
-    metrics: Arc<Metrics>,
-    series: Series,
+    metrics: Arc<ReportMetrics>,
+    series: SeriesTable,
     names: RandomState,
-    /// Whether the last write failed, which was told then.
-    troubled: bool,
+    /// Whether the last write failed and that was logged.
+    failing: bool,
 }
 
-impl Writer {
+impl WriterTask {
     async fn run(mut self, mut receiver: mpsc::Receiver<Decision>, mut left: watch::Receiver<bool>) {
-        let mut ticks = interval(TICK);
+        let mut ticks = interval(RETRY_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut leave = std::pin::pin!(async move { _ = left.wait_for(|left| *left).await });
         let mut open = true;
@@ -145,52 +126,52 @@ impl Writer {
             }
             self.write_due().await;
         }
-        self.metrics.dropped(Sink::Events, self.series.untold());
+        self.metrics.dropped(Sink::Events, self.series.unwritten());
     }
 
     fn observe(&mut self, decision: &Decision) {
         for finding in &decision.findings {
-            if let Some(happening) = Happening::of(decision, finding) {
+            if let Some(key) = SeriesKey::of(decision, finding) {
                 let (at, now) = (Timestamp::now(), Instant::now());
-                let forgotten = self.series.observe(happening, finding.message.clone(), at, now);
+                let forgotten = self.series.observe(key, finding.message.clone(), at, now);
                 self.metrics.dropped(Sink::Events, forgotten);
             }
         }
     }
 
     async fn write_due(&mut self) {
-        for (happening, live) in self.series.due(Instant::now()) {
+        for (key, live) in self.series.due(Instant::now()) {
             let (write, written) = match &live.event {
                 Some((namespace, name)) => (Write::Updated, self.update(namespace, name, &live).await),
-                None => (Write::Created, self.create(&happening, &live).await),
+                None => (Write::Created, self.create(&key, &live).await),
             };
             match written {
                 Ok(event) => {
                     self.metrics.wrote(Sink::Events, write);
-                    self.series.written(&happening, &live, event);
-                    self.troubled = false;
+                    self.series.written(&key, &live, event);
+                    self.failing = false;
                 }
-                // Events live for an hour.
+                // Events expire after an hour.
                 Err(Error::Api(status)) if status.code == 404 && live.event.is_some() => {
-                    self.series.vanished(&happening);
+                    self.series.vanished(&key);
                 }
                 Err(error) => {
                     self.metrics.wrote(Sink::Events, Write::Failed);
                     if is_final(&error) {
-                        self.metrics.dropped(Sink::Events, self.series.refused(&happening, &live));
+                        self.metrics.dropped(Sink::Events, self.series.refused(&key, &live));
                     }
-                    if !std::mem::replace(&mut self.troubled, true) {
-                        tracing::warn!(rule = %happening.rule, %error, "an Event could not be written");
+                    if !std::mem::replace(&mut self.failing, true) {
+                        tracing::warn!(rule = %key.rule, %error, "an Event cannot be written");
                     }
                 }
             }
         }
     }
 
-    async fn create(&self, happening: &Happening, live: &Live) -> Result<(String, String), Error> {
-        let record: Option<Newest> = happening.release.as_ref().and_then(|release| self.world.newest(release).0);
-        let name = format!("{}.{:016x}", happening.rule, self.names.hash_one((happening, live.first)));
-        let event = body::event(happening, live, record.as_ref(), name.clone(), &self.instance);
+    async fn create(&self, key: &SeriesKey, live: &OpenSeries) -> Result<(String, String), Error> {
+        let record: Option<NewestRecord> = key.release.as_ref().and_then(|release| self.world.newest(release).0);
+        let name = format!("{}.{:016x}", key.rule, self.names.hash_one((key, live.first)));
+        let event = body::event(key, live, record.as_ref(), name.clone(), &self.instance);
         let namespace = event.metadata.namespace.clone().unwrap_or_default();
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match self.api(&namespace).create(&params, &event).await {
@@ -201,7 +182,7 @@ impl Writer {
         Ok((namespace, name))
     }
 
-    async fn update(&self, namespace: &str, name: &str, live: &Live) -> Result<(String, String), Error> {
+    async fn update(&self, namespace: &str, name: &str, live: &OpenSeries) -> Result<(String, String), Error> {
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let patch = Patch::Merge(json!({"series": body::series(live)}));
         self.api(namespace).patch(name, &params, &patch).await?;
@@ -213,7 +194,7 @@ impl Writer {
     }
 }
 
-/// Whether trying again would change nothing: the namespace is going, or the API server does not take this.
+/// Whether a retry is pointless: the namespace is being deleted, or the API server does not accept the Event.
 fn is_final(error: &Error) -> bool {
     matches!(error, Error::Api(status) if matches!(status.code, 400 | 403 | 404 | 422))
 }

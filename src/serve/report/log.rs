@@ -1,12 +1,12 @@
-//! One log line a decision. Never any of the object: objects include Secrets.
+//! One log line for each decision. It contains no data of the object, because objects include Secrets.
 //!
-//! `verdict` is what the API server was told; what each rule came to is in `rules`: `manual-edit=audit`, followed by why it
-//! could not be decided, `(late)`. `overridden` names the overrides that let it go on. A line with `repeated` is the API server asking the same
-//! again, which is counted nowhere else.
+//! `verdict` is the answer to the API server. `rules` has the mode of each rule, as `manual-edit=audit`, followed by the
+//! reason if it was undecided, as `(late)`. `overridden` names the overrides that were used. `repeated` marks a review that
+//! the API server sent again, which is counted nowhere else.
 
 use crate::engine::decision::{Decision, DecisionFinding};
 
-/// Writes the line. A denial is not an error of ours.
+/// Writes the line, at level info: a denial is not an error of Interlock.
 pub(super) fn write(decision: &Decision) {
     let reason = decision.findings.iter().map(|finding| finding.message.as_str()).chain(decision.objection.as_deref());
     let overridden = decision.findings.iter().filter_map(|finding| finding.overridden.as_deref());

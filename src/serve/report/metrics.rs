@@ -1,384 +1,249 @@
-//! The metrics, as a value with its own registry: a test makes one, runs something, and reads it.
-//!
-//! Labels come from closed enums only. A label that carried a name or a message would let anyone who can send a
-//! request fill the memory of this process and of the monitoring behind it.
-
-mod certificates;
-mod decisions;
-mod label;
-mod policies;
-mod process;
-mod scans;
-
-use std::fmt;
-use std::time::Instant;
-
-pub use certificates::{CertificateMetrics, Done, Role, Trouble};
-pub use decisions::{Sink, Write};
-pub use policies::{PolicyMetrics, Reloaded};
-pub use scans::ScanMetrics;
+//! Metrics of decisions, and of the sinks that receive them later.
 
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::serve::https::{Endpoint, Refusal};
-use decisions::Decisions;
-use process::Process;
+use crate::engine::decision::Decision;
+use crate::engine::outcome::Verdict;
+use crate::engine::policy::Mode;
+use crate::engine::review::Operation;
+use crate::engine::rules::{Kind, RuleId};
+use crate::serve::openmetrics;
 
-/// The content type of [`Metrics::render`].
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Bounds of the decode histogram, in seconds: an ordinary record takes a fraction of a millisecond, the largest possible
+/// record some tens of milliseconds.
+const DECODE_BUCKETS: [f64; 11] = [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1];
 
-/// Bounds of the review histogram, in seconds. An ordinary review takes tens of microseconds and the largest possible
-/// record a few milliseconds, so half of the buckets lie below one millisecond; 30 s is the longest timeout that the
-/// API server allows.
-const REVIEW_BUCKETS: [f64; 18] = [
-    0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
-    3.0, 10.0, 30.0,
-];
-
-/// Everything that is counted, with the registry that it is read from.
-///
-/// A family added here is a field, a line in [`Metrics::new`], and a label type whose members are closed enums.
+/// Metrics of decisions and sinks.
 #[derive(Debug)]
-pub struct Metrics {
-    registry: Registry,
-    process: Registry,
-    ready: Gauge,
-    leader: Gauge,
-    reviews: Family<ReviewLabels, Histogram, fn() -> Histogram>,
-    refusals: Family<RefusalLabels, Counter>,
-    panics: Family<EndpointLabels, Counter>,
-    connections: Family<PortLabels, Gauge>,
-    cuts: Family<CutLabels, Counter>,
-    accept_errors: Family<PortLabels, Counter>,
-    handshake_failures: Family<HandshakeLabels, Counter>,
-    body_bytes: Gauge,
-    policies: PolicyMetrics,
-    scans: ScanMetrics,
-    certificates: CertificateMetrics,
-    told: Decisions,
+pub struct ReportMetrics {
+    decisions: Family<DecisionLabels, Counter>,
+    findings: Family<FindingLabels, Counter>,
+    undecided: Family<UndecidedLabels, Counter>,
+    repeats: Counter,
+    decodes: Histogram,
+    overrides_used: Family<RuleLabels, Counter>,
+    overrides_in_force: Gauge,
+    waiting: Family<SinkLabels, Gauge>,
+    drops: Family<SinkLabels, Counter>,
+    writes: Family<WriteLabels, Counter>,
 }
 
-/// How the handling of a request ended.
+/// A destination of findings that is written after the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ReviewEnd {
-    /// The reviewer answered.
-    Answered,
-    /// The reviewer panicked, and its stand-in answered.
-    Panicked,
-    /// The request was refused before the reviewer saw it, or the reviewer took too long.
-    Refused,
-    /// The client went away first.
-    Abandoned,
+pub enum Sink {
+    /// Kubernetes Events.
+    Events,
+    /// Reports of releases.
+    Reports,
 }
 
-/// Which of the two ports.
+/// A write of a sink to the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Port {
-    /// HTTPS, for the API server.
-    Admission,
-    /// Plain HTTP, for probes and metrics.
-    Admin,
+pub enum Write {
+    /// A new object.
+    Created,
+    /// A change of an object.
+    Updated,
+    /// A deletion.
+    Deleted,
+    /// A write that the API server rejected or did not answer.
+    Failed,
 }
 
-/// Why a connection was closed by us outside its ordinary life (idle timeouts and clean shutdowns are not counted).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cut {
-    /// Every place was taken by a connection in the middle of a request.
-    Full,
-    /// It was waiting, and had to make room for a new one.
-    Evicted,
-    /// The head of a request was begun and not finished in time.
-    Header,
-    /// The client did not take its answer.
-    Write,
-    /// The shutdown ran out of time, or was aborted.
-    Shutdown,
-}
-
-/// Why a TLS handshake came to nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum HandshakeFailure {
-    /// Not finished in time.
-    Timeout,
-    /// The client speaks something else, for example plain HTTP.
-    NotTls,
-    /// The two sides share no version, suite or protocol, or the client did not accept the certificate.
-    Protocol,
-    /// The connection broke.
-    Broken,
-}
-
-impl Metrics {
-    /// A fresh registry in which everything stands at zero.
+impl ReportMetrics {
+    /// Metrics that all stand at zero.
     #[must_use]
     pub fn new() -> Self {
-        let mut registry = Registry::with_prefix("interlock");
-        let mut process = Registry::default();
-        process.register_collector(Box::new(Process::starting()));
         let metrics = Self {
-            process,
-            ready: Gauge::default(),
-            leader: Gauge::default(),
-            reviews: Family::new_with_constructor(|| Histogram::new(REVIEW_BUCKETS)),
-            refusals: Family::default(),
-            panics: Family::default(),
-            connections: Family::default(),
-            cuts: Family::default(),
-            accept_errors: Family::default(),
-            handshake_failures: Family::default(),
-            body_bytes: Gauge::default(),
-            policies: PolicyMetrics::default(),
-            scans: ScanMetrics::default(),
-            certificates: CertificateMetrics::default(),
-            told: Decisions::register(&mut registry),
-            registry: Registry::default(),
+            decisions: Family::default(),
+            findings: Family::default(),
+            undecided: Family::default(),
+            repeats: Counter::default(),
+            decodes: Histogram::new(DECODE_BUCKETS),
+            overrides_used: Family::default(),
+            overrides_in_force: Gauge::default(),
+            waiting: Family::default(),
+            drops: Family::default(),
+            writes: Family::default(),
         };
-        registry.register_with_unit(
-            "review_duration",
-            "Time from the head of a request to its answer, reading the body included",
-            Unit::Seconds,
-            metrics.reviews.clone(),
-        );
-        registry.register("http_refusals", "Requests refused without a review", metrics.refusals.clone());
-        registry.register("panics", "Reviews that panicked and were answered all the same", metrics.panics.clone());
-        registry.register("connections", "Open connections", metrics.connections.clone());
-        registry.register("connections_cut", "Connections closed outside their ordinary life", metrics.cuts.clone());
-        registry.register("accept_errors", "Failures to accept a connection", metrics.accept_errors.clone());
-        registry.register(
-            "tls_handshake_failures",
-            "TLS handshakes that came to nothing",
-            metrics.handshake_failures.clone(),
-        );
-        registry.register_with_unit(
-            "bodies_in_flight",
-            "Request bodies held in memory",
-            Unit::Bytes,
-            metrics.body_bytes.clone(),
-        );
-        let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-        registry.register("build", "What is running", version);
-        registry.register("ready", "Whether this replica says that it is ready", metrics.ready.clone());
-        registry.register("leader", "Whether this replica does what one does for all", metrics.leader.clone());
-        // What is to be told of the first time it happens must have stood at zero before.
-        for endpoint in [Endpoint::Validate, Endpoint::Mutate] {
-            metrics.panics.get_or_create(&EndpointLabels { endpoint }).inc_by(0);
+        // An alert on the first occurrence needs a series that stood at zero before.
+        for sink in [Sink::Events, Sink::Reports] {
+            metrics.drops.get_or_create(&SinkLabels { sink }).inc_by(0);
+            metrics.writes.get_or_create(&WriteLabels { sink, write: Write::Failed }).inc_by(0);
         }
-        metrics.policies.register(&mut registry);
-        metrics.scans.register(&mut registry);
-        metrics.certificates.register(&mut registry);
-        Self { registry, ..metrics }
+        metrics
     }
 
-    /// The whole registry as OpenMetrics text ([`CONTENT_TYPE`]).
-    ///
-    /// # Errors
-    /// Only when a metric cannot be formatted, which the formatter of a `String` does not do by itself.
-    pub fn render(&self) -> Result<String, fmt::Error> {
-        let mut text = String::new();
-        encode_registry(&mut text, &self.registry)?;
-        encode_registry(&mut text, &self.process)?;
-        encode_eof(&mut text)?;
-        Ok(text)
+    /// Adds them to a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        let help = "Reviews by the most severe verdict; dry runs and repeats are not counted";
+        registry.register("decisions", help, self.decisions.clone());
+        let help = "Broken and undecided rules by verdict; dry runs and repeats are not counted";
+        registry.register("findings", help, self.findings.clone());
+        registry.register("undecided", "Rules that could not be decided, by reason", self.undecided.clone());
+        registry.register("repeats", "Reviews that the API server sent again", self.repeats.clone());
+        let help = "Time to inflate and parse the bodies of the records in a review";
+        registry.register_with_unit("decode_duration", help, Unit::Seconds, self.decodes.clone());
+        registry.register("overrides_used", "Findings that an override allowed", self.overrides_used.clone());
+        registry.register("overrides_in_force", "Overrides that have not expired", self.overrides_in_force.clone());
+        let help = "Findings, or reports of releases, that wait to be written to a sink";
+        registry.register("report_queue", help, self.waiting.clone());
+        registry.register("report_drops", "Findings that a sink will never receive", self.drops.clone());
+        registry.register("report_writes", "Writes of a sink to the API server", self.writes.clone());
     }
 
-    /// Says whether this replica is ready.
-    pub fn ready(&self, ready: bool) {
-        self.ready.set(ready.into());
+    /// Counts a review and its findings; once, however often the API server sends it.
+    pub fn decided(&self, decision: &Decision) {
+        if let Some(decoded) = decision.decoded {
+            self.decodes.observe(decoded.as_secs_f64());
+        }
+        if decision.repeated {
+            self.repeats.inc();
+        }
+        if decision.dry_run || decision.repeated {
+            return;
+        }
+        let (operation, verdict) = (decision.operation, decision.verdict());
+        self.decisions.get_or_create(&DecisionLabels { operation, verdict }).inc();
+        for finding in &decision.findings {
+            let (rule, mode, verdict) = (finding.rule, finding.mode, finding.verdict());
+            self.findings.get_or_create(&FindingLabels { rule, mode, verdict }).inc();
+            if finding.is_undecided() {
+                self.undecided.get_or_create(&UndecidedLabels { reason: finding.kind }).inc();
+            }
+            if verdict == Verdict::Overridden {
+                self.overrides_used.get_or_create(&RuleLabels { rule }).inc();
+            }
+        }
     }
 
-    /// Says whether this replica leads.
-    pub fn leads(&self, leads: bool) {
-        self.leader.set(leads.into());
+    /// Sets the number of overrides that have not expired.
+    pub fn overrides_in_force(&self, count: usize) {
+        self.overrides_in_force.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// Starts the clock of one request. Whatever way the handler is left by, the guard records the request once.
-    #[must_use]
-    pub fn review(&self, endpoint: Endpoint) -> ReviewClock<'_> {
-        ReviewClock { metrics: self, endpoint, end: ReviewEnd::Abandoned, started: Instant::now() }
+    /// Sets the number of findings, or of reports, that wait to be written to a sink.
+    pub fn waiting(&self, sink: Sink, count: usize) {
+        self.waiting.get_or_create(&SinkLabels { sink }).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// Counts a request that was refused without a review.
-    pub fn refused(&self, reason: Refusal) {
-        self.refusals.get_or_create(&RefusalLabels { reason }).inc();
+    /// Counts findings that a sink will never receive.
+    pub fn dropped(&self, sink: Sink, count: u64) {
+        self.drops.get_or_create(&SinkLabels { sink }).inc_by(count);
     }
 
-    /// Counts a review that panicked.
-    pub fn panicked(&self, endpoint: Endpoint) {
-        self.panics.get_or_create(&EndpointLabels { endpoint }).inc();
-    }
-
-    /// Counts a connection that was closed outside its ordinary life.
-    pub fn cut(&self, reason: Cut) {
-        self.cuts.get_or_create(&CutLabels { reason }).inc();
-    }
-
-    /// Counts a failure to accept.
-    pub fn accept_failed(&self, port: Port) {
-        self.accept_errors.get_or_create(&PortLabels { port }).inc();
-    }
-
-    /// Counts a handshake that came to nothing.
-    pub fn handshake_failed(&self, reason: HandshakeFailure) {
-        self.handshake_failures.get_or_create(&HandshakeLabels { reason }).inc();
-    }
-
-    /// The number of open connections of a port.
-    #[must_use]
-    pub fn connections(&self, port: Port) -> Gauge {
-        self.connections.get_or_create(&PortLabels { port }).clone()
-    }
-
-    /// Those of scans.
-    #[must_use]
-    pub fn scans(&self) -> &ScanMetrics {
-        &self.scans
-    }
-
-    /// Those of the certificates.
-    #[must_use]
-    pub fn certificates(&self) -> &CertificateMetrics {
-        &self.certificates
-    }
-
-    /// Those of the policies in force.
-    #[must_use]
-    pub fn policies(&self) -> &PolicyMetrics {
-        &self.policies
-    }
-
-    /// The bytes of request bodies held in memory.
-    #[must_use]
-    pub fn body_bytes(&self) -> &Gauge {
-        &self.body_bytes
+    /// Counts a write of a sink.
+    pub fn wrote(&self, sink: Sink, write: Write) {
+        self.writes.get_or_create(&WriteLabels { sink, write }).inc();
     }
 }
 
-impl Default for Metrics {
+impl Default for ReportMetrics {
     fn default() -> Self {
         Self::new()
     }
 }
 
-/// Records one request in the histogram when it is dropped.
-#[derive(Debug)]
-pub struct ReviewClock<'a> {
-    metrics: &'a Metrics,
-    endpoint: Endpoint,
-    end: ReviewEnd,
-    started: Instant,
-}
-
-impl ReviewClock<'_> {
-    /// Says how the request ended; without this it counts as abandoned.
-    pub fn end(&mut self, end: ReviewEnd) {
-        self.end = end;
-    }
-}
-
-impl Drop for ReviewClock<'_> {
-    fn drop(&mut self) {
-        let labels = ReviewLabels { endpoint: self.endpoint, end: self.end };
-        self.metrics.reviews.get_or_create(&labels).observe(self.started.elapsed().as_secs_f64());
-    }
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DecisionLabels {
+    operation: Operation,
+    verdict: Verdict,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReviewLabels {
-    endpoint: Endpoint,
-    end: ReviewEnd,
+struct FindingLabels {
+    rule: RuleId,
+    mode: Mode,
+    verdict: Verdict,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RefusalLabels {
-    reason: Refusal,
+struct UndecidedLabels {
+    reason: Kind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct EndpointLabels {
-    endpoint: Endpoint,
+struct RuleLabels {
+    rule: RuleId,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PortLabels {
-    port: Port,
+struct SinkLabels {
+    sink: Sink,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CutLabels {
-    reason: Cut,
+struct WriteLabels {
+    sink: Sink,
+    write: Write,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct HandshakeLabels {
-    reason: HandshakeFailure,
-}
-
-label::named!(Endpoint { Validate => "validate", Mutate => "mutate" });
-label::named!(ReviewEnd {
-    Answered => "answered",
-    Panicked => "panicked",
-    Refused => "refused",
-    Abandoned => "abandoned",
-});
-label::named!(Port { Admission => "admission", Admin => "admin" });
-label::named!(Cut {
-    Full => "full",
-    Evicted => "evicted",
-    Header => "header",
-    Write => "write",
-    Shutdown => "shutdown",
-});
-label::named!(HandshakeFailure {
-    Timeout => "timeout",
-    NotTls => "not_tls",
-    Protocol => "protocol",
-    Broken => "broken",
-});
-label::named!(Refusal {
-    NotJson => "not_json",
-    BadTimeout => "bad_timeout",
-    TooLarge => "too_large",
-    BodyTooSlow => "body_too_slow",
-    BodyBroken => "body_broken",
-    NoMemory => "no_memory",
-    ReviewTooSlow => "review_too_slow",
-    NoAnswer => "no_answer",
-    UnknownPath => "unknown_path",
-    WrongMethod => "wrong_method",
-});
+openmetrics::as_str!(Operation, RuleId, Mode, Verdict, Kind);
+openmetrics::named!(Sink { Events => "events", Reports => "reports" });
+openmetrics::named!(Write { Created => "created", Updated => "updated", Deleted => "deleted", Failed => "failed" });
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::engine::decision::DecisionFinding;
+    use crate::engine::decision::tests::{decision, finding};
 
-    #[test]
-    fn a_review_is_recorded_whichever_way_the_handler_is_left() {
-        let metrics = Metrics::new();
-        metrics.review(Endpoint::Validate).end(ReviewEnd::Answered);
-        drop(metrics.review(Endpoint::Mutate));
+    fn counted(decisions: &[Decision]) -> String {
+        let metrics = ReportMetrics::new();
+        decisions.iter().for_each(|decision| metrics.decided(decision));
+        openmetrics::rendered(|registry| metrics.register(registry))
+    }
 
-        let text = metrics.render().unwrap();
-        assert!(
-            text.contains(r#"interlock_review_duration_seconds_count{endpoint="validate",end="answered"} 1"#),
-            "{text}"
-        );
-        assert!(
-            text.contains(r#"interlock_review_duration_seconds_count{endpoint="mutate",end="abandoned"} 1"#),
-            "{text}"
-        );
-        assert!(text.ends_with("# EOF\n"));
+    #[track_caller]
+    fn expect(text: &str, line: &str) {
+        assert!(text.lines().any(|counted| counted == format!("interlock_{line}")), "{line}\n{text}");
     }
 
     #[test]
-    fn buckets_rise_and_reach_below_a_millisecond() {
-        assert!(REVIEW_BUCKETS.is_sorted());
-        assert!(REVIEW_BUCKETS.iter().filter(|bound| **bound < 0.001).count() >= 4);
+    fn what_would_be_refused_is_counted_apart_from_what_is() {
+        let of = |mode| decision(vec![finding(RuleId::known("manual-edit"), mode)]);
+        let text = counted(&[of(Mode::Enforce), of(Mode::Warn), of(Mode::Audit), of(Mode::Audit), decision(vec![])]);
+        for (mode, verdict, count) in [("enforce", "denied", 1), ("warn", "warned", 1), ("audit", "would-deny", 2)] {
+            let labels = format!(r#"rule="manual-edit",mode="{mode}",verdict="{verdict}""#);
+            expect(&text, &format!("findings_total{{{labels}}} {count}"));
+            expect(&text, &format!(r#"decisions_total{{operation="UPDATE",verdict="{verdict}"}} {count}"#));
+        }
+        expect(&text, r#"decisions_total{operation="UPDATE",verdict="allowed"} 1"#);
+    }
+
+    #[test]
+    fn dry_runs_and_repeats_are_not_counted() {
+        let real = decision(vec![finding(RuleId::known("manual-edit"), Mode::Enforce)]);
+        let text = counted(&[
+            Decision { dry_run: true, ..real.clone() },
+            Decision { repeated: true, decoded: Some(Duration::from_micros(80)), ..real },
+        ]);
+        assert!(!text.contains("decisions_total{") && !text.contains("findings_total{"), "{text}");
+        expect(&text, "repeats_total 1");
+        expect(&text, "decode_duration_seconds_count 1");
+        expect(&text, r#"decode_duration_seconds_bucket{le="0.0001"} 1"#);
+    }
+
+    #[test]
+    fn why_rules_are_undecided_and_what_overrides_let_pass_is_counted() {
+        let found = finding(RuleId::known("manual-edit"), Mode::Audit);
+        let overridden = DecisionFinding { overridden: Some("shop/fix".into()), ..found.clone() };
+        let undecided = |kind| DecisionFinding { kind, ..found.clone() };
+        let kinds = [Kind::Unavailable, Kind::Late, Kind::Overloaded, Kind::Unclear];
+        let all = kinds.map(undecided).into_iter().chain([overridden]).collect();
+        let text = counted(&[decision(all)]);
+        for reason in ["unavailable", "late", "overloaded", "unclear"] {
+            expect(&text, &format!(r#"undecided_total{{reason="{reason}"}} 1"#));
+        }
+        expect(&text, r#"overrides_used_total{rule="manual-edit"} 1"#);
+        expect(&text, r#"findings_total{rule="manual-edit",mode="audit",verdict="undecided"} 4"#);
+        expect(&text, r#"decisions_total{operation="UPDATE",verdict="overridden"} 1"#);
     }
 }

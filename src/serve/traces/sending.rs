@@ -1,5 +1,5 @@
-//! Sends spans over OTLP (HTTP, protobuf), as the environment variables of OpenTelemetry say. Without an endpoint in them
-//! nothing is sent, and no span is made.
+//! Sends spans over OTLP (HTTP, protobuf), configured by OpenTelemetry's environment variables. Without an endpoint no span
+//! is created.
 
 use std::fmt;
 use std::pin::Pin;
@@ -31,24 +31,26 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::Layer;
 use tracing_subscriber::registry::LookupSpan;
 
-use super::TARGET;
 use crate::serve::pki::tls::provider;
 
-/// For one batch of spans; a receiver that is slower than this loses them.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The target of every span, by which the log filters spans out and nothing else is sent.
+pub(super) const TARGET: &str = "interlock::traces";
 
-/// What a receiver may answer, in bytes.
-const ANSWER: usize = 64 << 10;
+/// The time limit for one batch of spans. A batch that takes longer is lost.
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Sends the spans of this process, if a receiver was named.
+/// The longest answer of a receiver, in bytes.
+const MAX_ANSWER_BYTES: usize = 64 << 10;
+
+/// Sends the spans of this process, if a receiver is configured.
 #[derive(Debug)]
 pub struct Sending(Option<SdkTracerProvider>);
 
 impl Sending {
-    /// Starts, where the environment names a receiver; `runtime` carries what is sent.
+    /// Starts if the environment names a receiver. Requests run on `runtime`.
     ///
     /// # Errors
-    /// When a variable says something that makes no sense.
+    /// When a variable is invalid.
     pub fn start(runtime: &Handle) -> anyhow::Result<Self> {
         if !is_wanted(|name| std::env::var(name).ok()) {
             return Ok(Self(None));
@@ -71,12 +73,12 @@ impl Sending {
         )))
     }
 
-    /// Takes our spans and nothing else.
+    /// The layer that receives our spans and nothing else.
     #[must_use]
     pub fn layer<S: Subscriber + for<'s> LookupSpan<'s>>(&self) -> Option<impl Layer<S>> {
         let tracer = self.0.as_ref()?.tracer("interlock");
         let layer = tracing_opentelemetry::layer().with_tracer(tracer);
-        // Where in the source a span begins, on which thread, and how busy, is of no use to who runs this.
+        // Source location, thread and busy time are of no use to operators.
         let layer = layer.with_location(false).with_threads(false).with_tracked_inactivity(false);
         Some(
             layer
@@ -86,7 +88,7 @@ impl Sending {
         )
     }
 
-    /// Sends what is left. Blocks for some seconds at most, and needs the runtime.
+    /// Sends the remaining spans. Blocks for some seconds at most, and needs the runtime.
     pub fn finish(self) {
         if let Some(Err(error)) = self.0.map(|provider| provider.shutdown()) {
             tracing::warn!(%error, "the last traces were not sent");
@@ -94,27 +96,27 @@ impl Sending {
     }
 }
 
-/// The filter of the log, which spans are none of.
+/// Excludes spans from the filter of the log.
 ///
 /// # Errors
-/// Never, as long as [`TARGET`] is a target.
+/// Never, as long as [`TARGET`] is a valid target.
 pub fn without_spans(filter: EnvFilter) -> anyhow::Result<EnvFilter> {
     Ok(filter.add_directive(format!("{TARGET}=off").parse()?))
 }
 
-/// Makes a span the child of that in the headers, where there is one.
+/// Makes a span the child of the span in the headers, if there is one.
 pub(super) fn continue_from(span: &Span, headers: &HeaderMap) {
     if span.is_disabled() {
         return;
     }
     let parent = TraceContextPropagator::new().extract(&HeaderExtractor(headers));
     if parent.span().span_context().is_valid() {
-        // Fails for a span that nobody sends, which has no parent to lose.
+        // Fails only for a span that is not sent.
         _ = span.set_parent(parent);
     }
 }
 
-/// Whether the variables name a receiver, and none says that nothing is to be sent.
+/// Whether the variables name a receiver and do not disable tracing.
 fn is_wanted(variable: impl Fn(&str) -> Option<String>) -> bool {
     let says = |name, value: &str| variable(name).is_some_and(|said| said.eq_ignore_ascii_case(value));
     let names = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
@@ -122,7 +124,7 @@ fn is_wanted(variable: impl Fn(&str) -> Option<String>) -> bool {
     is_named && !says("OTEL_SDK_DISABLED", "true") && !says("OTEL_TRACES_EXPORTER", "none")
 }
 
-/// Sends requests from a thread that has no runtime of its own, over the HTTP and TLS that are here already.
+/// Sends requests from a thread without a runtime, with the HTTP and TLS libraries that the program has already.
 struct Sender {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     runtime: Handle,
@@ -131,7 +133,7 @@ struct Sender {
 impl Sender {
     fn new(runtime: &Handle) -> anyhow::Result<Self> {
         let mut roots = RootCertStore::empty();
-        // Without any, receivers over plain HTTP are still reached.
+        // Without any roots, receivers over plain HTTP can still be reached.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         let tls = ClientConfig::builder_with_provider(Arc::new(provider()))
             .with_safe_default_protocol_versions()
@@ -161,11 +163,11 @@ impl HttpClient for Sender {
         let client = self.client.clone();
         let exchange = async move {
             let (head, body) = client.request(request.map(Full::new)).await?.into_parts();
-            let body = Limited::new(body, ANSWER).collect().await?.to_bytes();
+            let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await?.to_bytes();
             Ok(Response::from_parts(head, body))
         };
-        // The timer too needs the runtime.
-        let task = self.runtime.spawn(async { timeout(PATIENCE, exchange).await });
+        // The timer needs the runtime too.
+        let task = self.runtime.spawn(async { timeout(SEND_TIMEOUT, exchange).await });
         Box::pin(async move { task.await?? })
     }
 }

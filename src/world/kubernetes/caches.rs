@@ -1,4 +1,4 @@
-//! What is watched: release records, whatever can be scaled and is managed, Flux's HelmReleases, and overrides.
+//! Copies of what rules query most: release records, managed objects that can be scaled, Flux's HelmReleases, and overrides.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -11,46 +11,46 @@ use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
-use super::Losses;
+use super::DeletedPendingRecords;
 use super::helm_releases::HelmReleases;
 use super::index::Index;
-use super::parents::Parents;
 use super::reach::Reach;
 use super::release_overrides::ReleaseOverrides;
+use super::scalable::ScalableMarks;
 use super::watch::{Feed, Mirror, follow};
 use crate::engine::evidence::{Located, ScaledRef};
 use crate::engine::managed::Marks;
 use crate::engine::release::{ReleaseRef, Storage};
 use crate::readiness::Readiness;
-use crate::world::locate::{self, Sought};
-use crate::world::{Newest, read};
+use crate::world::locate::{self, ReleaseQuery};
+use crate::world::{NewestRecord, read};
 
-/// The labels of objects that a Helm release manages.
-const OF_RELEASES: &str = "app.kubernetes.io/managed-by=Helm";
-/// The label of objects that a Sveltos profile manages, whatever its value.
-const OF_PROFILES: &str = "projectsveltos.io/reason";
+/// The label selector of objects that a Helm release manages.
+const HELM_SELECTOR: &str = "app.kubernetes.io/managed-by=Helm";
+/// The label selector of objects that a Sveltos profile manages: the label exists, whatever its value.
+const SVELTOS_SELECTOR: &str = "projectsveltos.io/reason";
 
-/// Copies of the cluster's state, metadata only. Empty and of no use until they are watched.
+/// Copies of cluster state, metadata only. Empty and not used until they are watched.
 #[derive(Debug)]
 pub(super) struct Caches {
     secrets: Arc<Mirror<Index>>,
     config_maps: Arc<Mirror<Index>>,
-    deployments: Scaled,
-    stateful_sets: Scaled,
-    replica_sets: Scaled,
-    replication_controllers: Scaled,
+    deployments: ScalableMirrors,
+    stateful_sets: ScalableMirrors,
+    replica_sets: ScalableMirrors,
+    replication_controllers: ScalableMirrors,
     helm_releases: HelmReleases,
     release_overrides: ReleaseOverrides,
 }
 
-/// The objects of one kind. One selector cannot say "or", so there are two watches of it.
+/// The scalable objects of one kind. A selector cannot say "or", so there are two watches.
 #[derive(Debug, Default)]
-struct Scaled {
-    of_releases: Arc<Mirror<Parents>>,
-    of_profiles: Arc<Mirror<Parents>>,
+struct ScalableMirrors {
+    of_releases: Arc<Mirror<ScalableMarks>>,
+    of_profiles: Arc<Mirror<ScalableMarks>>,
 }
 
-/// The tasks that keep the copies; they end when this is dropped.
+/// The tasks that keep the copies. They end when this is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Watches {
@@ -58,29 +58,29 @@ pub struct Watches {
 }
 
 impl Caches {
-    /// Copies that nobody keeps yet, and where they tell of pending records that are deleted.
-    pub(super) fn new(losses: &Arc<Losses>) -> Self {
-        let index = |kind| Arc::new(Mirror::new(Index::new(kind, Arc::clone(losses))));
+    /// Empty copies. They add deleted pending records to `deleted_pending`.
+    pub(super) fn new(deleted_pending: &Arc<DeletedPendingRecords>) -> Self {
+        let index = |kind| Arc::new(Mirror::new(Index::new(kind, Arc::clone(deleted_pending))));
         Self {
             secrets: index("Secret"),
             config_maps: index("ConfigMap"),
-            deployments: Scaled::default(),
-            stateful_sets: Scaled::default(),
-            replica_sets: Scaled::default(),
-            replication_controllers: Scaled::default(),
+            deployments: ScalableMirrors::default(),
+            stateful_sets: ScalableMirrors::default(),
+            replica_sets: ScalableMirrors::default(),
+            replication_controllers: ScalableMirrors::default(),
             helm_releases: HelmReleases::new(),
             release_overrides: ReleaseOverrides::new(),
         }
     }
 
-    /// Starts to keep the copies. Each watch opens a gate of its own when it has its first whole list.
+    /// Starts the watches. Each opens its own gate after its first complete list.
     ///
-    /// Needs a client of its own with a longer read timeout than reviews have: a quiet watch hears from the API server once
-    /// a minute.
+    /// Needs a client with a longer read timeout than reviews have: on a quiet watch the API server sends a bookmark once a
+    /// minute.
     pub(super) fn watch(&self, client: &Client, reach: &Reach, readiness: &Readiness) -> Watches {
-        let mut tasks = Tasks { client, reach, readiness, running: JoinSet::new() };
-        tasks.start::<Secret, _>(read::RECORDS, &self.secrets, "the records in Secrets");
-        tasks.start::<ConfigMap, _>(read::RECORDS, &self.config_maps, "the records in ConfigMaps");
+        let mut tasks = WatchTasks { client, reach, readiness, running: JoinSet::new() };
+        tasks.start::<Secret, _>(read::RECORD_SELECTOR, &self.secrets, "the records in Secrets");
+        tasks.start::<ConfigMap, _>(read::RECORD_SELECTOR, &self.config_maps, "the records in ConfigMaps");
         let gates = ["the Deployments of releases", "the Deployments of profiles"];
         tasks.start_scaled::<Deployment>(&self.deployments, gates);
         let gates = ["the StatefulSets of releases", "the StatefulSets of profiles"];
@@ -94,47 +94,45 @@ impl Caches {
         Watches { _tasks: tasks.running }
     }
 
-    /// The records of a release, as far as is known. The second value is whether all that there is was known.
-    pub(super) fn locate(&self, sought: Sought<'_>) -> (Option<Located>, bool) {
-        let (mut places, secrets) = self.secrets.read(|index| index.places(sought));
-        let (more, config_maps) = self.config_maps.read(|index| index.places(sought));
-        places.extend(more);
-        (sought.choose(places), secrets && config_maps)
+    /// The records of a release as far as is known. The second value is whether the copies are in sync.
+    pub(super) fn locate(&self, query: ReleaseQuery<'_>) -> (Option<Located>, bool) {
+        let (mut record_sets, secrets) = self.secrets.read(|index| index.record_sets(query));
+        let (more, config_maps) = self.config_maps.read(|index| index.record_sets(query));
+        record_sets.extend(more);
+        (query.choose(record_sets), secrets && config_maps)
     }
 
-    /// The records of a ClusterExtension, `Some(None)` where it is known to have none.
+    /// The records of a ClusterExtension; `Some(None)` if it is known to have none.
     pub(super) fn extension(&self, name: &str) -> Option<Option<Located>> {
-        let (places, in_sync) = self.secrets.read(|index| index.places_of(Storage::OlmIndex, name));
-        in_sync.then(|| locate::of_extension(places))
+        let (record_sets, in_sync) = self.secrets.read(|index| index.record_sets_of(Storage::OlmIndex, name));
+        in_sync.then(|| locate::locate_extension(record_sets))
     }
 
-    /// The newest record of a release by the namespace of its records, and whether all that there is was known.
-    pub(super) fn newest(&self, release: &ReleaseRef) -> (Option<Newest>, bool) {
+    /// The newest record of a release by the namespace of its records, and whether the copies are in sync.
+    pub(super) fn newest(&self, release: &ReleaseRef) -> (Option<NewestRecord>, bool) {
         let ReleaseRef { namespace, name } = release;
-        let (mut places, secrets) = self.secrets.read(|index| match namespace.as_str() {
-            "" => index.places_of(Storage::OlmIndex, name),
-            namespace => index.places_in(namespace, name),
+        let (mut record_sets, secrets) = self.secrets.read(|index| match namespace.as_str() {
+            "" => index.record_sets_of(Storage::OlmIndex, name),
+            namespace => index.record_sets_in(namespace, name),
         });
-        let (more, config_maps) = self.config_maps.read(|index| index.places_in(namespace, name));
-        places.extend(more);
-        let records = places.into_iter().flat_map(|place| {
-            let locate::Place { storage, namespace, entries } = place;
-            entries.into_iter().map(move |entry| Newest { storage, namespace: namespace.clone(), entry })
+        let (more, config_maps) = self.config_maps.read(|index| index.record_sets_in(namespace, name));
+        record_sets.extend(more);
+        let records = record_sets.into_iter().flat_map(|record_set| {
+            let locate::RecordSet { storage, namespace, entries } = record_set;
+            entries.into_iter().map(move |entry| NewestRecord { storage, namespace: namespace.clone(), entry })
         });
         (records.max_by_key(|record| (record.entry.created, record.entry.revision)), secrets && config_maps)
     }
 
-    /// What is known of Flux's HelmReleases.
     pub(super) fn helm_releases(&self) -> &HelmReleases {
         &self.helm_releases
     }
 
-    /// What is known of overrides.
     pub(super) fn release_overrides(&self) -> &ReleaseOverrides {
         &self.release_overrides
     }
 
-    /// The marks of a scaled object, `Some(None)` where it is known to have none.
+    /// The marks of a scaled object; `Some(None)` if it is known to have none.
     pub(super) fn marks(&self, object: &ScaledRef) -> Option<Option<Marks>> {
         let scaled = match (object.group.as_str(), object.resource.as_str()) {
             ("apps", "deployments") => &self.deployments,
@@ -143,21 +141,21 @@ impl Caches {
             ("", "replicationcontrollers") => &self.replication_controllers,
             _ => return None,
         };
-        let read = |parents: &Parents| parents.marks(&object.namespace, &object.name);
+        let read = |scalable: &ScalableMarks| scalable.marks(&object.namespace, &object.name);
         let (of_release, in_sync) = scaled.of_releases.read(read);
         let (of_profile, also_in_sync) = scaled.of_profiles.read(read);
-        // Both are made from all the marks of the object.
+        // Both copies hold all marks of an object.
         (in_sync && also_in_sync).then_some(of_release.or(of_profile))
     }
 }
 
-impl Default for Mirror<Parents> {
+impl Default for Mirror<ScalableMarks> {
     fn default() -> Self {
-        Self::new(Parents::default())
+        Self::new(ScalableMarks::default())
     }
 }
 
-/// A kind of Kubernetes itself whose objects are in namespaces.
+/// A built-in kind of namespaced objects.
 trait Namespaced:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
 {
@@ -174,32 +172,28 @@ impl<K> Namespaced for K where
 {
 }
 
-/// Watches on their way.
-struct Tasks<'t> {
+struct WatchTasks<'t> {
     client: &'t Client,
     reach: &'t Reach,
     readiness: &'t Readiness,
     running: JoinSet<()>,
 }
 
-impl Tasks<'_> {
+impl WatchTasks<'_> {
     fn start<K, T>(&mut self, labels: &'static str, mirror: &Arc<Mirror<T>>, gate: &'static str)
     where
         K: Namespaced,
         T: Feed,
     {
-        let apis = self.reach.places().map(|place| match place {
-            Some(namespace) => Api::<PartialObjectMeta<K>>::namespaced(self.client.clone(), namespace),
-            None => Api::all(self.client.clone()),
-        });
-        self.running.spawn(follow(apis.collect(), labels, Arc::clone(mirror), self.readiness.gate(gate)));
+        let apis: Vec<Api<PartialObjectMeta<K>>> = self.reach.apis(self.client);
+        self.running.spawn(follow(apis, labels, Arc::clone(mirror), self.readiness.gate(gate)));
     }
 
-    fn start_scaled<K>(&mut self, scaled: &Scaled, [of_releases, of_profiles]: [&'static str; 2])
+    fn start_scaled<K>(&mut self, scaled: &ScalableMirrors, [of_releases, of_profiles]: [&'static str; 2])
     where
         K: Namespaced,
     {
-        self.start::<K, _>(OF_RELEASES, &scaled.of_releases, of_releases);
-        self.start::<K, _>(OF_PROFILES, &scaled.of_profiles, of_profiles);
+        self.start::<K, _>(HELM_SELECTOR, &scaled.of_releases, of_releases);
+        self.start::<K, _>(SVELTOS_SELECTOR, &scaled.of_profiles, of_profiles);
     }
 }

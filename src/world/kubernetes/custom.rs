@@ -1,4 +1,4 @@
-//! The objects of a custom kind, kept from a watch that runs while its definition is installed.
+//! A copy of the objects of a custom kind, kept by a watch that runs while the definition of the kind is installed.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -12,39 +12,37 @@ use tokio::sync::watch::{Receiver, Sender};
 
 use super::definition::{self, Definition};
 use super::kinds::Kinds;
-use super::reach::{Reach, together};
-use super::watch::{Attempts, Feed, Mirror, Session, feed};
+use super::reach::{Reach, merge_watches};
+use super::watch::{Attempts, Feed, Mirror, SyncGuard, feed};
 use crate::readiness::Gate;
 
-/// How often in a row, over some ten seconds, a watch may fail in a way that passes before that is told.
-const PATIENCE: u32 = 5;
+/// How many transient failures in a row, over some ten seconds, are not logged.
+const QUIET_FAILURES: u32 = 5;
 
-/// A custom kind.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CustomKind {
-    /// The API group.
     pub(super) group: &'static str,
-    /// The kind, in whatever version the cluster serves it.
+    /// The kind, in any version that the cluster serves.
     pub(super) kind: &'static str,
-    /// The name of its definition.
+    /// The name of its CustomResourceDefinition.
     pub(super) definition: &'static str,
 }
 
-/// What is known of the objects of a custom kind. Nothing, until they are followed.
+/// The objects of a custom kind. Unknown until they are followed.
 #[derive(Debug)]
-pub(super) struct Custom<T> {
+pub(super) struct CustomObjects<T> {
     kind: CustomKind,
     pub(super) definition: Sender<Definition>,
     pub(super) objects: Mirror<T>,
 }
 
-impl<T: Default> Custom<T> {
-    /// Of a cluster that nobody watches yet.
+impl<T: Default> CustomObjects<T> {
+    /// Objects of a cluster that is not watched yet.
     pub(super) fn new(kind: CustomKind) -> Self {
         Self { kind, definition: Sender::new(Definition::Unknown), objects: Mirror::new(T::default()) }
     }
 
-    /// Reads the copy; `None` where it is not whole at the moment. Where the definition is not installed there are none.
+    /// Reads the copy; `None` if it is not in sync. If the definition is not installed, there are no objects.
     pub(super) fn read<R: Default>(&self, read: impl FnOnce(&T) -> R) -> Option<R> {
         match *self.definition.borrow() {
             Definition::Unknown => None,
@@ -56,13 +54,14 @@ impl<T: Default> Custom<T> {
         }
     }
 
-    /// Follows the definition, for ever.
+    /// Follows the definition, forever.
     pub(super) async fn follow_definition(self: Arc<Self>, client: Client) {
         definition::follow(Api::all(client), self.kind.definition, &self.definition).await;
     }
 
-    /// Follows the objects while their definition is installed, for ever. `gate` opens once it is known not to be, or
-    /// with the first list, or when that has failed: a system that is broken must not keep us from starting.
+    /// Follows the objects while their definition is installed, forever. `gate` opens when the definition is known not to be
+    /// installed, or after the first list, or when that has failed: another system's failure must not keep Interlock from
+    /// starting.
     pub(super) async fn follow<O>(self: Arc<Self>, client: Client, reach: Reach, gate: Gate)
     where
         O: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>
@@ -96,7 +95,7 @@ impl<T: Default> Custom<T> {
         }
     }
 
-    /// One watch after the other. It may take a moment until a new definition is served, and the version that is served may
+    /// Runs one watch after the other. A new definition may take a moment until it is served, and the served version may
     /// change.
     async fn follow_installed<O>(
         &self,
@@ -115,36 +114,31 @@ impl<T: Default> Custom<T> {
     {
         let CustomKind { group, kind, .. } = self.kind;
         let mut attempts = Attempts::default();
-        let (mut told, mut in_a_row) = (false, 0);
+        let (mut reported, mut in_a_row) = (false, 0);
         loop {
             attempts.start();
             definition.mark_unchanged();
             match Kinds::default().resolve(client, group, kind).await {
                 Ok(Some(resource)) => {
-                    told = false;
-                    // Whoever drops this in the middle leaves no copy behind that claims to be in sync.
-                    let session = Session(&self.objects);
-                    let watches = reach.places().map(|place| {
-                        let api: Api<O> = match place {
-                            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
-                            None => Api::all_with(client.clone(), &resource),
-                        };
-                        watcher(api, Config::default())
-                    });
-                    let events = together(watches.collect());
+                    reported = false;
+                    // If this task is dropped, no copy must claim to be in sync.
+                    let guard = SyncGuard(&self.objects);
+                    let apis: Vec<Api<O>> = reach.apis_with(client, &resource);
+                    let watches = apis.into_iter().map(|api| watcher(api, Config::default()));
+                    let events = merge_watches(watches.collect());
                     let failure = feed(events, |object| object, &self.objects, gate).await;
                     in_a_row = if self.objects.read(|_| ()).1 { 0 } else { in_a_row + 1 };
-                    drop(session);
-                    if let Some(error) = failure.filter(|error| in_a_row >= PATIENCE || !passes(error))
+                    drop(guard);
+                    if let Some(error) = failure.filter(|error| in_a_row >= QUIET_FAILURES || !passes(error))
                         && attempts.is_news(&error)
                     {
-                        tracing::warn!(kind, %error, "the watch of a custom kind failed; which objects of it there are is not known meanwhile");
+                        tracing::warn!(kind, %error, "the watch of a custom kind failed; its objects are not known for now");
                     }
                 }
                 Ok(None) => {}
-                Err(error) if !told => {
-                    told = true;
-                    tracing::warn!(kind, %error, "in which version a custom kind is served could not be read");
+                Err(error) if !reported => {
+                    reported = true;
+                    tracing::warn!(kind, %error, "the served version of a custom kind cannot be read");
                 }
                 Err(_) => {}
             }
@@ -157,7 +151,7 @@ impl<T: Default> Custom<T> {
     }
 }
 
-/// Whether a failure is one of those with which an API server answers while a definition comes or goes.
+/// Whether a failure is one with which an API server answers while a definition is being installed or removed.
 fn passes(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))

@@ -1,5 +1,5 @@
-//! Whether the definition of a custom resource is installed: what is not there is not watched, and what comes later is
-//! noticed.
+//! Whether the definition of a custom resource is installed. Kinds without a definition are not watched, and new definitions
+//! are noticed.
 
 use std::pin::pin;
 
@@ -11,32 +11,31 @@ use tokio::sync::watch::Sender;
 
 use super::watch::Attempts;
 
-/// What is known of a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Definition {
-    /// Nothing, or nothing that is sure to be so still.
+    /// It is not known.
     Unknown,
-    /// It is not installed, so there is no object of its kind.
+    /// It is not installed, so there are no objects of its kind.
     Absent,
-    /// It is installed; that it is served already is not said.
+    /// It is installed, but perhaps not served yet.
     Installed {
-        /// Tells it from one of the same name that was there before.
+        /// Distinguishes it from an earlier definition of the same name.
         uid: String,
     },
 }
 
-type Seen = PartialObjectMeta<CustomResourceDefinition>;
+type DefinitionMetadata = PartialObjectMeta<CustomResourceDefinition>;
 
-/// What one watch of one definition has said.
+/// The state of one watch of one definition.
 #[derive(Debug, Default)]
-struct Account {
-    /// What a list has shown that has not ended yet.
+struct ListProgress {
+    /// The content of a list that has not ended yet.
     listed: Option<Definition>,
 }
 
-impl Account {
-    /// What is known after an event; `None` where it says nothing new.
-    fn after(&mut self, event: Event<Seen>) -> Option<Definition> {
+impl ListProgress {
+    /// The state after an event; `None` if the event changes nothing.
+    fn after(&mut self, event: Event<DefinitionMetadata>) -> Option<Definition> {
         match event {
             Event::Init => {
                 self.listed = Some(Definition::Absent);
@@ -53,16 +52,17 @@ impl Account {
     }
 }
 
-fn installed(object: &Seen) -> Definition {
+fn installed(object: &DefinitionMetadata) -> Definition {
     Definition::Installed { uid: object.metadata.uid.clone().unwrap_or_default() }
 }
 
-/// Takes back what is known when the watch ends, in whatever way.
-struct Session<'d>(&'d Sender<Definition>);
+/// Resets the state when the watch ends, for whatever reason.
+struct AbsenceGuard<'d>(&'d Sender<Definition>);
 
-impl Drop for Session<'_> {
+impl Drop for AbsenceGuard<'_> {
     fn drop(&mut self) {
-        // What was installed has watches of its own, which fail if it goes. What was absent may come unseen.
+        // An installed definition has watches of its own, which fail if it is removed. A missing one may be installed
+        // unnoticed.
         self.0.send_if_modified(|known| {
             let was_absent = *known == Definition::Absent;
             if was_absent {
@@ -73,20 +73,20 @@ impl Drop for Session<'_> {
     }
 }
 
-/// Follows the definition of a name, for ever: its metadata alone. Receivers are told of every change of it, also of those
-/// that leave it installed: a version may be served only now.
-pub(super) async fn follow(api: Api<Seen>, name: &'static str, known: &Sender<Definition>) {
+/// Follows the definition of a name, forever, metadata only. Receivers are notified of every change of it, also of those
+/// that leave it installed, because a version may be served only now.
+pub(super) async fn follow(api: Api<DefinitionMetadata>, name: &'static str, known: &Sender<Definition>) {
     let only = Config::default().fields(&format!("metadata.name={name}"));
     let mut attempts = Attempts::default();
     loop {
         attempts.start();
-        let session = Session(known);
-        let mut account = Account::default();
+        let guard = AbsenceGuard(known);
+        let mut progress = ListProgress::default();
         let mut events = pin!(watcher(api.clone(), only.clone()));
         let failure = loop {
             match events.next().await {
                 Some(Ok(event)) => {
-                    if let Some(now) = account.after(event) {
+                    if let Some(now) = progress.after(event) {
                         known.send_replace(now);
                     }
                 }
@@ -94,11 +94,11 @@ pub(super) async fn follow(api: Api<Seen>, name: &'static str, known: &Sender<De
                 None => break None,
             }
         };
-        drop(session);
+        drop(guard);
         if let Some(error) = failure
             && attempts.is_news(&error)
         {
-            tracing::warn!(definition = name, %error, "a watch failed; whether this definition is installed is not known meanwhile");
+            tracing::warn!(definition = name, %error, "a watch failed; it is not known for now whether this definition is installed");
         }
         attempts.pause().await;
     }
@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    fn definition(uid: &str) -> Seen {
+    fn definition(uid: &str) -> DefinitionMetadata {
         let metadata = ObjectMeta { uid: Some(uid.to_owned()), ..ObjectMeta::default() };
         PartialObjectMeta { types: None, metadata, _phantom: std::marker::PhantomData }
     }
@@ -123,15 +123,15 @@ mod tests {
     #[test]
     fn a_definition_comes_and_goes_and_only_a_whole_list_says_that_there_is_none() {
         use Event::{Apply, Delete, Init, InitApply, InitDone};
-        let mut account = Account::default();
-        let mut after = |event| account.after(event);
+        let mut progress = ListProgress::default();
+        let mut after = |event| progress.after(event);
         assert_eq!(after(Init), None);
         assert_eq!(after(InitDone), Some(Definition::Absent));
         assert_eq!(after(Apply(definition("a"))), Some(uid("a")));
-        assert_eq!(after(Apply(definition("a"))), Some(uid("a")), "told again: it may be served only now");
+        assert_eq!(after(Apply(definition("a"))), Some(uid("a")), "notified again: it may be served only now");
         assert_eq!(after(Delete(definition("a"))), Some(Definition::Absent));
         assert_eq!(after(Apply(definition("b"))), Some(uid("b")));
-        // A list after an interruption: it went and came back meanwhile.
+        // A list after an interruption: it was deleted and installed again.
         assert_eq!((after(Init), after(InitApply(definition("c")))), (None, None));
         assert_eq!(after(InitDone), Some(uid("c")));
     }
@@ -144,7 +144,7 @@ mod tests {
             (uid("a"), uid("a")),
         ] {
             let (sender, receiver) = watch::channel(known);
-            drop(Session(&sender));
+            drop(AbsenceGuard(&sender));
             assert_eq!(*receiver.borrow(), left);
         }
     }

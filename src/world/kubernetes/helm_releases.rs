@@ -1,4 +1,4 @@
-//! Flux's HelmReleases, as far as a copy of them is kept.
+//! A copy of Flux's HelmReleases.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,7 +12,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tokio::task::JoinSet;
 
-use super::custom::{Custom, CustomKind};
+use super::custom::{CustomKind, CustomObjects};
+use super::namespaced_name::NamespacedName;
 use super::reach::Reach;
 use super::watch::Feed;
 use crate::engine::flux::{self, Driver, HelmRelease, HelmReleaseSpec, HelmReleaseStatus};
@@ -20,85 +21,73 @@ use crate::engine::managed::Origin;
 use crate::engine::object::OwnedMetadata;
 use crate::readiness::Gate;
 
-/// Flux's HelmReleases.
 const HELM_RELEASES: CustomKind =
     CustomKind { group: flux::GROUP, kind: flux::HELM_RELEASE, definition: flux::DEFINITION };
 
-/// What is known of the HelmReleases of a cluster. Nothing, until it is followed.
+/// The HelmReleases of a cluster. Unknown until they are followed.
 #[derive(Debug)]
-pub(super) struct HelmReleases(Arc<Custom<Drivers>>);
+pub(super) struct HelmReleases(Arc<CustomObjects<Drivers>>);
 
 impl HelmReleases {
-    /// Of a cluster that nobody watches yet.
+    /// HelmReleases of a cluster that is not watched yet.
     pub(super) fn new() -> Self {
-        Self(Arc::new(Custom::new(HELM_RELEASES)))
+        Self(Arc::new(CustomObjects::new(HELM_RELEASES)))
     }
 
-    /// The HelmReleases, by namespace and name, that drive the release with these records; `None` where that is not known
-    /// at the moment. Where the definition is not installed there are none.
+    /// The HelmReleases, by namespace and name, that drive the release with these records; `None` if the copy is not in
+    /// sync. If the definition is not installed, there are none.
     pub(super) fn driving(&self, namespace: &str, release: &str) -> Option<Vec<(String, String)>> {
         self.0.read(|drivers| drivers.driving(namespace, release))
     }
 
-    /// Where the HelmRelease of an object says that the records of its release are; `None` where that is not known at the
-    /// moment.
-    pub(super) fn told(&self, origin: &Origin, release: &str) -> Option<Option<String>> {
+    /// The namespace in which the HelmRelease of an object stores the records of its release; `None` if the copy is not in
+    /// sync.
+    pub(super) fn storage_namespace(&self, origin: &Origin, release: &str) -> Option<Option<String>> {
         self.0.read(|drivers| {
-            let driver = drivers.0.get(&Object::new(&origin.namespace, &origin.name))?.as_ref()?;
+            let driver = drivers.0.get(&NamespacedName::new(&origin.namespace, &origin.name))?.as_ref()?;
             driver.records_of(release).map(str::to_owned)
         })
     }
 
-    /// Follows them and their definition, for ever.
+    /// Follows them and their definition, forever.
     pub(super) fn follow(&self, client: &Client, reach: &Reach, gate: Gate, tasks: &mut JoinSet<()>) {
         tasks.spawn(Arc::clone(&self.0).follow_definition(client.clone()));
-        tasks.spawn(Arc::clone(&self.0).follow::<Watched>(client.clone(), reach.clone(), gate));
+        tasks.spawn(Arc::clone(&self.0).follow::<WatchedHelmRelease>(client.clone(), reach.clone(), gate));
     }
 }
 
-/// HelmReleases in the order in which they were created, those of one second by name.
-pub(crate) fn oldest_first(drivers: impl IntoIterator<Item = Driver>) -> Vec<Driver> {
-    let mut drivers: Vec<_> = drivers.into_iter().collect();
-    drivers.sort_by(|one, other| {
-        let rank = |driver: &'_ Driver| (driver.created.is_none(), driver.created);
-        let name = |driver: &Driver| (driver.namespace.clone(), driver.name.clone());
-        rank(one).cmp(&rank(other)).then_with(|| name(one).cmp(&name(other)))
-    });
-    drivers
-}
-
-/// A HelmRelease as it is watched: what rules do not read, values above all, is not kept.
+/// A watched HelmRelease. Fields that rules do not use, above all values, are not kept.
 #[derive(Debug, Clone, Deserialize)]
-struct Watched {
+struct WatchedHelmRelease {
     #[serde(default)]
     metadata: ObjectMeta,
     #[serde(default)]
-    spec: Part<HelmReleaseSpec>,
+    spec: Lenient<HelmReleaseSpec>,
     #[serde(default)]
-    status: Part<HelmReleaseStatus>,
+    status: Lenient<HelmReleaseStatus>,
 }
 
-/// One object of another shape must not end the watch of all.
+/// A part that may have another shape: one such object must not end the watch of all objects.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-enum Part<T> {
-    Read(T),
-    Unread(IgnoredAny),
+enum Lenient<T> {
+    Parsed(T),
+    Unparsed(IgnoredAny),
 }
 
-impl<T: Default> Default for Part<T> {
+impl<T: Default> Default for Lenient<T> {
     fn default() -> Self {
-        Self::Read(T::default())
+        Self::Parsed(T::default())
     }
 }
 
-impl Watched {
-    /// What is kept of it; `None` where it does not read.
+impl WatchedHelmRelease {
+    /// The driver; `None` if the spec cannot be parsed.
     fn driver(&self) -> Option<Driver> {
-        let Part::Read(spec) = &self.spec else { return None };
+        let Lenient::Parsed(spec) = &self.spec else { return None };
         let status = match &self.status {
-            Part::Read(status) => status.clone(),
-            Part::Unread(_) => HelmReleaseStatus::default(),
+            Lenient::Parsed(status) => status.clone(),
+            Lenient::Unparsed(_) => HelmReleaseStatus::default(),
         };
         let ObjectMeta { namespace, name, creation_timestamp, deletion_timestamp, .. } = &self.metadata;
         let metadata = OwnedMetadata {
@@ -112,7 +101,7 @@ impl Watched {
     }
 }
 
-impl Resource for Watched {
+impl Resource for WatchedHelmRelease {
     type DynamicType = ApiResource;
     type Scope = DynamicResourceScope;
 
@@ -141,52 +130,36 @@ impl Resource for Watched {
     }
 }
 
-/// What is known of every HelmRelease; `None` of one that does not read.
+/// Every HelmRelease; `None` for those that cannot be parsed.
 #[derive(Debug, Default)]
-struct Drivers(HashMap<Object, Option<Driver>>);
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Object {
-    namespace: Box<str>,
-    name: Box<str>,
-}
-
-impl Object {
-    fn new(namespace: &str, name: &str) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
-    }
-
-    fn of(metadata: &ObjectMeta) -> Self {
-        Self::new(metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default())
-    }
-}
+struct Drivers(HashMap<NamespacedName, Option<Driver>>);
 
 impl Drivers {
-    /// Looks at each of them: it is only asked on the way to a refusal, and there are thousands at most.
+    /// Looks at each HelmRelease. This happens only before a denial, and there are thousands at most.
     fn driving(&self, namespace: &str, release: &str) -> Vec<(String, String)> {
         let driving = self.0.values().flatten().filter(|driver| driver.drives(namespace, release));
         driving.map(|driver| (driver.namespace.clone(), driver.name.clone())).collect()
     }
 }
 
-impl Feed<Watched> for Drivers {
+impl Feed<WatchedHelmRelease> for Drivers {
     fn fresh(&self) -> Self {
         Self::default()
     }
 
-    fn apply(&mut self, object: &Watched) {
+    fn apply(&mut self, object: &WatchedHelmRelease) {
         let driver = object.driver();
         let reads = driver.is_some();
-        let before = self.0.insert(Object::of(&object.metadata), driver);
-        // Flux writes its status again and again; one line is enough.
+        let before = self.0.insert(NamespacedName::of(&object.metadata), driver);
+        // Flux writes its status again and again, so this is logged once.
         if !reads && !matches!(before, Some(None)) {
-            let Object { namespace, name } = Object::of(&object.metadata);
-            tracing::warn!(%namespace, %name, "a HelmRelease does not read, so it is taken to drive nothing");
+            let NamespacedName { namespace, name } = NamespacedName::of(&object.metadata);
+            tracing::warn!(%namespace, %name, "a HelmRelease cannot be parsed and is ignored");
         }
     }
 
-    fn delete(&mut self, object: &Watched) {
-        self.0.remove(&Object::of(&object.metadata));
+    fn delete(&mut self, object: &WatchedHelmRelease) {
+        self.0.remove(&NamespacedName::of(&object.metadata));
     }
 }
 
@@ -197,7 +170,7 @@ mod tests {
     use super::*;
     use crate::world::kubernetes::definition::Definition;
 
-    fn watched(name: &str, spec: Value) -> Watched {
+    fn watched(name: &str, spec: Value) -> WatchedHelmRelease {
         let object = json!({
             "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
             "metadata": {"name": name, "namespace": "shop", "managedFields": []}, "spec": spec, "status": {"conditions": []},
@@ -217,9 +190,12 @@ mod tests {
     fn what_is_not_installed_drives_nothing_and_what_is_not_listed_is_not_known() {
         let helm_releases = HelmReleases::new();
         let origin = Origin { namespace: "shop".to_owned(), name: "web".to_owned() };
-        assert_eq!((known(&helm_releases, "web"), helm_releases.told(&origin, "web")), (None, None));
+        assert_eq!((known(&helm_releases, "web"), helm_releases.storage_namespace(&origin, "web")), (None, None));
         helm_releases.0.definition.send_replace(Definition::Absent);
-        assert_eq!((known(&helm_releases, "web"), helm_releases.told(&origin, "web")), (Some(0), Some(None)));
+        assert_eq!(
+            (known(&helm_releases, "web"), helm_releases.storage_namespace(&origin, "web")),
+            (Some(0), Some(None))
+        );
         helm_releases.0.definition.send_replace(installed());
         assert_eq!(known(&helm_releases, "web"), None);
 
@@ -227,8 +203,8 @@ mod tests {
         drivers.apply(&watched("web", json!({"storageNamespace": "records"})));
         helm_releases.0.objects.replace(drivers);
         assert_eq!(known(&helm_releases, "web"), Some(0));
-        assert_eq!(helm_releases.told(&origin, "web"), Some(Some("records".to_owned())));
-        assert_eq!(helm_releases.told(&origin, "other"), Some(None));
+        assert_eq!(helm_releases.storage_namespace(&origin, "web"), Some(Some("records".to_owned())));
+        assert_eq!(helm_releases.storage_namespace(&origin, "other"), Some(None));
         // The copy of a definition's earlier life is of no use.
         helm_releases.0.objects.clear(Drivers::default());
         assert_eq!(known(&helm_releases, "web"), None);

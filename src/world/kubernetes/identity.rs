@@ -1,4 +1,4 @@
-//! The user that Interlock is to the API server: its own writes are told from forged ones by it.
+//! Interlock's own user name at the API server, by which its own writes are recognized.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -9,14 +9,13 @@ use kube::{Client, Error};
 
 use crate::readiness::Gate;
 
-/// Between two attempts.
-const PAUSE: Duration = Duration::from_secs(1);
+const IDENTITY_RETRY: Duration = Duration::from_secs(1);
 
-/// Asks the API server who we are until it answers; `gate` opens then.
+/// Asks the API server for our user name until it answers, and then opens `gate`.
 ///
-/// An API server that refuses to tell is not asked again: without the name Interlock's own notes on records are refused as
-/// forged, and everything else goes on.
-pub(crate) async fn learn(client: Client, name: Arc<OnceLock<String>>, gate: Gate) {
+/// After a refusal it does not ask again. Without the name, Interlock's own notes on records are denied as forged;
+/// everything else works.
+pub(crate) async fn fetch_username(client: Client, name: Arc<OnceLock<String>>, gate: Gate) {
     let reviews: Api<SelfSubjectReview> = Api::all(client);
     loop {
         match reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await {
@@ -26,12 +25,12 @@ pub(crate) async fn learn(client: Client, name: Arc<OnceLock<String>>, gate: Gat
                 break;
             }
             Err(Error::Api(status)) if status.code < 500 && status.code != 429 => {
-                tracing::warn!(%status, "the API server does not tell who we are, so our own notes will pass for forged");
+                tracing::warn!(%status, "the API server does not return our user name, so our own notes on records will be denied as forged");
                 break;
             }
             Err(error) => {
-                tracing::debug!(%error, "the API server did not tell who we are");
-                tokio::time::sleep(PAUSE).await;
+                tracing::debug!(%error, "the API server did not return our user name");
+                tokio::time::sleep(IDENTITY_RETRY).await;
             }
         }
     }

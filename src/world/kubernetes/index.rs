@@ -1,5 +1,4 @@
-//! The records of every release by their metadata, kept from a watch: so that the release of an object is found without
-//! a read.
+//! An index of all records by their metadata, entry by a watch, so that the release of an object is found without a read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,32 +6,32 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::losses::{Loss, Losses};
+use super::deleted_pending::{DeletedPendingRecord, DeletedPendingRecords};
 use super::watch::Feed;
 use crate::engine::release::stamps::{KEYS, TARGET_NAMESPACE};
 use crate::engine::release::{Entry, Revision, Stamps, Status, Storage};
-use crate::world::locate::{self, Sought};
+use crate::world::locate::{self, ReleaseQuery};
 use crate::world::read;
 
-/// The records in objects of one kind, superseded ones left out: no rule about objects needs them, and they are most of
-/// all records.
+/// The records in objects of one kind, without superseded ones: no rule about objects needs those, and they are the
+/// majority.
 ///
-/// A release takes 1.3 KiB, 2 with what the allocator adds: names, uids and stamps of its deployed record and of one more.
-/// What else is in the metadata, managedFields above all, is dropped.
+/// A release takes 1.3 KiB, or 2 KiB with the overhead of the allocator: names, uids and stamps of its deployed record and
+/// of one more. All other metadata, above all managedFields, is dropped.
 #[derive(Debug)]
 pub(super) struct Index {
     kind: &'static str,
-    releases: HashMap<Arc<Place>, Vec<Kept>>,
-    /// Where the record in an object stands above; its labels may change.
-    objects: HashMap<Object, Arc<Place>>,
-    /// Where the records lie whose stamp names another namespace than their own.
-    abroad: HashMap<Target, Vec<Arc<Place>>>,
-    losses: Arc<Losses>,
+    releases: HashMap<Arc<RecordLocation>, Vec<CompactEntry>>,
+    /// The location of the record in an object. Its labels may change, so they do not identify it.
+    objects: HashMap<ObjectName, Arc<RecordLocation>>,
+    /// The locations of records whose stamp names another namespace than their own.
+    elsewhere: HashMap<TargetRelease, Vec<Arc<RecordLocation>>>,
+    deleted_pending: Arc<DeletedPendingRecords>,
 }
 
 /// The records of one name in one namespace and storage.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Place {
+struct RecordLocation {
     storage: Storage,
     namespace: Arc<str>,
     release: Box<str>,
@@ -40,21 +39,21 @@ struct Place {
 
 /// An object of the index's kind.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Object {
+struct ObjectName {
     namespace: Arc<str>,
     name: Arc<str>,
 }
 
-/// A release by the namespace that its objects go to.
+/// A release, by the namespace of its objects.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Target {
+struct TargetRelease {
     release: Box<str>,
     namespace: Box<str>,
 }
 
-/// An [`Entry`] in less memory: the map inside [`Stamps`] alone takes half a KiB.
+/// An [`Entry`] in less memory: the map in [`Stamps`] alone takes half a KiB.
 #[derive(Debug)]
-struct Kept {
+struct CompactEntry {
     name: Arc<str>,
     uid: Box<str>,
     resource_version: Box<str>,
@@ -66,40 +65,41 @@ struct Kept {
 }
 
 impl Index {
-    /// An empty index of the records in objects of a kind, `Secret` or `ConfigMap`, which tells of pending records that are
-    /// deleted.
-    pub(super) fn new(kind: &'static str, losses: Arc<Losses>) -> Self {
-        Self { kind, releases: HashMap::new(), objects: HashMap::new(), abroad: HashMap::new(), losses }
+    /// An empty index of the records in objects of a kind, `Secret` or `ConfigMap`. It adds deleted pending records to
+    /// `deleted_pending`.
+    pub(super) fn new(kind: &'static str, deleted_pending: Arc<DeletedPendingRecords>) -> Self {
+        Self { kind, releases: HashMap::new(), objects: HashMap::new(), elsewhere: HashMap::new(), deleted_pending }
     }
 
-    /// The places in which the records of a release may lie, with what lies there.
-    pub(super) fn places(&self, sought: Sought<'_>) -> Vec<locate::Place> {
-        let target = Target { release: sought.name.into(), namespace: sought.target_namespace.into() };
-        let stamped = self.abroad.get(&target).into_iter().flatten().cloned();
-        let near = sought.namespaces().flat_map(|namespace| {
-            [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex]
-                .map(|storage| Arc::new(Place { storage, namespace: namespace.into(), release: sought.name.into() }))
+    /// The record sets that may belong to a release.
+    pub(super) fn record_sets(&self, query: ReleaseQuery<'_>) -> Vec<locate::RecordSet> {
+        let target = TargetRelease { release: query.name.into(), namespace: query.target_namespace.into() };
+        let stamped = self.elsewhere.get(&target).into_iter().flatten().cloned();
+        let near = query.namespaces().flat_map(|namespace| {
+            [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex].map(|storage| {
+                Arc::new(RecordLocation { storage, namespace: namespace.into(), release: query.name.into() })
+            })
         });
-        // A place may be both; its records are the same each time.
-        let found = stamped.chain(near).filter_map(|place| Some((self.releases.get(&place)?, place)));
-        found.map(|(records, place)| place.with(records)).collect()
+        // A location may be in both; its records are the same each time.
+        let found = stamped.chain(near).filter_map(|location| Some((self.releases.get(&location)?, location)));
+        found.map(|(records, location)| location.with(records)).collect()
     }
 
-    /// The records of every release of a name in one storage.
-    pub(super) fn places_of(&self, storage: Storage, release: &str) -> Vec<locate::Place> {
-        let named = |place: &Place| place.storage == storage && *place.release == *release;
-        let found = self.releases.iter().filter(|(place, _)| named(place));
-        found.map(|(place, records)| place.with(records)).collect()
+    /// The record sets of all releases of a name in one storage.
+    pub(super) fn record_sets_of(&self, storage: Storage, release: &str) -> Vec<locate::RecordSet> {
+        let named = |location: &RecordLocation| location.storage == storage && *location.release == *release;
+        let found = self.releases.iter().filter(|(location, _)| named(location));
+        found.map(|(location, records)| location.with(records)).collect()
     }
 
-    /// The records of a release in the namespace of its records.
-    pub(super) fn places_in(&self, namespace: &str, release: &str) -> Vec<locate::Place> {
-        let places = [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex].map(|storage| Place {
+    /// The record sets of a release in the namespace of its records.
+    pub(super) fn record_sets_in(&self, namespace: &str, release: &str) -> Vec<locate::RecordSet> {
+        let locations = [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex].map(|storage| RecordLocation {
             storage,
             namespace: namespace.into(),
             release: release.into(),
         });
-        places.iter().filter_map(|place| Some(place.with(self.releases.get(place)?))).collect()
+        locations.iter().filter_map(|location| Some(location.with(self.releases.get(location)?))).collect()
     }
 
     fn insert(&mut self, metadata: &ObjectMeta) {
@@ -108,84 +108,85 @@ impl Index {
             return;
         }
         let namespace: Arc<str> = metadata.namespace.as_deref().unwrap_or_default().into();
-        let place = Place { storage, namespace, release: release.into() };
-        let place = self.releases.get_key_value(&place).map_or_else(|| Arc::new(place), |(known, _)| Arc::clone(known));
-        let kept = Kept::of(entry);
-        if let Some(target) = kept.abroad(&place) {
-            let places = self.abroad.entry(target).or_default();
-            if !places.contains(&place) {
-                places.push(Arc::clone(&place));
+        let location = RecordLocation { storage, namespace, release: release.into() };
+        let location =
+            self.releases.get_key_value(&location).map_or_else(|| Arc::new(location), |(known, _)| Arc::clone(known));
+        let entry = CompactEntry::of(entry);
+        if let Some(target) = entry.elsewhere(&location) {
+            let locations = self.elsewhere.entry(target).or_default();
+            if !locations.contains(&location) {
+                locations.push(Arc::clone(&location));
             }
         }
-        let object = Object { namespace: Arc::clone(&place.namespace), name: Arc::clone(&kept.name) };
-        self.objects.insert(object, Arc::clone(&place));
-        let records = self.releases.entry(place).or_default();
-        // A release has one or two; the room for four that a vector starts with would be most of the index.
+        let object = ObjectName { namespace: Arc::clone(&location.namespace), name: Arc::clone(&entry.name) };
+        self.objects.insert(object, Arc::clone(&location));
+        let records = self.releases.entry(location).or_default();
+        // A release has one or two records; the capacity of four that a vector starts with would be most of the index.
         records.reserve_exact(1);
-        records.push(kept);
+        records.push(entry);
     }
 
     fn remove(&mut self, metadata: &ObjectMeta) {
-        let object = Object::of(metadata);
-        let Some(place) = self.objects.remove(&object) else { return };
-        let Some(records) = self.releases.get_mut(&place) else { return };
-        let Some(position) = records.iter().position(|kept| kept.name == object.name) else { return };
-        let gone = records.swap_remove(position).abroad(&place);
-        let gone = gone.filter(|gone| !records.iter().any(|kept| kept.abroad(&place).as_ref() == Some(gone)));
+        let object = ObjectName::of(metadata);
+        let Some(location) = self.objects.remove(&object) else { return };
+        let Some(records) = self.releases.get_mut(&location) else { return };
+        let Some(position) = records.iter().position(|entry| entry.name == object.name) else { return };
+        let gone = records.swap_remove(position).elsewhere(&location);
+        let gone = gone.filter(|gone| !records.iter().any(|entry| entry.elsewhere(&location).as_ref() == Some(gone)));
         if records.is_empty() {
-            self.releases.remove(&place);
+            self.releases.remove(&location);
         }
         if let Some(target) = gone
-            && let Some(places) = self.abroad.get_mut(&target)
+            && let Some(locations) = self.elsewhere.get_mut(&target)
         {
-            places.retain(|other| *other != place);
-            if places.is_empty() {
-                self.abroad.remove(&target);
+            locations.retain(|other| *other != location);
+            if locations.is_empty() {
+                self.elsewhere.remove(&target);
             }
         }
     }
 }
 
 impl Index {
-    fn kept(&self, object: &Object) -> Option<&Kept> {
-        self.releases.get(self.objects.get(object)?)?.iter().find(|kept| kept.name == object.name)
+    fn entry_of(&self, object: &ObjectName) -> Option<&CompactEntry> {
+        self.releases.get(self.objects.get(object)?)?.iter().find(|entry| entry.name == object.name)
     }
 
-    /// Tells of an object that is gone, if its record was the newest of its release and pending.
-    fn tell_if_lost(&self, place: &Arc<Place>, object: &Object) {
-        let records = self.releases.get(place).into_iter().flatten();
-        let Some(newest) = records.max_by_key(|kept| kept.revision) else { return };
+    /// Reports a deleted object if its record was the newest of its release and pending.
+    fn report_if_pending(&self, location: &Arc<RecordLocation>, object: &ObjectName) {
+        let records = self.releases.get(location).into_iter().flatten();
+        let Some(newest) = records.max_by_key(|entry| entry.revision) else { return };
         if newest.name == object.name && newest.status.is_pending() {
-            self.losses.add(Loss {
-                storage: place.storage,
-                namespace: place.namespace.to_string(),
-                release: place.release.to_string(),
+            self.deleted_pending.add(DeletedPendingRecord {
+                storage: location.storage,
+                namespace: location.namespace.to_string(),
+                release: location.release.to_string(),
                 record: newest.entry(),
             });
         }
     }
 }
 
-impl Object {
+impl ObjectName {
     fn of(metadata: &ObjectMeta) -> Self {
         let part = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
         Self { namespace: part(&metadata.namespace), name: part(&metadata.name) }
     }
 }
 
-impl Place {
-    fn with(&self, records: &[Kept]) -> locate::Place {
-        locate::Place {
+impl RecordLocation {
+    fn with(&self, records: &[CompactEntry]) -> locate::RecordSet {
+        locate::RecordSet {
             storage: self.storage,
             namespace: self.namespace.to_string(),
-            entries: records.iter().map(Kept::entry).collect(),
+            entries: records.iter().map(CompactEntry::entry).collect(),
         }
     }
 }
 
 impl Feed for Index {
     fn fresh(&self) -> Self {
-        Self::new(self.kind, Arc::clone(&self.losses))
+        Self::new(self.kind, Arc::clone(&self.deleted_pending))
     }
 
     fn apply(&mut self, metadata: &ObjectMeta) {
@@ -194,26 +195,27 @@ impl Feed for Index {
     }
 
     fn delete(&mut self, metadata: &ObjectMeta) {
-        let object = Object::of(metadata);
-        if let Some(place) = self.objects.get(&object) {
-            self.tell_if_lost(place, &object);
+        let object = ObjectName::of(metadata);
+        if let Some(location) = self.objects.get(&object) {
+            self.report_if_pending(location, &object);
         }
         self.remove(metadata);
     }
 
-    /// What was deleted while nobody watched is missing in the list.
+    /// What was deleted without a watch is missing in the list.
     fn follow(&self, old: &Self) {
-        let is_there =
-            |index: &Self, object: &Object, uid: &str| index.kept(object).is_some_and(|kept| *kept.uid == *uid);
+        let is_there = |index: &Self, object: &ObjectName, uid: &str| {
+            index.entry_of(object).is_some_and(|entry| *entry.uid == *uid)
+        };
         let gone = old
             .objects
             .iter()
-            .filter(|(object, _)| old.kept(object).is_none_or(|kept| !is_there(self, object, &kept.uid)));
-        gone.for_each(|(object, place)| old.tell_if_lost(place, object));
+            .filter(|(object, _)| old.entry_of(object).is_none_or(|entry| !is_there(self, object, &entry.uid)));
+        gone.for_each(|(object, location)| old.report_if_pending(location, object));
     }
 }
 
-impl Kept {
+impl CompactEntry {
     fn of(entry: Entry) -> Self {
         let Entry { name, uid, resource_version, revision, status, created, written, stamps } = entry;
         Self {
@@ -245,10 +247,10 @@ impl Kept {
         self.stamps.iter().find(|(stamp, _)| *stamp == key).map(|(_, value)| value.as_ref())
     }
 
-    /// The release as its objects name it, where they go to another namespace than that of the record.
-    fn abroad(&self, place: &Place) -> Option<Target> {
-        let namespace = self.stamp(TARGET_NAMESPACE).filter(|namespace| **namespace != *place.namespace)?;
-        Some(Target { release: place.release.clone(), namespace: namespace.into() })
+    /// The release by the namespace of its objects, if that is not the namespace of the record.
+    fn elsewhere(&self, location: &RecordLocation) -> Option<TargetRelease> {
+        let namespace = self.stamp(TARGET_NAMESPACE).filter(|namespace| **namespace != *location.namespace)?;
+        Some(TargetRelease { release: location.release.clone(), namespace: namespace.into() })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The kinds of the cluster, by group and name alone: in which version and under which resource it serves them.
+//! The kinds of the cluster, by group and name: in which version and as which resource the cluster serves them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,13 +7,13 @@ use kube::api::ApiResource;
 use kube::error::DiscoveryError;
 use kube::{Client, discovery};
 
-/// What the API server said it serves, remembered until it says that there is no such path.
+/// The resolved kinds. A kind is forgotten when its path answers 404.
 #[derive(Debug, Default)]
 pub(crate) struct Kinds(Mutex<HashMap<(String, String), ApiResource>>);
 
 impl Kinds {
-    /// How a kind is served in its most stable version; `None` where its definition is not installed. An installed one
-    /// costs the API server two small reads, once.
+    /// How a kind is served in its most stable version; `None` if its definition is not installed. The first call for an
+    /// installed kind costs two small reads.
     ///
     /// # Errors
     /// When the API server does not answer.
@@ -30,7 +30,7 @@ impl Kinds {
         let served = match discovery::group(client, group).await {
             Ok(served) => served,
             Err(kube::Error::Discovery(DiscoveryError::MissingApiGroup(_))) => return Ok(None),
-            // A group that comes or goes is listed a moment before or after its versions can be read.
+            // A group that is being installed or removed is listed a moment before or after its versions can be read.
             Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -38,7 +38,7 @@ impl Kinds {
         Ok(found.map(|(resource, _)| self.lock().entry(key).or_insert(resource).clone()))
     }
 
-    /// Forgets a kind: the path that it had is gone.
+    /// Forgets a kind whose path is gone.
     pub(crate) fn forget(&self, group: &str, kind: &str) {
         self.lock().remove(&(group.to_owned(), kind.to_owned()));
     }

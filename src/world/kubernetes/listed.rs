@@ -1,20 +1,20 @@
-//! The cluster for a command that runs for a moment: live reads, and what only a list of all shows.
+//! The cluster for a short command: live reads, and HelmReleases from one list.
 
 use super::Cluster;
-use super::helm_releases::oldest_first;
 use crate::engine::evidence::{Answer, Knowledge, Query};
 use crate::engine::flux::Driver;
-use crate::world::{Answering, World};
+use crate::world::read::oldest_first;
+use crate::world::{AnswerFuture, World};
 
-/// A cluster without watches, and the HelmReleases that were listed in it.
+/// A cluster without watches, and its HelmReleases.
 pub(crate) struct Listed {
     pub(crate) cluster: Cluster,
-    /// All of them, or why they are not known.
+    /// The HelmReleases, or why they cannot be listed.
     pub(crate) drivers: Result<Vec<Driver>, String>,
 }
 
 impl World for Listed {
-    fn answer<'w>(&'w self, query: &'w Query) -> Answering<'w> {
+    fn answer<'w>(&'w self, query: &'w Query) -> AnswerFuture<'w> {
         let Query::HelmReleases { namespace, release } = query else {
             return self.cluster.answer(query);
         };

@@ -1,4 +1,4 @@
-//! The policies that the replicas of an installation read, as the API has them.
+//! The policies of an installation, as its ConfigMaps hold them.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::Api;
@@ -6,19 +6,19 @@ use kube::{Client, Error};
 
 use crate::engine::policy::Files;
 
-/// The ConfigMap with the cluster's policy, and that with those of namespaces, which may be missing.
-const CLUSTER: &str = "interlock-policies";
-const NAMESPACES: &str = "interlock-namespace-policies";
+/// The ConfigMap with the policy of the cluster, and the optional one with policies of namespaces.
+const CLUSTER_POLICY: &str = "interlock-policies";
+const NAMESPACE_POLICIES: &str = "interlock-namespace-policies";
 
-/// Reads the policies of the installation in a namespace; `None` where it has none of its own.
+/// Reads the policies of the installation in a namespace; `None` if it has none of its own.
 ///
 /// # Errors
-/// When the API server does not answer, or they may not be read.
+/// When the API server does not answer, or denies the read.
 pub(crate) async fn policies(client: &Client, namespace: &str) -> Result<Option<Files>, Error> {
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
-    let Some(own) = api.get_opt(CLUSTER).await? else {
+    let Some(own) = api.get_opt(CLUSTER_POLICY).await? else {
         return Ok(None);
     };
-    let namespaces = api.get_opt(NAMESPACES).await?.and_then(|it| it.data).unwrap_or_default();
+    let namespaces = api.get_opt(NAMESPACE_POLICIES).await?.and_then(|it| it.data).unwrap_or_default();
     Ok(Some(Files::mounted(own.data.unwrap_or_default(), namespaces)))
 }

@@ -1,18 +1,21 @@
-//! Where Interlock looks: everywhere, or in named namespaces, in which alone it then needs rights.
+//! The namespaces that Interlock looks into: all, or some named ones, which are then the only ones where it needs rights.
 
 use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::future::Either;
 use futures_util::{Stream, StreamExt, stream};
+use kube::api::{Api, ApiResource};
+use kube::core::{DynamicResourceScope, NamespaceResourceScope};
 use kube::runtime::watcher::{self, Event};
+use kube::{Client, Resource};
 
-/// The namespaces that are looked at. In others nothing is read; what depends on them is not known.
+/// The namespaces that Interlock looks into. It reads nothing in others, and what depends on them is unavailable.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reach(Option<Arc<[String]>>);
 
 impl Reach {
-    /// Named namespaces alone; all of them where none is named.
+    /// Some namespaces; all of them if none is named.
     pub fn only(namespaces: impl IntoIterator<Item = String>) -> Self {
         let mut namespaces: Vec<_> = namespaces.into_iter().collect();
         namespaces.sort_unstable();
@@ -20,19 +23,43 @@ impl Reach {
         Self((!namespaces.is_empty()).then(|| namespaces.into()))
     }
 
-    /// Whether nothing is left out.
+    /// Whether it includes all namespaces.
     #[must_use]
     pub fn is_everywhere(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Whether a namespace is looked at.
+    /// Whether it includes a namespace.
     #[must_use]
     pub fn includes(&self, namespace: &str) -> bool {
         self.0.as_ref().is_none_or(|named| named.iter().any(|it| it == namespace))
     }
 
-    /// What to ask the API server for, one request each: `None` for all namespaces at once.
+    /// The collections of a built-in kind to request: one for each namespace, or one for all.
+    pub(crate) fn apis<K>(&self, client: &Client) -> Vec<Api<K>>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        let api = |namespace| match namespace {
+            Some(namespace) => Api::namespaced(client.clone(), namespace),
+            None => Api::all(client.clone()),
+        };
+        self.places().map(api).collect()
+    }
+
+    /// The collections of a custom kind to request: one for each namespace, or one for all.
+    pub(crate) fn apis_with<K>(&self, client: &Client, resource: &ApiResource) -> Vec<Api<K>>
+    where
+        K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+    {
+        let api = |namespace| match namespace {
+            Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
+            None => Api::all_with(client.clone(), resource),
+        };
+        self.places().map(api).collect()
+    }
+
+    /// The namespaces to request, one by one: `None` for all at once.
     pub fn places(&self) -> impl Iterator<Item = Option<&str>> {
         let named = self.0.as_deref();
         let everywhere = named.is_none().then_some(None);
@@ -40,9 +67,9 @@ impl Reach {
     }
 }
 
-/// The watches of several places as one: its list is whole when each of them has listed. Where one of several begins anew the
-/// whole ends, because a list of one place must not be taken for that of all.
-pub(crate) fn together<K, W>(mut watches: Vec<W>) -> impl Stream<Item = watcher::Result<Event<K>>>
+/// Merges the watches of several namespaces: the merged list is complete when each watch has listed. If one of several lists
+/// again, the merged stream ends, because the list of one namespace must not be taken for that of all.
+pub(crate) fn merge_watches<K, W>(mut watches: Vec<W>) -> impl Stream<Item = watcher::Result<Event<K>>>
 where
     W: Stream<Item = watcher::Result<Event<K>>>,
 {
@@ -90,7 +117,7 @@ mod tests {
                 })
             }))
         });
-        let events = together(watches.collect()).map(|event| match event.unwrap() {
+        let events = merge_watches(watches.collect()).map(|event| match event.unwrap() {
             Event::Init => "init".to_owned(),
             Event::InitDone => "done".to_owned(),
             Event::InitApply(name) => name,

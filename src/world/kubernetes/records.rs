@@ -1,4 +1,4 @@
-//! The records of releases as the API server has them: their bodies, in memory that was granted, and their manifests.
+//! Reads the records of releases: their bodies, in granted memory, and their manifests.
 
 use std::sync::Arc;
 
@@ -6,34 +6,36 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Cluster, Failed, checked, failed};
+use super::Cluster;
+use super::api_error::{is_not_found, reason};
+use super::reader::{Unavailable, valid_name};
 use crate::engine::evidence::RecordRef;
 use crate::engine::json::redacted;
 use crate::engine::release::manifest::DocumentKey;
 use crate::engine::release::record::{DecodeError, Payload, chart_at_start, truncated};
 use crate::engine::release::{Record, Storage, Stored};
-use crate::world::body::{self, Opened};
 use crate::world::documents;
-use crate::world::manifests::{self, Missing, State};
+use crate::world::manifests::{self, ManifestError, RecordVersion};
+use crate::world::payload::{self, OpenedPayload};
 
-/// What a record tells beside its labels.
+/// What a record contains besides its labels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Head {
-    /// `name-version` of what it brings in.
+pub(crate) struct RecordSummary {
+    /// `name-version` of its chart.
     pub(crate) chart: Option<String>,
-    /// The field manager that wrote it last, ours apart: a client chooses its name itself.
+    /// The field manager that wrote it last, Interlock excluded. A client chooses this name itself.
     pub(crate) manager: Option<String>,
 }
 
 impl Cluster {
-    /// The document of an object in the manifest of one state of a record, or, where the state is unknown, of the record
-    /// as it is now.
+    /// The document of an object in the manifest of one version of a record, or of the current one if the version is
+    /// unknown.
     pub(super) async fn document(
         &self,
         record: &RecordRef,
         object: &DocumentKey,
-    ) -> Result<Option<Arc<Value>>, Missing> {
-        let state = State::new(&record.uid, &record.resource_version);
+    ) -> Result<Option<Arc<Value>>, ManifestError> {
+        let state = RecordVersion::new(&record.uid, &record.resource_version);
         if let Some(found) = state.as_ref().and_then(|state| self.documents.get(state, object)) {
             return Ok(found);
         }
@@ -42,9 +44,9 @@ impl Cluster {
             Some(state) => self.manifests.get_or_load(state, load).await?,
             None => load.await?,
         };
-        let found = documents::read(&manifest, object).map_err(Missing::Failed)?;
+        let found = documents::read(&manifest, object).map_err(ManifestError::Unavailable)?;
         if let Some(state) = state {
-            self.documents.keep(state, object, found.clone());
+            self.documents.insert(state, object, found.clone());
         }
         Ok(found)
     }
@@ -54,14 +56,18 @@ impl Cluster {
         storage: Storage,
         namespace: &str,
         object: &str,
-        state: Option<&State>,
-    ) -> Result<Arc<str>, Missing> {
-        let text = self.text(storage, namespace, object).await.map_err(Missing::Failed)?.ok_or(Missing::Absent)?;
-        if state.is_some_and(|state| !state.is_that_of(&text)) {
-            return Err(Missing::Failed(manifests::changed(namespace, object)));
+        state: Option<&RecordVersion>,
+    ) -> Result<Arc<str>, ManifestError> {
+        let text = self
+            .text(storage, namespace, object)
+            .await
+            .map_err(ManifestError::Unavailable)?
+            .ok_or(ManifestError::Absent)?;
+        if state.is_some_and(|state| !state.matches(&text)) {
+            return Err(ManifestError::Unavailable(manifests::changed(namespace, object)));
         }
         let manifest = self.decoded(storage, namespace, object, text, |body| manifests::manifest(&body)).await;
-        manifest.map_err(Missing::Failed)
+        manifest.map_err(ManifestError::Unavailable)
     }
 
     pub(super) async fn body(
@@ -69,14 +75,14 @@ impl Cluster {
         storage: Storage,
         namespace: &str,
         object: &str,
-    ) -> Result<Option<Vec<u8>>, Failed> {
+    ) -> Result<Option<Vec<u8>>, Unavailable> {
         let Some(text) = self.text(storage, namespace, object).await? else {
             return Ok(None);
         };
         self.decoded(storage, namespace, object, text, Ok).await.map(Some)
     }
 
-    /// What is read of the body in the JSON text of the object of a record, in memory that was granted.
+    /// The body of a record in the JSON text of its object, inflated in granted memory and then read.
     async fn decoded<T>(
         &self,
         storage: Storage,
@@ -84,7 +90,7 @@ impl Cluster {
         object: &str,
         text: String,
         read: impl FnOnce(Vec<u8>) -> Result<T, DecodeError>,
-    ) -> Result<T, Failed> {
+    ) -> Result<T, Unavailable> {
         let payload = self.payload(storage, namespace, &text).await?;
         drop(text);
         let inflated = async {
@@ -92,10 +98,10 @@ impl Cluster {
             let _granted = self.decodes.grant(payload.inflated_size()).await;
             payload.inflate().and_then(read)
         };
-        inflated.await.map_err(|error| body::broken(namespace, object, &error))
+        inflated.await.map_err(|error| payload::undecodable(namespace, object, &error))
     }
 
-    /// The object of a record as it is now, looked at together with its body: labels and body of one moment. `None` when
+    /// The current object of a record together with its body, so that labels and body are of the same moment. `None` if
     /// there is no such object.
     ///
     /// # Errors
@@ -110,7 +116,7 @@ impl Cluster {
         let Some(text) = self.text(storage, namespace, object).await? else {
             return Ok(None);
         };
-        let unread = |error: serde_json::Error| format!("{namespace}/{object} does not read: {}", redacted(&error));
+        let unread = |error: serde_json::Error| format!("{namespace}/{object} cannot be parsed: {}", redacted(&error));
         let stored: Stored<'_> = serde_json::from_str(&text).map_err(unread)?;
         Ok(Some(match self.payload(storage, namespace, &text).await? {
             Ok(payload) => {
@@ -122,44 +128,49 @@ impl Cluster {
         }))
     }
 
-    /// What a record tells beside its labels, as little of it read as will do. `None` when there is no such object.
+    /// What a record contains besides its labels, parsed only as far as necessary. `None` if there is no such object.
     ///
     /// # Errors
     /// When the API server does not answer, or the object is no Secret or ConfigMap.
-    pub(crate) async fn head(&self, storage: Storage, namespace: &str, object: &str) -> Result<Option<Head>, String> {
+    pub(crate) async fn head(
+        &self,
+        storage: Storage,
+        namespace: &str,
+        object: &str,
+    ) -> Result<Option<RecordSummary>, String> {
         let Some(text) = self.text(storage, namespace, object).await? else {
             return Ok(None);
         };
-        let unread = |error| format!("{namespace}/{object} does not read: {error}");
+        let unread = |error| format!("{namespace}/{object} cannot be parsed: {error}");
         let stored: Stored<'_> = serde_json::from_str(&text).map_err(unread)?;
         let mut chart = chart_at_start(storage, &stored.data);
-        // What OLM made of a bundle has its name at the end.
+        // In what OLM renders from a bundle, the name is at the end.
         if chart.is_none()
             && let Ok(payload) = self.payload(storage, namespace, &text).await?
         {
             let _granted = self.decodes.grant(payload.inflated_size()).await;
             chart = payload.inflate().ok().and_then(|body| Record::read(&body).ok()?.chart());
         }
-        Ok(Some(Head { chart, manager: last_manager(&stored) }))
+        Ok(Some(RecordSummary { chart, manager: last_manager(&stored) }))
     }
 
-    /// The payload in the JSON text of the object of a record, with the further parts that OLM may have cut it into.
-    /// The inner error is that of the payload.
+    /// The payload in the JSON text of the object of a record, with the further chunks that OLM may have split it into. The
+    /// inner error is about the payload.
     async fn payload(
         &self,
         storage: Storage,
         namespace: &str,
         text: &str,
-    ) -> Result<Result<Payload, DecodeError>, Failed> {
-        let (first, others) = match body::open(storage, text) {
-            Ok(Opened::Whole(payload)) => return Ok(Ok(payload)),
-            Ok(Opened::Parts { first, others }) => (first, others),
+    ) -> Result<Result<Payload, DecodeError>, Unavailable> {
+        let (first, others) = match payload::open(storage, text) {
+            Ok(OpenedPayload::Whole(payload)) => return Ok(Ok(payload)),
+            Ok(OpenedPayload::Chunked { first, others }) => (first, others),
             Err(error) => return Ok(Err(error)),
         };
         let mut parts = vec![first];
         for other in others {
             let text = self.text(storage, namespace, &other).await?;
-            match text.ok_or(DecodeError::Part(other)).and_then(|text| body::part(&text)) {
+            match text.ok_or(DecodeError::Part(other)).and_then(|text| payload::chunk(&text)) {
                 Ok(part) => parts.push(part),
                 Err(error) => return Ok(Err(error)),
             }
@@ -167,20 +178,25 @@ impl Cluster {
         Ok(Payload::join(parts.iter().map(String::as_str)))
     }
 
-    /// The JSON text of the object of a record; `None` when there is no such object.
+    /// The JSON text of the object of a record; `None` if there is no such object.
     ///
     /// # Errors
     /// When the API server does not answer.
-    pub(crate) async fn text(&self, storage: Storage, namespace: &str, object: &str) -> Result<Option<String>, Failed> {
+    pub(crate) async fn text(
+        &self,
+        storage: Storage,
+        namespace: &str,
+        object: &str,
+    ) -> Result<Option<String>, Unavailable> {
         let resource = match storage {
             Storage::Secret | Storage::OlmIndex => "secrets",
             Storage::ConfigMap => "configmaps",
         };
-        let path = format!("/api/v1/namespaces/{}/{resource}/{}", self.reached(namespace)?, checked(object)?);
-        match self.read(path).await {
+        let path = format!("/api/v1/namespaces/{}/{resource}/{}", self.api.in_reach(namespace)?, valid_name(object)?);
+        match self.api.text(path).await {
             Ok(text) => Ok(Some(text)),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(failed(error)),
+            Err(error) if is_not_found(&error) => Ok(None),
+            Err(error) => Err(reason(&error)),
         }
     }
 }

@@ -1,66 +1,67 @@
-//! ReleaseOverrides: a copy of all, and those of one release as the API server has them.
+//! ReleaseOverrides: a copy of all, and live reads of those of one release.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
-use serde::Deserialize;
 use tokio::task::JoinSet;
 
-use super::custom::{Custom, CustomKind};
+use super::custom::{CustomKind, CustomObjects};
+use super::namespaced_name::NamespacedName;
 use super::reach::Reach;
 use super::watch::Feed;
-use crate::engine::overrides::{self, CREATED_BY, Override, Spec};
+use crate::engine::overrides::{self, Override};
 use crate::readiness::Gate;
+use crate::world::read::release_override;
 
 const RELEASE_OVERRIDES: CustomKind =
     CustomKind { group: overrides::GROUP, kind: overrides::KIND, definition: overrides::DEFINITION };
 
-/// How many are read at a time. Each is a few hundred bytes, and those that have expired stay until somebody deletes them.
-const PAGE: u32 = 500;
+/// How many are listed at a time. Each has a few hundred bytes, and expired ones remain until somebody deletes them.
+const PAGE_SIZE: u32 = 500;
 
-/// What is known of the overrides of a cluster. Nothing, until it is followed.
+/// The overrides of a cluster. Unknown until they are followed.
 #[derive(Debug)]
-pub(super) struct ReleaseOverrides(Arc<Custom<Kept>>);
+pub(super) struct ReleaseOverrides(Arc<CustomObjects<OverridesByName>>);
 
 impl ReleaseOverrides {
-    /// Of a cluster that nobody watches yet.
+    /// Overrides of a cluster that is not watched yet.
     pub(super) fn new() -> Self {
-        Self(Arc::new(Custom::new(RELEASE_OVERRIDES)))
+        Self(Arc::new(CustomObjects::new(RELEASE_OVERRIDES)))
     }
 
-    /// Those of a release in a namespace, as far as they are known.
+    /// The known overrides of a release in a namespace.
     pub(super) fn of(&self, namespace: &str, release: &str) -> Vec<Override> {
         let of_release = |it: &&Override| it.namespace == namespace && it.spec.release == release;
-        self.0.read(|kept| kept.0.values().filter(of_release).cloned().collect()).unwrap_or_default()
+        self.0.read(|overrides| overrides.0.values().filter(of_release).cloned().collect()).unwrap_or_default()
     }
 
-    /// How many there are of a sort, as far as they are known.
+    /// How many known overrides match.
     pub(super) fn count(&self, sort: impl Fn(&Override) -> bool) -> usize {
-        self.0.read(|kept| kept.0.values().filter(|it| sort(it)).count()).unwrap_or_default()
+        self.0.read(|overrides| overrides.0.values().filter(|it| sort(it)).count()).unwrap_or_default()
     }
 
-    /// Follows them and their definition, for ever.
+    /// Follows them and their definition, forever.
     pub(super) fn follow(&self, client: &Client, reach: &Reach, gate: Gate, tasks: &mut JoinSet<()>) {
         tasks.spawn(Arc::clone(&self.0).follow_definition(client.clone()));
         tasks.spawn(Arc::clone(&self.0).follow::<DynamicObject>(client.clone(), reach.clone(), gate));
     }
 }
 
-/// Those of a release, as the API server has them: a LIST by field, page by page. Those that do not read open nothing.
+/// The overrides of a release, by a LIST with a field selector, page by page. Those that cannot be parsed are ignored.
 ///
 /// # Errors
-/// When the API server does not answer, or not with a list; 404 where the definition is not installed.
+/// When the API server does not answer, or not with a list; 404 if the definition is not installed.
 pub(super) async fn list(client: &Client, namespace: &str, release: &str) -> kube::Result<Vec<Override>> {
     let kind = GroupVersionKind::gvk(overrides::GROUP, overrides::VERSION, overrides::KIND);
     let resource = ApiResource::from_gvk_with_plural(&kind, overrides::PLURAL);
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
-    let mut page = ListParams::default().fields(&format!("spec.release={release}")).limit(PAGE);
+    let mut page = ListParams::default().fields(&format!("spec.release={release}")).limit(PAGE_SIZE);
     let mut found = Vec::new();
     loop {
         let list = api.list(&page).await?;
-        found.extend(list.items.iter().filter_map(read));
+        found.extend(list.items.iter().filter_map(release_override));
         match list.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => page = page.continue_token(&token),
             None => return Ok(found),
@@ -68,42 +69,25 @@ pub(super) async fn list(client: &Client, namespace: &str, release: &str) -> kub
     }
 }
 
-/// Reads an override; `None` where it has another shape, as one of a later version may have.
-pub(crate) fn read(object: &DynamicObject) -> Option<Override> {
-    let metadata = &object.metadata;
-    Some(Override {
-        namespace: metadata.namespace.clone()?,
-        name: metadata.name.clone()?,
-        created: metadata.creation_timestamp.as_ref().map(|time| time.0),
-        created_by: metadata.annotations.as_ref().and_then(|annotations| annotations.get(CREATED_BY)).cloned(),
-        spec: Spec::deserialize(object.data.get("spec")?).ok()?,
-    })
-}
-
-/// Every override that reads, by namespace and name.
+/// Every override that can be parsed.
 #[derive(Debug, Default)]
-pub(super) struct Kept(HashMap<(String, String), Override>);
+pub(super) struct OverridesByName(HashMap<NamespacedName, Override>);
 
-impl Feed<DynamicObject> for Kept {
+impl Feed<DynamicObject> for OverridesByName {
     fn fresh(&self) -> Self {
         Self::default()
     }
 
     fn apply(&mut self, object: &DynamicObject) {
-        match read(object) {
-            Some(read) => _ = self.0.insert(key(object), read),
+        match release_override(object) {
+            Some(read) => _ = self.0.insert(NamespacedName::of(&object.metadata), read),
             None => self.delete(object),
         }
     }
 
     fn delete(&mut self, object: &DynamicObject) {
-        self.0.remove(&key(object));
+        self.0.remove(&NamespacedName::of(&object.metadata));
     }
-}
-
-fn key(object: &DynamicObject) -> (String, String) {
-    let metadata = &object.metadata;
-    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -111,6 +95,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::engine::overrides::CREATED_BY;
     use crate::world::kubernetes::definition::Definition;
 
     fn object(name: &str, release: &str, rule: &str) -> DynamicObject {
@@ -130,28 +115,28 @@ mod tests {
         let known = ReleaseOverrides::new();
         assert!(known.of("shop", "web").is_empty());
         known.0.definition.send_replace(Definition::Installed { uid: "a".to_owned() });
-        let mut kept = Kept::default();
-        kept.apply(&object("one", "web", "manual-edit"));
-        kept.apply(&object("two", "other", "manual-edit"));
-        kept.apply(&object("three", "web", "a-rule-of-later"));
-        known.0.objects.replace(kept);
+        let mut overrides = OverridesByName::default();
+        overrides.apply(&object("one", "web", "manual-edit"));
+        overrides.apply(&object("two", "other", "manual-edit"));
+        overrides.apply(&object("three", "web", "a-rule-of-later"));
+        known.0.objects.replace(overrides);
         let found = known.of("shop", "web");
         assert_eq!(found.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["one"]);
         assert_eq!(found[0].created_by.as_deref(), Some("alice"));
         assert!(found[0].created.is_some());
         assert_eq!((known.count(|_| true), known.count(|it| it.spec.release == "other")), (2, 1));
-        known.0.objects.clear(Kept::default());
+        known.0.objects.clear(OverridesByName::default());
         assert!(known.of("shop", "web").is_empty());
     }
 
     #[test]
     fn they_come_and_go() {
-        let mut kept = Kept::default();
-        kept.apply(&object("one", "web", "manual-edit"));
-        kept.apply(&object("one", "web", "of another shape"));
-        assert!(kept.0.is_empty());
-        kept.apply(&object("one", "web", "manual-edit"));
-        kept.delete(&object("one", "web", "manual-edit"));
-        assert!(kept.0.is_empty());
+        let mut overrides = OverridesByName::default();
+        overrides.apply(&object("one", "web", "manual-edit"));
+        overrides.apply(&object("one", "web", "of another shape"));
+        assert!(overrides.0.is_empty());
+        overrides.apply(&object("one", "web", "manual-edit"));
+        overrides.delete(&object("one", "web", "manual-edit"));
+        assert!(overrides.0.is_empty());
     }
 }

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use futures_util::stream;
 use http::header::ACCEPT;
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -152,9 +153,9 @@ const SECRETS_OF_FLUX: &str = "/api/v1/namespaces/flux/secrets";
 
 #[test]
 fn a_name_cannot_leave_its_path_or_selector() {
-    assert!(checked("sh.helm.release.v1.a.v1").is_ok());
+    assert!(valid_name("sh.helm.release.v1.a.v1").is_ok());
     for bad in ["", "..%2f", "a/b", "a,owner=x", "a?b", "A", &"a".repeat(254)] {
-        assert!(checked(bad).is_err(), "{bad}");
+        assert!(valid_name(bad).is_err(), "{bad}");
     }
 }
 
@@ -224,7 +225,11 @@ async fn a_watch_that_ends_leaves_no_copy_that_is_relied_on() {
     assert_eq!(cluster.answer(&release(Freshness::Cached)).await, Answer::Absent);
     drop(watches);
     // The tasks are dropped by the runtime, not by the abort itself.
-    while cluster.caches.locate(Sought { name: "web", target_namespace: "shop", origin: None, told: None }).1 {
+    while cluster
+        .caches
+        .locate(ReleaseQuery { name: "web", target_namespace: "shop", origin: None, storage_namespace: None })
+        .1
+    {
         tokio::task::yield_now().await;
     }
     assert_eq!(place(&cluster.answer(&release(Freshness::Cached)).await), (Storage::Secret, "shop", Some(3)));

@@ -1,4 +1,4 @@
-//! Copies of cluster state that watches keep: whole or not used, and never silently old.
+//! Copies of cluster state that watches keep. A copy is complete or not used, and it is known when it is out of date.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -15,91 +15,90 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
 
-use super::reach::together;
+use super::reach::merge_watches;
 use crate::readiness::Gate;
 
-/// A watch that lasted this long has recovered: what fails next is told as if it were the first time. The pauses start
-/// anew after as long.
-const STEADY: Duration = Duration::from_secs(120);
+/// A watch that lasted this long has recovered: its next failure is logged again. Pauses start from the beginning after the
+/// same time.
+const RECOVERED_AFTER: Duration = Duration::from_secs(120);
 
-/// What a watch fills, with what is read of each object. All that it knows of the watch are these three, so tests feed it
-/// values.
+/// What a watch fills. These methods are its only connection to the watch, so tests call them with values.
 pub(super) trait Feed<O = ObjectMeta>: Send + Sync + 'static {
-    /// An empty one of the same sort.
+    /// An empty one of the same kind.
     fn fresh(&self) -> Self;
-    /// An object is there, new or changed.
+    /// An object was added or changed.
     fn apply(&mut self, object: &O);
-    /// An object is gone.
+    /// An object was deleted.
     fn delete(&mut self, object: &O);
-    /// A whole list takes the place of an older copy.
+    /// A complete list replaces an older copy.
     fn follow(&self, _old: &Self) {}
 }
 
-/// A copy that one watch keeps and every review reads.
+/// A copy that one watch writes and every review reads.
 #[derive(Debug)]
-pub(super) struct Mirror<T>(RwLock<State<T>>);
+pub(super) struct Mirror<T>(RwLock<MirrorState<T>>);
 
 #[derive(Debug)]
-struct State<T> {
+struct MirrorState<T> {
     copy: T,
-    /// Whether a whole list was taken and the watch has not failed since.
+    /// Whether a complete list was received and the watch has not failed since.
     in_sync: bool,
 }
 
 impl<T> Mirror<T> {
     /// An empty copy, not in sync.
     pub(super) fn new(copy: T) -> Self {
-        Self(RwLock::new(State { copy, in_sync: false }))
+        Self(RwLock::new(MirrorState { copy, in_sync: false }))
     }
 
-    /// Reads the copy, which may be old. The second value is whether it is in sync.
+    /// Reads the copy, which may be out of date. The second value is whether it is in sync.
     pub(super) fn read<R>(&self, read: impl FnOnce(&T) -> R) -> (R, bool) {
         let state = self.state();
         (read(&state.copy), state.in_sync)
     }
 
-    /// Puts a whole copy in the place of the one before, which is in sync from now on.
+    /// Replaces the copy by a complete one, which is in sync.
     pub(super) fn replace(&self, copy: T) {
-        let old = std::mem::replace(&mut *self.state_mut(), State { copy, in_sync: true });
-        // After the lock: freeing many small parts takes a while.
+        let old = std::mem::replace(&mut *self.state_mut(), MirrorState { copy, in_sync: true });
+        // Outside the lock: freeing many small allocations takes a while.
         drop(old);
     }
 
-    /// Forgets the copy: nothing is known until a whole one is there.
+    /// Drops the copy: nothing is known until there is a complete one.
     pub(super) fn clear(&self, empty: T) {
-        let old = std::mem::replace(&mut *self.state_mut(), State { copy: empty, in_sync: false });
+        let old = std::mem::replace(&mut *self.state_mut(), MirrorState { copy: empty, in_sync: false });
         drop(old);
     }
 
-    /// From now on the copy may be old.
+    /// The copy may be out of date from now on.
     fn lose_sync(&self) {
         self.state_mut().in_sync = false;
     }
 
-    fn state(&self) -> RwLockReadGuard<'_, State<T>> {
+    fn state(&self) -> RwLockReadGuard<'_, MirrorState<T>> {
         // A panic elsewhere ends the task of the watch, and with it the sync.
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn state_mut(&self) -> RwLockWriteGuard<'_, State<T>> {
+    fn state_mut(&self) -> RwLockWriteGuard<'_, MirrorState<T>> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Loses the sync of a mirror when its watch ends, in whatever way.
-pub(super) struct Session<'m, T>(pub(super) &'m Mirror<T>);
+/// Ends the sync of a mirror when its watch ends, for whatever reason.
+pub(super) struct SyncGuard<'m, T>(pub(super) &'m Mirror<T>);
 
-impl<T> Drop for Session<'_, T> {
+impl<T> Drop for SyncGuard<'_, T> {
     fn drop(&mut self) {
         self.0.lose_sync();
     }
 }
 
-/// Keeps a mirror of the metadata of the objects with some labels, in one place or several, for ever. `gate` opens with the
-/// first whole list.
+/// Keeps a mirror of the metadata of the objects with some labels, in one namespace or several, forever. `gate` opens after
+/// the first complete list.
 ///
-/// Every failure ends in a new list, since only that proves that nothing was missed; until it is there the mirror is not
-/// in sync. Repeated failures wait longer and longer, and each kind of them is logged once.
+/// Every failure leads to a new list, because only a list proves that nothing was missed; until then the mirror is not in
+/// sync. Repeated failures lead to longer pauses, and each kind of failure is logged once.
 pub(super) async fn follow<K, T>(
     apis: Vec<Api<PartialObjectMeta<K>>>,
     labels: &'static str,
@@ -113,56 +112,56 @@ pub(super) async fn follow<K, T>(
     let mut attempts = Attempts::default();
     loop {
         attempts.start();
-        // Whoever panics or drops this task in the middle leaves no mirror behind that claims to be in sync.
-        let session = Session(&mirror);
+        // If this task panics or is dropped, no mirror must claim to be in sync.
+        let guard = SyncGuard(&mirror);
         let watches = apis.iter().map(|api| watcher(api.clone(), Config::default().labels(labels)));
-        let events = together(watches.collect());
+        let events = merge_watches(watches.collect());
         let failure = feed(events, |object| &object.metadata, &mirror, &gate).await;
-        drop(session);
+        drop(guard);
         if let Some(error) = failure
             && attempts.is_news(&error)
         {
-            tracing::warn!(%resource, labels, %error, "a watch failed; what it knows is read from the API server meanwhile");
+            tracing::warn!(%resource, labels, %error, "a watch failed; reviews read from the API server for now");
         }
         attempts.pause().await;
     }
 }
 
-/// The attempts of one watch: how long to wait before the next, and what has been told of those before.
+/// The attempts of one watch: the pause before the next one, and which failures were logged.
 pub(super) struct Attempts {
     started: Instant,
     pauses: DefaultBackoff,
-    told: HashSet<Discriminant<watcher::Error>>,
+    reported: HashSet<Discriminant<watcher::Error>>,
 }
 
 impl Default for Attempts {
     fn default() -> Self {
-        Self { started: Instant::now(), pauses: DefaultBackoff::default(), told: HashSet::new() }
+        Self { started: Instant::now(), pauses: DefaultBackoff::default(), reported: HashSet::new() }
     }
 }
 
 impl Attempts {
-    /// The next one starts.
+    /// Marks the start of an attempt.
     pub(super) fn start(&mut self) {
         self.started = Instant::now();
     }
 
-    /// Whether the failure that ended it has not been told yet, or not since the watch had recovered.
+    /// Whether this kind of failure has not been logged yet, or not since the watch recovered.
     pub(super) fn is_news(&mut self, failure: &watcher::Error) -> bool {
-        if self.started.elapsed() >= STEADY {
-            self.told.clear();
+        if self.started.elapsed() >= RECOVERED_AFTER {
+            self.reported.clear();
         }
-        self.told.insert(discriminant(failure))
+        self.reported.insert(discriminant(failure))
     }
 
-    /// Waits, longer each time that fails.
+    /// Waits, longer after each failure.
     pub(super) async fn pause(&mut self) {
-        // The sequence of pauses does not end; if it did, this would be its last one.
-        sleep(self.pauses.next().unwrap_or(STEADY)).await;
+        // The backoff never ends; if it did, this would be its last pause.
+        sleep(self.pauses.next().unwrap_or(RECOVERED_AFTER)).await;
     }
 }
 
-/// Puts events into a mirror until the first failure, `None` for the end of the stream.
+/// Applies events to a mirror until the first failure; `None` at the end of the stream.
 pub(super) async fn feed<K, O, T: Feed<O>>(
     events: impl Stream<Item = watcher::Result<Event<K>>>,
     read: impl Fn(&K) -> &O,
@@ -170,7 +169,7 @@ pub(super) async fn feed<K, O, T: Feed<O>>(
     gate: &Gate,
 ) -> Option<watcher::Error> {
     let mut events = pin!(events);
-    // A list is taken beside the old copy, so that what was deleted while nobody watched vanishes, all at once.
+    // A list is collected beside the old copy, so that objects deleted in the meantime disappear at once.
     let mut list = None;
     while let Some(event) = events.next().await {
         match event {
@@ -187,7 +186,7 @@ pub(super) async fn feed<K, O, T: Feed<O>>(
                     gate.open();
                 }
             }
-            // Of one place, while the list of another is not whole yet.
+            // An event of one namespace, while the list of another is not complete yet.
             Ok(Event::Apply(object)) if let Some(list) = &mut list => list.apply(read(&object)),
             Ok(Event::Delete(object)) if let Some(list) = &mut list => list.delete(read(&object)),
             Ok(Event::Apply(object)) => mirror.state_mut().copy.apply(read(&object)),
@@ -241,7 +240,7 @@ mod tests {
         let readiness = Readiness::new();
         let (mirror, gate) = (Mirror::new(Names::default()), readiness.gate("names"));
         for events in watches {
-            let _session = Session(&mirror);
+            let _session = SyncGuard(&mirror);
             feed(stream::iter(events), |object| &object.metadata, &mirror, &gate).await;
         }
         let (names, in_sync) = mirror.read(|names| names.0.clone());

@@ -1,4 +1,4 @@
-//! Overrides from a file, for a server without a cluster to keep them in.
+//! Overrides from a file, for a server without a cluster.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,42 +14,42 @@ use tokio::time::sleep;
 use super::Memory;
 use crate::engine::object::ObjectKey;
 use crate::engine::overrides::{GROUP, KIND};
-use crate::world::kubernetes::release_overrides;
+use crate::world::read::release_override;
 
-/// How often the file is read: as long as somebody in an incident may wait for what is in it.
-const PAUSE: Duration = Duration::from_secs(2);
+/// How often the file is read. It bounds how long somebody in an incident waits for an override.
+const READ_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A file of ReleaseOverrides, and what of it is in a world.
+/// A file of ReleaseOverrides, whose content is kept in a world.
 pub struct OverrideFile {
     path: PathBuf,
     memory: Arc<Memory>,
-    given: Vec<ObjectKey>,
+    loaded: Vec<ObjectKey>,
 }
 
 impl OverrideFile {
-    /// Puts the overrides of a file, one YAML document each, into a world. One that does not say when it was created is as
-    /// old as the file.
+    /// Adds the overrides of a file, one YAML document each, to a world. An override without a creation time is as old as
+    /// the file.
     ///
     /// # Errors
-    /// When the file cannot be read, or holds something else.
+    /// When the file cannot be read, or contains another kind of object.
     pub fn open(path: PathBuf, memory: Arc<Memory>) -> anyhow::Result<Self> {
-        let mut file = Self { path, memory, given: Vec::new() };
+        let mut file = Self { path, memory, loaded: Vec::new() };
         file.read()?;
         Ok(file)
     }
 
-    /// Reads it again and again, for ever. While it is wrong, what it last held stays.
+    /// Reads the file again and again, forever. While it is invalid, the overrides of its last valid content remain.
     pub async fn follow(mut self) {
-        let mut told = String::new();
+        let mut reported = String::new();
         loop {
-            sleep(PAUSE).await;
+            sleep(READ_INTERVAL).await;
             match self.read() {
-                Ok(()) => told.clear(),
+                Ok(()) => reported.clear(),
                 Err(error) => {
                     let error = format!("{error:#}");
-                    if error != told {
-                        tracing::warn!(error, "the overrides were not read again; those read before stay");
-                        told = error;
+                    if error != reported {
+                        tracing::warn!(error, "the overrides cannot be read; the previous ones stay in force");
+                        reported = error;
                     }
                 }
             }
@@ -61,25 +61,25 @@ impl OverrideFile {
         let text = fs::read_to_string(&self.path).with_context(|| format!("failed to read the overrides {name}"))?;
         let written = fs::metadata(&self.path)?.modified()?;
         let objects: Vec<DynamicObject> = serde_saphyr::from_multiple(&text)
-            .map_err(|error| anyhow::anyhow!("the overrides {name} do not read: {error}"))?;
-        let mut given = Vec::new();
+            .map_err(|error| anyhow::anyhow!("the overrides {name} cannot be parsed: {error}"))?;
+        let mut loaded = Vec::new();
         for mut object in objects {
             object.metadata.creation_timestamp.get_or_insert(Time(Timestamp::try_from(written)?));
             let is_override = object
                 .types
                 .as_ref()
                 .is_some_and(|types| types.kind == KIND && types.api_version.split('/').next() == Some(GROUP));
-            let read = release_overrides::read(&object).filter(|_| is_override);
+            let read = release_override(&object).filter(|_| is_override);
             let read = read.with_context(|| {
-                format!("the overrides {name} hold something else than ReleaseOverrides with a name and a namespace")
+                format!("the overrides {name} contain something else than ReleaseOverrides with a name and a namespace")
             })?;
-            given.push((ObjectKey::new(GROUP, KIND, &read.namespace, &read.name), serde_json::to_string(&object)?));
+            loaded.push((ObjectKey::new(GROUP, KIND, &read.namespace, &read.name), serde_json::to_string(&object)?));
         }
-        for gone in self.given.iter().filter(|key| given.iter().all(|(kept, _)| kept != *key)) {
+        for gone in self.loaded.iter().filter(|key| loaded.iter().all(|(key_in_file, _)| key_in_file != *key)) {
             self.memory.remove(gone);
         }
-        self.given = given.iter().map(|(key, _)| key.clone()).collect();
-        for (key, object) in given {
+        self.loaded = loaded.iter().map(|(key, _)| key.clone()).collect();
+        for (key, object) in loaded {
             self.memory.put(key, object);
         }
         Ok(())

@@ -14,11 +14,11 @@ use jiff::Timestamp;
 use release_interlock::engine::reply::allow_with_patch;
 use release_interlock::engine::review::{Review, uid_of};
 use release_interlock::readiness::Readiness;
+use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{
     Bound, BoxFuture, Certificates, Endpoint, Limits, Reply, Reviewer, Setup, Signals, run,
 };
 use release_interlock::serve::pki::{dev, tls};
-use release_interlock::serve::report::metrics::Metrics;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -98,7 +98,8 @@ fn serve(keeper: Arc<Gatekeeper>, ready: &Sender<(String, String)>) {
         let setup = Setup {
             certificates: Certificates::new(tls::load(&made.certificate_path, &made.key_path).unwrap()),
             clients: None,
-            metrics: Arc::new(Metrics::new()),
+            metrics: Arc::new(HttpsMetrics::new()),
+            registry: Arc::default(),
             readiness: Readiness::new(),
             limits: Limits::default(),
         };

@@ -114,11 +114,7 @@ fn certificates_look_after_themselves() {
         eventually(PHASE, "a leaf is served", || {
             let (code, said) = replica.admin("/readyz?verbose");
             let waits = code == 503 && said.contains("[+] a serving certificate");
-            if waits && said.contains("there is no webhook configuration called interlock") {
-                Ok(())
-            } else {
-                Err(said)
-            }
+            if waits && said.contains("there is no webhook configuration named interlock") { Ok(()) } else { Err(said) }
         });
     }
     let url = |number: usize| format!("https://{}", replicas[number % 2].listen());

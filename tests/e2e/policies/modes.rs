@@ -120,7 +120,7 @@ fn the_same_act_under_every_mode_and_while_files_change() {
 
     policies.cluster("rules:\n  manual-delete: {mode: off}\n");
     policies.namespace(&off, "{mode: of}");
-    policies.await_state("3 namespaces with their own; wrong files are left out");
+    policies.await_state("3 namespaces with their own; invalid files are ignored");
     off.kubectl("bob").ok(&["delete", "service/demo"]);
     off.kubectl("bob").fails(&["set", "image", "deployment/demo", "app=bob:2"], &["denied the request", RULE]);
     let output = warn.kubectl("bob").run(&["set", "image", "deployment/demo", "app=bob:2"]);

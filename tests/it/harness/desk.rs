@@ -9,9 +9,10 @@ use release_interlock::budget::Budget;
 use release_interlock::engine::policy::Policy;
 use release_interlock::engine::release::record::INFLATE_LIMIT;
 use release_interlock::judge::Judge;
+use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{Limits, admission};
 use release_interlock::serve::report::Reporter;
-use release_interlock::serve::report::metrics::Metrics;
+use release_interlock::serve::report::metrics::ReportMetrics;
 use release_interlock::serve::webhook::Webhook;
 use release_interlock::world::World;
 use serde_json::{Value, json};
@@ -21,7 +22,7 @@ use crate::harness::fixtures::creation;
 
 pub(crate) struct Desk {
     router: Router,
-    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<ReportMetrics>,
 }
 
 impl Desk {
@@ -30,9 +31,9 @@ impl Desk {
     }
 
     pub(crate) fn of(judge: Judge) -> Self {
-        let metrics = Arc::new(Metrics::new());
+        let metrics = Arc::new(ReportMetrics::new());
         let webhook = Webhook::new(judge, Reporter::new(metrics.clone()));
-        let router = admission::router(Arc::new(webhook), &Limits::default(), metrics.clone());
+        let router = admission::router(Arc::new(webhook), &Limits::default(), Arc::new(HttpsMetrics::new()));
         Self { router, metrics }
     }
 

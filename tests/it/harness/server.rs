@@ -7,17 +7,18 @@ use ::http::StatusCode;
 use bytes::Bytes;
 use jiff::Timestamp;
 use release_interlock::readiness::Readiness;
+use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{
     self, Bound, BoxFuture, Certificates, Clients, Endpoint, Limits, Reply, Reviewer, Setup, Signals, Stopped,
 };
 use release_interlock::serve::pki::{dev, tls};
-use release_interlock::serve::report::metrics::Metrics;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::harness::client::Client;
+use crate::harness::metrics::rendered;
 
 /// Admits every review, unless the key `test` of the body asks for something else.
 #[derive(Debug, Default)]
@@ -79,7 +80,7 @@ pub(crate) struct Server {
     pub(crate) admin: std::net::SocketAddr,
     pub(crate) ca_pem: String,
     pub(crate) certificates: Arc<Certificates>,
-    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<HttpsMetrics>,
     pub(crate) readiness: Readiness,
     pub(crate) stub: Arc<Stub>,
     pub(crate) signals: mpsc::Sender<()>,
@@ -99,7 +100,8 @@ impl Server {
         let setup = Setup {
             certificates: Certificates::new(key),
             clients,
-            metrics: Arc::new(Metrics::new()),
+            metrics: Arc::new(HttpsMetrics::new()),
+            registry: Arc::default(),
             readiness: Readiness::new(),
             limits,
         };
@@ -131,18 +133,18 @@ impl Server {
         assert_eq!((answer.status, answer.json()["response"]["uid"].as_str()), (StatusCode::OK, Some("honest")));
     }
 
+    fn metrics(&self) -> String {
+        rendered(|registry| self.metrics.register(registry))
+    }
+
     /// Waits for a line of the metrics.
     pub(crate) async fn counts(&self, line: &str) {
         let counted = async {
-            while !self.metrics.render().unwrap().lines().any(|found| found == line) {
+            while !self.metrics().lines().any(|found| found == line) {
                 tokio::task::yield_now().await;
             }
         };
-        assert!(
-            tokio::time::timeout(PATIENCE, counted).await.is_ok(),
-            "no line {line} in\n{}",
-            self.metrics.render().unwrap()
-        );
+        assert!(tokio::time::timeout(PATIENCE, counted).await.is_ok(), "no line {line} in\n{}", self.metrics());
     }
 
     /// Waits for the server's end.

@@ -1,4 +1,4 @@
-//! What is done about a step: the Secret is written, a leaf signed, or the caBundles changed.
+//! Executes a step: writes the Secret, signs a leaf, or changes the caBundles.
 
 use std::sync::Arc;
 
@@ -8,108 +8,158 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Error;
 use kube::api::PostParams;
 
-use super::look::Look;
-use super::{CONFIGURATIONS, Failure, Managed, Memory, SECRET};
+use super::observation::Observation;
+use super::{ManageError, Managed, ReplicaState, THE_CONFIGURATIONS, THE_SECRET};
 use crate::serve::pki::authority::{Authority, AuthorityError};
-use crate::serve::pki::bundle::Bundle;
+use crate::serve::pki::bundle::CaBundle;
 use crate::serve::pki::ca_secret::{self, CaSecret};
-use crate::serve::pki::live::{Change, Configuration};
-use crate::serve::pki::rotation::{Leaf, Step};
+use crate::serve::pki::live::{BundleChange, WebhookConfiguration};
+use crate::serve::pki::metrics::CertificateStep;
+use crate::serve::pki::rotation::{Leaf, RotationStep};
 use crate::serve::pki::tls;
-use crate::serve::report::metrics::Done;
 
 impl Managed {
-    /// Does what was planned over what was read.
-    pub(super) async fn act(&self, step: Step, look: Look, memory: &mut Memory) -> Result<(), Failure> {
-        let Look { configurations, secret, live, now, .. } = look;
+    /// Executes the planned step on what was observed.
+    pub(super) async fn act(
+        &self,
+        step: RotationStep,
+        observation: Observation,
+        memory: &mut ReplicaState,
+    ) -> Result<(), ManageError> {
         let done = match step {
-            Step::Wait(_) => return Ok(()),
-            Step::Create => {
-                let made = self.made(memory, live, now)?.written(CaSecret::object());
-                self.secrets().create(&PostParams::default(), &made).await.map_err(writing(SECRET))?;
-                tracing::info!(namespace = %self.namespace, secret = ca_secret::NAME, "made the Secret of the CA");
-                Done::Created
-            }
-            Step::Replace => {
-                memory.known = None;
-                let made = self.made(memory, live, now)?;
-                self.write(secret, &made).await?;
-                tracing::warn!(
-                    namespace = %self.namespace, secret = ca_secret::NAME,
-                    "made a new CA in the place of one that could not be used, for there was nothing to serve"
-                );
-                Done::Replaced
-            }
-            Step::Sign => {
-                let Some(known) = &memory.known else { return Ok(()) };
-                let leaf = self.sign(known, now)?;
-                let (issuer, not_after) = (leaf.issuer.short(), leaf.not_after);
-                tracing::info!(%issuer, %not_after, "serving a new certificate");
-                memory.leaf = Some(leaf);
-                Done::Signed
-            }
-            Step::Add(required) => {
-                memory.pace.healed(now);
-                let cas = required.len();
-                self.publish(&configurations, &Change::Add(required), now).await?;
-                tracing::info!(cas, "added the CAs that caBundles lacked");
-                Done::Healed
-            }
-            Step::Begin => {
-                let Some(known) = &memory.known else { return Ok(()) };
+            RotationStep::Wait(_) => None,
+            RotationStep::Create => Some(self.create(observation, memory).await?),
+            RotationStep::Replace => Some(self.replace(observation, memory).await?),
+            RotationStep::Sign => self.serve_new_leaf(observation.now, memory)?,
+            RotationStep::Add(required) => Some(self.add(required, &observation, memory).await?),
+            step => match &memory.known {
+                Some(known) => self.rotate(step, observation, known).await?,
+                None => None,
+            },
+        };
+        if let Some(done) = done {
+            self.metrics.count_step(done);
+        }
+        Ok(())
+    }
+
+    /// Creates the Secret.
+    async fn create(&self, observation: Observation, memory: &ReplicaState) -> Result<CertificateStep, ManageError> {
+        let Observation { live, now, .. } = observation;
+        let secret = self.new_secret(memory, live, now)?.written(CaSecret::object());
+        self.secrets().create(&PostParams::default(), &secret).await.map_err(writing(THE_SECRET))?;
+        tracing::info!(namespace = %self.namespace, secret = ca_secret::SECRET_NAME, "created the Secret of the CA");
+        Ok(CertificateStep::Created)
+    }
+
+    /// Replaces a Secret that cannot be used.
+    async fn replace(
+        &self,
+        observation: Observation,
+        memory: &mut ReplicaState,
+    ) -> Result<CertificateStep, ManageError> {
+        let Observation { secret, live, now, .. } = observation;
+        memory.known = None;
+        self.write(secret, &self.new_secret(memory, live, now)?).await?;
+        tracing::warn!(
+            namespace = %self.namespace, secret = ca_secret::SECRET_NAME,
+            "replaced a CA that cannot be used, because there was no certificate to serve"
+        );
+        Ok(CertificateStep::Replaced)
+    }
+
+    /// Signs a leaf and serves it.
+    fn serve_new_leaf(
+        &self,
+        now: Timestamp,
+        memory: &mut ReplicaState,
+    ) -> Result<Option<CertificateStep>, ManageError> {
+        let Some(known) = &memory.known else { return Ok(None) };
+        let leaf = self.sign(known, now)?;
+        let (issuer, not_after) = (leaf.issuer.short(), leaf.not_after);
+        tracing::info!(%issuer, %not_after, "serving a new certificate");
+        memory.leaf = Some(leaf);
+        Ok(Some(CertificateStep::Signed))
+    }
+
+    /// Adds CAs to the caBundles.
+    async fn add(
+        &self,
+        required: CaBundle,
+        observation: &Observation,
+        memory: &mut ReplicaState,
+    ) -> Result<CertificateStep, ManageError> {
+        memory.pace.healed(observation.now);
+        let cas = required.len();
+        self.publish(&observation.configurations, &BundleChange::Add(required), observation.now).await?;
+        tracing::info!(cas, "added the CAs that caBundles lacked");
+        Ok(CertificateStep::Healed)
+    }
+
+    /// Executes a step of the leader.
+    async fn rotate(
+        &self,
+        step: RotationStep,
+        observation: Observation,
+        known: &CaSecret,
+    ) -> Result<Option<CertificateStep>, ManageError> {
+        let Observation { configurations, secret, now, .. } = observation;
+        Ok(match step {
+            RotationStep::Begin => {
                 let begun = known.begun(Arc::new(self.authority(now)?))?;
                 self.write(secret, &begun).await?;
                 let next = begun.cas.next.as_ref().map(|next| next.short()).unwrap_or_default();
                 tracing::info!(current = %begun.cas.current.short(), %next, "a rotation of the CA has begun");
-                Done::Begun
+                Some(CertificateStep::Begun)
             }
-            Step::Promote => {
-                let Some(known) = &memory.known else { return Ok(()) };
+            RotationStep::Promote => {
                 // The time of the write: until then the other replicas sign with the CA before it.
                 let promoted = known.promoted(Timestamp::now());
                 self.write(secret, &promoted).await?;
-                tracing::info!(current = %promoted.cas.current.short(), "the next CA is the current one now");
-                Done::Promoted
+                tracing::info!(current = %promoted.cas.current.short(), "the next CA is now the current one");
+                Some(CertificateStep::Promoted)
             }
-            Step::Retire(bundle) => {
-                let Some(known) = &memory.known else { return Ok(()) };
+            RotationStep::Retire(bundle) => {
                 self.write(secret, &known.retired(bundle)).await?;
                 tracing::info!(current = %known.cas.current.short(), "the CAs before the current one are retired");
-                Done::Retired
+                Some(CertificateStep::Retired)
             }
-            Step::Tidy => {
-                let Some(known) = &memory.known else { return Ok(()) };
+            RotationStep::Tidy => {
                 let bundle = known.cas.bundle.clone();
                 let cas = bundle.len();
-                self.publish(&configurations, &Change::Set(bundle), now).await?;
-                tracing::info!(cas, "took the CAs that are not ours any more out of the caBundles");
-                Done::Tidied
+                self.publish(&configurations, &BundleChange::Set(bundle), now).await?;
+                tracing::info!(cas, "removed foreign and old CAs from the caBundles");
+                Some(CertificateStep::Tidied)
             }
-        };
-        self.metrics.certificates().done(done);
-        Ok(())
+            _ => None,
+        })
     }
 
-    /// A Secret of the CA that this replica remembers, or of a new one.
-    fn made(&self, memory: &Memory, mut live: Vec<Bundle>, now: Timestamp) -> Result<CaSecret, Failure> {
+    /// The content of a new Secret, with the CA that this replica remembers or a new one.
+    fn new_secret(
+        &self,
+        memory: &ReplicaState,
+        mut live: Vec<CaBundle>,
+        now: Timestamp,
+    ) -> Result<CaSecret, ManageError> {
         let remembered = memory.known.as_ref().filter(|known| known.cas.current.not_after > now);
         let authority = match remembered {
             Some(known) => Arc::clone(&known.current),
             None => Arc::new(self.authority(now)?),
         };
-        live.extend(memory.leaf.as_ref().map(|leaf| Bundle::from_iter([leaf.issuer.clone()])));
-        // The time of the write, from which the life of older leaves is counted.
+        live.extend(memory.leaf.as_ref().map(|leaf| CaBundle::from_iter([leaf.issuer.clone()])));
+        // The time of the write, from which the age of older leaves is counted.
         Ok(CaSecret::fresh(authority, &live, Timestamp::now())?)
     }
 
     fn authority(&self, now: Timestamp) -> Result<Authority, AuthorityError> {
-        Authority::generate("interlock CA", now, self.times.ca)
+        Authority::generate("interlock CA", now, self.lifetimes.ca)
     }
 
-    fn sign(&self, known: &CaSecret, now: Timestamp) -> Result<Leaf, Failure> {
+    fn sign(&self, known: &CaSecret, now: Timestamp) -> Result<Leaf, ManageError> {
         let names: Vec<_> = self.names.iter().map(String::as_str).collect();
-        let pair = known.current.issue(&names, now, self.times.leaf)?;
-        let path = std::path::Path::new(ca_secret::NAME);
+        let pair = known.current.issue(&names, now, self.lifetimes.leaf)?;
+        let path = std::path::Path::new(ca_secret::SECRET_NAME);
         let pem = tls::Pem {
             certificate_path: path,
             certificate: pair.certificate_pem.as_bytes(),
@@ -121,39 +171,44 @@ impl Managed {
         Ok(Leaf { issuer: known.cas.current.clone(), renew_at: pair.not_after - life / 3, not_after: pair.not_after })
     }
 
-    /// Writes the Secret over the one that was read.
-    async fn write(&self, secret: Option<Secret>, content: &CaSecret) -> Result<(), Failure> {
+    /// Replaces the Secret, if it has not changed since it was read.
+    async fn write(&self, secret: Option<Secret>, content: &CaSecret) -> Result<(), ManageError> {
         let Some(secret) = secret else { return Ok(()) };
         let written = content.written(secret);
         self.secrets()
-            .replace(ca_secret::NAME, &PostParams::default(), &written)
+            .replace(ca_secret::SECRET_NAME, &PostParams::default(), &written)
             .await
             .map(drop)
-            .map_err(writing(SECRET))
+            .map_err(writing(THE_SECRET))
     }
 
-    /// Changes each configuration, whatever comes of the other; both at once, for calls fail until it is done.
-    async fn publish(&self, configurations: &[Configuration], change: &Change, now: Timestamp) -> Result<(), Failure> {
+    /// Changes both configurations at once, because calls fail until it is done. A failure of one does not affect the other.
+    async fn publish(
+        &self,
+        configurations: &[WebhookConfiguration],
+        change: &BundleChange,
+        now: Timestamp,
+    ) -> Result<(), ManageError> {
         let changes = configurations.iter().map(|found| found.change(&self.client, change, now));
         written(join_all(changes).await)
     }
 
-    /// Leaves the caBundles to nobody; see [`Configuration::disown`].
-    pub(super) async fn disown(&self, configurations: &[Configuration]) -> Result<(), Failure> {
+    /// Gives up the ownership of the caBundles; see [`WebhookConfiguration::disown`].
+    pub(super) async fn disown(&self, configurations: &[WebhookConfiguration]) -> Result<(), ManageError> {
         written(join_all(configurations.iter().map(|found| found.disown(&self.client))).await)
     }
 }
 
-/// How the writes of both configurations ended together. One that was removed meanwhile needs none.
-fn written(ended: Vec<Result<(), Error>>) -> Result<(), Failure> {
+/// The first failure of the writes of both configurations. A configuration that was deleted needs no write.
+fn written(ended: Vec<Result<(), Error>>) -> Result<(), ManageError> {
     let failed = ended.into_iter().filter_map(Result::err).find(|error| !is_absent(error));
-    failed.map_or(Ok(()), |source| Err(Failure::Write { what: CONFIGURATIONS, source }))
+    failed.map_or(Ok(()), |source| Err(ManageError::Write { what: THE_CONFIGURATIONS, source }))
 }
 
 fn is_absent(error: &Error) -> bool {
     matches!(error, Error::Api(status) if status.code == 404)
 }
 
-fn writing(what: &'static str) -> impl Fn(Error) -> Failure {
-    move |source| Failure::Write { what, source }
+fn writing(what: &'static str) -> impl Fn(Error) -> ManageError {
+    move |source| ManageError::Write { what, source }
 }

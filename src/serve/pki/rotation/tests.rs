@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// Seconds. The world of these tests begins at 1,000,000 of them.
-const TIMES: Times = Times {
+const TIMES: Lifetimes = Lifetimes {
     ca: SignedDuration::from_secs(400),
     leaf: SignedDuration::from_secs(60),
     settle: SignedDuration::from_secs(8),
@@ -28,9 +28,9 @@ fn ca(number: u8, made: Timestamp) -> Ca {
 #[derive(Debug, Clone)]
 struct World {
     now: i64,
-    secret: Option<Option<Cas>>,
+    secret: Option<Option<CaSet>>,
     secret_version: u64,
-    configurations: [(Vec<Bundle>, u64); 2],
+    configurations: [(Vec<CaBundle>, u64); 2],
     made: u8,
 }
 
@@ -39,9 +39,9 @@ struct World {
 struct Replica {
     skew: i64,
     leads: bool,
-    known: Option<Cas>,
+    known: Option<CaSet>,
     leaf: Option<Leaf>,
-    settling: Settling,
+    trusted_since: TrustHistory,
     ready: bool,
     at: Round,
 }
@@ -50,14 +50,14 @@ struct Replica {
 enum Round {
     #[default]
     Rests,
-    HasRead(Vec<(Vec<Bundle>, u64)>),
+    HasRead(Vec<(Vec<CaBundle>, u64)>),
     HasPlanned(Box<Planned>),
 }
 
 #[derive(Debug, Clone)]
 struct Planned {
-    step: Step,
-    live: Vec<(Vec<Bundle>, u64)>,
+    step: RotationStep,
+    live: Vec<(Vec<CaBundle>, u64)>,
     secret_version: u64,
     now: Timestamp,
 }
@@ -79,11 +79,11 @@ enum Event {
 
 impl World {
     fn new() -> Self {
-        let configurations = ENTRIES.map(|entries| (vec![Bundle::default(); entries], 0));
+        let configurations = ENTRIES.map(|entries| (vec![CaBundle::default(); entries], 0));
         Self { now: 0, secret: None, secret_version: 0, configurations, made: 0 }
     }
 
-    fn live(&self) -> Vec<Bundle> {
+    fn live(&self) -> Vec<CaBundle> {
         self.configurations.iter().flat_map(|(entries, _)| entries.clone()).collect()
     }
 
@@ -93,14 +93,14 @@ impl World {
     }
 
     /// A write of the Secret over a version of it.
-    fn write(&mut self, over: u64, cas: Cas) {
+    fn write(&mut self, over: u64, cas: CaSet) {
         if over == self.secret_version {
             self.secret = Some(Some(cas));
             self.secret_version += 1;
         }
     }
 
-    fn publish(&mut self, live: &[(Vec<Bundle>, u64)], write: impl Fn(&Bundle) -> Bundle) {
+    fn publish(&mut self, live: &[(Vec<CaBundle>, u64)], write: impl Fn(&CaBundle) -> CaBundle) {
         for (found, (entries, version)) in self.configurations.iter_mut().zip(live) {
             if found.1 == *version {
                 *found = (entries.iter().map(&write).collect(), version + 1);
@@ -125,19 +125,19 @@ impl Replica {
         };
     }
 
-    fn plan(&mut self, world: &World, live: Vec<(Vec<Bundle>, u64)>) -> Planned {
+    fn plan(&mut self, world: &World, live: Vec<(Vec<CaBundle>, u64)>) -> Planned {
         let now = self.now(world);
         let bundles: Vec<_> = live.iter().flat_map(|(entries, _)| entries.clone()).collect();
-        self.settling.look(&bundles, now);
+        self.trusted_since.observe(&bundles, now);
         let stored = match &world.secret {
-            None => Stored::Absent,
-            Some(Some(cas)) if cas.current.not_after > now => Stored::Good(self.known.insert(cas.clone()).clone()),
-            Some(_) => Stored::Unusable(self.known.clone().filter(|known| known.current.not_after > now)),
+            None => StoredCa::Absent,
+            Some(Some(cas)) if cas.current.not_after > now => StoredCa::Good(self.known.insert(cas.clone()).clone()),
+            Some(_) => StoredCa::Unusable(self.known.clone().filter(|known| known.current.not_after > now)),
         };
-        let (leaf, settling, leads) = (self.leaf.as_ref(), &self.settling, self.leads);
-        let sight = Sight { stored: &stored, live: &bundles, settling, leaf, leads, now };
-        let step = plan(&sight, &TIMES);
-        self.ready |= leaf.is_some_and(|leaf| sight.trusts(&leaf.issuer));
+        let (leaf, trusted_since, leads) = (self.leaf.as_ref(), &self.trusted_since, self.leads);
+        let situation = Situation { stored: &stored, live: &bundles, trusted_since, leaf, leads, now };
+        let step = plan(&situation, &TIMES);
+        self.ready |= leaf.is_some_and(|leaf| situation.trusts(&leaf.issuer));
         Planned { step, live, secret_version: world.secret_version, now }
     }
 
@@ -146,17 +146,17 @@ impl Replica {
         let written = self.now(world);
         let known = self.known.clone();
         match step {
-            Step::Wait(_) => {}
-            Step::Create | Step::Replace => {
-                let remembered = known.filter(|known| step == Step::Create && known.current.not_after > now);
+            RotationStep::Wait(_) => {}
+            RotationStep::Create | RotationStep::Replace => {
+                let remembered = known.filter(|known| step == RotationStep::Create && known.current.not_after > now);
                 let current = remembered.map_or_else(|| world.generate(now), |known| known.current);
                 let mut trusted: Vec<_> = live.into_iter().flat_map(|(entries, _)| entries).collect();
-                trusted.extend(self.leaf.iter().map(|leaf| Bundle::from_iter([leaf.issuer.clone()])));
-                if step == Step::Replace || world.secret.is_none() {
-                    world.write(secret_version, Cas::fresh(current, &trusted, written));
+                trusted.extend(self.leaf.iter().map(|leaf| CaBundle::from_iter([leaf.issuer.clone()])));
+                if step == RotationStep::Replace || world.secret.is_none() {
+                    world.write(secret_version, CaSet::fresh(current, &trusted, written));
                 }
             }
-            Step::Sign => {
+            RotationStep::Sign => {
                 let issuer = known.unwrap().current;
                 let not_after = (now + TIMES.leaf).min(issuer.not_after);
                 let renew_at = not_after - not_after.duration_since(now) / 3;
@@ -164,17 +164,17 @@ impl Replica {
                 self.ready &= self.leaf.as_ref().is_some_and(|leaf| leaf.not_after > now);
                 self.leaf = Some(Leaf { issuer, renew_at, not_after });
             }
-            Step::Add(required) => world.publish(&live, |entry| entry.clone().unexpired(now).with(&required)),
-            Step::Tidy => {
+            RotationStep::Add(required) => world.publish(&live, |entry| entry.clone().unexpired(now).with(&required)),
+            RotationStep::Tidy => {
                 let bundle = known.unwrap().bundle;
                 world.publish(&live, |_| bundle.clone());
             }
-            Step::Begin => {
+            RotationStep::Begin => {
                 let next = world.generate(now);
                 world.write(secret_version, known.unwrap().begun(next));
             }
-            Step::Promote => world.write(secret_version, known.unwrap().promoted(written)),
-            Step::Retire(bundle) => world.write(secret_version, known.unwrap().retired(bundle)),
+            RotationStep::Promote => world.write(secret_version, known.unwrap().promoted(written)),
+            RotationStep::Retire(bundle) => world.write(secret_version, known.unwrap().retired(bundle)),
         }
     }
 }
@@ -206,7 +206,7 @@ fn happens(event: &Event, world: &mut World, replicas: &mut [Replica]) {
         }
         Event::Wipes(which) => {
             let (entries, version) = &mut world.configurations[which];
-            *entries = vec![Bundle::default(); entries.len()];
+            *entries = vec![CaBundle::default(); entries.len()];
             *version += 1;
         }
         Event::Adds(which) => {
@@ -283,7 +283,7 @@ proptest! {
     ) {
         let mut world = World::new();
         events.iter().for_each(|event| happens(event, &mut world, &mut replicas));
-        // Whoever answers a Secret that cannot be used is somebody who starts.
+        // Only a replica that starts replaces a Secret that cannot be used.
         if world.secret == Some(None) {
             happens(&Event::Restarts(0), &mut world, &mut replicas);
         }
@@ -307,126 +307,130 @@ proptest! {
 
 /// One replica over one look at everything.
 struct Scene {
-    stored: Stored,
-    live: Vec<Bundle>,
-    settling: Settling,
+    stored: StoredCa,
+    live: Vec<CaBundle>,
+    trusted_since: TrustHistory,
     leaf: Option<Leaf>,
 }
 
 impl Scene {
-    fn plan(&self, leads: bool, second: i64) -> Step {
-        let Self { stored, live, settling, leaf } = self;
-        plan(&Sight { stored, live, settling, leaf: leaf.as_ref(), leads, now: at(second) }, &TIMES)
+    fn plan(&self, leads: bool, second: i64) -> RotationStep {
+        let Self { stored, live, trusted_since, leaf } = self;
+        plan(&Situation { stored, live, trusted_since, leaf: leaf.as_ref(), leads, now: at(second) }, &TIMES)
     }
 
     /// At rest: one CA, served and trusted since second 0.
     fn rest() -> Self {
-        let cas = Cas::fresh(ca(1, at(0)), &[], at(0));
+        let cas = CaSet::fresh(ca(1, at(0)), &[], at(0));
         let live = vec![cas.bundle.clone(); 3];
-        let mut settling = Settling::default();
-        settling.look(&live, at(0));
+        let mut trusted_since = TrustHistory::default();
+        trusted_since.observe(&live, at(0));
         let leaf = Some(Leaf { issuer: cas.current.clone(), renew_at: at(40), not_after: at(60) });
-        Self { stored: Stored::Good(cas), live, settling, leaf }
+        Self { stored: StoredCa::Good(cas), live, trusted_since, leaf }
     }
 }
 
 #[test]
 fn at_rest_one_waits_until_something_is_due() {
     let scene = Scene::rest();
-    assert_eq!(scene.plan(true, 1), Step::Wait(at(40)));
-    assert_eq!(scene.plan(false, 40), Step::Sign);
-    assert_eq!(scene.plan(true, 39), Step::Wait(at(40)));
+    assert_eq!(scene.plan(true, 1), RotationStep::Wait(at(40)));
+    assert_eq!(scene.plan(false, 40), RotationStep::Sign);
+    assert_eq!(scene.plan(true, 39), RotationStep::Wait(at(40)));
 }
 
 #[test]
 fn a_rotation_is_the_leaders_and_has_phases() {
     let mut scene = Scene::rest();
-    let Stored::Good(mut cas) = scene.stored.clone() else { unreachable!() };
+    let StoredCa::Good(mut cas) = scene.stored.clone() else { unreachable!() };
     cas.asked = true;
-    scene.stored = Stored::Good(cas.clone());
-    assert_eq!(scene.plan(false, 10), Step::Wait(at(40)), "only the leader rotates");
-    assert_eq!(scene.plan(true, 10), Step::Begin);
+    scene.stored = StoredCa::Good(cas.clone());
+    assert_eq!(scene.plan(false, 10), RotationStep::Wait(at(40)), "only the leader rotates");
+    assert_eq!(scene.plan(true, 10), RotationStep::Begin);
 
     cas = cas.begun(ca(2, at(10)));
-    scene.stored = Stored::Good(cas.clone());
+    scene.stored = StoredCa::Good(cas.clone());
     assert!(!cas.asked);
-    assert_eq!(scene.plan(false, 10), Step::Add(cas.bundle.clone()), "anybody publishes");
+    assert_eq!(scene.plan(false, 10), RotationStep::Add(cas.bundle.clone()), "anybody publishes");
     scene.live = vec![cas.bundle.clone(), cas.bundle.clone(), scene.live[0].clone()];
-    assert_eq!(scene.plan(true, 11), Step::Add(cas.bundle.clone()), "one entry is behind");
+    assert_eq!(scene.plan(true, 11), RotationStep::Add(cas.bundle.clone()), "one entry is behind");
     scene.live = vec![cas.bundle.clone(); 3];
-    scene.settling.look(&scene.live, at(12));
-    assert_eq!(scene.plan(true, 12), Step::Wait(at(20)), "it settles");
-    assert_eq!(scene.plan(true, 20), Step::Promote);
+    scene.trusted_since.observe(&scene.live, at(12));
+    assert_eq!(scene.plan(true, 12), RotationStep::Wait(at(20)), "it settles");
+    assert_eq!(scene.plan(true, 20), RotationStep::Promote);
 
     cas = cas.promoted(at(20));
-    scene.stored = Stored::Good(cas.clone());
-    assert_eq!(scene.plan(false, 20), Step::Sign);
+    scene.stored = StoredCa::Good(cas.clone());
+    assert_eq!(scene.plan(false, 20), RotationStep::Sign);
     scene.leaf = Some(Leaf { issuer: cas.current.clone(), renew_at: at(60), not_after: at(80) });
-    assert_eq!(scene.plan(true, 21), Step::Wait(at(60)));
+    assert_eq!(scene.plan(true, 21), RotationStep::Wait(at(60)));
     scene.leaf = Some(Leaf { issuer: cas.current.clone(), renew_at: at(100), not_after: at(120) });
-    assert_eq!(scene.plan(true, 87), Step::Wait(at(88)), "a leaf's life and the time to settle after the promotion");
-    let Step::Retire(kept) = scene.plan(true, 88) else { panic!("expected the old CA to be retired") };
-    assert_eq!(kept, Bundle::from_iter([cas.current.clone()]));
-    scene.stored = Stored::Good(cas.retired(kept));
-    assert_eq!(scene.plan(false, 88), Step::Wait(at(100)));
-    assert_eq!(scene.plan(true, 88), Step::Tidy);
+    assert_eq!(
+        scene.plan(true, 87),
+        RotationStep::Wait(at(88)),
+        "a leaf's life and the time to settle after the promotion"
+    );
+    let RotationStep::Retire(remaining) = scene.plan(true, 88) else { panic!("expected the old CA to be retired") };
+    assert_eq!(remaining, CaBundle::from_iter([cas.current.clone()]));
+    scene.stored = StoredCa::Good(cas.retired(remaining));
+    assert_eq!(scene.plan(false, 88), RotationStep::Wait(at(100)));
+    assert_eq!(scene.plan(true, 88), RotationStep::Tidy);
 }
 
 #[test]
 fn an_earlier_time_of_the_promotion_retires_a_ca_whose_key_has_leaked() {
     let mut scene = Scene::rest();
-    let Stored::Good(cas) = scene.stored.clone() else { unreachable!() };
+    let StoredCa::Good(cas) = scene.stored.clone() else { unreachable!() };
     let mut cas = cas.begun(ca(2, at(10)));
     scene.live = vec![cas.bundle.clone(); 3];
-    scene.settling.look(&scene.live, at(12));
+    scene.trusted_since.observe(&scene.live, at(12));
     cas = cas.promoted(at(20));
     scene.leaf = Some(Leaf { issuer: cas.current.clone(), renew_at: at(60), not_after: at(80) });
-    scene.stored = Stored::Good(cas.clone());
-    assert_eq!(scene.plan(true, 28), Step::Wait(at(60)), "by itself it stays for the life of a leaf");
+    scene.stored = StoredCa::Good(cas.clone());
+    assert_eq!(scene.plan(true, 28), RotationStep::Wait(at(60)), "by itself it stays for the life of a leaf");
 
     cas.promoted = Some(at(-1_000_000));
-    let kept = Bundle::from_iter([cas.current.clone()]);
-    scene.stored = Stored::Good(cas.clone());
-    assert_eq!(scene.plan(true, 21), Step::Retire(kept.clone()));
-    scene.stored = Stored::Good(cas.retired(kept));
-    assert_eq!(scene.plan(true, 21), Step::Wait(at(29)), "the other replicas get their time to sign");
-    assert_eq!(scene.plan(true, 28), Step::Tidy);
+    let remaining = CaBundle::from_iter([cas.current.clone()]);
+    scene.stored = StoredCa::Good(cas.clone());
+    assert_eq!(scene.plan(true, 21), RotationStep::Retire(remaining.clone()));
+    scene.stored = StoredCa::Good(cas.retired(remaining));
+    assert_eq!(scene.plan(true, 21), RotationStep::Wait(at(29)), "the other replicas get their time to sign");
+    assert_eq!(scene.plan(true, 28), RotationStep::Tidy);
 }
 
 #[test]
 fn a_wiped_or_foreign_ca_bundle_is_healed_by_anybody() {
     let mut scene = Scene::rest();
     let ours = scene.live[0].clone();
-    let foreign = Bundle::from_iter([ca(7, at(0))]);
-    for broken in [Bundle::default(), foreign] {
+    let foreign = CaBundle::from_iter([ca(7, at(0))]);
+    for broken in [CaBundle::default(), foreign] {
         scene.live[1] = broken;
-        assert_eq!(scene.plan(false, 1), Step::Add(ours.clone()));
+        assert_eq!(scene.plan(false, 1), RotationStep::Add(ours.clone()));
     }
     scene.live.clear();
-    assert_eq!(scene.plan(true, 1), Step::Wait(at(40)), "nothing is registered");
+    assert_eq!(scene.plan(true, 1), RotationStep::Wait(at(40)), "nothing is registered");
 }
 
 #[test]
 fn a_secret_that_cannot_be_used_is_replaced_by_whoever_has_nothing_to_serve() {
     let mut scene = Scene::rest();
-    scene.stored = Stored::Absent;
-    assert_eq!(scene.plan(false, 1), Step::Create);
-    scene.stored = Stored::Unusable(None);
-    assert_eq!(scene.plan(true, 1), Step::Wait(at(40)), "what is served goes on");
-    scene.live[0] = Bundle::default();
-    let issuer = Bundle::from_iter([scene.leaf.as_ref().unwrap().issuer.clone()]);
-    assert_eq!(scene.plan(false, 1), Step::Add(issuer), "and stays trusted");
-    assert_eq!(scene.plan(false, 60), Step::Replace, "until it ends");
+    scene.stored = StoredCa::Absent;
+    assert_eq!(scene.plan(false, 1), RotationStep::Create);
+    scene.stored = StoredCa::Unusable(None);
+    assert_eq!(scene.plan(true, 1), RotationStep::Wait(at(40)), "what is served goes on");
+    scene.live[0] = CaBundle::default();
+    let issuer = CaBundle::from_iter([scene.leaf.as_ref().unwrap().issuer.clone()]);
+    assert_eq!(scene.plan(false, 1), RotationStep::Add(issuer), "and stays trusted");
+    assert_eq!(scene.plan(false, 60), RotationStep::Replace, "until it ends");
     scene.leaf = None;
-    assert_eq!(scene.plan(false, 1), Step::Replace);
+    assert_eq!(scene.plan(false, 1), RotationStep::Replace);
 }
 
 #[test]
 fn what_a_replica_remembers_renews_its_leaf_while_the_secret_cannot_be_used() {
     let mut scene = Scene::rest();
-    let Stored::Good(mut cas) = scene.stored.clone() else { unreachable!() };
+    let StoredCa::Good(mut cas) = scene.stored.clone() else { unreachable!() };
     cas.asked = true;
-    scene.stored = Stored::Unusable(Some(cas));
-    assert_eq!(scene.plan(true, 1), Step::Wait(at(40)), "nothing is rotated");
-    assert_eq!(scene.plan(true, 40), Step::Sign);
+    scene.stored = StoredCa::Unusable(Some(cas));
+    assert_eq!(scene.plan(true, 1), RotationStep::Wait(at(40)), "nothing is rotated");
+    assert_eq!(scene.plan(true, 40), RotationStep::Sign);
 }

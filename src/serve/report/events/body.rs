@@ -1,8 +1,8 @@
-//! The Event of a happening. Nothing of the object itself: Events are read by more people than Secrets are.
+//! The Event of a series. It contains no data of the object, because more people can read Events than Secrets.
 //!
-//! It lies in the namespace of the release's records, because that is where the leader believes it: an Event can be written
-//! by anybody who has the right in that namespace. It regards the object that was touched, so that `kubectl describe` shows
-//! it there, where that lies in the same namespace and exists; otherwise the newest record of the release.
+//! It lies in the namespace of the release's records, because the leader trusts it only there: anybody with the right to
+//! write Events in a namespace can write one. It regards the object that was changed, so that `kubectl describe` shows it
+//! there, if that object exists in the same namespace; otherwise it regards the newest record of the release.
 
 use std::collections::BTreeMap;
 
@@ -10,68 +10,74 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 
-use super::happening::Happening;
-use super::series::Live;
-use super::{CONTROLLER, annotation};
+use super::annotation::{self, CONTROLLER};
+use super::series::OpenSeries;
+use super::series_key::SeriesKey;
 use crate::engine::decision::Object;
 use crate::engine::outcome::Verdict;
 use crate::engine::review::Operation;
 use crate::engine::rules::RuleId;
-use crate::serve::report::MANAGED_BY;
-use crate::world::Newest;
+use crate::serve::ownership::MANAGED_BY;
+use crate::world::NewestRecord;
 
-/// The longest note that the API server takes, in bytes.
-const NOTE: usize = 1024;
+/// The longest note that the API server accepts, in bytes.
+const MAX_NOTE_BYTES: usize = 1024;
 
 /// The longest name of a reporting instance, in bytes.
-const INSTANCE: usize = 128;
+const MAX_INSTANCE_BYTES: usize = 128;
 
-/// The longest name of a user that is told, in bytes.
-const ACTOR: usize = 256;
+/// The longest user name in an Event, in bytes.
+const MAX_ACTOR_BYTES: usize = 256;
 
-/// Where Events about cluster-scoped objects lie.
-pub(in crate::serve::report) const CLUSTER_SCOPED: &str = "default";
+/// The namespace of Events about cluster-scoped objects.
+pub(crate) const CLUSTER_SCOPED_NAMESPACE: &str = "default";
 
-/// The whole Event. `name` is its own.
-pub(super) fn event(happening: &Happening, live: &Live, record: Option<&Newest>, name: String, by: &str) -> Event {
-    let (regarding, related) = references(happening, record);
-    let namespace = regarding.namespace.clone().unwrap_or_else(|| CLUSTER_SCOPED.to_owned());
+/// The Event under a name.
+pub(super) fn event(
+    key: &SeriesKey,
+    live: &OpenSeries,
+    record: Option<&NewestRecord>,
+    name: String,
+    by: &str,
+) -> Event {
+    let (regarding, related) = references(key, record);
+    let namespace = regarding.namespace.clone().unwrap_or_else(|| CLUSTER_SCOPED_NAMESPACE.to_owned());
     let metadata = ObjectMeta {
         name: Some(name),
         namespace: Some(namespace),
         labels: Some(BTreeMap::from([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned())])),
-        annotations: Some(annotations(happening, record.is_some())),
+        annotations: Some(annotations(key, record.is_some())),
         ..ObjectMeta::default()
     };
     Event {
         metadata,
-        action: Some(action(happening.verdict).to_owned()),
-        reason: Some(camel(happening.rule)),
-        type_: Some(if happening.verdict == Verdict::Overridden { "Normal" } else { "Warning" }.to_owned()),
-        note: Some(note(happening, &live.message)),
+        action: Some(action(key.verdict).to_owned()),
+        reason: Some(camel(key.rule)),
+        type_: Some(if key.verdict == Verdict::Overridden { "Normal" } else { "Warning" }.to_owned()),
+        note: Some(note(key, &live.message)),
         event_time: Some(MicroTime(live.first)),
         regarding: Some(regarding),
         related,
         reporting_controller: Some(CONTROLLER.to_owned()),
-        reporting_instance: Some(cut(by, INSTANCE).to_owned()),
+        reporting_instance: Some(cut(by, MAX_INSTANCE_BYTES).to_owned()),
         series: (live.count > 1).then(|| series(live)),
         ..Event::default()
     }
 }
 
-/// How often it has happened.
-pub(super) fn series(live: &Live) -> EventSeries {
+/// How often it happened.
+pub(super) fn series(live: &OpenSeries) -> EventSeries {
     EventSeries { count: live.count, last_observed_time: MicroTime(live.last) }
 }
 
-fn annotations(happening: &Happening, has_record: bool) -> BTreeMap<String, String> {
-    let Happening { rule, mode, verdict, operation, actor, release, object, overridden, .. } = happening;
+fn annotations(key: &SeriesKey, has_record: bool) -> BTreeMap<String, String> {
+    let SeriesKey { rule, mode, verdict, operation, actor, release, object, overridden, .. } = key;
     let found = [
         (annotation::RULE, Some(rule.to_string())),
         (annotation::MODE, Some(mode.as_str().to_owned())),
         (annotation::VERDICT, Some(verdict.to_string())),
         (annotation::OPERATION, Some(operation.as_str().to_owned())),
-        (annotation::ACTOR, Some(cut(actor, ACTOR).to_owned())),
+        (annotation::ACTOR, Some(cut(actor, MAX_ACTOR_BYTES).to_owned())),
         (annotation::RELEASE, release.as_ref().map(|release| release.to_string())),
         (annotation::OBJECT, object.as_ref().map(Object::to_string)),
         (annotation::OVERRIDE, overridden.clone()),
@@ -80,14 +86,14 @@ fn annotations(happening: &Happening, has_record: bool) -> BTreeMap<String, Stri
     found.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
 }
 
-/// What it regards, and what else is related.
-fn references(happening: &Happening, record: Option<&Newest>) -> (ObjectReference, Option<ObjectReference>) {
-    let home = happening.release.as_ref().map(|release| release.namespace.as_str()).filter(|home| !home.is_empty());
-    let refused_creation = happening.operation == Operation::Create && happening.verdict == Verdict::Denied;
-    let object = happening.object.as_ref().filter(|object| !object.name.is_empty());
-    let touched = object.map(|object| reference(object, &happening.object_uid));
+/// The regarded object and the related one.
+fn references(key: &SeriesKey, record: Option<&NewestRecord>) -> (ObjectReference, Option<ObjectReference>) {
+    let home = key.release.as_ref().map(|release| release.namespace.as_str()).filter(|home| !home.is_empty());
+    let refused_creation = key.operation == Operation::Create && key.verdict == Verdict::Denied;
+    let object = key.object.as_ref().filter(|object| !object.name.is_empty());
+    let touched = object.map(|object| reference(object, &key.object_uid));
     let at_home = object.filter(|object| home.is_none_or(|home| home == object.namespace));
-    // Of an extension the record lies in a namespace of OLM's, while it has none itself.
+    // A ClusterExtension has no namespace; its records are in a namespace of OLM's.
     let record = record.filter(|record| home.is_none_or(|home| home == record.namespace)).map(of_record);
     match (touched, record) {
         (Some(touched), Some(record)) if touched.name == record.name => (touched, None),
@@ -96,7 +102,7 @@ fn references(happening: &Happening, record: Option<&Newest>) -> (ObjectReferenc
         }
         (Some(touched), record) if at_home.is_some() || home.is_none() => (touched, record),
         (touched, Some(record)) => (record, touched),
-        (touched, None) => (of_namespace(home.unwrap_or(CLUSTER_SCOPED)), touched),
+        (touched, None) => (of_namespace(home.unwrap_or(CLUSTER_SCOPED_NAMESPACE)), touched),
     }
 }
 
@@ -113,7 +119,7 @@ fn reference(object: &Object, uid: &str) -> ObjectReference {
     }
 }
 
-fn of_record(record: &Newest) -> ObjectReference {
+fn of_record(record: &NewestRecord) -> ObjectReference {
     let object = Object {
         api_version: "v1".to_owned(),
         kind: record.storage.kind().to_owned(),
@@ -123,7 +129,7 @@ fn of_record(record: &Newest) -> ObjectReference {
     reference(&object, &record.entry.uid)
 }
 
-/// The namespace itself, told as if it lay in itself: an Event must lie where what it regards does.
+/// The Namespace, as if it lay in itself: an Event must be in the namespace of the object that it regards.
 fn of_namespace(name: &str) -> ObjectReference {
     let object = Object {
         api_version: "v1".to_owned(),
@@ -143,14 +149,14 @@ fn action(verdict: Verdict) -> &'static str {
     }
 }
 
-fn note(happening: &Happening, message: &str) -> String {
-    let head = match (&happening.overridden, happening.verdict) {
-        (Some(by), _) => format!("The override {by} let {} do this: ", cut(&happening.actor, ACTOR)),
-        (None, Verdict::Denied) => format!("Refused to {}: ", cut(&happening.actor, ACTOR)),
-        (None, Verdict::Warned) => format!("{} was warned: ", cut(&happening.actor, ACTOR)),
-        (None, _) => format!("Would be refused to {}: ", cut(&happening.actor, ACTOR)),
+fn note(key: &SeriesKey, message: &str) -> String {
+    let head = match (&key.overridden, key.verdict) {
+        (Some(by), _) => format!("The override {by} allowed {} to do this: ", cut(&key.actor, MAX_ACTOR_BYTES)),
+        (None, Verdict::Denied) => format!("{} was denied: ", cut(&key.actor, MAX_ACTOR_BYTES)),
+        (None, Verdict::Warned) => format!("{} was warned: ", cut(&key.actor, MAX_ACTOR_BYTES)),
+        (None, _) => format!("{} would be denied: ", cut(&key.actor, MAX_ACTOR_BYTES)),
     };
-    cut(&(head + message), NOTE).to_owned()
+    cut(&(head + message), MAX_NOTE_BYTES).to_owned()
 }
 
 /// `manual-edit` as `ManualEdit`.
@@ -162,8 +168,8 @@ fn camel(rule: RuleId) -> String {
     rule.as_str().split('-').map(word).collect()
 }
 
-/// At most so many bytes of a text, whole characters.
-pub(in crate::serve::report) fn cut(text: &str, bytes: usize) -> &str {
+/// At most so many bytes of a text, cut between characters.
+pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
@@ -177,45 +183,45 @@ mod tests {
     use crate::engine::decision::tests::{decision, finding};
     use crate::engine::policy::Mode;
     use crate::engine::release::{Entry, ReleaseRef, Status, Storage};
-    use crate::serve::report::events::series::Series;
+    use crate::serve::report::events::series::SeriesTable;
 
-    fn happening(mode: Mode) -> Happening {
+    fn key(mode: Mode) -> SeriesKey {
         let decision = decision(vec![finding(RuleId::known("manual-edit"), mode)]);
-        Happening::of(&decision, &decision.findings[0]).unwrap()
+        SeriesKey::of(&decision, &decision.findings[0]).unwrap()
     }
 
-    fn record() -> Newest {
+    fn record() -> NewestRecord {
         let entry = Entry::of_web(3, Status::Deployed);
-        Newest { storage: Storage::Secret, namespace: "shop".into(), entry }
+        NewestRecord { storage: Storage::Secret, namespace: "shop".into(), entry }
     }
 
-    fn written(happening: &Happening, record: Option<&Newest>, message: &str, times: i32) -> Event {
-        let (mut series, now) = (Series::new(Instant::now()), Instant::now());
+    fn written(key: &SeriesKey, record: Option<&NewestRecord>, message: &str, times: i32) -> Event {
+        let (mut series, now) = (SeriesTable::new(Instant::now()), Instant::now());
         for second in 1..=times {
             let at = Timestamp::from_second(second.into()).unwrap();
-            series.observe(happening.clone(), message.to_owned(), at, now);
+            series.observe(key.clone(), message.to_owned(), at, now);
         }
         let (_, live) = series.due(now).remove(0);
-        event(happening, &live, record, "e1".into(), "pod-1")
+        event(key, &live, record, "e1".into(), "pod-1")
     }
 
     /// Namespace of the Event, then kind and name of what it regards and of what is related.
-    fn about(happening: &Happening, record: Option<&Newest>) -> (String, String, String) {
-        let event = written(happening, record, "It is so.", 1);
-        let told = |reference: Option<ObjectReference>| {
-            let told = reference.map(|it| format!("{}/{}", it.kind.unwrap_or_default(), it.name.unwrap_or_default()));
-            told.unwrap_or_default()
+    fn about(key: &SeriesKey, record: Option<&NewestRecord>) -> (String, String, String) {
+        let event = written(key, record, "It is so.", 1);
+        let shown = |reference: Option<ObjectReference>| {
+            let shown = reference.map(|it| format!("{}/{}", it.kind.unwrap_or_default(), it.name.unwrap_or_default()));
+            shown.unwrap_or_default()
         };
-        (event.metadata.namespace.unwrap_or_default(), told(event.regarding), told(event.related))
+        (event.metadata.namespace.unwrap_or_default(), shown(event.regarding), shown(event.related))
     }
 
     #[test]
     fn an_event_says_who_did_what_and_what_became_of_it() {
-        let event = written(&happening(Mode::Enforce), Some(&record()), "It is so.", 1);
+        let event = written(&key(Mode::Enforce), Some(&record()), "It is so.", 1);
         assert_eq!(event.reason.as_deref(), Some("ManualEdit"));
         assert_eq!(event.action.as_deref(), Some("Refused"));
         assert_eq!(event.type_.as_deref(), Some("Warning"));
-        assert_eq!(event.note.as_deref(), Some("Refused to alice: It is so."));
+        assert_eq!(event.note.as_deref(), Some("alice was denied: It is so."));
         assert_eq!(event.reporting_instance.as_deref(), Some("pod-1"));
         assert_eq!(event.regarding.unwrap().uid.as_deref(), Some("d1"));
         assert_eq!(event.series, None);
@@ -236,53 +242,53 @@ mod tests {
 
     #[test]
     fn every_verdict_has_its_action() {
-        let told = |happening: &Happening| {
-            let event = written(happening, None, "It is so.", 1);
+        let shown = |key: &SeriesKey| {
+            let event = written(key, None, "It is so.", 1);
             [event.action, event.type_, event.note].map(Option::unwrap_or_default).join("|")
         };
-        assert_eq!(told(&happening(Mode::Warn)), "Warned|Warning|alice was warned: It is so.");
-        assert_eq!(told(&happening(Mode::Audit)), "Audited|Warning|Would be refused to alice: It is so.");
+        assert_eq!(shown(&key(Mode::Warn)), "Warned|Warning|alice was warned: It is so.");
+        assert_eq!(shown(&key(Mode::Audit)), "Audited|Warning|alice would be denied: It is so.");
         let verdict = Verdict::Overridden;
-        let overridden = Happening { verdict, overridden: Some("shop/fix".into()), ..happening(Mode::Enforce) };
-        let note = "The override shop/fix let alice do this: It is so.";
-        assert_eq!(told(&overridden), format!("Overridden|Normal|{note}"));
+        let overridden = SeriesKey { verdict, overridden: Some("shop/fix".into()), ..key(Mode::Enforce) };
+        let note = "The override shop/fix allowed alice to do this: It is so.";
+        assert_eq!(shown(&overridden), format!("Overridden|Normal|{note}"));
     }
 
     #[test]
     fn it_lies_with_the_release_and_regards_what_exists_there() {
-        let (here, record) = (happening(Mode::Enforce), record());
+        let (here, record) = (key(Mode::Enforce), record());
         let newest = record.entry.name.as_str();
-        let told = |namespace: &str, regarding: &str, related: &str| {
+        let shown = |namespace: &str, regarding: &str, related: &str| {
             (namespace.to_owned(), regarding.to_owned(), related.to_owned())
         };
         let secret = format!("Secret/{newest}");
-        assert_eq!(about(&here, Some(&record)), told("shop", "Deployment/web", &secret));
-        assert_eq!(about(&here, None), told("shop", "Deployment/web", ""));
-        let creation = Happening { operation: Operation::Create, ..here.clone() };
-        assert_eq!(about(&creation, Some(&record)), told("shop", &secret, "Deployment/web"));
-        assert_eq!(about(&creation, None), told("shop", "Deployment/web", ""));
+        assert_eq!(about(&here, Some(&record)), shown("shop", "Deployment/web", &secret));
+        assert_eq!(about(&here, None), shown("shop", "Deployment/web", ""));
+        let creation = SeriesKey { operation: Operation::Create, ..here.clone() };
+        assert_eq!(about(&creation, Some(&record)), shown("shop", &secret, "Deployment/web"));
+        assert_eq!(about(&creation, None), shown("shop", "Deployment/web", ""));
         let elsewhere = |namespace: &str| {
             let object = here.object.clone().map(|object| Object { namespace: namespace.into(), ..object });
-            Happening { object, ..here.clone() }
+            SeriesKey { object, ..here.clone() }
         };
         for namespace in ["front", ""] {
             let touched = elsewhere(namespace);
-            assert_eq!(about(&touched, Some(&record)), told("shop", &secret, "Deployment/web"));
-            assert_eq!(about(&touched, None), told("shop", "Namespace/shop", "Deployment/web"));
+            assert_eq!(about(&touched, Some(&record)), shown("shop", &secret, "Deployment/web"));
+            assert_eq!(about(&touched, None), shown("shop", "Namespace/shop", "Deployment/web"));
         }
-        let extension = Happening { release: Some(ReleaseRef::new("", "web")), ..elsewhere("") };
-        assert_eq!(about(&extension, Some(&record)), told(CLUSTER_SCOPED, "Deployment/web", &secret));
+        let extension = SeriesKey { release: Some(ReleaseRef::new("", "web")), ..elsewhere("") };
+        assert_eq!(about(&extension, Some(&record)), shown(CLUSTER_SCOPED_NAMESPACE, "Deployment/web", &secret));
         let itself = here.object.clone().map(|object| Object { name: newest.into(), kind: "Secret".into(), ..object });
-        assert_eq!(about(&Happening { object: itself, ..here }, Some(&record)), told("shop", &secret, ""));
+        assert_eq!(about(&SeriesKey { object: itself, ..here }, Some(&record)), shown("shop", &secret, ""));
     }
 
     #[test]
     fn repeats_are_a_series_and_notes_are_cut_between_characters() {
-        let event = written(&happening(Mode::Enforce), None, &"ä".repeat(NOTE), 3);
+        let event = written(&key(Mode::Enforce), None, &"ä".repeat(MAX_NOTE_BYTES), 3);
         let series = event.series.unwrap();
         assert_eq!((series.count, series.last_observed_time.0.as_second()), (3, 3));
         assert_eq!(event.event_time.unwrap().0.as_second(), 1);
         let note = event.note.unwrap();
-        assert!(note.len() <= NOTE && note.len() > NOTE - 4, "{}", note.len());
+        assert!(note.len() <= MAX_NOTE_BYTES && note.len() > MAX_NOTE_BYTES - 4, "{}", note.len());
     }
 }

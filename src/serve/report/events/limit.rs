@@ -1,26 +1,25 @@
-//! How often something may happen: a bucket of tokens for each object, and one for all.
+//! Limits rates with token buckets: one for each object, and one for all.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-/// So many at once, and then one each time.
+/// A burst, and the interval at which further tokens are added.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rate {
     pub(super) burst: u32,
     pub(super) each: Duration,
 }
 
-/// The tokens that are left.
 #[derive(Debug)]
-pub(super) struct Bucket {
+pub(super) struct TokenBucket {
     rate: Rate,
     tokens: u32,
-    /// Up to when tokens have been added.
+    /// The time up to which tokens have been added.
     filled: Instant,
 }
 
-impl Bucket {
+impl TokenBucket {
     pub(super) fn full(rate: Rate, now: Instant) -> Self {
         Self { rate, tokens: rate.burst, filled: now }
     }
@@ -51,30 +50,30 @@ impl Bucket {
 
 /// A bucket for each key.
 #[derive(Debug)]
-pub(super) struct Buckets<K> {
+pub(super) struct TokenBuckets<K> {
     rate: Rate,
-    most: usize,
-    buckets: HashMap<K, Bucket>,
+    limit: usize,
+    buckets: HashMap<K, TokenBucket>,
 }
 
-impl<K: Hash + Eq + Clone> Buckets<K> {
-    /// Keeps at most so many buckets that are not full.
-    pub(super) fn new(rate: Rate, most: usize) -> Self {
-        Self { rate, most, buckets: HashMap::new() }
+impl<K: Hash + Eq + Clone> TokenBuckets<K> {
+    /// Stores at most so many buckets that are not full.
+    pub(super) fn new(rate: Rate, limit: usize) -> Self {
+        Self { rate, limit, buckets: HashMap::new() }
     }
 
-    /// Takes a token of a key, if there is one. There is none for a key that finds no room.
+    /// Takes a token of a key, if there is one. If there is no room for the bucket of a new key, there is none.
     pub(super) fn take(&mut self, key: &K, now: Instant) -> bool {
-        if !self.buckets.contains_key(key) && self.buckets.len() >= self.most {
+        if !self.buckets.contains_key(key) && self.buckets.len() >= self.limit {
             self.forget_full(now);
-            if self.buckets.len() >= self.most {
+            if self.buckets.len() >= self.limit {
                 return false;
             }
         }
-        self.buckets.entry(key.clone()).or_insert_with(|| Bucket::full(self.rate, now)).take(now)
+        self.buckets.entry(key.clone()).or_insert_with(|| TokenBucket::full(self.rate, now)).take(now)
     }
 
-    /// A full bucket says nothing that a new one would not.
+    /// Drops full buckets, which equal new ones.
     pub(super) fn forget_full(&mut self, now: Instant) {
         self.buckets.retain(|_, bucket| !bucket.is_full(now));
     }
@@ -90,7 +89,7 @@ mod tests {
     fn so_many_at_once_and_then_one_each_time() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut bucket = Bucket::full(RATE, start);
+        let mut bucket = TokenBucket::full(RATE, start);
         let taken: Vec<_> = [0, 0, 0, 9, 10, 10, 20, 200, 200, 200].map(|second| bucket.take(at(second))).into();
         assert_eq!(taken, [true, true, false, false, true, false, true, true, true, false]);
     }
@@ -98,7 +97,7 @@ mod tests {
     #[test]
     fn keys_do_not_take_from_one_another_and_find_no_room_beyond_the_bound() {
         let now = Instant::now();
-        let mut buckets = Buckets::new(RATE, 2);
+        let mut buckets = TokenBuckets::new(RATE, 2);
         assert!(buckets.take(&1, now) && buckets.take(&1, now) && !buckets.take(&1, now));
         assert!(buckets.take(&2, now) && !buckets.take(&3, now));
         let later = now + RATE.each;

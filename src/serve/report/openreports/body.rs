@@ -1,5 +1,6 @@
-//! The Report of one release. `Report` of openreports.io/v1alpha1 and `PolicyReport` of wgpolicyk8s.io/v1alpha2 have the same
-//! shape as far as it is used here, but for who is the [source](SOURCE) of the whole, which the older one has no field for.
+//! The report of one release. `Report` of openreports.io/v1alpha1 and `PolicyReport` of wgpolicyk8s.io/v1alpha2 have the
+//! same fields as far as they are used here, except for the [source](SOURCE) of the report, which the older API does not
+//! have.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +8,23 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::entry::{Entry, Outcome};
+use super::entry::{ReportEntry, ReportOutcome};
 use crate::engine::decision::Object;
 use crate::engine::release::{ReleaseName, ReleaseRef};
 use crate::engine::severity::Severity;
 
-/// The content that was written, as a hash.
+/// The hash of the written content.
 pub(super) const CONTENT: &str = "interlock.dev/content";
 /// Namespace and name of the release.
 pub(super) const RELEASE: &str = "interlock.dev/release";
-/// The Events that are counted in it, with how much of each: `<uid>=<count>,...`.
+/// The Events that the report counts, and how many findings of each: `<uid>=<count>,...`.
 pub(super) const EVENTS: &str = "interlock.dev/events";
 
-/// Who found it, in every report and result.
+/// The source of every report and result.
 pub(super) const SOURCE: &str = "interlock";
 const CATEGORY: &str = "Release transitions";
 
-/// What is told in properties besides those of the entry.
+/// The properties of a result besides those of the entry.
 const ACTOR: &str = "actor";
 const COUNT: &str = "count";
 const FIRST: &str = "first";
@@ -31,16 +32,16 @@ const LAST: &str = "last";
 const FOUND_BY: &str = "foundBy";
 const SCAN: &str = "scan";
 
-/// The fields that we write, and the metadata by which we know it again.
+/// The fields that Interlock writes, without metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Body {
+pub(super) struct ReportBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) scope: Option<Object>,
     #[serde(default)]
     pub(super) summary: Summary,
     #[serde(default)]
-    pub(super) results: Vec<Line>,
+    pub(super) results: Vec<ReportResult>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,14 +55,14 @@ pub(super) struct Summary {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Line {
+pub(super) struct ReportResult {
     source: String,
     policy: String,
     rule: String,
     category: String,
     severity: Severity,
-    timestamp: At,
-    result: Outcome,
+    timestamp: ReportTimestamp,
+    result: ReportOutcome,
     scored: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     resources: Vec<Object>,
@@ -70,47 +71,47 @@ pub(super) struct Line {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct At {
+struct ReportTimestamp {
     seconds: i64,
     nanos: i32,
 }
 
-/// Where an entry comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum FoundBy {
     Admission,
     Scan,
 }
 
-impl Body {
-    /// The report of these entries. The scope is the newest record, where there is one.
-    pub(super) fn of<'e>(entries: impl IntoIterator<Item = (&'e Entry, Origin)>, scope: Option<Object>) -> Self {
-        let results: Vec<_> = entries.into_iter().map(|(entry, origin)| Line::of(entry, origin)).collect();
+impl ReportBody {
+    /// The report of these entries. The scope is the newest record, if there is one.
+    pub(super) fn of<'e>(entries: impl IntoIterator<Item = (&'e ReportEntry, FoundBy)>, scope: Option<Object>) -> Self {
+        let results: Vec<_> = entries.into_iter().map(|(entry, origin)| ReportResult::of(entry, origin)).collect();
         let count = |outcome| results.iter().filter(|line| line.result == outcome).count() as u64;
-        let summary = Summary { fail: count(Outcome::Fail), warn: count(Outcome::Warn), ..Summary::default() };
+        let summary =
+            Summary { fail: count(ReportOutcome::Fail), warn: count(ReportOutcome::Warn), ..Summary::default() };
         Self { scope, summary, results }
     }
 
-    /// Tells one content from another. The scope is none: it changes with every upgrade.
+    /// A hash of the content, without the scope, which changes with every upgrade.
     pub(super) fn content(&self) -> String {
         let text = serde_json::to_vec(&self.results).unwrap_or_default();
         Sha256::digest(&text)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-impl Line {
-    fn of(entry: &Entry, origin: Origin) -> Self {
+impl ReportResult {
+    fn of(entry: &ReportEntry, origin: FoundBy) -> Self {
         let mut properties = entry.properties.clone();
         let mut tell = |key: &str, value: String| properties.insert(key.to_owned(), value);
         entry.actor.clone().map(|actor| tell(ACTOR, actor));
         tell(FIRST, entry.first.to_string());
         let at = match origin {
-            // A scan finds the same every time: when it last did so is no news.
-            Origin::Scan => {
+            // A scan finds the same every time, so the time of the last scan is left out.
+            FoundBy::Scan => {
                 tell(FOUND_BY, SCAN.to_owned());
                 entry.first
             }
-            Origin::Admission => {
+            FoundBy::Admission => {
                 tell(COUNT, entry.count.to_string());
                 tell(LAST, entry.last.to_string());
                 entry.last
@@ -122,7 +123,7 @@ impl Line {
             rule: entry.check.clone(),
             category: CATEGORY.to_owned(),
             severity: entry.severity,
-            timestamp: At { seconds: at.as_second(), nanos: at.subsec_nanosecond() },
+            timestamp: ReportTimestamp { seconds: at.as_second(), nanos: at.subsec_nanosecond() },
             result: entry.outcome,
             scored: true,
             resources: entry.object.clone().into_iter().collect(),
@@ -131,17 +132,17 @@ impl Line {
         }
     }
 
-    /// Reads a line as it was written; `None` for what another version or somebody else wrote.
-    pub(super) fn entry(self, release: &ReleaseRef) -> Option<(Entry, Origin)> {
+    /// The entry of a result; `None` for a result of another version or another author.
+    pub(super) fn entry(self, release: &ReleaseRef) -> Option<(ReportEntry, FoundBy)> {
         let mut properties = self.properties;
         let origin = match properties.remove(FOUND_BY) {
-            Some(found_by) if found_by == SCAN => Origin::Scan,
-            _ => Origin::Admission,
+            Some(found_by) if found_by == SCAN => FoundBy::Scan,
+            _ => FoundBy::Admission,
         };
         let mut time = |key: &str| properties.remove(key)?.parse::<Timestamp>().ok();
         let first = time(FIRST)?;
         let last = time(LAST).unwrap_or(first);
-        let entry = Entry {
+        let entry = ReportEntry {
             release: release.clone(),
             check: self.policy,
             severity: self.severity,
@@ -158,12 +159,13 @@ impl Line {
     }
 }
 
-/// Namespace and name of the report of a release. That of a release without a namespace lies in ours.
+/// Namespace and name of the report of a release. The report of a release without a namespace is in Interlock's own
+/// namespace.
 pub(super) fn place(release: &ReleaseRef, ours: &str) -> (String, String) {
     let ReleaseRef { namespace, name } = release;
     let name = match name.parse::<ReleaseName>() {
         Ok(name) => name.to_string(),
-        // Labels, by which some objects name their release, may hold what is no name of an object.
+        // Some objects name their release by a label, whose value may be no valid name of an object.
         Err(_) => {
             let digest = Sha256::digest(name.as_bytes());
             digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
@@ -178,28 +180,28 @@ pub(super) fn place(release: &ReleaseRef, ours: &str) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::report::openreports::entry::Told;
+    use crate::serve::report::openreports::entry::ObservedEvent;
     use crate::serve::report::openreports::entry::tests::{event, second};
 
-    fn entry() -> Entry {
-        Told::read(&event("e1", 100, 3)).unwrap().entry
+    fn entry() -> ReportEntry {
+        ObservedEvent::read(&event("e1", 100, 3)).unwrap().entry
     }
 
     #[test]
     fn what_is_written_is_read_back_as_it_was() {
-        let (found, scanned) = (entry(), Entry { count: 1, last: second(100), ..entry() });
-        let body = Body::of([(&found, Origin::Admission), (&scanned, Origin::Scan)], None);
+        let (found, scanned) = (entry(), ReportEntry { count: 1, last: second(100), ..entry() });
+        let body = ReportBody::of([(&found, FoundBy::Admission), (&scanned, FoundBy::Scan)], None);
         let text = serde_json::to_string(&body).unwrap();
-        let read: Body = serde_json::from_str(&text).unwrap();
+        let read: ReportBody = serde_json::from_str(&text).unwrap();
         let release = ReleaseRef::new("shop", "web");
         let entries: Vec<_> = read.results.into_iter().filter_map(|line| line.entry(&release)).collect();
-        assert_eq!(entries, [(found, Origin::Admission), (scanned, Origin::Scan)]);
+        assert_eq!(entries, [(found, FoundBy::Admission), (scanned, FoundBy::Scan)]);
     }
 
     #[test]
     fn the_summary_counts_failures_and_warnings() {
-        let warned = Entry { outcome: Outcome::Warn, ..entry() };
-        let body = Body::of([(&entry(), Origin::Admission), (&warned, Origin::Admission)], None);
+        let warned = ReportEntry { outcome: ReportOutcome::Warn, ..entry() };
+        let body = ReportBody::of([(&entry(), FoundBy::Admission), (&warned, FoundBy::Admission)], None);
         let text = serde_json::to_value(&body).unwrap();
         let expected = serde_json::json!({"pass": 0, "fail": 1, "warn": 1, "error": 0, "skip": 0});
         assert_eq!(text["summary"], expected);
@@ -214,15 +216,15 @@ mod tests {
 
     #[test]
     fn content_changes_with_the_results_and_with_nothing_else() {
-        let content = |entry: &Entry, origin, scope| Body::of([(entry, origin)], scope).content();
+        let content = |entry: &ReportEntry, origin, scope| ReportBody::of([(entry, origin)], scope).content();
         let entry = entry();
-        let one = content(&entry, Origin::Admission, None);
-        assert_eq!(one, content(&entry, Origin::Admission, entry.object.clone()));
+        let one = content(&entry, FoundBy::Admission, None);
+        assert_eq!(one, content(&entry, FoundBy::Admission, entry.object.clone()));
         assert_eq!(one.len(), 16);
-        let more = Entry { count: 4, ..entry.clone() };
-        assert_ne!(one, content(&more, Origin::Admission, None));
-        let again = Entry { last: second(900), ..entry.clone() };
-        assert_eq!(content(&entry, Origin::Scan, None), content(&again, Origin::Scan, None));
+        let more = ReportEntry { count: 4, ..entry.clone() };
+        assert_ne!(one, content(&more, FoundBy::Admission, None));
+        let again = ReportEntry { last: second(900), ..entry.clone() };
+        assert_eq!(content(&entry, FoundBy::Scan, None), content(&again, FoundBy::Scan, None));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! One line of a report, and what an Event of ours says of it.
+//! One entry of a report, and how it is read from an Event.
 
 use std::collections::BTreeMap;
 
@@ -11,74 +11,71 @@ use crate::engine::policy::Mode;
 use crate::engine::release::ReleaseRef;
 use crate::engine::rules;
 use crate::engine::severity::Severity;
-use crate::serve::report::events::{CLUSTER_SCOPED, CONTROLLER, annotation, cut};
+use crate::serve::report::events::CLUSTER_SCOPED_NAMESPACE;
+use crate::serve::report::events::CONTROLLER;
+use crate::serve::report::events::annotation;
+use crate::serve::report::events::cut;
 
 /// The longest message, in bytes.
-const MESSAGE: usize = 500;
+const MAX_MESSAGE_BYTES: usize = 500;
 
-/// The longest annotation, in bytes: ours are shorter, and whoever pretends to be us is not to fill the memory.
-const ANNOTATION: usize = 512;
+/// The longest annotation that is read, in bytes. Interlock's annotations are shorter; the limit keeps others from filling
+/// the memory.
+const MAX_ANNOTATION_BYTES: usize = 512;
 
-/// What was found of a release: folded over all the times that the same was done to the same object by the same user, or as
-/// a scan saw it.
+/// A finding about a release: all repetitions of the same operation on the same object by the same user, or a finding of a
+/// scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// The release.
+pub struct ReportEntry {
     pub release: ReleaseRef,
-    /// The rule that was broken, or what the scan looked for: `manual-edit`.
+    /// The rule, or the check of the scan: `manual-edit`.
     pub check: String,
-    /// How bad it is.
     pub severity: Severity,
-    /// What it counts as.
-    pub outcome: Outcome,
-    /// Who did it.
+    pub outcome: ReportOutcome,
+    /// The user.
     pub actor: Option<String>,
-    /// To which object.
     pub object: Option<Object>,
-    /// The sentence for the reader, at most 500 bytes of it. Nothing of an object's data.
+    /// The message, at most 500 bytes of it. It contains no data of an object.
     pub message: String,
-    /// The first time.
     pub first: Timestamp,
-    /// The last time.
     pub last: Timestamp,
-    /// How often.
     pub count: u64,
-    /// What else there is to know; `mode` and `verdict` of a rule.
+    /// Further properties, such as `mode` and `verdict` of a rule.
     pub properties: BTreeMap<String, String>,
 }
 
-/// What an entry counts as. Reports have no room for what is fine.
+/// The result of an entry. Reports do not contain passed checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
-    /// Refused, or it would have been.
+pub enum ReportOutcome {
+    /// Denied, or would have been denied.
     Fail,
-    /// Warned of, or let pass by an override.
+    /// Warned about, or allowed by an override.
     Warn,
 }
 
-/// What entries are folded by.
+/// Entries with the same key are merged.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(super) struct EntryKey {
     check: String,
     actor: Option<String>,
     object: Option<Object>,
-    outcome: Outcome,
+    outcome: ReportOutcome,
 }
 
-impl Entry {
-    pub(super) fn key(&self) -> Key {
+impl ReportEntry {
+    pub(super) fn key(&self) -> EntryKey {
         let Self { check, actor, object, outcome, .. } = self.clone();
-        Key { check, actor, object, outcome }
+        EntryKey { check, actor, object, outcome }
     }
 
-    /// The same with what is bounded within its bounds.
+    /// The entry with its message cut to the limit.
     pub(super) fn bounded(mut self) -> Self {
-        self.message = cut(&self.message, MESSAGE).to_owned();
+        self.message = cut(&self.message, MAX_MESSAGE_BYTES).to_owned();
         self
     }
 
-    /// Adds some more times of the same.
+    /// Adds repetitions.
     pub(super) fn merge(&mut self, more: Self) {
         self.count = self.count.saturating_add(more.count);
         self.first = self.first.min(more.first);
@@ -88,57 +85,61 @@ impl Entry {
     }
 }
 
-/// An Event of ours: an entry with the count and the times of that Event alone.
+/// An Event of Interlock: an entry with the count and the times of this Event alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Told {
-    /// Of the Event.
+pub(super) struct ObservedEvent {
     pub(super) uid: String,
-    pub(super) entry: Entry,
-    /// Whether the release had records then.
+    pub(super) entry: ReportEntry,
+    /// Whether the release had records at the time.
     pub(super) recorded: bool,
 }
 
-impl Told {
-    /// Reads an Event. `None` for one that is not ours, that says nothing of a release, that says what we would not, or that
-    /// speaks of a release of another namespace: whoever may write Events in one namespace is not to be believed of others.
+impl ObservedEvent {
+    /// Parses an Event. `None` for an Event that is not Interlock's, that names no release, that Interlock would not write,
+    /// or that is about a release of another namespace: an author with rights in one namespace must not be believed about
+    /// others.
     pub(super) fn read(event: &Event) -> Option<Self> {
         let ours = event.reporting_controller.as_deref() == Some(CONTROLLER);
         let annotations = event.metadata.annotations.as_ref().filter(|_| ours)?;
-        if annotation::ALL.iter().filter_map(|key| annotations.get(*key)).any(|value| value.len() > ANNOTATION) {
+        if annotation::ALL
+            .iter()
+            .filter_map(|key| annotations.get(*key))
+            .any(|value| value.len() > MAX_ANNOTATION_BYTES)
+        {
             return None;
         }
-        let told = |key: &str| annotations.get(key).map(String::as_str);
-        let release = told(annotation::RELEASE)?;
+        let annotation_of = |key: &str| annotations.get(key).map(String::as_str);
+        let release = annotation_of(annotation::RELEASE)?;
         let (home, name) = release.split_once('/').unwrap_or(("", release));
         let namespace = event.metadata.namespace.as_deref()?;
-        if (if home.is_empty() { CLUSTER_SCOPED } else { home }) != namespace {
+        if (if home.is_empty() { CLUSTER_SCOPED_NAMESPACE } else { home }) != namespace {
             return None;
         }
-        let verdict: Verdict = told(annotation::VERDICT)?.parse().ok()?;
+        let verdict: Verdict = annotation_of(annotation::VERDICT)?.parse().ok()?;
         let (outcome, severity) = match verdict {
-            Verdict::Denied | Verdict::WouldDeny => (Outcome::Fail, Severity::Medium),
-            Verdict::Warned | Verdict::Overridden => (Outcome::Warn, Severity::Low),
+            Verdict::Denied | Verdict::WouldDeny => (ReportOutcome::Fail, Severity::Medium),
+            Verdict::Warned | Verdict::Overridden => (ReportOutcome::Warn, Severity::Low),
             Verdict::Allowed | Verdict::Undecided => return None,
         };
-        let rule = told(annotation::RULE).and_then(rules::named)?;
+        let rule = annotation_of(annotation::RULE).and_then(rules::named)?;
         let modes = [Mode::Off, Mode::Audit, Mode::Warn, Mode::Enforce];
-        let mode = modes.into_iter().find(|mode| told(annotation::MODE) == Some(mode.as_str()))?;
+        let mode = modes.into_iter().find(|mode| annotation_of(annotation::MODE) == Some(mode.as_str()))?;
         let first = event.event_time.as_ref()?.0;
         let series = event.series.as_ref();
         let properties = [
             ("verdict", Some(verdict.as_str())),
             ("mode", Some(mode.as_str())),
-            ("operation", told(annotation::OPERATION)),
-            ("override", told(annotation::OVERRIDE)),
+            ("operation", annotation_of(annotation::OPERATION)),
+            ("override", annotation_of(annotation::OVERRIDE)),
         ];
         let properties = properties.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?.to_owned())));
-        let entry = Entry {
+        let entry = ReportEntry {
             release: ReleaseRef::new(home, name),
             check: rule.as_str().to_owned(),
             severity,
             outcome,
-            actor: told(annotation::ACTOR).map(str::to_owned),
-            object: told(annotation::OBJECT).and_then(|object| object.parse().ok()),
+            actor: annotation_of(annotation::ACTOR).map(str::to_owned),
+            object: annotation_of(annotation::OBJECT).and_then(|object| object.parse().ok()),
             message: event.note.clone().unwrap_or_default(),
             first,
             last: series.map_or(first, |series| series.last_observed_time.0),
@@ -146,7 +147,7 @@ impl Told {
             properties: properties.collect(),
         };
         let uid = event.metadata.uid.clone()?;
-        Some(Self { uid, entry: entry.bounded(), recorded: told(annotation::RECORDED).is_some() })
+        Some(Self { uid, entry: entry.bounded(), recorded: annotation_of(annotation::RECORDED).is_some() })
     }
 }
 
@@ -161,7 +162,7 @@ pub(super) mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    /// An Event that tells that alice edited the Deployment web of the release shop/web at some second.
+    /// An Event: alice edited the Deployment web of the release shop/web at some second.
     pub(in crate::serve::report::openreports) fn event(uid: &str, at: i64, count: i32) -> Event {
         let annotations = [
             ("rule", "manual-edit"),
@@ -201,50 +202,57 @@ pub(super) mod tests {
 
     #[test]
     fn an_event_is_read_with_its_count_and_times() {
-        let told = Told::read(&event("e1", 100, 3)).unwrap();
-        let entry = &told.entry;
-        assert_eq!((told.uid.as_str(), told.recorded, entry.count), ("e1", true, 3));
+        let observed = ObservedEvent::read(&event("e1", 100, 3)).unwrap();
+        let entry = &observed.entry;
+        assert_eq!((observed.uid.as_str(), observed.recorded, entry.count), ("e1", true, 3));
         assert_eq!((entry.first, entry.last), (second(100), second(102)));
-        assert_eq!((entry.outcome, entry.severity), (Outcome::Fail, Severity::Medium));
+        assert_eq!((entry.outcome, entry.severity), (ReportOutcome::Fail, Severity::Medium));
         assert_eq!(entry.release, ReleaseRef::new("shop", "web"));
         assert_eq!(entry.properties["verdict"], "would-deny");
-        assert_eq!(Told::read(&event("e1", 100, 1)).unwrap().entry.count, 1);
+        assert_eq!(ObservedEvent::read(&event("e1", 100, 1)).unwrap().entry.count, 1);
     }
 
     #[test]
     fn nobody_is_believed_of_a_release_of_another_namespace() {
         let elsewhere = with(event("e1", 1, 1), &[("release", "other/web")]);
-        assert_eq!(Told::read(&elsewhere), None);
+        assert_eq!(ObservedEvent::read(&elsewhere), None);
         let extension = with(event("e1", 1, 1), &[("release", "web")]);
-        assert_eq!(Told::read(&extension), None);
+        assert_eq!(ObservedEvent::read(&extension), None);
         let mut in_default = extension;
-        in_default.metadata.namespace = Some(CLUSTER_SCOPED.into());
-        assert_eq!(Told::read(&in_default).unwrap().entry.release, ReleaseRef::new("", "web"));
+        in_default.metadata.namespace = Some(CLUSTER_SCOPED_NAMESPACE.into());
+        assert_eq!(ObservedEvent::read(&in_default).unwrap().entry.release, ReleaseRef::new("", "web"));
     }
 
     #[test]
     fn what_is_not_ours_or_not_worth_a_line_is_skipped() {
         let mut foreign = event("e1", 1, 1);
         foreign.reporting_controller = Some("kubelet".into());
-        assert_eq!(Told::read(&foreign), None);
-        assert_eq!(Told::read(&with(event("e1", 1, 1), &[("verdict", "undecided")])), None);
+        assert_eq!(ObservedEvent::read(&foreign), None);
+        assert_eq!(ObservedEvent::read(&with(event("e1", 1, 1), &[("verdict", "undecided")])), None);
         for (key, value) in [("verdict", "nonsense"), ("rule", "nonsense"), ("mode", "nonsense")] {
-            assert_eq!(Told::read(&with(event("e1", 1, 1), &[(key, value)])), None, "{key}");
+            assert_eq!(ObservedEvent::read(&with(event("e1", 1, 1), &[(key, value)])), None, "{key}");
         }
         for key in ["actor", "operation", "override", "object", "recorded"] {
-            assert!(Told::read(&with(event("e1", 1, 1), &[(key, &"x".repeat(ANNOTATION))])).is_some(), "{key}");
-            assert_eq!(Told::read(&with(event("e1", 1, 1), &[(key, &"x".repeat(ANNOTATION + 1))])), None, "{key}");
+            assert!(
+                ObservedEvent::read(&with(event("e1", 1, 1), &[(key, &"x".repeat(MAX_ANNOTATION_BYTES))])).is_some(),
+                "{key}"
+            );
+            assert_eq!(
+                ObservedEvent::read(&with(event("e1", 1, 1), &[(key, &"x".repeat(MAX_ANNOTATION_BYTES + 1))])),
+                None,
+                "{key}"
+            );
         }
     }
 
     #[test]
     fn more_of_the_same_adds_up_and_the_latest_words_stay() {
-        let entry = |at, count| Told::read(&event("e", at, count)).unwrap().entry;
-        let mut entry_of_100 = Entry { message: "old".into(), ..entry(100, 2) };
-        entry_of_100.merge(Entry { message: "new".into(), ..entry(200, 1) });
+        let entry = |at, count| ObservedEvent::read(&event("e", at, count)).unwrap().entry;
+        let mut entry_of_100 = ReportEntry { message: "old".into(), ..entry(100, 2) };
+        entry_of_100.merge(ReportEntry { message: "new".into(), ..entry(200, 1) });
         assert_eq!((entry_of_100.count, entry_of_100.first, entry_of_100.last), (3, second(100), second(200)));
         assert_eq!(entry_of_100.message, "new");
-        entry_of_100.merge(Entry { message: "older".into(), ..entry(50, 1) });
+        entry_of_100.merge(ReportEntry { message: "older".into(), ..entry(50, 1) });
         assert_eq!((entry_of_100.count, entry_of_100.first, entry_of_100.last), (4, second(50), second(200)));
         assert_eq!(entry_of_100.message, "new");
     }
@@ -253,6 +261,6 @@ pub(super) mod tests {
     fn long_messages_are_cut() {
         let mut long = event("e", 1, 1);
         long.note = Some("ä".repeat(600));
-        assert_eq!(Told::read(&long).unwrap().entry.message.len(), MESSAGE);
+        assert_eq!(ObservedEvent::read(&long).unwrap().entry.message.len(), MAX_MESSAGE_BYTES);
     }
 }

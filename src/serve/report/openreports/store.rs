@@ -1,101 +1,101 @@
-//! What the reports say, in memory: fed by Events and by scans, written out by somebody else.
+//! The content of the reports, in memory. Events and scans fill it; its caller writes the reports.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::body::{Body, Origin};
-use super::entry::{Entry, Key, Told};
-use super::writer::Stored;
+use super::body::{FoundBy, ReportBody};
+use super::entry::{EntryKey, ObservedEvent, ReportEntry};
+use super::writer::StoredReport;
 use crate::engine::decision::Object;
 use crate::engine::release::ReleaseRef;
 
-/// The entries of a release, at most; the oldest is forgotten for the newest.
-const OF_RELEASE: usize = 50;
+/// How many entries a release has. Above it the oldest one is dropped.
+const MAX_RELEASE_ENTRIES: usize = 50;
 
-/// The entries of all releases, at most. They take some KiB each.
-const OF_ALL: usize = 20_000;
+/// How many entries all releases have together. Each takes some KiB.
+const MAX_ENTRIES: usize = 20_000;
 
-/// The entries of the releases of a namespace, at most: whoever may write Events there can pretend to be us, and is to fill no
-/// more than this.
-const OF_NAMESPACE: usize = OF_ALL / 10;
+/// How many entries the releases of a namespace have together: anybody who may write Events there can imitate Interlock, and
+/// must not fill the whole store.
+const MAX_NAMESPACE_ENTRIES: usize = MAX_ENTRIES / 10;
 
-/// After a report could not be written, for the first time; each further time twice as long, up to a bound.
-const PAUSE: SignedDuration = SignedDuration::from_secs(10);
-const LONGEST_PAUSE: SignedDuration = SignedDuration::from_mins(10);
+/// The pause after a report could not be written. Each further pause is twice as long, up to the maximum.
+const WRITE_RETRY: SignedDuration = SignedDuration::from_secs(10);
+const MAX_WRITE_RETRY: SignedDuration = SignedDuration::from_mins(10);
 
-/// The Events of a release whose counts are remembered, at most. One that is forgotten while it lives is counted again when
-/// it is told again.
-const EVENTS: usize = 200;
+/// How many Events of a release are remembered with their counts. An Event that is dropped while it exists is counted again
+/// when it is seen again.
+const MAX_RELEASE_EVENTS: usize = 200;
 
-/// What is known of all releases.
+/// The content of the reports of all releases.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct ReportStore {
     retention: SignedDuration,
-    releases: HashMap<ReleaseRef, Held>,
-    /// Whether a whole scan has come in, against which what the reports say of an earlier one counts for nothing.
+    releases: HashMap<ReleaseRef, ReleaseFindings>,
+    /// Whether a complete scan was recorded. It replaces the scan findings of loaded reports.
     scanned: bool,
 }
 
 #[derive(Debug, Default)]
-struct Held {
-    found: BTreeMap<Key, Entry>,
-    state: BTreeMap<Key, Entry>,
-    /// How much of each Event is counted in `found`, and when it last changed.
+struct ReleaseFindings {
+    found: BTreeMap<EntryKey, ReportEntry>,
+    state: BTreeMap<EntryKey, ReportEntry>,
+    /// How many findings of each Event are counted in `found`, and when that last changed.
     events: BTreeMap<String, (u64, Timestamp)>,
-    /// The content of the report, where there is one.
+    /// The content of the written report, if there is one.
     written: Option<String>,
-    /// Whether the release had records: what never had any cannot lose them.
+    /// Whether the release had records. A release that never had any cannot lose them.
     recorded: bool,
-    /// Whether the report may differ from what is written, or is being written.
+    /// Whether the report may differ from the written one.
     dirty: bool,
-    /// After a failure to write it: how long nothing is tried, and until when.
+    /// After a failed write: the pause, and its end.
     pause: SignedDuration,
     not_before: Timestamp,
 }
 
-/// A report that may have to be written.
+/// A report to write.
 #[derive(Debug)]
-pub(super) struct Due {
+pub(super) struct DueReport {
     pub(super) release: ReleaseRef,
-    /// `None` where there is nothing to say any more.
-    pub(super) report: Option<Stored>,
+    /// `None` if the report is to be deleted.
+    pub(super) report: Option<StoredReport>,
 }
 
-impl Store {
-    /// Holds nothing. What is older than the retention falls out.
+impl ReportStore {
+    /// An empty store. Entries older than the retention expire.
     pub(super) fn new(retention: SignedDuration) -> Self {
         Self { retention, releases: HashMap::new(), scanned: false }
     }
 
-    /// Starts anew from the reports that are there. What a scan has said meanwhile stays.
-    pub(super) fn load(&mut self, reports: Vec<Stored>, now: Timestamp) {
+    /// Starts again from the existing reports. The findings of a scan in the meantime are kept.
+    pub(super) fn load(&mut self, reports: Vec<StoredReport>, now: Timestamp) {
         self.releases.retain(|_, held| {
             let state = std::mem::take(&mut held.state);
-            *held = Held { state, dirty: true, ..Held::default() };
+            *held = ReleaseFindings { state, dirty: true, ..ReleaseFindings::default() };
             !held.state.is_empty()
         });
-        for Stored { release, content, events, body } in reports {
+        for StoredReport { release, content, events, body } in reports {
             let held = self.releases.entry(release.clone()).or_default();
             held.written = Some(content);
             held.events = events.into_iter().map(|(uid, count)| (uid, (count, now))).collect();
             held.recorded = body.scope.is_some();
-            // What another version wrote is written again in the words of this one.
+            // A report of another version is written again in the form of this version.
             held.dirty = true;
             for (entry, origin) in body.results.into_iter().filter_map(|line| line.entry(&release)) {
                 match origin {
-                    Origin::Admission => _ = held.found.insert(entry.key(), entry),
-                    Origin::Scan if self.scanned => {}
-                    Origin::Scan => held.keep_state(Entry { last: now, ..entry }),
+                    FoundBy::Admission => _ = held.found.insert(entry.key(), entry),
+                    FoundBy::Scan if self.scanned => {}
+                    FoundBy::Scan => held.keep_scanned(ReportEntry { last: now, ..entry }),
                 }
             }
         }
     }
 
-    /// Takes an Event. Returns whether there was room for it.
-    pub(super) fn observe(&mut self, told: Told, now: Timestamp) -> bool {
-        let Told { uid, mut entry, recorded } = told;
-        // A time to come would never be old.
+    /// Adds an Event. Returns whether there was room for it.
+    pub(super) fn observe(&mut self, event: ObservedEvent, now: Timestamp) -> bool {
+        let ObservedEvent { uid, mut entry, recorded } = event;
+        // An entry with a time in the future would never expire.
         (entry.first, entry.last) = (entry.first.min(now), entry.last.min(now));
         if self.is_old(&entry, now) {
             return true;
@@ -111,7 +111,7 @@ impl Store {
             return true;
         }
         held.events.insert(uid, (entry.count, entry.last));
-        forget_oldest(&mut held.events, EVENTS, |(_, last)| *last);
+        forget_oldest(&mut held.events, MAX_RELEASE_EVENTS, |(_, last)| *last);
         if counted > 0 {
             entry.count -= counted;
             entry.first = entry.last;
@@ -120,55 +120,55 @@ impl Store {
             Some(found) => found.merge(entry),
             None => _ = held.found.insert(entry.key(), entry),
         }
-        forget_oldest(&mut held.found, OF_RELEASE, |entry| entry.last);
+        forget_oldest(&mut held.found, MAX_RELEASE_ENTRIES, |entry| entry.last);
         held.dirty = true;
         true
     }
 
-    /// These are all the Events that there are: others need not be remembered.
+    /// Drops the counts of all Events but these, which are all that exist.
     pub(super) fn keep_events(&mut self, living: &HashSet<String>) {
         for held in self.releases.values_mut() {
             held.events.retain(|uid, _| living.contains(uid));
         }
     }
 
-    /// An Event is gone; what it told stays.
-    pub(super) fn forget_event(&mut self, told: &Told) {
-        if let Some(held) = self.releases.get_mut(&told.entry.release) {
-            held.events.remove(&told.uid);
+    /// Drops the count of a deleted Event; its findings remain.
+    pub(super) fn forget_event(&mut self, event: &ObservedEvent) {
+        if let Some(held) = self.releases.get_mut(&event.entry.release) {
+            held.events.remove(&event.uid);
         }
     }
 
-    /// Takes all that a scan found, in place of what the one before did. One that could not look at everything takes nothing
-    /// back: what is not found again falls out when it is old.
-    pub(super) fn state(&mut self, entries: Vec<Entry>, is_whole: bool, now: Timestamp) {
+    /// Records the findings of a scan in place of those of the scan before. An incomplete scan removes nothing: what it does
+    /// not find again expires.
+    pub(super) fn record_scan(&mut self, entries: Vec<ReportEntry>, is_whole: bool, now: Timestamp) {
         self.scanned |= is_whole;
-        let room = OF_ALL.saturating_sub(entries.len());
+        let room = MAX_ENTRIES.saturating_sub(entries.len());
         let mut before = HashMap::new();
         for (release, held) in &mut self.releases {
             let state = std::mem::take(&mut held.state);
             held.dirty |= !state.is_empty();
             before.insert(release.clone(), state);
         }
-        for entry in entries.into_iter().take(OF_ALL).map(Entry::bounded) {
+        for entry in entries.into_iter().take(MAX_ENTRIES).map(ReportEntry::bounded) {
             let held = self.releases.entry(entry.release.clone()).or_default();
             let known = before.get(&entry.release).and_then(|state| state.get(&entry.key()));
             let first = known.map_or(entry.first, |known| known.first.min(entry.first));
             held.dirty = true;
-            if held.state.len() < OF_RELEASE {
-                held.state.insert(entry.key(), Entry { first, last: now, ..entry });
+            if held.state.len() < MAX_RELEASE_ENTRIES {
+                held.state.insert(entry.key(), ReportEntry { first, last: now, ..entry });
             }
         }
-        let kept = before
+        let earlier = before
             .into_iter()
             .filter(|_| !is_whole)
             .flat_map(|(release, state)| state.into_values().map(move |entry| (release.clone(), entry)));
-        for (release, entry) in kept.take(room) {
-            self.releases.entry(release).or_default().keep_state(entry);
+        for (release, entry) in earlier.take(room) {
+            self.releases.entry(release).or_default().keep_scanned(entry);
         }
     }
 
-    /// Lets go of what is too old.
+    /// Drops expired entries.
     pub(super) fn expire(&mut self, now: Timestamp) {
         let retention = self.retention;
         let is_old = |last: Timestamp| now.duration_since(last) >= retention;
@@ -187,7 +187,7 @@ impl Store {
         recorded.map(|(release, _)| release.clone()).collect()
     }
 
-    /// A release is gone. Its Events stay counted, so that they do not bring it back.
+    /// Drops a deleted release. The counts of its Events are kept, so that they do not bring it back.
     pub(super) fn forget(&mut self, release: &ReleaseRef) {
         if let Some(held) = self.releases.get_mut(release) {
             held.found.clear();
@@ -197,93 +197,93 @@ impl Store {
         }
     }
 
-    /// The reports that differ from what is written, at most so many; what could not be written waits for its time. Each of
-    /// them is to be [written](Self::written) or has [failed](Self::failed). `scope` names the newest record of a release.
+    /// The changed reports, at most so many; a report that could not be written waits for its retry. Each must then be
+    /// marked as [written](Self::written) or [failed](Self::failed). `scope` names the newest record of a release.
     pub(super) fn due(
         &mut self,
-        most: usize,
+        limit: usize,
         now: Timestamp,
         scope: impl Fn(&ReleaseRef) -> Option<Object>,
-    ) -> Vec<Due> {
+    ) -> Vec<DueReport> {
         let mut due = Vec::new();
         for (release, held) in &mut self.releases {
-            if due.len() == most {
+            if due.len() == limit {
                 break;
             }
             if !held.dirty || held.not_before > now {
                 continue;
             }
             held.dirty = false;
-            let body = Body::of(held.lines(), scope(release));
+            let body = ReportBody::of(held.lines(), scope(release));
             let content = (!body.results.is_empty()).then(|| body.content());
             held.recorded |= body.scope.is_some() && content.is_some();
             if held.written == content {
                 continue;
             }
-            let report = content.map(|content| Stored {
+            let report = content.map(|content| StoredReport {
                 release: release.clone(),
                 content,
                 events: held.events.iter().map(|(uid, (count, _))| (uid.clone(), *count)).collect(),
                 body,
             });
-            due.push(Due { release: release.clone(), report });
+            due.push(DueReport { release: release.clone(), report });
         }
         due
     }
 
-    /// This is written.
-    pub(super) fn written(&mut self, due: &Due) {
+    /// Marks a report as written.
+    pub(super) fn written(&mut self, due: &DueReport) {
         if let Some(held) = self.releases.get_mut(&due.release) {
             held.written = due.report.as_ref().map(|report| report.content.clone());
             held.pause = SignedDuration::ZERO;
         }
     }
 
-    /// This could not be written: others first.
-    pub(super) fn failed(&mut self, due: &Due, now: Timestamp) {
+    /// Marks a report as failed, so that others come first.
+    pub(super) fn failed(&mut self, due: &DueReport, now: Timestamp) {
         if let Some(held) = self.releases.get_mut(&due.release) {
             held.dirty = true;
-            held.pause = held.pause.saturating_mul(2).clamp(PAUSE, LONGEST_PAUSE);
+            held.pause = held.pause.saturating_mul(2).clamp(WRITE_RETRY, MAX_WRITE_RETRY);
             held.not_before = now.checked_add(held.pause).unwrap_or(now);
         }
     }
 
-    /// How many reports are still to be written.
+    /// How many reports wait to be written.
     pub(super) fn waiting(&self) -> usize {
         self.releases.values().filter(|held| held.dirty).count()
     }
 
-    fn is_old(&self, entry: &Entry, now: Timestamp) -> bool {
+    fn is_old(&self, entry: &ReportEntry, now: Timestamp) -> bool {
         now.duration_since(entry.last) >= self.retention
     }
 
-    /// Whether one more entry may be found of a release.
+    /// Whether there is room for one more entry of a release.
     fn has_room(&self, release: &ReleaseRef) -> bool {
         let (mut of_all, mut of_namespace) = (0, 0);
         for (other, held) in &self.releases {
             of_all += held.found.len();
             of_namespace += if other.namespace == release.namespace { held.found.len() } else { 0 };
         }
-        of_all < OF_ALL && of_namespace < OF_NAMESPACE
+        of_all < MAX_ENTRIES && of_namespace < MAX_NAMESPACE_ENTRIES
     }
 }
 
-impl Held {
-    /// Takes what an earlier scan found, where no later one says otherwise.
-    fn keep_state(&mut self, entry: Entry) {
-        if self.state.len() < OF_RELEASE {
+impl ReleaseFindings {
+    /// Adds a finding of an earlier scan, unless a later scan has found the same.
+    fn keep_scanned(&mut self, entry: ReportEntry) {
+        if self.state.len() < MAX_RELEASE_ENTRIES {
             self.state.entry(entry.key()).or_insert(entry);
         }
     }
 
-    /// What a scan found, and then the rest; the oldest of that is left out where there is too much.
-    fn lines(&self) -> impl Iterator<Item = (&Entry, Origin)> {
+    /// The findings of a scan, and then the others. If there are too many, the oldest of the others are left out.
+    fn lines(&self) -> impl Iterator<Item = (&ReportEntry, FoundBy)> {
         let mut newest: Vec<_> = self.found.values().map(|entry| entry.last).collect();
         newest.sort_unstable_by(|one, other| other.cmp(one));
-        let since = newest.get(OF_RELEASE.saturating_sub(self.state.len())).copied();
+        let since = newest.get(MAX_RELEASE_ENTRIES.saturating_sub(self.state.len())).copied();
         let found = self.found.values().filter(move |entry| since.is_none_or(|since| entry.last > since));
-        let state = self.state.values().map(|entry| (entry, Origin::Scan));
-        state.chain(found.map(|entry| (entry, Origin::Admission)))
+        let state = self.state.values().map(|entry| (entry, FoundBy::Scan));
+        state.chain(found.map(|entry| (entry, FoundBy::Admission)))
     }
 
     fn has_entries(&self) -> bool {
@@ -295,9 +295,9 @@ impl Held {
     }
 }
 
-/// Takes the oldest out of what has grown over a bound by one.
-fn forget_oldest<K: Ord + Clone, V>(map: &mut BTreeMap<K, V>, most: usize, age: impl Fn(&V) -> Timestamp) {
-    if map.len() > most
+/// Removes the oldest value of a map that has one too many.
+fn forget_oldest<K: Ord + Clone, V>(map: &mut BTreeMap<K, V>, limit: usize, age: impl Fn(&V) -> Timestamp) {
+    if map.len() > limit
         && let Some(oldest) = map.iter().min_by_key(|(_, value)| age(value)).map(|(key, _)| key.clone())
     {
         map.remove(&oldest);
@@ -313,32 +313,32 @@ mod tests {
     const NOW: i64 = 1_000;
     const RETENTION: SignedDuration = SignedDuration::from_secs(500);
 
-    fn told(uid: &str, at: i64, count: i32) -> Told {
-        Told::read(&event(uid, at, count)).unwrap()
+    fn observed(uid: &str, at: i64, count: i32) -> ObservedEvent {
+        ObservedEvent::read(&event(uid, at, count)).unwrap()
     }
 
-    fn by(actor: &str, at: i64) -> Told {
-        Told::read(&with(event(actor, at, 1), &[("actor", actor)])).unwrap()
+    fn by(actor: &str, at: i64) -> ObservedEvent {
+        ObservedEvent::read(&with(event(actor, at, 1), &[("actor", actor)])).unwrap()
     }
 
     fn web() -> ReleaseRef {
         ReleaseRef::new("shop", "web")
     }
 
-    fn store() -> Store {
-        Store::new(RETENTION)
+    fn store() -> ReportStore {
+        ReportStore::new(RETENTION)
     }
 
-    fn scanned(check: &str, first: i64) -> Entry {
-        let entry = told("e", first, 1).entry;
-        Entry { check: check.into(), severity: Severity::High, actor: None, ..entry }
+    fn scanned(check: &str, first: i64) -> ReportEntry {
+        let entry = observed("e", first, 1).entry;
+        ReportEntry { check: check.into(), severity: Severity::High, actor: None, ..entry }
     }
 
     /// Writes what is due, and says of each report how often what was found, or that it is gone.
-    fn flush(store: &mut Store) -> Vec<Option<Vec<(String, u64)>>> {
+    fn flush(store: &mut ReportStore) -> Vec<Option<Vec<(String, u64)>>> {
         let due = store.due(100, second(NOW), |_| None);
         due.iter().for_each(|due| store.written(due));
-        let lines = |stored: &Stored| {
+        let lines = |stored: &StoredReport| {
             let entries = stored.body.results.clone().into_iter().filter_map(|line| line.entry(&stored.release));
             entries.map(|(entry, _)| (entry.check, entry.count)).collect()
         };
@@ -353,25 +353,25 @@ mod tests {
     #[test]
     fn events_are_folded_and_each_is_counted_once() {
         let (mut store, now) = (store(), second(NOW));
-        store.observe(told("e1", 900, 2), now);
-        store.observe(told("e2", 910, 1), now);
+        store.observe(observed("e1", 900, 2), now);
+        store.observe(observed("e2", 910, 1), now);
         assert_eq!(flush(&mut store), edits(3));
-        store.observe(told("e1", 900, 2), now);
+        store.observe(observed("e1", 900, 2), now);
         assert_eq!(flush(&mut store), [], "the same again changes nothing");
-        store.observe(told("e1", 900, 5), now);
+        store.observe(observed("e1", 900, 5), now);
         assert_eq!(flush(&mut store), edits(6));
     }
 
     #[test]
     fn whoever_takes_over_reads_the_reports_and_counts_nothing_twice() {
         let (mut first, now) = (store(), second(NOW));
-        first.observe(told("e1", 900, 2), now);
-        first.observe(told("gone", 905, 4), now);
+        first.observe(observed("e1", 900, 2), now);
+        first.observe(observed("gone", 905, 4), now);
         let reports: Vec<_> = first.due(100, second(NOW), |_| None).into_iter().filter_map(|due| due.report).collect();
         let mut second_leader = store();
         second_leader.load(reports, now);
         assert_eq!(flush(&mut second_leader), []);
-        second_leader.observe(told("e1", 900, 3), now);
+        second_leader.observe(observed("e1", 900, 3), now);
         second_leader.keep_events(&HashSet::from(["e1".to_owned()]));
         assert_eq!(flush(&mut second_leader), edits(7));
         assert_eq!(second_leader.releases[&web()].events.len(), 1);
@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(flush(&mut store), edits(1));
         store.expire(second(1_450));
         assert_eq!(flush(&mut store), [None]);
-        // Its Event lives on and is told again, by a new list or by somebody who writes to it.
+        // Its Event lives on and is seen again, by a new list or a new write.
         store.observe(by("bob", 950), second(1_450));
         assert_eq!(flush(&mut store), []);
         store.keep_events(&HashSet::new());
@@ -400,36 +400,36 @@ mod tests {
     #[test]
     fn a_release_that_is_gone_takes_its_report_along_and_is_not_brought_back() {
         let (mut store, now) = (store(), second(NOW));
-        store.observe(told("e1", 900, 1), now);
+        store.observe(observed("e1", 900, 1), now);
         flush(&mut store);
         assert_eq!(store.recorded(), [web()]);
         store.forget(&web());
         assert_eq!(flush(&mut store), [None]);
-        store.observe(told("e1", 900, 1), now);
+        store.observe(observed("e1", 900, 1), now);
         assert_eq!(flush(&mut store), []);
-        store.observe(told("e2", 990, 1), now);
+        store.observe(observed("e2", 990, 1), now);
         assert_eq!(flush(&mut store), edits(1));
     }
 
     #[test]
     fn a_scan_replaces_the_one_before_and_leaves_what_was_refused_alone() {
         let (mut store, now) = (store(), second(NOW));
-        store.observe(told("e1", 900, 1), now);
-        store.state(vec![scanned("stuck", 950), scanned("failed", 950)], true, now);
+        store.observe(observed("e1", 900, 1), now);
+        store.record_scan(vec![scanned("stuck", 950), scanned("failed", 950)], true, now);
         let line = |check: &str| (check.to_owned(), 1);
         assert_eq!(flush(&mut store), [Some(vec![line("failed"), line("stuck"), line("manual-edit")])]);
-        store.state(vec![scanned("stuck", 999), scanned("failed", 999)], true, second(NOW + 1));
+        store.record_scan(vec![scanned("stuck", 999), scanned("failed", 999)], true, second(NOW + 1));
         assert_eq!(flush(&mut store), [], "a scan that finds the same is no news");
-        store.state(vec![scanned("stuck", 999)], true, second(NOW + 2));
+        store.record_scan(vec![scanned("stuck", 999)], true, second(NOW + 2));
         assert_eq!(flush(&mut store), [Some(vec![line("stuck"), line("manual-edit")])]);
-        store.state(Vec::new(), true, second(NOW + 3));
+        store.record_scan(Vec::new(), true, second(NOW + 3));
         assert_eq!(flush(&mut store), edits(1));
     }
 
     #[test]
     fn what_a_scan_said_stays_over_a_take_over_until_scans_end() {
         let (mut first, now) = (store(), second(NOW));
-        first.state(vec![scanned("stuck", 950)], true, now);
+        first.record_scan(vec![scanned("stuck", 950)], true, now);
         let reports: Vec<_> = first.due(100, second(NOW), |_| None).into_iter().filter_map(|due| due.report).collect();
         let mut heir = store();
         heir.load(reports.clone(), now);
@@ -438,7 +438,7 @@ mod tests {
         heir.expire(second(NOW + 500));
         assert_eq!(flush(&mut heir), [None]);
         let mut other = store();
-        other.state(Vec::new(), true, now);
+        other.record_scan(Vec::new(), true, now);
         other.load(reports, now);
         assert_eq!(flush(&mut other), [None], "its own scan found nothing");
     }
@@ -446,25 +446,25 @@ mod tests {
     #[test]
     fn a_scan_with_gaps_takes_nothing_back_until_it_is_old() {
         let (mut store, now) = (store(), second(NOW));
-        let said = |store: &mut Store| {
+        let said = |store: &mut ReportStore| {
             let report = store.due(100, second(NOW), |_| None).remove(0).report.unwrap();
             let lines = report.body.results.into_iter().filter_map(|line| line.entry(&web()));
             lines.map(|(entry, _)| (entry.check, entry.first.as_second())).collect::<Vec<_>>()
         };
-        store.state(vec![scanned("stuck", 950)], true, now);
+        store.record_scan(vec![scanned("stuck", 950)], true, now);
         assert_eq!(said(&mut store), [("stuck".to_owned(), 950)]);
-        store.state(vec![scanned("failed", 960)], false, second(NOW + 10));
+        store.record_scan(vec![scanned("failed", 960)], false, second(NOW + 10));
         let both = [("failed".to_owned(), 960), ("stuck".to_owned(), 950)];
         assert_eq!(said(&mut store), both);
-        store.state(vec![scanned("failed", 970), scanned("stuck", 970)], true, second(NOW + 20));
+        store.record_scan(vec![scanned("failed", 970), scanned("stuck", 970)], true, second(NOW + 20));
         assert_eq!(said(&mut store), both, "it was there all the time");
-        store.state(vec![scanned("failed", 980)], false, second(NOW + 30));
+        store.record_scan(vec![scanned("failed", 980)], false, second(NOW + 30));
         store.expire(second(NOW + 520));
         assert_eq!(said(&mut store), [("failed".to_owned(), 960)]);
         // The reports of another leader are added to what a scan with gaps has said.
         let mut heir = self::store();
-        heir.state(vec![scanned("stuck", 990)], false, now);
-        store.state(vec![scanned("failed", 980), scanned("stuck", 980)], true, now);
+        heir.record_scan(vec![scanned("stuck", 990)], false, now);
+        store.record_scan(vec![scanned("failed", 980), scanned("stuck", 980)], true, now);
         let due = store.due(100, now, |_| None);
         heir.load(due.into_iter().filter_map(|due| due.report).collect(), now);
         assert_eq!(heir.releases[&web()].state.len(), 2);
@@ -474,8 +474,11 @@ mod tests {
     fn what_could_not_be_written_waits_and_lets_others_pass() {
         let (mut store, now) = (store(), second(NOW));
         for name in ["a", "b"] {
-            let told = told(name, 900, 1);
-            store.observe(Told { entry: Entry { release: ReleaseRef::new("shop", name), ..told.entry }, ..told }, now);
+            let event = observed(name, 900, 1);
+            store.observe(
+                ObservedEvent { entry: ReportEntry { release: ReleaseRef::new("shop", name), ..event.entry }, ..event },
+                now,
+            );
         }
         let refused = store.due(1, now, |_| None).remove(0);
         store.failed(&refused, now);
@@ -496,16 +499,17 @@ mod tests {
     fn one_namespace_cannot_fill_the_store_nor_tell_of_the_future() {
         let (mut store, now) = (store(), second(NOW));
         let of = |namespace: &str, name: usize| {
-            let told = told(&name.to_string(), 5_000, 3);
+            let event = observed(&name.to_string(), 5_000, 3);
             let release = ReleaseRef::new(namespace, name.to_string());
-            Told { entry: Entry { release, ..told.entry }, ..told }
+            ObservedEvent { entry: ReportEntry { release, ..event.entry }, ..event }
         };
-        for index in 0..OF_NAMESPACE {
+        for index in 0..MAX_NAMESPACE_ENTRIES {
             let entry = of("noisy", index).entry;
-            let held = Held { found: BTreeMap::from([(entry.key(), entry.clone())]), ..Held::default() };
+            let held =
+                ReleaseFindings { found: BTreeMap::from([(entry.key(), entry.clone())]), ..ReleaseFindings::default() };
             store.releases.insert(entry.release, held);
         }
-        assert!(!store.observe(of("noisy", OF_NAMESPACE), now));
+        assert!(!store.observe(of("noisy", MAX_NAMESPACE_ENTRIES), now));
         assert!(store.observe(of("shop", 1), now));
         let entry = store.releases[&ReleaseRef::new("shop", "1")].found.values().next().unwrap();
         assert_eq!((entry.first, entry.last), (now, now));
@@ -519,39 +523,42 @@ mod tests {
         }
         let due = store.due(100, second(NOW), |_| None);
         let report = due[0].report.as_ref().unwrap();
-        assert_eq!((report.body.results.len(), report.body.summary.fail), (OF_RELEASE, 50));
+        assert_eq!((report.body.results.len(), report.body.summary.fail), (MAX_RELEASE_ENTRIES, 50));
         let text = serde_json::to_string(&report.body).unwrap();
         assert!(text.contains("user-69") && text.contains("user-20") && !text.contains("user-19"), "{text}");
-        store.state(vec![scanned("stuck", 950), scanned("failed", 950)], true, now);
+        store.record_scan(vec![scanned("stuck", 950), scanned("failed", 950)], true, now);
         let due = store.due(100, second(NOW), |_| None);
-        assert_eq!(due[0].report.as_ref().unwrap().body.results.len(), OF_RELEASE);
+        assert_eq!(due[0].report.as_ref().unwrap().body.results.len(), MAX_RELEASE_ENTRIES);
         for index in 0..300 {
-            store.observe(told(&format!("event-{index}"), 900, 1), now);
+            store.observe(observed(&format!("event-{index}"), 900, 1), now);
         }
-        assert_eq!(store.releases[&web()].events.len(), EVENTS);
+        assert_eq!(store.releases[&web()].events.len(), MAX_RELEASE_EVENTS);
     }
 
     #[test]
     fn all_releases_together_are_bounded() {
         let (mut store, now) = (store(), second(NOW));
         let of = |index: usize| {
-            let told = told(&index.to_string(), 900, 1);
-            Told {
-                entry: Entry {
+            let event = observed(&index.to_string(), 900, 1);
+            ObservedEvent {
+                entry: ReportEntry {
                     release: ReleaseRef::new(format!("shop-{}", index % 20), index.to_string()),
-                    ..told.entry
+                    ..event.entry
                 },
-                ..told
+                ..event
             }
         };
         // Counting them each time would take the test as long as it takes a cluster a day.
-        for index in 0..OF_ALL {
-            let told = of(index);
-            let held = Held { found: BTreeMap::from([(told.entry.key(), told.entry.clone())]), ..Held::default() };
-            store.releases.insert(told.entry.release, held);
+        for index in 0..MAX_ENTRIES {
+            let event = of(index);
+            let held = ReleaseFindings {
+                found: BTreeMap::from([(event.entry.key(), event.entry.clone())]),
+                ..ReleaseFindings::default()
+            };
+            store.releases.insert(event.entry.release, held);
         }
-        assert!(!store.observe(of(OF_ALL), now));
-        let again = Told { uid: "another".into(), ..of(0) };
+        assert!(!store.observe(of(MAX_ENTRIES), now));
+        let again = ObservedEvent { uid: "another".into(), ..of(0) };
         assert!(store.observe(again, now));
         assert_eq!(store.due(100, second(NOW), |_| None).len(), 1);
     }
@@ -560,8 +567,11 @@ mod tests {
     fn no_more_is_due_than_asked_for() {
         let (mut store, now) = (store(), second(NOW));
         for name in ["a", "b", "c"] {
-            let told = told(name, 900, 1);
-            store.observe(Told { entry: Entry { release: ReleaseRef::new("shop", name), ..told.entry }, ..told }, now);
+            let event = observed(name, 900, 1);
+            store.observe(
+                ObservedEvent { entry: ReportEntry { release: ReleaseRef::new("shop", name), ..event.entry }, ..event },
+                now,
+            );
         }
         let due = store.due(2, second(NOW), |_| None);
         assert_eq!(due.len(), 2);

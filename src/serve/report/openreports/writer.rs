@@ -1,4 +1,4 @@
-//! The API of reports, which is alpha and may change: everything that depends on it is here.
+//! Reads and writes reports. Their API is alpha and may change: all code that depends on it is here.
 
 use std::collections::BTreeMap;
 
@@ -6,35 +6,34 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch
 use kube::{Client, Error};
 use serde_json::{Value, json};
 
-use super::body::{self, Body, CONTENT, EVENTS, RELEASE, SOURCE};
+use super::body::{self, CONTENT, EVENTS, RELEASE, ReportBody, SOURCE};
 use crate::engine::release::ReleaseRef;
-use crate::serve::report::{FIELD_MANAGER, MANAGED_BY};
+use crate::serve::ownership::{FIELD_MANAGER, MANAGED_BY};
 use crate::world::kubernetes::Reach;
 
-/// Reports in one answer of the API server.
-const PAGE: u32 = 100;
+/// How many reports the API server returns at a time.
+const PAGE_SIZE: u32 = 100;
 
-/// Which API reports are written to.
+/// The API of the reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flavour {
     /// `Report` of openreports.io/v1alpha1.
     OpenReports,
-    /// `PolicyReport` of wgpolicyk8s.io/v1alpha2, which came before it.
+    /// `PolicyReport` of wgpolicyk8s.io/v1alpha2, its predecessor.
     WgPolicy,
 }
 
-/// A report as it is stored.
 #[derive(Debug, Clone)]
-pub(super) struct Stored {
+pub(super) struct StoredReport {
     pub(super) release: ReleaseRef,
     pub(super) content: String,
-    /// The Events that are counted in it, by uid.
+    /// The Events that the report counts, by uid.
     pub(super) events: BTreeMap<String, u64>,
-    pub(super) body: Body,
+    pub(super) body: ReportBody,
 }
 
 /// Reads and writes reports.
-pub(super) struct Writer {
+pub(super) struct ReportWriter {
     client: Client,
     flavour: Flavour,
     reach: Reach,
@@ -56,8 +55,8 @@ impl Flavour {
         }
     }
 
-    /// A report as this API takes it.
-    fn object(self, (namespace, name): &(String, String), report: &Stored) -> serde_json::Result<Value> {
+    /// A report as an object of this API.
+    fn object(self, (namespace, name): &(String, String), report: &StoredReport) -> serde_json::Result<Value> {
         let resource = self.resource();
         let events: Vec<_> = report.events.iter().map(|(uid, count)| format!("{uid}={count}")).collect();
         let mut object = serde_json::to_value(&report.body)?;
@@ -73,7 +72,7 @@ impl Flavour {
                 EVENTS: events.join(","),
             },
         });
-        // The API server applies no field that a schema does not have.
+        // The API server rejects fields that are not in the schema of an applied object.
         if self == Self::OpenReports {
             object["source"] = SOURCE.into();
         }
@@ -81,7 +80,7 @@ impl Flavour {
     }
 }
 
-impl Writer {
+impl ReportWriter {
     pub(super) fn new(client: Client, flavour: Flavour, reach: Reach) -> Self {
         Self { client, flavour, reach, resource: flavour.resource() }
     }
@@ -91,22 +90,18 @@ impl Writer {
         format!("{}.{}", self.resource.plural, self.resource.group)
     }
 
-    /// Every report of ours; `None` where their kind is not installed. `ours` is Interlock's own namespace.
-    pub(super) async fn list(&self, ours: &str) -> Result<Option<Vec<Stored>>, Error> {
-        let mut params = ListParams::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1)).limit(PAGE);
+    /// Every report of Interlock; `None` if their kind is not installed. `ours` is Interlock's own namespace.
+    pub(super) async fn list(&self, ours: &str) -> Result<Option<Vec<StoredReport>>, Error> {
+        let mut params = ListParams::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1)).limit(PAGE_SIZE);
         let mut found = Vec::new();
-        for place in self.reach.places() {
-            let api = match place {
-                Some(namespace) => self.api(namespace),
-                None => Api::all_with(self.client.clone(), &self.resource),
-            };
+        for api in self.reach.apis_with::<DynamicObject>(&self.client, &self.resource) {
             loop {
                 let page = match api.list(&params).await {
                     Ok(page) => page,
                     Err(Error::Api(status)) if status.code == 404 => return Ok(None),
                     Err(error) => return Err(error),
                 };
-                found.extend(page.items.into_iter().filter_map(|object| Stored::read(object, ours)));
+                found.extend(page.items.into_iter().filter_map(|object| StoredReport::read(object, ours)));
                 params.continue_token = page.metadata.continue_.filter(|next| !next.is_empty());
                 if params.continue_token.is_none() {
                     break;
@@ -116,15 +111,15 @@ impl Writer {
         Ok(Some(found))
     }
 
-    /// Makes a report what it must be, whatever it was.
-    pub(super) async fn apply(&self, place: &(String, String), report: &Stored) -> Result<(), Error> {
+    /// Writes a report, whatever its content was.
+    pub(super) async fn apply(&self, place: &(String, String), report: &StoredReport) -> Result<(), Error> {
         let (namespace, name) = place;
         let object = self.flavour.object(place, report).map_err(Error::SerdeError)?;
         let params = PatchParams::apply(FIELD_MANAGER).force();
         self.api(namespace).patch(name, &params, &Patch::Apply(&object)).await.map(|_| ())
     }
 
-    /// Takes a report away, if it is there.
+    /// Deletes a report, if it exists.
     pub(super) async fn delete(&self, (namespace, name): &(String, String)) -> Result<(), Error> {
         match self.api(namespace).delete(name, &DeleteParams::default()).await {
             Err(Error::Api(status)) if status.code == 404 => Ok(()),
@@ -137,8 +132,9 @@ impl Writer {
     }
 }
 
-impl Stored {
-    /// `None` for what only pretends to be ours: whoever may write reports in one namespace is not to be believed of others.
+impl StoredReport {
+    /// `None` for an object that is not Interlock's: an author with rights in one namespace must not be believed about
+    /// others.
     fn read(object: DynamicObject, ours: &str) -> Option<Self> {
         let annotations = object.metadata.annotations.unwrap_or_default();
         let release = annotations.get(RELEASE)?;
@@ -164,16 +160,16 @@ impl Stored {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::report::openreports::body::Origin;
-    use crate::serve::report::openreports::entry::Told;
+    use crate::serve::report::openreports::body::FoundBy;
+    use crate::serve::report::openreports::entry::ObservedEvent;
     use crate::serve::report::openreports::entry::tests::event;
 
     #[test]
     fn each_api_is_given_the_fields_that_it_has() {
-        let entry = Told::read(&event("e1", 100, 3)).unwrap().entry;
-        let body = Body::of([(&entry, Origin::Admission)], None);
+        let entry = ObservedEvent::read(&event("e1", 100, 3)).unwrap().entry;
+        let body = ReportBody::of([(&entry, FoundBy::Admission)], None);
         let events = BTreeMap::from([("e1".to_owned(), 3)]);
-        let report = Stored { release: ReleaseRef::new("shop", "web"), content: body.content(), events, body };
+        let report = StoredReport { release: ReleaseRef::new("shop", "web"), content: body.content(), events, body };
         let place = ("shop".to_owned(), "interlock-web".to_owned());
         for (flavour, kind, source) in
             [(Flavour::OpenReports, "Report", json!("interlock")), (Flavour::WgPolicy, "PolicyReport", Value::Null)]
@@ -182,7 +178,7 @@ mod tests {
             assert_eq!((&object["kind"], &object["source"]), (&json!(kind), &source));
             assert_eq!(object["results"][0]["source"], "interlock");
             assert_eq!(object["metadata"]["annotations"]["interlock.dev/events"], "e1=3");
-            let read = Stored::read(serde_json::from_value(object).unwrap(), "interlock-system").unwrap();
+            let read = StoredReport::read(serde_json::from_value(object).unwrap(), "interlock-system").unwrap();
             assert_eq!(
                 (read.release, read.events, read.body),
                 (report.release.clone(), report.events.clone(), report.body.clone())

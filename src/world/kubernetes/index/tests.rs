@@ -49,8 +49,8 @@ fn index(records: &[Value]) -> Index {
 }
 
 fn locate(index: &Index, name: &str, target_namespace: &str, origin: Option<&str>) -> Option<Located> {
-    let sought = Sought { name, target_namespace, origin, told: None };
-    sought.choose(index.places(sought))
+    let query = ReleaseQuery { name, target_namespace, origin, storage_namespace: None };
+    query.choose(index.record_sets(query))
 }
 
 /// Namespace of the records and revisions found, newest first.
@@ -145,7 +145,7 @@ fn only_records_are_taken_in() {
 }
 
 fn assert_empty(index: &Index) {
-    assert!(index.releases.is_empty() && index.objects.is_empty() && index.abroad.is_empty(), "{index:?}");
+    assert!(index.releases.is_empty() && index.objects.is_empty() && index.elsewhere.is_empty(), "{index:?}");
 }
 
 /// The most bytes of memory for a release with two records, allocator rounding left out.
@@ -177,50 +177,50 @@ fn owned_bytes(index: &Index) -> usize {
     }
     /// The two counters of an `Arc`.
     const COUNTERS: usize = 2 * size_of::<usize>();
-    let kept = |kept: &Kept| {
-        let stamps = kept.stamps.iter().map(|(_, value)| value.len() + size_of::<(&str, Box<str>)>());
-        COUNTERS + kept.name.len() + kept.uid.len() + kept.resource_version.len() + stamps.sum::<usize>()
+    let entry = |entry: &CompactEntry| {
+        let stamps = entry.stamps.iter().map(|(_, value)| value.len() + size_of::<(&str, Box<str>)>());
+        COUNTERS + entry.name.len() + entry.uid.len() + entry.resource_version.len() + stamps.sum::<usize>()
     };
-    let release = |(place, records): (&Arc<Place>, &Vec<Kept>)| {
-        let texts = COUNTERS + place.namespace.len() + place.release.len();
-        let records = records.capacity() * size_of::<Kept>() + records.iter().map(kept).sum::<usize>();
-        COUNTERS + size_of::<Place>() + texts + records
+    let release = |(location, records): (&Arc<RecordLocation>, &Vec<CompactEntry>)| {
+        let texts = COUNTERS + location.namespace.len() + location.release.len();
+        let records = records.capacity() * size_of::<CompactEntry>() + records.iter().map(entry).sum::<usize>();
+        COUNTERS + size_of::<RecordLocation>() + texts + records
     };
-    let abroad = |(target, places): (&Target, &Vec<Arc<Place>>)| {
-        target.release.len() + target.namespace.len() + places.capacity() * size_of::<Arc<Place>>()
+    let elsewhere = |(target, locations): (&TargetRelease, &Vec<Arc<RecordLocation>>)| {
+        target.release.len() + target.namespace.len() + locations.capacity() * size_of::<Arc<RecordLocation>>()
     };
     table(&index.releases)
         + table(&index.objects)
-        + table(&index.abroad)
+        + table(&index.elsewhere)
         + index.releases.iter().map(release).sum::<usize>()
-        + index.abroad.iter().map(abroad).sum::<usize>()
+        + index.elsewhere.iter().map(elsewhere).sum::<usize>()
 }
 
 /// The revisions of the pending records that were lost, in order.
-fn lost(losses: &Losses) -> Vec<u64> {
+fn lost(deleted_pending: &DeletedPendingRecords) -> Vec<u64> {
     use futures_util::FutureExt;
     let next = || {
-        let loss = losses.next().now_or_never()?;
-        losses.done(&loss);
-        Some(loss.record.revision.0)
+        let deleted = deleted_pending.next().now_or_never()?;
+        deleted_pending.done(&deleted);
+        Some(deleted.record.revision.0)
     };
     std::iter::from_fn(next).collect()
 }
 
 #[test]
 fn a_newest_pending_record_that_is_deleted_is_told_of_once() {
-    let losses = Arc::default();
-    let mut index = Index::new("Secret", Arc::clone(&losses));
+    let deleted_pending = Arc::default();
+    let mut index = Index::new("Secret", Arc::clone(&deleted_pending));
     let records = [record("shop", "web", 1, "deployed"), record("shop", "web", 2, "pending-upgrade")];
     records.iter().for_each(|record| index.apply(&metadata(record)));
     // A change of it is none.
     index.apply(&metadata(&records[1]));
-    assert_eq!(lost(&losses), [0; 0]);
+    assert_eq!(lost(&deleted_pending), [0; 0]);
     index.delete(&metadata(&records[1]));
     index.delete(&metadata(&records[1]));
-    assert_eq!(lost(&losses), [2]);
+    assert_eq!(lost(&deleted_pending), [2]);
     index.delete(&metadata(&records[0]));
-    assert_eq!(lost(&losses), [0; 0]);
+    assert_eq!(lost(&deleted_pending), [0; 0]);
 
     // Pruned out of the middle, or marked first by an uninstall.
     index.apply(&metadata(&record("shop", "web", 3, "pending-upgrade")));
@@ -228,13 +228,13 @@ fn a_newest_pending_record_that_is_deleted_is_told_of_once() {
     index.delete(&metadata(&record("shop", "web", 3, "pending-upgrade")));
     index.apply(&metadata(&record("shop", "web", 4, "uninstalling")));
     index.delete(&metadata(&record("shop", "web", 4, "uninstalling")));
-    assert_eq!(lost(&losses), [0; 0]);
+    assert_eq!(lost(&deleted_pending), [0; 0]);
 }
 
 #[test]
 fn what_was_deleted_while_nobody_watched_is_told_with_the_next_list() {
-    let losses = Arc::default();
-    let mut old = Index::new("Secret", Arc::clone(&losses));
+    let deleted_pending = Arc::default();
+    let mut old = Index::new("Secret", Arc::clone(&deleted_pending));
     let all = [
         record("shop", "web", 1, "deployed"),
         record("shop", "web", 2, "pending-upgrade"),
@@ -245,5 +245,5 @@ fn what_was_deleted_while_nobody_watched_is_told_with_the_next_list() {
     let mut new = old.fresh();
     [&all[0], &all[2]].into_iter().for_each(|record| new.apply(&metadata(record)));
     new.follow(&old);
-    assert_eq!(lost(&losses), [2]);
+    assert_eq!(lost(&deleted_pending), [2]);
 }

@@ -9,11 +9,11 @@ use bytes::Bytes;
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use release_interlock::readiness::Readiness;
+use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{
     Bound, BoxFuture, Certificates, Endpoint, Limits, Reply, Reviewer, Setup, Signals, run,
 };
 use release_interlock::serve::pki::{dev, tls};
-use release_interlock::serve::report::metrics::Metrics;
 use tokio::time::Instant;
 
 use crate::harness::plane::Plane;
@@ -129,7 +129,8 @@ fn serve(certificates: &Path, made_at: Timestamp, ready: &Sender<Server>) {
         let setup = Setup {
             clients: None,
             certificates: Certificates::new(tls::load(&made.certificate_path, &made.key_path).unwrap()),
-            metrics: Arc::new(Metrics::new()),
+            metrics: Arc::new(HttpsMetrics::new()),
+            registry: Arc::default(),
             readiness: Readiness::new(),
             limits: Limits::default(),
         };

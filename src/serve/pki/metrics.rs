@@ -1,4 +1,4 @@
-//! What is told of the certificates.
+//! Metrics of the certificates.
 
 use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -7,25 +7,25 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::label;
+use crate::serve::openmetrics;
 
 /// Which certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Role {
+pub enum CertificateRole {
     /// The CA that signs.
     Ca,
-    /// The CA that will.
+    /// The CA that takes over next.
     Next,
-    /// What this replica serves.
+    /// The certificate that this replica serves.
     Leaf,
 }
 
-/// What was done about certificates.
+/// A change of certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Done {
-    /// The Secret of the CA was made.
+pub enum CertificateStep {
+    /// The Secret of the CA was created.
     Created,
-    /// A Secret that could not be used was made anew.
+    /// A Secret that could not be used was replaced.
     Replaced,
     /// A leaf was signed.
     Signed,
@@ -35,20 +35,20 @@ pub enum Done {
     Begun,
     /// The next CA became the current one.
     Promoted,
-    /// The old CA left the bundle.
+    /// The old CA was removed from the bundle.
     Retired,
-    /// CAs of nobody were taken out of the caBundles.
+    /// Foreign CAs were removed from the caBundles.
     Tidied,
-    /// Files that changed were taken up.
+    /// Changed files were loaded.
     Loaded,
 }
 
-/// What went wrong about certificates.
+/// A failure around certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Trouble {
-    /// The API server did not answer, or forbade it.
+pub enum CertificateTrouble {
+    /// The API server did not answer, or denied the request.
     Read,
-    /// It did not take what was to be written.
+    /// The API server rejected a write.
     Write,
     /// The Secret cannot be used.
     Secret,
@@ -58,62 +58,63 @@ pub enum Trouble {
     Files,
 }
 
-/// The certificates.
+/// Metrics of the certificates.
 #[derive(Debug, Default)]
 pub struct CertificateMetrics {
     not_after: Family<RoleLabels, Gauge>,
-    done: Family<DoneLabels, Counter>,
+    steps: Family<StepLabels, Counter>,
     troubles: Family<TroubleLabels, Counter>,
 }
 
 impl CertificateMetrics {
-    pub(super) fn register(&self, registry: &mut Registry) {
+    /// Adds them to a registry.
+    pub fn register(&self, registry: &mut Registry) {
         registry.register_with_unit(
             "cert_not_after",
-            "When a certificate ends, since 1970: our CA, the one that follows it, and what this replica serves",
+            "Expiry of a certificate, in seconds since 1970: the current CA, the next one, and the serving certificate",
             Unit::Seconds,
             self.not_after.clone(),
         );
-        registry.register("cert_steps", "What was done about certificates", self.done.clone());
-        registry.register("cert_troubles", "What went wrong about certificates", self.troubles.clone());
+        registry.register("cert_steps", "Changes of certificates", self.steps.clone());
+        registry.register("cert_troubles", "Failures around certificates", self.troubles.clone());
     }
 
-    /// There is a certificate in this role, or none any more.
-    pub fn lasts(&self, role: Role, not_after: Option<Timestamp>) {
+    /// Sets the expiry of the certificate in a role; `None` where there is none any more.
+    pub fn set_expiry(&self, role: CertificateRole, not_after: Option<Timestamp>) {
         match not_after {
             Some(not_after) => _ = self.not_after.get_or_create(&RoleLabels { role }).set(not_after.as_second()),
             None => _ = self.not_after.remove(&RoleLabels { role }),
         }
     }
 
-    /// Something was done.
-    pub fn done(&self, step: Done) {
-        self.done.get_or_create(&DoneLabels { step }).inc();
+    /// Counts a change.
+    pub fn count_step(&self, step: CertificateStep) {
+        self.steps.get_or_create(&StepLabels { step }).inc();
     }
 
-    /// Something went wrong.
-    pub fn trouble(&self, reason: Trouble) {
+    /// Counts a failure.
+    pub fn count_trouble(&self, reason: CertificateTrouble) {
         self.troubles.get_or_create(&TroubleLabels { reason }).inc();
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RoleLabels {
-    role: Role,
+    role: CertificateRole,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DoneLabels {
-    step: Done,
+struct StepLabels {
+    step: CertificateStep,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TroubleLabels {
-    reason: Trouble,
+    reason: CertificateTrouble,
 }
 
-label::named!(Role { Ca => "ca", Next => "next", Leaf => "leaf" });
-label::named!(Done {
+openmetrics::named!(CertificateRole { Ca => "ca", Next => "next", Leaf => "leaf" });
+openmetrics::named!(CertificateStep {
     Created => "created",
     Replaced => "replaced",
     Signed => "signed",
@@ -124,7 +125,7 @@ label::named!(Done {
     Tidied => "tidied",
     Loaded => "loaded",
 });
-label::named!(Trouble {
+openmetrics::named!(CertificateTrouble {
     Read => "read",
     Write => "write",
     Secret => "secret",

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::*;
 use crate::engine::release::stamps::CHART;
 use crate::engine::release::{History, Stamps, Status, Storage};
-use crate::world::Answering;
+use crate::world::AnswerFuture;
 
 /// Answers patches with these codes, one after the other, and then with success; keeps what it received.
 #[derive(Clone, Default)]
@@ -58,7 +58,7 @@ impl tower_service::Service<Request<Body>> for Server {
 struct Records(Mutex<Vec<History>>);
 
 impl World for Records {
-    fn answer<'w>(&'w self, _: &'w Query) -> Answering<'w> {
+    fn answer<'w>(&'w self, _: &'w Query) -> AnswerFuture<'w> {
         let mut histories = self.0.lock().unwrap();
         let now = if histories.len() > 1 { histories.remove(0) } else { histories[0].clone() };
         let answer: Ready<Answer> = ready(Answer::Known(Knowledge::History(now)));
@@ -86,13 +86,13 @@ async fn written(codes: &[u16], histories: Vec<History>) -> (Result<(), String>,
     let server = Server::default();
     *server.codes.lock().unwrap() = codes.iter().rev().copied().collect();
     let client = Client::new(server.clone(), "default");
-    let loss = Loss {
+    let deleted = DeletedPendingRecord {
         storage: Storage::Secret,
         namespace: "shop".to_owned(),
         release: "web".to_owned(),
         record: entry(2, Status::PendingUpgrade, CHART, Some("shop-2.0.0"), "5"),
     };
-    let result = write(&client, &Records(Mutex::new(histories)), &loss).await;
+    let result = write(&client, &Records(Mutex::new(histories)), &deleted).await;
     let received = server.received.lock().unwrap().clone();
     (result, received)
 }
@@ -126,5 +126,5 @@ async fn a_record_that_goes_needs_no_note_and_a_server_that_stays_away_is_given_
     assert_eq!(written(&[404], vec![deployed(None, "7")]).await, (Ok(()), vec![note("7")]));
     let (result, received) = written(&[500; 20], vec![deployed(None, "7")]).await;
     assert!(result.is_err());
-    assert_eq!(received.len(), ATTEMPTS as usize);
+    assert_eq!(received.len(), MAX_ATTEMPTS as usize);
 }

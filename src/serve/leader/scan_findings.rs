@@ -1,4 +1,4 @@
-//! What a scan found, as reports of releases tell it.
+//! Converts the findings of a scan to entries of reports.
 
 use jiff::Timestamp;
 
@@ -6,20 +6,22 @@ use crate::engine::decision::Object;
 use crate::engine::object::ObjectKey;
 use crate::engine::release::ReleaseRef;
 use crate::engine::severity::Severity;
-use crate::inspect::scan::{Finding, ScanReport};
-use crate::serve::report::openreports::{Entry, Outcome};
+use crate::inspect::scan::Finding;
+use crate::inspect::scan::ScanReport;
+use crate::serve::report::openreports::ReportEntry;
+use crate::serve::report::openreports::ReportOutcome;
 
 /// The findings of a scan.
-pub(super) fn entries(report: &ScanReport) -> Vec<Entry> {
+pub(super) fn entries(report: &ScanReport) -> Vec<ReportEntry> {
     let now = Timestamp::now();
     report.findings.iter().map(|finding| entry(finding, now)).collect()
 }
 
-fn entry(finding: &Finding, now: Timestamp) -> Entry {
+fn entry(finding: &Finding, now: Timestamp) -> ReportEntry {
     let severity = finding.severity();
-    let outcome = if severity >= Severity::Medium { Outcome::Fail } else { Outcome::Warn };
+    let outcome = if severity >= Severity::Medium { ReportOutcome::Fail } else { ReportOutcome::Warn };
     let named = || ReleaseRef::new(finding.namespace(), finding.name());
-    Entry {
+    ReportEntry {
         release: finding.release.clone().unwrap_or_else(named),
         check: finding.kind.as_str().to_owned(),
         severity,
@@ -34,7 +36,7 @@ fn entry(finding: &Finding, now: Timestamp) -> Entry {
     }
 }
 
-/// A scan knows groups and no versions; reports only name the object.
+/// A scan knows the group of an object but not its version. Reports only name the object.
 fn object(key: &ObjectKey) -> Object {
     let ObjectKey { group, kind, namespace, name } = key.clone();
     let api_version = if group.is_empty() { "v1".to_owned() } else { group };
@@ -57,11 +59,14 @@ mod tests {
             way_out: "Do this.".into(),
         };
         let now = Timestamp::UNIX_EPOCH;
-        let told = entry(&finding(None), now);
-        assert_eq!((told.release.to_string().as_str(), told.message.as_str()), ("civ/fleet", "It is so. Do this."));
+        let reported = entry(&finding(None), now);
         assert_eq!(
-            (told.severity, told.outcome, told.check.as_str()),
-            (Severity::Medium, Outcome::Fail, "dangling-bundle")
+            (reported.release.to_string().as_str(), reported.message.as_str()),
+            ("civ/fleet", "It is so. Do this.")
+        );
+        assert_eq!(
+            (reported.severity, reported.outcome, reported.check.as_str()),
+            (Severity::Medium, ReportOutcome::Fail, "dangling-bundle")
         );
         let release = ReleaseRef::new("shop", "web");
         assert_eq!(entry(&finding(Some(release.clone())), now).release, release);

@@ -1,9 +1,8 @@
-//! A stream that runs out of patience: with a head that is begun and not finished, and with a client that does not take
-//! its answer.
+//! A stream with time limits for the head of a request and for a client that does not read its answer.
 //!
-//! hyper has one timer for the head, and it also runs while a connection is idle. It must be longer than the 90 s after
-//! which Go drops idle connections, and that is far too long for a head that trickles in. So hyper's timer is the idle
-//! timer here, and the head has its own, which starts with the first byte that follows an answer.
+//! hyper has one timer for the head, which also runs while a connection is idle. It must be longer than the 90 s after
+//! which Go drops idle connections, and that is far too long for a head that arrives byte by byte. So hyper's timer is the
+//! idle timer, and the head has a timer here, which starts with the first byte after an answer.
 
 use std::io;
 use std::pin::Pin;
@@ -14,36 +13,36 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::places::{Activity, Doing};
-use crate::serve::report::metrics::{Cut, Metrics};
+use super::metrics::{Cut, HttpsMetrics};
+use super::slots::{Activity, ConnectionPhase};
 
-pub(super) struct Patience<S> {
+pub(super) struct TimedStream<S> {
     stream: S,
     activity: Arc<Activity>,
-    metrics: Arc<Metrics>,
+    metrics: Arc<HttpsMetrics>,
     head: Timer,
     write: Timer,
 }
 
-/// A limit on one wait. The timer of the runtime is made at the first wait and kept for the next.
+/// A limit on one wait. The timer of the runtime is created at the first wait and kept for the next.
 struct Timer {
     limit: Duration,
     since: Option<Instant>,
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patience<S> {
+impl<S> TimedStream<S> {
     pub(super) fn new(
         stream: S,
         activity: Arc<Activity>,
-        metrics: Arc<Metrics>,
+        metrics: Arc<HttpsMetrics>,
         head: Duration,
         write: Duration,
     ) -> Self {
         Self { stream, activity, metrics, head: Timer::new(head), write: Timer::new(write) }
     }
 
-    /// Passes on the outcome of a write, unless it has been pending for too long.
+    /// Returns the result of a write, or an error when it has been pending for too long.
     fn poll_written<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.write.since = None;
@@ -72,7 +71,7 @@ impl Timer {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -82,11 +81,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
         let before = buffer.filled().len();
         if let Poll::Ready(read) = Pin::new(&mut this.stream).poll_read(context, buffer) {
             if buffer.filled().len() > before {
-                this.activity.bytes_came();
+                this.activity.bytes_arrived();
             }
             return Poll::Ready(read);
         }
-        let (Doing::Head, since) = this.activity.now() else {
+        let (ConnectionPhase::Head, since) = this.activity.now() else {
             return Poll::Pending;
         };
         ready!(this.head.poll(context, since));
@@ -95,7 +94,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.poll_written(context, written)

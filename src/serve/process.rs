@@ -1,5 +1,5 @@
-//! What the kernel says of this process, under the names that every Prometheus client uses; read at each scrape, from
-//! `/proc`. Where there is none, there are no such metrics but the start.
+//! Metrics of this process, under the names that every Prometheus client uses. They are read from `/proc` at each scrape;
+//! on systems without `/proc` there is only the start time.
 
 use std::fmt;
 use std::fs;
@@ -9,42 +9,51 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::registry::Unit;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
 
-/// This process.
+use super::openmetrics::PREFIX;
+
+/// Metrics of this process.
 #[derive(Debug)]
-pub(super) struct Process {
+struct Process {
+    /// Seconds since 1970.
     started: f64,
 }
 
-impl Process {
-    /// It has just started.
-    pub(super) fn starting() -> Self {
-        Self { started: Timestamp::now().as_duration().as_secs_f64() }
-    }
+/// Adds the metrics of a process that starts now to a registry without a prefix.
+pub fn register(registry: &mut Registry) {
+    registry.register_collector(Box::new(Process { started: Timestamp::now().as_duration().as_secs_f64() }));
+    let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+    registry.sub_registry_with_prefix(PREFIX).register("build", "The version that is running", version);
 }
 
 impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let mut tell = |name: &str, help: &str, unit: Option<&Unit>, value: &dyn EncodeMetric| {
+        let mut encode = |name: &str, help: &str, unit: Option<&Unit>, value: &dyn EncodeMetric| {
             value.encode(encoder.encode_descriptor(name, help, unit, value.metric_type())?)
         };
         let started = ConstGauge::new(self.started);
-        tell("process_start_time", "When this process started, since 1970", Some(&Unit::Seconds), &started)?;
+        encode(
+            "process_start_time",
+            "Start time of this process, in seconds since 1970",
+            Some(&Unit::Seconds),
+            &started,
+        )?;
         if let Some(bytes) = resident_bytes() {
-            let help = "Memory of this process that is in RAM";
-            tell("process_resident_memory", help, Some(&Unit::Bytes), &ConstGauge::new(bytes))?;
+            let help = "Resident memory of this process";
+            encode("process_resident_memory", help, Some(&Unit::Bytes), &ConstGauge::new(bytes))?;
         }
         if let Some(seconds) = cpu_seconds() {
-            let help = "Processor time that this process has taken";
-            tell("process_cpu", help, Some(&Unit::Seconds), &ConstCounter::new(seconds))?;
+            let help = "CPU time of this process, user and system";
+            encode("process_cpu", help, Some(&Unit::Seconds), &ConstCounter::new(seconds))?;
         }
         if let Some(open) = open_files() {
-            tell("process_open_fds", "Files and sockets that are open", None, &ConstGauge::new(open))?;
+            encode("process_open_fds", "Open file descriptors", None, &ConstGauge::new(open))?;
         }
-        if let Some(most) = rustix::process::getrlimit(rustix::process::Resource::Nofile).current {
-            let most = i64::try_from(most).unwrap_or(i64::MAX);
-            tell("process_max_fds", "Files and sockets that may be open", None, &ConstGauge::new(most))?;
+        if let Some(limit) = rustix::process::getrlimit(rustix::process::Resource::Nofile).current {
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            encode("process_max_fds", "Limit of open file descriptors", None, &ConstGauge::new(limit))?;
         }
         Ok(())
     }
@@ -57,7 +66,7 @@ fn resident_bytes() -> Option<i64> {
     Some(line.trim().strip_suffix("kB")?.trim_end().parse::<i64>().ok()? * 1024)
 }
 
-/// In user mode and in the kernel, from the 14th and 15th field; the second one may hold anything, in parentheses.
+/// User and system time: the 14th and 15th field. The second field is a name in parentheses and may hold anything.
 fn cpu_seconds() -> Option<f64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
@@ -67,7 +76,7 @@ fn cpu_seconds() -> Option<f64> {
     Some(ticks / f64::from(per_second))
 }
 
-/// Without the one by which they are counted.
+/// Without the descriptor that is open for counting.
 fn open_files() -> Option<i64> {
     let open = fs::read_dir("/proc/self/fd").ok()?.count();
     i64::try_from(open).ok().map(|open| open - 1)
@@ -75,7 +84,9 @@ fn open_files() -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::serve::report::metrics::Metrics;
+    use prometheus_client::registry::Registry;
+
+    use crate::serve::openmetrics;
 
     fn value(text: &str, name: &str) -> f64 {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -83,10 +94,12 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_told_of_under_the_usual_names() {
+    fn a_process_has_metrics_under_the_usual_names() {
         let now = jiff::Timestamp::now().as_duration().as_secs_f64();
-        let metrics = Metrics::new();
-        let text = metrics.render().unwrap();
+        let mut registry = Registry::default();
+        super::register(&mut registry);
+        let text = openmetrics::render(&registry).unwrap();
+        assert!(text.contains("interlock_build_info{version="), "{text}");
         let started = value(&text, "process_start_time_seconds");
         assert!((now..now + 60.0).contains(&started), "{started}");
         // Nothing that runs these tests takes less than a MB, or more than 64 GiB.

@@ -1,4 +1,4 @@
-//! What one look at the API server found, and when to look.
+//! What one pass observes on the API server, and the watches that trigger a pass.
 
 use std::fmt::Debug;
 use std::pin::pin;
@@ -13,34 +13,34 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{Config, watcher};
 use serde::de::DeserializeOwned;
 
-use super::Rotator;
-use crate::serve::pki::bundle::Bundle;
-use crate::serve::pki::live::Configuration;
-use crate::serve::pki::rotation::{Leaf, Stored};
+use super::rotator::Rotator;
+use crate::serve::pki::bundle::CaBundle;
+use crate::serve::pki::live::WebhookConfiguration;
+use crate::serve::pki::rotation::{Leaf, StoredCa};
 
-/// Everything that was read.
-pub(super) struct Look {
-    pub(super) configurations: Vec<Configuration>,
+/// Everything that was read in one pass.
+pub(super) struct Observation {
+    pub(super) configurations: Vec<WebhookConfiguration>,
     pub(super) secret: Option<Secret>,
-    pub(super) stored: Stored,
+    pub(super) stored: StoredCa,
     /// The caBundle of every entry.
-    pub(super) live: Vec<Bundle>,
+    pub(super) live: Vec<CaBundle>,
     pub(super) now: Timestamp,
 }
 
-impl Look {
-    /// Whether every entry there is trusts the leaf, and there is one.
+impl Observation {
+    /// Whether there is a leaf, and every existing entry trusts it.
     pub(super) fn trusts(&self, leaf: Option<&Leaf>) -> bool {
         leaf.is_some_and(|leaf| !self.live.is_empty() && self.live.iter().all(|entry| entry.has(&leaf.issuer)))
     }
 
-    /// On one line.
+    /// The state, on one line.
     pub(super) fn state(&self, leaf: Option<&Leaf>) -> String {
         let secret = match &self.stored {
-            Stored::Absent => "there is no Secret with a CA",
-            Stored::Unusable(_) => "the Secret with the CA cannot be used",
-            Stored::Good(cas) if cas.next.is_some() => "a rotation of the CA is under way",
-            Stored::Good(_) => "managed",
+            StoredCa::Absent => "there is no Secret with a CA",
+            StoredCa::Unusable(_) => "the Secret with the CA cannot be used",
+            StoredCa::Good(cas) if cas.next.is_some() => "a rotation of the CA is in progress",
+            StoredCa::Good(_) => "managed",
         };
         let Some(leaf) = leaf else {
             return format!("{secret}; nothing is served yet");
@@ -48,13 +48,13 @@ impl Look {
         let trusting = self.live.iter().filter(|entry| entry.has(&leaf.issuer)).count();
         let until = leaf.not_after;
         match self.live.len() {
-            0 => format!("{secret}; served until {until:.0}; there is no webhook configuration called interlock"),
+            0 => format!("{secret}; served until {until:.0}; there is no webhook configuration named interlock"),
             all => format!("{secret}; served until {until:.0}; {trusting} of {all} entries trust it"),
         }
     }
 }
 
-/// Wakes whenever an object changes, for ever. What a watch misses while it fails is found a little later.
+/// Wakes the loop whenever an object changes, forever. The regular check finds what a failed watch misses.
 pub(super) async fn wake<K>(api: Api<PartialObjectMeta<K>>, name: &'static str, rotator: Arc<Rotator>)
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
@@ -63,7 +63,7 @@ where
     let mut events = pin!(watcher(api, only).default_backoff());
     while let Some(event) = events.next().await {
         match event {
-            Ok(_) => rotator.wake.notify_one(),
+            Ok(_) => rotator.wake(),
             Err(error) => tracing::debug!(kind = %K::kind(&()), %error, "a watch failed; looking once a minute"),
         }
     }

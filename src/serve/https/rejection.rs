@@ -1,13 +1,13 @@
-//! Why a request gets a sentence and no review.
+//! Why a request gets a sentence instead of a review.
 
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 
-/// Why a request gets a sentence and no review. To the API server each of these is a failed call, so that the failure
-/// policy of the registration decides.
+/// Why a request gets a sentence instead of a review. For the API server each of these is a failed call, so the failure
+/// policy of the webhook configuration applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Refusal {
+pub enum Rejection {
     /// The content type is not `application/json`.
     NotJson,
     /// `?timeout=` is there, and is not a positive duration.
@@ -16,23 +16,23 @@ pub enum Refusal {
     TooLarge,
     /// The body did not arrive in time.
     BodyTooSlow,
-    /// The body broke off.
+    /// The connection broke before the end of the body.
     BodyBroken,
-    /// Too many bytes of other bodies are held. Passes by itself, so the caller is asked to try again: the API server
-    /// does so within its timeout when, and only when, the answer carries `Retry-After`.
+    /// Too many bytes of other bodies are held. The API server retries within its timeout if, and only if, the answer has
+    /// a `Retry-After`.
     NoMemory,
-    /// The reviewer had no answer in time.
+    /// The reviewer did not answer in time.
     ReviewTooSlow,
     /// The reviewer panicked, and so did its stand-in.
     NoAnswer,
-    /// No such path.
+    /// The path is neither `/validate` nor `/mutate`.
     UnknownPath,
-    /// Not a POST.
+    /// The method is not POST.
     WrongMethod,
 }
 
-impl Refusal {
-    /// The HTTP status.
+impl Rejection {
+    /// The status of the answer.
     #[must_use]
     pub fn status(self) -> StatusCode {
         match self {
@@ -48,27 +48,25 @@ impl Refusal {
         }
     }
 
-    /// What the caller reads.
+    /// The sentence for the caller.
     #[must_use]
     pub fn sentence(self) -> &'static str {
         match self {
             Self::NotJson => "send an AdmissionReview with content-type application/json",
             Self::BadTimeout => "timeout in the query must be a positive duration such as 3s or 2500ms",
-            Self::TooLarge => {
-                "the body is larger than this webhook reads; the limit is 8 MiB, above what an API server sends"
-            }
+            Self::TooLarge => "the body is larger than the limit of 8 MiB, which is above what an API server sends",
             Self::BodyTooSlow => "the body did not arrive in time",
-            Self::BodyBroken => "the body broke off before its end",
+            Self::BodyBroken => "the connection broke before the end of the body",
             Self::NoMemory => "too many large reviews at the same time; try again in a second",
-            Self::ReviewTooSlow => "the review was not finished within the timeout of the request",
+            Self::ReviewTooSlow => "the review did not finish within the timeout of the request",
             Self::NoAnswer => "the review failed and has no answer; see the log of the webhook",
-            Self::UnknownPath => "there is nothing here; reviews are answered at /validate and /mutate",
+            Self::UnknownPath => "not found; send reviews to /validate or /mutate",
             Self::WrongMethod => "send an AdmissionReview with POST",
         }
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for Rejection {
     fn into_response(self) -> Response {
         let mut response = sentence(self.status(), format!("{}\n", self.sentence()).into());
         if self == Self::NoMemory {

@@ -1,40 +1,43 @@
-//! How a world in memory learns: from writes that were admitted, and from objects given to it.
+//! Applies admitted requests, and objects given by tests and replay, to a world in memory.
 
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{Memory, MetadataOnly};
-use crate::engine::object::{ObjectKey, group_of};
+use crate::engine::json::null_is_default;
+use crate::engine::object::ObjectKey;
+use crate::engine::object::group_of;
 use crate::engine::release::InterruptedOperation;
 use crate::engine::release::stamps::INTERRUPTED;
 use crate::engine::review::{Operation, Request};
 use crate::world::read;
 
-/// Group, kind and name of an object given as JSON.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Identity {
+struct TypedObject {
     api_version: String,
     kind: String,
-    metadata: Names,
+    metadata: ObjectMetadata,
 }
 
 #[derive(Deserialize)]
-struct Names {
-    #[serde(default)]
+struct UntypedObject {
+    metadata: ObjectMetadata,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ObjectMetadata {
     name: String,
-    #[serde(default)]
     namespace: String,
-}
-
-#[derive(Deserialize)]
-struct Named {
-    metadata: Names,
+    deletion_timestamp: Option<String>,
+    #[serde(deserialize_with = "null_is_default")]
+    finalizers: Vec<String>,
 }
 
 impl Memory {
-    /// Does what an API server does with an admitted request. A dry run and most subresources change nothing here.
+    /// Applies an admitted request as an API server does. A dry run and most subresources change nothing.
     pub fn apply(&self, request: &Request<'_>) {
         let whole_object = matches!(request.sub_resource(), None | Some("status"));
         if request.dry_run.unwrap_or_default() || !whole_object {
@@ -49,31 +52,32 @@ impl Memory {
             return;
         };
         match (request.operation, object) {
-            // Who creates an object that is there is answered that it is. One on its way out has gone by now.
-            (Operation::Create, _) if self.get(&key).is_some_and(|known| !is_dying(&known)) => {}
+            // The API server answers that the object exists. An object that was being deleted is gone by now.
+            (Operation::Create, _) if self.get(&key).is_some_and(|known| !is_terminating(&known)) => {}
             (Operation::Delete, Some(object)) if lingers(&key, object) => self.terminate(key, object),
             (Operation::Delete, Some(object)) => {
                 self.remove(&key);
-                self.remember(&key, object);
+                self.note_interruption(&key, object);
             }
-            // The last finalizer is taken off: no DELETE follows.
+            // The last finalizer is removed: no DELETE follows.
             (Operation::Update, Some(object)) if is_gone(object) => self.remove(&key),
             (_, Some(object)) => self.put(key, object.get().to_owned()),
             (_, None) => {}
         }
     }
 
-    /// Takes an object out, named by its apiVersion, kind, namespace and name.
+    /// Removes an object, named by its apiVersion, kind, namespace and name.
     ///
     /// # Errors
-    /// When these do not read.
+    /// When one of these cannot be parsed.
     pub fn remove_object(&self, object: &RawValue) -> Result<(), serde_json::Error> {
         self.remove(&ObjectKey::of_object(object)?);
         Ok(())
     }
 
-    /// Notes on the deployed record that the operation of a deleted one was interrupted, as the leader does in a cluster.
-    fn remember(&self, key: &ObjectKey, object: &RawValue) {
+    /// Annotates the deployed record when the record of an interrupted operation is deleted, as the leader does in a
+    /// cluster.
+    fn note_interruption(&self, key: &ObjectKey, object: &RawValue) {
         let Ok(MetadataOnly { metadata }) = serde_json::from_str(object.get()) else { return };
         let Some((storage, release, lost)) = read::record(&key.kind, &metadata) else { return };
         let Some(interrupted) = InterruptedOperation::of(&lost) else { return };
@@ -104,9 +108,9 @@ impl ObjectKey {
     /// # Errors
     /// When it lacks apiVersion, kind or metadata.
     pub fn of_object(object: &RawValue) -> Result<Self, serde_json::Error> {
-        let identity: Identity = serde_json::from_str(object.get())?;
-        let group = group_of(&identity.api_version);
-        Ok(Self::new(group, &identity.kind, &identity.metadata.namespace, &identity.metadata.name))
+        let object: TypedObject = serde_json::from_str(object.get())?;
+        let group = group_of(&object.api_version);
+        Ok(Self::new(group, &object.kind, &object.metadata.namespace, &object.metadata.name))
     }
 
     /// The key of the object of a request.
@@ -116,46 +120,34 @@ impl ObjectKey {
     }
 }
 
-#[derive(Deserialize)]
-struct Mortal {
-    metadata: Death,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Death {
-    deletion_timestamp: Option<String>,
-    #[serde(default)]
-    finalizers: Vec<String>,
-}
-
-fn death(object: &str) -> Option<Death> {
-    serde_json::from_str::<Mortal>(object).ok().map(|mortal| mortal.metadata)
+fn metadata(object: &str) -> Option<ObjectMetadata> {
+    serde_json::from_str::<UntypedObject>(object).ok().map(|object| object.metadata)
 }
 
 /// Whether an object is being deleted.
-fn is_dying(object: &str) -> bool {
-    death(object).is_some_and(|death| death.deletion_timestamp.is_some())
+fn is_terminating(object: &str) -> bool {
+    metadata(object).is_some_and(|metadata| metadata.deletion_timestamp.is_some())
 }
 
-/// Whether an object is being deleted and nothing holds it any more.
+/// Whether an object is being deleted and has no finalizers left.
 fn is_gone(object: &RawValue) -> bool {
-    death(object.get()).is_some_and(|death| death.deletion_timestamp.is_some() && death.finalizers.is_empty())
+    metadata(object.get())
+        .is_some_and(|metadata| metadata.deletion_timestamp.is_some() && metadata.finalizers.is_empty())
 }
 
-/// Whether an object that is deleted stays for a while: a namespace until its contents are gone, others until somebody takes
-/// their last finalizer off.
+/// Whether a deleted object remains for a while: a namespace until its contents are gone, other objects until their last
+/// finalizer is removed.
 fn lingers(key: &ObjectKey, object: &RawValue) -> bool {
     let is_namespace = key.kind == "Namespace" && key.group.is_empty();
-    is_namespace || death(object.get()).is_some_and(|death| !death.finalizers.is_empty())
+    is_namespace || metadata(object.get()).is_some_and(|metadata| !metadata.finalizers.is_empty())
 }
 
 fn key_of(request: &Request<'_>, object: &RawValue) -> Option<ObjectKey> {
     let name = match request.name() {
         Some(name) => name.to_owned(),
-        None => serde_json::from_str::<Named>(object.get()).ok()?.metadata.name,
+        None => metadata(object.get())?.name,
     };
-    // A Namespace carries its own name as the namespace of the request.
+    // In a review of a Namespace, the namespace of the request is its own name.
     let scoped = !(request.kind.group.is_empty() && request.kind.kind == "Namespace");
     let namespace = if scoped { request.namespace() } else { "" };
     Some(ObjectKey::new(&request.kind.group, &request.kind.kind, namespace, &name))

@@ -1,4 +1,4 @@
-//! What an Event is about: a finding, without what differs from one time to the next.
+//! What an Event is about: a finding, without what differs between repetitions.
 
 use crate::engine::decision::{Decision, DecisionFinding, Object};
 use crate::engine::outcome::Verdict;
@@ -7,9 +7,9 @@ use crate::engine::release::ReleaseRef;
 use crate::engine::review::Operation;
 use crate::engine::rules::RuleId;
 
-/// Somebody does something to an object that a rule has something to say of. Equal ones are one series.
+/// A user's operation on an object, as a rule judged it. Equal keys are one series.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Happening {
+pub(super) struct SeriesKey {
     pub(super) rule: RuleId,
     pub(super) mode: Mode,
     pub(super) verdict: Verdict,
@@ -21,8 +21,8 @@ pub(super) struct Happening {
     pub(super) overridden: Option<String>,
 }
 
-impl Happening {
-    /// Of a finding; `None` for one that is not worth an Event: what could not be decided and did not hold anybody up.
+impl SeriesKey {
+    /// The key of a finding; `None` for an undecided rule that did not deny, which gets no Event.
     pub(super) fn of(decision: &Decision, finding: &DecisionFinding) -> Option<Self> {
         let verdict = finding.verdict();
         (verdict > Verdict::Undecided).then(|| Self {

@@ -1,0 +1,287 @@
+//! Metrics of both ports: reviews, rejections, connections.
+
+use std::time::Instant;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::endpoint::Endpoint;
+use super::rejection::Rejection;
+use crate::serve::openmetrics;
+
+/// Bounds of the review histogram, in seconds. An ordinary review takes tens of microseconds and the largest possible
+/// record a few milliseconds, so half of the buckets lie below one millisecond; 30 s is the longest timeout that the
+/// API server allows.
+const REVIEW_BUCKETS: [f64; 18] = [
+    0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
+    3.0, 10.0, 30.0,
+];
+
+/// Metrics of both ports.
+#[derive(Debug)]
+pub struct HttpsMetrics {
+    reviews: Family<ReviewLabels, Histogram, fn() -> Histogram>,
+    rejections: Family<RejectionLabels, Counter>,
+    panics: Family<EndpointLabels, Counter>,
+    connections: Family<PortLabels, Gauge>,
+    cuts: Family<CutLabels, Counter>,
+    accept_errors: Family<PortLabels, Counter>,
+    handshake_failures: Family<HandshakeLabels, Counter>,
+    body_bytes: Gauge,
+}
+
+/// How the handling of a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ReviewEnd {
+    /// The reviewer answered.
+    Answered,
+    /// The reviewer panicked, and its stand-in answered.
+    Panicked,
+    /// The request was rejected before the reviewer saw it, or the reviewer took too long.
+    Rejected,
+    /// The client disconnected first.
+    Abandoned,
+}
+
+/// Which of the two ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Port {
+    /// HTTPS, for the API server.
+    Admission,
+    /// Plain HTTP, for probes and metrics.
+    Admin,
+}
+
+/// Why the server closed a connection early. Idle timeouts and clean shutdowns are not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cut {
+    /// Every slot was taken by a connection in the middle of a request.
+    Full,
+    /// It was idle and had to make room for a new one.
+    Evicted,
+    /// The head of a request did not arrive in time.
+    Header,
+    /// The client did not read its answer.
+    Write,
+    /// The shutdown ran out of time, or was aborted.
+    Shutdown,
+}
+
+/// Why a TLS handshake failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HandshakeFailure {
+    /// Not finished in time.
+    Timeout,
+    /// The client speaks something else, for example plain HTTP.
+    NotTls,
+    /// The two sides share no version, suite or protocol, or the client did not accept the certificate.
+    Protocol,
+    /// The connection broke.
+    Broken,
+}
+
+impl HttpsMetrics {
+    /// Metrics that all stand at zero.
+    #[must_use]
+    pub fn new() -> Self {
+        let metrics = Self {
+            reviews: Family::new_with_constructor(|| Histogram::new(REVIEW_BUCKETS)),
+            rejections: Family::default(),
+            panics: Family::default(),
+            connections: Family::default(),
+            cuts: Family::default(),
+            accept_errors: Family::default(),
+            handshake_failures: Family::default(),
+            body_bytes: Gauge::default(),
+        };
+        // An alert on the first occurrence needs a series that stood at zero before.
+        for endpoint in [Endpoint::Validate, Endpoint::Mutate] {
+            metrics.panics.get_or_create(&EndpointLabels { endpoint }).inc_by(0);
+        }
+        metrics
+    }
+
+    /// Adds them to a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        let help = "Time from the head of a request to its answer, reading the body included";
+        registry.register_with_unit("review_duration", help, Unit::Seconds, self.reviews.clone());
+        registry.register("http_refusals", "Requests rejected without a review", self.rejections.clone());
+        registry.register("panics", "Reviews that panicked and were answered nevertheless", self.panics.clone());
+        registry.register("connections", "Open connections", self.connections.clone());
+        registry.register("connections_cut", "Connections that the server closed early", self.cuts.clone());
+        registry.register("accept_errors", "Failures to accept a connection", self.accept_errors.clone());
+        registry.register("tls_handshake_failures", "TLS handshakes that failed", self.handshake_failures.clone());
+        let help = "Request bodies held in memory";
+        registry.register_with_unit("bodies_in_flight", help, Unit::Bytes, self.body_bytes.clone());
+    }
+
+    /// Starts the clock of one request. The guard records the request once, however the handler ends.
+    #[must_use]
+    pub fn review(&self, endpoint: Endpoint) -> ReviewClock<'_> {
+        ReviewClock { metrics: self, endpoint, end: ReviewEnd::Abandoned, started: Instant::now() }
+    }
+
+    /// Counts a request that was rejected without a review.
+    pub fn rejected(&self, reason: Rejection) {
+        self.rejections.get_or_create(&RejectionLabels { reason }).inc();
+    }
+
+    /// Counts a review that panicked.
+    pub fn panicked(&self, endpoint: Endpoint) {
+        self.panics.get_or_create(&EndpointLabels { endpoint }).inc();
+    }
+
+    /// Counts a connection that the server closed early.
+    pub fn cut(&self, reason: Cut) {
+        self.cuts.get_or_create(&CutLabels { reason }).inc();
+    }
+
+    /// Counts a failure to accept.
+    pub fn accept_failed(&self, port: Port) {
+        self.accept_errors.get_or_create(&PortLabels { port }).inc();
+    }
+
+    /// Counts a handshake that failed.
+    pub fn handshake_failed(&self, reason: HandshakeFailure) {
+        self.handshake_failures.get_or_create(&HandshakeLabels { reason }).inc();
+    }
+
+    /// The number of open connections of a port.
+    #[must_use]
+    pub fn connections(&self, port: Port) -> Gauge {
+        self.connections.get_or_create(&PortLabels { port }).clone()
+    }
+
+    /// The bytes of request bodies held in memory.
+    #[must_use]
+    pub fn body_bytes(&self) -> &Gauge {
+        &self.body_bytes
+    }
+}
+
+impl Default for HttpsMetrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Records one request in the histogram when it is dropped.
+#[derive(Debug)]
+pub struct ReviewClock<'a> {
+    metrics: &'a HttpsMetrics,
+    endpoint: Endpoint,
+    end: ReviewEnd,
+    started: Instant,
+}
+
+impl ReviewClock<'_> {
+    /// Sets how the request ended; without it the request counts as abandoned.
+    pub fn end(&mut self, end: ReviewEnd) {
+        self.end = end;
+    }
+}
+
+impl Drop for ReviewClock<'_> {
+    fn drop(&mut self) {
+        let labels = ReviewLabels { endpoint: self.endpoint, end: self.end };
+        self.metrics.reviews.get_or_create(&labels).observe(self.started.elapsed().as_secs_f64());
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReviewLabels {
+    endpoint: Endpoint,
+    end: ReviewEnd,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RejectionLabels {
+    reason: Rejection,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EndpointLabels {
+    endpoint: Endpoint,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PortLabels {
+    port: Port,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CutLabels {
+    reason: Cut,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct HandshakeLabels {
+    reason: HandshakeFailure,
+}
+
+openmetrics::named!(Endpoint { Validate => "validate", Mutate => "mutate" });
+openmetrics::named!(ReviewEnd {
+    Answered => "answered",
+    Panicked => "panicked",
+    Rejected => "refused",
+    Abandoned => "abandoned",
+});
+openmetrics::named!(Port { Admission => "admission", Admin => "admin" });
+openmetrics::named!(Cut {
+    Full => "full",
+    Evicted => "evicted",
+    Header => "header",
+    Write => "write",
+    Shutdown => "shutdown",
+});
+openmetrics::named!(HandshakeFailure {
+    Timeout => "timeout",
+    NotTls => "not_tls",
+    Protocol => "protocol",
+    Broken => "broken",
+});
+openmetrics::named!(Rejection {
+    NotJson => "not_json",
+    BadTimeout => "bad_timeout",
+    TooLarge => "too_large",
+    BodyTooSlow => "body_too_slow",
+    BodyBroken => "body_broken",
+    NoMemory => "no_memory",
+    ReviewTooSlow => "review_too_slow",
+    NoAnswer => "no_answer",
+    UnknownPath => "unknown_path",
+    WrongMethod => "wrong_method",
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_review_is_recorded_whichever_way_the_handler_is_left() {
+        let metrics = HttpsMetrics::new();
+        metrics.review(Endpoint::Validate).end(ReviewEnd::Answered);
+        drop(metrics.review(Endpoint::Mutate));
+
+        let text = openmetrics::rendered(|registry| metrics.register(registry));
+        assert!(
+            text.contains(r#"interlock_review_duration_seconds_count{endpoint="validate",end="answered"} 1"#),
+            "{text}"
+        );
+        assert!(
+            text.contains(r#"interlock_review_duration_seconds_count{endpoint="mutate",end="abandoned"} 1"#),
+            "{text}"
+        );
+        assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn buckets_rise_and_reach_below_a_millisecond() {
+        assert!(REVIEW_BUCKETS.is_sorted());
+        assert!(REVIEW_BUCKETS.iter().filter(|bound| **bound < 0.001).count() >= 4);
+    }
+}

@@ -1,0 +1,103 @@
+//! Notes on records: which operation was interrupted by the deletion of its pending record.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{Api, Patch, PatchParams};
+use kube::{Client, Error};
+use serde_json::json;
+use tokio::time::sleep;
+
+use crate::engine::evidence::{Answer, Knowledge, Query};
+use crate::engine::release::stamps::INTERRUPTED;
+use crate::engine::release::{Entry, InterruptedOperation};
+use crate::serve::ownership::FIELD_MANAGER;
+use crate::world::World;
+use crate::world::kubernetes::{DeletedPendingRecord, DeletedPendingRecords};
+
+/// The attempts at one note. Others write the record too, and each write changes its resourceVersion.
+const MAX_ATTEMPTS: u32 = 8;
+
+/// The pause before the second attempt; each further pause is twice as long.
+const FIRST_RETRY: Duration = Duration::from_millis(250);
+
+/// Writes a note for every deleted pending record, forever.
+pub(super) async fn write_all(client: &Client, world: &dyn World, deleted_pending: &DeletedPendingRecords) {
+    loop {
+        let deleted = deleted_pending.next().await;
+        if let Err(why) = write(client, world, &deleted).await {
+            let DeletedPendingRecord { namespace, release, record, .. } = &deleted;
+            tracing::error!(%namespace, %release, revision = %record.revision, %why, "the note on an interrupted operation cannot be written");
+        }
+        deleted_pending.done(&deleted);
+    }
+}
+
+/// Writes the note on one deletion, unless it exists or is no longer needed.
+///
+/// The write applies only to the version that was read. Two leaders, or a promotion in between, lead to a conflict, after
+/// which everything is read again.
+async fn write(client: &Client, world: &dyn World, deleted: &DeletedPendingRecord) -> Result<(), String> {
+    let Some(interrupted) = InterruptedOperation::of(&deleted.record) else {
+        return Ok(());
+    };
+    let query = Query::History {
+        storage: deleted.storage,
+        namespace: deleted.namespace.clone(),
+        release: deleted.release.clone(),
+    };
+    let mut failure = String::new();
+    for attempt in 0..MAX_ATTEMPTS {
+        if attempt > 0 {
+            sleep(FIRST_RETRY * 2_u32.pow(attempt - 1)).await;
+        }
+        let history = match world.answer(&query).await {
+            Answer::Known(Knowledge::History(history)) => history,
+            Answer::Unavailable(why) => {
+                failure = why;
+                continue;
+            }
+            Answer::Known(_) | Answer::Absent => return Ok(()),
+        };
+        let Some(heir) = history.deployed_before(&deleted.record) else {
+            return Ok(());
+        };
+        let note = interrupted.to_string();
+        if heir.stamps.get(INTERRUPTED) == Some(note.as_str()) {
+            return Ok(());
+        }
+        match annotate(client, deleted, heir, &note).await {
+            Ok(()) => {
+                let (namespace, release) = (&deleted.namespace, &deleted.release);
+                tracing::info!(%namespace, %release, %note, "noted an interrupted operation");
+                return Ok(());
+            }
+            // The record or its namespace is being deleted.
+            Err(Error::Api(status)) if status.code == 404 => return Ok(()),
+            Err(error) => failure = error.to_string(),
+        }
+    }
+    Err(failure)
+}
+
+async fn annotate(client: &Client, deleted: &DeletedPendingRecord, heir: &Entry, note: &str) -> Result<(), Error> {
+    let patch = json!({
+        "metadata": {"resourceVersion": heir.resource_version, "uid": heir.uid, "annotations": {INTERRUPTED: note}},
+    });
+    let (params, patch) =
+        (PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() }, Patch::Merge(&patch));
+    let client = client.clone();
+    match deleted.storage.kind() {
+        "ConfigMap" => {
+            let records: Api<ConfigMap> = Api::namespaced(client, &deleted.namespace);
+            records.patch_metadata(&heir.name, &params, &patch).await.map(|_| ())
+        }
+        _ => {
+            let records: Api<Secret> = Api::namespaced(client, &deleted.namespace);
+            records.patch_metadata(&heir.name, &params, &patch).await.map(|_| ())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,27 @@
+//! A world whose queries have spans.
+
+use std::sync::Arc;
+
+use tracing::Instrument;
+
+use super::sending::TARGET;
+use crate::engine::evidence::Query;
+use crate::world::{AnswerFuture, World};
+
+/// Opens a span for each query, below the span of the review.
+pub struct TracedWorld(Arc<dyn World>);
+
+impl TracedWorld {
+    /// Traces the queries to a world.
+    #[must_use]
+    pub fn new(world: Arc<dyn World>) -> Self {
+        Self(world)
+    }
+}
+
+impl World for TracedWorld {
+    fn answer<'w>(&'w self, query: &'w Query) -> AnswerFuture<'w> {
+        let span = tracing::info_span!(target: TARGET, "question", otel.name = query.kind(), otel.kind = "client");
+        Box::pin(self.0.answer(query).instrument(span))
+    }
+}

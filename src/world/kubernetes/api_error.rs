@@ -1,0 +1,23 @@
+//! Errors of the Kubernetes API: what they mean, and how they are reported.
+
+use kube::Error;
+
+/// Whether a 404 means that an object does not exist. The API server also answers 404 for a path that it does not serve,
+/// such as that of a kind which is not installed.
+pub(crate) fn is_missing_object(error: &Error) -> bool {
+    let Error::Api(status) = error else { return false };
+    status.code == 404 && status.details.as_ref().is_some_and(|details| !details.name.is_empty())
+}
+
+/// Whether an error is a 404, of whatever kind.
+pub(crate) fn is_not_found(error: &Error) -> bool {
+    matches!(error, Error::Api(status) if status.code == 404)
+}
+
+/// Why a request failed, for people. The API server's message about a missing permission names the permission.
+pub(crate) fn reason(error: &Error) -> String {
+    match error {
+        Error::Api(status) => format!("the API server answered {}: {}", status.code, status.message),
+        error => format!("the API server did not answer: {error}"),
+    }
+}

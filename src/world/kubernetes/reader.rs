@@ -1,0 +1,161 @@
+//! Plain reads of the API server, within the namespaces that Interlock may look into.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use http::Request;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, PartialObjectMeta};
+use kube::core::{NamespaceResourceScope, ObjectList};
+use kube::{Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio::time::sleep;
+
+use super::api_error::{is_missing_object, is_not_found, reason};
+use super::kinds::Kinds;
+use super::reach::Reach;
+use crate::engine::evidence::ScaledRef;
+use crate::engine::object::ObjectKey;
+
+/// Why a query has no answer.
+pub(super) type Unavailable = String;
+
+/// Why something is not known that other namespaces may hold.
+pub(super) const OUT_OF_REACH: &str = "this Interlock looks into some namespaces only (--namespaces)";
+
+/// Between two reads of a kind whose definition is new.
+const NEW_KIND_RETRY: Duration = Duration::from_millis(200);
+
+/// Reads objects and lists.
+pub(super) struct ApiReader {
+    pub(super) client: Client,
+    pub(super) reach: Reach,
+    kinds: Kinds,
+}
+
+impl ApiReader {
+    pub(super) fn new(client: Client) -> Self {
+        Self { client, reach: Reach::default(), kinds: Kinds::default() }
+    }
+
+    /// The namespace, if Interlock may look into it.
+    pub(super) fn in_reach<'n>(&self, namespace: &'n str) -> Result<&'n str, Unavailable> {
+        let namespace = valid_name(namespace)?;
+        if self.reach.includes(namespace) {
+            return Ok(namespace);
+        }
+        Err(format!("namespace {namespace} was not read: {OUT_OF_REACH}"))
+    }
+
+    /// The text of the answer to a GET.
+    pub(super) async fn text(&self, path: String) -> kube::Result<String> {
+        let request = Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
+        self.client.request_text(request).await
+    }
+
+    /// An object of a built-in kind.
+    pub(super) async fn get<K>(&self, namespace: &str, name: &str) -> Result<Option<K>, Unavailable>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+    {
+        let api: Api<K> = Api::namespaced(self.client.clone(), self.in_reach(namespace)?);
+        api.get_opt(valid_name(name)?).await.map_err(|error| reason(&error))
+    }
+
+    /// The metadata of objects of a built-in kind.
+    pub(super) async fn list<K>(&self, namespace: &str, selector: &ListParams) -> Result<Vec<ObjectMeta>, Unavailable>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+    {
+        let api: Api<K> = Api::namespaced(self.client.clone(), self.in_reach(namespace)?);
+        let list: ObjectList<PartialObjectMeta<K>> =
+            api.list_metadata(selector).await.map_err(|error| reason(&error))?;
+        Ok(list.items.into_iter().map(|item| item.metadata).collect())
+    }
+
+    /// The JSON text of an object of any kind; `None` if there is no such object, or no such kind.
+    pub(super) async fn object(&self, key: &ObjectKey) -> Result<Option<String>, Unavailable> {
+        let ObjectKey { group, kind, namespace, name } = key;
+        // The definition may serve another version now than when it was resolved.
+        for _ in 0..2 {
+            let resolved = self.kinds.resolve(&self.client, group, kind).await;
+            let Some(resource) = resolved.map_err(|error| reason(&error))? else {
+                return Ok(None);
+            };
+            let namespace = (!namespace.is_empty()).then(|| self.in_reach(namespace)).transpose()?;
+            let collection = DynamicObject::url_path(&resource, namespace);
+            let path = format!("{collection}/{}", valid_name(name)?);
+            match once_served(|| self.text(path.clone())).await {
+                Ok(text) => return Ok(Some(text)),
+                Err(error) if is_missing_object(&error) => return Ok(None),
+                Err(error) if is_not_found(&error) => self.kinds.forget(group, kind),
+                Err(error) => return Err(reason(&error)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether there is an object with a label: a LIST of one, metadata only.
+    pub(super) async fn exists(&self, group: &str, kind: &str, label: &str, value: &str) -> Result<bool, Unavailable> {
+        let resolved = self.kinds.resolve(&self.client, group, kind).await;
+        let Some(resource) = resolved.map_err(|error| reason(&error))? else {
+            return Ok(false);
+        };
+        let selector = ListParams::default().labels(&format!("{label}={}", valid_name(value)?)).limit(1);
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        match once_served(|| api.list_metadata(&selector)).await {
+            Ok(found) => Ok(!found.items.is_empty()),
+            // The definition was deleted since it was resolved.
+            Err(error) if is_not_found(&error) => {
+                self.kinds.forget(group, kind);
+                Ok(false)
+            }
+            Err(error) => Err(reason(&error)),
+        }
+    }
+
+    /// The metadata of a scaled object.
+    pub(super) async fn scaled(&self, object: &ScaledRef) -> Result<Option<ObjectMeta>, Unavailable> {
+        let ScaledRef { group, version, resource, kind, namespace, name } = object;
+        let group = if group.is_empty() { "" } else { valid_name(group)? };
+        let kind = GroupVersionKind::gvk(group, valid_name(version)?, kind);
+        let resource = ApiResource::from_gvk_with_plural(&kind, valid_name(resource)?);
+        let client = self.client.clone();
+        let api: Api<DynamicObject> = match namespace.as_str() {
+            "" => Api::all_with(client, &resource),
+            namespace => Api::namespaced_with(client, self.in_reach(namespace)?, &resource),
+        };
+        let found = api.get_metadata_opt(valid_name(name)?).await.map_err(|error| reason(&error))?;
+        Ok(found.map(|object| object.metadata))
+    }
+}
+
+/// A valid name, for use in paths and selectors. The API server sends only valid names, but other clients can reach this
+/// port too.
+pub(super) fn valid_name(name: &str) -> Result<&str, Unavailable> {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+    if !name.is_empty() && name.len() <= 253 && name.bytes().all(plain) {
+        return Ok(name);
+    }
+    Err(format!("{:?} is not the name of an object", name.chars().take(80).collect::<String>()))
+}
+
+/// Runs reads, at most so many at a time, up to the first failure. The results are in the order of the reads.
+pub(super) async fn side_by_side<T, F>(limit: usize, reads: impl Iterator<Item = F>) -> Result<Vec<T>, Unavailable>
+where
+    F: Future<Output = Result<T, Unavailable>>,
+{
+    stream::iter(reads.collect::<Vec<_>>()).buffered(limit).try_collect().await
+}
+
+/// Reads objects of a custom kind. The API server answers 429 for the second or two that it takes to begin with a new
+/// definition; the deadline of the review ends the retries.
+pub(super) async fn once_served<T, F: Future<Output = kube::Result<T>>>(read: impl Fn() -> F) -> kube::Result<T> {
+    loop {
+        match read().await {
+            Err(kube::Error::Api(status)) if status.code == 429 => sleep(NEW_KIND_RETRY).await,
+            answered => return answered,
+        }
+    }
+}
