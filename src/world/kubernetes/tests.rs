@@ -294,7 +294,7 @@ async fn the_record_of_a_state_is_read_once_for_all_its_documents() {
     assert_eq!(cluster.answer(&document("u", "7", "b")).await, other);
     assert_eq!(fake.asked().len(), 1);
     let changed = cluster.answer(&document("u", "8", "a")).await;
-    assert!(matches!(&changed, Answer::Unavailable(why) if why.contains("changed while")), "{changed:?}");
+    assert!(matches!(&changed, Answer::Unavailable(why) if why.contains("changed during")), "{changed:?}");
     // Without a state there is nothing to compare and nothing to keep.
     fake.asked();
     assert_eq!(cluster.answer(&document("", "", "a")).await, known);
@@ -309,7 +309,7 @@ async fn a_record_that_does_not_decode_has_no_manifest() {
     broken["data"]["release"] = "%".into();
     fake.put("/api/v1/namespaces/shop/secrets/sh.helm.release.v1.web.v3", broken);
     let answer = fake.cluster().answer(&document("u", "7", "a")).await;
-    assert!(matches!(&answer, Answer::Unavailable(why) if why.contains("does not decode")), "{answer:?}");
+    assert!(matches!(&answer, Answer::Unavailable(why) if why.contains("cannot be decoded")), "{answer:?}");
 }
 
 fn parent(group: &str, resource: &str, freshness: Freshness) -> Query {
@@ -432,7 +432,7 @@ async fn what_the_copy_says_of_helm_releases_is_confirmed() {
     fake.put(ONE, json!({"spec": "of another shape"}));
     let answer = cluster.answer(&driving("web")).await;
     assert!(
-        matches!(&answer, Answer::Unavailable(why) if why.contains("HelmRelease shop/one does not read")),
+        matches!(&answer, Answer::Unavailable(why) if why.contains("HelmRelease shop/one cannot be parsed")),
         "{answer:?}"
     );
     fake.objects.lock().unwrap().remove(ONE);
@@ -495,7 +495,7 @@ async fn bundles_are_read_in_their_order_and_without_what_they_hold() {
     fake.put(&path("odd"), json!({"spec": {"helmReleaseName": 7}}));
     let odd = cluster.answer(&named(&["odd"])).await;
     let Answer::Known(Knowledge::Bundles(Err(why))) = odd else { panic!("expected what is wrong: {odd:?}") };
-    assert!(why.contains("ConfigurationBundle civ/odd does not read"), "{why}");
+    assert!(why.contains("ConfigurationBundle civ/odd cannot be parsed"), "{why}");
 }
 
 #[tokio::test]
