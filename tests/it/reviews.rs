@@ -152,7 +152,7 @@ async fn what_is_no_review_is_told_what_was_expected() {
         (beta.to_string(), "admission.k8s.io/v1beta1"),
         (reply.to_string(), "has no request"),
         (patch.to_string(), "expected one of `CREATE`"),
-        (labels.to_string(), "the Secret does not read"),
+        (labels.to_string(), "the Secret cannot be parsed"),
         (twice, "duplicate field `uid`"),
     ] {
         for path in ["/validate", "/mutate"] {
