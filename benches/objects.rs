@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use release_interlock::engine::decide::{Step, decide};
 use release_interlock::engine::evidence::{Answer, Evidence, Knowledge, Located, Query};
 use release_interlock::engine::facts::{Facts, RecordBodies, RequestObjects};
 use release_interlock::engine::policy::Policy;
 use release_interlock::engine::release::stamps::HOLDER;
 use release_interlock::engine::release::{Entry, History, Revision, Stamps, Status, Storage};
 use release_interlock::engine::review::Review;
-use release_interlock::engine::rules::{Step, decide};
 use serde_json::Value;
 
 #[path = "fixtures/edits.rs"]
@@ -47,17 +47,17 @@ fn compare(edit: &Edit) {
         let bodies = RecordBodies::default();
         let facts = Facts::of(request, &objects, &bodies);
         let mut evidence = Evidence::default();
-        let violations = loop {
+        let judged = loop {
             match decide(&facts, &policy, &evidence, now) {
-                Step::Done(violations) => break violations,
+                Step::Done(judged) => break judged,
                 Step::Ask(query) => {
                     let answer = world.answer(&query);
                     evidence.add(query, answer);
                 }
             }
         };
-        assert!(violations.len() == 1 && violations[0].message().contains(edit.field), "{violations:?}");
-        black_box(violations);
+        assert!(judged.len() == 1 && judged[0].violation.message().contains(edit.field), "{judged:?}");
+        black_box(judged);
     };
     let values = || {
         let read = |object: Option<&serde_json::value::RawValue>| -> Value {

@@ -8,16 +8,17 @@ use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
 
 use crate::budget::Budget;
+use crate::engine::decide::{Step, decide, overloaded};
 use crate::engine::decision::Decision;
 use crate::engine::evidence::{Answer, Evidence};
 use crate::engine::facts::{Facts, RecordBodies, RequestObjects, Subject};
 use crate::engine::json::Patch;
-use crate::engine::outcome::{self, Outcome};
+use crate::engine::outcome::{Judged, Outcome};
 use crate::engine::overrides::objection;
-use crate::engine::policy::{Policies, Policy, Scope};
+use crate::engine::policy::{Policies, Policy};
 use crate::engine::review::{BadReview, Request};
-use crate::engine::rules::{Kind, RuleId, Step, Violation, decide};
 use crate::engine::stamp;
+use crate::engine::violation::ViolationKind;
 use crate::serve::traces;
 use crate::world::World;
 
@@ -81,15 +82,9 @@ impl Judge {
             (Subject::Override(write), _) => {
                 Outcome::of_override(objection(write, facts.actor.name, &policy.overrides, now))
             }
-            (_, Ok(_)) => {
-                let violations = self.settle(&facts, policy, now, deadline).await;
-                outcome::apply(policy, &Scope::of(&facts, policy), violations)
-            }
-            // Only the bodies of records are waited for.
-            (_, Err(_)) => {
-                let violations = RuleId::over_records().map(overloaded).collect();
-                outcome::apply(policy, &Scope::of(&facts, policy), violations)
-            }
+            (_, Ok(_)) => Outcome::of(policy, self.settle(&facts, policy, now, deadline).await),
+            // Only the bodies of records wait for memory.
+            (_, Err(_)) => Outcome::of(policy, overloaded(&facts, policy)),
         };
         let decision = Decision::of(request, &facts, &outcome, started.elapsed());
         Ok(Verdict { outcome, decision: Decision { decoded, ..decision } })
@@ -124,14 +119,14 @@ impl Judge {
         Facts { actor: facts.actor.or_interlock(ourselves), ..facts }
     }
 
-    /// Asks the rules, and the world for what they ask, until they have spoken.
-    async fn settle(&self, facts: &Facts<'_>, policy: &Policy, now: Timestamp, deadline: Instant) -> Vec<Violation> {
+    /// Runs the rules, answering their queries, until they reach a decision.
+    async fn settle(&self, facts: &Facts<'_>, policy: &Policy, now: Timestamp, deadline: Instant) -> Vec<Judged> {
         let mut evidence = Evidence::default();
         let mut in_time = true;
         loop {
             match decide(facts, policy, &evidence, now) {
-                Step::Done(violations) if in_time => return violations,
-                Step::Done(violations) => return violations.into_iter().map(late).collect(),
+                Step::Done(judged) if in_time => return judged,
+                Step::Done(judged) => return judged.into_iter().map(late).collect(),
                 Step::Ask(query) => {
                     let mut late = || {
                         in_time = false;
@@ -150,22 +145,10 @@ impl Judge {
     }
 }
 
-/// What could not be learnt, once the time was over.
-fn late(violation: Violation) -> Violation {
-    let kind = if violation.kind == Kind::Unavailable { Kind::Late } else { violation.kind };
-    Violation { kind, ..violation }
-}
-
-/// What becomes of a rule when there was no memory for the bodies in time.
-fn overloaded(rule: RuleId) -> Violation {
-    Violation {
-        rule,
-        kind: Kind::Overloaded,
-        sentence: "The record could not be read in time: too many large records are being judged.".to_owned(),
-        way_out: "Try again.".to_owned(),
-        pointers: Vec::new(),
-        // No override helps: there is no time left to look for one.
-        release: None,
-        overridden: None,
+/// Marks a violation that is undecided because the time of the review was over.
+fn late(mut judged: Judged) -> Judged {
+    if judged.violation.kind == ViolationKind::Unavailable {
+        judged.violation.kind = ViolationKind::Late;
     }
+    judged
 }

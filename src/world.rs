@@ -6,6 +6,7 @@ pub mod kubernetes;
 mod locate;
 mod manifests;
 pub mod memory;
+mod policy_directory;
 pub(crate) mod read;
 
 use std::pin::Pin;

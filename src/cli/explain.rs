@@ -1,40 +1,43 @@
-//! `interlock explain`: what a rule is about, and what is in force in a namespace.
+//! `interlock explain`: a rule, or the settings in force in a namespace.
 
 use std::io::{Write, stdout};
 
 use serde_json::{Value, json};
 
-use super::{Finding, Output, PolicyDir, table};
+use super::exit_status::ExitStatus;
+use super::output::Output;
+use super::policy_dir::PolicyDir;
+use super::table;
 use crate::engine::policy::{InForce, Origin, SettingInForce, in_force, nearest_to, settings_of};
-use crate::engine::rules::{Documentation, RuleId};
+use crate::engine::rule::{RuleId, Specification};
+use crate::engine::rules;
 
-/// Explain a rule, or what is in force in a namespace; without either, list the rules
+/// Explain a rule, or show the settings in force in a namespace; without an argument, list the rules
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// The name of a rule, otherwise of a namespace
+    /// Name of a rule, otherwise of a namespace
     #[arg(value_name = "RULE | NAMESPACE")]
     subject: Option<String>,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
     #[command(flatten)]
     policies: PolicyDir,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
-    let rule = |name: &str| RuleId::ALL.into_iter().find(|rule| rule.as_str() == name);
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let text = match (arguments.subject.as_deref(), arguments.output) {
         (None, output) => list(output),
-        (Some(name), output) => match (rule(name), output) {
+        (Some(name), output) => match (rules::named(name), output) {
             (Some(rule), Output::Json) => rule_json(rule).to_string(),
             (Some(rule), Output::Table) => rule_text(rule),
             (None, output) => {
                 let files = arguments.policies.files();
                 let in_force = in_force(&files, name)?;
-                let meant = nearest_to(name, RuleId::ALL.iter().map(|rule| rule.as_str()));
+                let meant = nearest_to(name, rules::all().map(RuleId::as_str).collect::<Vec<_>>().into_iter());
                 if let Some(meant) = meant.filter(|_| !in_force.has_file) {
                     eprintln!(
-                        "no rule is called {name}; did you mean {meant}? This is what is in force in the namespace {name}"
+                        "no rule is called {name}; did you mean {meant}? This is what is in force in namespace {name}"
                     );
                 }
                 if output == Output::Json {
@@ -46,42 +49,49 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
         },
     };
     writeln!(stdout(), "{text}")?;
-    Ok(Finding::Nothing)
+    Ok(ExitStatus::Success)
 }
 
 fn list(output: Output) -> String {
     if output == Output::Json {
-        let rules = RuleId::ALL.map(|rule| json!({"rule": rule.as_str(), "what": rule.documentation().what}));
-        return json!(rules).to_string();
+        let rules = rules::all().map(|rule| json!({"rule": rule.as_str(), "what": rule.specification().summary}));
+        return json!(rules.collect::<Vec<_>>()).to_string();
     }
     let mut table = table::table(&["rule", "what"]);
-    for rule in RuleId::ALL {
-        table.add_row([rule.as_str(), rule.documentation().what]);
+    for rule in rules::all() {
+        table.add_row([rule.as_str(), rule.specification().summary]);
     }
-    format!("{table}\n`interlock explain RULE` tells more, `interlock explain NAMESPACE` what is in force there.")
+    format!(
+        "{table}\n`interlock explain RULE` explains a rule. `interlock explain NAMESPACE` shows the settings in \
+        force there."
+    )
 }
 
 fn rule_json(rule: RuleId) -> Value {
-    let Documentation { what, why, allowed, refused, way_out } = rule.documentation();
+    let Specification { summary, why, allowed, refused, way_out, .. } = rule.specification();
     let settings = settings_of(rule).into_iter().map(|setting| {
         json!({"name": setting.name, "about": setting.about, "choices": setting.choices, "default": setting.default})
     });
     json!({
-        "rule": rule.as_str(), "what": what, "why": why, "allowed": allowed, "refused": refused, "wayOut": way_out,
+        "rule": rule.as_str(), "what": summary, "why": why, "allowed": allowed, "refused": refused, "wayOut": way_out,
         "breakGlass": break_glass(rule), "settings": settings.collect::<Vec<_>>(),
     })
 }
 
 fn rule_text(rule: RuleId) -> String {
-    let Documentation { what, why, allowed, refused, way_out } = rule.documentation();
+    let Specification { summary, why, allowed, refused, way_out, .. } = rule.specification();
     let mut table = table::table(&["setting", "default", "what"]);
     for setting in settings_of(rule) {
         let choices =
             if setting.choices.is_empty() { String::new() } else { format!(" [{}]", setting.choices.join(", ")) };
-        table.add_row([setting.name, setting.default.unwrap_or("-"), &format!("{}{choices}", setting.about)]);
+        table.add_row([
+            setting.name,
+            setting.default.as_deref().unwrap_or("-"),
+            &format!("{}{choices}", setting.about),
+        ]);
     }
     format!(
-        "{rule}\n{what}\n\nWhy          {why}\nAllowed      {allowed}\nRefused      {refused}\nWay out      {way_out}\n\
+        "{rule}\n{summary}\n\nWhy          {why}\nAllowed      {allowed}\nRefused      {refused}\nWay out      {way_out}\n\
          Break glass  {}\n\n{table}",
         break_glass(rule)
     )
@@ -113,11 +123,10 @@ fn setting_json(setting: &SettingInForce) -> Value {
     json!({"name": setting.name, "value": setting.value, "origin": origin})
 }
 
-/// Without a table: paths and conditions are long, and are to be copied whole.
+/// No table, because paths and conditions are long and must not be split.
 fn namespace_text(namespace: &str, in_force: &InForce) -> String {
-    let whose =
-        if in_force.has_file { "its own file and that of the cluster" } else { "the file of the cluster alone" };
-    let mut text = format!("In force in the namespace {namespace}, by {whose}:\n");
+    let whose = if in_force.has_file { "its own file and the cluster's" } else { "the cluster's file only" };
+    let mut text = format!("In force in namespace {namespace}, from {whose}:\n");
     let mut section = |name: &str, settings: &[SettingInForce]| {
         text.push_str(&format!("\n{name}\n"));
         for setting in settings {
@@ -126,11 +135,11 @@ fn namespace_text(namespace: &str, in_force: &InForce) -> String {
     };
     for rule in &in_force.rules {
         let delegated = if rule.delegated { " (delegated)" } else { "" };
-        let both = if rule.both { " (for each request the stricter of both files)" } else { "" };
+        let both = if rule.both { " (the stricter of both files applies to each request)" } else { "" };
         section(&format!("{}{delegated}{both}", rule.rule), &rule.settings);
     }
     section("overrides", &in_force.overrides);
-    section("of the cluster alone", &in_force.lists);
+    section("cluster only", &in_force.lists);
     text.trim_end().to_owned()
 }
 

@@ -310,7 +310,7 @@ pub(crate) mod tests {
         let body = review.to_string();
         let review = Review::parse(body.as_bytes()).unwrap();
         let violation = Violation {
-            rule: RuleId::ManualEdit,
+            rule: RuleId::known("manual-edit"),
             kind: Kind::Refused,
             sentence: String::new(),
             way_out: String::new(),

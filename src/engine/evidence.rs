@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::flux::Driver;
 use super::managed::{Marks, Origin};
 use super::object::ObjectKey;
-use super::overrides::Override;
 use super::release::manifest::{DocumentKey, WorkloadRef};
 use super::release::{History, Storage};
+use super::release_override::Override;
 use super::sveltos::{Bundle, BundleRef};
 
 /// How old an answer may be.

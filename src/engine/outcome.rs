@@ -2,38 +2,22 @@
 
 mod annotations;
 mod emergency;
+mod judged;
 mod verdict;
 
 use std::collections::HashSet;
 
+pub use judged::Judged;
 pub use verdict::{BadVerdict, Verdict};
 
 use annotations::annotations;
 
-use super::policy::{Mode, OnUndecided, Policy, Scope};
-use super::rules::{Kind, Relief, Violation};
+use super::policy::{OnUndecided, Policy, Scope};
+use super::rule::{FailsClosed, Mode};
+use super::violation::{Relief, Violation, ViolationKind};
 
 /// The longest warning that the API server hands on whole, in characters.
 const WARNING_LENGTH: usize = 120;
-
-/// A violation with what the policy makes of it.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Judged {
-    /// What a rule found.
-    pub violation: Violation,
-    /// The mode of that rule.
-    pub mode: Mode,
-    /// Whether this one refuses the request.
-    pub refuses: bool,
-}
-
-impl Judged {
-    /// What it came to.
-    #[must_use]
-    pub fn verdict(&self) -> Verdict {
-        Verdict::of(self.violation.kind, self.mode, self.refuses, self.violation.overridden.is_some())
-    }
-}
 
 /// What becomes of a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -75,47 +59,54 @@ impl Outcome {
     }
 }
 
-/// How the policy applies a violation, and whether that refuses the request. Where the policy does not say what becomes of
-/// an undecided rule, it refuses the CREATE of a record, which is the one clean gate, and a commit of which nothing can be
-/// learnt; it admits every other write.
-pub(crate) fn applied(policy: &Policy, scope: &Scope<'_>, violation: &Violation) -> (Mode, bool) {
-    let denied = |default| policy.on_undecided(violation.rule).unwrap_or(default) == OnUndecided::Deny;
-    let denies = match violation.kind {
-        Kind::Refused => true,
-        Kind::Unavailable | Kind::Late | Kind::Overloaded if violation.rule.is_gate() => denied(OnUndecided::Deny),
-        Kind::Unavailable | Kind::Late | Kind::Overloaded | Kind::Unclear => {
-            denied(if scope.creates_record { OnUndecided::Deny } else { OnUndecided::Allow })
-        }
-    };
-    // Of a scaled object only the rule has learnt which release it belongs to.
-    let release = violation.release.as_ref().map(|release| release.name.as_str()).or(scope.release);
-    let mode = policy.mode(violation.rule, &Scope { release, ..*scope });
-    (mode, mode == Mode::Enforce && denies && violation.overridden.is_none())
+/// Applies the modes of a policy to the violations of a request. Violations of rules that are off are dropped.
+#[must_use]
+pub fn weigh(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> Vec<Judged> {
+    let judged = violations.into_iter().map(|violation| {
+        // Only the rule knows which release a scaled object belongs to.
+        let release = violation.release.as_ref().map(|release| release.name.as_str()).or(scope.release);
+        let mode = policy.mode(violation.rule, &Scope { release, ..*scope });
+        let refuses = mode == Mode::Enforce && denies(policy, scope, &violation) && violation.overridden.is_none();
+        Judged { violation, mode, refuses }
+    });
+    judged.filter(|judged| judged.mode != Mode::Off).collect()
 }
 
-/// Applies the modes of a policy to a request of some scope.
-#[must_use]
-pub fn apply(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> Outcome {
-    let judged: Vec<Judged> = violations
-        .into_iter()
-        .map(|violation| {
-            let (mode, refuses) = applied(policy, scope, &violation);
-            Judged { mode, refuses, violation }
-        })
-        .filter(|judged| judged.mode != Mode::Off)
-        .collect();
-    let refusing = || judged.iter().filter(|judged| judged.refuses).map(|judged| &judged.violation);
-    let emergency = emergency::way_out(policy, refusing());
-    let message = refusing().map(Violation::message).chain(emergency.clone());
-    let message = message.collect::<Vec<_>>().join(" ");
-    // What keeps several rules from deciding is told once.
-    let mut told = HashSet::new();
+/// Whether an enforced rule refuses a request with this violation.
+fn denies(policy: &Policy, scope: &Scope<'_>, violation: &Violation) -> bool {
+    let closed = match (violation.kind, violation.rule.specification().fails_closed) {
+        (ViolationKind::Refused, _) => return true,
+        // A clear answer that decides nothing will be the same at the next try.
+        (ViolationKind::Unclear, FailsClosed::Always) => scope.creates_record,
+        (_, FailsClosed::Always) => true,
+        (_, FailsClosed::OnRecordCreate) => scope.creates_record,
+        (_, FailsClosed::Never) => false,
+    };
+    let default = if closed { OnUndecided::Deny } else { OnUndecided::Allow };
+    policy.on_undecided(violation.rule).unwrap_or(default) == OnUndecided::Deny
+}
+
+impl Outcome {
+    /// The outcome of the violations that the rules found.
+    #[must_use]
+    pub fn of(policy: &Policy, judged: Vec<Judged>) -> Self {
+        let refusing = || judged.iter().filter(|judged| judged.refuses).map(|judged| &judged.violation);
+        let emergency = emergency::way_out(policy, refusing());
+        let message = refusing().map(Violation::message).chain(emergency.clone());
+        let message = message.collect::<Vec<_>>().join(" ");
+        let allowed = message.is_empty();
+        let code = refusing().map(|violation| violation.rule.specification().status_code).max();
+        let warnings = warnings(&judged);
+        Self { allowed, code: code.unwrap_or(200), message, emergency, warnings, audit: annotations(&judged), judged }
+    }
+}
+
+/// Warnings for the violations that do not refuse. What keeps several rules from being decided is warned of once.
+fn warnings(judged: &[Judged]) -> Vec<String> {
+    let mut seen = HashSet::new();
     let warned = judged.iter().filter(|judged| !judged.refuses && judged.mode != Mode::Audit);
-    let warned = warned.filter(|judged| told.insert(judged.violation.sentence.as_str()));
-    let warnings = warned.flat_map(|judged| wrapped(&warning(&judged.violation))).collect();
-    let allowed = message.is_empty();
-    let code = refusing().map(|violation| violation.rule.status_code()).max();
-    Outcome { allowed, code: code.unwrap_or(200), message, emergency, warnings, audit: annotations(&judged), judged }
+    let warned = warned.filter(|judged| seen.insert(judged.violation.sentence.as_str()));
+    warned.flat_map(|judged| wrapped(&warning(&judged.violation))).collect()
 }
 
 /// What the user is told of a violation that does not refuse.
@@ -157,6 +148,10 @@ mod tests {
     use crate::engine::release::ReleaseRef;
     use crate::engine::rules::RuleId;
 
+    fn apply(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> Outcome {
+        Outcome::of(policy, weigh(policy, scope, violations))
+    }
+
     fn policy(mode: &str, on_undecided: &str) -> Policy {
         let text = format!(
             "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nrules:\n  revision-order: {{mode: {mode}{on_undecided}}}\n"
@@ -164,9 +159,9 @@ mod tests {
         Policy::parse(&text, Path::new("test")).unwrap()
     }
 
-    fn violation(kind: Kind) -> Violation {
+    fn violation(kind: ViolationKind) -> Violation {
         Violation {
-            rule: RuleId::RevisionOrder,
+            rule: RuleId::known("revision-order"),
             kind,
             sentence: "It is so.".into(),
             way_out: "Do this.".into(),
@@ -187,17 +182,17 @@ mod tests {
         let deny = ", onUndecided: deny";
         let allow = ", onUndecided: allow";
         for (mode, setting, kind, creates, wanted) in [
-            ("enforce", "", Kind::Refused, false, (false, false, 1)),
-            ("warn", "", Kind::Refused, true, (true, true, 1)),
-            ("audit", "", Kind::Refused, true, (true, false, 1)),
-            ("'off'", "", Kind::Refused, true, (true, false, 0)),
-            ("enforce", "", Kind::Unavailable, true, (false, false, 1)),
-            ("enforce", "", Kind::Unavailable, false, (true, true, 1)),
-            ("enforce", deny, Kind::Unavailable, false, (false, false, 1)),
-            ("enforce", allow, Kind::Unavailable, true, (true, true, 1)),
-            ("warn", deny, Kind::Unavailable, true, (true, true, 1)),
-            ("audit", deny, Kind::Unavailable, true, (true, false, 1)),
-            ("'off'", deny, Kind::Unavailable, true, (true, false, 0)),
+            ("enforce", "", ViolationKind::Refused, false, (false, false, 1)),
+            ("warn", "", ViolationKind::Refused, true, (true, true, 1)),
+            ("audit", "", ViolationKind::Refused, true, (true, false, 1)),
+            ("'off'", "", ViolationKind::Refused, true, (true, false, 0)),
+            ("enforce", "", ViolationKind::Unavailable, true, (false, false, 1)),
+            ("enforce", "", ViolationKind::Unavailable, false, (true, true, 1)),
+            ("enforce", deny, ViolationKind::Unavailable, false, (false, false, 1)),
+            ("enforce", allow, ViolationKind::Unavailable, true, (true, true, 1)),
+            ("warn", deny, ViolationKind::Unavailable, true, (true, true, 1)),
+            ("audit", deny, ViolationKind::Unavailable, true, (true, false, 1)),
+            ("'off'", deny, ViolationKind::Unavailable, true, (true, false, 0)),
         ] {
             let outcome = apply(&policy(mode, setting), &scope(creates), vec![violation(kind)]);
             let got = (outcome.allowed, !outcome.warnings.is_empty(), outcome.judged.len());
@@ -209,38 +204,40 @@ mod tests {
 
     #[test]
     fn a_commit_of_which_nothing_can_be_learnt_is_refused_and_one_that_is_unclear_is_not() {
-        let commit = |kind| Violation { rule: RuleId::DroppedBundles, ..violation(kind) };
+        let commit = |kind| Violation { rule: RuleId::known("dropped-bundles"), ..violation(kind) };
         let allowed = |policy: &Policy, kind| apply(policy, &scope(false), vec![commit(kind)]).allowed;
         let shipped = Policy::shipped().unwrap();
-        assert!(!allowed(&shipped, Kind::Unavailable) && allowed(&shipped, Kind::Unclear));
+        assert!(!allowed(&shipped, ViolationKind::Unavailable) && allowed(&shipped, ViolationKind::Unclear));
         let head = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nrules:\n  dropped-bundles: ";
         let open = Policy::parse(&format!("{head}{{onUndecided: allow}}\n"), Path::new("test")).unwrap();
-        assert!(allowed(&open, Kind::Unavailable));
+        assert!(allowed(&open, ViolationKind::Unavailable));
         let closed = Policy::parse(&format!("{head}{{onUndecided: deny}}\n"), Path::new("test")).unwrap();
-        assert!(!allowed(&closed, Kind::Unclear));
+        assert!(!allowed(&closed, ViolationKind::Unclear));
     }
 
     #[test]
     fn every_refusal_ends_with_the_command_that_opens_it() {
-        let about = |release: ReleaseRef, rule| Violation { release: Some(release), rule, ..violation(Kind::Refused) };
+        let about =
+            |release: ReleaseRef, rule| Violation { release: Some(release), rule, ..violation(ViolationKind::Refused) };
         let message = |policy: &Policy, violations: Vec<Violation>| {
             let message = apply(policy, &scope(false), violations).message;
             message.split_once("[record-deletion] ").map(|(_, end)| end.to_owned())
         };
         let web = || ReleaseRef::new("shop", "web");
-        let both = || vec![about(web(), RuleId::RevisionOrder), about(web(), RuleId::RecordDeletion)];
+        let both =
+            || vec![about(web(), RuleId::known("revision-order")), about(web(), RuleId::known("record-deletion"))];
         let shipped = Policy::shipped().unwrap();
         assert_eq!(
             message(&shipped, both()).unwrap(),
             "In an emergency: interlock override shop/web --rule revision-order --rule record-deletion --for 30m --reason \
              \"...\""
         );
-        let extension = vec![about(ReleaseRef::new("", "argocd"), RuleId::RecordDeletion)];
+        let extension = vec![about(ReleaseRef::new("", "argocd"), RuleId::known("record-deletion"))];
         let text = apply(&shipped, &scope(false), extension).message;
         assert!(text.contains("interlock override interlock-system/argocd --rule record-deletion"), "{text}");
         // Nothing that would not help, or that a shell would take for something else.
-        let unknown = vec![violation(Kind::Refused), about(web(), RuleId::RecordDeletion)];
-        let hostile = |name: &str| vec![about(ReleaseRef::new("shop", name), RuleId::RecordDeletion)];
+        let unknown = vec![violation(ViolationKind::Refused), about(web(), RuleId::known("record-deletion"))];
+        let hostile = |name: &str| vec![about(ReleaseRef::new("shop", name), RuleId::known("record-deletion"))];
         for violations in [unknown, hostile("web; rm -rf ~"), hostile("$(id)"), hostile("--for"), hostile("")] {
             let outcome = apply(&shipped, &scope(false), violations);
             assert!(!outcome.allowed && outcome.emergency.is_none(), "{}", outcome.message);
@@ -260,7 +257,7 @@ mod tests {
     fn what_is_overridden_is_admitted_with_its_traces() {
         let relief =
             Relief { name: "shop/web-1".into(), reason: "a\u{7} b".into(), until: jiff::Timestamp::UNIX_EPOCH };
-        let overridden = Violation { overridden: Some(relief), ..violation(Kind::Refused) };
+        let overridden = Violation { overridden: Some(relief), ..violation(ViolationKind::Refused) };
         let outcome = apply(&policy("enforce", ""), &scope(false), vec![overridden.clone(), overridden]);
         assert!(outcome.allowed && outcome.emergency.is_none());
         let warned =
@@ -271,7 +268,7 @@ mod tests {
 
     #[test]
     fn what_several_rules_could_not_learn_is_warned_of_once() {
-        let twice = vec![violation(Kind::Unavailable), violation(Kind::Unavailable)];
+        let twice = vec![violation(ViolationKind::Unavailable), violation(ViolationKind::Unavailable)];
         let outcome = apply(&policy("enforce", ""), &scope(false), twice);
         assert_eq!((outcome.warnings.len(), outcome.judged.len()), (1, 2));
     }

@@ -1,60 +1,20 @@
-//! Break-glass: a ReleaseOverride opens some rules over one release, for a while and for a reason.
+//! Break-glass: which ReleaseOverrides may be stored, and what they open.
+
+mod relief;
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Deserialize;
 
 use super::facts::OverrideWrite;
 use super::policy::{Globs, Overrides};
-use super::rules::RuleId;
+use super::rule::RuleId;
 use super::stamp::creator;
 
-/// The API group.
-pub const GROUP: &str = "interlock.dev";
-/// The version that is served.
-pub const VERSION: &str = "v1alpha1";
-/// The kind.
-pub const KIND: &str = "ReleaseOverride";
-/// The resource.
-pub const PLURAL: &str = "releaseoverrides";
-/// The name of the definition.
-pub const DEFINITION: &str = "releaseoverrides.interlock.dev";
-/// The annotation with the user who made one, as stamped.
-pub const CREATED_BY: &str = "interlock.dev/created-by";
+/// Until everybody names the new rooms.
+pub use super::release_override::*;
+pub(crate) use relief::relieve;
 
 /// How much too long an override may seem to be when it is made: the clocks of its maker and of this process differ.
 const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(120);
-
-/// A stored ReleaseOverride.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Override {
-    /// The namespace of the release's records.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// By the API server's clock. Without it nobody can say for how long it has been open, so that it is not.
-    pub created: Option<Timestamp>,
-    /// Who made it; `None` where that was not stamped.
-    pub created_by: Option<String>,
-    /// What it opens.
-    pub spec: Spec,
-}
-
-/// What is opened, to whom, why and until when.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Spec {
-    /// The name of the release.
-    pub release: String,
-    /// The rules that do not refuse meanwhile.
-    pub rules: Vec<RuleId>,
-    /// Globs over user names; `None` for everybody.
-    #[serde(default)]
-    pub users: Option<Vec<String>>,
-    /// For those who ask later.
-    pub reason: String,
-    /// The latest end; the policy may set an earlier one.
-    pub expires_at: Timestamp,
-}
 
 impl Override {
     /// When it closes: at its own end, at the latest so long after its creation as the policy allows.
@@ -78,12 +38,6 @@ impl Override {
             && self.spec.rules.contains(&rule)
             && self.spec.users.as_ref().is_none_or(meant)
             && (!policy.second_person || self.created_by.as_deref().is_some_and(|creator| creator != user))
-    }
-
-    /// `shop/web-x7k2p`.
-    #[must_use]
-    pub fn reference(&self) -> String {
-        format!("{}/{}", self.namespace, self.name)
     }
 }
 
@@ -150,7 +104,7 @@ mod tests {
             created_by: Some("alice".into()),
             spec: Spec {
                 release: "web".into(),
-                rules: vec![RuleId::ManualEdit, RuleId::ManualDelete],
+                rules: vec![RuleId::known("manual-edit"), RuleId::known("manual-delete")],
                 users: users.map(|users| users.iter().map(|&user| user.into()).collect()),
                 reason: "incident 7".into(),
                 expires_at: at(expires),
@@ -165,48 +119,51 @@ mod tests {
     #[test]
     fn it_opens_the_named_rules_until_it_expires() {
         let (policy, it) = (Overrides::default(), made(None, 60));
-        assert!(opens(&it, RuleId::ManualEdit, "bob", &policy, 59));
-        assert!(opens(&it, RuleId::ManualDelete, "alice", &policy, 0));
-        assert!(!opens(&it, RuleId::ManualScale, "bob", &policy, 59));
-        assert!(!opens(&it, RuleId::ManualEdit, "bob", &policy, 60));
+        assert!(opens(&it, RuleId::known("manual-edit"), "bob", &policy, 59));
+        assert!(opens(&it, RuleId::known("manual-delete"), "alice", &policy, 0));
+        assert!(!opens(&it, RuleId::known("manual-scale"), "bob", &policy, 59));
+        assert!(!opens(&it, RuleId::known("manual-edit"), "bob", &policy, 60));
     }
 
     #[test]
     fn the_policy_ends_what_was_made_too_long_while_the_webhook_was_away() {
         let policy = Overrides { max_duration: SignedDuration::from_secs(100), ..Overrides::default() };
         let it = made(None, 86_400);
-        assert!(opens(&it, RuleId::ManualEdit, "bob", &policy, 99));
-        assert!(!opens(&it, RuleId::ManualEdit, "bob", &policy, 100));
+        assert!(opens(&it, RuleId::known("manual-edit"), "bob", &policy, 99));
+        assert!(!opens(&it, RuleId::known("manual-edit"), "bob", &policy, 100));
         let undated = Override { created: None, ..it };
-        assert!(!opens(&undated, RuleId::ManualEdit, "bob", &policy, 1));
+        assert!(!opens(&undated, RuleId::known("manual-edit"), "bob", &policy, 1));
     }
 
     #[test]
     fn a_policy_may_close_them_all() {
         let closed = Overrides { allowed: false, ..Overrides::default() };
-        assert!(!opens(&made(None, 60), RuleId::ManualEdit, "bob", &closed, 1));
+        assert!(!opens(&made(None, 60), RuleId::known("manual-edit"), "bob", &closed, 1));
     }
 
     #[test]
     fn users_are_named_by_globs() {
         let policy = Overrides::default();
         let it = made(Some(&["bob", "system:serviceaccount:ci:*"]), 60);
-        assert!(opens(&it, RuleId::ManualEdit, "bob", &policy, 1));
-        assert!(opens(&it, RuleId::ManualEdit, "system:serviceaccount:ci:bot", &policy, 1));
-        assert!(!opens(&it, RuleId::ManualEdit, "alice", &policy, 1));
-        assert!(!opens(&made(Some(&["{"]), 60), RuleId::ManualEdit, "{", &policy, 1), "a glob that does not compile");
+        assert!(opens(&it, RuleId::known("manual-edit"), "bob", &policy, 1));
+        assert!(opens(&it, RuleId::known("manual-edit"), "system:serviceaccount:ci:bot", &policy, 1));
+        assert!(!opens(&it, RuleId::known("manual-edit"), "alice", &policy, 1));
+        assert!(
+            !opens(&made(Some(&["{"]), 60), RuleId::known("manual-edit"), "{", &policy, 1),
+            "a glob that does not compile"
+        );
     }
 
     #[test]
     fn a_second_person_is_somebody_else_than_the_known_creator() {
         let policy = Overrides { second_person: true, ..Overrides::default() };
         let it = made(None, 60);
-        assert!(!opens(&it, RuleId::ManualEdit, "alice", &policy, 1));
-        assert!(opens(&it, RuleId::ManualEdit, "bob", &policy, 1));
+        assert!(!opens(&it, RuleId::known("manual-edit"), "alice", &policy, 1));
+        assert!(opens(&it, RuleId::known("manual-edit"), "bob", &policy, 1));
         let by_alice_for_alice = made(Some(&["alice"]), 60);
-        assert!(!opens(&by_alice_for_alice, RuleId::ManualEdit, "alice", &policy, 1));
+        assert!(!opens(&by_alice_for_alice, RuleId::known("manual-edit"), "alice", &policy, 1));
         let unstamped = Override { created_by: None, ..it };
-        assert!(!opens(&unstamped, RuleId::ManualEdit, "bob", &policy, 1));
-        assert!(opens(&unstamped, RuleId::ManualEdit, "bob", &Overrides::default(), 1));
+        assert!(!opens(&unstamped, RuleId::known("manual-edit"), "bob", &policy, 1));
+        assert!(opens(&unstamped, RuleId::known("manual-edit"), "bob", &Overrides::default(), 1));
     }
 }

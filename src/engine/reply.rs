@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
     use crate::engine::facts::{Actor, ActorKind};
-    use crate::engine::outcome::apply;
+    use crate::engine::outcome::{Outcome, weigh};
     use crate::engine::policy::{Policy, Scope};
     use crate::engine::release::ReleaseRef;
     use crate::engine::rules::{Kind, RuleId, Violation};
@@ -180,20 +180,22 @@ mod tests {
             release: Some(ReleaseRef::new("civ", "prod")),
             overridden: None,
         };
-        let reply: Value = serde_json::from_slice(&answer("u", &apply(&policy, &scope, vec![violation]))).unwrap();
+        let reply: Value =
+            serde_json::from_slice(&answer("u", &Outcome::of(&policy, weigh(&policy, &scope, vec![violation]))))
+                .unwrap();
         reply["response"]["status"].clone()
     }
 
     #[test]
     fn of_what_is_invalid_the_causes_say_what_to_do_because_kubectl_shows_nothing_else() {
-        let invalid = status(RuleId::DroppedBundles);
+        let invalid = status(RuleId::known("dropped-bundles"));
         assert_eq!((&invalid["code"], &invalid["reason"]), (&422.into(), &"Invalid".into()));
         let told = "It is so. Do this. [dropped-bundles]";
         let command = "In an emergency: interlock override civ/prod --rule dropped-bundles --for 30m --reason \"...\"";
         assert_eq!(invalid["message"], format!("{told} {command}"));
         let causes = &invalid["details"]["causes"];
         assert_eq!((&causes[0]["message"], &causes[1]["message"]), (&told.into(), &command.into()));
-        let forbidden = status(RuleId::ManualEdit);
+        let forbidden = status(RuleId::known("manual-edit"));
         assert_eq!((&forbidden["code"], &forbidden["reason"]), (&403.into(), &"Forbidden".into()));
         assert_eq!(forbidden["details"]["causes"][0]["message"], "It is so.");
     }

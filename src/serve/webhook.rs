@@ -10,9 +10,8 @@ use tokio::time::Instant;
 use super::https::{BoxFuture, Endpoint, Reply, Reviewer};
 use super::report::Reporter;
 use crate::engine::facts::storing_kind;
-use crate::engine::reply;
 use crate::engine::review::{BadReview, Operation, Review, uid_of};
-use crate::engine::{overrides, sveltos};
+use crate::engine::{overrides, reply, sveltos};
 use crate::judge::Judge;
 use crate::world::memory::Memory;
 

@@ -1,4 +1,6 @@
-//! Alert rules, dashboard and runbook: they speak of metrics that there are, and lead to each other.
+//! Alert rules, dashboard and runbook: their metrics exist, and they link to each other.
+
+mod promtool;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,28 +12,29 @@ use release_interlock::engine::decision::{Decision, DecisionFinding};
 use release_interlock::engine::outcome::Verdict;
 use release_interlock::engine::policy::Mode;
 use release_interlock::engine::review::Operation;
-use release_interlock::engine::rules::{Kind, RuleId};
-use release_interlock::inspect::scan::Report;
+use release_interlock::engine::rules as rule_table;
+use release_interlock::engine::violation::ViolationKind;
+use release_interlock::inspect::scan::ScanReport;
 use release_interlock::serve::https::{Endpoint, Refusal};
 use release_interlock::serve::report::metrics::{
     Cut, Done, HandshakeFailure, Metrics, Port, Reloaded, ReviewEnd, Role, Sink, Trouble, Write,
 };
 use serde_json::Value;
 
-use crate::documentation::path;
+use crate::harness::binary::repository;
 
 const ALERTS: &str = "manifests/chart/files/alerts.yaml";
 const DASHBOARD: &str = "manifests/chart/files/dashboard.json";
 const RUNBOOK: &str = "docs/runbook.md";
 
-/// What the API server counts of webhooks.
+/// The API server's own metrics of webhooks.
 const OF_THE_API_SERVER: [&str; 3] = [
     "apiserver_admission_webhook_fail_open_count",
     "apiserver_admission_webhook_rejection_count",
     "apiserver_admission_webhook_admission_duration_seconds_bucket",
 ];
 
-/// Everything that a process tells once everything has happened to it.
+/// All metrics of a process in which every event has happened.
 static TOLD: LazyLock<String> = LazyLock::new(|| {
     use Refusal::{BodyTooSlow, NoAnswer, NoMemory, ReviewTooSlow, TooLarge};
     let metrics = Metrics::new();
@@ -51,14 +54,16 @@ static TOLD: LazyLock<String> = LazyLock::new(|| {
     metrics.certificates().trouble(Trouble::Read);
     metrics.waiting(Sink::Events, 1);
     metrics.wrote(Sink::Reports, Write::Failed);
-    for (kind, overridden) in [(Kind::Refused, None), (Kind::Late, None), (Kind::Refused, Some("shop/fix"))] {
+    for (kind, overridden) in
+        [(ViolationKind::Refused, None), (ViolationKind::Late, None), (ViolationKind::Refused, Some("shop/fix"))]
+    {
         metrics.decided(&decision(kind, overridden));
     }
     metrics.render().unwrap()
 });
 
-fn scan() -> Report {
-    Report {
+fn scan() -> ScanReport {
+    ScanReport {
         cluster: String::new(),
         time: Timestamp::UNIX_EPOCH,
         namespace: None,
@@ -77,12 +82,12 @@ fn scan() -> Report {
     }
 }
 
-fn decision(kind: Kind, overridden: Option<&str>) -> Decision {
+fn decision(kind: ViolationKind, overridden: Option<&str>) -> Decision {
     let finding = DecisionFinding {
-        rule: RuleId::ManualEdit,
+        rule: rule_table::named("manual-edit").unwrap(),
         mode: Mode::Enforce,
         kind,
-        refuses: kind == Kind::Refused && overridden.is_none(),
+        refuses: kind == ViolationKind::Refused && overridden.is_none(),
         overridden: overridden.map(str::to_owned),
         pointers: Vec::new(),
         message: "No.".to_owned(),
@@ -109,7 +114,7 @@ fn decision(kind: Kind, overridden: Option<&str>) -> Decision {
 }
 
 fn rules() -> Vec<Value> {
-    let file: Value = serde_saphyr::from_str(&fs::read_to_string(path(ALERTS)).unwrap()).unwrap();
+    let file: Value = serde_saphyr::from_str(&fs::read_to_string(repository(ALERTS)).unwrap()).unwrap();
     let groups = file["groups"].as_array().unwrap().iter();
     groups.flat_map(|group| group["rules"].as_array().unwrap().clone()).collect()
 }
@@ -120,7 +125,7 @@ fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
 
 /// The queries of the alert rules and of the dashboard.
 fn queries() -> Vec<String> {
-    let dashboard: Value = serde_json::from_str(&fs::read_to_string(path(DASHBOARD)).unwrap()).unwrap();
+    let dashboard: Value = serde_json::from_str(&fs::read_to_string(repository(DASHBOARD)).unwrap()).unwrap();
     let panels = dashboard["panels"].as_array().unwrap().iter();
     let shown = panels.flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
     let shown: Vec<_> = shown.map(|target| text(target, "/expr").to_owned()).collect();
@@ -128,14 +133,14 @@ fn queries() -> Vec<String> {
     rules().iter().map(|rule| text(rule, "/expr").to_owned()).chain(shown).collect()
 }
 
-/// The metrics of a query: names with a prefix that somebody's metrics have.
+/// The metrics of a query: words with a prefix of a known exporter.
 fn metrics_of(query: &str) -> impl Iterator<Item = &str> {
     let words = query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.filter(|word| ["interlock_", "process_", "apiserver_"].iter().any(|prefix| word.starts_with(prefix)))
 }
 
 #[test]
-fn every_metric_that_is_asked_for_exists() {
+fn every_queried_metric_exists() {
     let names: BTreeSet<_> = TOLD.lines().filter_map(|line| line.split(['{', ' ']).next()).collect();
     for query in queries() {
         assert!(metrics_of(&query).next().is_some(), "no metric in {query}");
@@ -148,9 +153,9 @@ fn every_metric_that_is_asked_for_exists() {
     }
 }
 
-/// A label that is spelled otherwise than in the code selects nothing, for ever.
+/// A label value that the code never exports selects nothing.
 #[test]
-fn every_value_of_a_label_that_is_asked_for_is_spelled_as_in_the_code() {
+fn every_queried_label_value_is_exported() {
     let mut seen = 0;
     for query in queries() {
         for known in query.split("verdict=\"").skip(1) {
@@ -162,14 +167,17 @@ fn every_value_of_a_label_that_is_asked_for_is_spelled_as_in_the_code() {
         for (label, value) in told {
             for known in query.split(&format!("{label}=\"")).skip(1) {
                 assert_eq!(known.split('"').next(), Some(value), "{query}");
-                assert!(TOLD.contains(&format!("{label}=\"{value}\"")), "{label}={value} is never told");
+                assert!(TOLD.contains(&format!("{label}=\"{value}\"")), "{label}={value} is never exported");
                 seen += 1;
             }
         }
         for label in ["check", "reason"] {
             for known in query.split(&format!("{label}=~\"")).skip(1) {
                 for value in known.split('"').next().unwrap().split('|') {
-                    assert!(TOLD.contains(&format!("{label}=\"{value}\"")), "{label}={value} is never told: {query}");
+                    assert!(
+                        TOLD.contains(&format!("{label}=\"{value}\"")),
+                        "{label}={value} is never exported: {query}"
+                    );
                     seen += 1;
                 }
             }
@@ -180,7 +188,7 @@ fn every_value_of_a_label_that_is_asked_for_is_spelled_as_in_the_code() {
 
 #[test]
 fn every_alert_leads_to_its_paragraph_and_every_paragraph_has_its_alert() {
-    let runbook = fs::read_to_string(path(RUNBOOK)).unwrap();
+    let runbook = fs::read_to_string(repository(RUNBOOK)).unwrap();
     let (_, paragraphs) = runbook.split_once("\n## Alerts\n").expect("a section of alerts");
     let paragraphs = paragraphs.split("\n## ").next().unwrap();
     let told: BTreeSet<_> = paragraphs.lines().filter_map(|line| line.strip_prefix("### ")).collect();

@@ -1,7 +1,6 @@
-//! Certificates from files, and clients that must show one of their own.
+//! Certificates from files, and client certificates.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,32 +19,20 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::sign::CertifiedKey;
 
-use crate::client::{Client, Connection};
-use crate::server::{Server, review, soon};
+use crate::harness::client::{Client, Connection};
+use crate::harness::mounted::mount;
+use crate::harness::server::{Server, review, soon};
 
 fn made() -> DevCertificates {
     dev::ensure(tempfile::tempdir().unwrap().path(), Timestamp::now()).unwrap()
 }
 
-/// Publishes both files as the kubelet does with a Secret: in a directory of their own, to which the link `..data` is swapped.
-fn mount(directory: &Path, generation: usize, certificate: &str, key: &str) {
-    let real = format!("..{generation}");
-    fs::create_dir(directory.join(&real)).unwrap();
-    for (name, text) in [("tls.crt", certificate), ("tls.key", key)] {
-        fs::write(directory.join(&real).join(name), text).unwrap();
-        if generation == 1 {
-            symlink(Path::new("..data").join(name), directory.join(name)).unwrap();
-        }
-    }
-    let old = fs::read_link(directory.join("..data"));
-    symlink(&real, directory.join("..data_tmp")).unwrap();
-    fs::rename(directory.join("..data_tmp"), directory.join("..data")).unwrap();
-    if let Ok(old) = old {
-        fs::remove_dir_all(directory.join(old)).unwrap();
-    }
+/// The files of a mounted Secret of type `kubernetes.io/tls`.
+fn files(made: &DevCertificates) -> [(&'static str, String); 2] {
+    [("tls.crt", made.certificate_pem.clone()), ("tls.key", made.key_pem.clone())]
 }
 
-/// Waits for a condition; files are watched on another thread.
+/// Waits for a condition. Files are watched on another thread.
 async fn until(mut holds: impl FnMut() -> bool) {
     soon(async {
         while !holds() {
@@ -65,10 +52,10 @@ fn counts(metrics: &Metrics, line: &str) -> bool {
 }
 
 #[tokio::test]
-async fn mounted_files_are_taken_up_whenever_they_are_swapped() {
+async fn mounted_files_are_reloaded_at_every_swap() {
     let directory = tempfile::tempdir().unwrap();
     let (first, metrics) = (made(), Arc::new(Metrics::new()));
-    mount(directory.path(), 1, &first.certificate_pem, &first.key_pem);
+    mount(directory.path(), 1, &files(&first));
     let (certificate, key) = (directory.path().join("tls.crt"), directory.path().join("tls.key"));
     let followed = Followed::open(certificate, key, Arc::clone(&metrics)).unwrap();
     let certificates = followed.certificates();
@@ -76,7 +63,7 @@ async fn mounted_files_are_taken_up_whenever_they_are_swapped() {
     let following = tokio::spawn(followed.follow());
     for generation in [2, 3] {
         let next = made();
-        mount(directory.path(), generation, &next.certificate_pem, &next.key_pem);
+        mount(directory.path(), generation, &files(&next));
         until(|| is_served(&certificates, &next.certificate_pem)).await;
         let not_after = format!(r#"interlock_cert_not_after_seconds{{role="leaf"}} {}"#, next.not_after.as_second());
         assert!(counts(&metrics, &not_after));
@@ -85,7 +72,7 @@ async fn mounted_files_are_taken_up_whenever_they_are_swapped() {
 }
 
 #[tokio::test]
-async fn files_that_do_not_fit_together_leave_what_is_served() {
+async fn files_that_do_not_match_leave_the_served_certificate() {
     let directory = tempfile::tempdir().unwrap();
     let (first, second, metrics) = (made(), made(), Arc::new(Metrics::new()));
     let (certificate, key) = (directory.path().join("cert.pem"), directory.path().join("key.pem"));
@@ -97,7 +84,7 @@ async fn files_that_do_not_fit_together_leave_what_is_served() {
     let certificates = followed.certificates();
     let following = tokio::spawn(followed.follow());
     let troubles = |count: usize| format!(r#"interlock_cert_troubles_total{{reason="files"}} {count}"#);
-    // The certificate of another key; half of one; none.
+    // A certificate for another key, half a certificate, and no key.
     fs::write(&certificate, &second.certificate_pem).unwrap();
     until(|| counts(&metrics, &troubles(1))).await;
     fs::write(&certificate, &first.certificate_pem[..300]).unwrap();
@@ -105,14 +92,14 @@ async fn files_that_do_not_fit_together_leave_what_is_served() {
     fs::remove_file(&key).unwrap();
     until(|| counts(&metrics, &troubles(3))).await;
     assert!(is_served(&certificates, &first.certificate_pem));
-    // Whole again, in two steps.
+    // Complete again, in two steps.
     fs::write(&key, &second.key_pem).unwrap();
     fs::write(&certificate, &second.certificate_pem).unwrap();
     until(|| is_served(&certificates, &second.certificate_pem)).await;
     following.abort();
 }
 
-/// A CA of clients.
+/// A CA for client certificates.
 struct Issuer(CertifiedIssuer<'static, KeyPair>);
 
 impl Issuer {
@@ -147,7 +134,7 @@ impl Issuer {
     }
 }
 
-/// Whether a review is answered. In TLS 1.3 a client only learns after its handshake that it was refused.
+/// Whether a review is answered. In TLS 1.3 a client learns only after its handshake that it was rejected.
 async fn answered(client: Client) -> bool {
     let Ok(stream) = client.stream().await else { return false };
     let mut connection = Connection::over(stream).await;
@@ -191,7 +178,7 @@ async fn only_clients_with_the_right_certificate_are_answered() {
 }
 
 #[test]
-fn a_ca_of_clients_that_cannot_be_used_is_named() {
+fn an_unusable_client_ca_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("clients.crt");
     let open = || Clients::open(&file, []).unwrap_err();

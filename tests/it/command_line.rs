@@ -1,19 +1,17 @@
-//! The command line as a whole: completions and manual pages name every subcommand, and the name of a plugin is understood.
+//! The command line: completions and manual pages name every subcommand, and the plugin's name works.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
 
-fn interlock(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_interlock")).args(args).output().unwrap()
-}
+use crate::harness::binary::interlock;
 
 fn text(output: &Output) -> String {
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// The subcommands, as --help tells them.
+/// The subcommands in the output of `--help`.
 fn subcommands() -> Vec<String> {
     let help = text(&interlock(&["--help"]));
     let (_, listed) = help.split_once("Commands:\n").unwrap();

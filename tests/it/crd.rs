@@ -1,16 +1,17 @@
-//! The definition that is committed is the one of the type.
+//! The committed definition matches the type.
 
 use std::fs;
-use std::path::Path;
 
 use release_interlock::world::kubernetes::override_definition;
 
-/// Set to write the file in place of comparing it.
+use crate::harness::binary::repository;
+
+/// Set to write the file instead of comparing it.
 const WRITE: &str = "INTERLOCK_WRITE_MANIFESTS";
 
 #[test]
 fn the_committed_definition_is_that_of_the_type() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base/releaseoverrides.yaml");
+    let file = repository("manifests/base/releaseoverrides.yaml");
     let made = override_definition::manifest().unwrap();
     if std::env::var_os(WRITE).is_some() {
         fs::write(&file, &made).unwrap();

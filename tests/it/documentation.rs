@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use release_interlock::engine::policy::{Files, Reading, schema, settings_of};
 use release_interlock::engine::release::status::{Guard, Status, transition};
-use release_interlock::engine::rules::{Documentation, RuleId};
+use release_interlock::engine::rule::{FailsClosed, RuleId, Specification};
+use release_interlock::engine::rules::{self, Family};
 use serde_json::Value;
 
 /// Set to write the documents in place of comparing them.
@@ -14,7 +15,13 @@ const WRITE: &str = "INTERLOCK_WRITE_DOCS";
 
 /// Around what is generated in a document that people write.
 const BEGIN: &str = "<!-- written by INTERLOCK_WRITE_DOCS=1 cargo test --test it documentation -->\n";
+/// Around the list of rules in the README.
+const LIST: &str = "<!-- rules: generated -->\n";
 const END: &str = "<!-- end -->\n";
+
+/// Documents beside those in `docs/`.
+const OUTSIDE: [&str; 5] =
+    ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "tests/recordings/README.md"];
 
 /// Settings that every rule has; told once.
 const SHARED: [&str; 3] = ["mode", "onUndecided", "cases"];
@@ -35,7 +42,7 @@ fn is_committed(name: &str, made: &str) {
 #[test]
 fn the_pictures_of_the_architecture_are_those_of_the_code() {
     let text = fs::read_to_string(path("docs/architecture.md")).unwrap();
-    let mut made = [transitions(), rules()].into_iter();
+    let mut made = [transitions(), rule_table()].into_iter();
     let mut parts = text.split(BEGIN);
     let mut whole = parts.next().unwrap().to_owned();
     for part in parts {
@@ -46,6 +53,38 @@ fn the_pictures_of_the_architecture_are_those_of_the_code() {
     is_committed("docs/architecture.md", &whole);
 }
 
+/// The list of rules on the front page, by family.
+#[test]
+fn the_readme_lists_the_rules_of_the_table() {
+    let text = fs::read_to_string(path("README.md")).unwrap();
+    let (head, rest) = text.split_once(LIST).unwrap();
+    let (_, tail) = rest.split_once(END).unwrap();
+    is_committed("README.md", &format!("{head}{LIST}{}{END}{tail}", rule_list()));
+}
+
+fn rule_list() -> String {
+    let mut text = String::from("\n| rule | shipped as | what it enforces |\n|---|---|---|\n");
+    for (family, title) in [
+        (Family::Records, "Release records"),
+        (Family::Objects, "Objects of a release"),
+        (Family::Declarations, "Declarations of Sveltos, Flux and OLM"),
+    ] {
+        writeln!(text, "| **{title}** | | |").unwrap();
+        for rule in rules::all().filter(|rule| rules::family(*rule) == family) {
+            writeln!(text, "| `{rule}` | {} | {} |", shipped(rule), rule.specification().summary).unwrap();
+        }
+    }
+    text.push('\n');
+    text
+}
+
+#[test]
+fn the_shipped_policy_has_the_modes_of_the_specifications() {
+    for rule in rules::all() {
+        assert_eq!(shipped(rule).split(',').next(), Some(rule.specification().mode.as_str()), "{rule}");
+    }
+}
+
 #[test]
 fn the_policy_reference_is_what_policies_are_read_by() {
     is_committed("docs/policy-reference.md", &reference());
@@ -54,7 +93,7 @@ fn the_policy_reference_is_what_policies_are_read_by() {
 /// The examples of the reference, all of them in one file.
 #[test]
 fn the_examples_of_the_reference_are_a_policy() {
-    let examples: String = RuleId::ALL.into_iter().map(example).collect();
+    let examples: String = rules::all().map(example).collect();
     let dir = tempfile::tempdir().unwrap();
     let file = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nrules:\n{examples}");
     fs::write(dir.path().join("cluster.yaml"), &file).unwrap();
@@ -66,7 +105,7 @@ fn the_examples_of_the_reference_are_a_policy() {
 fn every_link_of_the_documents_leads_somewhere() {
     let documents = fs::read_dir(path("docs")).unwrap().map(|entry| entry.unwrap().path());
     let mut seen = 0;
-    for document in documents.chain([path("README.md")]) {
+    for document in documents.chain(OUTSIDE.map(path)) {
         for link in links(&fs::read_to_string(&document).unwrap()) {
             let (file, heading) = link.split_once('#').map_or((link.as_str(), None), |(file, id)| (file, Some(id)));
             let file = if file.is_empty() { document.clone() } else { document.with_file_name(file) };
@@ -77,6 +116,15 @@ fn every_link_of_the_documents_leads_somewhere() {
         }
     }
     assert!(seen > 40, "{seen}");
+}
+
+#[test]
+fn every_page_is_listed_in_the_table_of_contents() {
+    let listed = links(&fs::read_to_string(path("docs/README.md")).unwrap());
+    for page in fs::read_dir(path("docs")).unwrap() {
+        let page = page.unwrap().file_name().into_string().unwrap();
+        assert!(page == "README.md" || listed.contains(&page), "docs/README.md does not list {page}");
+    }
 }
 
 /// Within the repository.
@@ -126,17 +174,18 @@ fn told(guard: Guard, is_nothing: bool) -> &'static str {
     }
 }
 
-fn rules() -> String {
+fn rule_table() -> String {
     let mut text = String::from("\n| | rule | shipped as | says | if undecided |\n|---|---|---|---|---|\n");
-    for (place, rule) in RuleId::ALL.into_iter().enumerate() {
-        let what = rule.documentation().what;
-        let undecided = match rule {
-            _ if rule.is_gate() => "refuse",
-            _ if RuleId::over_records().any(|known| known == rule) => "refuse a CREATE, admit the rest",
-            _ => "admit",
+    for (place, rule) in rules::all().enumerate() {
+        let Specification { summary, fails_closed, .. } = rule.specification();
+        let undecided = match fails_closed {
+            FailsClosed::Always => "refuse",
+            FailsClosed::OnRecordCreate => "refuse a CREATE, admit the rest",
+            FailsClosed::Never => "admit",
         };
         let (place, mode) = (place + 1, shipped(rule));
-        writeln!(text, "| {place} | [`{rule}`](policy-reference.md#{rule}) | {mode} | {what} | {undecided} |").unwrap();
+        writeln!(text, "| {place} | [`{rule}`](policy-reference.md#{rule}) | {mode} | {summary} | {undecided} |")
+            .unwrap();
     }
     text.push('\n');
     text
@@ -161,7 +210,7 @@ fn reference() -> String {
         "# Policy reference\n\n\
          Written from what policy files are read by (`INTERLOCK_WRITE_DOCS=1 cargo test --test it documentation`);\n\
          `interlock explain RULE` tells the same on a terminal, and `interlock policy schema` prints the JSON Schema. How the\n\
-         files of the cluster and of namespaces go together: README, \"Policies\".\n\n\
+         files of the cluster and of namespaces go together: [policies](policies.md).\n\n\
          Durations are numbers with units, as in `90s`, `15m`, `1h30m`. Globs know `*`, `?`, `[ab]` and `{a,b}`, and `*`\n\
          takes a slash or a colon like any other character.\n\n\
          ## A file\n\n| key | in the file of | what |\n|---|---|---|\n",
@@ -177,7 +226,7 @@ fn reference() -> String {
     text += "\n### ignore\n\nA list; each entry has\n\n";
     text += &keys(&schema["else"]["properties"]["ignore"]["items"]);
     text += "\n## Settings of every rule\n\n| setting | default | what |\n|---|---|---|\n";
-    for setting in settings_of(RuleId::ConcurrentOperation) {
+    for setting in settings_of(rules::named("concurrent-operation").unwrap()) {
         let default = if setting.name == "mode" { "see the rule" } else { "-" };
         writeln!(text, "| `{}` | {default} | {}{} |", setting.name, setting.about, choices(&setting.choices)).unwrap();
     }
@@ -186,13 +235,12 @@ fn reference() -> String {
     text += case["when"]["description"].as_str().unwrap();
     text += " In `when`, all of them globs:\n\n";
     text += &keys(&case["when"]);
-    for rule in RuleId::ALL {
-        let Documentation { what, why, allowed, refused, way_out } = rule.documentation();
+    for rule in rules::all() {
+        let Specification { summary, why, allowed, refused, way_out, status_code, .. } = rule.specification();
         write!(
             text,
-            "\n## {rule}\n\n{what}\n\n{why}\n\n- Passes: {allowed}\n- Refused: {refused}\n- Way out: {way_out}\n- Status of a \
-             refusal: {}. Shipped as: {}.\n\n",
-            rule.status_code(),
+            "\n## {rule}\n\n{summary}\n\n{why}\n\n- Passes: {allowed}\n- Refused: {refused}\n- Way out: {way_out}\n- Status of a \
+             refusal: {status_code}. Shipped as: {}.\n\n",
             shipped(rule),
         )
         .unwrap();
@@ -200,7 +248,7 @@ fn reference() -> String {
         if !own.is_empty() {
             text += "| setting | default | what |\n|---|---|---|\n";
             for setting in own {
-                let default = setting.default.unwrap_or("-");
+                let default = setting.default.as_deref().unwrap_or("-");
                 let (name, about, choices) = (setting.name, setting.about, choices(&setting.choices));
                 writeln!(text, "| `{name}` | `{default}` | {about}{choices} |").unwrap();
             }

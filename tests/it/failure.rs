@@ -1,11 +1,12 @@
-//! The table of `docs/failure.md`: every row is proved by tests that exist. The first rows are tried by `tests/e2e`.
+//! The table of `docs/failure.md`: every row names tests that exist. The e2e tests prove the rows.
 
 use std::fs;
-use std::path::Path;
 
-/// The rows below the heading, each as its cells.
+use crate::harness::binary::repository;
+
+/// The cells of each row below the heading.
 fn rows() -> Vec<Vec<String>> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/failure.md");
+    let file = repository("docs/failure.md");
     let text = fs::read_to_string(file).unwrap();
     let rows = text.lines().filter(|line| line.starts_with('|')).skip(2);
     rows.map(|row| row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()).collect()
@@ -18,7 +19,7 @@ fn tests(cell: &str) -> Vec<(String, String)> {
 }
 
 fn exists(file: &str, name: &str) -> bool {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = repository("");
     let file = if file.starts_with("src/") { root.join(file) } else { root.join("tests").join(file) };
     fs::read_to_string(file).is_ok_and(|source| {
         source

@@ -1,21 +1,23 @@
-//! The files of the hard mode: the static webhook guards as the registered one does.
+//! The files of the hard mode: the static webhook has the same gates as the registered one.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-/// Set to write the file in place of comparing it.
+use crate::harness::binary::repository;
+
+/// Set to write the file instead of comparing it.
 const WRITE: &str = "INTERLOCK_WRITE_MANIFESTS";
 
 const HEAD: &str = "\
-# The gates of manifests/base/validating-webhooks.yaml, as a file of the API server: what no API call can switch off. Whoever
-# installs puts in the address, which the API server's host must reach and the certificate must name, and the CA. See
-# docs/hard-mode.md. Made of the base: `INTERLOCK_WRITE_MANIFESTS=1 cargo test --test it hard_mode`.
+# The entries of manifests/base/validating-webhooks.yaml that fail closed, as a file of the API server: no API call can switch
+# them off. Fill in the address, which the API server's host must reach and the certificate must contain, and the CA. See
+# docs/hard-mode.md. Generated from the base: `INTERLOCK_WRITE_MANIFESTS=1 cargo test --test it hard_mode`.
 ";
 
 fn path(file: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests").join(file)
+    repository("manifests").join(file)
 }
 
 /// The documents of a file.
@@ -24,7 +26,7 @@ fn documents(file: &str) -> Vec<Value> {
     text.split("\n---\n").map(|document| serde_saphyr::from_str(document).unwrap()).collect()
 }
 
-/// The gates, reached by an address.
+/// The gates, with an address instead of a Service.
 fn made() -> Value {
     let base = documents("base/validating-webhooks.yaml").remove(0);
     let gates = base["webhooks"].as_array().unwrap().iter().filter(|entry| entry["failurePolicy"] == "Fail");

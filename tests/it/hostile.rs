@@ -1,4 +1,4 @@
-//! Clients that mean harm or are broken. After each, the next honest review is answered.
+//! Hostile and broken clients. After each, the next honest review is answered.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::client::{Connection, request};
-use crate::server::{Server, review, review_of, soon};
+use crate::harness::client::{Connection, request};
+use crate::harness::server::{Server, review, review_of, soon};
 
-/// A time that is over at once, and long enough for a client on the same machine that does not dawdle.
+/// Short, but long enough for an honest client on the same machine.
 const SHORT: Duration = Duration::from_millis(300);
 
 #[tokio::test]
@@ -25,7 +25,7 @@ async fn bodies_around_the_limit_are_read_or_refused_with_a_sentence() {
     let answer = soon(connection.post("/validate", review_of(BODY_BYTES + 1))).await;
     assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
     assert!(answer.text().contains("8 MiB"), "{}", answer.text());
-    // The connection is still good.
+    // The connection still works.
     assert_eq!(connection.post("/validate", review("1", None)).await.status, StatusCode::OK);
     server.answers_an_honest_review().await;
 }
@@ -40,7 +40,7 @@ async fn a_body_without_end_is_cut() {
     tokio::spawn(async move { while endless.write_all(&chunk).await.is_ok() {} });
     let mut text = Vec::new();
     let _ = soon(answer.read_to_end(&mut text)).await;
-    // Whether the answer outruns the cut is up to the system; that it ends is up to us.
+    // The answer may or may not arrive before the connection is cut. The request must end.
     if !text.is_empty() {
         assert!(text.starts_with(b"HTTP/1.1 413 "), "{}", String::from_utf8_lossy(&text));
     }
@@ -69,7 +69,7 @@ async fn a_head_that_trickles_in_is_cut_while_an_idle_connection_is_kept() {
     let (mut answer, mut slow) = tokio::io::split(server.client().stream().await.unwrap());
     tokio::spawn(async move {
         for byte in head("content-length: 5").bytes().cycle() {
-            // The pace of the attack, not a synchronisation.
+            // The pace of the attack. The test does not wait on it.
             tokio::time::sleep(Duration::from_millis(10)).await;
             if slow.write_all(&[byte]).await.is_err() {
                 return;
@@ -127,7 +127,7 @@ async fn idle_connections_make_room_when_every_place_is_taken() {
     let idle = soon(connections(&server, 20)).await;
     server.counts(r#"interlock_connections_cut_total{reason="evicted"} 13"#).await;
     server.answers_an_honest_review().await;
-    // The one that has asked before is the last to go.
+    // The connection that has sent a request is closed last.
     assert_eq!(honest.post("/validate", review("2", None)).await.status, StatusCode::OK);
     drop(idle);
 }
@@ -156,7 +156,7 @@ async fn a_handshake_that_breaks_off_is_counted() {
 }
 
 #[tokio::test]
-async fn plain_http_on_the_https_port_is_told_so() {
+async fn plain_http_on_the_https_port_gets_an_explanation() {
     let server = Server::start(Limits::default()).await;
     let mut stream = TcpStream::connect(server.admission).await.unwrap();
     stream.write_all(b"G").await.unwrap();
@@ -204,7 +204,7 @@ async fn a_head_without_end_is_refused() {
 
 #[tokio::test]
 async fn many_large_bodies_at_a_time_are_held_to_the_budget_and_all_get_their_turn() {
-    // Room for two of them at a time.
+    // Room for two bodies.
     let server = Server::start(Limits { bytes_in_flight: 2 * BODY_BYTES, ..Limits::default() }).await;
     let mut posts = JoinSet::new();
     for _ in 0..6 {
@@ -212,7 +212,7 @@ async fn many_large_bodies_at_a_time_are_held_to_the_budget_and_all_get_their_tu
         posts.spawn(async move { client.connect().await.post("/validate", review_of(BODY_BYTES)).await });
     }
     for answer in soon(posts.join_all()).await {
-        // On a machine that is slow enough, a turn comes too late; the API server is told to come again.
+        // On a slow machine a turn may come too late. Then the API server is asked to retry.
         if answer.status != StatusCode::OK {
             assert_eq!((answer.status.as_u16(), answer.header("retry-after")), (503, Some("1")));
         }
@@ -261,7 +261,7 @@ fn head(header: &str) -> String {
     format!("POST /validate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n{header}\r\n\r\n")
 }
 
-/// Connections that have shaken hands and say nothing.
+/// Connections that are idle after their handshake.
 async fn connections(server: &Server, count: usize) -> Vec<impl Sized + use<>> {
     let client = server.client();
     let mut open = Vec::with_capacity(count);

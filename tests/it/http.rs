@@ -6,15 +6,14 @@ use std::time::Duration;
 use ::http::{Method, Request, StatusCode};
 use axum::Router;
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::limits::BODY_BYTES;
 use release_interlock::serve::https::{Limits, admin, admission};
 use release_interlock::serve::report::metrics::Metrics;
-use tower_service::Service;
 
-use crate::client::{Answer, request};
-use crate::server::{Stub, review, review_of};
+use crate::harness::client::{Answer, request, send};
+use crate::harness::server::{Stub, review, review_of};
 
 struct Desk {
     router: Router,
@@ -40,11 +39,6 @@ impl Desk {
         let text = self.metrics.render().unwrap();
         assert!(text.lines().any(|found| found == line), "no line {line} in\n{text}");
     }
-}
-
-pub(crate) async fn send(router: &Router, request: Request<Full<Bytes>>) -> Answer {
-    let (head, body) = router.clone().call(request).await.unwrap().into_parts();
-    Answer { status: head.status, headers: head.headers, body: body.collect().await.unwrap().to_bytes() }
 }
 
 #[tokio::test]
@@ -184,7 +178,7 @@ async fn a_review_whose_caller_has_gone_is_ended_and_its_memory_given_back() {
 }
 
 #[tokio::test]
-async fn probes_tell_alive_from_ready() {
+async fn probes_distinguish_alive_from_ready() {
     let readiness = Readiness::new();
     let gate = readiness.gate("policies");
     let router = admin::router(readiness.clone(), Arc::new(Metrics::new()));

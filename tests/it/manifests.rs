@@ -1,20 +1,21 @@
-//! The registration: what must be true of every entry, and of those for objects.
+//! The registration: properties of every entry, and of the entries for objects.
 
 use std::fs;
-use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// The gates: what passes them unseen is lost, and what they hold back is tried again.
+use crate::harness::binary::repository;
+
+/// The gates. They fail closed: a missed write cannot be undone, and a refused one is retried.
 const FAIL: [&str; 3] =
     ["create-delete.records.interlock.dev", "commits.sveltos.interlock.dev", "overrides.interlock.dev"];
 
-/// What concerns every namespace, our own included.
+/// Entries for every namespace, including Interlock's own.
 const EVERYWHERE: &str = "overrides.interlock.dev";
 
-/// The entries of the judging half, anchors resolved.
+/// The entries of the validating half, with YAML anchors resolved.
 fn entries() -> Vec<Value> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base/validating-webhooks.yaml");
+    let file = repository("manifests/base/validating-webhooks.yaml");
     let configuration: Value = serde_saphyr::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     configuration["webhooks"].as_array().unwrap().clone()
 }
@@ -130,7 +131,7 @@ fn commits_of_sveltos_are_sent_where_they_change_what_an_agent_does() {
 
 #[test]
 fn the_role_reads_what_commits_are_compared_with() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base/rbac.yaml");
+    let file = repository("manifests/base/rbac.yaml");
     let text = fs::read_to_string(file).unwrap();
     let role = text.split("\n---\n").find(|document| document.contains("kind: ClusterRole\n")).unwrap();
     let role: Value = serde_saphyr::from_str(role).unwrap();
@@ -149,7 +150,7 @@ fn the_role_reads_what_commits_are_compared_with() {
 
 #[test]
 fn the_image_is_built_of_everything_that_the_sources_include() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = repository("");
     let ignore = fs::read_to_string(root.join(".dockerignore")).unwrap();
     let kept: Vec<_> = ignore.lines().filter_map(|line| line.strip_prefix('!')).map(|path| root.join(path)).collect();
     let mut included = 0;

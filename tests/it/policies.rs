@@ -1,35 +1,31 @@
-//! Policy files as people meet them: the texts of errors, the schema for editors, what is explained.
+//! Policy files for people: error texts, the schema for editors, and `explain`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::PathBuf;
+use std::process::Output;
 use std::sync::OnceLock;
 
 use release_interlock::engine::policy::schema;
 use serde_json::{Value, json};
 
-/// Set to write the expected texts anew.
+use crate::harness::binary::{interlock_in, repository};
+
+/// Set to rewrite the expected texts.
 const WRITE: &str = "INTERLOCK_WRITE_EXPECTED";
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// The binary in `tests/policies`, so that texts name no place of this machine.
+/// Runs in `tests/policies`, so that the output has no paths of this machine.
 fn interlock(args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_interlock"));
-    command.current_dir(root().join("tests/policies")).env("NO_COLOR", "1").env_remove("INTERLOCK_POLICIES");
-    command.args(args).output().unwrap()
+    interlock_in("tests/policies").env("NO_COLOR", "1").args(args).output().unwrap()
 }
 
-/// What it printed, both streams, and its exit code.
+/// Standard output, standard error and exit code.
 fn transcript(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     format!("{}{}exit {}\n", text(&output.stdout), text(&output.stderr), output.status.code().unwrap())
 }
 
 fn expect(name: &str, output: &Output) {
-    let file = root().join("tests/policies/expected").join(name);
+    let file = repository("tests/policies/expected").join(name);
     let got = transcript(output);
     if std::env::var_os(WRITE).is_some() {
         fs::write(&file, &got).unwrap();
@@ -39,14 +35,14 @@ fn expect(name: &str, output: &Output) {
 }
 
 #[test]
-fn every_error_is_told_at_once_with_its_excerpt() {
+fn every_error_is_reported_at_once_with_its_excerpt() {
     for case in ["good", "typing-errors", "loosening", "not-yaml", "nowhere"] {
         expect(&format!("check-{case}.txt"), &interlock(&["policy", "check", case]));
     }
 }
 
 #[test]
-fn a_program_gets_the_same_as_json() {
+fn the_same_errors_are_available_as_json() {
     let output = interlock(&["policy", "check", "loosening", "-o", "json"]);
     let lines = String::from_utf8(output.stdout).unwrap();
     let files: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -74,9 +70,9 @@ fn a_server_does_not_start_with_a_wrong_file() {
 
 #[test]
 fn the_committed_schema_is_the_one_that_files_are_read_by() {
-    let committed = fs::read_to_string(root().join("policies/schema.json")).unwrap();
+    let committed = fs::read_to_string(repository("policies/schema.json")).unwrap();
     let printed = interlock(&["policy", "schema"]).stdout;
-    assert!(committed.as_bytes() == printed, "`interlock policy schema > policies/schema.json` mends this");
+    assert!(committed.as_bytes() == printed, "`interlock policy schema > policies/schema.json` fixes this");
     let rules = &schema()["else"]["properties"]["rules"]["properties"];
     assert_eq!(rules["manual-edit"]["properties"]["mode"]["enum"], json!(["enforce", "warn", "audit", "off"]));
     assert_eq!(rules["manual-edit"]["properties"].get("staleAfter"), None);
@@ -85,7 +81,7 @@ fn the_committed_schema_is_the_one_that_files_are_read_by() {
 
 static ALL: OnceLock<Value> = OnceLock::new();
 
-/// Where a value is not what a schema of ours allows: the few words of JSON Schema that it is made of.
+/// The violations of a value. Covers only the keywords of JSON Schema that our schema uses.
 fn wrong(schema: &Value, value: &Value, at: &str) -> Vec<String> {
     let mut found = Vec::new();
     let referred = ALL.get_or_init(self::schema);
@@ -136,12 +132,12 @@ fn yaml(path: PathBuf) -> Value {
 
 #[test]
 fn the_schema_allows_what_is_good_and_shows_editors_what_is_not() {
-    let of = |file: &str| wrong(&schema(), &yaml(root().join(file)), "");
+    let of = |file: &str| wrong(&schema(), &yaml(repository(file)), "");
     assert_eq!(of("policies/cluster.yaml"), [""; 0]);
     assert_eq!(of("tests/policies/good/cluster.yaml"), [""; 0]);
     assert_eq!(of("tests/policies/good/namespaces/shop.yaml"), [""; 0]);
     assert_eq!(of("tests/policies/loosening/namespaces/shop.yaml"), ["/managers: unknown"]);
-    let mut policy = yaml(root().join("policies/cluster.yaml"));
+    let mut policy = yaml(repository("policies/cluster.yaml"));
     policy["rules"]["manual-edit"]["staleAfter"] = "5m".into();
     policy["rules"]["manual-delete"]["mode"] = "enforced".into();
     policy["rules"]["manual-scale"]["cases"] = json!([{"when": {"user": []}, "mode": "audit"}]);
@@ -151,7 +147,7 @@ fn the_schema_allows_what_is_good_and_shows_editors_what_is_not() {
 
 #[test]
 fn the_shipped_policy_names_the_schema_for_editors() {
-    let text = fs::read_to_string(root().join("policies/cluster.yaml")).unwrap();
+    let text = fs::read_to_string(repository("policies/cluster.yaml")).unwrap();
     assert_eq!(text.lines().next(), Some("# yaml-language-server: $schema=schema.json"));
 }
 

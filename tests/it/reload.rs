@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,7 +13,7 @@ use release_interlock::budget::Budget;
 use release_interlock::engine::facts::{Actor, ActorKind};
 use release_interlock::engine::policy::{Files, Mode, Policies, Reading, Scope};
 use release_interlock::engine::release::record::INFLATE_LIMIT;
-use release_interlock::engine::rules::RuleId;
+use release_interlock::engine::rules;
 use release_interlock::judge::Judge;
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::admin;
@@ -26,19 +25,18 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::client::request;
-use crate::fixtures::{body, gzip, review, secret};
-use crate::http::send;
-use crate::reviews::Desk;
+use crate::harness::client::{request, send};
+use crate::harness::desk::Desk;
+use crate::harness::fixtures::{body, gzip, review, secret};
+use crate::harness::mounted::mount;
 
-/// Less than the directory is looked at without being told.
+/// Shorter than the interval at which the directory is read without a notification.
 const TOLD: Duration = Duration::from_secs(25);
 
 fn policy(kind: &str, mode: &str) -> String {
     format!("apiVersion: interlock.dev/v1alpha1\nkind: {kind}\nrules:\n  illegal-transition: {{mode: {mode}}}\n")
 }
 
-/// A followed directory.
 struct Followed {
     directory: TempDir,
     policies: Arc<ArcSwap<Policies>>,
@@ -54,7 +52,7 @@ impl Drop for Followed {
 }
 
 impl Followed {
-    /// Follows a directory, in the place of a judge's policies.
+    /// Follows a directory and replaces these policies by its content.
     fn new(directory: TempDir, policies: Arc<ArcSwap<Policies>>) -> Self {
         let files = Files::read(directory.path());
         policies.store(Arc::new(Reading::of(&files).whole().unwrap()));
@@ -80,7 +78,7 @@ impl Followed {
     fn mode(&self, namespace: &str) -> Mode {
         let actor = Actor { name: "alice", kind: ActorKind::Person, groups: &[] };
         let scope = Scope { actor, namespace, release: None, kind: "Secret", owner: None, creates_record: false };
-        self.policies.load().of(namespace).mode(RuleId::IllegalTransition, &scope)
+        self.policies.load().of(namespace).mode(rules::named("illegal-transition").unwrap(), &scope)
     }
 }
 
@@ -88,27 +86,8 @@ fn shipped() -> Arc<ArcSwap<Policies>> {
     Arc::new(ArcSwap::from_pointee(Policies::load_or_shipped(None).unwrap()))
 }
 
-/// Publishes files as the kubelet does with a ConfigMap: a directory of their own, and the link `..data` swapped over to it.
-fn mount(directory: &Path, generation: usize, files: &[(&str, String)]) {
-    fs::create_dir_all(directory).unwrap();
-    let real = format!("..{generation}");
-    fs::create_dir(directory.join(&real)).unwrap();
-    for (name, text) in files {
-        fs::write(directory.join(&real).join(name), text).unwrap();
-        if fs::symlink_metadata(directory.join(name)).is_err() {
-            symlink(Path::new("..data").join(name), directory.join(name)).unwrap();
-        }
-    }
-    let old = fs::read_link(directory.join("..data"));
-    symlink(&real, directory.join("..data_tmp")).unwrap();
-    fs::rename(directory.join("..data_tmp"), directory.join("..data")).unwrap();
-    if let Ok(old) = old {
-        fs::remove_dir_all(directory.join(old)).unwrap();
-    }
-}
-
 #[tokio::test]
-async fn a_mounted_configmap_is_taken_up_whenever_it_is_swapped() {
+async fn a_mounted_configmap_is_reloaded_at_every_swap() {
     let directory = tempfile::tempdir().unwrap();
     let cluster = |mode: &str| vec![("cluster.yaml", policy("ClusterPolicy", mode))];
     let shop = |mode: &str| vec![("shop.yaml", policy("NamespacePolicy", mode))];
@@ -165,14 +144,14 @@ async fn a_wrong_file_changes_nothing_but_what_is_told_of_it() {
     assert_eq!(followed.mode("shop"), Mode::Audit);
     assert!(told("/metrics").await.contains("interlock_policy_errors 0\n"));
 
-    // A namespace whose file is wrong has the policy of the cluster; the others have theirs.
+    // A namespace with a wrong file gets the cluster's policy. Other namespaces keep theirs.
     followed.write("namespaces/shop.yaml", &policy("NamespacePolicy", "enforce"));
     assert_eq!(followed.next().await.namespaces, 1);
     followed.write("namespaces/bar.yaml", &policy("NamespacePolicy", "off"));
     let state = followed.next().await;
     assert!(state.current && state.namespaces == 1 && state.problems.len() == 1, "{state}");
     assert!(told("/metrics").await.contains("interlock_policy_reloads_total{result=\"partly\"} 1\n"));
-    // What cannot be read may be as it was.
+    // An unreadable file may still have its old content.
     let (link, bar) = (followed.directory.path().join("link"), followed.directory.path().join("namespaces/bar.yaml"));
     symlink("nowhere", &link).unwrap();
     fs::rename(&link, &bar).unwrap();
@@ -204,7 +183,7 @@ async fn no_review_is_answered_wrongly_while_files_change() {
     let forbidden = review("UPDATE", Some(&record("superseded")), Some(&record("deployed")));
     let ordinary = review("UPDATE", Some(&record("deployed")), Some(&record("superseded")));
 
-    // Whoever asks meanwhile is told by either of the two good policies: refused or warned, never let through in silence.
+    // Concurrent reviews are judged by one of the two good policies: refused or warned, never admitted silently.
     let (ended, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let load = (0..2).map(|_| {
         let (desk, forbidden, ordinary) = (desk.clone(), forbidden.clone(), ordinary.clone());

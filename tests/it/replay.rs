@@ -1,16 +1,18 @@
-//! Every recording of real clients, judged, and compared with the verdicts that each line must get.
+//! Recordings of real clients, judged and compared with the expected verdict of each line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 use release_interlock::engine::policy::Policy;
-use release_interlock::engine::rules::RuleId;
+use release_interlock::engine::rules;
 use release_interlock::offline::replay::{Replay, Replayed};
 use serde::Deserialize;
 use serde_json::json;
+
+use crate::harness::binary::{interlock, repository, stderr, stdout};
+use crate::harness::fixtures::{body, gzip, review, secret};
 
 #[derive(Deserialize)]
 struct Expected {
@@ -18,12 +20,8 @@ struct Expected {
     any: BTreeSet<usize>,
 }
 
-fn recordings() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings")
-}
-
 async fn replayed(name: &str) -> Vec<Replayed> {
-    let file = BufReader::new(File::open(recordings().join(format!("{name}.jsonl.gz"))).unwrap());
+    let file = BufReader::new(File::open(repository(&format!("tests/recordings/{name}.jsonl.gz"))).unwrap());
     let mut replay = Replay::new(Policy::shipped().unwrap(), true);
     let mut results = Vec::new();
     for (index, line) in BufReader::new(MultiGzDecoder::new(file)).lines().enumerate() {
@@ -32,11 +30,11 @@ async fn replayed(name: &str) -> Vec<Replayed> {
     results
 }
 
-/// Compares every line with its expectation; a line whose rules are all still to come is expected to be admitted.
+/// Compares every line with its expectation. A line whose rules do not exist yet must be admitted.
 async fn compare(name: &str, reviews: usize) {
-    let text = std::fs::read_to_string(recordings().join(format!("{name}.expect.json"))).unwrap();
+    let text = std::fs::read_to_string(repository(&format!("tests/recordings/{name}.expect.json"))).unwrap();
     let expected: Expected = serde_json::from_str(&text).unwrap();
-    let known: BTreeSet<_> = RuleId::ALL.into_iter().map(|rule| rule.as_str().to_owned()).collect();
+    let known: BTreeSet<_> = rules::all().map(|rule| rule.as_str().to_owned()).collect();
     let results = replayed(name).await;
     assert_eq!(results.len(), reviews, "the recording {name} is not whole");
     let mut wrong = Vec::new();
@@ -158,12 +156,10 @@ async fn audit_events_are_judged_with_the_world_as_their_old_objects() {
 
 #[tokio::test]
 async fn a_given_object_and_a_taken_name_keep_their_holder() {
-    let record = |status: &str| {
-        crate::fixtures::secret(status, &crate::fixtures::gzip(crate::fixtures::body(status).as_bytes()))
-    };
+    let record = |status: &str| secret(status, &gzip(body(status).as_bytes()));
     let by = |user: &str, operation: &str, old: Option<&str>, new: &str| {
         let old = old.map(record);
-        let mut review = crate::fixtures::review(operation, old.as_ref(), Some(&record(new)));
+        let mut review = review(operation, old.as_ref(), Some(&record(new)));
         review["request"]["userInfo"]["username"] = user.into();
         json!({"t": 1_795_255_260, "review": review})
     };
@@ -173,11 +169,11 @@ async fn a_given_object_and_a_taken_name_keep_their_holder() {
         &[
             by("alice", "CREATE", None, "pending-install"),
             unlock.clone(),
-            // The refused write is taken back by somebody who does not know of stamps.
+            // The write that was refused comes back from a client that does not know about stamps.
             json!({"object": record("pending-install")}),
             unlock.clone(),
             json!({"object": record("pending-install")}),
-            // The API server would answer that there is one.
+            // The API server would answer that the object exists.
             by("bob", "CREATE", None, "pending-install"),
             by("alice", "UPDATE", Some("pending-install"), "failed"),
         ],
@@ -198,7 +194,7 @@ async fn an_unknown_line_is_an_error_with_its_number() {
     }
 }
 
-/// An audit event by somebody at some time.
+/// An audit event with this user and time.
 fn logged(level: &str, user: &str, at: &str, mut event: serde_json::Value) -> serde_json::Value {
     event["level"] = level.into();
     event["user"]["username"] = user.into();
@@ -211,10 +207,10 @@ fn logged(level: &str, user: &str, at: &str, mut event: serde_json::Value) -> se
 }
 
 fn record(status: &str) -> serde_json::Value {
-    crate::fixtures::secret(status, &crate::fixtures::gzip(crate::fixtures::body(status).as_bytes()))
+    secret(status, &gzip(body(status).as_bytes()))
 }
 
-/// A log in which bob deletes the only record of a release, twice, and much else is written or read.
+/// A log in which bob deletes the only record of a release twice, among other writes and reads.
 fn log() -> Vec<serde_json::Value> {
     let mut heartbeat = audit("update", 200, &config_map("node"));
     heartbeat["objectRef"]["resource"] = "leases".into();
@@ -227,18 +223,9 @@ fn log() -> Vec<serde_json::Value> {
         logged("Metadata", "alice", at, audit("update", 200, &config_map("bare"))),
         logged("RequestResponse", "bob", at, audit("delete", 200, &record("deployed"))),
         json!({"object": record("deployed")}),
-        // What is known needs no object in the log.
+        // A known object need not be in the log.
         logged("Metadata", "bob", "2026-11-21T10:00:00Z", audit("delete", 200, &record("deployed"))),
     ]
-}
-
-fn interlock(args: &[&str]) -> std::process::Output {
-    let mut interlock = std::process::Command::new(env!("CARGO_BIN_EXE_interlock"));
-    interlock.args(args).current_dir(env!("CARGO_MANIFEST_DIR")).env_remove("INTERLOCK_POLICIES").output().unwrap()
-}
-
-fn texts(output: &std::process::Output) -> [String; 2] {
-    [&output.stdout, &output.stderr].map(|bytes| String::from_utf8(bytes.clone()).unwrap())
 }
 
 fn lines_of(log: &[serde_json::Value]) -> String {
@@ -246,19 +233,19 @@ fn lines_of(log: &[serde_json::Value]) -> String {
 }
 
 #[test]
-fn a_log_becomes_a_table_and_what_it_leaves_out_is_said() {
+fn a_log_becomes_a_table_and_its_gaps_are_reported() {
     let dir = tempfile::tempdir().unwrap();
-    let [plain, gzip, zstd] = ["audit.log", "audit.log.gz", "audit.log.zst"].map(|name| dir.path().join(name));
+    let [plain, gzipped, zstd] = ["audit.log", "audit.log.gz", "audit.log.zst"].map(|name| dir.path().join(name));
     std::fs::write(&plain, lines_of(&log())).unwrap();
-    std::fs::write(&gzip, crate::fixtures::gzip(lines_of(&log()).as_bytes())).unwrap();
-    // As `cat a.zst b.zst` or a log that was appended to: of several frames.
+    std::fs::write(&gzipped, gzip(lines_of(&log()).as_bytes())).unwrap();
+    // Several frames, as in `cat a.zst b.zst` or in a log that was appended to.
     let frame = |line: &serde_json::Value| {
         ruzstd::encoding::compress_to_vec(format!("{line}\n").as_bytes(), ruzstd::encoding::CompressionLevel::Fastest)
     };
     std::fs::write(&zstd, log().iter().flat_map(frame).collect::<Vec<_>>()).unwrap();
-    for file in [plain, gzip, zstd] {
+    for file in [plain, gzipped, zstd] {
         let output = interlock(&["replay", "--as-recorded", file.to_str().unwrap()]);
-        let [table, notes] = texts(&output);
+        let (table, notes) = (stdout(&output), stderr(&output));
         assert_eq!(output.status.code(), Some(1), "{notes}");
         for wanted in
             ["DENIED", "record-deletion", "bob", "shop/web", "2026-11-20", "2026-11-21", "2 reviews, 2 denied"]
@@ -270,13 +257,13 @@ fn a_log_becomes_a_table_and_what_it_leaves_out_is_said() {
 }
 
 #[test]
-fn what_is_older_is_judged_and_not_reported() {
+fn older_reviews_are_judged_and_not_reported() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("audit.log");
     std::fs::write(&file, lines_of(&log())).unwrap();
     let since = |time: &str| {
         let args = ["replay", "--as-recorded", "-o", "json", "--since", time, file.to_str().unwrap()];
-        texts(&interlock(&args))[0].lines().count()
+        stdout(&interlock(&args)).lines().count()
     };
     assert_eq!([since("2026-11-20"), since("2026-11-21T00:00:00Z"), since("2026-11-22")], [2, 1, 0]);
 }
@@ -290,13 +277,14 @@ fn two_policies_are_compared_review_by_review() {
         interlock(&["replay", "--as-recorded", "-o", output, "--compare", with, file.to_str().unwrap()])
     };
     let same = compared("policies", "table");
-    assert_eq!((same.status.code(), texts(&same)[0].as_str()), (Some(0), "2 reviews, 0 judged differently\n"));
+    assert_eq!((same.status.code(), stdout(&same)), (Some(0), "2 reviews, 0 judged differently\n"));
     let other = compared("policies/examples/audit-first", "json");
     assert_eq!(other.status.code(), Some(1));
-    let first: serde_json::Value = serde_json::from_str(texts(&other)[0].lines().next().unwrap()).unwrap();
+    let first: serde_json::Value = serde_json::from_str(stdout(&other).lines().next().unwrap()).unwrap();
     assert_eq!((&first["policies"]["allowed"], &first["compare"]["allowed"]), (&false.into(), &true.into()));
     assert_eq!(first["compare"]["violations"][0]["mode"], "audit");
-    let table = &texts(&compared("policies/examples/audit-first", "table"))[0];
+    let compared = compared("policies/examples/audit-first", "table");
+    let table = stdout(&compared);
     assert!(table.contains("audited:") && table.contains("2 reviews, 2 judged differently"), "{table}");
 }
 
@@ -307,7 +295,7 @@ fn a_log_that_ends_in_the_middle_of_a_line_says_so() {
     let whole = lines_of(&log());
     std::fs::write(&file, &whole[..whole.len() - 10]).unwrap();
     let output = interlock(&["replay", file.to_str().unwrap()]);
-    let error = &texts(&output)[1];
+    let error = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{error}");
     assert!(error.contains("audit.log: line 7: ") && error.contains("ends in the middle"), "{error}");
 }
@@ -322,18 +310,18 @@ fn a_dry_run_that_would_be_refused_counts_as_refused() {
     for (output, wanted) in [("json", "\"allowed\":false"), ("table", "1 reviews, 1 denied")] {
         let judged = interlock(&["replay", "-o", output, file.to_str().unwrap()]);
         assert_eq!(judged.status.code(), Some(1));
-        assert!(texts(&judged)[0].contains(wanted), "{}", texts(&judged)[0]);
+        assert!(stdout(&judged).contains(wanted), "{}", stdout(&judged));
     }
 }
 
-/// What is judged, and what is said to be missing, of single events.
+/// The number of judged reviews, and the reported gaps.
 async fn gaps_of(events: &[serde_json::Value]) -> (usize, std::collections::BTreeMap<String, usize>) {
     let mut replay = Replay::new(Policy::shipped().unwrap(), true);
     let mut judged = 0;
     for (index, event) in events.iter().enumerate() {
         judged += replay.line(index + 1, &event.to_string()).await.unwrap().len();
     }
-    (judged, replay.gaps().bare)
+    (judged, replay.gaps().without_objects)
 }
 
 #[tokio::test]
@@ -346,7 +334,7 @@ async fn events_whose_objects_were_cut_off_are_gaps() {
     };
     let cut = [cut_off("create", 201), cut_off("update", 200), cut_off("patch", 200)];
     assert_eq!(gaps_of(&cut).await, (0, [("secrets".to_owned(), 3)].into()));
-    // Deletions have no objects at any level, and connections are no writes.
+    // Deletions have no objects at any level, and connections are not writes.
     let mut exec = cut_off("create", 101);
     exec["objectRef"]["resource"] = "pods".into();
     exec["objectRef"]["subresource"] = "exec".into();

@@ -1,74 +1,18 @@
-//! Hostile and broken reviews, answered by the real webhook: each gets its sentence, and the next honest review its answer.
+//! Hostile and broken reviews, answered by the real webhook: each gets its message, and the next honest review its
+//! answer.
 
 use std::sync::Arc;
 
-use ::http::{Method, StatusCode};
-use axum::Router;
+use ::http::StatusCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
-use release_interlock::budget::Budget;
-use release_interlock::engine::policy::Policy;
 use release_interlock::engine::release::record::INFLATE_LIMIT;
-use release_interlock::judge::Judge;
 use release_interlock::serve::https::limits::BODY_BYTES;
-use release_interlock::serve::https::{Limits, admission};
-use release_interlock::serve::report::Reporter;
-use release_interlock::serve::report::metrics::Metrics;
-use release_interlock::serve::webhook::Webhook;
-use release_interlock::world::World;
 use release_interlock::world::memory::Memory;
 use serde_json::{Value, json};
 
-use crate::client::{Answer, request};
-use crate::fixtures::{body, creation, gzip, review, secret};
-use crate::http::send;
-
-/// The real webhook behind the real router.
-pub(crate) struct Desk {
-    router: Router,
-    pub(crate) metrics: Arc<Metrics>,
-}
-
-impl Desk {
-    pub(crate) fn new(world: Arc<dyn World>) -> Self {
-        Self::of(Judge::new(Policy::shipped().unwrap(), world, Arc::new(Budget::new(2 * INFLATE_LIMIT))))
-    }
-
-    pub(crate) fn of(judge: Judge) -> Self {
-        let metrics = Arc::new(Metrics::new());
-        let webhook = Webhook::new(judge, Reporter::new(metrics.clone()));
-        let router = admission::router(Arc::new(webhook), &Limits::default(), metrics.clone());
-        Self { router, metrics }
-    }
-
-    pub(crate) async fn post(&self, path: &str, body: impl Into<Bytes>) -> Answer {
-        send(&self.router, request(Method::POST, path, Some("application/json"), body.into())).await
-    }
-
-    /// The answer to a review: whether it is allowed, and what is said.
-    pub(crate) async fn judge(&self, review: &Value) -> (bool, String) {
-        let answer = self.post("/validate", review.to_string()).await;
-        assert_eq!(answer.status, StatusCode::OK);
-        let response = answer.json()["response"].clone();
-        assert_eq!(response["uid"], review["request"]["uid"]);
-        let allowed = response["allowed"].as_bool().unwrap();
-        if !allowed {
-            assert_eq!(
-                (&response["status"]["code"], &response["status"]["reason"]),
-                (&json!(403), &json!("Forbidden"))
-            );
-        }
-        let warnings =
-            response["warnings"].as_array().map(|all| all.iter().filter_map(Value::as_str).collect::<Vec<_>>());
-        let message = response["status"]["message"].as_str().map(str::to_owned);
-        (allowed, message.unwrap_or_else(|| warnings.unwrap_or_default().join(" ")))
-    }
-
-    async fn answers_the_next_honest_review(&self) {
-        assert_eq!(self.judge(&creation("pending-install")).await, (true, String::new()));
-    }
-}
+use crate::harness::desk::Desk;
+use crate::harness::fixtures::{body, creation, gzip, review, secret};
 
 fn desk() -> Desk {
     Desk::new(Arc::new(Memory::new(1 << 20)))
@@ -125,7 +69,7 @@ async fn deep_json_is_neither_a_crash_nor_a_reason_to_refuse() {
     let record = body("pending-install").replacen(r#""manifest":"""#, &format!(r#""manifest":"","later":{deep}"#), 1);
     let create = review("CREATE", None, Some(&secret("pending-install", &gzip(record.as_bytes()))));
     assert_eq!(desk.judge(&create).await, (true, String::new()));
-    // The same in the review itself, which skips what it does not know without recursion.
+    // The same in the review itself: unknown fields are skipped without recursion.
     let body =
         creation("pending-install").to_string().replacen(r#""uid":"u1""#, &format!(r#""uid":"u1","x":{deep}"#), 1);
     assert_eq!(desk.post("/validate", body).await.status, StatusCode::OK);
@@ -133,7 +77,7 @@ async fn deep_json_is_neither_a_crash_nor_a_reason_to_refuse() {
 }
 
 #[tokio::test]
-async fn what_is_no_review_is_told_what_was_expected() {
+async fn a_body_that_is_no_review_gets_an_explanation() {
     let desk = desk();
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}});
     let reply = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {"uid": "u1"}});
@@ -199,7 +143,7 @@ async fn a_denial_carries_code_reason_rule_and_place() {
     assert!(!desk.metrics.render().unwrap().contains("interlock_findings_total{"));
     update["request"]["dryRun"] = false.into();
     assert!(!desk.judge(&update).await.0);
-    // Nor is the API server's asking again.
+    // A review that the API server repeats is not counted either.
     assert!(!desk.judge(&update).await.0);
     let line = r#"interlock_findings_total{rule="illegal-transition",mode="enforce",verdict="denied"} 1"#;
     assert!(desk.metrics.render().unwrap().contains(line));

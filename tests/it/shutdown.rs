@@ -1,4 +1,4 @@
-//! The end of a server: nothing that was accepted is lost, unless somebody insists.
+//! The end of a server: no accepted request is lost, unless a second signal arrives.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use ::http::StatusCode;
 use release_interlock::serve::https::{Limits, Stopped};
 use tokio::net::TcpStream;
 
-use crate::client::Connection;
-use crate::server::{Server, review, soon};
+use crate::harness::client::Connection;
+use crate::harness::server::{Server, review, soon};
 
-/// Longer than any test: the phase is left by a signal only.
+/// Longer than any test: only a signal ends the phase.
 const FOREVER: Duration = Duration::from_secs(3600);
 
 #[tokio::test]

@@ -1,23 +1,11 @@
-//! `interlock test` as people run it: the examples of policies, what is printed, and how it exits.
+//! `interlock test` as people run it: example policies, output and exit codes.
 
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-fn interlock(args: &[&str]) -> Output {
-    let mut interlock = Command::new(env!("CARGO_BIN_EXE_interlock"));
-    interlock.args(args).current_dir(env!("CARGO_MANIFEST_DIR")).env_remove("INTERLOCK_POLICIES").output().unwrap()
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
+use crate::harness::binary::{interlock, repository, stderr, stdout};
+use crate::harness::fixtures::{body, gzip, review, secret};
 
 /// A directory with one suite under the shipped policy.
 fn suite(cases: &str) -> TempDir {
@@ -41,7 +29,7 @@ const FAILS: &str = "- name: <a> & \"b\"\n  when: [{as: alice, do: delete, recor
 
 #[test]
 fn every_example_of_a_policy_holds_what_its_suite_says() {
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/examples");
+    let examples = repository("policies/examples");
     let count = fs::read_dir(examples).unwrap().count();
     let output = interlock(&["test", "policies/examples"]);
     assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
@@ -51,17 +39,15 @@ fn every_example_of_a_policy_holds_what_its_suite_says() {
 }
 
 #[test]
-fn the_suite_in_the_readme_runs_as_printed() {
-    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
-    let (_, section) = readme.split_once("\n## Test policies\n").unwrap();
+fn the_suite_in_the_documentation_runs_as_printed() {
+    let section = fs::read_to_string(repository("docs/testing-policies.md")).unwrap();
     let (_, suite) = section.split_once("```yaml\n").unwrap();
     let (suite, _) = suite.split_once("```").unwrap();
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("a.test.yaml"), suite).unwrap();
-    // What it names.
-    fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/cluster.yaml"), dir.path().join("cluster.yaml"))
-        .unwrap();
-    fs::write(dir.path().join("before.jsonl.gz"), crate::fixtures::gzip(b"{\"mark\": \"before\"}\n")).unwrap();
+    // The files that the suite names.
+    fs::copy(repository("policies/cluster.yaml"), dir.path().join("cluster.yaml")).unwrap();
+    fs::write(dir.path().join("before.jsonl.gz"), gzip(b"{\"mark\": \"before\"}\n")).unwrap();
     let output = interlock(&["test", path(&dir)]);
     assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
 }
@@ -108,17 +94,17 @@ fn a_suite_that_cannot_be_run_says_where_and_why_and_exits_with_2() {
         ("- name: a\n  whem: []\n", "line 8"),
         ("- name: a\n  when: []\n  then: {verdict: allowed}\n", "line 7: case \"a\" does nothing"),
         ("- name: a\n  when: [{as: alice}]\n", "expects nothing"),
-        ("- name: a\n  when: [{as: alice}]\n  then: {verdict: allowed}\n", "step 1: say in `do`"),
+        ("- name: a\n  when: [{as: alice}]\n  then: {verdict: allowed}\n", "step 1: state the action in `do`"),
         (
             "- name: a\n  when: [{as: alice, do: delete, record: {release: shop/web, revision: 9}}]\n  then: {verdict: allowed}\n",
             "there is no Secret shop/sh.helm.release.v1.web.v9",
         ),
         ("- name: a\n  when: [{as: a, do: patch, object: {}}]\n  then: {verdict: no}\n", "line 9"),
-        ("- name: a\n  when: [{review: {}, groups: [b]}]\n  then: {verdict: denied}\n", "step 1: a whole review"),
-        ("- name: a\n  when: [{review: {}, old: {}}]\n  then: {verdict: denied}\n", "leave out `old`"),
-        ("- name: a\n  when: [{review: {}, replicas: 1}]\n  then: {verdict: denied}\n", "leave out `replicas`"),
-        ("- name: a\n  when: [{review: {}, resource: a}]\n  then: {verdict: denied}\n", "leave out `resource`"),
-        ("- name: a\n  when: [{review: {}, dryRun: true}]\n  then: {verdict: denied}\n", "leave out `dryRun`"),
+        ("- name: a\n  when: [{review: {}, groups: [b]}]\n  then: {verdict: denied}\n", "step 1: a complete review"),
+        ("- name: a\n  when: [{review: {}, old: {}}]\n  then: {verdict: denied}\n", "already contains `old`"),
+        ("- name: a\n  when: [{review: {}, replicas: 1}]\n  then: {verdict: denied}\n", "already contains `replicas`"),
+        ("- name: a\n  when: [{review: {}, resource: a}]\n  then: {verdict: denied}\n", "already contains `resource`"),
+        ("- name: a\n  when: [{review: {}, dryRun: true}]\n  then: {verdict: denied}\n", "already contains `dryRun`"),
         ("- name: a\n  when: [{as: a, do: create, after: 999999999h}]\n  then: {verdict: denied}\n", "step 1: after: "),
     ] {
         let dir = suite(cases);
@@ -134,14 +120,14 @@ fn a_suite_that_cannot_be_run_says_where_and_why_and_exits_with_2() {
 #[test]
 fn a_step_may_be_a_review_and_a_suite_may_start_from_a_recording() {
     let dir = tempfile::tempdir().unwrap();
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/overtaken-upgrade.json");
+    let example = repository("examples/overtaken-upgrade.json");
     fs::copy(example, dir.path().join("review.json")).unwrap();
-    let packed = crate::fixtures::gzip(crate::fixtures::body("pending-install").as_bytes());
-    let created = crate::fixtures::secret("pending-install", &packed);
-    let review = crate::fixtures::review("CREATE", None, Some(&created));
+    let packed = gzip(body("pending-install").as_bytes());
+    let created = secret("pending-install", &packed);
+    let review = review("CREATE", None, Some(&created));
     let user = review["request"]["userInfo"]["username"].as_str().unwrap();
     let recorded = serde_json::json!({"t": 1_795_255_260, "review": review});
-    fs::write(dir.path().join("before.jsonl.gz"), crate::fixtures::gzip(recorded.to_string().as_bytes())).unwrap();
+    fs::write(dir.path().join("before.jsonl.gz"), gzip(recorded.to_string().as_bytes())).unwrap();
     let text = format!(
         "apiVersion: interlock.dev/v1alpha1\nkind: PolicySuite\ngiven:\n  recording: before.jsonl.gz\ncases:\n\
          - name: from a file\n  when: [{{review: review.json}}]\n  then: {{verdict: denied, rule: illegal-transition}}\n\
@@ -163,7 +149,7 @@ fn a_step_may_be_a_review_and_a_suite_may_start_from_a_recording() {
 }
 
 #[test]
-fn what_is_given_wrongly_is_named() {
+fn a_wrong_starting_state_is_named() {
     for (given, wanted) in [
         ("objects: [{kind: A}]", "given.objects: "),
         ("records: [{release: shop/web, revision: 1, age: 999999999h}]", "given.records: age: "),

@@ -12,8 +12,8 @@ use rustls::version::{TLS12, TLS13};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::client::{Client, Connection};
-use crate::server::{Server, review, soon};
+use crate::harness::client::{Client, Connection};
+use crate::harness::server::{Server, review, soon};
 
 #[tokio::test]
 async fn tls_1_2_and_1_3_are_spoken_with_http_1_1() {
@@ -88,7 +88,7 @@ async fn a_new_certificate_is_served_to_new_connections_and_old_ones_live_on() {
 }
 
 #[test]
-fn what_cannot_be_served_is_named_with_a_way_out() {
+fn an_unusable_certificate_is_named_with_a_way_out() {
     let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let made = dev::ensure(dir.path(), Timestamp::now()).unwrap();
     let foreign = dev::ensure(other.path(), Timestamp::now()).unwrap();

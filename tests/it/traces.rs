@@ -10,17 +10,17 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-use crate::fixtures::creation;
-use crate::logging::{SECRET, tell_secrets};
-use crate::standalone::Standalone;
+use crate::harness::fixtures::creation;
+use crate::harness::secrets::{SECRET, tell_secrets};
+use crate::harness::standalone::Standalone;
 
-/// As an API server sends it: trace, parent, sampled.
+/// As an API server sends it: trace id, parent id, sampled.
 const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const TRACE: [u8; 16] =
     [0x4b, 0xf9, 0x2f, 0x35, 0x77, 0xb3, 0x4d, 0xa6, 0xa3, 0xce, 0x92, 0x9d, 0x0e, 0x0e, 0x47, 0x36];
 const PARENT: [u8; 8] = [0x00, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7];
 
-/// A receiver of one kind of request: path and body of each go to the channel.
+/// A receiver. It sends path and body of each request to the channel.
 async fn receiver() -> (String, mpsc::UnboundedReceiver<(String, Bytes)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -60,14 +60,14 @@ async fn a_review_continues_the_trace_of_the_api_server_and_objects_stay_out_of_
         sent.extend(body);
     }
     assert!(!sent.is_empty(), "nothing was sent:\n{log}");
-    // Every span is of the trace, and those of questions are children of our own.
+    // Every span belongs to the trace, and the spans of queries are children of our own.
     assert!(count(&sent, &TRACE) > count(&sent, &PARENT) && count(&sent, &PARENT) > 0);
-    // The halves, a question, and what the log says too.
+    // Both halves, a query, and fields of the log.
     for part in ["validate", "mutate", "history", "shop/web", "concurrent-operation", "interlock", "alice"] {
         assert!(count(&sent, part.as_bytes()) > 0, "no {part} in {}", String::from_utf8_lossy(&sent));
     }
     assert_eq!(count(&sent, SECRET.as_bytes()), 0, "{}", String::from_utf8_lossy(&sent));
-    // The log has lines, not spans.
+    // Spans do not appear in the log.
     assert!(log.contains("decided") && !log.contains("otel"), "{log}");
 }
 

@@ -1,4 +1,4 @@
-//! A world that does not answer: an API server that cannot be reached, refuses, or takes too long.
+//! Worlds that do not answer: the API server is unreachable, refuses, or takes too long.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use release_interlock::engine::release::History;
 use release_interlock::world::kubernetes::Cluster;
 use release_interlock::world::{Answering, World};
 
-use crate::fixtures::{body, creation, gzip, review, secret};
-use crate::reviews::Desk;
+use crate::harness::desk::Desk;
+use crate::harness::fixtures::{body, creation, gzip, review, secret};
 
 struct Silent;
 
@@ -27,7 +27,7 @@ impl World for Refusing {
     }
 }
 
-/// Knows that the record of these reviews is the only one, and nothing else.
+/// Knows only that the release has no other records.
 struct HalfBlind;
 
 impl World for HalfBlind {
@@ -49,7 +49,7 @@ async fn a_refusal_stands_whatever_else_cannot_be_read() {
     assert!(!allowed && message.contains("may be alive") && message.contains("could not be made"), "{message}");
 }
 
-/// The CREATE of a record is refused with the reason; what only might be unsafe is admitted with a warning.
+/// The CREATE of a record is refused with the reason. Other writes are admitted with a warning.
 async fn undecided(desk: &Desk, reason: &str) {
     let (allowed, message) = desk.judge(&creation("pending-install")).await;
     assert!(!allowed && message.contains(reason) && message.contains("could not be judged"), "{message}");
@@ -59,7 +59,7 @@ async fn undecided(desk: &Desk, reason: &str) {
     assert!(allowed && warning.contains("could not be judged"), "{warning}");
     let (allowed, warning) = desk.judge(&review("DELETE", Some(&deployed), None)).await;
     assert!(allowed && warning.contains("could not be judged"), "{warning}");
-    // What needs no answer is judged as ever.
+    // Rules without queries still decide.
     let (allowed, message) = desk.judge(&review("UPDATE", Some(&record("superseded")), Some(&deployed))).await;
     assert!(!allowed && message.contains("[illegal-transition]"), "{message}");
     assert!(desk.judge(&review("UPDATE", Some(&deployed), Some(&record("superseded")))).await.0);
@@ -77,7 +77,7 @@ async fn an_api_server_that_takes_too_long_leaves_rules_undecided() {
 
 #[tokio::test]
 async fn an_api_server_that_cannot_be_reached_leaves_rules_undecided() {
-    // A port that was free a moment ago, and that nobody listens on.
+    // A port that was free a moment ago, so nobody listens there.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut config = kube::Config::new(format!("http://127.0.0.1:{port}").parse().unwrap());
     config.default_retry = false;

@@ -2,7 +2,7 @@
 
 use crate::engine::json::{first_at, redacted};
 use crate::engine::object::Metadata;
-use crate::engine::overrides::{GROUP, KIND, Spec};
+use crate::engine::release_override::{GROUP, KIND, Spec};
 use crate::engine::review::{BadReview, Operation, Request};
 
 /// A ReleaseOverride that is created or updated.

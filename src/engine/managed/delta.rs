@@ -6,9 +6,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::engine::json::FieldPath;
-use crate::engine::json::Segment;
 use crate::engine::json::cursor::{Cursor, Member, common_prefix, remaining_members, unquoted};
+use crate::engine::json::{FieldPath, Segment};
 
 /// The most differences that are told apart. Beyond that, whole containers count as one difference.
 pub(super) const MAX_DIFFERENCES: usize = 1_000;

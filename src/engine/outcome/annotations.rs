@@ -13,9 +13,9 @@
 
 use std::collections::BTreeSet;
 
-use super::Judged;
+use super::judged::Judged;
 use crate::engine::release::ReleaseRef;
-use crate::engine::rules::Kind;
+use crate::engine::violation::ViolationKind;
 
 /// The JSON pointers in an annotation, at most.
 const POINTERS: usize = 20;
@@ -31,7 +31,7 @@ pub(super) fn annotations(judged: &[Judged]) -> Vec<(&'static str, String)> {
     let list = |of: fn(&Judged) -> &str| joined(judged.iter().map(of));
     let release = judged.iter().find_map(|judged| judged.violation.release.as_ref()).map(ReleaseRef::to_string);
     let fields = joined(judged.iter().flat_map(|judged| &judged.violation.pointers).map(String::as_str).take(POINTERS));
-    let undecided = judged.iter().any(|judged| judged.violation.kind != Kind::Refused);
+    let undecided = judged.iter().any(|judged| judged.violation.kind != ViolationKind::Refused);
     let overrides: BTreeSet<_> = judged
         .iter()
         .filter_map(|judged| judged.violation.overridden.as_ref())
@@ -67,10 +67,10 @@ fn joined<'v>(values: impl Iterator<Item = &'v str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::policy::Mode;
+    use crate::engine::rule::Mode;
     use crate::engine::rules::{RuleId, Violation};
 
-    fn judged(rule: RuleId, mode: Mode, kind: Kind, pointers: Vec<String>) -> Judged {
+    fn judged(rule: RuleId, mode: Mode, kind: ViolationKind, pointers: Vec<String>) -> Judged {
         let release = Some(ReleaseRef::new("shop", "web"));
         let violation = Violation {
             rule,
@@ -81,14 +81,14 @@ mod tests {
             release,
             overridden: None,
         };
-        Judged { violation, mode, refuses: mode == Mode::Enforce && kind == Kind::Refused }
+        Judged { violation, mode, refuses: mode == Mode::Enforce && kind == ViolationKind::Refused }
     }
 
     #[test]
     fn every_key_has_its_value_and_no_slash() {
         let found = annotations(&[
-            judged(RuleId::ManualEdit, Mode::Audit, Kind::Refused, vec!["/spec/replicas".into()]),
-            judged(RuleId::RetryStrategy, Mode::Enforce, Kind::Late, Vec::new()),
+            judged(RuleId::known("manual-edit"), Mode::Audit, ViolationKind::Refused, vec!["/spec/replicas".into()]),
+            judged(RuleId::known("retry-strategy"), Mode::Enforce, ViolationKind::Late, Vec::new()),
         ]);
         let expected = [
             ("verdict", "would-deny"),
@@ -105,19 +105,23 @@ mod tests {
 
     #[test]
     fn the_gravest_finding_is_the_verdict() {
-        let refused = |mode| judged(RuleId::ManualEdit, mode, Kind::Refused, Vec::new());
+        let refused = |mode| judged(RuleId::known("manual-edit"), mode, ViolationKind::Refused, Vec::new());
         let verdict = |all: &[Judged]| annotations(all)[0].1.clone();
         assert_eq!(verdict(&[refused(Mode::Warn), refused(Mode::Enforce), refused(Mode::Audit)]), "denied");
         assert_eq!(verdict(&[refused(Mode::Warn), refused(Mode::Audit)]), "would-deny");
         assert_eq!(verdict(&[refused(Mode::Warn)]), "warned");
-        assert_eq!(verdict(&[judged(RuleId::ManualEdit, Mode::Warn, Kind::Unclear, Vec::new())]), "undecided");
+        assert_eq!(
+            verdict(&[judged(RuleId::known("manual-edit"), Mode::Warn, ViolationKind::Unclear, Vec::new())]),
+            "undecided"
+        );
     }
 
     #[test]
     fn many_and_long_fields_are_cut_between_two_of_them() {
         let fields = |count: usize, length: usize| {
             let pointers = vec!["/".repeat(length); count];
-            let found = annotations(&[judged(RuleId::ManualEdit, Mode::Audit, Kind::Refused, pointers)]);
+            let found =
+                annotations(&[judged(RuleId::known("manual-edit"), Mode::Audit, ViolationKind::Refused, pointers)]);
             found.into_iter().find(|(key, _)| *key == "fields").map(|(_, value)| value).unwrap_or_default()
         };
         assert_eq!(fields(50, 3).split(',').count(), POINTERS);

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 
 use crate::engine::policy::Policy;
 use crate::engine::release::ReleaseRef;
-use crate::engine::rules::Violation;
+use crate::engine::violation::Violation;
 
 /// For how long the command opens, where the policy allows as much.
 const LONG_ENOUGH: SignedDuration = SignedDuration::from_mins(30);

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::engine::policy::Mode;
-use crate::engine::rules::Kind;
+use crate::engine::rule::Mode;
+use crate::engine::violation::ViolationKind;
 
 /// What a finding came to; a review comes to the last of these that one of its findings did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,11 +34,11 @@ impl Verdict {
 
     /// Of one finding.
     #[must_use]
-    pub fn of(kind: Kind, mode: Mode, refuses: bool, overridden: bool) -> Self {
+    pub fn of(kind: ViolationKind, mode: Mode, refuses: bool, overridden: bool) -> Self {
         match mode {
             _ if refuses => Self::Denied,
             _ if overridden => Self::Overridden,
-            _ if kind != Kind::Refused => Self::Undecided,
+            _ if kind != ViolationKind::Refused => Self::Undecided,
             Mode::Warn => Self::Warned,
             Mode::Audit | Mode::Enforce | Mode::Off => Self::WouldDeny,
         }

@@ -16,6 +16,12 @@ pub struct Scalable {
 }
 
 impl Scalable {
+    /// Whether this is the resource of a group.
+    #[must_use]
+    pub fn is(&self, group: &str, resource: &str) -> bool {
+        self.group == group && self.resource == resource
+    }
+
     /// Those of Kubernetes itself.
     #[must_use]
     pub fn built_in() -> Vec<Self> {

@@ -1,11 +1,12 @@
 //! Whom and what a mode applies to.
 
+use super::Globs;
 use super::globs::named;
-use super::{Globs, Policy};
+use super::scalable::Scalable;
 use crate::engine::facts::{Actor, Facts, ObjectChange, Subject};
 use crate::engine::managed::Owner;
-use crate::engine::overrides;
 use crate::engine::release::Storage;
+use crate::engine::release_override;
 
 /// What a policy can tell requests apart by.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +28,7 @@ pub struct Scope<'s> {
 impl<'s> Scope<'s> {
     /// The scope of a request.
     #[must_use]
-    pub fn of(facts: &'s Facts<'s>, policy: &'s Policy) -> Self {
+    pub fn of(facts: &'s Facts<'s>, scalable: &'s [Scalable]) -> Self {
         let other =
             Self { actor: facts.actor, namespace: "", release: None, kind: "", owner: None, creates_record: false };
         match (&facts.subject, facts.managed) {
@@ -55,7 +56,7 @@ impl<'s> Scope<'s> {
                 let (kind, marks) = match &write.change {
                     ObjectChange::Edited { marks, .. } | ObjectChange::Deleted { marks } => (write.kind, Some(marks)),
                     ObjectChange::Scaled { resource, .. } => {
-                        let scaled = policy.scalable(write.group(), resource);
+                        let scaled = scalable.iter().find(|known| known.is(write.group(), resource));
                         (scaled.map_or(write.kind, |known| known.kind.as_str()), None)
                     }
                 };
@@ -65,7 +66,7 @@ impl<'s> Scope<'s> {
                 Self { namespace: &write.namespace, release, kind, ..other }
             }
             // The policy of the namespace is asked, and no rule's mode.
-            (Subject::Override(write), _) => Self { namespace: write.namespace, kind: overrides::KIND, ..other },
+            (Subject::Override(write), _) => Self { namespace: write.namespace, kind: release_override::KIND, ..other },
             (Subject::Other, None) => other,
         }
     }

@@ -1,38 +1,13 @@
 //! What a policy says of a rule.
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Deserialize;
 
-use super::{Scope, When};
+use super::scope::{Scope, When};
 use crate::engine::release::ReleaseRef;
-use crate::engine::rules::RuleId;
+use crate::engine::rule::{Mode, RuleId};
 
-/// How a rule is applied; the later the stricter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// Is not evaluated.
-    Off,
-    /// Admits silently; the decision is logged and counted.
-    Audit,
-    /// Admits with a warning that kubectl and helm show.
-    Warn,
-    /// Refuses.
-    Enforce,
-}
-
-impl Mode {
-    /// As policies spell it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Enforce => "enforce",
-            Self::Warn => "warn",
-            Self::Audit => "audit",
-            Self::Off => "off",
-        }
-    }
-}
+/// The namespace that Interlock is installed in, unless somebody chooses another one.
+pub const DEFAULT_NAMESPACE: &str = "interlock-system";
 
 /// What an enforced rule does when it could not learn what it needs; the later the stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,13 +48,11 @@ pub struct RuleSettings {
 }
 
 impl RuleSettings {
-    /// The settings of a rule that a policy does not mention: those that advise only warn.
+    /// The settings of a rule that a policy does not mention.
     #[must_use]
-    pub fn of(rule: RuleId) -> Self {
-        let advises =
-            [RuleId::ResumeInterrupted, RuleId::RemoveWhileLive, RuleId::RetryStrategy, RuleId::ExtensionSafety];
-        let mode = if advises.contains(&rule) { Mode::Warn } else { Mode::Enforce };
-        Self { modes: Modes { mode, cases: Vec::new() }, tightened: None, on_undecided: None }
+    pub fn shipped(rule: RuleId) -> Self {
+        let modes = Modes { mode: rule.specification().mode, cases: Vec::new() };
+        Self { modes, tightened: None, on_undecided: None }
     }
 
     /// How the rule is applied to a request.
@@ -219,7 +192,7 @@ impl Default for Overrides {
             // Longer than an incident's night shift would make it a way of working.
             max_duration: SignedDuration::from_hours(4),
             second_person: false,
-            namespace: "interlock-system".to_owned(),
+            namespace: DEFAULT_NAMESPACE.to_owned(),
         }
     }
 }

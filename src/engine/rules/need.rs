@@ -1,12 +1,12 @@
 //! What a rule still has to know.
 
-use super::Kind;
 use crate::engine::evidence::{Answer, Evidence, Knowledge, Query};
 use crate::engine::object::ObjectKey;
 use crate::engine::olm;
+use crate::engine::violation::ViolationKind;
 
 /// Why a rule cannot speak yet, or at all.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Need {
     /// It must know this first.
     Ask(Query),
@@ -23,11 +23,11 @@ pub(crate) enum Need {
 
 impl Need {
     /// Why nothing can be said, and what to do about it; what is to be asked where that is all that is missing.
-    pub(crate) fn told(self) -> Result<(Kind, String, &'static str), Query> {
+    pub(crate) fn reason(self) -> Result<(ViolationKind, String, &'static str), Query> {
         match self {
             Self::Ask(query) => Err(query),
-            Self::Unavailable(why) => Ok((Kind::Unavailable, why, "Try again once the API server answers.")),
-            Self::Unclear { why, way_out } => Ok((Kind::Unclear, why, way_out)),
+            Self::Unavailable(why) => Ok((ViolationKind::Unavailable, why, "Try again once the API server answers.")),
+            Self::Unclear { why, way_out } => Ok((ViolationKind::Unclear, why, way_out)),
         }
     }
 }

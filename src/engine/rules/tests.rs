@@ -5,6 +5,7 @@ mod deletion;
 mod flux;
 mod interrupted;
 mod model;
+mod names;
 mod objects;
 mod olm;
 mod overrides;

@@ -3,7 +3,7 @@
 use super::annotations;
 use crate::engine::facts::OverrideWrite;
 use crate::engine::json::Patch;
-use crate::engine::overrides::CREATED_BY;
+use crate::engine::release_override::CREATED_BY;
 
 /// The user that the stamp must name: the user who creates the override, and later the user in the stored stamp.
 #[must_use]

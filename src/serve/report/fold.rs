@@ -85,7 +85,7 @@ mod tests {
     fn what_is_found_again_in_a_moment_is_one_finding() {
         let (fold, now) = (Fold::default(), Instant::now());
         let again = |decision: &Decision, later: u64| fold.is_repeat(decision, now + Duration::from_secs(later));
-        let first = decision(vec![finding(RuleId::ManualEdit, Mode::Enforce)]);
+        let first = decision(vec![finding(RuleId::known("manual-edit"), Mode::Enforce)]);
         assert!(!again(&first, 0));
         assert!(again(&Decision { uid: "another".into(), ..first.clone() }, 1));
         assert!(again(&first, 9));
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn whatever_differs_is_another_finding() {
         let (fold, now) = (Fold::default(), Instant::now());
-        let first = decision(vec![finding(RuleId::ManualEdit, Mode::Enforce)]);
+        let first = decision(vec![finding(RuleId::known("manual-edit"), Mode::Enforce)]);
         assert!(!fold.is_repeat(&first, now));
         let others = [
             Decision { user: "bob".into(), ..first.clone() },
@@ -106,9 +106,12 @@ mod tests {
             Decision { namespace: "other".into(), ..first.clone() },
             Decision { resource: "deployments.apps/scale".into(), ..first.clone() },
             Decision { change: 2, ..first.clone() },
-            decision(vec![finding(RuleId::ManualEdit, Mode::Audit)]),
-            decision(vec![finding(RuleId::ManualDelete, Mode::Enforce)]),
-            decision(vec![finding(RuleId::ManualEdit, Mode::Enforce), finding(RuleId::ManualDelete, Mode::Warn)]),
+            decision(vec![finding(RuleId::known("manual-edit"), Mode::Audit)]),
+            decision(vec![finding(RuleId::known("manual-delete"), Mode::Enforce)]),
+            decision(vec![
+                finding(RuleId::known("manual-edit"), Mode::Enforce),
+                finding(RuleId::known("manual-delete"), Mode::Warn),
+            ]),
         ];
         for other in &others {
             assert!(!fold.is_repeat(other, now), "{other:?}");
@@ -119,7 +122,7 @@ mod tests {
     #[test]
     fn dry_runs_and_reviews_without_a_finding_are_no_repeats_and_have_none() {
         let (fold, now) = (Fold::default(), Instant::now());
-        let real = decision(vec![finding(RuleId::ManualEdit, Mode::Enforce)]);
+        let real = decision(vec![finding(RuleId::known("manual-edit"), Mode::Enforce)]);
         let dry = Decision { dry_run: true, ..real.clone() };
         assert!(!fold.is_repeat(&dry, now) && !fold.is_repeat(&dry, now) && !fold.is_repeat(&real, now));
         assert!(!fold.is_repeat(&dry, now));
@@ -130,7 +133,7 @@ mod tests {
     #[test]
     fn the_oldest_is_forgotten_for_the_newest() {
         let (fold, now) = (Fold::default(), Instant::now());
-        let nth = |change| Decision { change, ..decision(vec![finding(RuleId::ManualEdit, Mode::Enforce)]) };
+        let nth = |change| Decision { change, ..decision(vec![finding(RuleId::known("manual-edit"), Mode::Enforce)]) };
         for change in 0..=MOST as u64 {
             assert!(!fold.is_repeat(&nth(change), now));
         }

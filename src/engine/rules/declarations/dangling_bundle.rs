@@ -1,14 +1,31 @@
-//! `dangling-bundle`: a commit names only bundles that exist. Sveltos writes them first.
+//! The rule `dangling-bundle`.
 //!
-//! Allowed: a ConfigurationGroup over bundles that are there; the deletion of bundles, which comes before that of their group.
-//! Denied: a Ready group with a reference to a bundle that was deleted meanwhile, or never written.
+//! Sveltos writes the bundles before the group, and deletes them before the group.
 
 use super::case::DeclarationCase;
 use super::commit::Commit;
+use crate::engine::rule::{FailsClosed, Mode, Specification, UNPROCESSABLE};
+use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 use crate::engine::rules::wording::{ENUMERATED, enumerated};
-use crate::engine::rules::{Findings, Refusal};
 
-pub(crate) fn check(case: &DeclarationCase<'_>) -> Findings {
+/// The rule `dangling-bundle`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "dangling-bundle",
+        mode: Mode::Enforce,
+        status_code: UNPROCESSABLE,
+        fails_closed: FailsClosed::Always,
+        summary: "A commit of Sveltos names only bundles that exist.",
+        why: "The agent cannot fetch a bundle that does not exist: the rollout stalls, or completes without it.",
+        allowed: "A ConfigurationGroup whose bundles exist.",
+        refused: "A Ready group with a reference to a bundle that was deleted since, or never written.",
+        way_out: "Write the bundles first. Sveltos does, and retries with new ones within a minute.",
+        settings: &[],
+    },
+    checks: &[Check::Declaration(check)],
+};
+
+pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     let Some(commit) = Commit::delivering(case)? else {
         return Ok(Vec::new());
     };

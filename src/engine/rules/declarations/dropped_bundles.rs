@@ -1,16 +1,14 @@
-//! `dropped-bundles`: a commit leaves out nothing that was delivered and is still wanted. The agent removes what an
-//! earlier commit brought and this one does not name, and addon-controller up to 1.8.0 commits what it has when a chart
-//! fails.
+//! The rule `dropped-bundles`.
 //!
-//! Judged by completeness, release by release, never by difference: between rollouts there is no earlier group to compare
-//! with, fewer bundles can be a whole chart, and an empty list is right for the last chart that is taken out.
+//! The agent removes what an earlier commit delivered and this one does not name, and addon-controller up to 1.8.0 commits what it
+//! has when a chart fails.
 //!
-//! Allowed: an upgrade to fewer bundles; a chart removed from the profile; a first install that is not whole.
-//! Denied: a group without any item after the first chart failed; a release without its last bundle; a commit without the
-//! bundle of a Flux source that is gone and not optional.
+//! Judged by completeness, release by release, never by difference: between rollouts there is no earlier group to compare with,
+//! fewer bundles can be a complete chart, and an empty list is correct after the last chart was removed. A release without its last
+//! bundle, and a commit without the bundle of a Flux source that is gone and not optional, are incomplete too.
 //!
-//! Not covered: a profile whose only chart another profile manages commits an empty list, and rightly so. Whether the agent
-//! then leaves the release to its new owner is up to the marks on its objects.
+//! Not covered: a profile whose only chart is managed by another profile commits an empty list, correctly. Whether the agent then
+//! leaves the release to its new owner depends on the marks of its objects.
 
 mod delivered;
 mod explained;
@@ -22,10 +20,31 @@ use super::case::DeclarationCase;
 use super::commit::Commit;
 use crate::engine::object::ObjectKey;
 use crate::engine::policy::Consent;
+use crate::engine::rule::{FailsClosed, Mode, Specification, UNPROCESSABLE};
+use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 use crate::engine::rules::need::Need;
 use crate::engine::rules::wording::{ENUMERATED, enumerated};
-use crate::engine::rules::{Findings, Refusal};
 use crate::engine::sveltos::{self, ClusterSummary, Feature, RemoteRelease, SveltosCluster};
+
+/// The rule `dropped-bundles`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "dropped-bundles",
+        mode: Mode::Enforce,
+        status_code: UNPROCESSABLE,
+        fails_closed: FailsClosed::Always,
+        summary: "A commit of Sveltos drops nothing that was delivered and is still wanted.",
+        why: "The agent removes what a commit no longer names, and addon-controller up to 1.8.0 commits an incomplete \
+              list when a chart fails to stage.",
+        allowed: "An upgrade to fewer bundles; a chart that was removed from the profile; a first install that is \
+              incomplete.",
+        refused: "A ConfigurationGroup without any item after the first chart failed.",
+        way_out: "Repair what failed to stage. If a chart renders to nothing on purpose, name its release in the annotation \
+              interlock.dev/may-render-nothing.",
+        settings: &["unexplained", "firstInstall"],
+    },
+    checks: &[Check::Declaration(check)],
+};
 
 /// A commit with the ClusterSummary that tells what it must hold.
 struct Rollout<'a> {
@@ -34,7 +53,7 @@ struct Rollout<'a> {
     summary: ClusterSummary<'a>,
 }
 
-pub(crate) fn check(case: &DeclarationCase<'_>) -> Findings {
+pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     let Some(commit) = Commit::delivering(case)? else {
         return Ok(Vec::new());
     };
@@ -80,7 +99,7 @@ impl Rollout<'_> {
 
     /// What becomes of a commit that leaves out what was never delivered: nothing is lost, but the profile can end as
     /// Provisioned without it.
-    fn first_install(&self, left_out: &str) -> Findings {
+    fn first_install(&self, left_out: &str) -> CheckedAll {
         if self.case.policy.rollouts.first_install == Consent::Allow {
             return Ok(Vec::new());
         }

@@ -1,19 +1,33 @@
-//! `duplicate-release`: no two HelmReleases drive one release.
+//! The rule `duplicate-release`.
 //!
-//! Flux finds records by their namespace and the release's shortened name alone, so each of the two takes the other's
-//! revisions for its own: they upgrade over one another at every reconciliation, or uninstall where the charts differ, and
-//! the deletion of either uninstalls the release of both.
-//!
-//! Allowed: a second HelmRelease whose records lie in another namespace, or of one that is suspended.
-//! Denied: HelmRelease shop/two with `releaseName: web` beside HelmRelease shop/web.
+//! Flux finds records by their namespace and the shortened name of the release alone, so each of two HelmReleases takes the other's
+//! revisions for its own: they upgrade over one another at every reconciliation, or uninstall where the charts differ.
 
 use super::case::DeclarationCase;
 use crate::engine::facts::DeclarationWrite;
 use crate::engine::flux::HelmRelease;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 use crate::engine::rules::drivers::helm_releases;
-use crate::engine::rules::{Findings, Refusal};
 
-pub(crate) fn check(case: &DeclarationCase<'_>) -> Findings {
+/// The rule `duplicate-release`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "duplicate-release",
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::Never,
+        summary: "One HelmRelease drives a release.",
+        why: "Two HelmReleases upgrade over one another forever, and deleting either uninstalls the release of both.",
+        allowed: "A second HelmRelease whose records are in another namespace, or one that is suspended.",
+        refused: "HelmRelease shop/two with `releaseName: web` beside HelmRelease shop/web.",
+        way_out: "Set another releaseName or storageNamespace, or remove the other HelmRelease first.",
+        settings: &[],
+    },
+    checks: &[Check::Declaration(check)],
+};
+
+pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     let Some(written) = case.helm_release()? else {
         return Ok(Vec::new());
     };

@@ -1,19 +1,35 @@
-//! `extension-change-while-pending`: a ClusterExtension keeps its version while an operation on it is in flight.
+//! The rule `extension-change-while-pending`.
 //!
-//! OLM resolves the next bundle from the last deployed one. A step that died half-way must be finished before another is
-//! tried, and whoever recovers from it first pins the version to the one that was interrupted.
-//!
-//! Allowed: a change of version or channels while the newest record is `deployed` or `failed`; pinning the version that is
-//! pending. Denied: `version: 3.0.0` while the upgrade to 2.0.0 is `pending-upgrade`.
+//! OLM resolves the next bundle from the last deployed one. An interrupted step must be finished before another one starts, and the
+//! person who recovers from it pins the version to the interrupted one first.
 
 use super::case::DeclarationCase;
 use crate::engine::evidence::{Freshness, Knowledge, Located, Query};
 use crate::engine::olm::CatalogSource;
 use crate::engine::release::{Entry, Record};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 use crate::engine::rules::need::{Need, known, migrated};
-use crate::engine::rules::{Findings, Refusal, wording};
+use crate::engine::rules::wording;
 
-pub(crate) fn check(case: &DeclarationCase<'_>) -> Findings {
+/// The rule `extension-change-while-pending`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "extension-change-while-pending",
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::Never,
+        summary: "A ClusterExtension keeps its version and channels while an operation on it is in flight.",
+        why: "OLM resolves the next bundle from the last deployed one, so it would skip an interrupted step.",
+        allowed: "A change while the newest record is deployed or failed; pinning the version that is pending.",
+        refused: "`version: 3.0.0` while the upgrade to 2.0.0 is pending-upgrade.",
+        way_out: "Pin the version that is pending until it is installed, then change to the next one.",
+        settings: &[],
+    },
+    checks: &[Check::Declaration(check)],
+};
+
+pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     let Some(written) = case.extension()?.filter(|written| !written.same_spec) else {
         return Ok(Vec::new());
     };

@@ -1,15 +1,32 @@
-//! `extension-safety`: settings of a ClusterExtension that lose data, and revisions of it that somebody edits by hand.
-//!
-//! Allowed: a ClusterExtension that follows its catalog's upgrade graph; operator-controller archives a revision.
-//! Warned of: `upgradeConstraintPolicy: SelfCertified`; a person deletes the ClusterObjectSet that is in use.
+//! The rule `extension-safety`.
 
 use super::case::DeclarationCase;
 use crate::engine::facts::{ActorKind, DeclarationWrite};
 use crate::engine::olm::{ClusterExtension, ClusterObjectSet};
 use crate::engine::release::ReleaseRef;
-use crate::engine::rules::{Findings, Refusal};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 
-pub(crate) fn check(case: &DeclarationCase<'_>) -> Findings {
+/// The rule `extension-safety`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "extension-safety",
+        mode: Mode::Warn,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::Never,
+        summary: "A ClusterExtension avoids settings that lose data, and only OLM changes its revisions.",
+        why: "SelfCertified upgrades ignore the upgrade graph of the catalog, and an unchecked CRD upgrade can drop \
+              versions of stored objects.",
+        allowed: "A ClusterExtension that follows the upgrade graph of its catalog; operator-controller archiving a \
+              revision.",
+        refused: "`upgradeConstraintPolicy: SelfCertified`; a person deleting the ClusterObjectSet that is in use.",
+        way_out: "Use CatalogProvided and Strict, and leave ClusterObjectSets to operator-controller.",
+        settings: &[],
+    },
+    checks: &[Check::Declaration(check)],
+};
+
+pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     let extension = case.extension()?.map(risks).unwrap_or_default();
     let object_set = case.object_set()?.filter(|_| case.facts.actor.kind == ActorKind::Person).and_then(by_hand);
     Ok(extension.into_iter().chain(object_set).collect())

@@ -1,13 +1,30 @@
-//! `remove-while-live`: the agent is told to remove everything only once the ClusterSummary is being deleted.
-//!
-//! Allowed: action Remove with sourceStatus Deleted, after the ClusterSummary is gone, or while it is being deleted.
-//! Warned of: action Remove of a profile that still wants its releases on the cluster. Sveltos never does this.
+//! The rule `remove-while-live`.
 
 use super::case::DeclarationCase;
 use super::commit::Commit;
-use crate::engine::rules::{Findings, Refusal};
+use crate::engine::rule::{FailsClosed, Mode, Specification, UNPROCESSABLE};
+use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 
-pub(crate) fn check(case: &DeclarationCase<'_>) -> Findings {
+/// The rule `remove-while-live`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "remove-while-live",
+        mode: Mode::Warn,
+        status_code: UNPROCESSABLE,
+        fails_closed: FailsClosed::Never,
+        summary: "The Sveltos agent is told to remove everything only when the ClusterSummary is being deleted or gone.",
+        why: "The action Remove deletes every release from the managed cluster while the profile still wants them there.",
+        allowed: "The action Remove with sourceStatus Deleted, while the ClusterSummary is being deleted or after it is \
+              gone.",
+        refused: "The action Remove for a profile that still selects the cluster. Sveltos never sends it.",
+        way_out: "Delete the profile, or change its selector so that it no longer selects the cluster. Sveltos then removes \
+              what it deployed.",
+        settings: &[],
+    },
+    checks: &[Check::Declaration(check)],
+};
+
+pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     let commit = Commit::of(case)?.filter(|commit| commit.group.removes() && !commit.group.is_teardown());
     let Some(commit) = commit else {
         return Ok(Vec::new());

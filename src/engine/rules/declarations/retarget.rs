@@ -1,20 +1,37 @@
-//! `retarget`: no edit of a HelmRelease uninstalls what it has installed, unless somebody says that this is meant.
+//! The rule `retarget`.
 //!
-//! Flux compares what it released last with what is asked for now. Where the namespace of the records or of the objects, the
-//! name of the release or that of the chart differ, it uninstalls the one and installs the other.
-//!
-//! Allowed: other values; another name before anything is installed; the annotation `interlock.dev/allow-retarget` with the
-//! new target. Denied: another `targetNamespace` on a running release.
+//! Flux compares its last release with what the HelmRelease asks for now. If the namespace of the records or of the objects, the
+//! name of the release or that of the chart differs, it uninstalls the one and installs the other.
 
 use super::case::DeclarationCase;
 use crate::engine::flux::{HelmRelease, InstalledRelease};
-use crate::engine::rules::{Findings, Refusal};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
+
+/// The rule `retarget`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "retarget",
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::Never,
+        summary: "An edit of a HelmRelease does not uninstall its release.",
+        why: "Flux uninstalls the release and installs it again when its name, namespace or storage changes. Its volumes \
+              and data can be lost.",
+        allowed: "Another chart version or other values; the same edit before anything is installed.",
+        refused: "Another releaseName, targetNamespace or storageNamespace while the release is deployed.",
+        way_out: "To confirm the change, set the annotation interlock.dev/allow-retarget on the HelmRelease. The refusal \
+              names its value.",
+        settings: &[],
+    },
+    checks: &[Check::Declaration(check)],
+};
 
 /// The annotation that acknowledges the loss of the installed release. Its value names the new target, so that it opens no
 /// later change.
 const ACKNOWLEDGEMENT: &str = "interlock.dev/allow-retarget";
 
-pub(crate) fn check(case: &DeclarationCase<'_>) -> Findings {
+pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     let Some(written) = case.helm_release()? else {
         return Ok(Vec::new());
     };

@@ -1,10 +1,8 @@
-//! `retry-strategy`: a HelmRelease does not stall, repeat for ever or destroy when something fails.
+//! The rule `retry-strategy`.
 //!
-//! Advice, each risk with its own warning, where a write brings it in: some depend on how Flux was started, and a fix of the
-//! spec must never be held up.
-//!
-//! Allowed: `RetryOnFailure` on install and upgrade. Warned of: on one of them alone; the deletion of a suspended
-//! HelmRelease, which leaves everything behind, and of one whose upgrade is running.
+//! Advice: some risks depend on how Flux was started, and a fix of the spec must never be held up. Each risk has its own warning, and
+//! is reported only by the write that introduces it. Deleting a suspended HelmRelease leaves everything behind; deleting one whose
+//! upgrade is running uninstalls half of it.
 
 use jiff::SignedDuration;
 
@@ -13,8 +11,28 @@ use crate::engine::evidence::{Knowledge, Query};
 use crate::engine::facts::DeclarationWrite;
 use crate::engine::flux::{HelmRelease, HelmReleaseSpec, Remediation};
 use crate::engine::release::Storage;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rules::check::{Check, Checked, CheckedAll, Refusal, Rule};
 use crate::engine::rules::need::{Need, known};
-use crate::engine::rules::{Finding, Findings, Refusal, wording};
+use crate::engine::rules::wording;
+
+/// The rule `retry-strategy`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "retry-strategy",
+        mode: Mode::Warn,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::Never,
+        summary: "A HelmRelease does not stall, repeat forever or destroy when something fails.",
+        why: "Some settings of install, upgrade and remediation stop forever after a failure, repeat it without end, or \
+              uninstall a release that still worked.",
+        allowed: "RetryOnFailure for install and upgrade; a bounded number of retries with rollback.",
+        refused: "The strategy uninstall for failed upgrades; retries without bound.",
+        way_out: "Use RetryOnFailure, or set a number of retries. The warning names the field.",
+        settings: &[],
+    },
+    checks: &[Check::Declaration(check)],
+};
 
 /// Below this a failing release keeps Helm busy without a pause, and runs its hooks each time.
 const SHORT: SignedDuration = SignedDuration::from_secs(30);
@@ -132,7 +150,7 @@ const RISKS: [Risk; 11] = [
     },
 ];
 
-pub(crate) fn check(case: &DeclarationCase<'_>) -> Findings {
+pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     let Some(written) = case.helm_release()? else {
         return Ok(Vec::new());
     };
@@ -174,7 +192,7 @@ fn long_timeout(
 }
 
 /// What a deletion leaves behind, or breaks off.
-fn deletion(case: &DeclarationCase<'_>, before: &HelmRelease) -> Finding {
+fn deletion(case: &DeclarationCase<'_>, before: &HelmRelease) -> Checked {
     if before.metadata.deletion_timestamp.is_some() {
         return Ok(None);
     }

@@ -1,5 +1,7 @@
 //! One request that writes, deletes or scales an object, and what it disturbs.
 
+use std::cell::OnceCell;
+
 use jiff::Timestamp;
 
 use super::standing::{Standing, declaring, standing};
@@ -20,6 +22,8 @@ pub(crate) struct ObjectCase<'a> {
     pub(crate) policy: &'a Policy,
     pub(crate) evidence: &'a Evidence,
     pub(crate) now: Timestamp,
+    /// Several rules ask for it, and it is the expensive part of all of them.
+    disturbance: OnceCell<Result<Option<Disturbance>, Need>>,
 }
 
 /// What a request would disturb.
@@ -30,7 +34,7 @@ pub(crate) struct Disturbance {
     /// Who declares the fields: the chart, or the profile.
     pub(crate) declarer: &'static str,
     /// The release; a profile by its name and the object's namespace.
-    pub(crate) release: Option<ReleaseRef>,
+    pub(crate) release: ReleaseRef,
     /// The declared fields that would change; none where the whole object goes.
     pub(crate) fields: Vec<FieldPath>,
     /// Whether another's operation is in flight.
@@ -38,11 +42,24 @@ pub(crate) struct Disturbance {
 }
 
 impl<'a> ObjectCase<'a> {
-    /// What the request disturbs; `None` when it may go on.
-    ///
-    /// Asked twice, of what lags behind and of the API server itself: the first may say that all is well, and only the
-    /// second that it is not.
-    pub(crate) fn disturbance(&self) -> Result<Option<Disturbance>, Need> {
+    pub(crate) fn new(
+        facts: &'a Facts<'a>,
+        write: &'a ManagedWrite<'a>,
+        policy: &'a Policy,
+        evidence: &'a Evidence,
+        now: Timestamp,
+    ) -> Self {
+        Self { facts, write, policy, evidence, now, disturbance: OnceCell::new() }
+    }
+
+    /// What the request disturbs; `None` if the request is fine.
+    pub(crate) fn disturbance(&self) -> Result<Option<&Disturbance>, Need> {
+        self.disturbance.get_or_init(|| self.disturbed()).as_ref().map(Option::as_ref).map_err(Need::clone)
+    }
+
+    /// Looks twice, at caches and at the API server itself: a cache may say that the request is fine, and only the API server
+    /// that it is not.
+    fn disturbed(&self) -> Result<Option<Disturbance>, Need> {
         if self.is_exempt() || self.write.being_deleted || self.changes_nothing() {
             return Ok(None);
         }
@@ -97,7 +114,7 @@ impl<'a> ObjectCase<'a> {
                 Ok(self.lost_by_account(marks).map(|fields| Disturbance {
                     owner: format!("the Sveltos {kind} {name}"),
                     declarer: "the profile",
-                    release: Some(ReleaseRef::new(&self.write.namespace, name)),
+                    release: ReleaseRef::new(&self.write.namespace, name),
                     fields,
                     in_flight: false,
                 }))
@@ -161,7 +178,7 @@ impl<'a> ObjectCase<'a> {
         Ok(Some(Disturbance {
             owner: format!("release {namespace}/{name} ({})", self.state(entry)),
             declarer: "the chart",
-            release: Some(ReleaseRef::new(namespace, name)),
+            release: ReleaseRef::new(namespace, name),
             fields,
             in_flight: matches!(standing, Standing::Foreign(_)),
         }))

@@ -1,17 +1,49 @@
-//! `foreign-edit-in-transition`: while an operation is in flight, only its holder changes what the release declares.
+//! The rule `foreign-edit-in-transition`.
 //!
-//! Allowed: what helm writes for alice during alice's upgrade; a manager's drift correction.
-//! Denied: bob's `kubectl set image`, `scale` or `delete` meanwhile.
+//! While this rule is off, [`super::manual_edit`] and its siblings judge the same requests.
 
 use super::case::{Disturbance, ObjectCase};
 use super::manual_edit::declared;
-use crate::engine::rules::Refusal;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
+use crate::engine::rules::need::Need;
+
+/// The rule `foreign-edit-in-transition`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "foreign-edit-in-transition",
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::Never,
+        summary: "While an operation is in flight, only its holder changes fields that the release declares.",
+        why: "The operation overwrites half of an edit that is made meanwhile, and `--wait` waits for a state that nobody \
+              asked for.",
+        allowed: "helm's own writes for alice during alice's upgrade; drift correction by a manager.",
+        refused: "`kubectl set image`, `scale` or `delete` by bob during that upgrade.",
+        way_out: "Wait until the operation ends, then change the object through the release.",
+        settings: &[],
+    },
+    checks: &[Check::Object(check)],
+};
 
 const WAY_OUT: &str =
     "Wait until the operation ends; then change it through the release, or ask for a ReleaseOverride.";
 
-pub(crate) fn refusal(case: &ObjectCase<'_>, lost: &Disturbance) -> Refusal {
-    let what = if lost.fields.is_empty() { format!("it is declared by {}", lost.declarer) } else { declared(lost) };
-    let sentence = format!("{} is managed by {}: {what}.", case.subject(), lost.owner);
-    Refusal::new(sentence, WAY_OUT).at_all(lost)
+fn check(case: &ObjectCase<'_>) -> Checked {
+    match case.disturbance() {
+        Ok(Some(disturbance)) if disturbance.in_flight => Ok(Some(refusal(case, disturbance))),
+        Err(need @ Need::Ask(_)) => Err(need),
+        // Whatever cannot be decided is reported once, by the rule over this kind of request.
+        Ok(_) | Err(_) => Ok(None),
+    }
+}
+
+fn refusal(case: &ObjectCase<'_>, disturbance: &Disturbance) -> Refusal {
+    let declared = if disturbance.fields.is_empty() {
+        format!("it is declared by {}", disturbance.declarer)
+    } else {
+        declared(disturbance)
+    };
+    let sentence = format!("{} is managed by {}: {declared}.", case.subject(), disturbance.owner);
+    Refusal::new(sentence, WAY_OUT).at_fields(&disturbance.fields).about(disturbance.release.clone())
 }

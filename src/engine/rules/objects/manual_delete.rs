@@ -1,14 +1,37 @@
-//! `manual-delete`: an object that a release declares goes through the release.
-//!
-//! Allowed: `helm uninstall`; deleting what an uninstall kept, or what a newer revision has left behind.
-//! Denied: `kubectl delete deployment` of a live release.
+//! The rule `manual-delete`.
 
 use super::case::{Disturbance, ObjectCase};
-use crate::engine::rules::Refusal;
+use crate::engine::facts::ObjectChange;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
+
+/// The rule `manual-delete`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "manual-delete",
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::Never,
+        summary: "An object that a release declares is deleted through the release.",
+        why: "The release still says that it is deployed, and the next upgrade creates the object again, or fails without \
+              it.",
+        allowed: "`helm uninstall`; deleting an object that an uninstall kept, or that a newer revision no longer declares.",
+        refused: "`kubectl delete deployment` of a live release.",
+        way_out: "Remove it from the chart and upgrade, or uninstall the release.",
+        settings: &[],
+    },
+    checks: &[Check::Object(check)],
+};
 
 const WAY_OUT: &str = "Remove it through the release, or ask for a ReleaseOverride.";
 
-pub(crate) fn refusal(case: &ObjectCase<'_>, lost: &Disturbance) -> Refusal {
-    let sentence = format!("{} is managed by {}, and declared by {}.", case.subject(), lost.owner, lost.declarer);
-    Refusal::new(sentence, WAY_OUT)
+fn check(case: &ObjectCase<'_>) -> Checked {
+    if !matches!(case.write.change, ObjectChange::Deleted { .. }) {
+        return Ok(None);
+    }
+    Ok(case.disturbance()?.map(|disturbance| {
+        let Disturbance { owner, declarer, release, .. } = disturbance;
+        let sentence = format!("{} is managed by {owner}, and declared by {declarer}.", case.subject());
+        Refusal::new(sentence, WAY_OUT).about(release.clone())
+    }))
 }

@@ -1,25 +1,51 @@
-//! `manual-edit`: a field that a release declares changes through the release.
+//! The rule `manual-edit`.
 //!
-//! Declared is what stands in the manifest of the newest deployed record, or of the one in flight, and the marks of
-//! ownership. Lists are compared by the keys of their items, values by what they mean, and setting a field back to its
-//! declared value is no change.
-//!
-//! Allowed: `kubectl rollout restart`; a label `team`; an injected sidecar.
-//! Denied: `kubectl set image` of a container of the chart.
+//! A field is declared if it is in the manifest of the newest deployed record, or of the record in flight; the marks of ownership
+//! are declared too. List items are matched by their keys and values compared by their meaning. Setting a field back to its declared
+//! value is no change.
 
 use super::case::{Disturbance, ObjectCase};
-use crate::engine::rules::Refusal;
+use crate::engine::facts::ObjectChange;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::wording::{ENUMERATED, fields};
 
-pub(crate) const WAY_OUT: &str = "Change it through the release, or ask for a ReleaseOverride.";
+/// The rule `manual-edit`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "manual-edit",
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::Never,
+        summary: "A field that a release declares changes through the release.",
+        why: "The next upgrade reverts half of a manual edit, and the chart no longer describes what runs.",
+        allowed: "`kubectl rollout restart`; a label `team`; an injected sidecar; every field that the chart does not \
+              declare.",
+        refused: "`kubectl set image` of a container of the chart.",
+        way_out: "Change the chart's values and upgrade. Add fields that belong to other tools to `ignore` in the policy.",
+        settings: &["graceAfterFailure"],
+    },
+    checks: &[Check::Object(check)],
+};
 
-pub(crate) fn refusal(case: &ObjectCase<'_>, lost: &Disturbance) -> Refusal {
-    let sentence = format!("{} is managed by {}: {}.", case.subject(), lost.owner, declared(lost));
-    Refusal::new(sentence, WAY_OUT).at_all(lost)
+const WAY_OUT: &str = "Change it through the release, or ask for a ReleaseOverride.";
+
+fn check(case: &ObjectCase<'_>) -> Checked {
+    if !matches!(case.write.change, ObjectChange::Edited { .. }) {
+        return Ok(None);
+    }
+    Ok(case.disturbance()?.map(|disturbance| refusal(case, disturbance)))
+}
+
+/// The refusal of a change of declared fields; a scaling is one too.
+pub(crate) fn refusal(case: &ObjectCase<'_>, disturbance: &Disturbance) -> Refusal {
+    let declared = declared(disturbance);
+    let sentence = format!("{} is managed by {}: {declared}.", case.subject(), disturbance.owner);
+    Refusal::new(sentence, WAY_OUT).at_fields(&disturbance.fields).about(disturbance.release.clone())
 }
 
 /// `spec.replicas is declared by the chart`.
-pub(crate) fn declared(lost: &Disturbance) -> String {
-    let verb = if lost.fields.len() == 1 { "is" } else { "are" };
-    format!("{} {verb} declared by {}", fields(&lost.fields, ENUMERATED), lost.declarer)
+pub(crate) fn declared(disturbance: &Disturbance) -> String {
+    let verb = if disturbance.fields.len() == 1 { "is" } else { "are" };
+    format!("{} {verb} declared by {}", fields(&disturbance.fields, ENUMERATED), disturbance.declarer)
 }

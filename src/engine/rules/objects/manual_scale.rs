@@ -1,12 +1,31 @@
-//! `manual-scale`: a number of replicas that a release declares changes through the release.
-//!
-//! Allowed: scaling where the chart leaves the number to others; an autoscaler's scaling.
-//! Denied: `kubectl scale` of a Deployment whose chart says how many.
+//! The rule `manual-scale`.
 
-use super::case::{Disturbance, ObjectCase};
+use super::case::ObjectCase;
 use super::manual_edit;
-use crate::engine::rules::Refusal;
+use crate::engine::facts::ObjectChange;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rules::check::{Check, Checked, Rule};
 
-pub(crate) fn refusal(case: &ObjectCase<'_>, lost: &Disturbance) -> Refusal {
-    manual_edit::refusal(case, lost)
+/// The rule `manual-scale`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "manual-scale",
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::Never,
+        summary: "A number of replicas that a release declares changes through the release.",
+        why: "The next upgrade scales back to the number in the chart, usually at a bad moment.",
+        allowed: "Scaling where the chart does not set the number; scaling by an autoscaler.",
+        refused: "`kubectl scale` of a Deployment whose chart sets the number.",
+        way_out: "Change the number in the values of the chart, or remove it from the chart and leave it to an autoscaler.",
+        settings: &["resources"],
+    },
+    checks: &[Check::Object(check)],
+};
+
+fn check(case: &ObjectCase<'_>) -> Checked {
+    if !matches!(case.write.change, ObjectChange::Scaled { .. }) {
+        return Ok(None);
+    }
+    Ok(case.disturbance()?.map(|disturbance| manual_edit::refusal(case, disturbance)))
 }

@@ -14,7 +14,7 @@ use crate::engine::rules::need::{Need, known};
 use crate::engine::rules::wording;
 
 /// One request that writes or deletes a record.
-pub(crate) struct Case<'a> {
+pub(crate) struct RecordCase<'a> {
     pub(crate) facts: &'a Facts<'a>,
     pub(crate) target: &'a Target,
     pub(crate) change: &'a RecordChange<'a>,
@@ -23,7 +23,7 @@ pub(crate) struct Case<'a> {
     pub(crate) now: Timestamp,
 }
 
-impl<'a> Case<'a> {
+impl<'a> RecordCase<'a> {
     /// The other records of the release. On an update or a deletion the record itself is among them.
     pub(crate) fn history(&self) -> Result<&'a History, Need> {
         let query = Query::History {

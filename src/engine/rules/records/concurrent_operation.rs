@@ -1,20 +1,38 @@
-//! `concurrent-operation`: no install or upgrade starts while another operation holds the release.
+//! The rule `concurrent-operation`.
 //!
-//! Helm looks for a pending record only in `upgrade`, and only in its own process. A rollback over an operation in flight
-//! is [`super::pending_recovery`]'s matter, since it is also the official way out of a dead one.
+//! Helm looks for a pending record only in `upgrade`, and only in its own process. A rollback over an operation in flight is left
+//! to [`super::pending_recovery`], because it is also the official way out of a dead one.
 //!
-//! Allowed: CREATE of `pending-upgrade` revision 6 while revision 5 is `deployed` or `failed`.
-//! Denied: the same while revision 5 is `pending-upgrade` or `uninstalling`, however old, unless nelm or werf hold an
-//! unexpired lease of the release: they ignore pending records on purpose and rely on that lock.
+//! nelm and werf ignore pending records on purpose and rely on a lease of their own: while they hold one that has not expired, the
+//! rule allows the operation.
 
-use super::case::Case;
+use super::case::RecordCase;
 use super::lease;
 use crate::engine::facts::RecordChange;
 use crate::engine::release::Status;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::need::Need;
-use crate::engine::rules::{Finding, Refusal};
 
-pub(crate) fn check(case: &Case<'_>) -> Finding {
+/// The rule `concurrent-operation`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "concurrent-operation",
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRecordCreate,
+        summary: "No install or upgrade starts while another operation holds the release.",
+        why: "Helm looks for a running operation only in `upgrade`, and only in its own process. Two operations at once \
+              leave two records deployed.",
+        allowed: "An upgrade to revision 6 while revision 5 is deployed or failed.",
+        refused: "The same upgrade while revision 5 is pending-upgrade or uninstalling, however old it is.",
+        way_out: "Wait for the operation that holds the release, or recover from it if it is dead: see pending-recovery.",
+        settings: &[],
+    },
+    checks: &[Check::Record(check)],
+};
+
+pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let RecordChange::Created(side) = case.change else {
         return Ok(None);
     };

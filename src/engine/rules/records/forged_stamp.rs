@@ -1,17 +1,34 @@
-//! `forged-stamp`: the holder stamps on a record are those that the mutating half wrote.
+//! The rule `forged-stamp`.
 //!
-//! The mutating half overwrites whatever a client sends, so a wrong value arrives only while it is out of service. A missing
-//! stamp was lost in such a time, and is never a reason to refuse.
-//!
-//! Allowed: helm's PUT, which carries no annotations. Denied: a CREATE that names another user as the holder.
+//! The mutating half overwrites the stamps that a client sends, so a wrong value arrives only while that half is out of service. A
+//! missing stamp was lost during such a time, and is never a reason to refuse.
 
-use super::case::Case;
+use super::case::RecordCase;
 use crate::engine::facts::RecordSide;
 use crate::engine::object::annotation_pointer;
-use crate::engine::rules::{Finding, Refusal};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::stamp;
 
-pub(crate) fn check(case: &Case<'_>) -> Finding {
+/// The rule `forged-stamp`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "forged-stamp",
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRecordCreate,
+        summary: "The holder stamps on a record are the ones that Interlock wrote.",
+        why: "The holder of an operation may end it and write the objects of its release. A stamp that the client chooses \
+              would open both.",
+        allowed: "A record without stamps, as helm writes it.",
+        refused: "The CREATE of a record that names another user as the holder, while the mutating half is out of service.",
+        way_out: "Leave the annotations of interlock.dev alone; the webhook writes them.",
+        settings: &[],
+    },
+    checks: &[Check::Record(check)],
+};
+
+pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let Some(write) = case.change.write() else {
         return Ok(None);
     };

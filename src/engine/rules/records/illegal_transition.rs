@@ -1,16 +1,34 @@
-//! `illegal-transition`: the status of a record changes only along edges that some client makes.
+//! The rule `illegal-transition`.
 //!
-//! Allowed: `pending-upgrade` to `deployed` on the newest record, `failed` to `superseded`, any status to itself.
-//! Denied: `superseded` to `deployed` (the failure path of an upgrade that was overtaken by a rollback; refusing it is
-//! harmless to helm and keeps one record deployed), `pending-upgrade` to `deployed` under a higher revision.
+//! `superseded` to `deployed` is the failure path of an upgrade that was overtaken by a rollback: refusing that write is harmless to
+//! helm and keeps one record deployed.
 
-use super::case::Case;
+use super::case::RecordCase;
 use crate::engine::facts::RecordChange;
 use crate::engine::release::Status;
 use crate::engine::release::status::{Guard, transition};
-use crate::engine::rules::{Finding, Refusal};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 
-pub(crate) fn check(case: &Case<'_>) -> Finding {
+/// The rule `illegal-transition`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "illegal-transition",
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRecordCreate,
+        summary: "The status of a record changes only along transitions that some client makes.",
+        why: "When an upgrade was overtaken by a rollback, its failure path writes its old copy back: a superseded record \
+              becomes deployed again.",
+        allowed: "pending-upgrade to deployed on the newest record; failed to superseded; any status to itself.",
+        refused: "superseded to deployed; pending-upgrade to deployed below a higher revision.",
+        way_out: "See `helm history`. To change the release, start a new upgrade or rollback.",
+        settings: &[],
+    },
+    checks: &[Check::Record(check)],
+};
+
+pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let RecordChange::Updated { before, after, .. } = case.change else {
         return Ok(None);
     };

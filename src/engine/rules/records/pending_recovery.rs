@@ -1,23 +1,39 @@
-//! `pending-recovery`: which way out of an operation in flight is open.
+//! The rule `pending-recovery`.
 //!
-//! *Unlock* (`pending-*` to `failed` by somebody else) is open to the operation's holder, to a manager over a manager's
-//! record, to the account that a HelmRelease names over what Flux began for that under another, and to anyone once the
-//! operation is stale. Flux unlocks the record of a live helm run within seconds; refused,
-//! it waits. *Delete* of the newest pending record is open when the runbook's checks hold. *Rollback* is open as the policy
-//! says.
-//!
-//! Allowed: alice's own upgrade fails and writes `failed`; bob rolls back over what has been pending for 15 minutes.
-//! Denied: `helm rollback` over an upgrade that started 12 s ago; `kubectl delete` of its record.
+//! *Unlock* (`pending-*` to `failed` by another user) is open to the holder of the operation, to a manager over a manager's record,
+//! to the account that a HelmRelease names over an operation that Flux started under another account, and to anyone once the
+//! operation is stale. Flux unlocks the record of a live helm run within seconds; when the unlock is refused, Flux waits. *Delete*
+//! of the newest pending record is open when the checks of the runbook pass. *Rollback* is open as the policy says.
 
-use super::case::Case;
+use super::case::RecordCase;
 use super::{lease, runbook};
 use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
 use crate::engine::policy::RollbackWay;
 use crate::engine::release::Status;
 use crate::engine::release::status::{Guard, transition};
-use crate::engine::rules::{Finding, Refusal, wording};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
+use crate::engine::rules::wording;
 
-pub(crate) fn check(case: &Case<'_>) -> Finding {
+/// The rule `pending-recovery`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "pending-recovery",
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRecordCreate,
+        summary: "An operation in flight ends early only in a way that is open: unlock, delete or rollback.",
+        why: "An operation that looks stuck may still run. Unlocking or deleting its record, or rolling back over it, \
+              then leaves two records deployed.",
+        allowed: "A rollback over an upgrade that has been pending for longer than staleAfter.",
+        refused: "`helm rollback` over an upgrade that started 12 s ago; `kubectl delete secret` of its record.",
+        way_out: "Wait until the operation ends, or until it is older than staleAfter by the clock of the API server.",
+        settings: &["staleAfter", "rollback", "rollForwardOnly"],
+    },
+    checks: &[Check::Record(check)],
+};
+
+pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     match case.change {
         RecordChange::Created(side) if side.status() == Some(Status::PendingRollback) => rollback(case),
         RecordChange::Updated { before, after, .. } if transition(before.status(), after.status()) == Guard::Unlock => {
@@ -28,7 +44,7 @@ pub(crate) fn check(case: &Case<'_>) -> Finding {
     }
 }
 
-fn rollback(case: &Case<'_>) -> Finding {
+fn rollback(case: &RecordCase<'_>) -> Checked {
     if case.policy.tools.contains(case.facts.actor.name) {
         return Ok(None);
     }
@@ -71,7 +87,7 @@ fn rollback(case: &Case<'_>) -> Finding {
     }
 }
 
-fn unlock(case: &Case<'_>, before: &RecordSide<'_>) -> Finding {
+fn unlock(case: &RecordCase<'_>, before: &RecordSide<'_>) -> Checked {
     let stamps = before.stamps();
     let Some(holder) = stamps.holder() else {
         return Ok(None);
@@ -99,7 +115,7 @@ fn unlock(case: &Case<'_>, before: &RecordSide<'_>) -> Finding {
     Ok(Some(Refusal::new(sentence, way_out)))
 }
 
-fn delete(case: &Case<'_>, side: &RecordSide<'_>) -> Finding {
+fn delete(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
     let history = case.history()?;
     // Pruning takes the stuck records of past operations out of the middle of the history.
     let Some(revision) = case.target.revision else {

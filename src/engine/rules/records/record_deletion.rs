@@ -1,20 +1,36 @@
-//! `record-deletion`: the newest deployed record of a live release stays.
+//! The rule `record-deletion`.
 //!
-//! Without it Helm says "has no deployed releases" and the next upgrade is an install over live objects. Pruning and
-//! purging pass: the first never takes it, the second starts by marking the newest record `uninstalling`.
-//!
-//! Allowed: DELETE of a superseded record; of a deployed one while the newest is `uninstalling` or `uninstalled`.
-//! Denied: `kubectl delete secret` of the newest deployed record; a collection delete of records by a person.
+//! Pruning never deletes the newest deployed record, and `helm uninstall` marks the newest record `uninstalling` first, so both are
+//! allowed. Deleting a part of a record that OLM stores in several Secrets is deleting the record: nobody can read it afterwards.
 
-use super::case::Case;
-use super::lease;
+use super::case::RecordCase;
+use super::{lease, part};
 use crate::engine::facts::{ActorKind, RecordChange};
 use crate::engine::release::Status;
-use crate::engine::rules::{Finding, Refusal};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
+
+/// The rule `record-deletion`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "record-deletion",
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRecordCreate,
+        summary: "The newest deployed record of a live release stays.",
+        why: "Without it helm reports that there are no deployed releases, and the next upgrade is an install over live \
+              objects.",
+        allowed: "Pruning of superseded records; every deletion while the release is uninstalling or uninstalled.",
+        refused: "`kubectl delete secret` of the newest deployed record; a person deleting several records at once.",
+        way_out: "Use `helm uninstall` to remove the release, or delete one superseded or failed record by name.",
+        settings: &[],
+    },
+    checks: &[Check::Record(check), Check::Part(part::check)],
+};
 
 const WAY_OUT: &str = "Use `helm uninstall` to remove the release, or name one superseded or failed record.";
 
-pub(crate) fn check(case: &Case<'_>) -> Finding {
+pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let RecordChange::Deleted(side) = case.change else {
         return Ok(None);
     };

@@ -1,18 +1,34 @@
-//! `record-integrity`: object name, labels and body of a record say the same.
+//! The rule `record-integrity`.
 //!
-//! Helm finds the deployed record by its label, orders records by their body and creates them under their name; where the
-//! three disagree, it acts on a release that does not exist. A disagreement that is there already is tolerated on an
-//! update that does not add to it: `helm uninstall --keep-history` repairs some.
-//!
-//! Allowed: a hook step writes the same record again. Denied: `kubectl label secret ... status=deployed --overwrite` on a
-//! superseded record; a body that does not decode.
+//! Helm finds the deployed record by its label, orders records by their bodies and creates them under their names. A disagreement
+//! that exists already is tolerated on an update that does not add to it: `helm uninstall --keep-history` repairs some.
 
-use super::case::Case;
+use super::case::RecordCase;
 use crate::engine::facts::{RecordBody, RecordChange, RecordSide};
 use crate::engine::release::record::truncated;
 use crate::engine::release::storage::HELM_SECRET_TYPE;
 use crate::engine::release::{DecodeError, RecordName, Revision, Storage};
-use crate::engine::rules::{Finding, Refusal};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
+
+/// The rule `record-integrity`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "record-integrity",
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRecordCreate,
+        summary: "The object name, the labels and the body of a record agree.",
+        why: "Helm finds a record by its labels, orders records by their bodies and creates them under their names. Where \
+              these disagree, it acts on a release that does not exist.",
+        allowed: "Helm's own writes; an update that repairs a disagreement, or leaves it as it is.",
+        refused: "`kubectl label secret ... status=deployed --overwrite` on a superseded record; a body that cannot be \
+              decoded.",
+        way_out: "Leave records to helm. `helm history` shows the state of the release.",
+        settings: &[],
+    },
+    checks: &[Check::Record(check)],
+};
 
 /// One thing that two parts of a record disagree about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +53,7 @@ enum About {
     Undecodable,
 }
 
-pub(crate) fn check(case: &Case<'_>) -> Finding {
+pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let (storage, object) = (case.target.storage, case.target.object.as_str());
     let (before, after) = match case.change {
         RecordChange::Created(side) => (Vec::new(), side),

@@ -1,21 +1,37 @@
-//! `record-tampering`: what a record says of its release never changes once it is stored.
+//! The rule `record-tampering`.
 //!
-//! Status, description and the runs of hooks do; name, revision, namespaces, chart, values and manifest do not, and
-//! `info.last_deployed` tells the record of one life of a release from that of another under the same revision.
-//!
-//! Allowed: Helm 3 rewriting a record of Helm 4, which drops modification times. Denied: a manifest edited in place; an
-//! upgrade whose release was uninstalled and installed again meanwhile, writing its old copy over the new record.
+//! Status, description and the runs of hooks change; name, revision, namespaces, chart, values and manifest do not.
+//! `info.last_deployed` tells apart the records of two lives of a release under the same revision: an upgrade whose release was
+//! uninstalled and installed again meanwhile would write its old copy over the new record.
 
-use super::case::Case;
+use super::case::RecordCase;
 use crate::engine::facts::RecordChange;
 use crate::engine::release::record::{Difference, differences};
 use crate::engine::release::status::{Guard, transition};
-use crate::engine::rules::{Finding, Refusal};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
+
+/// The rule `record-tampering`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "record-tampering",
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRecordCreate,
+        summary: "The content of a stored record never changes.",
+        why: "A rollback installs the content of a stored record, and nobody reviews it again.",
+        allowed: "A new status or description; Helm 3 rewriting a record of Helm 4.",
+        refused: "A different manifest, chart, name, revision or different values in a stored record.",
+        way_out: "A record is history. Start a new upgrade to change the release.",
+        settings: &[],
+    },
+    checks: &[Check::Record(check)],
+};
 
 /// The labels that Helm derives from the body.
 const DERIVED_LABELS: [&str; 4] = ["name", "owner", "status", "version"];
 
-pub(crate) fn check(case: &Case<'_>) -> Finding {
+pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let RecordChange::Updated { before, after, same_payload } = case.change else {
         return Ok(None);
     };

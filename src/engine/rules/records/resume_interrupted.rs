@@ -1,21 +1,37 @@
-//! `resume-interrupted`: an operation that was interrupted is finished before the next version is tried.
+//! The rule `resume-interrupted`.
 //!
-//! The step from one version to the next presumes that the one before is whole. When the record of a dead upgrade is deleted
-//! or unlocked, only its beginning is applied, and nothing of Helm remembers: OLM would resolve its next step from the last
-//! deployed version, over the head of the one that is half there. A note on the newest deployed record, or on the failed one
-//! that was unlocked, remembers; it goes with the next promotion.
-//!
-//! Allowed: the upgrade to the interrupted version again; a rollback; any upgrade after either succeeded, or after a person
-//! has taken the note off.
-//! Denied: CREATE of an upgrade to version 3 after the upgrade to version 2 was killed and its record deleted.
+//! An upgrade from one version to the next assumes that the previous one is complete. When the record of a dead upgrade is deleted
+//! or unlocked, its objects are half applied and Helm keeps no trace of it: OLM would resolve its next step from the last deployed
+//! version and skip the interrupted one. A note on the newest deployed record, or on the failed record that was unlocked, keeps the
+//! interrupted version. The next successful operation removes the note, or a person does.
 
-use super::case::Case;
+use super::case::RecordCase;
 use crate::engine::facts::RecordChange;
 use crate::engine::release::Status;
 use crate::engine::release::stamps::INTERRUPTED;
-use crate::engine::rules::{Finding, Refusal};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 
-pub(crate) fn check(case: &Case<'_>) -> Finding {
+/// The rule `resume-interrupted`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "resume-interrupted",
+        mode: Mode::Warn,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRecordCreate,
+        summary: "An interrupted operation is finished before the next version is tried.",
+        why: "A version whose upgrade was interrupted may have migrated half of its data, and the next version assumes \
+              that the migration is complete.",
+        allowed: "The interrupted version again; a rollback; any version after either succeeded, or after a person removed \
+              the note.",
+        refused: "An upgrade to version 3 after the upgrade to version 2 was killed and its record deleted or unlocked.",
+        way_out: "Upgrade to the interrupted version first, then to the next one.",
+        settings: &[],
+    },
+    checks: &[Check::Record(check)],
+};
+
+pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let RecordChange::Created(side) = case.change else {
         return Ok(None);
     };

@@ -1,15 +1,32 @@
-//! `revision-order`: a new record has a higher revision than every other record of its release.
+//! The rule `revision-order`.
 //!
-//! Higher than the highest, not the next one: pruning with a small limit leaves gaps, and after the deletion of the newest
-//! record its number comes again.
-//!
-//! Allowed: CREATE of revision 7 over 3, 4 and 6. Denied: CREATE of revision 5 over the same.
+//! Higher than the highest revision, not the next one: pruning with a small limit leaves gaps, and after the deletion of the newest
+//! record its number is used again.
 
-use super::case::Case;
+use super::case::RecordCase;
 use crate::engine::facts::RecordChange;
-use crate::engine::rules::{Finding, Refusal};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 
-pub(crate) fn check(case: &Case<'_>) -> Finding {
+/// The rule `revision-order`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "revision-order",
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRecordCreate,
+        summary: "A new record has a higher revision than every other record of its release.",
+        why: "Helm takes the highest revision for the newest. A lower one was computed from a history that has changed \
+              since.",
+        allowed: "Revision 7 after revisions 3 to 6; revision 9 after revisions 7 and 8 were pruned.",
+        refused: "Revision 5 while revision 6 exists.",
+        way_out: "Run the operation again, so that it reads the current history.",
+        settings: &[],
+    },
+    checks: &[Check::Record(check)],
+};
+
+pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let (RecordChange::Created(_), Some(revision)) = (case.change, case.target.revision) else {
         return Ok(None);
     };

@@ -9,7 +9,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::case::Case;
+use super::case::RecordCase;
 use super::lease;
 use crate::engine::evidence::{Evidence, Query, Workload};
 use crate::engine::facts::{Facts, RecordBody, RecordChange, RecordSide, Subject};
@@ -27,7 +27,7 @@ const TOLERANCE_PERCENT: i64 = 10;
 /// What is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum CheckName {
+pub enum RunbookCheckName {
     /// The record is deleted alone.
     Alone,
     /// A revision below it is deployed.
@@ -58,10 +58,10 @@ pub enum Holds {
 
 /// One check of the runbook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Check {
+pub struct RunbookCheck {
     /// What was looked at.
     #[serde(rename = "check")]
-    pub name: CheckName,
+    pub name: RunbookCheckName,
     /// What was seen, with its numbers; nothing that an object contains, names apart.
     pub evidence: String,
     /// What came of it.
@@ -69,8 +69,8 @@ pub struct Check {
     pub holds: Holds,
 }
 
-impl Check {
-    fn of(name: CheckName, evidence: impl Into<String>, failure: Option<String>) -> Self {
+impl RunbookCheck {
+    fn of(name: RunbookCheckName, evidence: impl Into<String>, failure: Option<String>) -> Self {
         Self { name, evidence: evidence.into(), holds: failure.map_or(Holds::Yes, Holds::No) }
     }
 
@@ -81,7 +81,7 @@ impl Check {
     }
 }
 
-impl CheckName {
+impl RunbookCheckName {
     /// As it is spelled.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -97,26 +97,26 @@ impl CheckName {
     }
 }
 
-impl fmt::Display for CheckName {
+impl fmt::Display for RunbookCheckName {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.as_str())
     }
 }
 
 /// One look, for one or several checks.
-type Look = fn(&Case<'_>, &RecordSide<'_>) -> Result<Vec<Check>, Need>;
+type Look = fn(&RecordCase<'_>, &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Need>;
 
 /// What the rule goes by, and what each look is about; the cheapest first.
-const LOOKS: [(CheckName, Look); 5] = [
-    (CheckName::Alone, |case, _| Ok(vec![alone(case)])),
-    (CheckName::DeployedBelow, |case, _| Ok(vec![deployed_below(case)?])),
-    (CheckName::Stale, |case, side| Ok(vec![stale(case, side)?])),
-    (CheckName::NoLease, |case, _| Ok(vec![no_lease(case)?])),
-    (CheckName::PendingBody, healthy),
+const LOOKS: [(RunbookCheckName, Look); 5] = [
+    (RunbookCheckName::Alone, |case, _| Ok(vec![alone(case)])),
+    (RunbookCheckName::DeployedBelow, |case, _| Ok(vec![deployed_below(case)?])),
+    (RunbookCheckName::Stale, |case, side| Ok(vec![stale(case, side)?])),
+    (RunbookCheckName::NoLease, |case, _| Ok(vec![no_lease(case)?])),
+    (RunbookCheckName::PendingBody, healthy),
 ];
 
 /// The checks that do not hold, each with its numbers.
-pub(crate) fn failed_checks(case: &Case<'_>, side: &RecordSide<'_>) -> Result<Vec<String>, Need> {
+pub(crate) fn failed_checks(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<String>, Need> {
     let mut failed = Vec::new();
     for (_, look) in LOOKS {
         match look(case, side) {
@@ -140,33 +140,42 @@ pub(crate) fn failed_checks(case: &Case<'_>, side: &RecordSide<'_>) -> Result<Ve
 ///
 /// # Errors
 /// What must be known first.
-pub fn inspect(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Timestamp) -> Result<Vec<Check>, Query> {
+pub fn inspect(
+    facts: &Facts<'_>,
+    policy: &Policy,
+    evidence: &Evidence,
+    now: Timestamp,
+) -> Result<Vec<RunbookCheck>, Query> {
     let Subject::Record(target, change) = &facts.subject else {
         return Ok(Vec::new());
     };
     let RecordChange::Deleted(side) = change.as_ref() else {
         return Ok(Vec::new());
     };
-    let case = Case { facts, target, change, policy, evidence, now };
+    let case = RecordCase { facts, target, change, policy, evidence, now };
     let mut checks = Vec::new();
-    for (name, look) in LOOKS.into_iter().chain([(CheckName::NoHookRuns, no_hook_runs as Look)]) {
+    for (name, look) in LOOKS.into_iter().chain([(RunbookCheckName::NoHookRuns, no_hook_runs as Look)]) {
         match look(&case, side) {
             Ok(found) => checks.extend(found),
             Err(need) => {
-                let (_, why, _) = need.told()?;
-                checks.push(Check { name, evidence: "could not be learnt".to_owned(), holds: Holds::Unknown(why) });
+                let (_, why, _) = need.reason()?;
+                checks.push(RunbookCheck {
+                    name,
+                    evidence: "could not be learnt".to_owned(),
+                    holds: Holds::Unknown(why),
+                });
             }
         }
     }
     Ok(checks)
 }
 
-fn alone(case: &Case<'_>) -> Check {
+fn alone(case: &RecordCase<'_>) -> RunbookCheck {
     let failure = case.facts.collection.then(|| "it is deleted together with others, name it alone".to_owned());
-    Check::of(CheckName::Alone, "only this record is deleted", failure)
+    RunbookCheck::of(RunbookCheckName::Alone, "only this record is deleted", failure)
 }
 
-fn deployed_below(case: &Case<'_>) -> Result<Check, Need> {
+fn deployed_below(case: &RecordCase<'_>) -> Result<RunbookCheck, Need> {
     let history = case.history()?;
     let deployed = |revision| history.below(revision).find(|entry| entry.status == Status::Deployed);
     let below = case.target.revision.and_then(deployed);
@@ -176,10 +185,10 @@ fn deployed_below(case: &Case<'_>) -> Result<Check, Need> {
     let failure = below.is_none().then(|| {
         "no earlier revision is deployed, so nothing would be left to upgrade from: uninstall, or roll back".to_owned()
     });
-    Ok(Check::of(CheckName::DeployedBelow, evidence, failure))
+    Ok(RunbookCheck::of(RunbookCheckName::DeployedBelow, evidence, failure))
 }
 
-fn stale(case: &Case<'_>, side: &RecordSide<'_>) -> Result<Check, Need> {
+fn stale(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<RunbookCheck, Need> {
     let (created, stamps) = (side.stored.metadata.creation_timestamp, side.stamps());
     let is_stale = case.is_stale(created, stamps.holder())?;
     let age = created.map_or("of unknown age".to_owned(), |created| {
@@ -190,18 +199,18 @@ fn stale(case: &Case<'_>, side: &RecordSide<'_>) -> Result<Check, Need> {
     let evidence = format!("held by {holder}, {age}; counts as stuck after {stale}");
     let failure = (!is_stale)
         .then(|| format!("the operation of {holder} may be alive, it is {age} and counts as stuck after {stale}"));
-    Ok(Check::of(CheckName::Stale, evidence, failure))
+    Ok(RunbookCheck::of(RunbookCheckName::Stale, evidence, failure))
 }
 
-fn no_lease(case: &Case<'_>) -> Result<Check, Need> {
+fn no_lease(case: &RecordCase<'_>) -> Result<RunbookCheck, Need> {
     let is_held = lease::is_held(case)?;
     let evidence = if is_held { "nelm or werf holds a lease" } else { "neither nelm nor werf holds a lease" };
     let failure = is_held.then(|| "nelm or werf holds a live lease of the release".to_owned());
-    Ok(Check::of(CheckName::NoLease, evidence, failure))
+    Ok(RunbookCheck::of(RunbookCheckName::NoLease, evidence, failure))
 }
 
 /// Pending in its body too, and over healthy workloads.
-fn healthy(case: &Case<'_>, side: &RecordSide<'_>) -> Result<Vec<Check>, Need> {
+fn healthy(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Need> {
     let named = with_record(case, side, |record| match record {
         Err(error) => Err(format!("its body does not decode ({error}), so its workloads are unknown")),
         Ok(record) if !record.info.status.parse::<Status>().is_ok_and(Status::is_pending) => {
@@ -212,26 +221,33 @@ fn healthy(case: &Case<'_>, side: &RecordSide<'_>) -> Result<Vec<Check>, Need> {
     })?;
     let named = match named {
         Ok(named) => named,
-        Err(why) => return Ok(vec![Check::of(CheckName::PendingBody, "not a pending body that reads", Some(why))]),
+        Err(why) => {
+            return Ok(vec![RunbookCheck::of(
+                RunbookCheckName::PendingBody,
+                "not a pending body that reads",
+                Some(why),
+            )]);
+        }
     };
-    let mut checks = vec![Check::of(CheckName::PendingBody, "label and body say that it is pending", None)];
+    let mut checks =
+        vec![RunbookCheck::of(RunbookCheckName::PendingBody, "label and body say that it is pending", None)];
     if named.is_empty() {
         let evidence = "its manifest has no Deployment, StatefulSet or DaemonSet";
-        checks.push(Check::of(CheckName::Healthy, evidence, None));
+        checks.push(RunbookCheck::of(RunbookCheckName::Healthy, evidence, None));
         return Ok(checks);
     }
     let found = case.workloads(&named)?.iter().map(Option::as_ref);
     checks.extend(named.iter().zip(found).map(|(reference, found)| {
-        Check::of(CheckName::Healthy, standing(reference, found), unhealthy(reference, found))
+        RunbookCheck::of(RunbookCheckName::Healthy, standing(reference, found), unhealthy(reference, found))
     }));
     Ok(checks)
 }
 
 /// None of the Jobs that its hooks are runs.
-fn no_hook_runs(case: &Case<'_>, side: &RecordSide<'_>) -> Result<Vec<Check>, Need> {
+fn no_hook_runs(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Need> {
     // A body that does not read is another check's.
     let jobs = with_record(case, side, |record| record.map_or_else(|_| Ok(Vec::new()), Record::hook_jobs))?;
-    let check = |evidence: String, failure| Check::of(CheckName::NoHookRuns, evidence, failure);
+    let check = |evidence: String, failure| RunbookCheck::of(RunbookCheckName::NoHookRuns, evidence, failure);
     let jobs = match jobs {
         Ok(jobs) => jobs,
         Err(error) => {
@@ -275,7 +291,7 @@ struct JobStatus {
 
 /// Hands on the record that is deleted: from the request, or, where OLM cut it up, from the cluster.
 fn with_record<T>(
-    case: &Case<'_>,
+    case: &RecordCase<'_>,
     side: &RecordSide<'_>,
     read: impl FnOnce(Result<&Record<'_>, DecodeError>) -> T,
 ) -> Result<T, Need> {

@@ -1,22 +1,39 @@
-//! `unusual-create`: a record comes to be in a pending status, by somebody who may start operations.
+//! The rule `unusual-create`.
 //!
-//! Only two kinds of clients create one in another status: restore tools, which the policy names, and helm-mapkubeapis,
-//! which supersedes the newest record and creates its copy with mapped APIs as `deployed`. With `startedBy: managers` in the
-//! policy nobody but managers starts operations; an uninstall creates no record, and starts with an update.
-//!
-//! Allowed: CREATE of `deployed` revision 8 from the chart and values of revision 7, just superseded, with nothing else
-//! deployed. Denied: the same while revision 6 is deployed, or with another chart.
+//! Only two kinds of clients create a record in another status: restore tools, which the policy names, and helm-mapkubeapis, which
+//! supersedes the newest record and creates its copy with mapped APIs as `deployed`. With `startedBy: managers` in the policy only
+//! managers start operations; an uninstall creates no record and starts with an update.
 
-use super::case::Case;
+use super::case::RecordCase;
 use crate::engine::facts::{RecordChange, RecordSide, RecordWrite};
 use crate::engine::policy::Starters;
 use crate::engine::release::record::same_chart_and_config;
 use crate::engine::release::status::{Guard, transition};
 use crate::engine::release::{Record, Revision, Status};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::need::Need;
-use crate::engine::rules::{Finding, Refusal};
 
-pub(crate) fn check(case: &Case<'_>) -> Finding {
+/// The rule `unusual-create`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "unusual-create",
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRecordCreate,
+        summary: "A record is created in a pending status, by a user who may start operations.",
+        why: "A record that is created as deployed belongs to no operation, so nothing shows that its objects exist.",
+        allowed: "Records that helm and Flux create; records that a tool listed in `tools` restores; the record that helm- \
+              mapkubeapis writes.",
+        refused: "`kubectl create` of a record that says deployed; with `startedBy: managers`, `helm upgrade` by a person.",
+        way_out: "Install or upgrade with helm, or through a manager where only managers may. Add the account of a restore \
+              tool to `tools` in the policy.",
+        settings: &["startedBy"],
+    },
+    checks: &[Check::Record(check)],
+};
+
+pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     if let Some(refusal) = started_by_somebody_else(case)? {
         return Ok(Some(refusal));
     }
@@ -43,7 +60,7 @@ pub(crate) fn check(case: &Case<'_>) -> Finding {
 }
 
 /// What is wrong with an operation that starts where only managers may start one.
-fn started_by_somebody_else(case: &Case<'_>) -> Finding {
+fn started_by_somebody_else(case: &RecordCase<'_>) -> Checked {
     let starts = case.change.write().filter(RecordWrite::starts);
     let (Some(write), Starters::Managers, actor) = (starts, case.policy.started_by, case.facts.actor) else {
         return Ok(None);
@@ -63,7 +80,7 @@ fn started_by_somebody_else(case: &Case<'_>) -> Finding {
 }
 
 /// Why the new record is not the mapped copy of the newest one.
-fn unlike_a_mapping(case: &Case<'_>, side: &RecordSide<'_>) -> Result<Option<String>, Need> {
+fn unlike_a_mapping(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Option<String>, Need> {
     let history = case.history()?;
     if let Some(deployed) = history.newest_deployed() {
         return Ok(Some(format!("revision {} is deployed", deployed.revision)));

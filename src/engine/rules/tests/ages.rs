@@ -1,7 +1,7 @@
 //! Ways out of an operation in flight, before and after it counts as stuck.
 
+use super::names::PENDING_RECOVERY;
 use super::scenario::{Cluster, rec};
-use crate::engine::rules::RuleId::PendingRecovery;
 
 const FLUX: &str = "system:serviceaccount:flux-system:helm-controller";
 const STALE: i64 = 15 * 60;
@@ -22,8 +22,8 @@ fn recovery(settings: &str) -> String {
 #[test]
 fn a_rollback_waits_until_the_operation_is_stale() {
     let rollback = rec(7, "pending-rollback");
-    assert_eq!(running("", STALE - 1).create("bob", &rollback), Err(vec![PendingRecovery]));
-    assert_eq!(running("", STALE - 1).create("alice", &rollback), Err(vec![PendingRecovery]), "its holder too");
+    assert_eq!(running("", STALE - 1).create("bob", &rollback), Err(vec![PENDING_RECOVERY]));
+    assert_eq!(running("", STALE - 1).create("alice", &rollback), Err(vec![PENDING_RECOVERY]), "its holder too");
     assert_eq!(running("", STALE).create("bob", &rollback), Ok(()));
 }
 
@@ -67,14 +67,14 @@ fn an_automatic_rollback_follows_its_failure_at_once() {
 fn unlocking_is_for_the_holder_for_managers_among_themselves_and_for_the_stale() {
     let (pending, failed) = (rec(6, "pending-upgrade"), rec(6, "failed"));
     assert_eq!(running("", 1).update("alice", &pending, &failed), Ok(()));
-    assert_eq!(running("", 1).update(FLUX, &pending, &failed), Err(vec![PendingRecovery]));
-    assert_eq!(running("", STALE - 1).update("bob", &pending, &failed), Err(vec![PendingRecovery]));
+    assert_eq!(running("", 1).update(FLUX, &pending, &failed), Err(vec![PENDING_RECOVERY]));
+    assert_eq!(running("", STALE - 1).update("bob", &pending, &failed), Err(vec![PENDING_RECOVERY]));
 
     let mut managed = Cluster::new();
     assert_eq!(managed.create(FLUX, &rec(6, "pending-upgrade")), Ok(()));
     managed.later(1);
     let other = "system:serviceaccount:flux-system:kustomize-controller";
-    assert_eq!(managed.update("alice", &pending, &failed), Err(vec![PendingRecovery]));
+    assert_eq!(managed.update("alice", &pending, &failed), Err(vec![PENDING_RECOVERY]));
     assert_eq!(managed.update(other, &pending, &failed), Ok(()));
 }
 
@@ -93,7 +93,7 @@ fn an_uninstall_is_as_old_as_its_start_not_as_its_record() {
     cluster.later(100 * STALE);
     assert_eq!(cluster.update("bob", &rec(6, "deployed"), &rec(6, "uninstalling")), Ok(()));
     cluster.later(60);
-    assert_eq!(cluster.create("alice", &rec(7, "pending-rollback")), Err(vec![PendingRecovery]));
+    assert_eq!(cluster.create("alice", &rec(7, "pending-rollback")), Err(vec![PENDING_RECOVERY]));
     cluster.later(STALE);
     assert_eq!(cluster.create("alice", &rec(7, "pending-rollback")), Ok(()));
 }

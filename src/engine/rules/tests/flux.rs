@@ -2,17 +2,16 @@
 
 use serde_json::{Value, json};
 
+use super::names::{DUPLICATE_RELEASE, FOREIGN_EDIT_IN_TRANSITION, MANUAL_EDIT, PENDING_RECOVERY, RETARGET};
 use super::objects::{image, record, web};
 use super::overrides::override_of;
 use super::scenario::{Cluster, Verdict, rec};
+use crate::engine::decide::{Step, decide};
 use crate::engine::evidence::{Evidence, Query};
 use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
 use crate::engine::policy::Policy;
 use crate::engine::review::Review;
-use crate::engine::rules::RuleId::{
-    self, DuplicateRelease, ForeignEditInTransition, ManualEdit, PendingRecovery, Retarget,
-};
-use crate::engine::rules::{Step, decide};
+use crate::engine::rule::RuleId;
 
 const CONTROLLER: &str = "system:serviceaccount:flux-system:helm-controller";
 const TENANT: &str = "system:serviceaccount:shop:deployer";
@@ -56,8 +55,8 @@ fn first() -> Value {
 fn one_helm_release_drives_a_release() {
     let kube_config = json!({"secretRef": {"name": "prod"}});
     for (given, new, verdict) in [
-        (first(), json!({"releaseName": "web"}), refused(DuplicateRelease)),
-        (first(), json!({"releaseName": "web", "targetNamespace": "prod"}), refused(DuplicateRelease)),
+        (first(), json!({"releaseName": "web"}), refused(DUPLICATE_RELEASE)),
+        (first(), json!({"releaseName": "web", "targetNamespace": "prod"}), refused(DUPLICATE_RELEASE)),
         (first(), json!({"releaseName": "other"}), Ok(())),
         (first(), json!({"releaseName": "web", "storageNamespace": "records"}), Ok(())),
         (first(), json!({"releaseName": "web", "suspend": true}), Ok(())),
@@ -67,7 +66,7 @@ fn one_helm_release_drives_a_release() {
         (
             helm_release("web", json!({"kubeConfig": kube_config})),
             json!({"releaseName": "web", "kubeConfig": kube_config}),
-            refused(DuplicateRelease),
+            refused(DUPLICATE_RELEASE),
         ),
         // A configuration is of the HelmRelease's namespace.
         (
@@ -83,9 +82,9 @@ fn one_helm_release_drives_a_release() {
         (
             installed(helm_release("old", json!({"releaseName": "new"}))),
             json!({"releaseName": "web"}),
-            refused(DuplicateRelease),
+            refused(DUPLICATE_RELEASE),
         ),
-        (dying(first()), json!({"releaseName": "web"}), refused(DuplicateRelease)),
+        (dying(first()), json!({"releaseName": "web"}), refused(DUPLICATE_RELEASE)),
     ] {
         let mut cluster = Cluster::new();
         cluster.given(given.clone());
@@ -99,9 +98,9 @@ fn an_edit_counts_where_it_makes_the_helm_release_drive_something_new() {
     let same = json!({"releaseName": "web"});
     for (old, new, verdict) in [
         (same.clone(), json!({"releaseName": "web", "values": {"a": 1}}), Ok(())),
-        (json!({"releaseName": "web", "suspend": true}), same.clone(), refused(DuplicateRelease)),
-        (json!({"releaseName": "other"}), same.clone(), refused(DuplicateRelease)),
-        (json!({"releaseName": "web", "kubeConfig": {"a": 1}}), same.clone(), refused(DuplicateRelease)),
+        (json!({"releaseName": "web", "suspend": true}), same.clone(), refused(DUPLICATE_RELEASE)),
+        (json!({"releaseName": "other"}), same.clone(), refused(DUPLICATE_RELEASE)),
+        (json!({"releaseName": "web", "kubeConfig": {"a": 1}}), same.clone(), refused(DUPLICATE_RELEASE)),
         (same.clone(), json!({"releaseName": "web", "suspend": true}), Ok(())),
         (same.clone(), json!({"releaseName": "other"}), Ok(())),
     ] {
@@ -118,7 +117,7 @@ fn an_edit_counts_where_it_makes_the_helm_release_drive_something_new() {
     cluster.given(first());
     let (old, new) = (second(json!({"releaseName": "other"})), second(json!({"releaseName": "web"})));
     assert_eq!(cluster.update_objects("alice", dying(old.clone()), dying(new.clone())), Ok(()));
-    assert_eq!(cluster.update_objects(CONTROLLER, old, new), refused(DuplicateRelease), "whoever asks");
+    assert_eq!(cluster.update_objects(CONTROLLER, old, new), refused(DUPLICATE_RELEASE), "whoever asks");
     assert_eq!(cluster.update_objects("alice", first(), helm_release("web", json!({"suspend": true}))), Ok(()));
 }
 
@@ -185,7 +184,7 @@ fn an_edit_does_not_uninstall_what_is_installed() {
         let (old, new) = (installed(old), installed(new));
         let verdict = Cluster::new().update_objects("alice", old.clone(), new.clone());
         assert_eq!(verdict.is_ok(), open, "{} -> {}: {verdict:?}", old["spec"], new["spec"]);
-        assert!(verdict.is_ok() || verdict == refused(Retarget));
+        assert!(verdict.is_ok() || verdict == refused(RETARGET));
         assert_eq!(Cluster::new().update_objects("alice", dying(old.clone()), dying(new.clone())), Ok(()));
         let unknown = |object: Value| with(object, "/status", json!({"observedGeneration": -1}));
         assert_eq!(Cluster::new().update_objects("alice", unknown(old), unknown(new)), Ok(()), "not installed yet");
@@ -197,13 +196,13 @@ fn a_retarget_is_judged_and_opened_over_what_is_installed() {
     let retarget = |cluster: &mut Cluster, spec: Value| {
         cluster.update_objects("carol", installed(first()), installed(helm_release("web", spec)))
     };
-    for (namespace, verdict) in [("mine", refused(Retarget)), ("shop", Ok(()))] {
+    for (namespace, verdict) in [("mine", refused(RETARGET)), ("shop", Ok(()))] {
         let mut cluster = Cluster::new();
         let made = override_of("web", &["retarget"], 30);
         cluster.given(with(made, "/metadata/namespace", json!(namespace)));
         assert_eq!(retarget(&mut cluster, json!({"storageNamespace": "mine"})), verdict, "{namespace}");
     }
-    for (release, verdict) in [("other", refused(Retarget)), ("web", Ok(()))] {
+    for (release, verdict) in [("other", refused(RETARGET)), ("web", Ok(()))] {
         let cases = format!("rules:\n  retarget: {{cases: [{{when: {{releases: [{release}]}}, mode: 'off'}}]}}");
         let mut cluster = Cluster::with_policy(&cases);
         assert_eq!(retarget(&mut cluster, json!({"releaseName": "other"})), verdict, "{release}");
@@ -360,10 +359,10 @@ fn flux_is_given_as_long_as_its_longest_timeout() {
     let rollback = rec(7, "pending-rollback");
     let (pending, failed) = (rec(6, "pending-upgrade"), rec(6, "failed"));
     assert_eq!(running(json!({}), CONTROLLER, STALE).create("alice", &rollback), Ok(()));
-    assert_eq!(running(patient(), CONTROLLER, STALE).create("alice", &rollback), refused(PendingRecovery));
-    assert_eq!(running(patient(), CONTROLLER, 3_599).create("alice", &rollback), refused(PendingRecovery));
+    assert_eq!(running(patient(), CONTROLLER, STALE).create("alice", &rollback), refused(PENDING_RECOVERY));
+    assert_eq!(running(patient(), CONTROLLER, 3_599).create("alice", &rollback), refused(PENDING_RECOVERY));
     assert_eq!(running(patient(), CONTROLLER, 3_600).create("alice", &rollback), Ok(()));
-    assert_eq!(running(patient(), CONTROLLER, STALE).update("alice", &pending, &failed), refused(PendingRecovery));
+    assert_eq!(running(patient(), CONTROLLER, STALE).update("alice", &pending, &failed), refused(PENDING_RECOVERY));
     assert_eq!(running(patient(), CONTROLLER, 3_600).update("alice", &pending, &failed), Ok(()));
     let remote = json!({"timeout": "1h", "kubeConfig": {"secretRef": {"name": "prod"}}});
     assert_eq!(running(remote, CONTROLLER, STALE).create("alice", &rollback), Ok(()), "its release is elsewhere");
@@ -381,7 +380,7 @@ fn flux_is_given_as_long_as_its_longest_timeout() {
 #[test]
 fn objects_are_flux_s_for_as_long() {
     for (spec, verdict) in
-        [(json!({}), refused(ManualEdit)), (json!({"timeout": "1h"}), refused(ForeignEditInTransition))]
+        [(json!({}), refused(MANUAL_EDIT)), (json!({"timeout": "1h"}), refused(FOREIGN_EDIT_IN_TRANSITION))]
     {
         let mut cluster = Cluster::new();
         cluster.given(helm_release("web", spec));
@@ -474,7 +473,7 @@ fn asking_for_the_release_of_another_wins_nothing_over_it() {
     cluster.given_record(&record(5, "deployed", "alice"));
     assert_ne!(cluster.told(FOREIGNER, web(), image("2")), "");
     assert_eq!(cluster.create("alice", &pending), Ok(()));
-    assert_eq!(cluster.update(FOREIGNER, &pending, &failed), refused(PendingRecovery));
+    assert_eq!(cluster.update(FOREIGNER, &pending, &failed), refused(PENDING_RECOVERY));
     cluster.later(STALE);
     assert_eq!(
         cluster.create("bob", &rec(7, "pending-rollback")),

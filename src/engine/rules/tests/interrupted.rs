@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::deletion::deployment;
+use super::names::RESUME_INTERRUPTED;
 use super::scenario::{Cluster, Rec, rec};
 use crate::engine::release::stamps::{HOLDER, INTERRUPTED};
-use crate::engine::rules::RuleId::ResumeInterrupted;
 
 const ENFORCED: &str = "rules:\n  resume-interrupted: {mode: enforce}\n";
 const FLUX: &str = "system:serviceaccount:flux-system:helm-controller";
@@ -39,7 +39,7 @@ fn third() -> Rec {
 #[test]
 fn another_version_waits_until_the_interrupted_one_is_finished() {
     let mut cluster = interrupted();
-    assert_eq!(cluster.create("alice", &third()), Err(vec![ResumeInterrupted]));
+    assert_eq!(cluster.create("alice", &third()), Err(vec![RESUME_INTERRUPTED]));
     let told = cluster.refusal("CREATE", "alice", &third());
     assert!(told.contains("its upgrade to shop-2.0.0 (revision 2) was interrupted and never finished"), "{told}");
     assert!(
@@ -53,7 +53,7 @@ fn another_version_waits_until_the_interrupted_one_is_finished() {
     // It fails by itself: still not finished.
     assert_eq!(cluster.update("alice", &again, &again.to("failed")), Ok(()));
     let third = chart(rec(3, "pending-upgrade"), "3.0.0");
-    assert_eq!(cluster.create("alice", &third), Err(vec![ResumeInterrupted]));
+    assert_eq!(cluster.create("alice", &third), Err(vec![RESUME_INTERRUPTED]));
     let again = chart(rec(3, "pending-upgrade"), "2.0.0");
     assert_eq!(cluster.create("alice", &again), Ok(()));
     assert_eq!(cluster.update("alice", &rec(1, "deployed"), &rec(1, "superseded")), Ok(()));
@@ -76,7 +76,7 @@ fn an_unlock_counts_like_a_deletion_and_a_failure_does_not() {
     let (mut cluster, second) = upgrading(ENFORCED);
     assert_eq!(cluster.update("bob", &second, &second.to("failed")), Ok(()));
     let next = |version| chart(rec(3, "pending-upgrade"), version);
-    assert_eq!(cluster.create("bob", &next("3.0.0")), Err(vec![ResumeInterrupted]));
+    assert_eq!(cluster.create("bob", &next("3.0.0")), Err(vec![RESUME_INTERRUPTED]));
     assert_eq!(cluster.create("bob", &next("2.0.0")), Ok(()));
 
     let (mut cluster, second) = upgrading(ENFORCED);
@@ -95,7 +95,7 @@ fn flux_says_that_it_unlocks_its_own_record() {
         assert_eq!(cluster.update(FLUX, &second, &failed), Ok(()));
         cluster.create(FLUX, &chart(rec(3, "pending-upgrade"), "3.0.0"))
     };
-    assert_eq!(unlock("Release unlocked from stale 'pending-upgrade' state"), Err(vec![ResumeInterrupted]));
+    assert_eq!(unlock("Release unlocked from stale 'pending-upgrade' state"), Err(vec![RESUME_INTERRUPTED]));
     assert_eq!(unlock("Upgrade \"web\" failed: timed out"), Ok(()));
 }
 
@@ -130,7 +130,7 @@ fn the_shipped_policy_warns_helm_and_refuses_olm() {
     let mut cluster = Cluster::new();
     cluster.given(olm(&rec(1, "deployed").annotated(INTERRUPTED, "shop-2.0.0@2")));
     let operator = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
-    assert_eq!(cluster.create_object(operator, olm(&third())), Err(vec![ResumeInterrupted]));
+    assert_eq!(cluster.create_object(operator, olm(&third())), Err(vec![RESUME_INTERRUPTED]));
     let again = chart(rec(2, "pending-upgrade"), "2.0.0");
     assert_eq!(cluster.create_object(operator, olm(&again)), Ok(()));
 }
@@ -141,9 +141,9 @@ fn nobody_else_writes_the_note() {
     let noted = |note: &str| rec(1, "deployed").annotated(INTERRUPTED, note).object();
     // The stamping half puts it back, whatever is sent.
     assert_eq!(cluster.update_objects("alice", noted("shop-2.0.0@2"), rec(1, "deployed").object()), Ok(()));
-    assert_eq!(cluster.create("alice", &third()), Err(vec![ResumeInterrupted]));
+    assert_eq!(cluster.create("alice", &third()), Err(vec![RESUME_INTERRUPTED]));
     assert_eq!(cluster.update_objects("alice", noted("shop-2.0.0@2"), noted("shop-3.0.0@2")), Ok(()));
-    assert_eq!(cluster.create("alice", &third()), Err(vec![ResumeInterrupted]));
+    assert_eq!(cluster.create("alice", &third()), Err(vec![RESUME_INTERRUPTED]));
 }
 
 #[test]
@@ -159,8 +159,8 @@ fn a_person_takes_the_note_off_and_helm_does_not() {
     assert_eq!(after("alice", without()), Ok(()));
     assert_eq!(
         after("alice", rec(1, "deployed")),
-        Err(vec![ResumeInterrupted]),
+        Err(vec![RESUME_INTERRUPTED]),
         "a PUT of helm drops every annotation"
     );
-    assert_eq!(after(FLUX, without()), Err(vec![ResumeInterrupted]));
+    assert_eq!(after(FLUX, without()), Err(vec![RESUME_INTERRUPTED]));
 }

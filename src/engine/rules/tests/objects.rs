@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::names::{FOREIGN_EDIT_IN_TRANSITION, MANUAL_DELETE, MANUAL_EDIT, MANUAL_SCALE};
 use super::scenario::{Cluster, Rec, Verdict, rec, start};
+use crate::engine::decide::{Step, decide};
 use crate::engine::evidence::{Answer, Evidence, Freshness, Knowledge, Located, Query};
 use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
 use crate::engine::policy::Policy;
@@ -12,8 +14,7 @@ use crate::engine::release::manifest::{DocumentKey, document};
 use crate::engine::release::stamps::HOLDER;
 use crate::engine::release::{Entry, History, Stamps, Status, Storage};
 use crate::engine::review::Review;
-use crate::engine::rules::RuleId::{self, ForeignEditInTransition, ManualDelete, ManualEdit, ManualScale};
-use crate::engine::rules::{Step, decide};
+use crate::engine::rule::RuleId;
 
 const MANIFEST: &str = "---\n# Source: shop/templates/web.yaml\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  \
     name: web\n  labels:\n    app: web\nspec:\n  replicas: 2\n  template:\n    spec:\n      containers:\n      - name: \
@@ -96,7 +97,7 @@ fn declared_fields_change_through_the_release_alone() {
         with("/metadata/managedFields", json!(null)),
         with("/metadata/managedFields", json!([{}])),
     ] {
-        assert_eq!(edit(&mut cluster, "alice", new.clone()), refused(ManualEdit), "{new}");
+        assert_eq!(edit(&mut cluster, "alice", new.clone()), refused(MANUAL_EDIT), "{new}");
         assert_eq!(edit(&mut cluster, ROBOT, new), Ok(()));
     }
     let told = cluster.told("bob", web(), image("evil"));
@@ -132,7 +133,7 @@ fn only_the_manifest_still_knows_after_an_edit_took_the_ownership_away() {
         object["metadata"]["managedFields"] = json!([{"manager": "kubectl-set", "fieldsV1": {"f:spec": {}}}]);
         object
     };
-    assert_eq!(cluster.update_objects("bob", taken("2"), taken("3")), refused(ManualEdit));
+    assert_eq!(cluster.update_objects("bob", taken("2"), taken("3")), refused(MANUAL_EDIT));
 }
 
 #[test]
@@ -149,8 +150,8 @@ fn who_is_there_to_write_may_write() {
 fn during_an_operation_only_its_holder_writes() {
     let mut cluster = release("pending-upgrade", "alice");
     assert_eq!(edit(&mut cluster, "alice", image("2")), Ok(()));
-    assert_eq!(edit(&mut cluster, "bob", image("2")), refused(ForeignEditInTransition));
-    assert_eq!(cluster.delete_object("bob", web()), refused(ForeignEditInTransition));
+    assert_eq!(edit(&mut cluster, "bob", image("2")), refused(FOREIGN_EDIT_IN_TRANSITION));
+    assert_eq!(cluster.delete_object("bob", web()), refused(FOREIGN_EDIT_IN_TRANSITION));
     assert_eq!(edit(&mut cluster, "bob", with("/metadata/labels/team", json!("blue"))), Ok(()));
     assert_eq!(edit(&mut cluster, ROBOT, image("2")), Ok(()), "watched first");
     cluster.later(12);
@@ -158,7 +159,7 @@ fn during_an_operation_only_its_holder_writes() {
     assert!(told.contains("(pending-upgrade, revision 6, held by alice for 12 s)"), "{told}");
     assert!(told.contains("Wait until the operation ends"), "{told}");
     cluster.later(900);
-    assert_eq!(edit(&mut cluster, "bob", image("2")), refused(ManualEdit), "a stuck operation holds nothing");
+    assert_eq!(edit(&mut cluster, "bob", image("2")), refused(MANUAL_EDIT), "a stuck operation holds nothing");
     assert_eq!(edit(&mut cluster, "alice", image("2")), Ok(()));
 }
 
@@ -176,15 +177,15 @@ fn a_cancelled_operation_ends_what_it_has_begun() {
     let mut cluster = release("failed", "alice");
     cluster.later(59);
     assert_eq!(edit(&mut cluster, "alice", image("2")), Ok(()));
-    assert_eq!(edit(&mut cluster, "bob", image("2")), refused(ManualEdit));
+    assert_eq!(edit(&mut cluster, "bob", image("2")), refused(MANUAL_EDIT));
     cluster.later(2);
-    assert_eq!(edit(&mut cluster, "alice", image("2")), refused(ManualEdit));
+    assert_eq!(edit(&mut cluster, "alice", image("2")), refused(MANUAL_EDIT));
 }
 
 #[test]
 fn objects_are_deleted_through_the_release() {
     let mut cluster = release("deployed", "alice");
-    assert_eq!(cluster.delete_object("bob", web()), refused(ManualDelete));
+    assert_eq!(cluster.delete_object("bob", web()), refused(MANUAL_DELETE));
     let mut left_behind = web();
     left_behind["metadata"]["name"] = "old".into();
     assert_eq!(cluster.delete_object("bob", left_behind), Ok(()));
@@ -211,7 +212,7 @@ fn what_an_uninstall_kept_belongs_to_nobody() {
 fn a_scale_is_judged_by_its_parent() {
     let mut cluster = release("deployed", "alice");
     cluster.given(web());
-    assert_eq!(cluster.scale("bob", &web(), 2, 7), refused(ManualScale));
+    assert_eq!(cluster.scale("bob", &web(), 2, 7), refused(MANUAL_SCALE));
     assert_eq!(cluster.scale("bob", &web(), 7, 2), Ok(()), "undoing a drift");
     assert_eq!(cluster.scale(AUTOSCALER, &web(), 2, 7), Ok(()));
     assert_eq!(cluster.scale(ROBOT, &web(), 2, 7), Ok(()));
@@ -226,7 +227,7 @@ fn a_scale_is_judged_by_its_parent() {
     let manifest: &'static str = undeclared.leak();
     cluster.given_record(&Rec { manifest, ..record(1, "deployed", "alice") });
     assert_eq!(cluster.scale("bob", &web(), 2, 7), Ok(()));
-    assert_eq!(edit(&mut cluster, "bob", image("2")), refused(ManualEdit));
+    assert_eq!(edit(&mut cluster, "bob", image("2")), refused(MANUAL_EDIT));
 }
 
 #[test]
@@ -237,7 +238,7 @@ fn a_custom_resource_is_scaled_by_the_field_that_the_policy_names() {
     let mut widget = web();
     widget["apiVersion"] = "example.com/v1".into();
     widget["kind"] = "Widget".into();
-    for (policy, verdict) in [(listed, refused(ManualScale)), ("", Ok(()))] {
+    for (policy, verdict) in [(listed, refused(MANUAL_SCALE)), ("", Ok(()))] {
         let mut cluster = Cluster::with_policy(policy);
         cluster.given(widget.clone());
         cluster.given_record(&Rec { manifest, ..record(1, "deployed", "alice") });
@@ -250,9 +251,9 @@ fn a_custom_resource_is_scaled_by_the_field_that_the_policy_names() {
 fn another_release_takes_an_object_over_in_its_own_operation() {
     let mut cluster = release("deployed", "alice");
     let theirs = with("/metadata/annotations/meta.helm.sh~1release-name", json!("other"));
-    assert_eq!(edit(&mut cluster, "alice", theirs.clone()), refused(ManualEdit));
+    assert_eq!(edit(&mut cluster, "alice", theirs.clone()), refused(MANUAL_EDIT));
     cluster.given_record(&Rec { release: "other", ..record(1, "pending-install", "alice") });
-    assert_eq!(edit(&mut cluster, "bob", theirs.clone()), refused(ManualEdit));
+    assert_eq!(edit(&mut cluster, "bob", theirs.clone()), refused(MANUAL_EDIT));
     assert_eq!(edit(&mut cluster, "alice", theirs), Ok(()));
 }
 
@@ -286,8 +287,8 @@ fn a_sveltos_profile_owns_what_its_agent_wrote() {
         })
     };
     assert_eq!(cluster.update_objects("bob", object("a", "x"), object("a", "y")), Ok(()));
-    assert_eq!(cluster.update_objects("bob", object("a", "x"), object("b", "x")), refused(ManualEdit));
-    assert_eq!(cluster.delete_object("bob", object("a", "x")), refused(ManualDelete));
+    assert_eq!(cluster.update_objects("bob", object("a", "x"), object("b", "x")), refused(MANUAL_EDIT));
+    assert_eq!(cluster.delete_object("bob", object("a", "x")), refused(MANUAL_DELETE));
     let told = cluster.told("bob", object("a", "x"), object("b", "x"));
     assert!(told.starts_with("ConfigMap shop/web is managed by the Sveltos ClusterProfile prod: data.mode"), "{told}");
     let agent = "system:serviceaccount:projectsveltos:sveltos-applier-manager";

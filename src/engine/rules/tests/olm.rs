@@ -5,11 +5,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::deletion::deployment;
+use super::names::{EXTENSION_CHANGE_WHILE_PENDING, RECORD_DELETION, RESUME_INTERRUPTED};
 use super::objects::{image, record, web};
 use super::scenario::{Cluster, Rec, rec};
 use crate::engine::olm::{BUNDLE_VERSION_LABEL, OBJECT_SET_KINDS, OWNER_NAME_LABEL, PACKAGE_NAME_LABEL};
 use crate::engine::release::stamps::INTERRUPTED;
-use crate::engine::rules::RuleId::{ExtensionChangeWhilePending, RecordDeletion, ResumeInterrupted};
 
 const OPERATOR: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
 const COLLECTOR: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
@@ -43,7 +43,7 @@ fn a_part_of_a_living_record_is_left_to_its_keeper() {
     cluster.given(index(&record, &["listed"]));
     let listed = part("listed", &record.name());
     for user in ["alice", "system:serviceaccount:ci:deployer"] {
-        assert_eq!(cluster.delete_object(user, listed.clone()), Err(vec![RecordDeletion]), "{user}");
+        assert_eq!(cluster.delete_object(user, listed.clone()), Err(vec![RECORD_DELETION]), "{user}");
     }
     for user in [OPERATOR, COLLECTOR, "system:serviceaccount:olm:operator"] {
         assert_eq!(cluster.delete_object(user, listed.clone()), Ok(()), "{user}");
@@ -55,7 +55,7 @@ fn a_part_of_a_living_record_is_left_to_its_keeper() {
     let mut unstamped = Cluster::new();
     unstamped.given(index(&rec(1, "deployed"), &["listed"]));
     assert_eq!(unstamped.delete_object("system:serviceaccount:olm:operator", listed.clone()), Ok(()));
-    assert_eq!(unstamped.delete_object("alice", listed.clone()), Err(vec![RecordDeletion]));
+    assert_eq!(unstamped.delete_object("alice", listed.clone()), Err(vec![RECORD_DELETION]));
     let mut dying = listed.clone();
     dying["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z".into();
     assert_eq!(cluster.delete_object("alice", dying), Ok(()));
@@ -96,7 +96,7 @@ fn an_extension_keeps_its_version_while_an_operation_is_pending() {
     let old = extension("1.x", &["stable"]);
     for new in [extension("3.0.0", &["stable"]), extension("1.x", &["candidate"]), extension("", &["stable"])] {
         let verdict = cluster.update_objects("alice", old.clone(), new.clone());
-        assert_eq!(verdict, Err(vec![ExtensionChangeWhilePending]), "{new}");
+        assert_eq!(verdict, Err(vec![EXTENSION_CHANGE_WHILE_PENDING]), "{new}");
     }
     let told = cluster.told("alice", old.clone(), extension("3.0.0", &["stable"]));
     assert!(
@@ -128,11 +128,11 @@ fn what_is_pending_is_read_where_its_stamp_does_not_tell() {
     let mut told = pending(bundle);
     assert_eq!(told.update_objects("alice", old.clone(), extension("2.0.0", &[])), Ok(()));
     let jump = told.update_objects("alice", old.clone(), extension("3.0.0", &[]));
-    assert_eq!(jump, Err(vec![ExtensionChangeWhilePending]));
+    assert_eq!(jump, Err(vec![EXTENSION_CHANGE_WHILE_PENDING]));
     // Nobody knows: a single version may be the one that is pending, a range is not.
     assert_eq!(pending(json!({})).update_objects("alice", old.clone(), extension("2.0.0", &[])), Ok(()));
     let range = pending(json!({})).update_objects("alice", old, extension(">=2.0.0", &[]));
-    assert_eq!(range, Err(vec![ExtensionChangeWhilePending]));
+    assert_eq!(range, Err(vec![EXTENSION_CHANGE_WHILE_PENDING]));
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_bundle_that_olm_made_a_chart_of_has_no_chart_s_name() {
     cluster.later(16 * 60);
     assert_eq!(cluster.delete_object("alice", index(&second, &[])), Ok(()));
     let third = index(&bundle(2, "pending-upgrade", "3.0.0"), &[]);
-    assert_eq!(cluster.create_object(OPERATOR, third), Err(vec![ResumeInterrupted]));
+    assert_eq!(cluster.create_object(OPERATOR, third), Err(vec![RESUME_INTERRUPTED]));
     assert_eq!(cluster.create_object(OPERATOR, index(&second, &[])), Ok(()));
     // Without any name there is nothing to compare.
     let nameless = Rec { labels: json!({}), ..bundle(2, "pending-upgrade", "") };
@@ -172,7 +172,7 @@ fn records_that_an_extension_left_behind_count_no_more() {
     for kind in OBJECT_SET_KINDS {
         let mut cluster = with_record("pending-upgrade");
         let deployed = index(&rec(1, "deployed"), &[]);
-        assert_eq!(cluster.delete_object("alice", deployed.clone()), Err(vec![RecordDeletion]));
+        assert_eq!(cluster.delete_object("alice", deployed.clone()), Err(vec![RECORD_DELETION]));
         let labels = json!({ OWNER_NAME_LABEL: "web" });
         cluster.given(json!({
             "apiVersion": "olm.operatorframework.io/v1", "kind": kind, "metadata": {"name": "web-1", "labels": labels},

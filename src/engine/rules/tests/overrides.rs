@@ -3,17 +3,18 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::names::{CONCURRENT_OPERATION, MANUAL_DELETE, MANUAL_EDIT};
 use super::objects::{image, record, web};
 use super::scenario::{Cluster, Rec, rec, start};
+use crate::engine::decide::{Step, decide};
 use crate::engine::evidence::{Answer, Evidence, Freshness, Knowledge, Query};
 use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
-use crate::engine::outcome;
+use crate::engine::outcome::Outcome;
 use crate::engine::overrides::CREATED_BY;
-use crate::engine::policy::{Policy, Scope};
+use crate::engine::policy::Policy;
 use crate::engine::release::ReleaseRef;
 use crate::engine::review::Review;
-use crate::engine::rules::RuleId::{self, ConcurrentOperation, ManualDelete, ManualEdit};
-use crate::engine::rules::{Step, decide};
+use crate::engine::rule::RuleId;
 
 /// A deployed release with its objects.
 fn release(policy: &str) -> Cluster {
@@ -38,7 +39,7 @@ fn edit(cluster: &mut Cluster, user: &str) -> Result<(), Vec<RuleId>> {
 #[test]
 fn an_edit_is_refused_then_admitted_with_a_warning_and_refused_again() {
     let mut cluster = release("");
-    assert_eq!(edit(&mut cluster, "bob"), Err(vec![ManualEdit]));
+    assert_eq!(edit(&mut cluster, "bob"), Err(vec![MANUAL_EDIT]));
     assert_eq!(cluster.create_object("alice", override_of("web", &["manual-edit"], 30)), Ok(()));
     let admitted = cluster.replayed("bob", Some(web()), image("evil"));
     assert!(admitted.allowed);
@@ -46,10 +47,10 @@ fn an_edit_is_refused_then_admitted_with_a_warning_and_refused_again() {
         admitted.warnings,
         ["interlock: manual-edit is overridden by ReleaseOverride shop/web-1 until 2026-11-21T10:30:00Z: incident 7"]
     );
-    assert_eq!(cluster.delete_object("bob", web()), Err(vec![ManualDelete]), "another rule");
+    assert_eq!(cluster.delete_object("bob", web()), Err(vec![MANUAL_DELETE]), "another rule");
     cluster.given(web());
     cluster.later(30 * 60);
-    assert_eq!(edit(&mut cluster, "bob"), Err(vec![ManualEdit]));
+    assert_eq!(edit(&mut cluster, "bob"), Err(vec![MANUAL_EDIT]));
 }
 
 #[test]
@@ -59,7 +60,7 @@ fn an_override_opens_one_release_in_its_own_namespace() {
         let mut other = override_of(name, &["manual-edit"], 30);
         other["metadata"]["namespace"] = namespace.into();
         cluster.given(other);
-        assert_eq!(edit(&mut cluster, "bob"), Err(vec![ManualEdit]), "{namespace}/{name}");
+        assert_eq!(edit(&mut cluster, "bob"), Err(vec![MANUAL_EDIT]), "{namespace}/{name}");
     }
 }
 
@@ -106,7 +107,7 @@ fn records_are_opened_too() {
     let mut cluster = Cluster::new();
     cluster.given_record(&rec(1, "pending-install").annotated(crate::engine::release::stamps::HOLDER, "alice"));
     let next = rec(2, "pending-upgrade");
-    assert_eq!(cluster.create("bob", &next), Err(vec![ConcurrentOperation]));
+    assert_eq!(cluster.create("bob", &next), Err(vec![CONCURRENT_OPERATION]));
     assert_eq!(cluster.create_object("bob", override_of("web", &["concurrent-operation"], 30)), Ok(()));
     assert_eq!(cluster.create("bob", &next), Ok(()));
 }
@@ -123,7 +124,7 @@ fn the_maker_is_stamped_and_cannot_be_the_second_person() {
         patch,
         json!([{"op": "add", "path": "/metadata/annotations/interlock.dev~1created-by", "value": "alice"}])
     );
-    assert_eq!(edit(&mut cluster, "alice"), Err(vec![ManualEdit]));
+    assert_eq!(edit(&mut cluster, "alice"), Err(vec![MANUAL_EDIT]));
     assert_eq!(edit(&mut cluster, "bob"), Ok(()));
     // Nobody changes who made it.
     let mut stored = made.clone();
@@ -134,7 +135,7 @@ fn the_maker_is_stamped_and_cannot_be_the_second_person() {
         let replayed = cluster.replayed("carol", Some(stored.clone()), sent);
         assert!(replayed.allowed && replayed.patch.is_some());
     }
-    assert_eq!(edit(&mut cluster, "alice"), Err(vec![ManualEdit]));
+    assert_eq!(edit(&mut cluster, "alice"), Err(vec![MANUAL_EDIT]));
 }
 
 /// What the validating half says, to a write that the mutating half has not seen.
@@ -178,7 +179,7 @@ fn what_may_not_be_stored_is_told_in_a_sentence() {
         ("{allowed: false}", &fine, Some("The policy allows no overrides in namespace shop.")),
         ("{maxDuration: 20m}", &fine, Some("would be open for 30m, and the policy allows 20m at most")),
         ("{}", &override_of("web", &["manual-edit"], 0), Some("has expired already")),
-        ("{}", &override_of("web", &["manual-edits"], 30), Some("unknown variant `manual-edits`")),
+        ("{}", &override_of("web", &["manual-edits"], 30), Some("there is no rule `manual-edits`")),
         ("{}", &with("/spec", json!({"release": "web"})), Some("missing field `rules`")),
         ("{}", &with("/spec", Value::Null), Some("does not read")),
     ] {
@@ -212,9 +213,9 @@ fn blind(overrides: impl Fn(Freshness) -> Answer) -> (bool, Option<String>, usiz
     let bodies = objects.payloads(review.request.operation).inflate();
     let facts = Facts::of(&review.request, &objects, &bodies);
     let (policy, mut evidence, mut asked) = (Policy::shipped().unwrap(), Evidence::default(), 0);
-    let violations = loop {
+    let judged = loop {
         match decide(&facts, &policy, &evidence, start()) {
-            Step::Done(violations) => break violations,
+            Step::Done(judged) => break judged,
             Step::Ask(query) => {
                 let answer = match &query {
                     Query::Overrides { freshness, .. } => {
@@ -227,7 +228,7 @@ fn blind(overrides: impl Fn(Freshness) -> Answer) -> (bool, Option<String>, usiz
             }
         }
     };
-    let outcome = outcome::apply(&policy, &Scope::of(&facts, &policy), violations);
+    let outcome = Outcome::of(&policy, judged);
     let audit = outcome.audit.into_iter().find(|(key, _)| *key == "override");
     (outcome.allowed, audit.map(|(_, value)| value), asked)
 }
@@ -252,12 +253,18 @@ fn stored(rules: &[RuleId]) -> Answer {
 fn what_could_not_be_judged_is_opened_too_and_an_override_that_cannot_be_read_opens_nothing() {
     let none = || Answer::Known(Knowledge::Overrides(Vec::new()));
     let opened = Some("shop/web-1".to_owned());
-    assert_eq!(blind(|_| stored(&RuleId::ALL)), (true, opened.clone(), 1), "a copy may open");
-    let live = |freshness| if freshness == Freshness::Live { stored(&RuleId::ALL) } else { none() };
+    assert_eq!(
+        blind(|_| stored(&crate::engine::rules::all().collect::<Vec<_>>())),
+        (true, opened.clone(), 1),
+        "a copy may open"
+    );
+    let live = |freshness| {
+        if freshness == Freshness::Live { stored(&crate::engine::rules::all().collect::<Vec<_>>()) } else { none() }
+    };
     assert_eq!(blind(live), (true, opened, 2), "and may not close");
     assert_eq!(blind(|_| none()), (false, None, 2));
     assert_eq!(blind(|_| Answer::Unavailable("away".to_owned())), (false, None, 2));
-    assert_eq!(blind(|_| stored(&[ConcurrentOperation])), (false, None, 2), "all that refuses, or nothing");
+    assert_eq!(blind(|_| stored(&[CONCURRENT_OPERATION])), (false, None, 2), "all that refuses, or nothing");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::engine::facts::{Facts, RequestObjects};
 use crate::engine::object::ObjectKey;
 use crate::engine::policy::Policy;
 use crate::engine::review::Review;
-use crate::engine::rules::{Check, CheckName, Holds, inspect};
+use crate::engine::rules::{Holds, RunbookCheck, RunbookCheckName, inspect};
 use crate::world::World;
 use crate::world::memory::Memory;
 
@@ -27,7 +27,7 @@ fn job(active: u64) -> Value {
 }
 
 /// Makes the checks over the deletion of a record so long after the start; `lost` is what cannot be learnt.
-fn checks(record: &Rec, objects: &[Value], after: i64, lost: fn(&Query) -> bool) -> Vec<Check> {
+fn checks(record: &Rec, objects: &[Value], after: i64, lost: fn(&Query) -> bool) -> Vec<RunbookCheck> {
     let world = Memory::new(1 << 20);
     for object in objects.iter().chain([&record.object()]) {
         let text = object.to_string();
@@ -59,7 +59,7 @@ fn checks(record: &Rec, objects: &[Value], after: i64, lost: fn(&Query) -> bool)
     }
 }
 
-fn failing(checks: &[Check]) -> Vec<CheckName> {
+fn failing(checks: &[RunbookCheck]) -> Vec<RunbookCheckName> {
     checks.iter().filter(|check| !check.is_met()).map(|check| check.name).collect()
 }
 
@@ -89,7 +89,12 @@ fn all_are_told_with_what_was_seen_when_all_hold() {
 fn one_that_fails_hides_no_other() {
     let objects = [deployment(10, 5, "False"), job(2)];
     let checks = checks(&pending(), &objects, STALE - 1, |_| false);
-    let wanted = [CheckName::DeployedBelow, CheckName::Stale, CheckName::Healthy, CheckName::NoHookRuns];
+    let wanted = [
+        RunbookCheckName::DeployedBelow,
+        RunbookCheckName::Stale,
+        RunbookCheckName::Healthy,
+        RunbookCheckName::NoHookRuns,
+    ];
     assert_eq!(failing(&checks), wanted);
     let last = checks.last().unwrap();
     assert_eq!(last.holds, Holds::No("Job shop/migrate of a hook still runs with 2 active pods".to_owned()));
@@ -103,7 +108,10 @@ fn what_cannot_be_learnt_is_no_check_that_holds() {
     let checks = checks(&pending(), &objects, STALE, |query| {
         matches!(query, Query::HelmReleases { .. } | Query::Object(_) | Query::Workloads(_))
     });
-    assert_eq!(failing(&checks), [CheckName::Stale, CheckName::PendingBody, CheckName::NoHookRuns]);
+    assert_eq!(
+        failing(&checks),
+        [RunbookCheckName::Stale, RunbookCheckName::PendingBody, RunbookCheckName::NoHookRuns]
+    );
     assert!(checks.iter().filter(|check| !check.is_met()).all(|it| it.holds == Holds::Unknown("no answer".to_owned())));
     let json = serde_json::to_value(&checks[2]).unwrap();
     assert_eq!(

@@ -250,7 +250,7 @@ impl Cluster {
             return Ok(());
         }
         let rules = replayed.violations.iter().map(|violation| violation.rule);
-        Err(rules.map(|rule| RuleId::ALL.into_iter().find(|id| id.as_str() == rule).unwrap()).collect())
+        Err(rules.map(|rule| crate::engine::rules::all().find(|id| id.as_str() == rule).unwrap()).collect())
     }
 
     fn review(&self, operation: &str, user: &str, old: Option<Value>, new: Option<Value>, name: Option<&str>) -> Value {

@@ -11,13 +11,14 @@ use futures_util::FutureExt;
 use serde_json::{Value, json};
 
 use super::scenario::start;
+use crate::engine::decide::{Step, decide};
 use crate::engine::evidence::{Evidence, Query};
 use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
 use crate::engine::object::ObjectKey;
-use crate::engine::outcome::{Outcome, apply};
-use crate::engine::policy::{Policy, Scope};
+use crate::engine::outcome::Outcome;
+use crate::engine::policy::Policy;
 use crate::engine::review::{Operation, Review};
-use crate::engine::rules::{RuleId, Step, decide};
+use crate::engine::rule::RuleId;
 use crate::world::World;
 use crate::world::memory::Memory;
 
@@ -226,8 +227,8 @@ impl Shop {
         let (mut evidence, mut asked) = (Evidence::default(), Vec::new());
         loop {
             match decide(&facts, &self.policy, &evidence, start()) {
-                Step::Done(violations) => {
-                    let outcome = apply(&self.policy, &Scope::of(&facts, &self.policy), violations);
+                Step::Done(judged) => {
+                    let outcome = Outcome::of(&self.policy, judged);
                     return Judged { outcome, asked };
                 }
                 Step::Ask(query) => {

@@ -1,11 +1,11 @@
 //! Every pair of statuses, creation and deletion included, and what becomes of it in the two situations that matter.
 
+use super::names::{
+    CONCURRENT_OPERATION, ILLEGAL_TRANSITION, PENDING_RECOVERY, RECORD_DELETION, RECORD_INTEGRITY, UNUSUAL_CREATE,
+};
 use super::scenario::{Cluster, Rec, rec};
 use crate::engine::release::Status;
 use crate::engine::release::status::{Guard, transition};
-use crate::engine::rules::RuleId::{
-    ConcurrentOperation, IllegalTransition, PendingRecovery, RecordDeletion, RecordIntegrity, UnusualCreate,
-};
 
 fn alone(record: &Rec) -> Cluster {
     let mut cluster = Cluster::new();
@@ -21,8 +21,8 @@ fn every_update_on_the_newest_record_by_a_stranger() {
             let verdict = alone(&before).update("bob", &before, &before.to(to.as_str()));
             let wanted = match transition(Some(from), Some(to)) {
                 Guard::Free | Guard::Newest => Ok(()),
-                Guard::Unlock => Err(vec![PendingRecovery]),
-                _ => Err(vec![IllegalTransition]),
+                Guard::Unlock => Err(vec![PENDING_RECOVERY]),
+                _ => Err(vec![ILLEGAL_TRANSITION]),
             };
             assert_eq!(verdict, wanted, "{from} -> {to}");
         }
@@ -39,7 +39,7 @@ fn every_update_by_the_holder_under_a_newer_pending_rollback() {
             let verdict = cluster.update("alice", &before, &before.to(to.as_str()));
             let wanted = match transition(Some(from), Some(to)) {
                 Guard::Free | Guard::Unlock | Guard::NewerRollback => Ok(()),
-                _ => Err(vec![IllegalTransition]),
+                _ => Err(vec![ILLEGAL_TRANSITION]),
             };
             assert_eq!(verdict, wanted, "{from} -> {to}");
         }
@@ -52,14 +52,14 @@ fn every_creation_over_every_newest_status() {
         for created in Status::ALL {
             let verdict = alone(&rec(5, newest.as_str())).create("bob", &rec(6, created.as_str()));
             let wanted = match created {
-                Status::PendingRollback if newest.is_in_flight() => Err(vec![PendingRecovery]),
+                Status::PendingRollback if newest.is_in_flight() => Err(vec![PENDING_RECOVERY]),
                 Status::PendingInstall | Status::PendingUpgrade if newest.is_in_flight() => {
-                    Err(vec![ConcurrentOperation])
+                    Err(vec![CONCURRENT_OPERATION])
                 }
                 created if created.is_pending() => Ok(()),
                 // The one that mapkubeapis makes.
                 Status::Deployed if newest == Status::Superseded => Ok(()),
-                _ => Err(vec![UnusualCreate]),
+                _ => Err(vec![UNUSUAL_CREATE]),
             };
             assert_eq!(verdict, wanted, "{created} over {newest}");
         }
@@ -71,8 +71,8 @@ fn every_deletion_of_the_newest_record() {
     for status in Status::ALL {
         let record = rec(5, status.as_str());
         let wanted = match status {
-            Status::Deployed => Err(vec![RecordDeletion]),
-            status if status.is_pending() => Err(vec![PendingRecovery]),
+            Status::Deployed => Err(vec![RECORD_DELETION]),
+            status if status.is_pending() => Err(vec![PENDING_RECOVERY]),
             _ => Ok(()),
         };
         assert_eq!(alone(&record).delete("alice", &record), wanted, "{status}");
@@ -88,7 +88,7 @@ fn every_deletion_of_an_older_record_under_every_newest_status() {
             cluster.given_record(&rec(5, newest.as_str()));
             let purged = matches!(newest, Status::Uninstalling | Status::Uninstalled);
             let live = status == Status::Deployed && newest != Status::Deployed && !purged;
-            let wanted = if live { Err(vec![RecordDeletion]) } else { Ok(()) };
+            let wanted = if live { Err(vec![RECORD_DELETION]) } else { Ok(()) };
             assert_eq!(cluster.delete("alice", &record), wanted, "{status} under {newest}");
         }
     }
@@ -97,7 +97,7 @@ fn every_deletion_of_an_older_record_under_every_newest_status() {
 #[test]
 fn a_status_that_helm_does_not_know_is_refused() {
     let verdict = Cluster::new().create("alice", &rec(1, "pending"));
-    assert_eq!(verdict, Err(vec![UnusualCreate, RecordIntegrity]));
+    assert_eq!(verdict, Err(vec![UNUSUAL_CREATE, RECORD_INTEGRITY]));
     let before = rec(1, "deployed");
-    assert_eq!(alone(&before).update("alice", &before, &before.to("done")), Err(vec![RecordIntegrity]));
+    assert_eq!(alone(&before).update("alice", &before, &before.to("done")), Err(vec![RECORD_INTEGRITY]));
 }

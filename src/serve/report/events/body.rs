@@ -180,7 +180,7 @@ mod tests {
     use crate::serve::report::events::series::Series;
 
     fn happening(mode: Mode) -> Happening {
-        let decision = decision(vec![finding(RuleId::ManualEdit, mode)]);
+        let decision = decision(vec![finding(RuleId::known("manual-edit"), mode)]);
         Happening::of(&decision, &decision.findings[0]).unwrap()
     }
 

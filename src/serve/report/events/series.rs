@@ -133,7 +133,7 @@ mod tests {
     use crate::engine::rules::RuleId;
 
     fn happening(actor: &str, name: &str) -> Happening {
-        let decision = decision(vec![finding(RuleId::ManualEdit, Mode::Enforce)]);
+        let decision = decision(vec![finding(RuleId::known("manual-edit"), Mode::Enforce)]);
         let object = decision.object.clone().map(|object| Object { name: name.into(), ..object });
         let happening = Happening::of(&decision, &decision.findings[0]).unwrap();
         Happening { actor: actor.into(), object, ..happening }

@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn what_would_be_refused_is_counted_apart_from_what_is() {
-        let of = |mode| decision(vec![finding(RuleId::ManualEdit, mode)]);
+        let of = |mode| decision(vec![finding(RuleId::known("manual-edit"), mode)]);
         let text = counted(&[of(Mode::Enforce), of(Mode::Warn), of(Mode::Audit), of(Mode::Audit), decision(vec![])]);
         for (mode, verdict, count) in [("enforce", "denied", 1), ("warn", "warned", 1), ("audit", "would-deny", 2)] {
             let labels = format!(r#"rule="manual-edit",mode="{mode}",verdict="{verdict}""#);
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn dry_runs_and_repeats_are_not_counted() {
-        let real = decision(vec![finding(RuleId::ManualEdit, Mode::Enforce)]);
+        let real = decision(vec![finding(RuleId::known("manual-edit"), Mode::Enforce)]);
         let text = counted(&[
             Decision { dry_run: true, ..real.clone() },
             Decision { repeated: true, decoded: Some(Duration::from_micros(80)), ..real },
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn why_rules_are_undecided_and_what_overrides_let_pass_is_counted() {
-        let found = finding(RuleId::ManualEdit, Mode::Audit);
+        let found = finding(RuleId::known("manual-edit"), Mode::Audit);
         let overridden = DecisionFinding { overridden: Some("shop/fix".into()), ..found.clone() };
         let undecided = |kind| DecisionFinding { kind, ..found.clone() };
         let kinds = [Kind::Unavailable, Kind::Late, Kind::Overloaded, Kind::Unclear];

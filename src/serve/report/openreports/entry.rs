@@ -9,8 +9,8 @@ use crate::engine::decision::Object;
 use crate::engine::outcome::Verdict;
 use crate::engine::policy::Mode;
 use crate::engine::release::ReleaseRef;
-use crate::engine::rules::RuleId;
-use crate::inspect::scan::Severity;
+use crate::engine::rules;
+use crate::engine::severity::Severity;
 use crate::serve::report::events::{CLUSTER_SCOPED, CONTROLLER, annotation, cut};
 
 /// The longest message, in bytes.
@@ -120,7 +120,7 @@ impl Told {
             Verdict::Warned | Verdict::Overridden => (Outcome::Warn, Severity::Low),
             Verdict::Allowed | Verdict::Undecided => return None,
         };
-        let rule = RuleId::ALL.into_iter().find(|rule| told(annotation::RULE) == Some(rule.as_str()))?;
+        let rule = told(annotation::RULE).and_then(rules::named)?;
         let modes = [Mode::Off, Mode::Audit, Mode::Warn, Mode::Enforce];
         let mode = modes.into_iter().find(|mode| told(annotation::MODE) == Some(mode.as_str()))?;
         let first = event.event_time.as_ref()?.0;

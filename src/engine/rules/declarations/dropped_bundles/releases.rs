@@ -3,16 +3,16 @@
 use super::{AGAIN, Rollout, delivered, explained, listed, noun, required};
 use crate::engine::object::ObjectKey;
 use crate::engine::policy::Unexplained;
+use crate::engine::rules::check::{CheckedAll, Refusal};
 use crate::engine::rules::need::Need;
 use crate::engine::rules::wording::{ENUMERATED, enumerated};
-use crate::engine::rules::{Findings, Refusal};
 use crate::engine::sveltos::{self, MAY_RENDER_NOTHING, Profile, RemoteRelease};
 
 /// How many errors of charts a message repeats.
 const CAUSES: usize = 3;
 
 /// A release is there if its last bundle is: a chart that could not be staged whole has the first ones only.
-pub(super) fn check(rollout: &Rollout<'_>) -> Findings {
+pub(super) fn check(rollout: &Rollout<'_>) -> CheckedAll {
     let required = required::releases(&rollout.summary);
     if required.is_empty() {
         return Ok(Vec::new());

@@ -2,11 +2,11 @@
 //! but skips a source that is gone, and so removes what came from it.
 
 use super::{AGAIN, Rollout, delivered};
+use crate::engine::rules::check::{CheckedAll, Refusal};
 use crate::engine::rules::wording::{ENUMERATED, enumerated};
-use crate::engine::rules::{Findings, Refusal};
 use crate::engine::sveltos::PolicyRef;
 
-pub(super) fn check(rollout: &Rollout<'_>) -> Findings {
+pub(super) fn check(rollout: &Rollout<'_>) -> CheckedAll {
     let references = &rollout.summary.spec.cluster_profile_spec.policy_refs;
     let is_required = |it: &&PolicyRef<'_>| it.is_plain_source() && !it.optional && it.deployment_type != "Local";
     let required: Vec<_> = references.iter().filter(is_required).collect();

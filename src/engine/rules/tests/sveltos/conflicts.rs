@@ -3,15 +3,15 @@
 use serde_json::json;
 
 use super::*;
-use crate::engine::rules::RuleId::DroppedBundles;
+use crate::engine::rules::tests::names::DROPPED_BUNDLES;
 
 #[test]
 fn a_conflict_that_ends_the_walk_takes_nothing_else_along() {
     let mut shop = Shop::new();
     shop.releases(json!([conflict("web"), managing("cache"), managing("db")]));
     let texts = ["leaves out releases shop/cache and shop/db", "shop/web: ClusterProfile rival manages it"];
-    shop.create(&group(&[])).refused(&[DroppedBundles], &texts);
-    shop.update(&shop.whole(), &group(&[])).refused(&[DroppedBundles], &texts);
+    shop.create(&group(&[])).refused(&[DROPPED_BUNDLES], &texts);
+    shop.update(&shop.whole(), &group(&[])).refused(&[DROPPED_BUNDLES], &texts);
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn after_a_conflict_that_the_walk_went_past_a_chart_may_render_to_nothing() {
     shop.change("/spec/clusterProfileSpec/continueOnConflict", true.into());
     shop.releases(json!([conflict("web"), managing("cache"), managing("db")]));
     let short = group(&shop.stage("db", 3));
-    shop.create(&short).refused(&[DroppedBundles], &["No chart is said to have failed"]);
+    shop.create(&short).refused(&[DROPPED_BUNDLES], &["No chart is said to have failed"]);
     shop.annotate_profile("shop/cache");
     shop.create(&short).admitted();
 }
@@ -36,7 +36,7 @@ fn a_delivered_release_without_a_hash_is_known_from_the_agent_s_account() {
     shop.delivered(chart("bar"));
     shop.create(&short).admitted();
     shop.delivered(chart("shop"));
-    shop.create(&short).refused(&[DroppedBundles], &["shop/web"]);
+    shop.create(&short).refused(&[DROPPED_BUNDLES], &["shop/web"]);
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_delivered_release_without_a_hash_is_known_from_the_group_before() {
     let mut shop = Shop::new();
     shop.releases(json!([never_staged("web"), managing("cache"), managing("db")]));
     let short = group(&[shop.stage("cache", 2), shop.stage("db", 3)].concat());
-    shop.update(&shop.whole(), &short).refused(&[DroppedBundles], &["shop/web"]);
+    shop.update(&shop.whole(), &short).refused(&[DROPPED_BUNDLES], &["shop/web"]);
     // Another profile may have removed them meanwhile.
     let whole = shop.whole();
     shop.remove(LIB, "ConfigurationBundle", "config-web-0");
@@ -56,7 +56,7 @@ fn a_hash_of_what_was_only_staged_counts_as_delivered() {
     let mut shop = Shop::new();
     shop.charts(json!([chart("web"), chart("cache2")]));
     shop.releases(json!([managing("web"), managing("cache2")]));
-    shop.create(&group(&shop.stage("web", 1))).refused(&[DroppedBundles], &["shop/cache2"]);
+    shop.create(&group(&shop.stage("web", 1))).refused(&[DROPPED_BUNDLES], &["shop/cache2"]);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_status_that_is_short_for_a_moment_does_not_make_a_release_superfluous() {
     // A chart that fails just then: delivered, as the agent says.
     shop.delivered(json!([{"featureID": "Helm", "charts": [{"releaseName": "web", "namespace": "shop"}]}]));
     let short = group(&[shop.stage("cache", 2), shop.stage("db", 3)].concat());
-    shop.create(&short).refused(&[DroppedBundles], &["leaves out release shop/web:"]);
+    shop.create(&short).refused(&[DROPPED_BUNDLES], &["leaves out release shop/web:"]);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn what_another_profile_has_delivered_is_not_missed_before_it_changes_hands() {
     shop.releases(json!([]));
     shop.create(&group(&[])).admitted();
     shop.releases(json!([never_staged("web")]));
-    shop.create(&group(&[])).refused(&[DroppedBundles], &["shop/web"]);
+    shop.create(&group(&[])).refused(&[DROPPED_BUNDLES], &["shop/web"]);
 }
 
 /// Names of releases that are templates.
@@ -98,7 +98,7 @@ fn a_release_with_a_template_for_a_name_is_required_under_its_real_name() {
     shop.charts(json!([templated("web", "Install"), chart("cache"), chart("db")]));
     shop.create(&shop.whole()).admitted();
     let short = group(&[shop.stage("cache", 2), shop.stage("db", 3)].concat());
-    shop.create(&short).refused(&[DroppedBundles], &["leaves out release shop/web:"]);
+    shop.create(&short).refused(&[DROPPED_BUNDLES], &["leaves out release shop/web:"]);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_chart_to_uninstall_with_a_template_for_a_name_is_found_by_its_position() {
     shop.create(&rest).admitted();
     // But one with a template for a name can.
     shop.charts(json!([templated("web", "Install"), templated("cache", "Uninstall"), chart("db")]));
-    shop.create(&rest).refused(&[DroppedBundles], &["leaves out release shop/cache:"]);
+    shop.create(&rest).refused(&[DROPPED_BUNDLES], &["leaves out release shop/cache:"]);
     // By its name it is found all the same.
     shop.charts(json!([chart("web"), uninstall("cache"), chart("db")]));
     shop.create(&rest).admitted();

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::engine::rules::RuleId::{DanglingBundle, DroppedBundles, RemoveWhileLive};
+use crate::engine::rules::tests::names::{DANGLING_BUNDLE, DROPPED_BUNDLES, REMOVE_WHILE_LIVE};
 
 #[test]
 fn row_1_a_group_of_another_requestor_or_feature_passes_without_a_read() {
@@ -36,7 +36,7 @@ fn row_3_preparing_passes_without_a_read_as_long_as_the_list_stays() {
         shop.update(ready, &with(ready, "updatePhase", "Preparing")).admitted().without_a_read();
     }
     // Sveltos never does this; it is judged as if it were Ready.
-    shop.update(&whole, &with(&bad, "updatePhase", "Preparing")).refused(&[DroppedBundles], &["shop/web"]);
+    shop.update(&whole, &with(&bad, "updatePhase", "Preparing")).refused(&[DROPPED_BUNDLES], &["shop/web"]);
 }
 
 #[test]
@@ -46,9 +46,9 @@ fn row_4_remove_is_for_what_is_being_deleted() {
     shop.create(&with(&remove, "sourceStatus", "Deleted")).admitted().without_a_read();
     let texts =
         ["ClusterProfile shop", "ClusterSummary civ/shop-sveltos-prod is not being deleted", "Delete the profile"];
-    shop.create(&remove).warned(RemoveWhileLive, &texts);
-    shop.update(&shop.whole(), &remove).warned(RemoveWhileLive, &texts);
-    shop.create(&of_feature(remove.clone(), "Resources")).warned(RemoveWhileLive, &[]);
+    shop.create(&remove).warned(REMOVE_WHILE_LIVE, &texts);
+    shop.update(&shop.whole(), &remove).warned(REMOVE_WHILE_LIVE, &texts);
+    shop.create(&of_feature(remove.clone(), "Resources")).warned(REMOVE_WHILE_LIVE, &[]);
     shop.change("/metadata/deletionTimestamp", "2026-11-21T10:00:00Z".into());
     shop.create(&remove).admitted();
     shop.remove(CONFIG, "ClusterSummary", SUMMARY);
@@ -79,7 +79,7 @@ fn row_7_without_a_summary_or_an_agent_there_is_nothing_to_compare_with() {
     let shop = Shop::new();
     shop.remove(CONFIG, "ClusterSummary", SUMMARY);
     let gone = shop.create(&group(&[]));
-    gone.warned(DroppedBundles, &["ClusterSummary civ/shop-sveltos-prod does not exist"]);
+    gone.warned(DROPPED_BUNDLES, &["ClusterSummary civ/shop-sveltos-prod does not exist"]);
 
     let mut shop = Shop::new();
     shop.put(&json!({
@@ -87,11 +87,11 @@ fn row_7_without_a_summary_or_an_agent_there_is_nothing_to_compare_with() {
         "metadata": {"name": "prod", "namespace": "civ"}, "spec": {"pullMode": false},
     }));
     let pushed = ["cluster civ/prod is no SveltosCluster with spec.pullMode"];
-    shop.create(&group(&[])).warned(DroppedBundles, &pushed);
+    shop.create(&group(&[])).warned(DROPPED_BUNDLES, &pushed);
     shop.remove(LIB, "SveltosCluster", "prod");
-    shop.create(&group(&[])).warned(DroppedBundles, &pushed);
+    shop.create(&group(&[])).warned(DROPPED_BUNDLES, &pushed);
     shop.change("/spec/clusterType", "Capi".into());
-    shop.create(&group(&[])).warned(DroppedBundles, &pushed);
+    shop.create(&group(&[])).warned(DROPPED_BUNDLES, &pushed);
     // What is whole needs no agent.
     shop.create(&shop.whole()).admitted();
 }
@@ -124,7 +124,7 @@ fn row_9_a_delivered_release_that_is_missing_is_refused() {
         "[dropped-bundles]",
     ];
     let refused = shop.create(&partial);
-    refused.refused(&[DroppedBundles], &texts);
+    refused.refused(&[DROPPED_BUNDLES], &texts);
     // The hash is evidence enough, and a failed chart needs no opt-out.
     assert!(refused.asked_for("SveltosCluster") && !refused.asked_for("ClusterConfiguration"));
     assert!(!refused.asked_for("ClusterProfile"));
@@ -141,7 +141,7 @@ fn row_10_what_was_never_delivered_may_be_missing_unless_the_policy_says_otherwi
     strict.releases(entries);
     let refused = strict.create(&group(&strict.stage("web", 1)));
     refused.refused(
-        &[DroppedBundles],
+        &[DROPPED_BUNDLES],
         &["leaves out releases shop/cache and shop/db, never delivered to cluster civ/prod"],
     );
     strict.create(&strict.whole()).admitted();
@@ -154,10 +154,10 @@ fn row_11_a_bundle_that_does_not_exist_is_refused() {
     shop.remove(LIB, "ConfigurationBundle", "config-cache-0");
     let refused = shop.create(&whole);
     refused
-        .refused(&[DanglingBundle], &["names bundles that do not exist: config-cache-0.", "Write the bundles first"]);
+        .refused(&[DANGLING_BUNDLE], &["names bundles that do not exist: config-cache-0.", "Write the bundles first"]);
     shop.remove(LIB, "ConfigurationBundle", "config-cache-1");
     shop.create(&whole)
-        .refused(&[DroppedBundles, DanglingBundle], &["shop/cache", "config-cache-0 and config-cache-1"]);
+        .refused(&[DROPPED_BUNDLES, DANGLING_BUNDLE], &["shop/cache", "config-cache-0 and config-cache-1"]);
 }
 
 #[test]
@@ -236,10 +236,10 @@ fn row_17_a_source_of_flux_that_is_gone_and_not_optional_is_missed() {
     shop.delivered(delivered_from(json!({"kind": "ConfigMap", "name": "quota"})));
     shop.create(&bad).admitted();
     let texts = ["leaves out GitRepository tenants", "set optional: true", "Nothing was changed on the cluster"];
-    shop.update(&whole, &bad).refused(&[DroppedBundles], &texts);
+    shop.update(&whole, &bad).refused(&[DROPPED_BUNDLES], &texts);
     for owner in [json!({"kind": "GitRepository", "name": "tenants"}), json!({})] {
         shop.delivered(delivered_from(owner));
-        shop.create(&bad).refused(&[DroppedBundles], &texts);
+        shop.create(&bad).refused(&[DROPPED_BUNDLES], &texts);
     }
 
     for (field, value) in

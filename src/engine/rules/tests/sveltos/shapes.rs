@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use super::*;
-use crate::engine::rules::RuleId::{DanglingBundle, DroppedBundles, RemoveWhileLive};
+use crate::engine::rules::tests::names::{DANGLING_BUNDLE, DROPPED_BUNDLES, REMOVE_WHILE_LIVE};
 
 #[test]
 fn a_group_of_another_shape_is_undecided() {
     let shop = Shop::new();
     let judged = shop.create(&with(&group(&[]), "dryRun", "perhaps"));
     let rules: Vec<_> = judged.outcome.judged.iter().map(|judged| judged.violation.rule).collect();
-    assert_eq!((judged.outcome.allowed, rules), (true, vec![DroppedBundles, DanglingBundle, RemoveWhileLive]));
+    assert_eq!((judged.outcome.allowed, rules), (true, vec![DROPPED_BUNDLES, DANGLING_BUNDLE, REMOVE_WHILE_LIVE]));
     for items in [json!("all"), json!([{"ref": "x"}]), json!([{"contentRef": {"kind": "OCIArtifact", "name": "x"}}])] {
         let judged = shop.create(&with(&group(&[]), "configurationItem", items));
         let reason = &judged.outcome.judged[0].violation;
@@ -23,7 +23,7 @@ fn a_group_that_names_no_summary_is_undecided() {
     let shop = Shop::new();
     let mut nameless = group(&[]);
     nameless["metadata"].as_object_mut().unwrap().remove("annotations");
-    shop.create(&nameless).warned(DroppedBundles, &["does not name its ClusterSummary"]);
+    shop.create(&nameless).warned(DROPPED_BUNDLES, &["does not name its ClusterSummary"]);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn what_does_not_read_is_undecided_and_not_refused() {
     shop.memory.put(ObjectKey::new(LIB, "ConfigurationBundle", "civ", "config-odd"), json!({"spec": 7}).to_string());
     let judged = shop.create(&group(&["config-odd".to_owned()]));
     let rules: Vec<_> = judged.outcome.judged.iter().map(|judged| judged.violation.rule).collect();
-    assert_eq!((judged.outcome.allowed, rules), (true, vec![DroppedBundles, DanglingBundle]));
+    assert_eq!((judged.outcome.allowed, rules), (true, vec![DROPPED_BUNDLES, DANGLING_BUNDLE]));
     let warnings = judged.outcome.warnings.join(" ");
     assert!(warnings.contains("civ/config-odd") && warnings.contains("update Interlock"), "{warnings}");
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::engine::rules::RuleId::DroppedBundles;
+use crate::engine::rules::tests::names::DROPPED_BUNDLES;
 
 const FAILURE: &str = "values don't meet the specifications of the schema(s)";
 
@@ -12,10 +12,10 @@ fn a_group_without_items_after_the_first_chart_failed_is_refused() {
     let mut shop = Shop::new();
     shop.releases(json!([failed("web", FAILURE), managing("cache"), managing("db")]));
     let texts = ["releases shop/web, shop/cache and shop/db", "shop/web: values don't meet"];
-    shop.create(&group(&[])).refused(&[DroppedBundles], &texts);
+    shop.create(&group(&[])).refused(&[DROPPED_BUNDLES], &texts);
     let null = with(&group(&[]), "configurationItem", Value::Null);
-    shop.create(&null).refused(&[DroppedBundles], &texts);
-    shop.create(&with(&group(&[]), "configurationItem", json!([]))).refused(&[DroppedBundles], &texts);
+    shop.create(&null).refused(&[DROPPED_BUNDLES], &texts);
+    shop.create(&with(&group(&[]), "configurationItem", json!([]))).refused(&[DROPPED_BUNDLES], &texts);
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn a_short_list_after_the_last_chart_failed_is_refused() {
     let mut shop = Shop::new();
     shop.releases(json!([managing("web"), managing("cache"), failed("db", FAILURE)]));
     let short = group(&[shop.stage("web", 1), shop.stage("cache", 2)].concat());
-    shop.create(&short).refused(&[DroppedBundles], &["leaves out release shop/db:"]);
+    shop.create(&short).refused(&[DROPPED_BUNDLES], &["leaves out release shop/db:"]);
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn a_chart_without_its_last_bundle_is_refused() {
     let mut shop = Shop::new();
     shop.releases(json!([managing("web"), managing("cache"), failed("db", "the server was unable to write")]));
     let partial = [shop.stage("web", 1), shop.stage("cache", 2), shop.stage_some("db", 2, 3)].concat();
-    shop.create(&group(&partial)).refused(&[DroppedBundles], &["leaves out release shop/db (its last bundle):"]);
+    shop.create(&group(&partial)).refused(&[DROPPED_BUNDLES], &["leaves out release shop/db (its last bundle):"]);
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_chart_without_its_last_bundle_did_not_render_to_nothing() {
     let shop = Shop::under("unexplained: warn");
     shop.annotate_profile("shop/db");
     let partial = [shop.stage("web", 1), shop.stage("cache", 2), shop.stage_some("db", 2, 3)].concat();
-    shop.create(&group(&partial)).refused(&[DroppedBundles], &["shop/db (its last bundle)", "only in the log"]);
+    shop.create(&group(&partial)).refused(&[DROPPED_BUNDLES], &["shop/db (its last bundle)", "only in the log"]);
 }
 
 #[test]
@@ -49,18 +49,18 @@ fn an_update_of_a_rollout_in_flight_is_refused() {
     shop.releases(json!([managing("web"), managing("cache"), failed("db", FAILURE)]));
     let preparing = with(&whole, "updatePhase", "Preparing");
     let short = group(&[shop.stage("web", 1), shop.stage("cache", 2)].concat());
-    shop.update(&preparing, &short).refused(&[DroppedBundles], &["shop/db"]);
+    shop.update(&preparing, &short).refused(&[DROPPED_BUNDLES], &["shop/db"]);
     // The next cycle of the same failure: only updatePhase changes.
-    shop.update(&with(&short, "updatePhase", "Preparing"), &short).refused(&[DroppedBundles], &["shop/db"]);
+    shop.update(&with(&short, "updatePhase", "Preparing"), &short).refused(&[DROPPED_BUNDLES], &["shop/db"]);
     // Ready to Ready, from five bundles to none.
-    shop.update(&whole, &group(&[])).refused(&[DroppedBundles], &["shop/web"]);
+    shop.update(&whole, &group(&[])).refused(&[DROPPED_BUNDLES], &["shop/web"]);
 }
 
 #[test]
 fn bundles_that_sveltos_brings_for_itself_do_not_make_a_list_whole() {
     let shop = Shop::new();
     let own = shop.bundle("drift", json!({"notTracked": true, "resources": ["kind: CustomResourceDefinition\n"]}));
-    shop.create(&group(&[own])).refused(&[DroppedBundles], &["shop/web, shop/cache and shop/db"]);
+    shop.create(&group(&[own])).refused(&[DROPPED_BUNDLES], &["shop/web, shop/cache and shop/db"]);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn hooks_of_an_uninstall_do_not_stand_for_the_release() {
         "helmReleaseNamespace": "shop", "helmReleaseName": "db", "helmReleaseUninstall": true, "isLastHelmReleaseBundle": true,
     });
     let hooked = [shop.stage("web", 1), shop.stage("cache", 2), vec![shop.bundle("hook", hook)]].concat();
-    shop.create(&group(&hooked)).refused(&[DroppedBundles], &["leaves out release shop/db:"]);
+    shop.create(&group(&hooked)).refused(&[DROPPED_BUNDLES], &["leaves out release shop/db:"]);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_release_of_the_same_name_in_another_namespace_does_not_stand_for_it() {
     let shop = Shop::new();
     let other = json!({"helmReleaseNamespace": "bar", "helmReleaseName": "web", "isLastHelmReleaseBundle": true});
     let mixed = [vec![shop.bundle("other", other)], shop.stage("cache", 2), shop.stage("db", 3)].concat();
-    shop.create(&group(&mixed)).refused(&[DroppedBundles], &["leaves out release shop/web:"]);
+    shop.create(&group(&mixed)).refused(&[DROPPED_BUNDLES], &["leaves out release shop/web:"]);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_walk_that_went_on_after_an_error_leaves_out_the_failed_chart_alone() {
     shop.change("/spec/clusterProfileSpec/continueOnError", true.into());
     shop.releases(json!([managing("web"), failed("cache", FAILURE), managing("db")]));
     let short = group(&[shop.stage("web", 1), shop.stage("db", 3)].concat());
-    shop.create(&short).refused(&[DroppedBundles], &["leaves out release shop/cache:", FAILURE]);
+    shop.create(&short).refused(&[DROPPED_BUNDLES], &["leaves out release shop/cache:", FAILURE]);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn up_to_1_7_0_the_message_says_where_the_error_is_and_how_to_opt_out() {
         "up to Sveltos 1.7.0 its error is only in the log of addon-controller",
         "annotate ClusterProfile shop with interlock.dev/may-render-nothing: shop/db",
     ];
-    refused.refused(&[DroppedBundles], &texts);
+    refused.refused(&[DROPPED_BUNDLES], &texts);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_chart_to_uninstall_passes_with_its_hooks_or_without() {
     shop.create(&group(&rest)).admitted();
     let hook = json!({"helmReleaseNamespace": "shop", "helmReleaseName": "db", "helmReleaseUninstall": true});
     shop.create(&group(&[rest, vec![shop.bundle("hook", hook)]].concat())).admitted();
-    shop.create(&group(&shop.stage("web", 1))).refused(&[DroppedBundles], &["leaves out release shop/cache:"]);
+    shop.create(&group(&shop.stage("web", 1))).refused(&[DROPPED_BUNDLES], &["leaves out release shop/cache:"]);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn leaving_a_dry_run_is_judged_by_what_comes() {
     let mut shop = Shop::new();
     let dry = with(&group(&[]), "dryRun", true);
     shop.update(&dry, &shop.whole()).admitted();
-    shop.update(&dry, &group(&shop.stage("web", 1))).refused(&[DroppedBundles], &["shop/cache and shop/db"]);
+    shop.update(&dry, &group(&shop.stage("web", 1))).refused(&[DROPPED_BUNDLES], &["shop/cache and shop/db"]);
     // What a dry run listed was never delivered.
     shop.releases(json!([never_staged("web"), never_staged("cache"), never_staged("db")]));
     shop.update(&with(&shop.whole(), "dryRun", true), &group(&[])).admitted();
@@ -143,22 +143,22 @@ fn taking_the_labels_off_does_not_escape() {
     let metadata = bare["metadata"].as_object_mut().unwrap();
     metadata.remove("labels");
     metadata.remove("annotations");
-    shop.update(&shop.whole(), &bare).refused(&[DroppedBundles], &["shop/web"]);
+    shop.update(&shop.whole(), &bare).refused(&[DROPPED_BUNDLES], &["shop/web"]);
 }
 
 #[test]
 fn the_opt_out_opens_the_releases_that_it_names_where_no_chart_failed() {
     let mut shop = Shop::new();
     let short = group(&[shop.stage("web", 1), shop.stage("db", 3)].concat());
-    shop.create(&short).refused(&[DroppedBundles], &["shop/cache"]);
+    shop.create(&short).refused(&[DROPPED_BUNDLES], &["shop/cache"]);
     shop.annotate_profile("shop/search , shop/cache");
     shop.create(&short).admitted();
-    shop.create(&group(&shop.stage("web", 1))).refused(&[DroppedBundles], &["leaves out release shop/db:"]);
+    shop.create(&group(&shop.stage("web", 1))).refused(&[DROPPED_BUNDLES], &["leaves out release shop/db:"]);
     // A chart that failed did not render to nothing, nor did those after it.
     for failing in ["cache", "db"] {
         let entry = |name: &str| if name == failing { failed(name, FAILURE) } else { managing(name) };
         shop.releases(json!([entry("web"), entry("cache"), entry("db")]));
-        shop.create(&short).refused(&[DroppedBundles], &["leaves out release shop/cache:", FAILURE]);
+        shop.create(&short).refused(&[DROPPED_BUNDLES], &["leaves out release shop/cache:", FAILURE]);
     }
 
     let mut shop = Shop::new();
@@ -168,7 +168,7 @@ fn the_opt_out_opens_the_releases_that_it_names_where_no_chart_failed() {
     assert!(!judged.admitted().asked_for("ClusterProfile"));
     for misspelt in ["cache", "", "*", "shop/*", "bar/cache"] {
         shop.change("/metadata/annotations", json!({"interlock.dev/may-render-nothing": misspelt}));
-        shop.create(&short).refused(&[DroppedBundles], &["shop/cache"]);
+        shop.create(&short).refused(&[DROPPED_BUNDLES], &["shop/cache"]);
     }
 }
 
@@ -181,7 +181,7 @@ fn an_error_that_the_walk_went_past_explains_its_own_chart_alone() {
     shop.releases(json!([new, managing("cache"), managing("db")]));
     shop.annotate_profile("shop/cache");
     let short = group(&shop.stage("db", 3));
-    shop.create(&short).refused(&[DroppedBundles], &["releases shop/new and shop/cache", FAILURE]);
+    shop.create(&short).refused(&[DROPPED_BUNDLES], &["releases shop/new and shop/cache", FAILURE]);
     // The first install of one chart fails, and another renders to nothing as it may.
     shop.change("/spec/clusterProfileSpec/continueOnError", true.into());
     shop.create(&short).admitted();
@@ -191,7 +191,7 @@ fn an_error_that_the_walk_went_past_explains_its_own_chart_alone() {
 fn what_nothing_explains_can_be_a_warning() {
     let mut shop = Shop::under("unexplained: warn");
     let short = group(&[shop.stage("web", 1), shop.stage("db", 3)].concat());
-    shop.create(&short).warned(DroppedBundles, &["release shop/cache", "interlock.dev/may-render-nothing"]);
+    shop.create(&short).warned(DROPPED_BUNDLES, &["release shop/cache", "interlock.dev/may-render-nothing"]);
     shop.releases(json!([managing("web"), failed("cache", FAILURE), managing("db")]));
-    shop.create(&short).refused(&[DroppedBundles], &[FAILURE]);
+    shop.create(&short).refused(&[DROPPED_BUNDLES], &[FAILURE]);
 }

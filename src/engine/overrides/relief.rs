@@ -1,0 +1,74 @@
+//! Finds the overrides that open what would be refused.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::engine::evidence::{Evidence, Freshness, Knowledge, Query};
+use crate::engine::facts::Facts;
+use crate::engine::outcome::Judged;
+use crate::engine::policy::{Overrides, Policy};
+use crate::engine::release::ReleaseRef;
+use crate::engine::release_override::Override;
+use crate::engine::rules::{Need, known};
+use crate::engine::violation::Relief;
+
+/// Looks for overrides that open every violation that would refuse the request; with fewer it is refused anyway. Asks nothing
+/// if nothing would refuse it. Asks a cache first: a cached override may open a rule, and only the API server can say that
+/// there is none.
+///
+/// # Errors
+/// The query that needs an answer.
+pub(crate) fn relieve(
+    facts: &Facts<'_>,
+    policy: &Policy,
+    evidence: &Evidence,
+    now: Timestamp,
+    mut judged: Vec<Judged>,
+) -> Result<Vec<Judged>, Query> {
+    let mut refusing: Vec<_> = judged.iter_mut().filter(|judged| judged.refuses).collect();
+    if refusing.is_empty() {
+        return Ok(judged);
+    }
+    for freshness in [Freshness::Cached, Freshness::Live] {
+        let mut reliefs = Vec::new();
+        let mut asked: BTreeMap<ReleaseRef, &[Override]> = BTreeMap::new();
+        for Judged { violation, .. } in &refusing {
+            let Some(release) = &violation.release else { return Ok(judged) };
+            let home = policy.overrides.home_of(release);
+            let bounds = policy.overrides_in(&home.namespace);
+            if !bounds.allowed {
+                return Ok(judged);
+            }
+            let found = match asked.get(&home) {
+                Some(found) => found,
+                None => asked.entry(home.clone()).or_insert(overrides(evidence, &home, freshness)?),
+            };
+            let opens = |it: &&Override| it.opens(violation.rule, facts.actor.name, &bounds, now);
+            reliefs.extend(found.iter().find(opens).and_then(|it| relief_of(it, &bounds)));
+        }
+        if reliefs.len() == refusing.len() {
+            for (judged, relief) in refusing.iter_mut().zip(reliefs) {
+                judged.violation.overridden = Some(relief);
+                judged.refuses = false;
+            }
+            break;
+        }
+    }
+    Ok(judged)
+}
+
+fn relief_of(it: &Override, bounds: &Overrides) -> Option<Relief> {
+    let until = it.closes(bounds)?;
+    Some(Relief { name: it.reference(), reason: it.spec.reason.clone(), until })
+}
+
+/// The overrides of a release. None if there is no answer, so that a refusal stays one.
+fn overrides<'e>(evidence: &'e Evidence, release: &ReleaseRef, freshness: Freshness) -> Result<&'e [Override], Query> {
+    let ReleaseRef { namespace, name } = release.clone();
+    match known(evidence, Query::Overrides { namespace, release: name, freshness }) {
+        Ok(Some(Knowledge::Overrides(found))) => Ok(found),
+        Err(Need::Ask(query)) => Err(query),
+        Ok(_) | Err(_) => Ok(&[]),
+    }
+}

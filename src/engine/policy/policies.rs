@@ -1,0 +1,43 @@
+//! What is in force where: the policy of the cluster, and those of namespaces.
+
+use std::collections::BTreeMap;
+use std::iter;
+use std::sync::Arc;
+
+use super::whole::Policy;
+
+/// What is in force where.
+#[derive(Debug, Clone)]
+pub struct Policies {
+    pub(in crate::engine) cluster: Arc<Policy>,
+    pub(in crate::engine) namespaces: BTreeMap<String, Arc<Policy>>,
+}
+
+impl Policies {
+    /// Tells every policy how namespaces bound the overrides that lie in them.
+    pub(in crate::engine) fn share_bounds(&mut self) {
+        let bounds = self.namespaces.iter().filter(|(_, policy)| policy.overrides != self.cluster.overrides);
+        let bounds = bounds.map(|(namespace, policy)| (namespace.clone(), policy.overrides.clone()));
+        let bounds: Arc<BTreeMap<_, _>> = Arc::new(bounds.collect());
+        for policy in iter::once(&mut self.cluster).chain(self.namespaces.values_mut()) {
+            Arc::make_mut(policy).bounds = Arc::clone(&bounds);
+        }
+    }
+
+    /// The policy for requests about objects of a namespace; empty for cluster-scoped ones.
+    #[must_use]
+    pub fn of(&self, namespace: &str) -> &Arc<Policy> {
+        self.namespaces.get(namespace).unwrap_or(&self.cluster)
+    }
+
+    /// The namespaces that have a policy of their own.
+    pub fn namespaces(&self) -> impl Iterator<Item = &str> {
+        self.namespaces.keys().map(String::as_str)
+    }
+}
+
+impl From<Policy> for Policies {
+    fn from(policy: Policy) -> Self {
+        Self { cluster: Arc::new(policy), namespaces: BTreeMap::new() }
+    }
+}

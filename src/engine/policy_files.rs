@@ -1,0 +1,50 @@
+//! Policy files: from YAML texts to policies, with every problem at its place.
+
+mod checked;
+mod file;
+mod files;
+mod in_force;
+mod layers;
+mod namespace;
+mod problem;
+
+use std::path::Path;
+
+pub use file::{nearest_to, schema};
+pub use files::{Files, NAMESPACES};
+pub(crate) use files::{WRONG_NAME, is_label};
+pub use in_force::{InForce, Origin, RuleInForce, SettingDoc, SettingInForce, in_force, settings_of};
+pub use layers::Reading;
+pub use problem::{Place, PolicyError, Problem};
+
+use super::policy::Policy;
+use file::Kind;
+use problem::{Problems, Source};
+
+impl Policy {
+    /// Checks the text of a cluster policy; `source` names it in errors.
+    ///
+    /// # Errors
+    /// Everything that is wrong, with the places.
+    pub fn parse(text: &str, source: &Path) -> Result<Self, PolicyError> {
+        let source = Source { path: source.to_owned(), text: text.to_owned() };
+        let mut problems = Problems::of(&source);
+        let file = file::read(&source, Kind::Cluster, &mut problems);
+        if problems.is_empty() {
+            Ok(checked::cluster(&file))
+        } else {
+            Err(PolicyError { problems: problems.into_list() })
+        }
+    }
+
+    /// The policy that is shipped as `policies/cluster.yaml`, for a start without policy files.
+    ///
+    /// # Errors
+    /// Never in a build whose tests passed: one of them reads it.
+    pub fn shipped() -> Result<Self, PolicyError> {
+        Self::parse(include_str!("../../policies/cluster.yaml"), Path::new("policies/cluster.yaml"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! From the file of the cluster to its policy. What was wrong in the file has been told and counts as left out.
+
+use std::sync::Arc;
+
+use super::file::{At, CaseFile, IgnoredFile, OneGlob, OverridesFile, PolicyFile, RuleFile, ScalableFile, WhenFile};
+use crate::engine::policy::{
+    Ignored, Modes, Overrides, Policy, Recovery, Rollouts, RuleSettings, Scalable, Starters, When,
+};
+use crate::engine::rule::{Mode, RuleId};
+use crate::engine::rules;
+
+/// The value of a key, where it is there.
+pub(super) fn value<T: Clone>(key: Option<&At<T>>) -> Option<T> {
+    key.map(|at| at.value.clone())
+}
+
+pub(super) fn cluster(file: &PolicyFile) -> Policy {
+    let rules = rules::all().map(|rule| {
+        let shipped = RuleSettings::shipped(rule);
+        let settings = rule_of(file, rule).map(|file| RuleSettings {
+            modes: modes(file, shipped.modes.mode),
+            on_undecided: value(file.on_undecided.as_ref()),
+            tightened: None,
+        });
+        (rule, settings.unwrap_or(shipped))
+    });
+    let listed = rule_files(file).filter_map(|rule| rule.resources.as_ref());
+    let listed = listed.flat_map(|listed| &listed.value).filter_map(scalable);
+    Policy {
+        rules: rules.collect(),
+        started_by: setting(file, |rule| rule.started_by.as_ref()).unwrap_or(Starters::Anybody),
+        recovery: recovery(file),
+        rollouts: rollouts(file),
+        overrides: file.overrides.as_ref().map(|file| overrides(&file.value)).unwrap_or_default(),
+        bounds: Arc::default(),
+        managers: value(file.managers.as_ref()).unwrap_or_default(),
+        tools: value(file.tools.as_ref()).unwrap_or_default(),
+        controllers: value(file.controllers.as_ref()).unwrap_or_default(),
+        ignore: file.ignore.iter().flat_map(|ignore| &ignore.value).filter_map(ignored).collect(),
+        scalable: Scalable::built_in().into_iter().chain(listed).collect(),
+        grace_after_failure: setting(file, |rule| rule.grace_after_failure.as_ref())
+            .unwrap_or(Policy::GRACE_AFTER_FAILURE),
+    }
+}
+
+/// The value of a setting that one rule has: a file that gives it to another rule is wrong.
+fn setting<T: Clone>(file: &PolicyFile, of: impl Fn(&RuleFile) -> Option<&At<T>>) -> Option<T> {
+    rule_files(file).find_map(|rule| value(of(rule)))
+}
+
+fn rule_files(file: &PolicyFile) -> impl Iterator<Item = &RuleFile> {
+    file.rules.iter().flat_map(|rules| &rules.value.0).map(|(_, at)| &at.value)
+}
+
+pub(super) fn rule_of(file: &PolicyFile, rule: RuleId) -> Option<&RuleFile> {
+    file.rules.as_ref().and_then(|rules| rules.value.of(rule)).map(|at| &at.value)
+}
+
+/// The modes that a file gives, with this one where it gives none.
+pub(super) fn modes(file: &RuleFile, otherwise: Mode) -> Modes {
+    let cases = file.cases.iter().flat_map(|cases| &cases.value).filter_map(case).collect();
+    Modes { mode: value(file.mode.as_ref()).unwrap_or(otherwise), cases }
+}
+
+fn case(file: &CaseFile) -> Option<(When, Mode)> {
+    Some((when(&file.when.as_ref()?.value), file.mode.as_ref()?.value))
+}
+
+fn when(file: &WhenFile) -> When {
+    When {
+        users: value(file.users.as_ref()),
+        groups: value(file.groups.as_ref()),
+        service_accounts: value(file.service_accounts.as_ref()),
+        namespaces: value(file.namespaces.as_ref()),
+        releases: value(file.releases.as_ref()),
+        kinds: value(file.kinds.as_ref()),
+        owners: value(file.owners.as_ref()),
+    }
+}
+
+fn recovery(file: &PolicyFile) -> Recovery {
+    let shipped = Recovery::default();
+    Recovery {
+        stale_after: setting(file, |rule| rule.stale_after.as_ref()).unwrap_or(shipped.stale_after),
+        rollback: setting(file, |rule| rule.rollback.as_ref()).unwrap_or(shipped.rollback),
+        roll_forward_only: setting(file, |rule| rule.roll_forward_only.as_ref()).unwrap_or(shipped.roll_forward_only),
+    }
+}
+
+fn rollouts(file: &PolicyFile) -> Rollouts {
+    let shipped = Rollouts::default();
+    Rollouts {
+        unexplained: setting(file, |rule| rule.unexplained.as_ref()).unwrap_or(shipped.unexplained),
+        first_install: setting(file, |rule| rule.first_install.as_ref()).unwrap_or(shipped.first_install),
+    }
+}
+
+fn overrides(file: &OverridesFile) -> Overrides {
+    let shipped = Overrides::default();
+    Overrides {
+        allowed: value(file.allowed.as_ref()).unwrap_or(shipped.allowed),
+        max_duration: value(file.max_duration.as_ref()).unwrap_or(shipped.max_duration),
+        second_person: value(file.second_person.as_ref()).unwrap_or(shipped.second_person),
+        namespace: value(file.namespace.as_ref()).unwrap_or(shipped.namespace),
+    }
+}
+
+fn ignored(file: &IgnoredFile) -> Option<Ignored> {
+    let target = file.target.as_ref().map(|at| &at.value);
+    let globs = |key: Option<&At<OneGlob>>| key.map(|at| at.value.0.clone());
+    Some(Ignored {
+        paths: file.paths.as_ref()?.value.clone(),
+        kinds: globs(target.and_then(|target| target.kind.as_ref())),
+        names: globs(target.and_then(|target| target.name.as_ref())),
+        namespaces: globs(target.and_then(|target| target.namespace.as_ref())),
+    })
+}
+
+fn scalable(file: &ScalableFile) -> Option<Scalable> {
+    Some(Scalable {
+        group: value(file.group.as_ref()).unwrap_or_default(),
+        resource: value(file.resource.as_ref())?,
+        kind: value(file.kind.as_ref())?,
+        replicas: value(file.replicas.as_ref()).unwrap_or_else(Scalable::usual_replicas),
+    })
+}

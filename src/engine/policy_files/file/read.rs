@@ -1,0 +1,183 @@
+//! How parts of a file become values: everything wrong is collected, nothing ends the reading.
+
+use serde_json::{Map, Value, json};
+
+use super::nearest::did_you_mean;
+use super::tree::{Content, Entry, Node};
+use crate::engine::policy_files::problem::{Problems, Span};
+
+/// What can be read from a part of a file. One description serves the reader, the schema and `explain`.
+pub(super) trait Read: Sized {
+    /// The JSON Schema of what is accepted.
+    fn schema() -> Value;
+    /// `None` where it is wrong, which has been told then.
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self>;
+}
+
+/// A value of a key, with its places.
+#[derive(Debug)]
+pub(in crate::engine::policy_files) struct At<T> {
+    pub(in crate::engine::policy_files) value: T,
+    /// Of the value.
+    pub(in crate::engine::policy_files) span: Span,
+    /// Of the key.
+    pub(in crate::engine::policy_files) key: Span,
+    /// The value as it stands there, on one line.
+    pub(in crate::engine::policy_files) text: String,
+}
+
+/// The value of a key.
+pub(super) fn value<T: Read>(entry: &Entry, problems: &mut Problems<'_>) -> Option<At<T>> {
+    let value = T::read(&entry.value, problems)?;
+    Some(At { value, span: entry.value.span, key: entry.at, text: entry.value.to_string() })
+}
+
+/// A key that a part may have.
+pub(in crate::engine::policy_files) struct Key {
+    pub(in crate::engine::policy_files) name: &'static str,
+    pub(in crate::engine::policy_files) about: &'static [&'static str],
+    /// As YAML.
+    pub(in crate::engine::policy_files) default: Option<fn() -> String>,
+    required: bool,
+    schema: fn() -> Value,
+}
+
+impl Key {
+    pub(super) const fn new(name: &'static str, about: &'static [&'static str], schema: fn() -> Value) -> Self {
+        Self { name, about, default: None, required: false, schema }
+    }
+
+    pub(super) const fn default(self, default: fn() -> String) -> Self {
+        Self { default: Some(default), ..self }
+    }
+
+    pub(super) const fn required(self) -> Self {
+        Self { required: true, ..self }
+    }
+
+    /// The JSON Schema of its value.
+    pub(in crate::engine::policy_files) fn schema(&self) -> Value {
+        (self.schema)()
+    }
+
+    /// What it is for.
+    pub(in crate::engine::policy_files) fn description(&self) -> String {
+        self.about.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A key that was given, for those who ask whether it may be there and what it says.
+pub(in crate::engine::policy_files) struct Given<'f> {
+    pub(in crate::engine::policy_files) name: &'static str,
+    pub(in crate::engine::policy_files) key: Span,
+    pub(in crate::engine::policy_files) span: Span,
+    pub(in crate::engine::policy_files) text: &'f str,
+}
+
+/// A part of a file with keys of known names.
+pub(in crate::engine::policy_files) trait Part {
+    /// Every key, in the order of the documentation.
+    const KEYS: &'static [Key];
+    /// The keys that are there.
+    fn given(&self) -> Vec<Given<'_>>;
+}
+
+/// Makes a struct of optional keys, each a line: doc, field, key, type, `= default`, `, required`.
+macro_rules! keys {
+    ($(#[doc = $about:literal])+ $name:ident {
+        $($(#[doc = $doc:literal])+ $field:ident $key:literal: $type:ty $(= $default:expr)? $(, $required:ident)?;)+
+    }) => {
+        $(#[doc = $about])+
+        #[derive(Debug, Default)]
+        pub(in crate::engine::policy_files) struct $name {
+            $(pub(in crate::engine::policy_files) $field: Option<At<$type>>,)+
+        }
+
+        impl Part for $name {
+            const KEYS: &'static [Key] = &[
+                $(Key::new($key, &[$($doc),+], <$type as Read>::schema)$(.default(|| Spelled::spelled(&$default)))?$(.$required())?,)+
+            ];
+
+            fn given(&self) -> Vec<Given<'_>> {
+                let given = [
+                    $(self.$field.as_ref().map(|at| Given { name: $key, key: at.key, span: at.span, text: &at.text }),)+
+                ];
+                given.into_iter().flatten().collect()
+            }
+        }
+
+        impl Read for $name {
+            fn schema() -> Value {
+                object_schema(Self::KEYS)
+            }
+
+            fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+                let mut read = Self::default();
+                let entries = entries(node, problems)?;
+                for entry in entries {
+                    match entry.key.as_str() {
+                        $($key => read.$field = value(entry, problems),)+
+                        _ => unknown_key(entry, Self::KEYS, problems),
+                    }
+                }
+                missing_keys(node, entries, Self::KEYS, problems);
+                Some(read)
+            }
+        }
+    };
+}
+
+pub(super) use keys;
+
+/// The keys of a part with their values.
+pub(super) fn entries<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n [Entry]> {
+    match &node.content {
+        Content::Nothing => Some(&[]),
+        Content::Keys(entries) => Some(entries),
+        _ => {
+            problems.at(node.span, format!("expected keys with values, got {}", node.description()));
+            None
+        }
+    }
+}
+
+pub(super) fn unknown_key(entry: &Entry, keys: &[Key], problems: &mut Problems<'_>) {
+    let known = || keys.iter().map(|key| key.name);
+    problems.at(entry.at, format!("there is no key `{}` here{}", entry.key, did_you_mean(&entry.key, known())));
+}
+
+pub(super) fn missing_keys(node: &Node, entries: &[Entry], keys: &[Key], problems: &mut Problems<'_>) {
+    let missing = keys.iter().filter(|key| key.required && !entries.iter().any(|entry| entry.key == key.name));
+    for key in missing {
+        problems.at(node.span, format!("the key `{}` is missing here", key.name));
+    }
+}
+
+/// The schema of what stands behind a key.
+pub(super) fn described(key: &Key) -> Value {
+    let mut schema = key.schema();
+    schema["description"] = key.description().into();
+    if let Some(default) = key.default {
+        schema["default"] = {
+            let default = default();
+            serde_json::from_str(&default).unwrap_or_else(|_| default.into())
+        };
+    }
+    schema
+}
+
+/// The schema of a part with these keys and no others.
+pub(super) fn object_schema<'k>(keys: impl IntoIterator<Item = &'k Key>) -> Value {
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for key in keys {
+        properties.insert(key.name.to_owned(), described(key));
+        if key.required {
+            required.push(key.name);
+        }
+    }
+    let mut schema = json!({"type": "object", "additionalProperties": false, "properties": properties});
+    if !required.is_empty() {
+        schema["required"] = required.into();
+    }
+    schema
+}

@@ -1,0 +1,218 @@
+//! YAML as a tree that knows where everything stands.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+
+use granit_parser::{Event, Marker, Parser, ScalarStyle};
+
+use crate::engine::policy_files::problem::{Problems, Span};
+
+/// The parts of a file at most, those that aliases repeat included; the shipped policy has some three hundred.
+const NODES: usize = 100_000;
+
+/// What a part has of text before it counts for another one.
+const TEXT_BYTES: usize = 16;
+
+/// How deep parts may lie in one another.
+const DEPTH: usize = 32;
+
+/// A part of a file.
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    pub(super) span: Span,
+    pub(super) content: Content,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Content {
+    /// `~`, `null`, or nothing at all.
+    Nothing,
+    /// `quoted` tells `'true'` from `true`.
+    Text {
+        text: String,
+        quoted: bool,
+    },
+    List(Vec<Node>),
+    Keys(Vec<Entry>),
+}
+
+/// A key with its value.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) key: String,
+    pub(super) at: Span,
+    pub(super) value: Node,
+}
+
+impl Node {
+    /// Reads the one document of a file; an empty file is [`Content::Nothing`].
+    pub(super) fn parse(text: &str, problems: &mut Problems<'_>) -> Option<Self> {
+        let mut reader = Reader { events: Parser::new_from_str(text), anchors: HashMap::new(), nodes: 0, problems };
+        match reader.document() {
+            Ok(node) => Some(node),
+            Err((span, message)) => {
+                problems.at(span, message);
+                None
+            }
+        }
+    }
+
+    /// What it is, for messages.
+    pub(super) fn description(&self) -> String {
+        match &self.content {
+            Content::Nothing => "nothing".to_owned(),
+            Content::Text { text, .. } => format!("`{text}`"),
+            Content::List(_) => "a list".to_owned(),
+            Content::Keys(_) => "keys with values".to_owned(),
+        }
+    }
+
+    /// The number of parts in it, itself included; long texts count for several.
+    fn size(&self) -> usize {
+        let of_text = |text: &str| 1 + text.len() / TEXT_BYTES;
+        match &self.content {
+            Content::Nothing => 1,
+            Content::Text { text, .. } => of_text(text),
+            Content::List(items) => 1 + items.iter().map(Self::size).sum::<usize>(),
+            Content::Keys(entries) => {
+                1 + entries.iter().map(|entry| of_text(&entry.key) + entry.value.size()).sum::<usize>()
+            }
+        }
+    }
+}
+
+/// On one line, as YAML's flow style has it.
+impl fmt::Display for Node {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let comma = |index: usize| if index == 0 { "" } else { ", " };
+        match &self.content {
+            Content::Nothing => out.write_str("~"),
+            Content::Text { text, quoted: true } => write!(out, "'{}'", text.replace('\'', "''")),
+            Content::Text { text, quoted: false } => out.write_str(text),
+            Content::List(items) => {
+                out.write_str("[")?;
+                for (index, item) in items.iter().enumerate() {
+                    write!(out, "{}{item}", comma(index))?;
+                }
+                out.write_str("]")
+            }
+            Content::Keys(entries) => {
+                out.write_str("{")?;
+                for (index, Entry { key, value, .. }) in entries.iter().enumerate() {
+                    write!(out, "{}{key}: {value}", comma(index))?;
+                }
+                out.write_str("}")
+            }
+        }
+    }
+}
+
+type Broken = (Span, String);
+
+struct Reader<'t, 'p, 's> {
+    events: Parser<'t, granit_parser::StrInput<'t>>,
+    anchors: HashMap<usize, Node>,
+    nodes: usize,
+    problems: &'p mut Problems<'s>,
+}
+
+impl<'t> Reader<'t, '_, '_> {
+    fn document(&mut self) -> Result<Node, Broken> {
+        let mut document = None;
+        loop {
+            let (event, span) = self.next()?;
+            match event {
+                Event::StreamEnd => break,
+                Event::DocumentStart(..) if document.is_some() => {
+                    return Err((span, "a policy file holds one document; put this one into a file of its own".into()));
+                }
+                Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd => {}
+                event => document = Some(self.node(event, span, 0)?),
+            }
+        }
+        Ok(document.unwrap_or(Node { span: Span::default(), content: Content::Nothing }))
+    }
+
+    /// The next event that is more than a comment.
+    fn next(&mut self) -> Result<(Event<'t>, Span), Broken> {
+        loop {
+            let Some(event) = self.events.next_event() else {
+                return Err((Span::default(), "the file ends in the middle".to_owned()));
+            };
+            let (event, span) = event.map_err(|error| (at(*error.marker(), None), error.info()))?;
+            if !matches!(event, Event::Comment(..)) {
+                return Ok((event, at(span.start, Some(span.end))));
+            }
+        }
+    }
+
+    fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Node, Broken> {
+        self.nodes += 1;
+        if self.nodes > NODES || depth > DEPTH {
+            return Err((span, format!("the file is larger than {NODES} parts, or deeper than {DEPTH}")));
+        }
+        let (content, anchor) = match event {
+            Event::Scalar(text, style, anchor, _) => (scalar(text, style), anchor),
+            Event::SequenceStart(_, anchor, _) => (self.list(depth)?, anchor),
+            Event::MappingStart(_, anchor, _) => (self.keys(depth)?, anchor),
+            Event::Alias(anchor) => {
+                let Some(node) = self.anchors.get(&anchor).cloned() else {
+                    return Err((span, "an alias of a part that it is in itself".to_owned()));
+                };
+                self.nodes += node.size();
+                return Ok(node);
+            }
+            _ => return Err((span, "expected a value".to_owned())),
+        };
+        let node = Node { span, content };
+        if anchor != 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        Ok(node)
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Content, Broken> {
+        let mut items = Vec::new();
+        loop {
+            match self.next()? {
+                (Event::SequenceEnd, _) => return Ok(Content::List(items)),
+                (event, span) => items.push(self.node(event, span, depth + 1)?),
+            }
+        }
+    }
+
+    fn keys(&mut self, depth: usize) -> Result<Content, Broken> {
+        let mut entries: Vec<Entry> = Vec::new();
+        loop {
+            let (event, at) = self.next()?;
+            if event == Event::MappingEnd {
+                return Ok(Content::Keys(entries));
+            }
+            let key = self.node(event, at, depth + 1)?;
+            let (event, span) = self.next()?;
+            let value = self.node(event, span, depth + 1)?;
+            match key.content {
+                Content::Text { text: key, .. } if entries.iter().any(|entry| entry.key == key) => {
+                    self.problems.at(at, format!("the key `{key}` stands here twice; leave one"));
+                }
+                Content::Text { text: key, .. } => entries.push(Entry { key, at, value }),
+                _ => self.problems.at(at, format!("expected a key, got {}", key.description())),
+            }
+        }
+    }
+}
+
+fn scalar(text: Cow<'_, str>, style: ScalarStyle) -> Content {
+    let quoted = style != ScalarStyle::Plain;
+    if !quoted && matches!(text.as_ref(), "" | "~" | "null") {
+        return Content::Nothing;
+    }
+    Content::Text { text: text.into_owned(), quoted }
+}
+
+fn at(start: Marker, end: Option<Marker>) -> Span {
+    let start = start.byte_offset().unwrap_or_default();
+    let end = end.and_then(|end| end.byte_offset()).unwrap_or_default();
+    Span { start, end: end.max(start + 1) }
+}

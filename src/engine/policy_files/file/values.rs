@@ -1,0 +1,273 @@
+//! What stands behind the keys: choices, durations, globs, pointers, names of rules.
+
+use jiff::SignedDuration;
+use jsonptr::PointerBuf;
+use serde_json::{Value, json};
+
+use super::nearest::did_you_mean;
+use super::read::{At, Read, entries, value};
+use super::tree::{Content, Node};
+use crate::engine::policy::{Consent, Globs, OnUndecided, RollbackWay, Starters, Unexplained};
+use crate::engine::policy_files::problem::{Problems, Span};
+use crate::engine::rule::{Mode, RuleId};
+use crate::engine::rules;
+
+/// A value that policies spell, so that two layers can be told apart in a message.
+pub(in crate::engine::policy_files) trait Spelled {
+    /// As policies spell it.
+    fn spelled(&self) -> String;
+}
+
+/// Names the variants of an enum as policies spell them.
+macro_rules! choice {
+    ($name:ty { $($word:literal => $variant:path),+ $(,)? }) => {
+        impl Read for $name {
+            fn schema() -> Value {
+                json!({"enum": [$($word),+]})
+            }
+
+            fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+                match word(node, problems)? {
+                    $($word => Some($variant),)+
+                    other => {
+                        unknown(node.span, other, [$($word),+].into_iter(), problems);
+                        None
+                    }
+                }
+            }
+        }
+
+        impl Spelled for $name {
+            fn spelled(&self) -> String {
+                match self { $($variant => $word),+ }.to_owned()
+            }
+        }
+    };
+}
+
+/// `apiVersion`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::engine::policy_files) enum Version {
+    V1Alpha1,
+}
+
+/// `kind`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::engine::policy_files) enum Kind {
+    Cluster,
+    Namespace,
+}
+
+choice!(Version { "interlock.dev/v1alpha1" => Version::V1Alpha1 });
+choice!(Kind { "ClusterPolicy" => Kind::Cluster, "NamespacePolicy" => Kind::Namespace });
+choice!(Mode { "enforce" => Mode::Enforce, "warn" => Mode::Warn, "audit" => Mode::Audit, "off" => Mode::Off });
+choice!(OnUndecided { "deny" => OnUndecided::Deny, "allow" => OnUndecided::Allow });
+choice!(RollbackWay {
+    "never" => RollbackWay::Never,
+    "whenStale" => RollbackWay::WhenStale,
+    "always" => RollbackWay::Always,
+});
+choice!(Unexplained { "deny" => Unexplained::Deny, "warn" => Unexplained::Warn });
+choice!(Starters { "anybody" => Starters::Anybody, "managers" => Starters::Managers });
+choice!(Consent { "allow" => Consent::Allow, "deny" => Consent::Deny });
+
+impl Read for RuleId {
+    fn schema() -> Value {
+        json!({"enum": rules::all().map(Self::as_str).collect::<Vec<_>>()})
+    }
+
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        rule(node.span, word(node, problems)?, problems)
+    }
+}
+
+impl Read for bool {
+    fn schema() -> Value {
+        json!({"type": "boolean"})
+    }
+
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        match &node.content {
+            Content::Text { text, quoted: false } if text == "true" => Some(true),
+            Content::Text { text, quoted: false } if text == "false" => Some(false),
+            _ => {
+                problems.at(node.span, format!("expected true or false, got {}", node.description()));
+                None
+            }
+        }
+    }
+}
+
+/// How a list that is left out is spelled.
+pub(super) const EMPTY_LIST: &str = "[]";
+
+impl Spelled for &str {
+    fn spelled(&self) -> String {
+        (*self).to_owned()
+    }
+}
+
+impl Spelled for bool {
+    fn spelled(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Read for String {
+    fn schema() -> Value {
+        json!({"type": "string"})
+    }
+
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        word(node, problems).map(str::to_owned)
+    }
+}
+
+impl Read for SignedDuration {
+    fn schema() -> Value {
+        json!({"type": "string", "examples": ["90s", "15m", "1h30m"]})
+    }
+
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let text = word(node, problems)?;
+        let duration = text.parse().ok().filter(Self::is_positive);
+        if duration.is_none() {
+            problems.at(node.span, format!("`{text}` is not a duration like 90s, 15m or 1h30m"));
+        }
+        duration
+    }
+}
+
+impl Spelled for SignedDuration {
+    fn spelled(&self) -> String {
+        format!("{self:#}").replace(' ', "")
+    }
+}
+
+impl Read for PointerBuf {
+    fn schema() -> Value {
+        json!({"type": "string", "pattern": "^(/([^~/]|~[01])*)*$"})
+    }
+
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let text = word(node, problems)?;
+        let pointer = Self::parse(text);
+        if pointer.is_err() {
+            problems.at(
+                node.span,
+                format!("`{text}` is not a JSON pointer like /spec/replicas; / in a name is ~1, ~ is ~0"),
+            );
+        }
+        pointer.ok()
+    }
+}
+
+impl<T: Read> Read for Vec<T> {
+    fn schema() -> Value {
+        json!({"type": "array", "items": T::schema()})
+    }
+
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        Some(items(node, problems)?.iter().filter_map(|item| T::read(item, problems)).collect())
+    }
+}
+
+impl Read for Globs {
+    fn schema() -> Value {
+        Vec::<String>::schema()
+    }
+
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let globs = items(node, problems)?.iter().filter_map(|item| glob(item, problems));
+        Self::new(globs.collect::<Vec<_>>()).ok()
+    }
+}
+
+/// Globs of which there is one.
+#[derive(Debug)]
+pub(in crate::engine::policy_files) struct OneGlob(pub(in crate::engine::policy_files) Globs);
+
+impl Read for OneGlob {
+    fn schema() -> Value {
+        String::schema()
+    }
+
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        Globs::new([glob(node, problems)?]).ok().map(Self)
+    }
+}
+
+/// Values by the names of rules.
+#[derive(Debug)]
+pub(in crate::engine::policy_files) struct ByRule<T>(pub(in crate::engine::policy_files) Vec<(RuleId, At<T>)>);
+
+impl<T> ByRule<T> {
+    pub(in crate::engine::policy_files) fn of(&self, rule: RuleId) -> Option<&At<T>> {
+        self.0.iter().find(|(named, _)| *named == rule).map(|(_, value)| value)
+    }
+}
+
+impl<T: Read> Read for ByRule<T> {
+    fn schema() -> Value {
+        let properties: serde_json::Map<_, _> =
+            rules::all().map(|rule| (rule.as_str().to_owned(), T::schema())).collect();
+        json!({"type": "object", "additionalProperties": false, "properties": properties})
+    }
+
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let mut read = Vec::new();
+        for entry in entries(node, problems)? {
+            // What is wrong below an unknown name is told all the same.
+            let value = value(entry, problems);
+            if let (Some(rule), Some(value)) = (rule(entry.at, &entry.key, problems), value) {
+                read.push((rule, value));
+            }
+        }
+        Some(Self(read))
+    }
+}
+
+fn rule(span: Span, text: &str, problems: &mut Problems<'_>) -> Option<RuleId> {
+    let rule = rules::named(text);
+    if rule.is_none() {
+        let known = rules::all().map(RuleId::as_str).collect::<Vec<_>>();
+        problems.at(span, format!("there is no rule `{text}`{}", did_you_mean(text, known.iter().copied())));
+    }
+    rule
+}
+
+fn glob<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n str> {
+    let text = word(node, problems)?;
+    match Globs::new([text]) {
+        Ok(_) => Some(text),
+        Err(error) => {
+            problems.at(node.span, format!("`{text}` is not a glob: {}", error.kind()));
+            None
+        }
+    }
+}
+
+fn unknown<'k>(span: Span, text: &str, known: impl Iterator<Item = &'k str> + Clone, problems: &mut Problems<'_>) {
+    problems.at(span, format!("there is no `{text}` here{}", did_you_mean(text, known)));
+}
+
+fn word<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n str> {
+    match &node.content {
+        Content::Text { text, .. } => Some(text),
+        _ => {
+            problems.at(node.span, format!("expected one value, got {}", node.description()));
+            None
+        }
+    }
+}
+
+fn items<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n [Node]> {
+    match &node.content {
+        Content::Nothing => Some(&[]),
+        Content::List(items) => Some(items),
+        _ => {
+            problems.at(node.span, format!("expected a list, got {}", node.description()));
+            None
+        }
+    }
+}

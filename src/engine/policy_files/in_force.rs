@@ -1,0 +1,209 @@
+//! What is in force in a namespace and where each value stands, for `interlock explain`. Made from the files each time, so
+//! that judging carries none of it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::checked::rule_of;
+use super::file::{Given, Key, OF_THE_CLUSTER, OverridesFile, Part, PolicyFile, RuleFile, owner};
+use super::files::{Files, NAMESPACES};
+use super::layers::Layers;
+use super::problem::{PolicyError, Problem, Source, Span};
+use crate::engine::rule::RuleId;
+use crate::engine::rules;
+
+/// What is in force.
+#[derive(Debug, PartialEq, Eq)]
+pub struct InForce {
+    /// Whether the namespace has a file of its own.
+    pub has_file: bool,
+    /// Every rule.
+    pub rules: Vec<RuleInForce>,
+    /// What ReleaseOverrides may do.
+    pub overrides: Vec<SettingInForce>,
+    /// What only the cluster policy says: who is who, what is ignored, and what is delegated.
+    pub lists: Vec<SettingInForce>,
+}
+
+/// A rule as it is in force.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RuleInForce {
+    /// Which rule.
+    pub rule: RuleId,
+    /// Whether the cluster policy leaves it to namespaces.
+    pub delegated: bool,
+    /// Whether both files name modes, so that the stricter one counts for each request.
+    pub both: bool,
+    /// Its settings.
+    pub settings: Vec<SettingInForce>,
+}
+
+/// A setting as it is in force.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SettingInForce {
+    /// Its key, or `case` for one of the cases.
+    pub name: &'static str,
+    /// As YAML, on one line.
+    pub value: String,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+/// Where a value comes from.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// No file says it.
+    BuiltIn,
+    /// A file does.
+    File {
+        /// Which.
+        file: PathBuf,
+        /// From 1.
+        line: usize,
+    },
+}
+
+/// A setting that a policy file may give a rule.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SettingDoc {
+    /// Its key.
+    pub name: &'static str,
+    /// What it is for.
+    pub about: String,
+    /// What it may be, where that is a list.
+    pub choices: Vec<String>,
+    /// What holds where no file says it.
+    pub default: Option<String>,
+}
+
+/// The settings of a rule.
+#[must_use]
+pub fn settings_of(rule: RuleId) -> Vec<SettingDoc> {
+    let setting = |key: &Key| SettingDoc {
+        name: key.name,
+        about: key.description(),
+        choices: choices(key),
+        default: default(key, rule),
+    };
+    keys_of(rule).map(setting).collect()
+}
+
+/// What is in force in a namespace.
+///
+/// # Errors
+/// Everything that is wrong with the file of the cluster and with that of the namespace.
+pub fn in_force(files: &Files, namespace: &str) -> Result<InForce, PolicyError> {
+    let Layers { cluster, namespaces, reading } = Layers::read(files);
+    let mut problems = reading.problems;
+    let own = Path::new(NAMESPACES).join(format!("{namespace}.yaml"));
+    problems.retain(|Problem { file, .. }| {
+        let of_the_cluster = cluster.as_ref().is_none_or(|(source, _)| source.path == *file);
+        of_the_cluster || file.ends_with(&own) || file.ends_with(NAMESPACES)
+    });
+    if !problems.is_empty() {
+        return Err(PolicyError { problems });
+    }
+    let cluster = cluster.as_ref().map(|(source, file)| Layer { source, file });
+    let own = namespaces.get(namespace).map(|(source, file)| Layer { source, file });
+    let delegated = cluster.iter().filter_map(|layer| layer.file.delegate.as_ref()).flat_map(|at| &at.value);
+    let delegated: Vec<_> = delegated.copied().collect();
+    let rules = rules::all().map(|rule| of_rule(rule, delegated.contains(&rule), cluster, own));
+    let overrides = OverridesFile::KEYS.iter().filter_map(|key| {
+        let given = [own, cluster].into_iter().flatten().find_map(|layer| layer.overrides(key.name));
+        Some(given.unwrap_or(built_in(key.name, key.default?())))
+    });
+    let lists = PolicyFile::KEYS.iter().filter(|key| OF_THE_CLUSTER.contains(&key.name)).map(|key| {
+        let given = cluster.and_then(|layer| layer.told(layer.file.given(), key.name));
+        given.unwrap_or(built_in(key.name, "[]"))
+    });
+    Ok(InForce {
+        has_file: own.is_some(),
+        rules: rules.collect(),
+        overrides: overrides.collect(),
+        lists: lists.collect(),
+    })
+}
+
+/// A file, with the text that tells lines.
+#[derive(Clone, Copy)]
+struct Layer<'f> {
+    source: &'f Source,
+    file: &'f PolicyFile,
+}
+
+impl<'f> Layer<'f> {
+    fn rule(self, rule: RuleId) -> Option<&'f RuleFile> {
+        rule_of(self.file, rule)
+    }
+
+    fn origin(self, span: Span) -> Origin {
+        Origin::File { file: self.source.path.clone(), line: self.source.line(span) }
+    }
+
+    fn setting(self, rule: RuleId, name: &str) -> Option<SettingInForce> {
+        self.told(self.rule(rule)?.given(), name)
+    }
+
+    fn overrides(self, name: &str) -> Option<SettingInForce> {
+        self.told(self.file.overrides.as_ref()?.value.given(), name)
+    }
+
+    fn told(self, given: Vec<Given<'_>>, name: &str) -> Option<SettingInForce> {
+        let Given { name, span, text, .. } = given.into_iter().find(|given| given.name == name)?;
+        Some(SettingInForce { name, value: text.to_owned(), origin: self.origin(span) })
+    }
+
+    fn cases(self, rule: RuleId) -> Vec<SettingInForce> {
+        let cases = self.rule(rule).and_then(|file| file.cases.as_ref()).into_iter().flat_map(|cases| &cases.value);
+        let told = cases.filter_map(|case| {
+            let (when, mode) = (case.when.as_ref()?, case.mode.as_ref()?);
+            let value = format!("{} when {}", mode.text, when.text);
+            Some(SettingInForce { name: "case", value, origin: self.origin(mode.span) })
+        });
+        told.collect()
+    }
+
+    fn names_modes(self, rule: RuleId) -> bool {
+        self.rule(rule).is_some_and(|file| file.mode.is_some() || file.cases.is_some())
+    }
+}
+
+fn of_rule(rule: RuleId, delegated: bool, cluster: Option<Layer<'_>>, own: Option<Layer<'_>>) -> RuleInForce {
+    let own_modes = own.is_some_and(|layer| layer.names_modes(rule));
+    let mut settings = Vec::new();
+    for key in keys_of(rule) {
+        if key.name == "cases" {
+            // Of a delegated rule the namespace's modes stand alone.
+            let cluster = cluster.filter(|_| !(delegated && own_modes));
+            settings.extend(own.into_iter().chain(cluster).flat_map(|layer| layer.cases(rule)));
+            continue;
+        }
+        let given = [own, cluster].into_iter().flatten().find_map(|layer| layer.setting(rule, key.name));
+        settings.extend(given.or_else(|| Some(built_in(key.name, default(key, rule)?))));
+    }
+    let cluster_cases = cluster.is_some_and(|layer| !layer.cases(rule).is_empty());
+    RuleInForce { rule, delegated, both: own_modes && cluster_cases && !delegated, settings }
+}
+
+fn keys_of(rule: RuleId) -> impl Iterator<Item = &'static Key> {
+    RuleFile::KEYS.iter().filter(move |key| owner(key.name).is_none_or(|owner| owner == rule))
+}
+
+fn default(key: &Key, rule: RuleId) -> Option<String> {
+    if key.name == "mode" {
+        Some(rule.specification().mode.as_str().to_owned())
+    } else {
+        key.default.map(|spell| spell())
+    }
+}
+
+fn built_in(name: &'static str, value: impl Into<String>) -> SettingInForce {
+    SettingInForce { name, value: value.into(), origin: Origin::BuiltIn }
+}
+
+fn choices(key: &Key) -> Vec<String> {
+    let schema = key.schema();
+    let choices = schema["enum"].as_array().into_iter().flatten();
+    choices.filter_map(Value::as_str).map(str::to_owned).collect()
+}

@@ -1,0 +1,221 @@
+//! Policies from text.
+
+use jiff::SignedDuration;
+
+use super::file::{Part, RuleFile};
+use super::*;
+use crate::engine::facts::{Actor, ActorKind};
+use crate::engine::policy::{Consent, OnUndecided, Overrides, Recovery, RollbackWay, Rollouts, Scope, Unexplained};
+use crate::engine::rule::{Mode, RuleId};
+
+const HEAD: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
+
+fn scope(name: &str) -> Scope<'_> {
+    let actor = Actor { name, kind: ActorKind::Person, groups: &[] };
+    Scope { actor, namespace: "shop", release: Some("web"), kind: "Deployment", owner: None, creates_record: false }
+}
+
+fn mode(policy: &Policy, rule: RuleId, user: &str) -> Mode {
+    policy.mode(rule, &scope(user))
+}
+
+fn read(rest: &str) -> Result<Policy, String> {
+    Policy::parse(&format!("{HEAD}{rest}"), Path::new("p/cluster.yaml")).map_err(|error| error.to_string())
+}
+
+#[test]
+fn every_rule_is_enforced_but_those_that_advise_in_the_shipped_policy_and_in_an_empty_one() {
+    let advice = ["resume-interrupted", "remove-while-live", "retry-strategy", "extension-safety"].map(RuleId::known);
+    let policy = Policy::shipped().unwrap();
+    for rule in crate::engine::rules::all() {
+        let wanted = if advice.contains(&rule) { Mode::Warn } else { Mode::Enforce };
+        assert_eq!(mode(&policy, rule, "alice"), wanted, "{rule}");
+        assert_eq!(mode(&read("").unwrap(), rule, "alice"), wanted, "{rule}");
+    }
+    let robot = "system:serviceaccount:ci:deployer";
+    assert_eq!(mode(&policy, RuleId::known("manual-edit"), robot), Mode::Audit);
+    assert_eq!(mode(&policy, RuleId::known("concurrent-operation"), robot), Mode::Enforce);
+    assert_eq!(policy.recovery, Recovery::default());
+    assert_eq!(policy.rollouts, Rollouts::default());
+    assert!(policy.managers.contains("system:serviceaccount:flux-system:helm-controller"));
+    assert!(!policy.managers.contains("alice"));
+}
+
+#[test]
+fn settings_are_read() {
+    let policy = read(
+        "rules:\n  pending-recovery: {staleAfter: 1h30m, rollback: never, rollForwardOnly: true, mode: warn}\n  \
+         revision-order: {mode: off, onUndecided: allow}\ntools: ['system:serviceaccount:velero:*']\n",
+    )
+    .unwrap();
+    assert_eq!(policy.recovery.stale_after, SignedDuration::from_mins(90));
+    assert_eq!(policy.recovery.rollback, RollbackWay::Never);
+    assert!(policy.recovery.roll_forward_only);
+    assert_eq!(mode(&policy, RuleId::known("pending-recovery"), "alice"), Mode::Warn);
+    assert_eq!(mode(&policy, RuleId::known("revision-order"), "alice"), Mode::Off);
+    assert_eq!(policy.on_undecided(RuleId::known("revision-order")), Some(OnUndecided::Allow));
+    assert_eq!(mode(&policy, RuleId::known("record-deletion"), "alice"), Mode::Enforce);
+    assert!(policy.tools.contains("system:serviceaccount:velero:velero"));
+}
+
+#[test]
+fn what_becomes_of_rollouts_that_are_not_whole_is_read() {
+    let policy = read("rules:\n  dropped-bundles: {unexplained: warn, firstInstall: deny}\n").unwrap();
+    assert_eq!(policy.rollouts, Rollouts { unexplained: Unexplained::Warn, first_install: Consent::Deny });
+    assert_eq!(read("").unwrap().rollouts, Rollouts::default());
+}
+
+#[test]
+fn the_first_case_that_holds_gives_the_mode() {
+    let policy = read(
+        "rules:\n  manual-edit:\n    mode: warn\n    cases:\n    - when: {users: ['ci-*'], namespaces: [prod]}\n      \
+         mode: off\n    - {when: {users: ['ci-*'], releases: [web], kinds: [Deploy*]}, mode: audit}\n    \
+         - {when: {groups: [ops]}, mode: enforce}\n",
+    )
+    .unwrap();
+    assert_eq!(mode(&policy, RuleId::known("manual-edit"), "ci-bot"), Mode::Audit);
+    assert_eq!(mode(&policy, RuleId::known("manual-edit"), "alice"), Mode::Warn);
+    let prod = Scope { namespace: "prod", ..scope("ci-bot") };
+    assert_eq!(policy.mode(RuleId::known("manual-edit"), &prod), Mode::Off);
+    let groups = ["devs".into(), "ops".into()];
+    let ops = Scope { actor: Actor { groups: &groups, ..scope("alice").actor }, ..scope("alice") };
+    assert_eq!(policy.mode(RuleId::known("manual-edit"), &ops), Mode::Enforce);
+}
+
+#[test]
+fn ignored_fields_cover_what_lies_below_them() {
+    let policy = read("ignore:\n- paths: [/spec/replicas, /data]\n  target: {kind: Dep*, namespace: shop}\n").unwrap();
+    let covers = |kind: &str, namespace: &str, field: &str| {
+        policy.ignore[0].covers(kind, namespace, "web", jsonptr::Pointer::parse(field).unwrap())
+    };
+    assert!(covers("Deployment", "shop", "/spec/replicas") && covers("Deployment", "shop", "/data/x"));
+    assert!(!covers("Deployment", "shop", "/spec") && !covers("Deployment", "shop", "/spec/replicas2"));
+    assert!(!covers("ConfigMap", "shop", "/data/x") && !covers("Deployment", "bar", "/data/x"));
+}
+
+#[test]
+fn every_error_of_a_file_is_told_at_once_with_its_place() {
+    for (rest, wanted) in [
+        ("rulez: {}\n", "3:1: there is no key `rulez` here; did you mean `rules`?"),
+        ("rules:\n  manual-edits: {mode: warn}\n", "4:3: there is no rule `manual-edits`; did you mean `manual-edit`?"),
+        ("rules:\n  revision-order: {mode: enforced}\n", "4:26: there is no `enforced` here; did you mean `enforce`?"),
+        (
+            "rules:\n  revision-order: {mode: strict}\n",
+            "4:26: there is no `strict` here; known are enforce, warn, audit, off",
+        ),
+        ("rules:\n  revision-order: {mode: }\n", "4:24: expected one value, got nothing"),
+        (
+            "rules:\n  revision-order: {staleAfter: 5m}\n",
+            "4:20: `staleAfter` is a setting of pending-recovery, not of revision-order",
+        ),
+        ("rules:\n  pending-recovery: {staleAfter: soon}\n", "4:34: `soon` is not a duration like 90s, 15m or 1h30m"),
+        ("rules:\n  pending-recovery: {staleAfter: -5m}\n", "4:34: `-5m` is not a duration"),
+        ("rules:\n  pending-recovery: {rollForwardOnly: yes}\n", "4:39: expected true or false, got `yes`"),
+        ("rules:\n  manual-edit: {cases: [{when: {users: ['[']}, mode: off}]}\n", "4:41: `[` is not a glob: "),
+        (
+            "rules:\n  manual-edit: {cases: [{when: {user: [a]}, mode: off}]}\n",
+            "4:33: there is no key `user` here; did you mean `users`?",
+        ),
+        ("rules:\n  manual-edit: {cases: [{mode: off}]}\n", "4:25: the key `when` is missing here"),
+        ("rules: [manual-edit]\n", "3:8: expected keys with values, got a list"),
+        ("delegate: [manual-edti]\n", "3:12: there is no rule `manual-edti`; did you mean `manual-edit`?"),
+        (
+            "ignore: [{paths: [spec]}]\n",
+            "3:19: `spec` is not a JSON pointer like /spec/replicas; / in a name is ~1, ~ is ~0",
+        ),
+        ("tools: flux\n", "3:8: expected a list, got `flux`"),
+        ("kind: Again\n", "3:1: the key `kind` stands here twice; leave one"),
+        (
+            "rules:\n  manual-edit: {mode: warn}\n  manual-edit: {mode: audit}\n",
+            "5:3: the key `manual-edit` stands here twice; leave one",
+        ),
+        ("? [a]\n: b\n", "3:3: expected a key, got a list"),
+        ("---\nkind: ClusterPolicy\n", "3:1: a policy file holds one document"),
+        ("tools: *nobody\n", "3:8: "),
+        ("tools: [\n", "3:8: unclosed bracket"),
+        ("a: &a [*a]\n", "3:8: an alias of a part that it is in itself"),
+    ] {
+        let error = read(rest).unwrap_err();
+        assert!(error.contains(&format!("p/cluster.yaml:{}", wanted.trim_start_matches(':'))), "{rest}: {error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+    let error = read("rulez: {}\ntools: ['[']\nrules:\n  manual-edits: {mode: warm}\n").unwrap_err();
+    let places: Vec<_> = error.lines().map(|line| line.split(": ").next().unwrap()).collect();
+    let wanted = ["3:1", "4:9", "6:3", "6:24"].map(|place| format!("p/cluster.yaml:{place}"));
+    assert_eq!(places, wanted, "{error}");
+}
+
+#[test]
+fn what_an_alias_repeats_is_read_each_time_and_told_once() {
+    let text = "rules:\n  manual-edit: &e\n    cases: [{when: {users: [bot]}, mode: audit}]\n  manual-delete: *e\n";
+    let policy = read(text).unwrap();
+    assert_eq!(mode(&policy, RuleId::known("manual-delete"), "bot"), Mode::Audit);
+    assert_eq!(mode(&policy, RuleId::known("manual-scale"), "bot"), Mode::Enforce);
+    assert_eq!(read(&text.replace("audit", "audti")).unwrap_err().lines().count(), 1);
+}
+
+#[test]
+fn files_that_grow_without_bound_are_refused() {
+    let deep = format!("tools: {}{}\n", "[".repeat(100), "]".repeat(100));
+    assert!(read(&deep).unwrap_err().contains("deeper than 32"), "{deep}");
+    let mut aliases = String::from("a: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..9 {
+        let all = vec![format!("*a{}", level - 1); 10].join(", ");
+        aliases.push_str(&format!("b{level}: &a{level} [{all}]\n"));
+    }
+    assert!(read(&aliases).unwrap_err().contains("larger than 100000 parts"));
+    let long = format!("a: &a \"{}\"\ntools: [{}]\n", "x".repeat(800 << 10), "*a, ".repeat(50_000));
+    assert!(read(&long).unwrap_err().contains("larger than 100000 parts"));
+}
+
+#[test]
+fn of_a_file_that_is_wrong_everywhere_no_more_is_told_than_anybody_reads() {
+    let keys: String = (0..2_000).map(|key| format!("k{key}: {{}}, ")).collect();
+    let text = format!("{HEAD}rules: {{{keys}}}\n");
+    let problems = Policy::parse(&text, Path::new("x")).unwrap_err().problems;
+    assert_eq!(problems.len(), 1000);
+    let places: Vec<_> = problems.iter().filter_map(|problem| problem.place.as_ref()).collect();
+    assert!(places.iter().all(|place| place.text.len() <= 600 && place.text.get(place.range.clone()).is_some()));
+    assert_eq!(&places[1].text[places[1].range.clone()], "k1");
+    let last = places.last().unwrap();
+    assert_eq!((last.column, last.text.as_str()), (text.lines().nth(2).unwrap().find("k999:").unwrap() + 1, ""));
+}
+
+#[test]
+fn another_kind_is_refused() {
+    let error = Policy::parse("apiVersion: v1\nkind: Pod\n", Path::new("x")).unwrap_err().to_string();
+    assert!(
+        error.contains("x:1:13: there is no `v1` here") && error.contains("x:2:7: there is no `Pod` here"),
+        "{error}"
+    );
+    let error = Policy::parse("kind: NamespacePolicy\n", Path::new("x")).unwrap_err().to_string();
+    assert!(error.contains("x:1:7: expected ClusterPolicy in this file, got NamespacePolicy"), "{error}");
+    assert!(error.contains("x:1:1: the key `apiVersion` is missing here"), "{error}");
+    assert!(Policy::parse("", Path::new("x")).is_err());
+}
+
+#[test]
+fn the_defaults_that_are_told_are_those_that_hold() {
+    let mut text = String::from("overrides:\n");
+    for key in file::OverridesFile::KEYS {
+        text.push_str(&format!("  {}: {}\n", key.name, key.default.unwrap()()));
+    }
+    text.push_str("rules:\n");
+    for rule in crate::engine::rules::all() {
+        text.push_str(&format!("  {rule}:\n    cases: []\n"));
+        let settings = settings_of(rule).into_iter().filter_map(|setting| Some((setting.name, setting.default?)));
+        settings.for_each(|(name, default)| text.push_str(&format!("    {name}: {default}\n")));
+    }
+    assert!(RuleFile::KEYS.iter().all(|key| key.description().len() > 10));
+    // A policy has no equality: its globs are compiled.
+    let (told, built_in) = (read(&text).unwrap(), read("").unwrap());
+    assert_eq!(format!("{:?}", told), format!("{:?}", built_in));
+}
+
+#[test]
+fn the_shipped_policy_says_what_is_built_in() {
+    let shipped = Policy::shipped().unwrap();
+    assert_eq!(shipped.overrides, Overrides::default());
+    assert_eq!(shipped.grace_after_failure, Policy::GRACE_AFTER_FAILURE);
+    assert_eq!(shipped.overrides.max_duration, SignedDuration::from_hours(4));
+}

@@ -1,0 +1,59 @@
+//! ReleaseOverride, the break-glass resource: what one holds. What it opens is judged in [`overrides`](super::overrides).
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::rule::RuleId;
+
+/// The API group.
+pub const GROUP: &str = "interlock.dev";
+/// The version that is served.
+pub const VERSION: &str = "v1alpha1";
+/// The kind.
+pub const KIND: &str = "ReleaseOverride";
+/// The resource.
+pub const PLURAL: &str = "releaseoverrides";
+/// The name of the definition.
+pub const DEFINITION: &str = "releaseoverrides.interlock.dev";
+/// The annotation with the user who made one, as stamped.
+pub const CREATED_BY: &str = "interlock.dev/created-by";
+
+/// A stored ReleaseOverride.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Override {
+    /// The namespace of the release's records.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// By the API server's clock. Without it nobody can say for how long it has been open, so that it is not.
+    pub created: Option<Timestamp>,
+    /// Who made it; `None` where that was not stamped.
+    pub created_by: Option<String>,
+    /// What it opens.
+    pub spec: Spec,
+}
+
+/// What is opened, to whom, why and until when.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Spec {
+    /// The name of the release.
+    pub release: String,
+    /// The rules that do not refuse meanwhile.
+    pub rules: Vec<RuleId>,
+    /// Globs over user names; `None` for everybody.
+    #[serde(default)]
+    pub users: Option<Vec<String>>,
+    /// For those who ask later.
+    pub reason: String,
+    /// The latest end; the policy may set an earlier one.
+    pub expires_at: Timestamp,
+}
+
+impl Override {
+    /// `shop/web-x7k2p`.
+    #[must_use]
+    pub fn reference(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+}

@@ -1,0 +1,71 @@
+//! What a rule consists of, and what its check answers.
+
+use super::declarations::case::DeclarationCase;
+use super::need::Need;
+use super::objects::case::ObjectCase;
+use super::records::case::RecordCase;
+use super::records::part::PartCase;
+use crate::engine::json::FieldPath;
+use crate::engine::release::ReleaseRef;
+use crate::engine::rule::{RuleId, Specification};
+
+/// A rule: what it is, and how a request is checked.
+pub(crate) struct Rule {
+    pub(crate) specification: Specification,
+    /// Mostly one. A rule whose subject is stored in several kinds of objects has one for each.
+    pub(crate) checks: &'static [Check],
+}
+
+impl Rule {
+    pub(crate) const fn id(&'static self) -> RuleId {
+        RuleId::of(&self.specification)
+    }
+}
+
+/// How a rule checks one kind of request.
+pub(crate) enum Check {
+    Record(fn(&RecordCase<'_>) -> Checked),
+    /// A part of a record that OLM stores in several Secrets.
+    Part(fn(&PartCase<'_>) -> Checked),
+    Object(fn(&ObjectCase<'_>) -> Checked),
+    /// One write of a declaration can be wrong in several ways.
+    Declaration(fn(&DeclarationCase<'_>) -> CheckedAll),
+}
+
+/// What a rule finds wrong with a request, or what it still needs to know.
+pub(crate) type Checked = Result<Option<Refusal>, Need>;
+
+/// The same for a rule that can find several things wrong at once.
+pub(crate) type CheckedAll = Result<Vec<Refusal>, Need>;
+
+/// What is wrong, before the name of the rule is added.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) sentence: String,
+    pub(crate) way_out: String,
+    pub(crate) pointers: Vec<String>,
+    /// Set where the violation concerns another release than the request.
+    pub(crate) release: Option<ReleaseRef>,
+}
+
+impl Refusal {
+    pub(crate) fn new(sentence: impl Into<String>, way_out: impl Into<String>) -> Self {
+        Self { sentence: sentence.into(), way_out: way_out.into(), pointers: Vec::new(), release: None }
+    }
+
+    /// Names the release concerned. The user must not be able to choose the release by which their request is judged.
+    pub(crate) fn about(mut self, release: ReleaseRef) -> Self {
+        self.release = Some(release);
+        self
+    }
+
+    pub(crate) fn at(mut self, pointer: impl Into<String>) -> Self {
+        self.pointers.push(pointer.into());
+        self
+    }
+
+    pub(crate) fn at_fields(mut self, fields: &[FieldPath]) -> Self {
+        self.pointers.extend(fields.iter().map(|field| field.pointer().to_string()));
+        self
+    }
+}

@@ -1,0 +1,128 @@
+//! The problems that a scan finds, and their severity.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::engine::severity::Severity;
+
+/// A kind of problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FindingKind {
+    /// Several records of a release have the status `deployed`.
+    SeveralDeployed,
+    /// An operation has been pending for longer than the policy's `staleAfter`.
+    StuckOperation,
+    /// The body of a record cannot be decoded.
+    UnreadableRecord,
+    /// Several HelmReleases manage one release.
+    DuplicateRelease,
+    /// Object name, labels and body of a record contradict one another.
+    InconsistentRecord,
+    /// An operation was interrupted, and nothing newer has been deployed since.
+    InterruptedOperation,
+    /// The newest record has the status `failed`.
+    FailedRelease,
+    /// A ConfigurationGroup names bundles that do not exist.
+    DanglingBundle,
+    /// An object of a release does not exist.
+    MissingObject,
+    /// Declared fields of an object differ from the manifest of its release.
+    Drift,
+    /// An older record is still pending.
+    BuriedOperation,
+}
+
+impl FindingKind {
+    /// All of them, the worst first.
+    pub const ALL: [Self; 11] = [
+        Self::SeveralDeployed,
+        Self::StuckOperation,
+        Self::UnreadableRecord,
+        Self::DuplicateRelease,
+        Self::InconsistentRecord,
+        Self::InterruptedOperation,
+        Self::FailedRelease,
+        Self::DanglingBundle,
+        Self::MissingObject,
+        Self::Drift,
+        Self::BuriedOperation,
+    ];
+
+    /// The spelling in output, JSON and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SeveralDeployed => "several-deployed",
+            Self::StuckOperation => "stuck-operation",
+            Self::UnreadableRecord => "unreadable-record",
+            Self::DuplicateRelease => "duplicate-release",
+            Self::InconsistentRecord => "inconsistent-record",
+            Self::InterruptedOperation => "interrupted-operation",
+            Self::FailedRelease => "failed-release",
+            Self::DanglingBundle => "dangling-bundle",
+            Self::MissingObject => "missing-object",
+            Self::Drift => "drift",
+            Self::BuriedOperation => "buried-operation",
+        }
+    }
+
+    #[must_use]
+    pub fn severity(self) -> Severity {
+        match self {
+            Self::SeveralDeployed | Self::StuckOperation | Self::UnreadableRecord | Self::DuplicateRelease => {
+                Severity::High
+            }
+            Self::InconsistentRecord
+            | Self::InterruptedOperation
+            | Self::FailedRelease
+            | Self::DanglingBundle
+            | Self::MissingObject => Severity::Medium,
+            Self::Drift => Severity::Low,
+            Self::BuriedOperation => Severity::Info,
+        }
+    }
+
+    /// A one-sentence description.
+    #[must_use]
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::SeveralDeployed => "Several records of a release have the status deployed.",
+            Self::StuckOperation => "An operation has been pending for longer than the policy's staleAfter.",
+            Self::UnreadableRecord => "The body of a record cannot be decoded.",
+            Self::DuplicateRelease => "Several HelmReleases manage one release.",
+            Self::InconsistentRecord => "Object name, labels and body of a record contradict one another.",
+            Self::InterruptedOperation => "An operation was interrupted, and nothing newer has been deployed since.",
+            Self::FailedRelease => "The newest record has the status failed.",
+            Self::DanglingBundle => "A ConfigurationGroup names bundles that do not exist.",
+            Self::MissingObject => "An object of a release does not exist.",
+            Self::Drift => "Declared fields of an object differ from the manifest of its release.",
+            Self::BuriedOperation => "An older record is still pending.",
+        }
+    }
+}
+
+impl fmt::Display for FindingKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_are_listed_once_the_worst_first_and_spelled_as_in_json() {
+        for (place, check) in FindingKind::ALL.into_iter().enumerate() {
+            assert_eq!(check as usize, place, "{check}");
+            assert_eq!(serde_json::to_value(check).unwrap(), check.as_str());
+        }
+        assert!(FindingKind::ALL.is_sorted_by_key(|check| std::cmp::Reverse(check.severity())));
+        for severity in Severity::ALL {
+            assert_eq!(serde_json::to_value(severity).unwrap(), severity.as_str());
+        }
+        assert!(Severity::ALL.is_sorted_by(|worse, better| worse > better));
+    }
+}

@@ -1,0 +1,158 @@
+//! The detailed description of one release.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::assess::since;
+use super::summary::ReleaseSummary;
+use super::survey::{StatusError, row};
+use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
+use crate::engine::overrides::Override;
+use crate::engine::policy::Overrides;
+use crate::engine::release::{History, ReleaseRef, Storage};
+use crate::engine::rules::drivers::Driven;
+use crate::engine::rules::{RuleId, RunbookCheck};
+use crate::inspect::runbook::PendingRecord;
+use crate::inspect::view::View;
+use crate::world::World;
+
+/// A release with its records, overrides and HelmReleases.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReleaseDescription {
+    #[serde(flatten)]
+    pub row: ReleaseSummary,
+    /// Newest first.
+    pub history: Vec<RevisionSummary>,
+    /// The runbook's checks; empty if no operation is pending.
+    pub checks: Vec<RunbookCheck>,
+    pub overrides: Vec<OverrideInForce>,
+    /// The HelmReleases that refer to its records, oldest first.
+    pub helm_releases: Vec<HelmReleaseSummary>,
+    /// What could not be read, and why.
+    pub not_looked_at: Vec<String>,
+}
+
+/// One record of the history.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RevisionSummary {
+    pub revision: u64,
+    pub status: &'static str,
+    /// When the record reached its status, by the API server's clock.
+    pub since: Option<Timestamp>,
+    /// `name-version` of the chart, from the stamp.
+    pub chart: Option<String>,
+    /// The user who started the operation, from the stamp.
+    pub holder: Option<String>,
+}
+
+/// An override.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OverrideInForce {
+    pub name: String,
+    pub rules: Vec<&'static str>,
+    /// Empty for all users.
+    pub users: Vec<String>,
+    pub until: Option<Timestamp>,
+    pub reason: String,
+}
+
+/// A HelmRelease.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HelmReleaseSummary {
+    pub name: String,
+    /// Whether it manages the release: it has installed it, or Flux holds it.
+    pub drives: bool,
+    pub suspended: bool,
+    /// How long an operation of Flux may take, in seconds.
+    pub longest_timeout_seconds: i64,
+}
+
+/// Describes a release, once for each storage that has records of it; usually one.
+///
+/// # Errors
+/// When its records cannot be read. The description names everything else that cannot be read.
+pub async fn describe(
+    view: &View<'_>,
+    release: &ReleaseRef,
+    now: Timestamp,
+) -> Result<Vec<ReleaseDescription>, StatusError> {
+    let mut described = Vec::new();
+    for (storage, history) in view.releases(release).await? {
+        described.extend(closely(view, release, storage, &history, now).await);
+    }
+    Ok(described)
+}
+
+async fn closely(
+    view: &View<'_>,
+    release: &ReleaseRef,
+    storage: Storage,
+    history: &History,
+    now: Timestamp,
+) -> Option<ReleaseDescription> {
+    let row = row(view, release, storage, history, now).await?;
+    let mut not_looked_at: Vec<_> = view.gap().map(|gap| format!("{}: {}", gap.what, gap.why)).into_iter().collect();
+    let policy = view.policies.of(&release.namespace);
+    let checks = match PendingRecord::read(view, release, storage, history).await {
+        Ok(Some(pending)) => pending.checks(view, now).await.unwrap_or_else(|why| {
+            not_looked_at.push(why);
+            Vec::new()
+        }),
+        Ok(None) => Vec::new(),
+        Err(why) => {
+            not_looked_at.push(why);
+            Vec::new()
+        }
+    };
+    let home = policy.overrides.home_of(release);
+    let query = Query::Overrides { namespace: home.namespace.clone(), release: home.name, freshness: Freshness::Live };
+    let overrides = match view.world.answer(&query).await {
+        Answer::Known(Knowledge::Overrides(found)) => found,
+        Answer::Unavailable(why) => {
+            not_looked_at.push(format!("ReleaseOverrides: {why}"));
+            Vec::new()
+        }
+        Answer::Known(_) | Answer::Absent => Vec::new(),
+    };
+    let bounds = policy.overrides_in(&home.namespace);
+    let overrides =
+        overrides.iter().filter(|it| it.is_in_force(&bounds, now)).map(|it| in_force(it, &bounds)).collect();
+    let driven =
+        Driven { storage, namespace: &release.namespace, release: &release.name, holder: row.holder.as_deref() };
+    let naming = driven.named_by(view.world.drivers.as_deref().unwrap_or_default());
+    let helm_releases = naming.iter().map(|driver| HelmReleaseSummary {
+        name: format!("{}/{}", driver.namespace, driver.name),
+        drives: driven.is_driven_for(driver, policy),
+        suspended: driver.suspended,
+        longest_timeout_seconds: driver.longest_timeout.as_secs(),
+    });
+    let lines = history.iter().map(|entry| RevisionSummary {
+        revision: entry.revision.0,
+        status: entry.status.as_str(),
+        since: since(entry),
+        chart: entry.stamps.chart().map(str::to_owned),
+        holder: entry.stamps.holder().map(str::to_owned),
+    });
+    Some(ReleaseDescription {
+        history: lines.collect(),
+        checks,
+        overrides,
+        helm_releases: helm_releases.collect(),
+        not_looked_at,
+        row,
+    })
+}
+
+fn in_force(it: &Override, bounds: &Overrides) -> OverrideInForce {
+    OverrideInForce {
+        name: it.reference(),
+        rules: it.spec.rules.iter().copied().map(RuleId::as_str).collect(),
+        users: it.spec.users.clone().unwrap_or_default(),
+        until: it.closes(bounds),
+        reason: it.spec.reason.clone(),
+    }
+}

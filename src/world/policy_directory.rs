@@ -1,0 +1,136 @@
+//! The directory of policies: `cluster.yaml`, and `namespaces/NAMESPACE.yaml`.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::engine::policy::{Policies, Policy};
+use crate::engine::policy_files::{Files, NAMESPACES, PolicyError, WRONG_NAME, is_label};
+
+/// The size of what a mounted ConfigMap can hold, in bytes.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// Files beside the policies of namespaces that are none: the policy of the cluster, and what publishes it.
+const OTHER_FILES: [&str; 2] = ["cluster.yaml", "kustomization.yaml"];
+
+/// The ending of suites, which test policies.
+const SUITE_SUFFIX: &str = ".test.yaml";
+
+impl Policies {
+    /// Reads a directory of policies.
+    ///
+    /// # Errors
+    /// Everything that is wrong, over all files.
+    pub fn load(directory: &Path) -> Result<Self, PolicyError> {
+        Self::of_files(&Files::read(directory))
+    }
+
+    /// The policies of a directory, or the shipped policy where none is named.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_or_shipped(directory: Option<&Path>) -> Result<Self, PolicyError> {
+        directory.map_or_else(|| Policy::shipped().map(Self::from), Self::load)
+    }
+}
+
+impl Files {
+    /// Reads a directory.
+    #[must_use]
+    pub fn read(directory: &Path) -> Self {
+        let mut files = Self::default();
+        let path = directory.join("cluster.yaml");
+        if let Some(text) = read_text(&mut files, &path, "name the directory that holds it with --policies") {
+            files.set_cluster(path, text);
+        }
+        for_each(&mut files, directory, report_misplaced);
+        for_each(&mut files, &directory.join(NAMESPACES), read_namespace);
+        files
+    }
+}
+
+/// Visits everything in a directory, in order.
+fn for_each(files: &mut Files, directory: &Path, visit: fn(&mut Files, PathBuf)) {
+    match listed(directory) {
+        Ok(paths) => paths.into_iter().for_each(|path| visit(files, path)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => report_unreadable(files, directory.to_owned(), &error, "let Interlock list it"),
+    }
+}
+
+/// Reports a file beside `cluster.yaml` that somebody may take for a policy in force.
+fn report_misplaced(files: &mut Files, path: PathBuf) {
+    let name = file_name(&path);
+    let is_read = OTHER_FILES.contains(&name) || name.ends_with(SUITE_SUFFIX) || name.starts_with('.');
+    if !is_read && (name.ends_with(".yaml") || name.ends_with(".yml")) {
+        let message = "is read by nobody here; a namespace's policy is namespaces/NAMESPACE.yaml";
+        files.add_wrong(path, message.to_owned());
+    }
+}
+
+fn read_namespace(files: &mut Files, path: PathBuf) {
+    let name = file_name(&path);
+    match name.rsplit_once('.') {
+        // The directories and links by which Kubernetes mounts a ConfigMap, and what editors leave.
+        _ if name.starts_with('.') => {}
+        Some((namespace, "yaml")) if is_label(namespace) => {
+            let namespace = namespace.to_owned();
+            if let Some(text) = read_text(files, &path, "let Interlock read it") {
+                files.add_namespace(namespace, path, text);
+            }
+        }
+        Some((_, "yaml" | "yml")) => files.add_wrong(path, WRONG_NAME.to_owned()),
+        _ => {}
+    }
+}
+
+fn read_text(files: &mut Files, path: &Path, way_out: &str) -> Option<String> {
+    text(path).map_err(|error| report_unreadable(files, path.to_owned(), &error, way_out)).ok()
+}
+
+fn report_unreadable(files: &mut Files, file: PathBuf, error: &io::Error, way_out: &str) {
+    let message = format!("failed to read it: {error}; {way_out}");
+    match error.kind() {
+        // It was read, and is no text.
+        io::ErrorKind::InvalidData | io::ErrorKind::FileTooLarge => files.add_wrong(file, message),
+        _ => files.add_unread(file, message),
+    }
+}
+
+fn file_name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+fn listed(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths: Vec<_> = fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    paths.sort_unstable();
+    Ok(paths)
+}
+
+fn text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    if File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)? as u64 > MAX_FILE_BYTES {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it has more than 1 MiB"));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::policy_files::Reading;
+
+    #[test]
+    fn a_file_in_the_wrong_place_is_reported() {
+        let directory = tempfile::tempdir().unwrap();
+        for file in ["cluster.yaml", "shop.yaml", "suite.test.yaml", "schema.json", "kustomization.yaml", "cluster.yml"]
+        {
+            fs::write(directory.path().join(file), "kind: ClusterPolicy\napiVersion: interlock.dev/v1alpha1\n")
+                .unwrap();
+        }
+        let problems = Reading::of(&Files::read(directory.path())).problems;
+        let reported: Vec<_> = problems.iter().map(|problem| file_name(&problem.file)).collect();
+        assert_eq!(reported, ["cluster.yml", "shop.yaml"]);
+        assert!(problems[0].message.contains("namespaces/NAMESPACE.yaml"));
+    }
+}

@@ -1,0 +1,256 @@
+//! The programs that the tests drive: built on first use into `target/controlplane/`, reused until their sources change.
+
+use std::fs::{self, File, TryLockError};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Instant;
+
+/// The Kubernetes that `tests/controlplane/go.mod` pins. Clients refuse a server without a version that parses.
+const KUBERNETES: (&str, &str, &str) = ("1", "36", "3");
+
+#[derive(Debug, Clone)]
+pub(crate) struct Assets {
+    pub(crate) controlplane: PathBuf,
+    pub(crate) kubectl: PathBuf,
+    pub(crate) helm3: PathBuf,
+    pub(crate) helm4: PathBuf,
+    /// Stands in for Flux's and OLM's controllers, see `tests/controllers`.
+    pub(crate) controllers: PathBuf,
+    /// An API server from `KUBEBUILDER_ASSETS`, in place of the built one.
+    pub(crate) kube_apiserver: Option<PathBuf>,
+}
+
+struct HelmSource {
+    program: &'static str,
+    package: &'static str,
+    version: &'static str,
+    /// The variable that the linker sets; a build by `go install` only knows `v3.22`.
+    version_variable: &'static str,
+}
+
+const HELMS: [HelmSource; 2] = [
+    HelmSource {
+        program: "helm3",
+        package: "helm.sh/helm/v3/cmd/helm",
+        version: "v3.22.0",
+        version_variable: "helm.sh/helm/v3/internal/version.version",
+    },
+    HelmSource {
+        program: "helm4",
+        package: "helm.sh/helm/v4/cmd/helm",
+        version: "v4.3.1",
+        version_variable: "helm.sh/helm/v4/internal/version.version",
+    },
+];
+
+/// The programs, built if necessary. A failed build is not repeated: every later call gets the same error.
+pub(crate) fn prepared() -> Result<&'static Assets, String> {
+    static ASSETS: OnceLock<Result<Assets, String>> = OnceLock::new();
+    ASSETS.get_or_init(prepare).as_ref().map_err(String::clone)
+}
+
+/// Like `prepared`, but panics on failure.
+#[track_caller]
+pub(crate) fn assets() -> &'static Assets {
+    prepared().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The `interlock` under test. Cargo gives its path to tests, but not to examples: the playground is its own
+/// `interlock`, see `examples/playground.rs`.
+pub(crate) fn interlock() -> Result<PathBuf, String> {
+    match option_env!("CARGO_BIN_EXE_interlock") {
+        Some(program) => Ok(program.into()),
+        None => std::env::current_exe().map_err(|e| format!("cannot tell which program this is: {e}")),
+    }
+}
+
+/// A line of progress that libtest does not capture: a first build takes minutes.
+pub(crate) fn progress(line: &str) {
+    let _ = writeln!(std::io::stderr(), "e2e: {line}");
+}
+
+/// `target/`: Cargo gives its path to tests; an example looks for it above its own file.
+pub(crate) fn target_dir() -> &'static Path {
+    static DIR: OnceLock<PathBuf> = OnceLock::new();
+    DIR.get_or_init(|| {
+        let told = option_env!("CARGO_TARGET_TMPDIR").and_then(|tmp| Path::new(tmp).parent()).map(Path::to_owned);
+        let found = || {
+            let program = std::env::current_exe().ok()?;
+            program.ancestors().find(|dir| dir.join("CACHEDIR.TAG").is_file()).map(Path::to_owned)
+        };
+        told.or_else(found).unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"))
+    })
+}
+
+fn prepare() -> Result<Assets, String> {
+    let dir = target_dir().join("controlplane");
+    fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
+    let lock = File::create(dir.join("lock")).map_err(|e| format!("cannot make the lock in {}: {e}", dir.display()))?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            progress("another test process is building the control plane; waiting for it");
+            lock.lock().map_err(|e| format!("cannot lock {}: {e}", dir.display()))?;
+        }
+        Err(TryLockError::Error(e)) => return Err(format!("cannot lock {}: {e}", dir.display())),
+    }
+    let controlplane = build_controlplane(&dir)?;
+    let controllers = build_controllers(&dir)?;
+    let [helm3, helm4] = HELMS.map(|source| helm(&dir, &source));
+    let kubectl = dir.join("kubectl");
+    if fs::symlink_metadata(&kubectl).is_err() {
+        std::os::unix::fs::symlink("controlplane", &kubectl)
+            .map_err(|e| format!("cannot link {}: {e}", kubectl.display()))?;
+    }
+    Ok(Assets {
+        controlplane,
+        kubectl: kubebuilder("kubectl", &["version", "--client"]).unwrap_or(kubectl),
+        helm3: helm3?,
+        helm4: helm4?,
+        controllers,
+        kube_apiserver: kubebuilder("kube-apiserver", &["--version"]),
+    })
+}
+
+fn build_controlplane(dir: &Path) -> Result<PathBuf, String> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane");
+    let (major, minor, patch) = KUBERNETES;
+    let version = "k8s.io/component-base/version";
+    let flags = format!(
+        "-s -w -X {version}.gitVersion=v{major}.{minor}.{patch} -X {version}.gitMajor={major} -X {version}.gitMinor={minor}"
+    );
+    let stamp = stamp_of(&sources, &flags)?;
+    built(dir, "controlplane", &stamp, || {
+        let mut build = go("the control plane")?;
+        progress(&format!(
+            "building the control plane: etcd, kube-apiserver, kube-controller-manager, kubectl {major}.{minor}.{patch} \
+             (5 to 10 minutes on two cores the first time)"
+        ));
+        let out = dir.join("controlplane.new");
+        build.current_dir(&sources).args(["build", "-trimpath", "-ldflags", &flags, "-o"]).arg(&out).arg(".");
+        Ok((build, out))
+    })
+}
+
+fn build_controllers(dir: &Path) -> Result<PathBuf, String> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controllers");
+    let flags = "-s -w";
+    built(dir, "controllers", &stamp_of(&sources, flags)?, || {
+        let mut build = go("the controllers of Flux and OLM")?;
+        progress("building the controllers of Flux and OLM (4 minutes on two cores the first time)");
+        let out = dir.join("controllers.new");
+        build.current_dir(&sources).args(["build", "-trimpath", "-ldflags", flags, "-o"]).arg(&out).arg(".");
+        Ok((build, out))
+    })
+}
+
+fn helm(dir: &Path, source: &HelmSource) -> Result<PathBuf, String> {
+    let HelmSource { program, package, version, version_variable } = source;
+    // Use an installed helm of the same minor version: v3.22.0 and v3.22.4 write the same records.
+    let minor = version.rsplit_once('.').map_or(*version, |(minor, _)| minor);
+    for name in [*program, "helm"] {
+        let installed = Command::new(name).args(["version", "--template", "{{.Version}}"]).output();
+        if let Ok(installed) = installed
+            && is_of(minor, &String::from_utf8_lossy(&installed.stdout))
+            && let Some(path) = on_path(name)
+        {
+            progress(&format!("using {} as {program}", path.display()));
+            return Ok(path);
+        }
+    }
+    let flags = format!("-s -w -X {version_variable}={version}");
+    built(dir, program, &format!("{package}@{version} {flags}"), || {
+        let mut build = go("helm")?;
+        progress(&format!("building helm {version} (2 minutes on two cores the first time)"));
+        // `go install` names the program after its package, so each helm gets a directory.
+        let bin = dir.join(format!("{program}.new.d"));
+        build.env("GOBIN", &bin).env_remove("GOFLAGS");
+        build.args(["install", "-trimpath", "-ldflags", &flags]).arg(format!("{package}@{version}"));
+        Ok((build, bin.join("helm")))
+    })
+}
+
+/// `DIR/NAME` if its stamp is current; otherwise runs the build, moves its product there and writes the stamp.
+fn built(
+    dir: &Path,
+    name: &str,
+    stamp: &str,
+    build: impl FnOnce() -> Result<(Command, PathBuf), String>,
+) -> Result<PathBuf, String> {
+    let program = dir.join(name);
+    let stamp_file = dir.join(format!("{name}.stamp"));
+    if program.exists() && fs::read_to_string(&stamp_file).is_ok_and(|current| current == stamp) {
+        return Ok(program);
+    }
+    let (mut command, product) = build()?;
+    let start = Instant::now();
+    let output = command.output().map_err(|e| format!("cannot start the build of {name}: {e}"))?;
+    if !output.status.success() {
+        return Err(format!(
+            "the build of {name} failed ({}); it needs the Go module proxy or a filled module cache:\n{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        ));
+    }
+    // The stamp is removed first and written last: a program without a stamp is built again.
+    let _ = fs::remove_file(&stamp_file);
+    fs::rename(&product, &program).map_err(|e| format!("cannot move {} into place: {e}", product.display()))?;
+    fs::write(&stamp_file, stamp).map_err(|e| format!("cannot write {}: {e}", stamp_file.display()))?;
+    progress(&format!("{name} built in {:.0?}", start.elapsed()));
+    Ok(program)
+}
+
+fn go(what: &str) -> Result<Command, String> {
+    let found = Command::new("go").arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if !found.is_ok_and(|status| status.success()) {
+        return Err(format!(
+            "there is no Go to build {what}: install Go 1.26 or newer (https://go.dev/dl), \
+             or put the programs controlplane, controllers, helm3 and helm4 with their .stamp files from another machine's \
+             target/controlplane/ into {}",
+            target_dir().join("controlplane").display()
+        ));
+    }
+    let mut go = Command::new("go");
+    // Needs no C compiler, and the program runs on any Linux.
+    go.env("CGO_ENABLED", "0");
+    Ok(go)
+}
+
+/// Changes with every file of the module and every flag.
+fn stamp_of(sources: &Path, flags: &str) -> Result<String, String> {
+    let mut files: Vec<PathBuf> = fs::read_dir(sources)
+        .and_then(|entries| entries.map(|entry| entry.map(|e| e.path())).collect())
+        .map_err(|e| format!("cannot read {}: {e}", sources.display()))?;
+    files.sort();
+    let mut hasher = DefaultHasher::new();
+    flags.hash(&mut hasher);
+    for file in files {
+        let content = fs::read(&file).map_err(|e| format!("cannot read {}: {e}", file.display()))?;
+        (file.file_name(), content).hash(&mut hasher);
+    }
+    Ok(format!("{:016x}", hasher.finish()))
+}
+
+/// A program in `KUBEBUILDER_ASSETS`, if it has the pinned minor version.
+fn kubebuilder(name: &str, version_args: &[&str]) -> Option<PathBuf> {
+    let program = PathBuf::from(std::env::var_os("KUBEBUILDER_ASSETS")?).join(name);
+    let output = Command::new(&program).args(version_args).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let version = text.split_whitespace().find(|word| word.starts_with("v1.")).unwrap_or("an unknown version");
+    let (major, minor, _) = KUBERNETES;
+    let fits = is_of(&format!("v{major}.{minor}"), version);
+    progress(&format!("{} {} ({version})", if fits { "using" } else { "ignoring" }, program.display()));
+    fits.then_some(program)
+}
+
+/// Whether `version` is `minor` or one of its patch releases.
+fn is_of(minor: &str, version: &str) -> bool {
+    version.trim().strip_prefix(minor).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+fn on_path(name: &str) -> Option<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(name)).find(|path| path.is_file())
+}

@@ -1,0 +1,121 @@
+//! A plane with a node: installed pods run, and the API server reaches them through their Service.
+
+use std::fs;
+use std::os::unix::net::UnixListener;
+use std::time::Duration;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::harness::balancer::{Connections, write_egress};
+use crate::harness::clients::Kubectl;
+use crate::harness::eventually::eventually;
+use crate::harness::kubelet::{Kubelet, Replica};
+use crate::harness::plane::Plane;
+
+/// Where Interlock is installed.
+pub(crate) const NAMESPACE: &str = "interlock-system";
+/// How long replicas may take to get ready on a busy machine.
+const READY: Duration = Duration::from_secs(60);
+
+/// How many lines of a replica's log are shown.
+const LAST: usize = 20;
+
+/// Fields are dropped in this order: pods end before the API server that they call, and the API server before its
+/// egress file is removed.
+pub(crate) struct Cluster {
+    kubelet: Kubelet,
+    plane: Plane,
+    _egress: TempDir,
+}
+
+impl Cluster {
+    /// Nothing is installed yet.
+    #[track_caller]
+    pub(crate) fn start(name: &str) -> Self {
+        let egress = tempfile::tempdir().expect("a temporary directory");
+        let (file, socket) = (egress.path().join("egress.json"), egress.path().join("proxy"));
+        let proxy = UnixListener::bind(&socket).expect("a new socket");
+        write_egress(&file, &socket).expect("a writable directory");
+        let plane = Plane::with_flags(
+            name,
+            &[
+                format!("--apiserver-flag=--egress-selector-config-file={}", file.display()),
+                // Otherwise the API server waits for its watches to close before it ends.
+                "--apiserver-flag=--shutdown-watch-termination-grace-period=2s".to_owned(),
+                format!("--leave-pods-of={NAMESPACE}"),
+            ],
+        );
+        let kubelet = Kubelet::start(&plane, NAMESPACE, proxy).unwrap_or_else(|error| panic!("{error}"));
+        Self { kubelet, plane, _egress: egress }
+    }
+
+    pub(crate) fn plane(&self) -> &Plane {
+        &self.plane
+    }
+
+    /// kubectl as admin in Interlock's namespace.
+    pub(crate) fn kubectl(&self) -> Kubectl {
+        Kubectl::new(&self.plane.admin(), Some(NAMESPACE), self.plane.dir())
+    }
+
+    /// The pods whose containers run.
+    pub(crate) fn replicas(&self) -> Vec<Replica> {
+        self.kubelet.replicas()
+    }
+
+    /// Waits until exactly this many replicas run and are ready.
+    #[track_caller]
+    pub(crate) fn await_ready(&self, count: usize) -> Vec<Replica> {
+        eventually(READY, &format!("{count} replicas are ready"), || {
+            let replicas = self.replicas();
+            let ready = replicas.iter().filter(|replica| replica.ready).count();
+            if ready == count && replicas.len() == count { Ok(replicas) } else { Err(self.condition()) }
+        })
+    }
+
+    /// The pods' status in the API server, and their logs.
+    fn condition(&self) -> String {
+        let mut condition = self.kubectl().run(&["get", "pods", "-o", "wide"]).to_string();
+        for replica in self.replicas() {
+            let log = fs::read_to_string(&replica.log).unwrap_or_default();
+            let from = log.lines().count().saturating_sub(LAST);
+            condition += &format!("\n{} logged last:\n", replica.pod);
+            condition.extend(log.lines().skip(from).flat_map(|line| [line, "\n"]));
+        }
+        condition
+    }
+
+    /// The connections of the API server to the Service.
+    pub(crate) fn connections(&self) -> &Connections {
+        self.kubelet.connections()
+    }
+
+    /// Replaces one replica after the other, as for a new version. Returns when all are replaced.
+    #[track_caller]
+    pub(crate) fn rolling_restart(&self) {
+        let (kubectl, count) = (self.kubectl(), self.replicas().len());
+        kubectl.ok(&["rollout", "restart", "deployment/interlock"]);
+        kubectl.ok(&["rollout", "status", "deployment/interlock", "--timeout=100s"]);
+        self.await_ready(count);
+    }
+
+    /// Changes `cluster.yaml` in the replicas' ConfigMap. Their volumes follow a moment later.
+    #[track_caller]
+    pub(crate) fn edit_policies(&self, yaml: &str) {
+        let patch = json!({"data": {"cluster.yaml": yaml}}).to_string();
+        self.kubectl().ok(&["patch", "configmap", "interlock-policies", "--type=merge", "-p", &patch]);
+    }
+
+    /// Stops the API server and starts it again; returns when it is ready.
+    #[track_caller]
+    pub(crate) fn restart_api_server(&self) {
+        self.plane.restart_api_server();
+    }
+
+    /// Like `restart_api_server`, but with SIGKILL.
+    #[track_caller]
+    pub(crate) fn kill_api_server(&self) {
+        self.plane.kill_api_server();
+    }
+}

@@ -1,0 +1,32 @@
+//! Waiting for a condition, never for time.
+
+use std::time::{Duration, Instant};
+
+/// The first pauses between looks; short compared to a helm run.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The later pauses: most looks run kubectl, which competes for cores with the process under test.
+const LONGEST: Duration = Duration::from_millis(500);
+
+/// Calls `look` until it gives a value, and fails at the deadline with what was expected and the last thing seen.
+#[track_caller]
+pub(crate) fn eventually<T>(deadline: Duration, expected: &str, look: impl FnMut() -> Result<T, String>) -> T {
+    within(deadline, expected, look).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Like `eventually`, with the failure as a value.
+pub(crate) fn within<T>(
+    deadline: Duration,
+    expected: &str,
+    mut look: impl FnMut() -> Result<T, String>,
+) -> Result<T, String> {
+    let start = Instant::now();
+    loop {
+        match look() {
+            Ok(value) => return Ok(value),
+            Err(seen) if start.elapsed() >= deadline => {
+                return Err(format!("expected within {deadline:?}: {expected}\nlast seen: {seen}"));
+            }
+            Err(_) => std::thread::sleep((start.elapsed() / 8).clamp(PAUSE, LONGEST)),
+        }
+    }
+}

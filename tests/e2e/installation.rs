@@ -1,0 +1,11 @@
+//! Interlock in a cluster: installed, upgraded, cut off, attacked, and removed.
+
+mod certificates;
+mod doctor;
+mod failure;
+mod hard_mode;
+mod installed;
+mod manifests;
+mod outage;
+mod rights;
+mod storm;

@@ -1,0 +1,140 @@
+//! The states of Interlock, created by its registration and by stand-ins for broken servers.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+
+use bytes::Bytes;
+use http::StatusCode;
+use jiff::{SignedDuration, Timestamp};
+use release_interlock::readiness::Readiness;
+use release_interlock::serve::https::{
+    Bound, BoxFuture, Certificates, Endpoint, Limits, Reply, Reviewer, Setup, Signals, run,
+};
+use release_interlock::serve::pki::{dev, tls};
+use release_interlock::serve::report::metrics::Metrics;
+use tokio::time::Instant;
+
+use crate::harness::plane::Plane;
+use crate::harness::webhook::{MUTATING, NOWHERE, VALIDATING, Webhook, register_file};
+
+/// Older than the lifetime of a development leaf, younger than its CA's.
+const LONG_AGO: SignedDuration = SignedDuration::from_hours(24 * 200);
+
+/// Where reviews go, and which CA is trusted there.
+struct Server {
+    url: String,
+    ca: PathBuf,
+}
+
+/// The servers and files for all states.
+pub(super) struct States<'p> {
+    plane: &'p Plane,
+    good: Server,
+    cut_off: Webhook,
+    silent: TcpListener,
+    failing: Server,
+    expired: Server,
+    /// An empty file.
+    no_ca: PathBuf,
+}
+
+impl<'p> States<'p> {
+    #[track_caller]
+    pub(super) fn new(plane: &'p Plane) -> Self {
+        let no_ca = plane.dir().join("no-ca");
+        std::fs::write(&no_ca, "").unwrap();
+        Self {
+            plane,
+            good: Server { url: plane.webhook().url(), ca: plane.webhook().ca().to_owned() },
+            cut_off: Webhook::cut_off(plane).unwrap_or_else(|error| panic!("{error}")),
+            silent: TcpListener::bind("127.0.0.1:0").unwrap(),
+            failing: broken(&plane.dir().join("failing"), Timestamp::now()),
+            expired: broken(&plane.dir().join("expired"), Timestamp::now() - LONG_AGO),
+            no_ca,
+        }
+    }
+
+    /// Registers this state. The API server applies it some moments later.
+    #[track_caller]
+    pub(super) fn enter(&self, state: &str) {
+        let Self { good, cut_off, silent, failing, expired, .. } = self;
+        let both = |url: &str, ca: &Path| [(url.to_owned(), ca.to_owned()), (url.to_owned(), ca.to_owned())];
+        let [judging, stamping] = match state {
+            "all is well" => both(&good.url, &good.ca),
+            "no replica is there" => both(NOWHERE, &good.ca),
+            "it accepts connections and never answers" => {
+                // Connections are never accepted.
+                both(&format!("https://{}", silent.local_addr().unwrap()), &good.ca)
+            }
+            "it answers with an error" => both(&failing.url, &failing.ca),
+            "its certificate has expired" => both(&expired.url, &expired.ca),
+            "the caBundle is wiped" => both(&good.url, &self.no_ca),
+            "the mutating half alone is away" => {
+                [(good.url.clone(), good.ca.clone()), (NOWHERE.to_owned(), good.ca.clone())]
+            }
+            "Interlock cannot reach the API server" => both(&cut_off.url(), cut_off.ca()),
+            other => panic!("nobody knows how to make this state: {other}"),
+        };
+        // The slowest change shows that both are in force.
+        for (file, (url, ca)) in [(MUTATING, stamping), (VALIDATING, judging)] {
+            register_file(self.plane, file, &url, &ca).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+
+    /// The refusal of a record's CREATE that occurs only in this state. `None` if it passes.
+    #[track_caller]
+    pub(super) fn sign(&self, state: &str) -> Option<&'static str> {
+        match state {
+            "all is well" | "the mutating half alone is away" => None,
+            "no replica is there" => Some("connection refused"),
+            "it accepts connections and never answers" => Some("deadline exceeded"),
+            "it answers with an error" => Some("an error on the server"),
+            "its certificate has expired" => Some("certificate has expired"),
+            "the caBundle is wiped" => Some("signed by unknown authority"),
+            "Interlock cannot reach the API server" => Some("could not be judged"),
+            other => panic!("nobody knows the sign of this state: {other}"),
+        }
+    }
+}
+
+struct Failing;
+
+impl Reviewer for Failing {
+    fn answer(&self, _: Endpoint, _: Bytes, _: Instant) -> BoxFuture<'_, Reply> {
+        Box::pin(async { Reply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() } })
+    }
+
+    fn panicked(&self, _: Endpoint, _: &[u8]) -> Reply {
+        Reply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }
+    }
+}
+
+/// A server that answers with errors, with a certificate issued at this time. It runs as long as the test process.
+fn broken(certificates: &Path, made_at: Timestamp) -> Server {
+    let (ready, started) = channel();
+    let certificates = certificates.to_owned();
+    std::thread::spawn(move || serve(&certificates, made_at, &ready));
+    started.recv().expect("the stand-in starts")
+}
+
+fn serve(certificates: &Path, made_at: Timestamp, ready: &Sender<Server>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let made = dev::ensure(certificates, made_at).unwrap();
+        let any = "127.0.0.1:0".parse().unwrap();
+        let bound = Bound::bind(any, any).await.unwrap();
+        let (_signals, never) = Signals::manual();
+        let setup = Setup {
+            clients: None,
+            certificates: Certificates::new(tls::load(&made.certificate_path, &made.key_path).unwrap()),
+            metrics: Arc::new(Metrics::new()),
+            readiness: Readiness::new(),
+            limits: Limits::default(),
+        };
+        let url = format!("https://{}", bound.admission_address());
+        ready.send(Server { url, ca: made.ca_path }).unwrap();
+        run(bound, Arc::new(Failing), setup, never).await;
+    });
+}

@@ -1,0 +1,11 @@
+//! The objects of a release: who may change, scale and delete them, and when.
+
+mod adoption;
+mod bystanders;
+mod drift;
+mod in_transition;
+mod large_chart;
+mod leftovers;
+mod manual_deletes;
+mod manual_edits;
+mod scaling;

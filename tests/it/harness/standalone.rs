@@ -1,0 +1,64 @@
+//! The built binary as a server without a cluster, in a directory of its own.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use bytes::Bytes;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::harness::client::{Client, request};
+
+/// A running server; killed when dropped.
+pub(crate) struct Standalone {
+    child: Child,
+    dir: TempDir,
+    client: Client,
+}
+
+impl Standalone {
+    /// Starts one and waits until it is ready.
+    pub(crate) fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_interlock"));
+        command.arg("serve").args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]).args(arguments);
+        // Variables of the environment in which the tests run.
+        for name in ["INTERLOCK_LOG", "INTERLOCK_LOG_FORMAT", "KUBERNETES_SERVICE_HOST", "INTERLOCK_KUBECONFIG"] {
+            command.env_remove(name);
+        }
+        command.envs(environment.iter().copied()).current_dir(&dir).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stderr(File::create(dir.path().join("log")).unwrap());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let ready: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("not ready: {line}"));
+        let ca = fs::read_to_string(dir.path().join(ready["ca"].as_str().unwrap())).unwrap();
+        let client = Client::new(ready["listen"].as_str().unwrap().parse().unwrap(), &ca);
+        Self { child, dir, client }
+    }
+
+    /// Sends a body to one half of the webhook, with further headers.
+    pub(crate) async fn post(&self, path: &str, body: String, headers: &[(&'static str, &str)]) -> Bytes {
+        let mut request = request(::http::Method::POST, path, Some("application/json"), body.into());
+        for (name, value) in headers {
+            request.headers_mut().insert(*name, value.parse().unwrap());
+        }
+        self.client.connect().await.send(request).await.unwrap().body
+    }
+
+    /// SIGTERM. Returns the log once the server has ended.
+    pub(crate) fn stop(mut self) -> String {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", "TERM", &pid]).status().unwrap().success());
+        assert!(self.child.wait().unwrap().success());
+        fs::read_to_string(self.dir.path().join("log")).unwrap()
+    }
+}
+
+impl Drop for Standalone {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
