@@ -97,7 +97,7 @@ async fn a_body_that_is_no_review_gets_an_explanation() {
         (beta.to_string(), "admission.k8s.io/v1beta1"),
         (reply.to_string(), "has no request"),
         (patch.to_string(), "expected one of `CREATE`"),
-        (labels.to_string(), "the Secret does not read"),
+        (labels.to_string(), "the Secret cannot be parsed"),
         (twice, "duplicate field `uid`"),
     ] {
         for path in ["/validate", "/mutate"] {
