@@ -17,7 +17,7 @@ const ADMIN_PORT: u16 = 8081;
 
 /// Run the webhook: in a cluster, against a cluster with --kubeconfig, or standalone
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) cluster: ClusterArguments,
     /// Interlock's own namespace, where the replicas elect a leader
