@@ -22,6 +22,7 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// How much it matters.
     #[must_use]
     pub fn severity(&self) -> Severity {
         self.kind.severity()

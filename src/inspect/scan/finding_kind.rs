@@ -68,6 +68,7 @@ impl FindingKind {
         }
     }
 
+    /// How much a finding of this kind matters.
     #[must_use]
     pub fn severity(self) -> Severity {
         match self {

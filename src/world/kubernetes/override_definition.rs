@@ -1,4 +1,5 @@
-//!
+//! The definition of ReleaseOverrides, as it is installed and as `interlock override` creates one. Rules read a stored one
+//! through [`release_override`](crate::engine::release_override): the engine knows no client.
 
 #![allow(unreachable_pub, reason = "the derive puts a copy of the type into a function")]
 
@@ -9,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::engine::rule::RuleId;
 use crate::engine::rules;
 
+/// Break-glass: opens named rules for one release, for a limited time and with a reason. Create it in the namespace of the
+/// release's records (`helm list` shows it), or, for a ClusterExtension, in the namespace that the policy names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[kube(
@@ -24,21 +27,24 @@ use crate::engine::rules;
     printcolumn = r#"{"name": "Expires", "type": "string", "jsonPath": ".spec.expiresAt"}"#,
     printcolumn = r#"{"name": "Created by", "type": "string", "jsonPath": ".metadata.annotations.interlock\\.dev/created-by"}"#,
     printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".spec.reason"}"#,
-    doc = "Break-glass: for a limited time and a stated reason, some rules do not deny changes of one release. It belongs in the namespace of the release's records, and for a ClusterExtension in the namespace that the policy names."
+    doc = "Break-glass: opens named rules for one release, for a limited time and with a reason. Create it in the namespace of the release's records, or, for a ClusterExtension, in the namespace that the policy names."
 )]
 #[x_kube(validation = Rule::new("self == oldSelf").message("an override cannot be changed: create another one"))]
 pub struct ReleaseOverrideSpec {
     /// The name of the release, or of the ClusterExtension, ConfigurationGroup or Sveltos profile.
     #[schemars(length(min = 1, max = 253))]
     pub release: String,
+    /// The rules to open, by the names that a refusal shows.
     #[schemars(schema_with = "rule_names")]
     pub rules: Vec<String>,
+    /// The users who may use the override, as globs over user names. If left out, everybody may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 50), inner(length(min = 1, max = 253)))]
     pub users: Option<Vec<String>>,
     /// The reason, for readers of the audit log.
     #[schemars(length(min = 5, max = 500))]
     pub reason: String,
+    /// The end of the override, RFC 3339. The policy limits the duration, to four hours as shipped.
     #[schemars(schema_with = "date_time")]
     pub expires_at: Timestamp,
 }

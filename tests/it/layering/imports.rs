@@ -81,9 +81,13 @@ impl Contents {
                 }
                 TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
                 TokenTree::Group(group) => {
+                    // `pub(in crate::engine)` names no dependency.
+                    let is_visibility = path == ["pub"];
                     self.named(line, std::mem::take(&mut path));
                     colons = 0;
-                    self.tokens(group.stream());
+                    if !is_visibility {
+                        self.tokens(group.stream());
+                    }
                 }
                 TokenTree::Punct(_) | TokenTree::Literal(_) => {
                     self.named(line, std::mem::take(&mut path));
