@@ -125,7 +125,7 @@ impl Judge {
                 Step::Ask(query) => {
                     let mut late = || {
                         in_time = false;
-                        Answer::Unavailable("the API server did not answer within the time of the review".into())
+                        Answer::Unavailable("the API server did not answer in time".into())
                     };
                     let asked = self.world.answer(&query).instrument(traces::question(&query));
                     // A world that is always ready would outrun the timer.

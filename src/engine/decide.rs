@@ -36,7 +36,7 @@ pub fn overloaded(facts: &Facts<'_>, policy: &Policy) -> Vec<Judged> {
     let overloaded = |rule: RuleId| Violation {
         rule,
         kind: ViolationKind::Overloaded,
-        sentence: "The record could not be read in time: too many large records are being judged.".to_owned(),
+        sentence: "The record could not be read in time: too many large records are being checked.".to_owned(),
         way_out: "Try again.".to_owned(),
         pointers: Vec::new(),
         // No override helps: there is no time left to look for one.

@@ -246,7 +246,7 @@ mod tests {
         let with = |settings: &str| Policy::parse(&format!("{head}{settings}\n"), Path::new("test")).unwrap();
         assert_eq!(apply(&with("{allowed: false}"), &scope(false), both()).emergency, None);
         let second = message(&with("{secondPerson: true}"), both()).unwrap();
-        assert!(second.starts_with("In an emergency, by somebody else than you: "), "{second}");
+        assert!(second.starts_with("In an emergency, another person can run: "), "{second}");
         for (settings, open_for) in [("20m", "20m"), ("1m30s", "1m30s"), ("1h", "30m")] {
             let short = message(&with(&format!("{{maxDuration: {settings}}}")), both()).unwrap();
             assert!(short.contains(&format!(" --for {open_for} --reason")), "{short}");

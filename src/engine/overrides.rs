@@ -49,7 +49,7 @@ pub fn objection(write: &OverrideWrite<'_>, user: &str, policy: &Overrides, now:
         && creator::expected(write, user) != Some(sent)
     {
         return Some(format!(
-            "The annotation {CREATED_BY} says who made an override, and only Interlock writes it. Leave it as it is."
+            "The annotation {CREATED_BY} names the user who created an override, and only Interlock writes it. Do not change it."
         ));
     }
     // What is in the specification never changes: its definition sees to that.
@@ -58,23 +58,28 @@ pub fn objection(write: &OverrideWrite<'_>, user: &str, policy: &Overrides, now:
     }
     let namespace = write.namespace;
     if !policy.allowed {
-        return Some(format!("The policy allows no overrides in namespace {namespace}. Ask those who keep it."));
+        return Some(format!(
+            "The policy allows no overrides in namespace {namespace}. Ask the people who maintain the policy."
+        ));
     }
     let spec = match &write.spec {
         Ok(spec) => spec,
-        Err(why) => return Some(format!("The override does not read: {why}.")),
+        Err(why) => return Some(format!("The override cannot be parsed: {why}.")),
     };
     if let Err(error) = globs(spec.users.as_deref().unwrap_or_default()) {
-        return Some(format!("The users of the override do not read: {error}."));
+        return Some(format!("The users of the override cannot be parsed: {error}."));
     }
     let left = spec.expires_at.duration_since(now);
     if !left.is_positive() {
-        return Some(format!("The override has expired already: its end is {}, and it is {now}.", spec.expires_at));
+        return Some(format!(
+            "The override has already expired: it ended at {}, and it is {now} now.",
+            spec.expires_at
+        ));
     }
     if left > policy.max_duration.saturating_add(CLOCK_TOLERANCE) {
         return Some(format!(
-            "The override would be open for {:#}, and the policy allows {:#} at most. Let it expire earlier; another one can \
-             be made when it has.",
+            "The override would be open for {:#}, but the policy allows at most {:#}. Set an earlier end. You can create \
+             another override when this one has expired.",
             left.round(jiff::Unit::Minute).unwrap_or(left),
             policy.max_duration,
         ));

@@ -223,7 +223,7 @@ fn refused(rule: RuleId, release: Option<ReleaseRef>, refusal: Refusal) -> Viola
 
 fn undecided(rule: RuleId, release: Option<ReleaseRef>, subject: &str, need: Need) -> Result<Violation, Query> {
     let (kind, why, way_out) = need.reason()?;
-    let sentence = format!("{subject} could not be judged: {why}.");
+    let sentence = format!("Could not check {subject}: {why}.");
     Ok(Violation { rule, kind, sentence, way_out: way_out.to_owned(), pointers: Vec::new(), release, overridden: None })
 }
 

@@ -35,7 +35,7 @@ pub(super) fn way_out<'v>(policy: &Policy, refusing: impl Iterator<Item = &'v Vi
         format!("interlock override {release} --rule {} --for {open_for} --reason \"...\"", rules.join(" --rule "))
     });
     let commands = commands.collect::<Vec<_>>().join(" and ");
-    let by_whom = if second_person { ", by somebody else than you" } else { "" };
+    let by_whom = if second_person { ", another person can run" } else { "" };
     (!commands.is_empty()).then(|| format!("In an emergency{by_whom}: {commands}"))
 }
 

@@ -26,6 +26,17 @@ pub(crate) fn state(
     text
 }
 
+/// The operation that a record in this status belongs to, as Helm calls it.
+pub(crate) fn operation(status: Status) -> &'static str {
+    match status {
+        Status::PendingInstall => "install",
+        Status::PendingUpgrade => "upgrade",
+        Status::PendingRollback => "rollback",
+        Status::Uninstalling => "uninstall",
+        _ => "operation",
+    }
+}
+
 /// `a, b and 3 more`, for fields.
 pub(crate) fn fields(fields: &[Path], most: usize) -> String {
     enumerated(fields.iter().map(|field| shortened(&field.to_string())), most)

@@ -69,7 +69,7 @@ impl<'a> DeclarationCase<'a> {
         };
         serde_json::from_str(text)
             .map(Some)
-            .map_err(|error| unread(&format!("{subject} does not read ({})", unquoted(&error))))
+            .map_err(|error| unread(&format!("{subject} cannot be parsed ({})", unquoted(&error))))
     }
 
     /// What bundles say of themselves, in the order in which they are named; `None` for one that does not exist.
@@ -80,7 +80,7 @@ impl<'a> DeclarationCase<'a> {
         match known(self.evidence, Query::Bundles(named.to_vec()))? {
             Some(Knowledge::Bundles(Ok(bundles))) => Ok(bundles),
             Some(Knowledge::Bundles(Err(why))) => Err(unread(why)),
-            _ => Err(Need::Unavailable("the bundles of the group were not answered".to_owned())),
+            _ => Err(Need::Unavailable("the bundles of the group could not be read".to_owned())),
         }
     }
 }
@@ -89,7 +89,7 @@ impl<'a> DeclarationCase<'a> {
 pub(crate) fn unread(why: &str) -> Need {
     Need::Unclear {
         why: why.to_owned(),
-        way_out: "Its version may be newer than this Interlock: update Interlock, or switch the rule off.",
+        way_out: "Its API version may be newer than this Interlock. Update Interlock, or switch the rule off.",
     }
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn unread(why: &str) -> Need {
 fn unless_unread<T>(declaration: &Declaration<'_>, kinds: &[&str]) -> Result<Option<T>, Need> {
     match declaration {
         Declaration::Unread { kind, why, .. } if kinds.contains(kind) => {
-            Err(unread(&format!("it does not read ({why})")))
+            Err(unread(&format!("it cannot be parsed ({why})")))
         }
         _ => Ok(None),
     }

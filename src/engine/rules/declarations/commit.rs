@@ -74,7 +74,7 @@ impl<'a> Commit<'a> {
     fn named_in(&self, group: &Group<'_>) -> Result<Vec<BundleRef>, Need> {
         group
             .bundles(self.written.namespace)
-            .map_err(|why| unread(&format!("its list of bundles does not read ({why})")))
+            .map_err(|why| unread(&format!("its list of bundles cannot be parsed ({why})")))
     }
 
     /// The name of the ClusterSummary.

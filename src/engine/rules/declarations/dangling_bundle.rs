@@ -42,6 +42,6 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     }
     let names = enumerated(missing.into_iter(), ENUMERATED);
     let sentence = format!("{} names bundles that do not exist: {names}.", commit.subject());
-    let way_out = "Write the bundles first; Sveltos does, and tries again with new ones within a minute.";
+    let way_out = "Write the bundles first. Sveltos does, and retries with new ones within a minute.";
     Ok(vec![Refusal::new(sentence, way_out).at("/spec/configurationItem")])
 }

@@ -59,10 +59,10 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     };
     let Some(summary) = commit.summary()? else {
         let why = match commit.requestor() {
-            Some(_) => format!("{} does not exist, so nothing tells what it must hold", commit.summary_name()),
-            None => "it does not name its ClusterSummary, which tells what it must hold".to_owned(),
+            Some(_) => format!("{} does not exist, so nothing shows what it must contain", commit.summary_name()),
+            None => "it does not name its ClusterSummary, which shows what it must contain".to_owned(),
         };
-        return Err(Need::Unclear { why, way_out: "Leave ConfigurationGroups to addon-controller." });
+        return Err(Need::Unclear { why, way_out: "Let addon-controller write ConfigurationGroups." });
     };
     if summary.metadata.deletion_timestamp.is_some() {
         return Ok(Vec::new());
@@ -92,7 +92,7 @@ impl Rollout<'_> {
             return Ok(());
         }
         Err(Need::Unclear {
-            why: format!("cluster {} is no SveltosCluster with spec.pullMode", self.cluster()),
+            why: format!("cluster {} is not a SveltosCluster with spec.pullMode", self.cluster()),
             way_out: "Only clusters in pull mode have ConfigurationGroups.",
         })
     }
@@ -104,7 +104,7 @@ impl Rollout<'_> {
             return Ok(Vec::new());
         }
         let sentence = format!(
-            "{} leaves out {left_out}, never delivered to cluster {} before: its first install would not be whole.",
+            "{} leaves out {left_out}, never delivered to cluster {} before: its first install would be incomplete.",
             self.commit.subject(),
             self.cluster()
         );
@@ -118,7 +118,7 @@ impl Rollout<'_> {
 }
 
 /// What happens after a refusal.
-const AGAIN: &str = "Nothing was changed on the cluster. Sveltos tries again within a minute.";
+const AGAIN: &str = "Nothing was changed on the cluster. Sveltos retries within a minute.";
 
 /// `release shop/web`, `releases shop/web, shop/cache and 3 more`.
 fn listed(releases: &[ReleaseRef]) -> String {

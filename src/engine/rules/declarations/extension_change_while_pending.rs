@@ -112,8 +112,8 @@ fn refusal(
         "Cannot change the version or channels of ClusterExtension {extension}: its operation{chart} is {state}."
     );
     let way_out = format!(
-        "Wait until it ends. If it is stuck, pin the version that is pending, check the workloads, and delete only the record \
-         {}/{}: so the next step finishes it.",
+        "Wait until the operation ends. If it is stuck, pin the version that is pending, check the workloads, and delete only \
+         the record {}/{}: the next step then finishes the operation.",
         located.namespace, newest.name
     );
     Refusal::new(sentence, way_out).at("/spec/source/catalog")

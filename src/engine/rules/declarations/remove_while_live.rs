@@ -38,6 +38,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         commit.subject(),
         commit.summary_name()
     );
-    let way_out = "Delete the profile, or let it no longer select the cluster; Sveltos then removes what it deployed.";
+    let way_out = "Delete the profile, or change its selector so that it no longer selects the cluster. Sveltos then removes what it \
+                   deployed.";
     Ok(vec![Refusal::new(sentence, way_out).at("/spec/action")])
 }

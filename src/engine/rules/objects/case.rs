@@ -171,7 +171,7 @@ impl<'a> ObjectCase<'a> {
         if matches!(standing, Standing::Unknown(_)) {
             let status = entry.status;
             return Err(Need::Unclear {
-                why: format!("its release is {status}, and who holds it is not known"),
+                why: format!("its release is {status}, and the user who holds it is not known"),
                 way_out: "Wait until the operation ends.",
             });
         }
@@ -271,8 +271,8 @@ fn trusted(marks: &Marks) -> Result<(), Need> {
     match marks.contradiction {
         None => Ok(()),
         Some(mark) => Err(Need::Unclear {
-            why: format!("its {mark} is missing or says otherwise than its other marks"),
-            way_out: "Put it right, or take the other marks off too.",
+            why: format!("its {mark} is missing or contradicts its other ownership marks"),
+            way_out: "Correct it, or remove the other marks too.",
         }),
     }
 }

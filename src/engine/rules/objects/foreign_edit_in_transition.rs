@@ -27,7 +27,7 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 const WAY_OUT: &str =
-    "Wait until the operation ends; then change it through the release, or ask for a ReleaseOverride.";
+    "Wait until the operation ends. Then change it through the release, or ask for a ReleaseOverride.";
 
 fn check(case: &ObjectCase<'_>) -> Checked {
     match case.disturbance() {

@@ -29,7 +29,7 @@ impl ObjectCase<'_> {
         };
         let document = match known(self.evidence, Query::Document { record, object }) {
             Ok(Some(Knowledge::Document(document))) => Ok(document.as_deref()),
-            Ok(_) => Err(Need::Unavailable("its record has gone meanwhile".to_owned())),
+            Ok(_) => Err(Need::Unavailable("its record was deleted in the meantime".to_owned())),
             Err(need) => Err(need),
         };
         let lost = |fields: Vec<Path>| (!fields.is_empty()).then_some(fields);

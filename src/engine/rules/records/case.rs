@@ -33,7 +33,7 @@ impl<'a> RecordCase<'a> {
         };
         match self.known(query)? {
             Some(Knowledge::History(history)) => Ok(history),
-            _ => Err(Need::Unavailable("the records of the release were not answered".to_owned())),
+            _ => Err(Need::Unavailable("the records of the release could not be read".to_owned())),
         }
     }
 
@@ -54,7 +54,7 @@ impl<'a> RecordCase<'a> {
     pub(crate) fn workloads(&self, named: &[WorkloadRef]) -> Result<&'a [Option<Workload>], Need> {
         match self.known(Query::Workloads(named.to_vec()))? {
             Some(Knowledge::Workloads(workloads)) => Ok(workloads),
-            _ => Err(Need::Unavailable("the workloads of the release were not answered".to_owned())),
+            _ => Err(Need::Unavailable("the workloads of the release could not be read".to_owned())),
         }
     }
 

@@ -19,9 +19,9 @@ pub(crate) struct PartCase<'a> {
 }
 
 impl PartCase<'_> {
-    /// `The part shop.v2-1 of a record`.
+    /// `Secret shop.v2-1, a part of a record`.
     pub(crate) fn subject(&self) -> String {
-        format!("The part {} of a record", self.part.name)
+        format!("Secret {}, a part of a record", self.part.name)
     }
 }
 
@@ -48,8 +48,8 @@ pub(crate) fn check(case: &PartCase<'_>) -> Checked {
         return Ok(None);
     }
     let sentence = format!(
-        "Cannot delete {}/{}: it holds a part of the record {}, which nobody can read without it.",
+        "Cannot delete Secret {}/{}: it holds a part of the record {}, which cannot be read without it.",
         part.namespace, part.name, part.index
     );
-    Ok(Some(Refusal::new(sentence, "To delete the record, delete its index Secret; the parts are deleted with it.")))
+    Ok(Some(Refusal::new(sentence, "To delete the record, delete its index Secret: the parts are deleted with it.")))
 }

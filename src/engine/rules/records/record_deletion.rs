@@ -28,7 +28,7 @@ pub(crate) static RULE: Rule = Rule {
     checks: &[Check::Record(check), Check::Part(part::check)],
 };
 
-const WAY_OUT: &str = "Use `helm uninstall` to remove the release, or name one superseded or failed record.";
+const WAY_OUT: &str = "Use `helm uninstall` to remove the release, or delete one superseded or failed record by name.";
 
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let RecordChange::Deleted(side) = case.change else {
@@ -38,7 +38,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         return Ok(None);
     }
     if case.facts.collection && case.facts.actor.kind == ActorKind::Person {
-        let sentence = format!("Cannot delete the record of {} together with others.", case.subject());
+        let sentence = format!("Cannot delete the record of {} together with other records.", case.subject());
         return Ok(Some(Refusal::new(sentence, WAY_OUT)));
     }
     if side.label_status() != Some(Status::Deployed) {

@@ -125,7 +125,7 @@ pub(crate) fn failed_checks(case: &RecordCase<'_>, side: &Side<'_>) -> Result<Ve
             })),
             // What failed already is reason enough, and what cannot be read must not undo it.
             Err(Need::Unavailable(why)) if !failed.is_empty() => {
-                failed.push(format!("the other checks could not be made ({why})"));
+                failed.push(format!("the other checks could not be run ({why})"));
                 break;
             }
             Err(need) => return Err(need),
@@ -160,7 +160,7 @@ pub fn inspect(
                 let (_, why, _) = need.reason()?;
                 checks.push(RunbookCheck {
                     name,
-                    evidence: "could not be learnt".to_owned(),
+                    evidence: "could not be checked".to_owned(),
                     holds: Holds::Unknown(why),
                 });
             }
@@ -170,7 +170,8 @@ pub fn inspect(
 }
 
 fn alone(case: &RecordCase<'_>) -> RunbookCheck {
-    let failure = case.facts.collection.then(|| "it is deleted together with others, name it alone".to_owned());
+    let failure =
+        case.facts.collection.then(|| "it is deleted together with other records, not alone by its name".to_owned());
     RunbookCheck::of(RunbookCheckName::Alone, "only this record is deleted", failure)
 }
 
@@ -178,11 +179,12 @@ fn deployed_below(case: &RecordCase<'_>) -> Result<RunbookCheck, Need> {
     let history = case.history()?;
     let deployed = |revision| history.below(revision).find(|entry| entry.status == Status::Deployed);
     let below = case.target.revision.and_then(deployed);
-    let evidence = below.map_or("no revision below it is deployed".to_owned(), |below| {
-        format!("revision {} is deployed below it", below.revision)
+    let evidence = below.map_or("no earlier revision is deployed".to_owned(), |below| {
+        format!("the earlier revision {} is deployed", below.revision)
     });
     let failure = below.is_none().then(|| {
-        "no earlier revision is deployed, so nothing would be left to upgrade from: uninstall, or roll back".to_owned()
+        "no earlier revision is deployed, so nothing would be left to upgrade from: uninstall or roll back instead"
+            .to_owned()
     });
     Ok(RunbookCheck::of(RunbookCheckName::DeployedBelow, evidence, failure))
 }
@@ -196,8 +198,9 @@ fn stale(case: &RecordCase<'_>, side: &Side<'_>) -> Result<RunbookCheck, Need> {
     let stale = wording::span(case.stale_after(created, stamps.holder())?);
     let holder = stamps.holder().unwrap_or("an unknown user");
     let evidence = format!("held by {holder}, {age}; counts as stuck after {stale}");
-    let failure = (!is_stale)
-        .then(|| format!("the operation of {holder} may be alive, it is {age} and counts as stuck after {stale}"));
+    let failure = (!is_stale).then(|| {
+        format!("the operation of {holder} may still be running: it is {age} and counts as stuck after {stale}")
+    });
     Ok(RunbookCheck::of(RunbookCheckName::Stale, evidence, failure))
 }
 
@@ -211,25 +214,25 @@ fn no_lease(case: &RecordCase<'_>) -> Result<RunbookCheck, Need> {
 /// Pending in its body too, and over healthy workloads.
 fn healthy(case: &RecordCase<'_>, side: &Side<'_>) -> Result<Vec<RunbookCheck>, Need> {
     let named = with_record(case, side, |record| match record {
-        Err(error) => Err(format!("its body does not decode ({error}), so its workloads are unknown")),
+        Err(error) => Err(format!("its body cannot be decoded ({error}), so its workloads are unknown")),
         Ok(record) if !record.info.status.parse::<Status>().is_ok_and(Status::is_pending) => {
             Err(format!("its body says {:?}, which is not pending", shortened(&record.info.status)))
         }
         Ok(record) => workloads(&record.manifest(), &record.namespace)
-            .map_err(|error| format!("its manifest does not read ({error}), so its workloads are unknown")),
+            .map_err(|error| format!("its manifest cannot be parsed ({error}), so its workloads are unknown")),
     })?;
     let named = match named {
         Ok(named) => named,
         Err(why) => {
             return Ok(vec![RunbookCheck::of(
                 RunbookCheckName::PendingBody,
-                "not a pending body that reads",
+                "its body is not pending, or cannot be parsed",
                 Some(why),
             )]);
         }
     };
     let mut checks =
-        vec![RunbookCheck::of(RunbookCheckName::PendingBody, "label and body say that it is pending", None)];
+        vec![RunbookCheck::of(RunbookCheckName::PendingBody, "its label and its body say that it is pending", None)];
     if named.is_empty() {
         let evidence = "its manifest has no Deployment, StatefulSet or DaemonSet";
         checks.push(RunbookCheck::of(RunbookCheckName::Healthy, evidence, None));
@@ -250,8 +253,8 @@ fn no_hook_runs(case: &RecordCase<'_>, side: &Side<'_>) -> Result<Vec<RunbookChe
     let jobs = match jobs {
         Ok(jobs) => jobs,
         Err(error) => {
-            let failure = format!("its hooks do not read ({error}), so their Jobs are unknown");
-            return Ok(vec![check("its hooks do not read".to_owned(), Some(failure))]);
+            let failure = format!("its hooks cannot be parsed ({error}), so their Jobs are unknown");
+            return Ok(vec![check("its hooks cannot be parsed".to_owned(), Some(failure))]);
         }
     };
     if jobs.is_empty() {
@@ -264,13 +267,13 @@ fn no_hook_runs(case: &RecordCase<'_>, side: &Side<'_>) -> Result<Vec<RunbookChe
         let active =
             found.map(|text| serde_json::from_str::<Job>(text).map(|job| job.status.unwrap_or_default().active));
         checks.push(match active {
-            None => check(format!("{job} is not there"), None),
-            Some(Ok(0)) => check(format!("{job} does not run"), None),
+            None => check(format!("{job} does not exist"), None),
+            Some(Ok(0)) => check(format!("{job} is not running"), None),
             Some(Ok(active)) => {
                 let evidence = format!("{job} has {active} active pods");
-                check(evidence, Some(format!("{job} of a hook still runs with {active} active pods")))
+                check(evidence, Some(format!("{job} of a hook is still running with {active} active pods")))
             }
-            Some(Err(_)) => check(format!("{job} does not read"), Some(format!("{job} of a hook does not read"))),
+            Some(Err(_)) => check(format!("{job} cannot be parsed"), Some(format!("{job} of a hook cannot be parsed"))),
         });
     }
     Ok(checks)
@@ -327,7 +330,7 @@ fn standing(reference: &WorkloadRef, found: Option<&Workload>) -> String {
         text.push_str(condition);
     }
     if !observed {
-        text.push_str(", with a change that its controller has not seen");
+        text.push_str(", with a change that its controller has not seen yet");
     }
     text
 }

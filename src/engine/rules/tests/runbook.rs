@@ -73,12 +73,12 @@ fn all_are_told_with_what_was_seen_when_all_hold() {
         told,
         [
             ("alone", "only this record is deleted"),
-            ("deployed-below", "revision 5 is deployed below it"),
+            ("deployed-below", "the earlier revision 5 is deployed"),
             ("stale", "held by alice, 15 min old; counts as stuck after 15 min"),
             ("no-lease", "neither nelm nor werf holds a lease"),
-            ("pending-body", "label and body say that it is pending"),
+            ("pending-body", "its label and its body say that it is pending"),
             ("healthy", "Deployment shop/web: 10 of 10 available, 10 updated, Available, Progressing"),
-            ("no-hook-runs", "Job shop/migrate does not run"),
+            ("no-hook-runs", "Job shop/migrate is not running"),
         ]
     );
     assert_eq!(failing(&checks), []);
@@ -96,7 +96,7 @@ fn one_that_fails_hides_no_other() {
     ];
     assert_eq!(failing(&checks), wanted);
     let last = checks.last().unwrap();
-    assert_eq!(last.holds, Holds::No("Job shop/migrate of a hook still runs with 2 active pods".to_owned()));
+    assert_eq!(last.holds, Holds::No("Job shop/migrate of a hook is still running with 2 active pods".to_owned()));
     let seen = &checks[checks.len() - 2].evidence;
     assert_eq!(seen, "Deployment shop/web: 5 of 10 available, 10 updated, Available, not Progressing");
 }

@@ -33,7 +33,7 @@ pub(super) fn check(rollout: &Rollout<'_>) -> CheckedAll {
             if is_begun(release) { format!("{release} (its last bundle)") } else { release.to_string() }
         };
         format!(
-            "{} leaves out {} {}: the agent would remove from cluster {} what was delivered.",
+            "{} leaves out {} {}: the agent would remove what was delivered to cluster {}.",
             rollout.commit.subject(),
             noun(missing),
             enumerated(missing.iter().map(name), ENUMERATED),
@@ -48,8 +48,8 @@ pub(super) fn check(rollout: &Rollout<'_>) -> CheckedAll {
         return match rollout.case.policy.rollouts.unexplained {
             Unexplained::Deny => Ok(vec![silence(rollout, &left_out(&unexplained), &unexplained)]),
             Unexplained::Warn => Err(Need::Unclear {
-                why: format!("it has no bundle of {}, and no chart is said to have failed", listed(&unexplained)),
-                way_out: "If a chart is to render to nothing, list its release in the annotation \
+                why: format!("it has no bundle of {}, and no chart is reported as failed", listed(&unexplained)),
+                way_out: "If a chart is meant to render to nothing, list its release in the annotation \
                           interlock.dev/may-render-nothing of the profile.",
             }),
         };
@@ -72,7 +72,7 @@ fn not_allowed(rollout: &Rollout<'_>, releases: Vec<ReleaseRef>) -> Result<Vec<R
 
 /// Up to 1.7.0 the error of a chart is nowhere in the API.
 const IN_THE_LOG: &str =
-    "No chart is said to have failed: up to Sveltos 1.7.0 its error is only in the log of addon-controller";
+    "No chart is reported as failed: up to Sveltos 1.7.0 the error is only in the log of addon-controller";
 
 /// What to say where charts failed.
 fn failure(rollout: &Rollout<'_>, left_out: &str, missing: &[ReleaseRef]) -> Refusal {
@@ -84,7 +84,7 @@ fn failure(rollout: &Rollout<'_>, left_out: &str, missing: &[ReleaseRef]) -> Ref
         }
     }
     let causes = if causes.is_empty() { IN_THE_LOG.to_owned() } else { causes.join("; ") };
-    let way_out = format!("{AGAIN} The commit passes once every chart renders.");
+    let way_out = format!("{AGAIN} The commit is admitted once every chart renders.");
     Refusal::new(format!("{left_out} {causes}."), way_out).at("/spec/configurationItem")
 }
 
@@ -92,10 +92,10 @@ fn failure(rollout: &Rollout<'_>, left_out: &str, missing: &[ReleaseRef]) -> Ref
 fn silence(rollout: &Rollout<'_>, left_out: &str, missing: &[ReleaseRef]) -> Refusal {
     let names: Vec<_> = missing.iter().map(ToString::to_string).collect();
     let way_out = format!(
-        "{AGAIN} Where rendering to nothing is meant, annotate {} with {MAY_RENDER_NOTHING}: {}",
+        "{AGAIN} If a chart is meant to render to nothing, annotate {} with {MAY_RENDER_NOTHING}: {}",
         rollout.commit.profile(),
         names.join(",")
     );
-    let sentence = format!("{left_out} {IN_THE_LOG}, and a chart that renders to nothing has none.");
+    let sentence = format!("{left_out} {IN_THE_LOG}, and a chart that renders to nothing has no error.");
     Refusal::new(sentence, way_out).at("/spec/configurationItem")
 }

@@ -31,11 +31,13 @@ pub(super) fn check(rollout: &Rollout<'_>) -> CheckedAll {
         return rollout.first_install(&names);
     }
     let sentence = format!(
-        "{} leaves out {names}, which the profile does not call optional: the agent would remove from cluster {} what was \
+        "{} leaves out {names}, which the profile does not mark as optional: the agent would remove from cluster {} what was \
          delivered from it.",
         rollout.commit.subject(),
         rollout.cluster()
     );
-    let way_out = format!("{AGAIN} Bring the source back, or take the reference out, or set optional: true on it.");
+    let way_out = format!(
+        "{AGAIN} Restore the source, remove the reference from the profile, or set optional: true on the reference."
+    );
     Ok(vec![Refusal::new(sentence, way_out).at("/spec/configurationItem")])
 }
