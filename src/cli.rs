@@ -31,7 +31,7 @@ use std::process::ExitCode;
 
 use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use crate::engine::policy::{Files, Policies, PolicyError};
+use crate::engine::policy::{Policies, PolicyError, PolicyFiles};
 
 /// Enforces safe release transitions: a Kubernetes admission webhook for Helm, Flux, Sveltos and OLM.
 #[derive(Debug, Parser)]
@@ -74,8 +74,8 @@ impl PolicyDir {
         Ok(Policies::load_or_shipped(self.policies.as_deref())?)
     }
 
-    fn files(&self) -> Files {
-        self.policies.as_deref().map_or_else(Files::shipped, Files::read)
+    fn files(&self) -> PolicyFiles {
+        self.policies.as_deref().map_or_else(PolicyFiles::shipped, PolicyFiles::read)
     }
 }
 

@@ -4,7 +4,7 @@ use kube::Client;
 
 use super::PolicyDir;
 use super::table::printable;
-use crate::engine::policy::{Files, Policies};
+use crate::engine::policy::{Policies, PolicyFiles};
 use crate::inspect::scan::listing::why;
 use crate::world::kubernetes::policies::policies;
 
@@ -48,7 +48,7 @@ impl InForce {
 }
 
 /// Those of an installation, or why there are none.
-fn of(found: Option<Files>) -> Result<Policies, String> {
+fn of(found: Option<PolicyFiles>) -> Result<Policies, String> {
     let files = found.ok_or("there is no ConfigMap interlock-policies")?;
     Policies::of_files(&files).map_err(|error| error.to_string())
 }
@@ -68,11 +68,11 @@ mod tests {
     #[test]
     fn what_cannot_be_used_is_told_in_a_line_and_another_installation_can_be_named() {
         let shipped = || ("cluster.yaml".to_owned(), include_str!("../../policies/cluster.yaml").to_owned());
-        assert!(of(Some(Files::mounted([shipped()], []))).is_ok());
+        assert!(of(Some(PolicyFiles::mounted([shipped()], []))).is_ok());
         assert!(of(None).unwrap_err().contains("no ConfigMap interlock-policies"));
         let wrong = [("cluster.yaml".to_owned(), "kind: Nonsense\n".to_owned())];
-        assert!(of(Some(Files::mounted(wrong, []))).unwrap_err().contains("cluster.yaml"));
-        let without = of(Some(Files::mounted([], []))).unwrap_err();
+        assert!(of(Some(PolicyFiles::mounted(wrong, []))).unwrap_err().contains("cluster.yaml"));
+        let without = of(Some(PolicyFiles::mounted([], []))).unwrap_err();
         assert!(without.contains("has no key cluster.yaml"), "{without}");
         let line = Line::try_parse_from(["status", "--interlock-namespace", "guard"]).unwrap();
         let told = line.in_force.instead("forbidden:\n\x1b[2J");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::excerpt::excerpts;
 use super::{Finding, Output};
-use crate::engine::policy::{Files, PolicyError, Problem, Reading, schema};
+use crate::engine::policy::{LoadedPolicies, PolicyError, PolicyFiles, Problem, schema};
 
 /// Check policy files, and describe them to editors
 #[derive(Debug, clap::Args)]
@@ -46,12 +46,12 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
 
 impl Check {
     fn run(&self) -> anyhow::Result<Finding> {
-        let files = Files::read(&self.directory);
-        let Reading { problems, .. } = Reading::of(&files);
+        let files = PolicyFiles::read(&self.directory);
+        let LoadedPolicies { problems, .. } = LoadedPolicies::of(&files);
         match self.output {
             Output::Json => {
                 let of = |file: &Path| problems.iter().filter(|problem| problem.file == file).map(told).collect();
-                let unread = problems.iter().filter(|problem| problem.place.is_none());
+                let unread = problems.iter().filter(|problem| problem.location.is_none());
                 let mut paths: Vec<_> = files.paths().chain(unread.map(|problem| problem.file.as_path())).collect();
                 paths.dedup();
                 for path in paths {
@@ -65,7 +65,7 @@ impl Check {
                 }
             }
         }
-        if problems.iter().any(|problem| problem.place.is_none()) {
+        if problems.iter().any(|problem| problem.location.is_none()) {
             return Err(PolicyError { problems }.into());
         }
         if problems.is_empty() {
@@ -79,10 +79,10 @@ impl Check {
 }
 
 fn told(problem: &Problem) -> Value {
-    let place = problem.place.as_ref();
+    let location = problem.location.as_ref();
     json!({
-        "line": place.map(|place| place.line),
-        "column": place.map(|place| place.column),
+        "line": location.map(|location| location.line),
+        "column": location.map(|location| location.column),
         "message": problem.message,
     })
 }

@@ -20,7 +20,7 @@ use super::cluster::ClusterArguments;
 use super::telemetry::{self, TelemetryArguments};
 use super::{Finding, PolicyDir};
 use crate::budget::Budget;
-use crate::engine::policy::{Files, Policies, Reading, is_label};
+use crate::engine::policy::{LoadedPolicies, Policies, PolicyFiles, is_label};
 use crate::judge::Judge;
 use crate::readiness::Readiness;
 use crate::serve::https::{self, Bound, Limits, Setup, Signals, Stopped};
@@ -96,15 +96,19 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let sending = telemetry::init(&arguments.telemetry, runtime.handle())?;
     let found = found(arguments.policies.policies.as_deref());
-    let files = found.map_or_else(Files::shipped, Files::read);
-    let policies = Reading::of(&files).whole()?;
+    let files = found.map_or_else(PolicyFiles::shipped, PolicyFiles::read);
+    let policies = LoadedPolicies::of(&files).into_policies()?;
     let followed = found.map(|directory| (directory, files));
     let ended = runtime.block_on(serve(arguments, policies, followed));
     sending.finish();
     ended
 }
 
-async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Path, Files)>) -> anyhow::Result<Finding> {
+async fn serve(
+    arguments: &Arguments,
+    policies: Policies,
+    followed: Option<(&Path, PolicyFiles)>,
+) -> anyhow::Result<Finding> {
     let signals = Signals::of_process().context("failed to listen for signals")?;
     let decodes = Arc::new(Budget::new(DECODE_BYTES));
     let metrics = Arc::new(Metrics::new());
@@ -149,7 +153,7 @@ async fn serve(arguments: &Arguments, policies: Policies, followed: Option<(&Pat
             let ourselves = Arc::default();
             let known = readiness.gate("the API server to tell who we are");
             tokio::spawn(identity::learn(for_reviews.clone(), Arc::clone(&ourselves), known));
-            let judge = Judge::new(policies, world.clone(), decodes).knowing(ourselves);
+            let judge = Judge::new(policies, world.clone(), decodes).with_own_user(ourselves);
             follow(&judge);
             tokio::spawn(count_overrides(world.clone(), judge.policies(), metrics.clone()));
             let candidate = Candidate {

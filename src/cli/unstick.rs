@@ -12,7 +12,7 @@ use super::status::{StorageArgument, lines};
 use super::table::printable;
 use super::{Finding, Output, break_glass};
 use crate::engine::release::{History, ReleaseRef, Status, Storage};
-use crate::engine::rules::{Holds, RunbookCheck};
+use crate::engine::rules::{RunbookCheck, RunbookResult};
 use crate::inspect::status::{Row, View, forward, helm};
 use crate::inspect::unstick::{Copied, Pending, UnstickError};
 
@@ -120,7 +120,7 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<Account> {
         let checks = lines::checks(&account.checks, lines::colours());
         write!(stdout(), "{release}: {status}, revision {revision}\n{checks}")?;
     }
-    if account.checks.iter().any(|check| !check.is_met()) {
+    if account.checks.iter().any(|check| !check.passed()) {
         account.why = Some(failures(&account.checks));
         account.next = row.next.filter(|next| !next.starts_with("interlock unstick"));
         return Ok(account);
@@ -214,10 +214,10 @@ impl Arguments {
 
 /// The checks that fail, as the webhook would say them.
 fn failures(checks: &[RunbookCheck]) -> String {
-    let failed = checks.iter().filter_map(|check| match &check.holds {
-        Holds::Yes => None,
-        Holds::No(why) => Some(why.clone()),
-        Holds::Unknown(why) => Some(format!("{} could not be checked ({why})", check.name)),
+    let failed = checks.iter().filter_map(|check| match &check.result {
+        RunbookResult::Passed => None,
+        RunbookResult::Failed(why) => Some(why.clone()),
+        RunbookResult::Unknown(why) => Some(format!("{} could not be checked ({why})", check.name)),
     });
     failed.collect::<Vec<_>>().join("; ")
 }

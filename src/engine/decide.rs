@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::evidence::{Evidence, Query};
 use super::facts::Facts;
-use super::outcome::{Judged, weigh};
+use super::outcome::{WeighedViolation, weigh};
 use super::overrides::relieve;
 use super::policy::Policy;
 use super::rule::RuleId;
@@ -17,7 +17,7 @@ pub enum Step {
     /// A rule needs to know this. Decide again with the answer.
     Ask(Query),
     /// The rules have decided.
-    Done(Vec<Judged>),
+    Done(Vec<WeighedViolation>),
 }
 
 /// Judges a request. Pure: the same arguments give the same step.
@@ -32,7 +32,7 @@ pub fn decide(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Time
 
 /// What becomes of a request about a record when there was no memory to read its body in time.
 #[must_use]
-pub fn overloaded(facts: &Facts<'_>, policy: &Policy) -> Vec<Judged> {
+pub fn overloaded(facts: &Facts<'_>, policy: &Policy) -> Vec<WeighedViolation> {
     let overloaded = |rule: RuleId| Violation {
         rule,
         kind: ViolationKind::Overloaded,

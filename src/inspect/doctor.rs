@@ -25,7 +25,7 @@ use serde_json::Value;
 pub use check::{Check, Report, State};
 use fetch::Seen;
 
-use crate::engine::policy::Files;
+use crate::engine::policy::PolicyFiles;
 
 /// An answer that takes longer is none.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -42,7 +42,7 @@ struct Cluster {
     lease: Seen,
     definition: Seen,
     /// `None` where there are none.
-    policies: Result<Option<Files>, String>,
+    policies: Result<Option<PolicyFiles>, String>,
     namespaces: Seen,
     nodes: Seen,
     records: Result<neighbours::Records, String>,

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::report::metrics::{Metrics, Reloaded};
-use crate::engine::policy::{Files, NAMESPACES, Policies, Problem, Reading};
+use crate::engine::policy::{LoadedPolicies, NAMESPACES_DIR, Policies, PolicyFiles, Problem};
 use crate::file_watch;
 
 /// The problems that are told in the state, at most.
@@ -19,7 +19,7 @@ const TOLD: usize = 10;
 /// Follows a directory of policies.
 pub struct Reload {
     directory: PathBuf,
-    files: Files,
+    files: PolicyFiles,
     policies: Arc<ArcSwap<Policies>>,
     metrics: Arc<Metrics>,
     state: watch::Sender<State>,
@@ -41,7 +41,7 @@ pub struct State {
 impl Reload {
     /// Follows from these texts on, which are in force.
     #[must_use]
-    pub fn new(directory: &Path, files: Files, policies: Arc<ArcSwap<Policies>>, metrics: Arc<Metrics>) -> Self {
+    pub fn new(directory: &Path, files: PolicyFiles, policies: Arc<ArcSwap<Policies>>, metrics: Arc<Metrics>) -> Self {
         let (loaded, namespaces) = (Timestamp::now(), policies.load().namespaces().count());
         metrics.policies().loaded(loaded);
         let state = watch::Sender::new(State { loaded, namespaces, current: true, problems: Vec::new() });
@@ -56,17 +56,17 @@ impl Reload {
 
     /// Follows until it is dropped.
     pub async fn follow(mut self) {
-        let directories = [self.directory.clone(), self.directory.join(NAMESPACES)];
+        let directories = [self.directory.clone(), self.directory.join(NAMESPACES_DIR)];
         loop {
-            let files = file_watch::next(&self.files, &directories, || Files::read(&self.directory)).await;
+            let files = file_watch::next(&self.files, &directories, || PolicyFiles::read(&self.directory)).await;
             self.take(files, Timestamp::now());
         }
     }
 
     /// Puts texts in force where they are good. The file of a namespace that is not leaves that namespace the policy of the
     /// cluster; a wrong file of the cluster leaves everything as it was.
-    fn take(&mut self, files: Files, now: Timestamp) {
-        let Reading { policies, problems } = Reading::of(&files);
+    fn take(&mut self, files: PolicyFiles, now: Timestamp) {
+        let LoadedPolicies { policies, problems } = LoadedPolicies::of(&files);
         self.files = files;
         for problem in &problems {
             tracing::error!(%problem, "a policy file is wrong");

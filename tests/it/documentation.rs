@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use release_interlock::engine::policy::{Files, Reading, schema, settings_of};
+use release_interlock::engine::policy::{LoadedPolicies, PolicyFiles, schema, settings_of};
 use release_interlock::engine::release::status::{Guard, Status, transition};
 use release_interlock::engine::rule::{FailsClosed, RuleId, Specification};
 use release_interlock::engine::rules;
@@ -59,7 +59,7 @@ fn the_examples_of_the_reference_are_a_policy() {
     let dir = tempfile::tempdir().unwrap();
     let file = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nrules:\n{examples}");
     fs::write(dir.path().join("cluster.yaml"), &file).unwrap();
-    let read = Reading::of(&Files::read(dir.path())).whole();
+    let read = LoadedPolicies::of(&PolicyFiles::read(dir.path())).into_policies();
     assert!(read.is_ok(), "{:?}\n{file}", read.err());
 }
 

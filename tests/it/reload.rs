@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use release_interlock::budget::Budget;
 use release_interlock::engine::facts::{Actor, ActorKind};
-use release_interlock::engine::policy::{Files, Mode, Policies, Reading, Scope};
+use release_interlock::engine::policy::{LoadedPolicies, Mode, Policies, PolicyFiles, Scope};
 use release_interlock::engine::release::record::INFLATE_LIMIT;
 use release_interlock::engine::rules;
 use release_interlock::judge::Judge;
@@ -54,8 +54,8 @@ impl Drop for Followed {
 impl Followed {
     /// Follows a directory and replaces these policies by its content.
     fn new(directory: TempDir, policies: Arc<ArcSwap<Policies>>) -> Self {
-        let files = Files::read(directory.path());
-        policies.store(Arc::new(Reading::of(&files).whole().unwrap()));
+        let files = PolicyFiles::read(directory.path());
+        policies.store(Arc::new(LoadedPolicies::of(&files).into_policies().unwrap()));
         let metrics = Arc::new(Metrics::new());
         let reload = Reload::new(directory.path(), files, policies.clone(), metrics.clone());
         let state = reload.state();

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::cli::table::printable;
 use crate::engine::rules::wording::span;
-use crate::engine::rules::{Holds, RunbookCheck};
+use crate::engine::rules::{RunbookCheck, RunbookResult};
 use crate::inspect::status::{Described, HelmReleaseLine, OverrideInForce, RevisionLine, Row, Stuck};
 
 /// Between two columns.
@@ -106,11 +106,11 @@ pub(in crate::cli) fn colours() -> bool {
 
 /// The checks of the runbook, one a line.
 pub(in crate::cli) fn checks(checks: &[RunbookCheck], coloured: bool) -> String {
-    let lines = checks.iter().map(|RunbookCheck { name, evidence, holds }| {
-        let (mark, colour, why) = match holds {
-            Holds::Yes => ("ok  ", None, ""),
-            Holds::No(_) => ("FAIL", Some(RED), ""),
-            Holds::Unknown(why) => ("?   ", Some(YELLOW), why.as_str()),
+    let lines = checks.iter().map(|RunbookCheck { name, evidence, result }| {
+        let (mark, colour, why) = match result {
+            RunbookResult::Passed => ("ok  ", None, ""),
+            RunbookResult::Failed(_) => ("FAIL", Some(RED), ""),
+            RunbookResult::Unknown(why) => ("?   ", Some(YELLOW), why.as_str()),
         };
         let colour = colour.filter(|_| coloured);
         let (on, off) = (colour.unwrap_or_default(), colour.map_or("", |_| PLAIN));

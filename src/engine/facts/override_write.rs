@@ -2,7 +2,7 @@
 
 use crate::engine::json::{first_at, unquoted};
 use crate::engine::object::Metadata;
-use crate::engine::release_override::{GROUP, KIND, Spec};
+use crate::engine::release_override::{GROUP, KIND, OverrideSpec};
 use crate::engine::review::{BadReview, Operation, Request};
 
 /// A ReleaseOverride that is made or written again.
@@ -15,7 +15,7 @@ pub struct OverrideWrite<'r> {
     /// Its metadata after.
     pub after: Metadata<'r>,
     /// What it asks for, or what of that does not read.
-    pub spec: Result<Spec, String>,
+    pub spec: Result<OverrideSpec, String>,
 }
 
 impl<'r> OverrideWrite<'r> {
@@ -35,7 +35,7 @@ impl<'r> OverrideWrite<'r> {
                 BadReview::Malformed(format!("the metadata of the {KIND} do not read: {}", unquoted(&error)))
             })
         };
-        let spec: Result<Option<Spec>, _> = first_at(after.get().as_bytes(), &["spec"]);
+        let spec: Result<Option<OverrideSpec>, _> = first_at(after.get().as_bytes(), &["spec"]);
         let spec = spec.map_err(|error| error.to_string()).and_then(|spec| spec.ok_or("it has no spec".to_owned()));
         Ok(Some(Self {
             namespace: request.namespace(),

@@ -17,14 +17,14 @@ pub struct Problem {
     /// The file.
     pub file: PathBuf,
     /// Where in it; `None` where it could not be read at all.
-    pub place: Option<Place>,
+    pub location: Option<Location>,
     /// What is wrong, and the way out.
     pub message: String,
 }
 
 /// A place in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// From 1.
     pub line: usize,
     /// In characters, from 1.
@@ -39,7 +39,7 @@ pub struct Place {
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}:", self.file.display())?;
-        if let Some(Place { line, column, .. }) = self.place {
+        if let Some(Location { line, column, .. }) = self.location {
             write!(out, "{line}:{column}:")?;
         }
         write!(out, " {}", self.message)
@@ -55,26 +55,26 @@ pub(super) struct Span {
 
 /// The text of a policy file, and the name that problems give it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Source {
+pub(super) struct SourceFile {
     pub(super) path: PathBuf,
     pub(super) text: String,
 }
 
-impl Source {
+impl SourceFile {
     /// The line of a place, from 1.
     pub(super) fn line(&self, span: Span) -> usize {
         self.text.as_bytes()[..span.start.min(self.text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
     }
 
-    fn place(&self, span: Span) -> Place {
+    fn location(&self, span: Span) -> Location {
         let start = self.text.floor_char_boundary(span.start);
         let before = self.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let line = self.text[before..].lines().next().unwrap_or_default();
         let from = start - before;
         let end = self.text.floor_char_boundary(span.end).saturating_sub(before);
-        let text = if from > SHOWN { "" } else { &line[..line.floor_char_boundary(from + SHOWN)] };
+        let text = if from > MAX_SHOWN_BYTES { "" } else { &line[..line.floor_char_boundary(from + MAX_SHOWN_BYTES)] };
         let from = from.min(text.len());
-        Place {
+        Location {
             line: self.line(span),
             column: self.text[before..start].chars().count() + 1,
             text: text.to_owned(),
@@ -84,26 +84,26 @@ impl Source {
 }
 
 /// The problems of one file that are collected; nobody reads more.
-const MOST: usize = 1000;
+const MAX_PROBLEMS: usize = 1000;
 
 /// How much of a line is shown before and from what is meant on, in bytes.
-const SHOWN: usize = 300;
+const MAX_SHOWN_BYTES: usize = 300;
 
 /// Collects what is wrong with one file.
 pub(super) struct Problems<'s> {
-    source: &'s Source,
+    source: &'s SourceFile,
     found: Vec<(Span, String)>,
 }
 
 impl<'s> Problems<'s> {
-    pub(super) fn of(source: &'s Source) -> Self {
+    pub(super) fn of(source: &'s SourceFile) -> Self {
         Self { source, found: Vec::new() }
     }
 
     /// Something is wrong here. What an alias repeats is told once, and what comes after very many is not told.
     pub(super) fn at(&mut self, span: Span, message: impl Into<String>) {
         let problem = (span, message.into());
-        if self.found.len() < MOST && !self.found.contains(&problem) {
+        if self.found.len() < MAX_PROBLEMS && !self.found.contains(&problem) {
             self.found.push(problem);
         }
     }
@@ -115,8 +115,11 @@ impl<'s> Problems<'s> {
     /// Everything, in the order of the text.
     pub(super) fn into_list(mut self) -> Vec<Problem> {
         self.found.sort_by_key(|(span, _)| span.start);
-        let problem =
-            |(span, message)| Problem { file: self.source.path.clone(), place: Some(self.source.place(span)), message };
+        let problem = |(span, message)| Problem {
+            file: self.source.path.clone(),
+            location: Some(self.source.location(span)),
+            message,
+        };
         self.found.into_iter().map(problem).collect()
     }
 }

@@ -2,13 +2,16 @@
 
 use jiff::SignedDuration;
 
-use super::file::{Part, RuleFile};
+use super::file::{Mapping, RuleFile};
 use super::*;
 use crate::engine::facts::{Actor, ActorKind};
-use crate::engine::policy::{Consent, OnUndecided, Overrides, Recovery, RollbackWay, Rollouts, Scope, Unexplained};
+use crate::engine::policy::{
+    AllowRollback, DroppedBundlesSettings, OnFirstInstall, OnUndecided, OnUnexplained, OverrideSettings,
+    RecoverySettings, Scope,
+};
 use crate::engine::rule::{Mode, RuleId};
 
-const HEAD: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
+const HEADER: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
 
 fn scope(name: &str) -> Scope<'_> {
     let actor = Actor { name, kind: ActorKind::Person, groups: &[] };
@@ -20,7 +23,7 @@ fn mode(policy: &Policy, rule: RuleId, user: &str) -> Mode {
 }
 
 fn read(rest: &str) -> Result<Policy, String> {
-    Policy::parse(&format!("{HEAD}{rest}"), Path::new("p/cluster.yaml")).map_err(|error| error.to_string())
+    Policy::parse(&format!("{HEADER}{rest}"), Path::new("p/cluster.yaml")).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -35,8 +38,8 @@ fn every_rule_is_enforced_but_those_that_advise_in_the_shipped_policy_and_in_an_
     let robot = "system:serviceaccount:ci:deployer";
     assert_eq!(mode(&policy, RuleId::known("manual-edit"), robot), Mode::Audit);
     assert_eq!(mode(&policy, RuleId::known("concurrent-operation"), robot), Mode::Enforce);
-    assert_eq!(policy.recovery, Recovery::default());
-    assert_eq!(policy.rollouts, Rollouts::default());
+    assert_eq!(policy.recovery, RecoverySettings::default());
+    assert_eq!(policy.dropped_bundles, DroppedBundlesSettings::default());
     assert!(policy.managers.contains("system:serviceaccount:flux-system:helm-controller"));
     assert!(!policy.managers.contains("alice"));
 }
@@ -49,7 +52,7 @@ fn settings_are_read() {
     )
     .unwrap();
     assert_eq!(policy.recovery.stale_after, SignedDuration::from_mins(90));
-    assert_eq!(policy.recovery.rollback, RollbackWay::Never);
+    assert_eq!(policy.recovery.rollback, AllowRollback::Never);
     assert!(policy.recovery.roll_forward_only);
     assert_eq!(mode(&policy, RuleId::known("pending-recovery"), "alice"), Mode::Warn);
     assert_eq!(mode(&policy, RuleId::known("revision-order"), "alice"), Mode::Off);
@@ -61,8 +64,11 @@ fn settings_are_read() {
 #[test]
 fn what_becomes_of_rollouts_that_are_not_whole_is_read() {
     let policy = read("rules:\n  dropped-bundles: {unexplained: warn, firstInstall: deny}\n").unwrap();
-    assert_eq!(policy.rollouts, Rollouts { unexplained: Unexplained::Warn, first_install: Consent::Deny });
-    assert_eq!(read("").unwrap().rollouts, Rollouts::default());
+    assert_eq!(
+        policy.dropped_bundles,
+        DroppedBundlesSettings { unexplained: OnUnexplained::Warn, first_install: OnFirstInstall::Deny }
+    );
+    assert_eq!(read("").unwrap().dropped_bundles, DroppedBundlesSettings::default());
 }
 
 #[test]
@@ -171,10 +177,10 @@ fn files_that_grow_without_bound_are_refused() {
 #[test]
 fn of_a_file_that_is_wrong_everywhere_no_more_is_told_than_anybody_reads() {
     let keys: String = (0..2_000).map(|key| format!("k{key}: {{}}, ")).collect();
-    let text = format!("{HEAD}rules: {{{keys}}}\n");
+    let text = format!("{HEADER}rules: {{{keys}}}\n");
     let problems = Policy::parse(&text, Path::new("x")).unwrap_err().problems;
     assert_eq!(problems.len(), 1000);
-    let places: Vec<_> = problems.iter().filter_map(|problem| problem.place.as_ref()).collect();
+    let places: Vec<_> = problems.iter().filter_map(|problem| problem.location.as_ref()).collect();
     assert!(places.iter().all(|place| place.text.len() <= 600 && place.text.get(place.range.clone()).is_some()));
     assert_eq!(&places[1].text[places[1].range.clone()], "k1");
     let last = places.last().unwrap();
@@ -215,7 +221,7 @@ fn the_defaults_that_are_told_are_those_that_hold() {
 #[test]
 fn the_shipped_policy_says_what_is_built_in() {
     let shipped = Policy::shipped().unwrap();
-    assert_eq!(shipped.overrides, Overrides::default());
+    assert_eq!(shipped.overrides, OverrideSettings::default());
     assert_eq!(shipped.grace_after_failure, Policy::GRACE_AFTER_FAILURE);
     assert_eq!(shipped.overrides.max_duration, SignedDuration::from_hours(4));
 }

@@ -7,7 +7,7 @@ use crate::engine::release::record::shortened;
 use crate::engine::release::{Revision, Status};
 
 /// How many things of one sort a message names.
-pub(crate) const ENUMERATED: usize = 5;
+pub(crate) const MAX_ENUMERATED: usize = 5;
 
 /// `pending-upgrade, revision 6, held by alice for 12 s`; `held` only while an operation is in flight.
 pub(crate) fn state(

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::check::Check;
 use super::{Cluster, Seen};
-use crate::engine::policy::Reading;
+use crate::engine::policy::LoadedPolicies;
 use crate::inspect::scan::Severity::{High, Medium};
 use crate::world::kubernetes::override_definition::ReleaseOverride;
 
@@ -53,7 +53,7 @@ fn policies(cluster: &Cluster) -> Check {
         }
         Err(why) => return Check::skipped(POLICIES, why),
     };
-    match Reading::of(files).whole() {
+    match LoadedPolicies::of(files).into_policies() {
         Ok(policies) => Check::ok(
             POLICIES,
             format!("cluster.yaml and {} of namespaces read without an error", policies.namespaces().count()),
@@ -79,7 +79,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::policy::Files;
+    use crate::engine::policy::PolicyFiles;
     use crate::inspect::doctor::tests::cluster;
 
     fn defined() -> Value {
@@ -106,9 +106,9 @@ mod tests {
     fn policies_are_read_as_replicas_read_them() {
         let good = include_str!("../../../policies/cluster.yaml");
         let of = |namespaces: &[(String, String)], text: &str| {
-            Ok(Some(Files::mounted([("cluster.yaml".to_owned(), text.to_owned())], namespaces.to_vec())))
+            Ok(Some(PolicyFiles::mounted([("cluster.yaml".to_owned(), text.to_owned())], namespaces.to_vec())))
         };
-        let told = |policies: Result<Option<Files>, String>| {
+        let told = |policies: Result<Option<PolicyFiles>, String>| {
             let check = super::policies(&Cluster { policies, ..cluster() });
             (check.state.as_str(), check.evidence)
         };
@@ -120,7 +120,7 @@ mod tests {
             "{wrong:?}"
         );
         assert_eq!(told(of(&[], "nonsense")).0, "high");
-        assert_eq!(told(Ok(Some(Files::mounted([], [])))).0, "high");
+        assert_eq!(told(Ok(Some(PolicyFiles::mounted([], [])))).0, "high");
         assert_eq!(told(Ok(None)).0, "medium");
         assert_eq!(told(Err("forbidden".to_owned())).0, "skipped");
     }

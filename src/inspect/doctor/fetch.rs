@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::PATIENCE;
-use crate::engine::policy::Files;
+use crate::engine::policy::PolicyFiles;
 use crate::world;
 
 /// Metadata alone, of a list.
@@ -65,7 +65,7 @@ async fn read(client: &Client, path: &str, accept: &str) -> Seen {
 }
 
 /// The policies of the installation in a namespace.
-pub(super) async fn policies(client: &Client, namespace: &str) -> Result<Option<Files>, String> {
+pub(super) async fn policies(client: &Client, namespace: &str) -> Result<Option<PolicyFiles>, String> {
     match timeout(PATIENCE, world::kubernetes::policies::policies(client, namespace)).await {
         Ok(read) => read.map_err(|error| why(&error)),
         Err(_) => Err("the API server did not answer in time".to_owned()),

@@ -15,7 +15,7 @@ use super::check::Check;
 use super::selector::{label_of, matches};
 use super::{Cluster, PATIENCE};
 use crate::engine::facts::{Actor, ActorKind};
-use crate::engine::policy::{Mode, Reading, Scope};
+use crate::engine::policy::{LoadedPolicies, Mode, Scope};
 use crate::engine::release::stamps::HOLDER;
 use crate::engine::rules::records::record_integrity;
 use crate::inspect::scan::Severity::High;
@@ -67,7 +67,7 @@ pub(super) async fn checks(client: &Client, cluster: &Cluster) -> Vec<Check> {
 /// Whether the policy of a namespace lets a record in that contradicts itself, and says nothing.
 fn is_lenient(cluster: &Cluster, namespace: &str) -> bool {
     let Ok(Some(files)) = &cluster.policies else { return false };
-    let Some(policies) = Reading::of(files).policies else { return false };
+    let Some(policies) = LoadedPolicies::of(files).policies else { return false };
     let actor = Actor { name: "", kind: ActorKind::Person, groups: &[] };
     let (release, kind, owner) = (Some(RELEASE), "Secret", Some("helm"));
     let scope = Scope { actor, namespace, release, kind, owner, creates_record: true };
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn a_policy_that_only_watches_is_no_finding() {
         let of = |text: &str| crate::inspect::doctor::Cluster {
-            policies: Ok(Some(crate::engine::policy::Files::mounted(
+            policies: Ok(Some(crate::engine::policy::PolicyFiles::mounted(
                 [("cluster.yaml".to_owned(), text.to_owned())],
                 [],
             ))),

@@ -6,7 +6,7 @@ use super::{Check, Finding};
 use crate::engine::evidence::ObjectKey;
 use crate::engine::flux::{self, Driver};
 use crate::engine::release::ReleaseRef;
-use crate::engine::rules::wording::{ENUMERATED, enumerated};
+use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated};
 use crate::engine::sveltos::{self, BundleRef, Group};
 
 /// The releases that several HelmReleases drive, by the notion of the rule `duplicate-release`.
@@ -36,7 +36,7 @@ pub(super) fn duplicates(drivers: &[Driver]) -> Vec<Finding> {
 /// Those of one cluster that drive a release.
 fn duplicate(release: ReleaseRef, drivers: &[&Driver]) -> Finding {
     let names = drivers.iter().map(|driver| format!("{}/{}", driver.namespace, driver.name));
-    let named = enumerated(names, ENUMERATED);
+    let named = enumerated(names, MAX_ENUMERATED);
     let newest = drivers.last().copied();
     let is_here = newest.is_some_and(|newest| newest.kube_config.is_none());
     let driven = if is_here { "it".to_owned() } else { format!("{release} on another cluster") };
@@ -78,7 +78,7 @@ pub(super) fn dangling(
     if missing.is_empty() {
         return None;
     }
-    let names = enumerated(missing.iter().map(|bundle| bundle.name.clone()), ENUMERATED);
+    let names = enumerated(missing.iter().map(|bundle| bundle.name.clone()), MAX_ENUMERATED);
     Some(Finding {
         check: Check::DanglingBundle,
         release: None,

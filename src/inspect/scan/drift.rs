@@ -11,7 +11,7 @@ use crate::engine::managed::{Declared, Fields, declared_by, delta, is_custom, to
 use crate::engine::object::Metadata;
 use crate::engine::policy::Policy;
 use crate::engine::release::{ReleaseRef, Revision};
-use crate::engine::rules::wording::{ENUMERATED, fields};
+use crate::engine::rules::wording::{MAX_ENUMERATED, fields};
 
 /// Under which name the controllers of Kubernetes write, autoscalers among them.
 const CONTROLLERS: &str = "kube-controller-manager";
@@ -47,13 +47,13 @@ pub(super) fn drifted(
         return Ok(Vec::new());
     };
     let scaled = policy
-        .scalable(&object.group, resource)
+        .scalable_resource(&object.group, resource)
         .filter(|_| is_autoscaled(metadata.managed_fields))
         .map(|scalable| &scalable.replicas);
     let mut fields = touched(&[declared_by(document, &written)], &delta);
     fields.retain(|field| {
         let pointer = field.pointer();
-        let ignored = |ignored: &crate::engine::policy::Ignored| {
+        let ignored = |ignored: &crate::engine::policy::IgnoredFields| {
             ignored.covers(&object.kind, &object.namespace, &object.name, &pointer)
         };
         scaled != Some(&pointer) && !policy.ignore.iter().any(ignored)
@@ -73,7 +73,7 @@ pub(super) fn differing(declaring: &Declaring, object: ObjectKey, differing: &[P
     let message = format!(
         "{}: {} {verb} from what revision {} declares.",
         subject(&object),
-        fields(differing, ENUMERATED),
+        fields(differing, MAX_ENUMERATED),
         declaring.revision
     );
     let way_out = "Set it back to the declared value, which is no edit; or take it over into the chart and upgrade.";

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Check, Finding};
 use crate::engine::evidence::ObjectKey;
 use crate::engine::release::{Entry, History, ReleaseRef, Status, Storage};
-use crate::engine::rules::wording::{ENUMERATED, enumerated, span};
+use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated, span};
 
 /// The records of a release, and what they are judged by.
 pub(super) struct Records<'a> {
@@ -33,7 +33,7 @@ impl Records<'_> {
         };
         let mut revisions: Vec<_> = deployed.iter().map(|entry| entry.revision.to_string()).collect();
         revisions.reverse();
-        let revisions = enumerated(revisions.into_iter(), ENUMERATED);
+        let revisions = enumerated(revisions.into_iter(), MAX_ENUMERATED);
         let message = format!(
             "More than one revision is deployed: {revisions}. helm upgrades from {} and leaves the others as they are.",
             newest.revision
@@ -110,7 +110,7 @@ impl Records<'_> {
         let named = buried.iter().map(|entry| format!("{} ({})", entry.revision, entry.status));
         let verb = if buried.len() == 1 { "Revision" } else { "Revisions" };
         let message =
-            format!("{verb} {} stayed behind below revision {}.", enumerated(named, ENUMERATED), newest.revision);
+            format!("{verb} {} stayed behind below revision {}.", enumerated(named, MAX_ENUMERATED), newest.revision);
         Some(self.finding(Check::BuriedOperation, entry, message, "None is needed: pruning takes it away.".to_owned()))
     }
 

@@ -23,7 +23,7 @@ use crate::budget::Budget;
 use crate::engine::flux::Driver;
 use crate::engine::policy::{Policies, Policy};
 use crate::engine::release::{Entry, History, ReleaseRef, Status, Storage};
-use crate::engine::rules::drivers::Driven;
+use crate::engine::rules::flux_release::FluxRelease;
 use crate::engine::sveltos::{self, BundleRef, Group};
 use crate::world::kubernetes::Cluster;
 use crate::world::kubernetes::kinds::Kinds;
@@ -233,8 +233,8 @@ impl Run<'_> {
         let in_flight = history.newest().filter(|newest| newest.status.is_in_flight());
         let stale_after = in_flight.map_or(policy.recovery.stale_after, |newest| {
             let ReleaseRef { namespace, name } = release;
-            let driven = Driven { storage, namespace, release: name, holder: newest.stamps.holder() };
-            driven.patience(&driven.named_by(drivers), policy)
+            let driven = FluxRelease { storage, namespace, release: name, holder: newest.stamps.holder() };
+            driven.stale_after_with(&driven.helm_releases_among(drivers), policy)
         });
         let closes_rollback = policy.recovery.closes_rollback();
         Records { release, storage, history, stale_after, closes_rollback, now: self.now }

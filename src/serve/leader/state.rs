@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::engine::decision::Object;
+use crate::engine::decision::ObjectReference;
 use crate::engine::evidence::ObjectKey;
 use crate::engine::release::ReleaseRef;
 use crate::inspect::scan::{Finding, Report, Severity};
@@ -34,10 +34,10 @@ fn entry(finding: &Finding, now: Timestamp) -> Entry {
 }
 
 /// A scan knows groups and no versions; reports only name the object.
-fn object(key: &ObjectKey) -> Object {
+fn object(key: &ObjectKey) -> ObjectReference {
     let ObjectKey { group, kind, namespace, name } = key.clone();
     let api_version = if group.is_empty() { "v1".to_owned() } else { group };
-    Object { api_version, kind, namespace, name }
+    ObjectReference { api_version, kind, namespace, name }
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::MANAGED_BY;
 use super::metrics::{Metrics, Sink, Write};
-use crate::engine::decision::Object;
+use crate::engine::decision::ObjectReference;
 use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
 use crate::engine::release::{ReleaseRef, Storage};
 use crate::world::World;
@@ -244,9 +244,9 @@ impl Reports {
         }
     }
 
-    fn scope(&self, release: &ReleaseRef) -> Option<Object> {
+    fn scope(&self, release: &ReleaseRef) -> Option<ObjectReference> {
         let newest = self.world.newest(release).0?;
-        Some(Object {
+        Some(ObjectReference {
             api_version: "v1".to_owned(),
             kind: newest.storage.kind().to_owned(),
             namespace: newest.namespace,

@@ -1,6 +1,6 @@
 //! The definition of ReleaseOverrides, as it is installed and as the command line makes one.
 //!
-//! What the rules read of a stored one is [`Spec`](crate::engine::overrides::Spec): the core knows no client.
+//! What the rules read of a stored one is [`OverrideSpec`](crate::engine::overrides::Spec): the core knows no client.
 
 #![allow(unreachable_pub, reason = "the derive puts a copy of the type into a function")]
 

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::custom::{Custom, CustomKind};
 use super::reach::Reach;
 use super::watch::Feed;
-use crate::engine::overrides::{self, CREATED_BY, Override, Spec};
+use crate::engine::overrides::{self, CREATED_BY, Override, OverrideSpec};
 use crate::readiness::Gate;
 
 const RELEASE_OVERRIDES: CustomKind =
@@ -76,7 +76,7 @@ pub(crate) fn read(object: &DynamicObject) -> Option<Override> {
         name: metadata.name.clone()?,
         created: metadata.creation_timestamp.as_ref().map(|time| time.0),
         created_by: metadata.annotations.as_ref().and_then(|annotations| annotations.get(CREATED_BY)).cloned(),
-        spec: Spec::deserialize(object.data.get("spec")?).ok()?,
+        spec: OverrideSpec::deserialize(object.data.get("spec")?).ok()?,
     })
 }
 

@@ -4,12 +4,14 @@ use jiff::SignedDuration;
 use jsonptr::PointerBuf;
 use serde_json::Value;
 
-use super::read::{At, Given, Key, Part, Read, entries, keys, missing_keys, object_schema, unknown_key, value};
+use super::read::{
+    FromNode, GivenKey, KeySpec, Mapping, Spanned, entries, keys, missing_keys, object_schema, unknown_key, value,
+};
 use super::tree::Node;
-use super::values::{ByRule, EMPTY_LIST, Kind, OneGlob, Spelled, Version};
+use super::values::{ByRule, EMPTY_LIST, PolicyKind, SingleGlob, Spelled, Version};
 use crate::engine::policy::{
-    Consent, DEFAULT_NAMESPACE, Globs, OnUndecided, Overrides, Policy, Recovery, RollbackWay, Rollouts, Scalable,
-    Starters, Unexplained,
+    AllowRollback, DEFAULT_NAMESPACE, DroppedBundlesSettings, Globs, OnFirstInstall, OnUndecided, OnUnexplained,
+    OverrideSettings, Policy, RecoverySettings, ScalableResource, StartedBy,
 };
 use crate::engine::policy_files::problem::Problems;
 use crate::engine::rule::{Mode, RuleId};
@@ -21,7 +23,7 @@ keys! {
         /// The version of this format.
         api_version "apiVersion": Version, required;
         /// ClusterPolicy in cluster.yaml; NamespacePolicy in namespaces/NAMESPACE.yaml.
-        kind "kind": Kind, required;
+        kind "kind": PolicyKind, required;
         /// What becomes of requests that break a rule, by the name of the rule; `interlock explain RULE` tells about each.
         rules "rules": ByRule<RuleFile>;
         /// The rules of which a namespace's policy may also say less than this one.
@@ -49,30 +51,30 @@ keys! {
         /// Modes for some requests: the first case whose `when` holds counts, otherwise `mode`.
         cases "cases": Vec<CaseFile>;
         /// Who may start operations, uninstalls included; everybody, or managers and the accounts of HelmReleases alone.
-        started_by "startedBy": Starters = Starters::Anybody;
+        started_by "startedBy": StartedBy = StartedBy::Anybody;
         /// An operation in flight for longer than this, by the API server's clock, counts as stuck.
-        stale_after "staleAfter": SignedDuration = Recovery::default().stale_after;
+        stale_after "staleAfter": SignedDuration = RecoverySettings::default().stale_after;
         /// Whether a rollback may be started over an operation in flight.
-        rollback "rollback": RollbackWay = Recovery::default().rollback;
+        rollback "rollback": AllowRollback = RecoverySettings::default().rollback;
         /// No rollback over an operation in flight, and for people none over a failed one.
-        roll_forward_only "rollForwardOnly": bool = Recovery::default().roll_forward_only;
+        roll_forward_only "rollForwardOnly": bool = RecoverySettings::default().roll_forward_only;
         /// How long the former holder of a failed operation may go on writing the objects of its release.
         grace_after_failure "graceAfterFailure": SignedDuration = Policy::GRACE_AFTER_FAILURE;
         /// Custom resources with a scale subresource, beside Kubernetes' own kinds.
-        resources "resources": Vec<ScalableFile> = EMPTY_LIST;
+        resources "resources": Vec<ScalableResourceFile> = EMPTY_LIST;
         /// A release is left out and no chart is said to have failed.
-        unexplained "unexplained": Unexplained = Rollouts::default().unexplained;
+        unexplained "unexplained": OnUnexplained = DroppedBundlesSettings::default().unexplained;
         /// What is left out was never delivered, so that nothing is removed.
-        first_install "firstInstall": Consent = Rollouts::default().first_install;
+        first_install "firstInstall": OnFirstInstall = DroppedBundlesSettings::default().first_install;
     }
 }
 
 /// Keys that only the cluster policy has, wherever they stand.
-pub(in crate::engine::policy_files) const OF_THE_CLUSTER: [&str; 7] =
+pub(in crate::engine::policy_files) const CLUSTER_ONLY_KEYS: [&str; 7] =
     ["delegate", "managers", "tools", "controllers", "ignore", "resources", "namespace"];
 
 /// The rule that a setting belongs to; `None` for those of every rule.
-pub(in crate::engine::policy_files) fn owner(setting: &str) -> Option<RuleId> {
+pub(in crate::engine::policy_files) fn rule_of_setting(setting: &str) -> Option<RuleId> {
     rules::all().find(|rule| rule.specification().settings.contains(&setting))
 }
 
@@ -120,17 +122,17 @@ keys! {
     /// Objects, by globs.
     TargetFile {
         /// Their kind.
-        kind "kind": OneGlob;
+        kind "kind": SingleGlob;
         /// Their name.
-        name "name": OneGlob;
+        name "name": SingleGlob;
         /// Their namespace.
-        namespace "namespace": OneGlob;
+        namespace "namespace": SingleGlob;
     }
 }
 
 keys! {
     /// A resource with a scale subresource.
-    ScalableFile {
+    ScalableResourceFile {
         /// The API group; left out: the core group.
         group "group": String;
         /// The resource, for example widgets.
@@ -138,7 +140,7 @@ keys! {
         /// The kind, for example Widget.
         kind "kind": String, required;
         /// JSON pointer to the field that the subresource sets.
-        replicas "replicas": PointerBuf = Scalable::usual_replicas().as_str();
+        replicas "replicas": PointerBuf = ScalableResource::usual_replicas().as_str();
     }
 }
 
@@ -146,11 +148,11 @@ keys! {
     /// What ReleaseOverrides may do.
     OverridesFile {
         /// Whether there may be any.
-        allowed "allowed": bool = Overrides::default().allowed;
+        allowed "allowed": bool = OverrideSettings::default().allowed;
         /// How long one may hold.
-        max_duration "maxDuration": SignedDuration = Overrides::default().max_duration;
+        max_duration "maxDuration": SignedDuration = OverrideSettings::default().max_duration;
         /// Whether who makes one may not use it.
-        second_person "secondPerson": bool = Overrides::default().second_person;
+        second_person "secondPerson": bool = OverrideSettings::default().second_person;
         /// The namespace of those for what is in no namespace.
         namespace "namespace": String = DEFAULT_NAMESPACE;
     }

@@ -9,7 +9,7 @@ use crate::engine::flux::{self, HelmRelease};
 use crate::engine::json::unquoted;
 use crate::engine::olm::{self, Extension, ObjectSet};
 use crate::engine::policy::Policy;
-use crate::engine::rules::need::{Need, known, object};
+use crate::engine::rules::undecided::{Undecided, lookup, lookup_object};
 use crate::engine::sveltos::{self, Bundle, BundleRef, Group};
 
 /// One request about a declaration.
@@ -23,7 +23,7 @@ pub(crate) struct DeclarationCase<'a> {
 
 impl<'a> DeclarationCase<'a> {
     /// The write of a ClusterExtension; `None` where the request is about something else.
-    pub(crate) fn extension(&self) -> Result<Option<&'a Written<'a, Extension<'a>>>, Need> {
+    pub(crate) fn extension(&self) -> Result<Option<&'a Written<'a, Extension<'a>>>, Undecided> {
         match self.declaration {
             Declaration::Extension(written) => Ok(Some(written)),
             other => unless_unread(other, &[olm::EXTENSION]),
@@ -31,7 +31,7 @@ impl<'a> DeclarationCase<'a> {
     }
 
     /// The write of a ClusterObjectSet.
-    pub(crate) fn object_set(&self) -> Result<Option<&'a Written<'a, ObjectSet<'a>>>, Need> {
+    pub(crate) fn object_set(&self) -> Result<Option<&'a Written<'a, ObjectSet<'a>>>, Undecided> {
         match self.declaration {
             Declaration::ObjectSet(written) => Ok(Some(written)),
             other => unless_unread(other, &olm::OBJECT_SETS),
@@ -39,7 +39,7 @@ impl<'a> DeclarationCase<'a> {
     }
 
     /// The write of a HelmRelease.
-    pub(crate) fn helm_release(&self) -> Result<Option<&'a Written<'a, HelmRelease>>, Need> {
+    pub(crate) fn helm_release(&self) -> Result<Option<&'a Written<'a, HelmRelease>>, Undecided> {
         match self.declaration {
             Declaration::HelmRelease(written, _) => Ok(Some(written)),
             other => unless_unread(other, &[flux::HELM_RELEASE]),
@@ -47,7 +47,7 @@ impl<'a> DeclarationCase<'a> {
     }
 
     /// The write of a ConfigurationGroup.
-    pub(crate) fn group(&self) -> Result<Option<&'a Written<'a, Group<'a>>>, Need> {
+    pub(crate) fn group(&self) -> Result<Option<&'a Written<'a, Group<'a>>>, Undecided> {
         match self.declaration {
             Declaration::Group(written) => Ok(Some(written)),
             other => unless_unread(other, &[sveltos::GROUP]),
@@ -62,9 +62,9 @@ impl<'a> DeclarationCase<'a> {
     }
 
     /// What an object says; `None` where there is none.
-    pub(crate) fn read<T: Deserialize<'a>>(&self, key: ObjectKey) -> Result<Option<T>, Need> {
+    pub(crate) fn read<T: Deserialize<'a>>(&self, key: ObjectKey) -> Result<Option<T>, Undecided> {
         let subject = format!("{} {}", key.kind, key.name);
-        let Some(text) = object(self.evidence, key)? else {
+        let Some(text) = lookup_object(self.evidence, key)? else {
             return Ok(None);
         };
         serde_json::from_str(text)
@@ -73,28 +73,28 @@ impl<'a> DeclarationCase<'a> {
     }
 
     /// What bundles say of themselves, in the order in which they are named; `None` for one that does not exist.
-    pub(crate) fn bundles(&self, named: &[BundleRef]) -> Result<&'a [Option<Bundle>], Need> {
+    pub(crate) fn bundles(&self, named: &[BundleRef]) -> Result<&'a [Option<Bundle>], Undecided> {
         if named.is_empty() {
             return Ok(&[]);
         }
-        match known(self.evidence, Query::Bundles(named.to_vec()))? {
+        match lookup(self.evidence, Query::Bundles(named.to_vec()))? {
             Some(Knowledge::Bundles(Ok(bundles))) => Ok(bundles),
             Some(Knowledge::Bundles(Err(why))) => Err(unread(why)),
-            _ => Err(Need::Unavailable("the bundles of the group could not be read".to_owned())),
+            _ => Err(Undecided::Unavailable("the bundles of the group could not be read".to_owned())),
         }
     }
 }
 
 /// What to say of an object that has another shape than the one known.
-pub(crate) fn unread(why: &str) -> Need {
-    Need::Unclear {
+pub(crate) fn unread(why: &str) -> Undecided {
+    Undecided::Unclear {
         why: why.to_owned(),
         way_out: "Its API version may be newer than this Interlock. Update Interlock, or switch the rule off.",
     }
 }
 
 /// Nothing, unless the request is about one of these kinds and its object does not read.
-fn unless_unread<T>(declaration: &Declaration<'_>, kinds: &[&str]) -> Result<Option<T>, Need> {
+fn unless_unread<T>(declaration: &Declaration<'_>, kinds: &[&str]) -> Result<Option<T>, Undecided> {
     match declaration {
         Declaration::Unread { kind, why, .. } if kinds.contains(kind) => {
             Err(unread(&format!("it cannot be parsed ({why})")))

@@ -8,7 +8,7 @@ use crate::engine::facts::Written;
 use crate::engine::flux::HelmRelease;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
-use crate::engine::rules::drivers::helm_releases;
+use crate::engine::rules::flux_release::helm_releases;
 
 /// The rule `duplicate-release`.
 pub(crate) static RULE: Rule = Rule {

@@ -12,7 +12,7 @@ use crate::engine::flux::{HelmRelease, Remediation, Spec};
 use crate::engine::release::Storage;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, CheckedAll, Refusal, Rule};
-use crate::engine::rules::need::{Need, known};
+use crate::engine::rules::undecided::{Undecided, lookup};
 use crate::engine::rules::wording;
 
 /// The rule `retry-strategy`.
@@ -34,7 +34,7 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 /// Below this a failing release keeps Helm busy without a pause, and runs its hooks each time.
-const SHORT: SignedDuration = SignedDuration::from_secs(30);
+const MIN_RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
 /// One thing that can go wrong.
 struct Risk {
@@ -95,7 +95,9 @@ const RISKS: [Risk; 11] = [
     Risk {
         holds: |spec| {
             let strategies = [&spec.install.strategy, &spec.upgrade.strategy];
-            strategies.iter().any(|it| it.retries() && it.retry_interval.is_some_and(|pause| pause < SHORT))
+            strategies
+                .iter()
+                .any(|it| it.retries() && it.retry_interval.is_some_and(|pause| pause < MIN_RETRY_INTERVAL))
         },
         pointer: "/spec/upgrade/strategy/retryInterval",
         what: "retries after less than 30 s: a failing release keeps Helm busy, and its hooks run each time",
@@ -212,8 +214,8 @@ fn deletion(case: &DeclarationCase<'_>, before: &HelmRelease) -> Checked {
         namespace: release.namespace.clone(),
         release: release.name.clone(),
     };
-    let Some(Knowledge::History(history)) = known(case.evidence, query)? else {
-        return Err(Need::Unavailable("the records of the release could not be read".to_owned()));
+    let Some(Knowledge::History(history)) = lookup(case.evidence, query)? else {
+        return Err(Undecided::Unavailable("the records of the release could not be read".to_owned()));
     };
     let Some(newest) = history.newest().filter(|newest| newest.status.is_pending()) else {
         return Ok(None);

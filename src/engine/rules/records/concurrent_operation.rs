@@ -12,7 +12,7 @@ use crate::engine::facts::RecordChange;
 use crate::engine::release::Status;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
-use crate::engine::rules::need::Need;
+use crate::engine::rules::undecided::Undecided;
 use crate::engine::rules::wording;
 
 /// The rule `concurrent-operation`.
@@ -52,7 +52,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         format!("Cannot start the {operation} of {}: the release is {}.", case.subject(), case.state(newest));
     let stale = match case.is_stale(newest.started(), newest.stamps.holder()) {
         // Only the advice depends on it.
-        Err(Need::Unavailable(_) | Need::Unclear { .. }) => false,
+        Err(Undecided::Unavailable(_) | Undecided::Unclear { .. }) => false,
         stale => stale?,
     };
     let way_out = if stale {

@@ -8,7 +8,7 @@
 use super::case::RecordCase;
 use super::{lease, runbook};
 use crate::engine::facts::{ActorKind, RecordChange, Side};
-use crate::engine::policy::RollbackWay;
+use crate::engine::policy::AllowRollback;
 use crate::engine::release::Status;
 use crate::engine::release::status::{Guard, transition};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
@@ -61,17 +61,17 @@ fn rollback(case: &RecordCase<'_>) -> Checked {
         return refused(", and the policy allows only rolling forward (rollForwardOnly)", FORWARD);
     }
     let (started, holder) = (newest.started(), newest.stamps.holder());
-    let way = if recovery.roll_forward_only { RollbackWay::Never } else { recovery.rollback };
+    let way = if recovery.roll_forward_only { AllowRollback::Never } else { recovery.rollback };
     let open = match way {
-        RollbackWay::Always => true,
-        RollbackWay::WhenStale => !newest.status.is_in_flight() || case.is_stale(started, holder)?,
-        RollbackWay::Never => false,
+        AllowRollback::Always => true,
+        AllowRollback::WhenStale => !newest.status.is_in_flight() || case.is_stale(started, holder)?,
+        AllowRollback::Never => false,
     };
     if !newest.status.is_in_flight() || open || case.in_flight()?.is_none() || lease::is_held(case)? {
         return Ok(None);
     }
     match way {
-        RollbackWay::Never => {
+        AllowRollback::Never => {
             let delete = format!(
                 "Wait until the operation ends. Once it counts as stuck, check the workloads, delete only the record {} with \
                  kubectl, and upgrade again.",
@@ -79,7 +79,7 @@ fn rollback(case: &RecordCase<'_>) -> Checked {
             );
             refused(", and the policy allows no rollback over an operation in flight", &delete)
         }
-        RollbackWay::WhenStale | RollbackWay::Always => {
+        AllowRollback::WhenStale | AllowRollback::Always => {
             let stale_after = wording::span(case.stale_after(started, holder)?);
             let wait = format!(
                 "Wait until the operation ends. If it does not end, you can roll back {stale_after} after it started."
@@ -100,7 +100,7 @@ fn unlock(case: &RecordCase<'_>, before: &Side<'_>) -> Checked {
     if holder == actor
         || (managers.contains(holder) && managers.contains(actor))
         || case.is_stale(created, Some(holder))?
-        || case.driven(Some(holder)).is_handed_over(case.evidence, case.policy, case.facts.actor)?
+        || case.flux_release(Some(holder)).is_flux_handover(case.evidence, case.policy, case.facts.actor)?
     {
         return Ok(None);
     }

@@ -4,7 +4,7 @@
 //! allowed. Deleting a part of a record that OLM stores in several Secrets is deleting the record: nobody can read it afterwards.
 
 use super::case::RecordCase;
-use super::{lease, part};
+use super::{lease, record_part};
 use crate::engine::facts::{ActorKind, RecordChange};
 use crate::engine::release::Status;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
@@ -25,7 +25,7 @@ pub(crate) static RULE: Rule = Rule {
         way_out: "Use `helm uninstall` to remove the release, or delete one superseded or failed record by name.",
         settings: &[],
     },
-    checks: &[Check::Record(check), Check::Part(part::check)],
+    checks: &[Check::Record(check), Check::RecordPart(record_part::check)],
 };
 
 const WAY_OUT: &str = "Use `helm uninstall` to remove the release, or delete one superseded or failed record by name.";

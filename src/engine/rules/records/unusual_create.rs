@@ -6,13 +6,13 @@
 
 use super::case::RecordCase;
 use crate::engine::facts::{RecordChange, RecordWrite, Side};
-use crate::engine::policy::Starters;
+use crate::engine::policy::StartedBy;
 use crate::engine::release::record::same_source;
 use crate::engine::release::status::{Guard, transition};
 use crate::engine::release::{Record, Revision, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
-use crate::engine::rules::need::Need;
+use crate::engine::rules::undecided::Undecided;
 use crate::engine::rules::wording;
 
 /// The rule `unusual-create`.
@@ -64,11 +64,11 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
 /// What is wrong with an operation that starts where only managers may start one.
 fn started_by_somebody_else(case: &RecordCase<'_>) -> Checked {
     let starts = case.change.write().filter(RecordWrite::starts);
-    let (Some(write), Starters::Managers, actor) = (starts, case.policy.started_by, case.facts.actor) else {
+    let (Some(write), StartedBy::Managers, actor) = (starts, case.policy.started_by, case.facts.actor) else {
         return Ok(None);
     };
     let may = [&case.policy.managers, &case.policy.tools].into_iter().any(|users| users.contains(actor.name));
-    if may || case.driven(None).is_driven_by(case.evidence, case.policy, actor)? {
+    if may || case.flux_release(None).is_flux_account(case.evidence, case.policy, actor)? {
         return Ok(None);
     }
     let operation = write.after.status().map_or("operation", wording::operation);
@@ -83,7 +83,7 @@ fn started_by_somebody_else(case: &RecordCase<'_>) -> Checked {
 }
 
 /// Why the new record is not the mapped copy of the newest one.
-fn unlike_a_mapping(case: &RecordCase<'_>, side: &Side<'_>) -> Result<Option<String>, Need> {
+fn unlike_a_mapping(case: &RecordCase<'_>, side: &Side<'_>) -> Result<Option<String>, Undecided> {
     let history = case.history()?;
     if let Some(deployed) = history.newest_deployed() {
         return Ok(Some(format!("revision {} is deployed", deployed.revision)));

@@ -239,7 +239,7 @@ fn stored(rules: &[RuleId]) -> Answer {
         name: "web-1".into(),
         created: Some(start()),
         created_by: None,
-        spec: crate::engine::overrides::Spec {
+        spec: crate::engine::overrides::OverrideSpec {
             release: "web".into(),
             rules: rules.to_vec(),
             users: None,

@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use super::happening::Happening;
 use super::series::Live;
 use super::{CONTROLLER, annotation};
-use crate::engine::decision::Object;
+use crate::engine::decision;
 use crate::engine::outcome::Verdict;
 use crate::engine::review::Operation;
 use crate::engine::rules::RuleId;
@@ -73,7 +73,7 @@ fn annotations(happening: &Happening, has_record: bool) -> BTreeMap<String, Stri
         (annotation::OPERATION, Some(operation.as_str().to_owned())),
         (annotation::ACTOR, Some(cut(actor, ACTOR).to_owned())),
         (annotation::RELEASE, release.as_ref().map(|release| release.to_string())),
-        (annotation::OBJECT, object.as_ref().map(Object::to_string)),
+        (annotation::OBJECT, object.as_ref().map(decision::ObjectReference::to_string)),
         (annotation::OVERRIDE, overridden.clone()),
         (annotation::RECORDED, has_record.then(|| "true".to_owned())),
     ];
@@ -100,8 +100,8 @@ fn references(happening: &Happening, record: Option<&Newest>) -> (ObjectReferenc
     }
 }
 
-fn reference(object: &Object, uid: &str) -> ObjectReference {
-    let Object { api_version, kind, namespace, name } = object;
+fn reference(object: &decision::ObjectReference, uid: &str) -> ObjectReference {
+    let decision::ObjectReference { api_version, kind, namespace, name } = object;
     let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     ObjectReference {
         api_version: given(api_version),
@@ -114,7 +114,7 @@ fn reference(object: &Object, uid: &str) -> ObjectReference {
 }
 
 fn of_record(record: &Newest) -> ObjectReference {
-    let object = Object {
+    let object = decision::ObjectReference {
         api_version: "v1".to_owned(),
         kind: record.storage.kind().to_owned(),
         namespace: record.namespace.clone(),
@@ -125,7 +125,7 @@ fn of_record(record: &Newest) -> ObjectReference {
 
 /// The namespace itself, told as if it lay in itself: an Event must lie where what it regards does.
 fn of_namespace(name: &str) -> ObjectReference {
-    let object = Object {
+    let object = decision::ObjectReference {
         api_version: "v1".to_owned(),
         kind: "Namespace".to_owned(),
         namespace: name.to_owned(),
@@ -262,7 +262,8 @@ mod tests {
         assert_eq!(about(&creation, Some(&record)), told("shop", &secret, "Deployment/web"));
         assert_eq!(about(&creation, None), told("shop", "Deployment/web", ""));
         let elsewhere = |namespace: &str| {
-            let object = here.object.clone().map(|object| Object { namespace: namespace.into(), ..object });
+            let object =
+                here.object.clone().map(|object| decision::ObjectReference { namespace: namespace.into(), ..object });
             Happening { object, ..here.clone() }
         };
         for namespace in ["front", ""] {
@@ -272,7 +273,11 @@ mod tests {
         }
         let extension = Happening { release: Some(ReleaseRef::new("", "web")), ..elsewhere("") };
         assert_eq!(about(&extension, Some(&record)), told(CLUSTER_SCOPED, "Deployment/web", &secret));
-        let itself = here.object.clone().map(|object| Object { name: newest.into(), kind: "Secret".into(), ..object });
+        let itself = here.object.clone().map(|object| decision::ObjectReference {
+            name: newest.into(),
+            kind: "Secret".into(),
+            ..object
+        });
         assert_eq!(about(&Happening { object: itself, ..here }, Some(&record)), told("shop", &secret, ""));
     }
 

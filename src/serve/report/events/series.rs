@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::happening::Happening;
 use super::limit::{Bucket, Buckets, Rate};
-use crate::engine::decision::Object;
+use crate::engine::decision::ObjectReference;
 
 /// How long after its last time something is new again; as in Kubernetes' own recorders.
 const IDLE: Duration = Duration::from_secs(6 * 60);
@@ -25,7 +25,7 @@ const OF_ALL: Rate = Rate { burst: 100, each: Duration::from_millis(100) };
 #[derive(Debug)]
 pub(super) struct Series {
     live: HashMap<Happening, Live>,
-    of_objects: Buckets<Option<Object>>,
+    of_objects: Buckets<Option<ObjectReference>>,
     of_all: Bucket,
 }
 
@@ -134,7 +134,7 @@ mod tests {
 
     fn happening(actor: &str, name: &str) -> Happening {
         let decision = decision(vec![finding(RuleId::known("manual-edit"), Mode::Enforce)]);
-        let object = decision.object.clone().map(|object| Object { name: name.into(), ..object });
+        let object = decision.object.clone().map(|object| ObjectReference { name: name.into(), ..object });
         let happening = Happening::of(&decision, &decision.findings[0]).unwrap();
         Happening { actor: actor.into(), object, ..happening }
     }

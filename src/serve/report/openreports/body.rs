@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::entry::{Entry, Outcome};
-use crate::engine::decision::Object;
+use crate::engine::decision::ObjectReference;
 use crate::engine::release::{ReleaseName, ReleaseRef};
 use crate::inspect::scan::Severity;
 
@@ -36,7 +36,7 @@ const SCAN: &str = "scan";
 #[serde(rename_all = "camelCase")]
 pub(super) struct Body {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) scope: Option<Object>,
+    pub(super) scope: Option<ObjectReference>,
     #[serde(default)]
     pub(super) summary: Summary,
     #[serde(default)]
@@ -64,7 +64,7 @@ pub(super) struct Line {
     result: Outcome,
     scored: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    resources: Vec<Object>,
+    resources: Vec<ObjectReference>,
     message: String,
     properties: BTreeMap<String, String>,
 }
@@ -84,7 +84,10 @@ pub(super) enum Origin {
 
 impl Body {
     /// The report of these entries. The scope is the newest record, where there is one.
-    pub(super) fn of<'e>(entries: impl IntoIterator<Item = (&'e Entry, Origin)>, scope: Option<Object>) -> Self {
+    pub(super) fn of<'e>(
+        entries: impl IntoIterator<Item = (&'e Entry, Origin)>,
+        scope: Option<ObjectReference>,
+    ) -> Self {
         let results: Vec<_> = entries.into_iter().map(|(entry, origin)| Line::of(entry, origin)).collect();
         let count = |outcome| results.iter().filter(|line| line.result == outcome).count() as u64;
         let summary = Summary { fail: count(Outcome::Fail), warn: count(Outcome::Warn), ..Summary::default() };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::api::events::v1::Event;
 
-use crate::engine::decision::Object;
+use crate::engine::decision::ObjectReference;
 use crate::engine::outcome::Verdict;
 use crate::engine::policy::Mode;
 use crate::engine::release::ReleaseRef;
@@ -34,7 +34,7 @@ pub struct Entry {
     /// Who did it.
     pub actor: Option<String>,
     /// To which object.
-    pub object: Option<Object>,
+    pub object: Option<ObjectReference>,
     /// The sentence for the reader, at most 500 bytes of it. Nothing of an object's data.
     pub message: String,
     /// The first time.
@@ -62,7 +62,7 @@ pub enum Outcome {
 pub(super) struct Key {
     check: String,
     actor: Option<String>,
-    object: Option<Object>,
+    object: Option<ObjectReference>,
     outcome: Outcome,
 }
 

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::body::{Body, Origin};
 use super::entry::{Entry, Key, Told};
 use super::writer::Stored;
-use crate::engine::decision::Object;
+use crate::engine::decision::ObjectReference;
 use crate::engine::release::ReleaseRef;
 
 /// The entries of a release, at most; the oldest is forgotten for the newest.
@@ -203,7 +203,7 @@ impl Store {
         &mut self,
         most: usize,
         now: Timestamp,
-        scope: impl Fn(&ReleaseRef) -> Option<Object>,
+        scope: impl Fn(&ReleaseRef) -> Option<ObjectReference>,
     ) -> Vec<Due> {
         let mut due = Vec::new();
         for (release, held) in &mut self.releases {

@@ -1,32 +1,32 @@
 //! Commits of charts.
 
-use super::{AGAIN, Rollout, delivered, explained, listed, noun, required};
+use super::{Delivery, NOTHING_CHANGED, delivered, explained, listed, noun, required};
 use crate::engine::evidence::ObjectKey;
-use crate::engine::policy::Unexplained;
+use crate::engine::policy::OnUnexplained;
 use crate::engine::rules::check::{CheckedAll, Refusal};
-use crate::engine::rules::need::Need;
-use crate::engine::rules::wording::{ENUMERATED, enumerated};
+use crate::engine::rules::undecided::Undecided;
+use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated};
 use crate::engine::sveltos::{self, MAY_RENDER_NOTHING, Profile, ReleaseRef};
 
 /// How many errors of charts a message repeats.
-const CAUSES: usize = 3;
+const MAX_CAUSES: usize = 3;
 
 /// A release is there if its last bundle is: a chart that could not be staged whole has the first ones only.
-pub(super) fn check(rollout: &Rollout<'_>) -> CheckedAll {
-    let required = required::releases(&rollout.summary);
+pub(super) fn check(delivery: &Delivery<'_>) -> CheckedAll {
+    let required = required::releases(&delivery.summary);
     if required.is_empty() {
         return Ok(Vec::new());
     }
-    let bundles = rollout.commit.bundles()?;
+    let bundles = delivery.commit.bundles()?;
     let is_whole = |release: &ReleaseRef| bundles.iter().flatten().any(|it| it.deploys(release) && it.is_last);
     let missing: Vec<_> = required.into_iter().filter(|release| !is_whole(release)).collect();
     if missing.is_empty() {
         return Ok(Vec::new());
     }
-    rollout.expect_agent()?;
+    delivery.expect_agent()?;
     // What has some bundles did not render to nothing.
     let is_begun = |release: &ReleaseRef| bundles.iter().flatten().any(|it| it.deploys(release));
-    let is_failure = |release: &ReleaseRef| is_begun(release) || explained::by(&rollout.summary, release).is_some();
+    let is_failure = |release: &ReleaseRef| is_begun(release) || explained::by(&delivery.summary, release).is_some();
     let (failed, unexplained): (Vec<_>, Vec<_>) = missing.iter().cloned().partition(is_failure);
     let left_out = |missing: &[ReleaseRef]| {
         let name = |release: &ReleaseRef| {
@@ -34,20 +34,20 @@ pub(super) fn check(rollout: &Rollout<'_>) -> CheckedAll {
         };
         format!(
             "{} leaves out {} {}: the agent would remove what was delivered to cluster {}.",
-            rollout.commit.subject(),
+            delivery.commit.subject(),
             noun(missing),
-            enumerated(missing.iter().map(name), ENUMERATED),
-            rollout.cluster()
+            enumerated(missing.iter().map(name), MAX_ENUMERATED),
+            delivery.cluster()
         )
     };
-    if delivered::any_release(rollout, &failed)? {
-        return Ok(vec![failure(rollout, &left_out(&missing), &missing)]);
+    if delivered::any_release(delivery, &failed)? {
+        return Ok(vec![failure(delivery, &left_out(&missing), &missing)]);
     }
-    let unexplained = not_allowed(rollout, unexplained)?;
-    if delivered::any_release(rollout, &unexplained)? {
-        return match rollout.case.policy.rollouts.unexplained {
-            Unexplained::Deny => Ok(vec![silence(rollout, &left_out(&unexplained), &unexplained)]),
-            Unexplained::Warn => Err(Need::Unclear {
+    let unexplained = not_allowed(delivery, unexplained)?;
+    if delivered::any_release(delivery, &unexplained)? {
+        return match delivery.case.policy.dropped_bundles.unexplained {
+            OnUnexplained::Deny => Ok(vec![silence(delivery, &left_out(&unexplained), &unexplained)]),
+            OnUnexplained::Warn => Err(Undecided::Unclear {
                 why: format!("it has no bundle of {}, and no chart is reported as failed", listed(&unexplained)),
                 way_out: "If a chart is meant to render to nothing, list its release in the annotation \
                           interlock.dev/may-render-nothing of the profile.",
@@ -55,18 +55,18 @@ pub(super) fn check(rollout: &Rollout<'_>) -> CheckedAll {
         };
     }
     let never: Vec<_> = missing.into_iter().filter(|it| failed.contains(it) || unexplained.contains(it)).collect();
-    if never.is_empty() { Ok(Vec::new()) } else { rollout.first_install(&listed(&never)) }
+    if never.is_empty() { Ok(Vec::new()) } else { delivery.first_install(&listed(&never)) }
 }
 
 /// Leaves the releases of which nobody has said that they may render to nothing.
-fn not_allowed(rollout: &Rollout<'_>, releases: Vec<ReleaseRef>) -> Result<Vec<ReleaseRef>, Need> {
-    let left = explained::not_allowed_by_summary(&rollout.summary, &releases);
-    let profile = &rollout.commit.group.spec.source_ref;
+fn not_allowed(delivery: &Delivery<'_>, releases: Vec<ReleaseRef>) -> Result<Vec<ReleaseRef>, Undecided> {
+    let left = explained::not_allowed_by_summary(&delivery.summary, &releases);
+    let profile = &delivery.commit.group.spec.source_ref;
     if left.is_empty() || !matches!(profile.kind.as_ref(), "ClusterProfile" | "Profile") {
         return Ok(left);
     }
     let key = ObjectKey::new(sveltos::CONFIG, &profile.kind, &profile.namespace, &profile.name);
-    let profile = rollout.case.read::<Profile<'_>>(key)?;
+    let profile = delivery.case.read::<Profile<'_>>(key)?;
     Ok(profile.map_or_else(|| left.clone(), |profile| explained::not_allowed_by_profile(&profile, &left)))
 }
 
@@ -75,25 +75,25 @@ const IN_THE_LOG: &str =
     "No chart is reported as failed: up to Sveltos 1.7.0 the error is only in the log of addon-controller";
 
 /// What to say where charts failed.
-fn failure(rollout: &Rollout<'_>, left_out: &str, missing: &[ReleaseRef]) -> Refusal {
+fn failure(delivery: &Delivery<'_>, left_out: &str, missing: &[ReleaseRef]) -> Refusal {
     let mut causes: Vec<String> = Vec::new();
-    for cause in missing.iter().filter_map(|release| explained::by(&rollout.summary, release)) {
-        let cause = explained::told(cause);
-        if causes.len() < CAUSES && !causes.contains(&cause) {
+    for cause in missing.iter().filter_map(|release| explained::by(&delivery.summary, release)) {
+        let cause = explained::failure_text(cause);
+        if causes.len() < MAX_CAUSES && !causes.contains(&cause) {
             causes.push(cause);
         }
     }
     let causes = if causes.is_empty() { IN_THE_LOG.to_owned() } else { causes.join("; ") };
-    let way_out = format!("{AGAIN} The commit is admitted once every chart renders.");
+    let way_out = format!("{NOTHING_CHANGED} The commit is admitted once every chart renders.");
     Refusal::new(format!("{left_out} {causes}."), way_out).at("/spec/configurationItem")
 }
 
 /// What to say where nothing tells a chart that failed from one that renders to nothing.
-fn silence(rollout: &Rollout<'_>, left_out: &str, missing: &[ReleaseRef]) -> Refusal {
+fn silence(delivery: &Delivery<'_>, left_out: &str, missing: &[ReleaseRef]) -> Refusal {
     let names: Vec<_> = missing.iter().map(ToString::to_string).collect();
     let way_out = format!(
-        "{AGAIN} If a chart is meant to render to nothing, annotate {} with {MAY_RENDER_NOTHING}: {}",
-        rollout.commit.profile(),
+        "{NOTHING_CHANGED} If a chart is meant to render to nothing, annotate {} with {MAY_RENDER_NOTHING}: {}",
+        delivery.commit.profile(),
         names.join(",")
     );
     let sentence = format!("{left_out} {IN_THE_LOG}, and a chart that renders to nothing has no error.");
