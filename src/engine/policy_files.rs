@@ -1,4 +1,4 @@
-//! Policy files: from YAML texts to policies, with every problem at its place.
+//! Policy files: from YAML texts to policies, with the location of every problem.
 
 mod cluster;
 mod file;
@@ -25,7 +25,7 @@ impl Policy {
     /// Checks the text of a cluster policy; `source` names it in errors.
     ///
     /// # Errors
-    /// Everything that is wrong, with the places.
+    /// Every problem in the file, with its location.
     pub fn parse(text: &str, source: &Path) -> Result<Self, PolicyError> {
         let source = SourceFile { path: source.to_owned(), text: text.to_owned() };
         let mut problems = Problems::of(&source);
@@ -37,10 +37,10 @@ impl Policy {
         }
     }
 
-    /// The policy that is shipped as `policies/cluster.yaml`, for a start without policy files.
+    /// The shipped policy `policies/cluster.yaml`, for a start without policy files.
     ///
     /// # Errors
-    /// Never in a build whose tests passed: one of them reads it.
+    /// Never in a build whose tests passed: a test parses it.
     pub fn shipped() -> Result<Self, PolicyError> {
         Self::parse(include_str!("../../policies/cluster.yaml"), Path::new("policies/cluster.yaml"))
     }

@@ -1,4 +1,4 @@
-//! From the file of the cluster to its policy. What was wrong in the file has been told and counts as left out.
+//! From the file of the cluster to its policy. Wrong values have been reported and count as left out.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::engine::policy::{
 use crate::engine::rule::{Mode, RuleId};
 use crate::engine::rules;
 
-/// The value of a key, where it is there.
+/// The value of a key, if it is present.
 pub(super) fn value<T: Clone>(key: Option<&Spanned<T>>) -> Option<T> {
     key.map(|at| at.value.clone())
 }
@@ -46,7 +46,7 @@ pub(super) fn policy(file: &PolicyFile) -> Policy {
     }
 }
 
-/// The value of a setting that one rule has: a file that gives it to another rule is wrong.
+/// The value of a setting that only one rule has.
 fn setting<T: Clone>(file: &PolicyFile, of: impl Fn(&RuleFile) -> Option<&Spanned<T>>) -> Option<T> {
     rule_files(file).find_map(|rule| value(of(rule)))
 }
@@ -59,7 +59,7 @@ pub(super) fn rule_of(file: &PolicyFile, rule: RuleId) -> Option<&RuleFile> {
     file.rules.as_ref().and_then(|rules| rules.value.of(rule)).map(|at| &at.value)
 }
 
-/// The modes that a file gives, with this one where it gives none.
+/// The modes in a file, with a default.
 pub(super) fn modes(file: &RuleFile, otherwise: Mode) -> Modes {
     let cases = file.cases.iter().flat_map(|cases| &cases.value).filter_map(case).collect();
     Modes { mode: value(file.mode.as_ref()).unwrap_or(otherwise), cases }

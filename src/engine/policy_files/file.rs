@@ -1,4 +1,4 @@
-//! Policy files: read strictly, so that a typing error is an error and not a rule that is silently off.
+//! Parses policy files. Strict: a typing error is an error, not a rule that is silently off.
 
 mod nearest;
 mod parts;
@@ -20,7 +20,7 @@ use super::problem::{Problems, SourceFile};
 use read::FromNode;
 use tree::Node;
 
-/// Reads a file; what is wrong is missing from the result, and told.
+/// Parses a file. Wrong values are reported and left out of the result.
 pub(super) fn read(source: &SourceFile, kind: PolicyKind, problems: &mut Problems<'_>) -> PolicyFile {
     let file = Node::parse(&source.text, problems).and_then(|node| PolicyFile::read(&node, problems));
     let file = file.unwrap_or_default();

@@ -1,14 +1,14 @@
-//! The texts of policy files, as they were at one moment, wherever they come from.
+//! The texts of policy files at one moment, from a directory or from ConfigMaps.
 
 use std::path::{Path, PathBuf};
 
 use super::problem::{Problem, SourceFile};
 
-/// Below the directory of policies: the policies of namespaces.
+/// The subdirectory with the policies of namespaces.
 pub const NAMESPACES_DIR: &str = "namespaces";
 
-/// What is wrong with a file below `namespaces/` whose name is no namespace.
-pub(crate) const BAD_FILE_NAME: &str = "is named for no namespace; name it NAMESPACE.yaml";
+/// The problem of a file in `namespaces/` whose name is not that of a namespace.
+pub(crate) const BAD_FILE_NAME: &str = "the file name is not a namespace; rename the file to NAMESPACE.yaml";
 
 /// The texts of a directory of policies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,9 +16,9 @@ pub struct PolicyFiles {
     pub(super) cluster: Option<SourceFile>,
     /// By namespace, in order.
     pub(super) namespaces: Vec<(String, SourceFile)>,
-    /// What could not be read, and may be unchanged.
+    /// Files that could not be read. Their content may be unchanged.
     pub(super) unread: Vec<Problem>,
-    /// Files that are no text, or that are not in the right place.
+    /// Files that are not text, or not in the right place.
     pub(super) wrong: Vec<Problem>,
 }
 
@@ -33,7 +33,7 @@ impl PolicyFiles {
         let cluster = cluster.map(|(key, text)| SourceFile { path: key.into(), text });
         let mut files = Self { cluster, ..Self::default() };
         if files.cluster.is_none() {
-            let message = "the ConfigMap has no key cluster.yaml; put the cluster's policy there";
+            let message = "the ConfigMap has no key cluster.yaml; put the cluster policy there";
             files.add_wrong("cluster.yaml".into(), message.to_owned());
         }
         for (key, text) in namespaces {
@@ -70,7 +70,7 @@ impl PolicyFiles {
         self.namespaces.push((namespace, SourceFile { path, text }));
     }
 
-    /// Adds a file that could not be read now. What was in force stays in force.
+    /// Adds a file that could not be read. The policies in force stay in force.
     pub(crate) fn add_unread(&mut self, file: PathBuf, message: String) {
         self.unread.push(Problem { file, location: None, message });
     }

@@ -1,5 +1,5 @@
-//! What is in force in a namespace and where each value stands, for `interlock explain`. Made from the files each time, so
-//! that judging carries none of it.
+//! The settings in force in a namespace and where each of them comes from, for `interlock explain`. Computed from the files on
+//! demand, so that judging requests does not carry it.
 
 use std::path::{Path, PathBuf};
 
@@ -15,67 +15,59 @@ use super::problem::{PolicyError, Problem, SourceFile, Span};
 use crate::engine::rule::RuleId;
 use crate::engine::rules;
 
-/// What is in force.
+/// The settings in force in a namespace.
 #[derive(Debug, PartialEq, Eq)]
 pub struct InForce {
-    /// Whether the namespace has a file of its own.
+    /// Whether the namespace has its own file.
     pub has_file: bool,
-    /// Every rule.
     pub rules: Vec<RuleInForce>,
-    /// What ReleaseOverrides may do.
     pub overrides: Vec<SettingInForce>,
-    /// What only the cluster policy says: who is who, what is ignored, and what is delegated.
+    /// Lists that only the cluster policy has: users, ignored fields, delegated rules.
     pub lists: Vec<SettingInForce>,
 }
 
-/// A rule as it is in force.
+/// A rule with its settings in force.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RuleInForce {
-    /// Which rule.
     pub rule: RuleId,
-    /// Whether the cluster policy leaves it to namespaces.
+    /// Whether the cluster policy delegates the rule to namespaces.
     pub delegated: bool,
-    /// Whether both files name modes, so that the stricter one counts for each request.
+    /// Whether both files set modes, so that the stricter one counts for each request.
     pub both: bool,
-    /// Its settings.
     pub settings: Vec<SettingInForce>,
 }
 
-/// A setting as it is in force.
+/// A setting in force.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SettingInForce {
-    /// Its key, or `case` for one of the cases.
+    /// The key, or `case` for one of the cases.
     pub name: &'static str,
     /// As YAML, on one line.
     pub value: String,
-    /// Where it stands.
     pub origin: SettingOrigin,
 }
 
-/// Where a value comes from.
+/// Where a setting comes from.
 #[derive(Debug, PartialEq, Eq)]
 pub enum SettingOrigin {
-    /// No file says it.
+    /// No file sets it.
     BuiltIn,
-    /// A file does.
+    /// A file sets it.
     File {
-        /// Which.
         file: PathBuf,
         /// From 1.
         line: usize,
     },
 }
 
-/// A setting that a policy file may give a rule.
+/// The documentation of a setting.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SettingDoc {
-    /// Its key.
     pub name: &'static str,
-    /// What it is for.
     pub about: String,
-    /// What it may be, where that is a list.
+    /// The accepted values, if they are a fixed list.
     pub choices: Vec<String>,
-    /// What holds where no file says it.
+    /// The value if no file sets it.
     pub default: Option<String>,
 }
 
@@ -91,10 +83,10 @@ pub fn settings_of(rule: RuleId) -> Vec<SettingDoc> {
     keys_of(rule).map(setting).collect()
 }
 
-/// What is in force in a namespace.
+/// The settings in force in a namespace.
 ///
 /// # Errors
-/// Everything that is wrong with the file of the cluster and with that of the namespace.
+/// Every problem in the file of the cluster and in that of the namespace.
 pub fn in_force(files: &PolicyFiles, namespace: &str) -> Result<InForce, PolicyError> {
     let ParsedFiles { cluster, namespaces, reading } = ParsedFiles::read(files);
     let mut problems = reading.problems;
@@ -127,7 +119,7 @@ pub fn in_force(files: &PolicyFiles, namespace: &str) -> Result<InForce, PolicyE
     })
 }
 
-/// A file, with the text that tells lines.
+/// A parsed file with its text, which tells lines.
 #[derive(Clone, Copy)]
 struct PolicyFileView<'f> {
     source: &'f SourceFile,
@@ -181,7 +173,7 @@ fn of_rule(
     let mut settings = Vec::new();
     for key in keys_of(rule) {
         if key.name == "cases" {
-            // Of a delegated rule the namespace's modes stand alone.
+            // For a delegated rule only the modes of the namespace count.
             let cluster = cluster.filter(|_| !(delegated && own_modes));
             settings.extend(own.into_iter().chain(cluster).flat_map(|view| view.cases(rule)));
             continue;

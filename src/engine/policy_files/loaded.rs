@@ -1,4 +1,4 @@
-//! The layers of policy: that of the cluster, and over it those of namespaces.
+//! Loads policies: the cluster policy, and the policies of namespaces over it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,17 +10,16 @@ use super::namespace::{self, refuse_cluster_only_keys};
 use super::problem::{PolicyError, Problem, Problems, SourceFile};
 use crate::engine::policy::Policies;
 
-/// What came of policy files.
+/// The policies of a set of files, and the problems in these files.
 #[derive(Debug)]
 pub struct LoadedPolicies {
-    /// What can be in force: a namespace whose file is wrong gets the cluster's policy. `None` where that is wrong itself, and
-    /// where not everything could be read.
+    /// The policies that can be in force: a namespace with a wrong file gets the cluster policy. `None` if the cluster policy is
+    /// wrong, or if a file could not be read.
     pub policies: Option<Policies>,
-    /// Everything that is wrong.
     pub problems: Vec<Problem>,
 }
 
-/// The files as they were read, for those who want to know where what stands.
+/// The parsed files, which know the location of each setting.
 pub(super) struct ParsedFiles<'f> {
     pub(super) cluster: Option<(&'f SourceFile, PolicyFile)>,
     pub(super) namespaces: BTreeMap<&'f str, (&'f SourceFile, PolicyFile)>,
@@ -28,16 +27,16 @@ pub(super) struct ParsedFiles<'f> {
 }
 
 impl LoadedPolicies {
-    /// Checks files.
+    /// Parses and checks files.
     #[must_use]
     pub fn of(files: &PolicyFiles) -> Self {
         ParsedFiles::read(files).reading
     }
 
-    /// The policies, where nothing at all is wrong.
+    /// The policies, if the files have no problem.
     ///
     /// # Errors
-    /// Everything that is wrong.
+    /// Every problem in the files.
     pub fn into_policies(self) -> Result<Policies, PolicyError> {
         match self {
             Self { policies: Some(policies), problems } if problems.is_empty() => Ok(policies),
@@ -66,7 +65,7 @@ impl<'f> ParsedFiles<'f> {
             let mut found = Problems::of(source);
             let file = read(source, PolicyKind::Namespace, &mut found);
             refuse_cluster_only_keys(&file, &mut found);
-            // Over a cluster policy that is wrong nothing can be said to loosen.
+            // Without a correct cluster policy nothing can be compared with it.
             if let Some(policies) = &mut policies {
                 let policy = namespace::policy(&policies.cluster, delegated, &file, &mut found);
                 if found.is_empty() {
@@ -77,17 +76,17 @@ impl<'f> ParsedFiles<'f> {
             namespaces.insert(name.as_str(), (source, file));
         }
         policies.iter_mut().for_each(Policies::share_bounds);
-        // What cannot be read now may be as it was: a failure that passes must not open what a namespace has closed.
+        // A file that cannot be read may be unchanged: a temporary failure must not loosen the policy of a namespace.
         let policies = policies.filter(|_| files.unread.is_empty());
         Self { cluster, namespaces, reading: LoadedPolicies { policies, problems } }
     }
 }
 
 impl Policies {
-    /// The policies of texts that were read already.
+    /// The policies of files that are already read.
     ///
     /// # Errors
-    /// Everything that is wrong, over all of them.
+    /// Every problem in the files.
     pub fn of_files(files: &PolicyFiles) -> Result<Self, PolicyError> {
         LoadedPolicies::of(files).into_policies()
     }

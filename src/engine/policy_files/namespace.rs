@@ -1,5 +1,5 @@
-//! The policy of a namespace: that of the cluster, tightened. What it would loosen is an error, unless the cluster policy
-//! delegates the rule.
+//! The policy of a namespace: the cluster policy, tightened. A looser setting is an error, unless the cluster policy delegates the
+//! rule.
 
 use super::cluster::{modes, rule_of};
 use super::file::{CLUSTER_ONLY_KEYS, GivenKey, Mapping, OverridesFile, PolicyFile, RuleFile, Spanned, Spelled};
@@ -8,11 +8,12 @@ use crate::engine::policy::{OnUndecided, OverrideSettings, Policy, RuleSettings}
 use crate::engine::rule::{Mode, RuleId};
 use crate::engine::rules;
 
-/// Refuses what only the cluster policy may say.
+/// Reports keys that only the cluster policy may set.
 pub(super) fn refuse_cluster_only_keys(file: &PolicyFile, problems: &mut Problems<'_>) {
     let mut refuse = |given: GivenKey<'_>| {
         if CLUSTER_ONLY_KEYS.contains(&given.name) {
-            problems.at(given.key, format!("only the cluster policy has `{}`; put it into cluster.yaml", given.name));
+            problems
+                .at(given.key, format!("only the cluster policy may set `{}`; move it to cluster.yaml", given.name));
         }
     };
     file.given().into_iter().for_each(&mut refuse);
@@ -21,28 +22,28 @@ pub(super) fn refuse_cluster_only_keys(file: &PolicyFile, problems: &mut Problem
     file.overrides.iter().flat_map(|overrides| overrides.value.given()).for_each(&mut refuse);
 }
 
-/// The cluster's policy with what a namespace says over it.
+/// The cluster policy with the settings of a namespace over it.
 pub(super) fn policy(cluster: &Policy, delegated: &[RuleId], file: &PolicyFile, problems: &mut Problems<'_>) -> Policy {
     let mut policy = cluster.clone();
     for rule in rules::all() {
         if let Some(file) = rule_of(file, rule) {
-            let reason = format!("a namespace may only tighten, unless cluster.yaml delegates {rule}");
+            let reason = format!("a namespace may only tighten it, unless cluster.yaml delegates {rule}");
             let free = delegated.contains(&rule);
             Tightening { free, reason, problems }.rule(file, rule, &mut policy);
-            let reason = "a namespace may only tighten, as other rules go by it too".to_owned();
+            let reason = "a namespace may only tighten it, because other rules use it too".to_owned();
             Tightening { free: false, reason, problems }.shared(file, &mut policy);
         }
     }
     if let Some(file) = &file.overrides {
-        let reason = "a namespace may only tighten".to_owned();
+        let reason = "a namespace may only tighten it".to_owned();
         Tightening { free: false, reason, problems }.overrides(&file.value, &mut policy.overrides);
     }
     policy
 }
 
-/// What a namespace says of one thing.
+/// Applies settings of a namespace that may only be stricter than those of the cluster.
 struct Tightening<'p, 's> {
-    /// Whether it may also loosen.
+    /// Whether the namespace may also loosen the settings.
     free: bool,
     reason: String,
     problems: &'p mut Problems<'s>,
@@ -60,7 +61,7 @@ impl Tightening<'_, '_> {
         self.tighten(file.first_install.as_ref(), &mut policy.dropped_bundles.first_install, PartialOrd::lt);
     }
 
-    /// The settings that bound other rules than the one they stand at, so that they are never delegated with it.
+    /// Settings that affect other rules too, so that they are never delegated with their rule.
     fn shared(&mut self, file: &RuleFile, policy: &mut Policy) {
         self.tighten(file.stale_after.as_ref(), &mut policy.recovery.stale_after, PartialOrd::lt);
         self.tighten(file.grace_after_failure.as_ref(), &mut policy.grace_after_failure, PartialOrd::gt);
@@ -72,7 +73,7 @@ impl Tightening<'_, '_> {
         self.tighten(file.second_person.as_ref(), &mut overrides.second_person, PartialOrd::lt);
     }
 
-    /// Every mode that the namespace names must be at least the one that the cluster has outside its cases.
+    /// Every mode of the namespace must be at least as strict as the mode of the cluster outside its cases.
     fn modes(&mut self, file: &RuleFile, settings: &mut RuleSettings) {
         if file.mode.is_none() && file.cases.is_none() {
             return;
@@ -89,7 +90,7 @@ impl Tightening<'_, '_> {
         settings.tightened = Some(modes(file, Mode::Off));
     }
 
-    /// To say nothing is looser than to refuse everything, and tighter than to admit it.
+    /// No value is looser than `deny`, and stricter than `allow`.
     fn undecided(&mut self, file: &RuleFile, settings: &mut RuleSettings) {
         let Some(at) = &file.on_undecided else { return };
         if settings.on_undecided.is_none() && at.value == OnUndecided::Allow && !self.free {
@@ -100,7 +101,7 @@ impl Tightening<'_, '_> {
         settings.on_undecided = Some(current);
     }
 
-    /// Puts a value over that of the cluster, unless it is looser.
+    /// Replaces a value of the cluster, unless the new value is looser.
     fn tighten<T: Clone + Spelled>(
         &mut self,
         given: Option<&Spanned<T>>,

@@ -102,12 +102,12 @@ fn ignored_fields_cover_what_lies_below_them() {
 #[test]
 fn every_error_of_a_file_is_told_at_once_with_its_place() {
     for (rest, wanted) in [
-        ("rulez: {}\n", "3:1: there is no key `rulez` here; did you mean `rules`?"),
+        ("rulez: {}\n", "3:1: unknown key `rulez`; did you mean `rules`?"),
         ("rules:\n  manual-edits: {mode: warn}\n", "4:3: there is no rule `manual-edits`; did you mean `manual-edit`?"),
-        ("rules:\n  revision-order: {mode: enforced}\n", "4:26: there is no `enforced` here; did you mean `enforce`?"),
+        ("rules:\n  revision-order: {mode: enforced}\n", "4:26: unknown value `enforced`; did you mean `enforce`?"),
         (
             "rules:\n  revision-order: {mode: strict}\n",
-            "4:26: there is no `strict` here; known are enforce, warn, audit, off",
+            "4:26: unknown value `strict`; use one of enforce, warn, audit, off",
         ),
         ("rules:\n  revision-order: {mode: }\n", "4:24: expected one value, got nothing"),
         (
@@ -120,26 +120,26 @@ fn every_error_of_a_file_is_told_at_once_with_its_place() {
         ("rules:\n  manual-edit: {cases: [{when: {users: ['[']}, mode: off}]}\n", "4:41: `[` is not a glob: "),
         (
             "rules:\n  manual-edit: {cases: [{when: {user: [a]}, mode: off}]}\n",
-            "4:33: there is no key `user` here; did you mean `users`?",
+            "4:33: unknown key `user`; did you mean `users`?",
         ),
-        ("rules:\n  manual-edit: {cases: [{mode: off}]}\n", "4:25: the key `when` is missing here"),
-        ("rules: [manual-edit]\n", "3:8: expected keys with values, got a list"),
+        ("rules:\n  manual-edit: {cases: [{mode: off}]}\n", "4:25: the key `when` is missing"),
+        ("rules: [manual-edit]\n", "3:8: expected a mapping, got a list"),
         ("delegate: [manual-edti]\n", "3:12: there is no rule `manual-edti`; did you mean `manual-edit`?"),
         (
             "ignore: [{paths: [spec]}]\n",
-            "3:19: `spec` is not a JSON pointer like /spec/replicas; / in a name is ~1, ~ is ~0",
+            "3:19: `spec` is not a JSON pointer like /spec/replicas; write / in a name as ~1, and ~ as ~0",
         ),
         ("tools: flux\n", "3:8: expected a list, got `flux`"),
-        ("kind: Again\n", "3:1: the key `kind` stands here twice; leave one"),
+        ("kind: Again\n", "3:1: the key `kind` appears twice; remove one"),
         (
             "rules:\n  manual-edit: {mode: warn}\n  manual-edit: {mode: audit}\n",
-            "5:3: the key `manual-edit` stands here twice; leave one",
+            "5:3: the key `manual-edit` appears twice; remove one",
         ),
         ("? [a]\n: b\n", "3:3: expected a key, got a list"),
         ("---\nkind: ClusterPolicy\n", "3:1: a policy file holds one document"),
         ("tools: *nobody\n", "3:8: "),
         ("tools: [\n", "3:8: unclosed bracket"),
-        ("a: &a [*a]\n", "3:8: an alias of a part that it is in itself"),
+        ("a: &a [*a]\n", "3:8: the alias refers to a value that contains it"),
     ] {
         let error = read(rest).unwrap_err();
         assert!(error.contains(&format!("p/cluster.yaml:{}", wanted.trim_start_matches(':'))), "{rest}: {error}");
@@ -163,15 +163,15 @@ fn what_an_alias_repeats_is_read_each_time_and_told_once() {
 #[test]
 fn files_that_grow_without_bound_are_refused() {
     let deep = format!("tools: {}{}\n", "[".repeat(100), "]".repeat(100));
-    assert!(read(&deep).unwrap_err().contains("deeper than 32"), "{deep}");
+    assert!(read(&deep).unwrap_err().contains("nested deeper than 32 levels"), "{deep}");
     let mut aliases = String::from("a: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..9 {
         let all = vec![format!("*a{}", level - 1); 10].join(", ");
         aliases.push_str(&format!("b{level}: &a{level} [{all}]\n"));
     }
-    assert!(read(&aliases).unwrap_err().contains("larger than 100000 parts"));
+    assert!(read(&aliases).unwrap_err().contains("more than 100000 values"));
     let long = format!("a: &a \"{}\"\ntools: [{}]\n", "x".repeat(800 << 10), "*a, ".repeat(50_000));
-    assert!(read(&long).unwrap_err().contains("larger than 100000 parts"));
+    assert!(read(&long).unwrap_err().contains("more than 100000 values"));
 }
 
 #[test]
@@ -190,13 +190,10 @@ fn of_a_file_that_is_wrong_everywhere_no_more_is_told_than_anybody_reads() {
 #[test]
 fn another_kind_is_refused() {
     let error = Policy::parse("apiVersion: v1\nkind: Pod\n", Path::new("x")).unwrap_err().to_string();
-    assert!(
-        error.contains("x:1:13: there is no `v1` here") && error.contains("x:2:7: there is no `Pod` here"),
-        "{error}"
-    );
+    assert!(error.contains("x:1:13: unknown value `v1`") && error.contains("x:2:7: unknown value `Pod`"), "{error}");
     let error = Policy::parse("kind: NamespacePolicy\n", Path::new("x")).unwrap_err().to_string();
     assert!(error.contains("x:1:7: expected ClusterPolicy in this file, got NamespacePolicy"), "{error}");
-    assert!(error.contains("x:1:1: the key `apiVersion` is missing here"), "{error}");
+    assert!(error.contains("x:1:1: the key `apiVersion` is missing"), "{error}");
     assert!(Policy::parse("", Path::new("x")).is_err());
 }
 

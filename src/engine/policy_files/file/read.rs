@@ -1,4 +1,4 @@
-//! How parts of a file become values: everything wrong is collected, nothing ends the reading.
+//! How the nodes of a file become values. Every problem is collected; none ends the reading.
 
 use serde_json::{Map, Value, json};
 
@@ -6,15 +6,15 @@ use super::nearest::did_you_mean;
 use super::tree::{Content, KeyValue, Node};
 use crate::engine::policy_files::problem::{Problems, Span};
 
-/// What can be read from a part of a file. One description serves the reader, the schema and `explain`.
+/// A value that can be read from a node of a file. One description serves the reader, the schema and `explain`.
 pub(super) trait FromNode: Sized {
-    /// The JSON Schema of what is accepted.
+    /// The JSON Schema of the accepted values.
     fn schema() -> Value;
-    /// `None` where it is wrong, which has been told then.
+    /// Returns `None` if the node is wrong; the problem has been reported then.
     fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self>;
 }
 
-/// A value of a key, with its places.
+/// The value of a key with its location.
 #[derive(Debug)]
 pub(in crate::engine::policy_files) struct Spanned<T> {
     pub(in crate::engine::policy_files) value: T,
@@ -22,7 +22,7 @@ pub(in crate::engine::policy_files) struct Spanned<T> {
     pub(in crate::engine::policy_files) span: Span,
     /// Of the key.
     pub(in crate::engine::policy_files) key: Span,
-    /// The value as it stands there, on one line.
+    /// The value as written, on one line.
     pub(in crate::engine::policy_files) text: String,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn value<T: FromNode>(entry: &KeyValue, problems: &mut Problems<'_>) 
     Some(Spanned { value, span: entry.value.span, key: entry.at, text: entry.value.to_string() })
 }
 
-/// A key that a part may have.
+/// A key that a mapping may have.
 pub(in crate::engine::policy_files) struct KeySpec {
     pub(in crate::engine::policy_files) name: &'static str,
     pub(in crate::engine::policy_files) about: &'static [&'static str],
@@ -60,13 +60,13 @@ impl KeySpec {
         (self.schema)()
     }
 
-    /// What it is for.
+    /// The documentation of the key, on one line.
     pub(in crate::engine::policy_files) fn description(&self) -> String {
         self.about.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// A key that was given, for those who ask whether it may be there and what it says.
+/// A key that is present in a file.
 pub(in crate::engine::policy_files) struct GivenKey<'f> {
     pub(in crate::engine::policy_files) name: &'static str,
     pub(in crate::engine::policy_files) key: Span,
@@ -74,15 +74,15 @@ pub(in crate::engine::policy_files) struct GivenKey<'f> {
     pub(in crate::engine::policy_files) text: &'f str,
 }
 
-/// A part of a file with keys of known names.
+/// A mapping with known keys.
 pub(in crate::engine::policy_files) trait Mapping {
     /// Every key, in the order of the documentation.
     const KEYS: &'static [KeySpec];
-    /// The keys that are there.
+    /// The keys that are present.
     fn given(&self) -> Vec<GivenKey<'_>>;
 }
 
-/// Makes a struct of optional keys, each a line: doc, field, key, type, `= default`, `, required`.
+/// Defines a mapping. Each key is a line: doc comment, field, key, type, `= default`, `, required`.
 macro_rules! keys {
     ($(#[doc = $about:literal])+ $name:ident {
         $($(#[doc = $doc:literal])+ $field:ident $key:literal: $type:ty $(= $default:expr)? $(, $required:ident)?;)+
@@ -129,13 +129,13 @@ macro_rules! keys {
 
 pub(super) use keys;
 
-/// The keys of a part with their values.
+/// The keys of a mapping with their values.
 pub(super) fn entries<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n [KeyValue]> {
     match &node.content {
         Content::Null => Some(&[]),
         Content::Mapping(entries) => Some(entries),
         _ => {
-            problems.at(node.span, format!("expected keys with values, got {}", node.description()));
+            problems.at(node.span, format!("expected a mapping, got {}", node.description()));
             None
         }
     }
@@ -143,17 +143,17 @@ pub(super) fn entries<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option
 
 pub(super) fn unknown_key(entry: &KeyValue, keys: &[KeySpec], problems: &mut Problems<'_>) {
     let known = || keys.iter().map(|key| key.name);
-    problems.at(entry.at, format!("there is no key `{}` here{}", entry.key, did_you_mean(&entry.key, known())));
+    problems.at(entry.at, format!("unknown key `{}`{}", entry.key, did_you_mean(&entry.key, known())));
 }
 
 pub(super) fn missing_keys(node: &Node, entries: &[KeyValue], keys: &[KeySpec], problems: &mut Problems<'_>) {
     let missing = keys.iter().filter(|key| key.required && !entries.iter().any(|entry| entry.key == key.name));
     for key in missing {
-        problems.at(node.span, format!("the key `{}` is missing here", key.name));
+        problems.at(node.span, format!("the key `{}` is missing", key.name));
     }
 }
 
-/// The schema of what stands behind a key.
+/// The schema of the value of a key, with its description and default.
 pub(super) fn described(key: &KeySpec) -> Value {
     let mut schema = key.schema();
     schema["description"] = key.description().into();
@@ -166,7 +166,7 @@ pub(super) fn described(key: &KeySpec) -> Value {
     schema
 }
 
-/// The schema of a part with these keys and no others.
+/// The schema of a mapping with these keys and no others.
 pub(super) fn object_schema<'k>(keys: impl IntoIterator<Item = &'k KeySpec>) -> Value {
     let (mut properties, mut required) = (Map::new(), Vec::new());
     for key in keys {

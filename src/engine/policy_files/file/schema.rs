@@ -1,4 +1,4 @@
-//! The JSON Schema of policy files, from the description that they are read by.
+//! The JSON Schema of policy files, generated from the definitions that read them.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub fn schema() -> Value {
     })
 }
 
-/// What every rule has; written once, since editors read this with each file.
+/// The cases of a rule. Written once, because editors load the schema with each file.
 fn cases() -> Value {
     RuleFile::KEYS.iter().find(|key| key.name == CASES_KEY).map(described).unwrap_or_default()
 }

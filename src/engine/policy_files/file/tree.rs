@@ -1,4 +1,4 @@
-//! YAML as a tree that knows where everything stands.
+//! YAML as a tree whose nodes know their location.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,16 +8,16 @@ use granit_parser::{Event, Marker, Parser, ScalarStyle};
 
 use crate::engine::policy_files::problem::{Problems, Span};
 
-/// The parts of a file at most, those that aliases repeat included; the shipped policy has some three hundred.
+/// The largest number of nodes in a file, including those that aliases repeat. The shipped policy has about three hundred.
 const MAX_NODES: usize = 100_000;
 
-/// What a part has of text before it counts for another one.
+/// Each node counts once more for this many bytes of text.
 const TEXT_BYTES_PER_NODE: usize = 16;
 
-/// How deep parts may lie in one another.
+/// The deepest nesting.
 const MAX_DEPTH: usize = 32;
 
-/// A part of a file.
+/// A node of a file.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) span: Span,
@@ -58,17 +58,17 @@ impl Node {
         }
     }
 
-    /// What it is, for messages.
+    /// A short description for messages.
     pub(super) fn description(&self) -> String {
         match &self.content {
             Content::Null => "nothing".to_owned(),
             Content::Scalar { text, .. } => format!("`{text}`"),
             Content::List(_) => "a list".to_owned(),
-            Content::Mapping(_) => "keys with values".to_owned(),
+            Content::Mapping(_) => "a mapping".to_owned(),
         }
     }
 
-    /// The number of parts in it, itself included; long texts count for several.
+    /// The number of nodes in this one, including itself. Long texts count for several.
     fn size(&self) -> usize {
         let of_text = |text: &str| 1 + text.len() / TEXT_BYTES_PER_NODE;
         match &self.content {
@@ -82,7 +82,7 @@ impl Node {
     }
 }
 
-/// On one line, as YAML's flow style has it.
+/// On one line, in YAML's flow style.
 impl fmt::Display for Node {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let comma = |index: usize| if index == 0 { "" } else { ", " };
@@ -125,7 +125,7 @@ impl<'t> Reader<'t, '_, '_> {
             match event {
                 Event::StreamEnd => break,
                 Event::DocumentStart(..) if document.is_some() => {
-                    return Err((span, "a policy file holds one document; put this one into a file of its own".into()));
+                    return Err((span, "a policy file holds one document; move this one to its own file".into()));
                 }
                 Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd => {}
                 event => document = Some(self.node(event, span, 0)?),
@@ -138,7 +138,7 @@ impl<'t> Reader<'t, '_, '_> {
     fn next(&mut self) -> Result<(Event<'t>, Span), SyntaxError> {
         loop {
             let Some(event) = self.events.next_event() else {
-                return Err((Span::default(), "the file ends in the middle".to_owned()));
+                return Err((Span::default(), "the file ends unexpectedly".to_owned()));
             };
             let (event, span) = event.map_err(|error| (at(*error.marker(), None), error.info()))?;
             if !matches!(event, Event::Comment(..)) {
@@ -150,7 +150,10 @@ impl<'t> Reader<'t, '_, '_> {
     fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Node, SyntaxError> {
         self.nodes += 1;
         if self.nodes > MAX_NODES || depth > MAX_DEPTH {
-            return Err((span, format!("the file is larger than {MAX_NODES} parts, or deeper than {MAX_DEPTH}")));
+            return Err((
+                span,
+                format!("the file has more than {MAX_NODES} values, or is nested deeper than {MAX_DEPTH} levels"),
+            ));
         }
         let (content, anchor) = match event {
             Event::Scalar(text, style, anchor, _) => (scalar(text, style), anchor),
@@ -158,7 +161,7 @@ impl<'t> Reader<'t, '_, '_> {
             Event::MappingStart(_, anchor, _) => (self.keys(depth)?, anchor),
             Event::Alias(anchor) => {
                 let Some(node) = self.anchors.get(&anchor).cloned() else {
-                    return Err((span, "an alias of a part that it is in itself".to_owned()));
+                    return Err((span, "the alias refers to a value that contains it".to_owned()));
                 };
                 self.nodes += node.size();
                 return Ok(node);
@@ -194,7 +197,7 @@ impl<'t> Reader<'t, '_, '_> {
             let value = self.node(event, span, depth + 1)?;
             match key.content {
                 Content::Scalar { text: key, .. } if entries.iter().any(|entry| entry.key == key) => {
-                    self.problems.at(at, format!("the key `{key}` stands here twice; leave one"));
+                    self.problems.at(at, format!("the key `{key}` appears twice; remove one"));
                 }
                 Content::Scalar { text: key, .. } => entries.push(KeyValue { key, at, value }),
                 _ => self.problems.at(at, format!("expected a key, got {}", key.description())),

@@ -1,4 +1,4 @@
-//! What stands behind the keys: choices, durations, globs, pointers, names of rules.
+//! The values of keys: choices, durations, globs, pointers, names of rules.
 
 use jiff::SignedDuration;
 use jsonptr::PointerBuf;
@@ -12,7 +12,7 @@ use crate::engine::policy_files::problem::{Problems, Span};
 use crate::engine::rule::{Mode, RuleId};
 use crate::engine::rules;
 
-/// A value that policies spell, so that two layers can be told apart in a message.
+/// A value that can be spelled as in a policy file, for messages.
 pub(in crate::engine::policy_files) trait Spelled {
     /// As policies spell it.
     fn spelled(&self) -> String;
@@ -98,7 +98,7 @@ impl FromNode for bool {
     }
 }
 
-/// How a list that is left out is spelled.
+/// The default of a list.
 pub(super) const EMPTY_LIST: &str = "[]";
 
 impl Spelled for &str {
@@ -155,7 +155,7 @@ impl FromNode for PointerBuf {
         if pointer.is_err() {
             problems.at(
                 node.span,
-                format!("`{text}` is not a JSON pointer like /spec/replicas; / in a name is ~1, ~ is ~0"),
+                format!("`{text}` is not a JSON pointer like /spec/replicas; write / in a name as ~1, and ~ as ~0"),
             );
         }
         pointer.ok()
@@ -183,7 +183,7 @@ impl FromNode for Globs {
     }
 }
 
-/// Globs of which there is one.
+/// A single glob.
 #[derive(Debug)]
 pub(in crate::engine::policy_files) struct SingleGlob(pub(in crate::engine::policy_files) Globs);
 
@@ -197,7 +197,7 @@ impl FromNode for SingleGlob {
     }
 }
 
-/// Values by the names of rules.
+/// One value for each rule.
 #[derive(Debug)]
 pub(in crate::engine::policy_files) struct ByRule<T>(pub(in crate::engine::policy_files) Vec<(RuleId, Spanned<T>)>);
 
@@ -217,7 +217,7 @@ impl<T: FromNode> FromNode for ByRule<T> {
     fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
         let mut read = Vec::new();
         for entry in entries(node, problems)? {
-            // What is wrong below an unknown name is told all the same.
+            // Problems below an unknown name are reported too.
             let value = value(entry, problems);
             if let (Some(rule), Some(value)) = (rule(entry.at, &entry.key, problems), value) {
                 read.push((rule, value));
@@ -248,7 +248,7 @@ fn glob<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n str> {
 }
 
 fn unknown<'k>(span: Span, text: &str, known: impl Iterator<Item = &'k str> + Clone, problems: &mut Problems<'_>) {
-    problems.at(span, format!("there is no `{text}` here{}", did_you_mean(text, known)));
+    problems.at(span, format!("unknown value `{text}`{}", did_you_mean(text, known)));
 }
 
 fn word<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n str> {

@@ -69,7 +69,7 @@ fn of_a_delegated_rule_the_namespace_alone_counts_where_it_says_something() {
     // Other rules than the delegated one go by these.
     for loose in ["manual-edit: {graceAfterFailure: 1h}", "pending-recovery: {staleAfter: 5m}"] {
         let error = read(cluster, &format!("rules:\n  {loose}\n")).unwrap_err();
-        assert!(error.ends_with("a namespace may only tighten, as other rules go by it too"), "{error}");
+        assert!(error.ends_with("a namespace may only tighten it, because other rules use it too"), "{error}");
     }
 }
 
@@ -135,7 +135,7 @@ fn what_loosens_is_an_error_at_its_value() {
             "",
             "  pending-recovery: {staleAfter: 5m}\n",
             "4:34",
-            "which says 15m; a namespace may only tighten, as other rules go by it too",
+            "which says 15m; a namespace may only tighten it, because other rules use it too",
         ),
         ("", "  pending-recovery: {rollback: always}\n", "4:32", "unless cluster.yaml delegates pending-recovery"),
         (
@@ -153,13 +153,13 @@ fn what_loosens_is_an_error_at_its_value() {
             "4:31",
             "which says managers",
         ),
-        ("", "  manual-scale: {resources: []}\n", "4:18", "only the cluster policy has `resources`"),
-        ("", "overrides: {maxDuration: 5h}\n", "4:26", "which says 4h; a namespace may only tighten"),
+        ("", "  manual-scale: {resources: []}\n", "4:18", "only the cluster policy may set `resources`"),
+        ("", "overrides: {maxDuration: 5h}\n", "4:26", "which says 4h; a namespace may only tighten it"),
         ("overrides: {secondPerson: true}\n", "overrides: {secondPerson: false}\n", "4:27", "which says true"),
         ("overrides: {allowed: false}\n", "overrides: {allowed: true}\n", "4:22", "which says false"),
-        ("", "overrides: {namespace: x}\n", "4:13", "only the cluster policy has `namespace`"),
-        ("", "managers: ['*']\n", "4:1", "only the cluster policy has `managers`; put it into cluster.yaml"),
-        ("", "delegate: []\n", "4:1", "only the cluster policy has `delegate`"),
+        ("", "overrides: {namespace: x}\n", "4:13", "only the cluster policy may set `namespace`"),
+        ("", "managers: ['*']\n", "4:1", "only the cluster policy may set `managers`; move it to cluster.yaml"),
+        ("", "delegate: []\n", "4:1", "only the cluster policy may set `delegate`"),
     ] {
         let (cluster, text) = (format!("rules:\n{cluster}"), format!("rules:\n{shop}"));
         let error = read(&cluster, &text).map(drop).unwrap_err();

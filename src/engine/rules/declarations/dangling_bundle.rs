@@ -16,7 +16,7 @@ pub(crate) static RULE: Rule = Rule {
         status_code: UNPROCESSABLE,
         fails_closed: FailsClosed::Always,
         summary: "A commit of Sveltos names only bundles that exist.",
-        why: "The agent cannot fetch a bundle that does not exist: the delivery stalls, or completes without it.",
+        why: "The agent cannot fetch a bundle that does not exist: the rollout stalls, or completes without it.",
         allowed: "A ConfigurationGroup whose bundles exist.",
         refused: "A Ready group with a reference to a bundle that was deleted since, or never written.",
         way_out: "Write the bundles first. Sveltos does, and retries with new ones within a minute.",
