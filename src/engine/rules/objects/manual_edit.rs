@@ -19,7 +19,7 @@ pub(crate) static RULE: Rule = Rule {
         fails_closed: FailsClosed::Never,
         summary: "A field that a release declares changes through the release.",
         why: "The next upgrade reverts half of a manual edit, and the chart no longer describes what runs.",
-        allowed: "`kubectl delivery restart`; a label `team`; an injected sidecar; every field that the chart does not \
+        allowed: "`kubectl rollout restart`; a label `team`; an injected sidecar; every field that the chart does not \
               declare.",
         refused: "`kubectl set image` of a container of the chart.",
         way_out: "Change the chart's values and upgrade. Add fields that belong to other tools to `ignore` in the policy.",

@@ -20,7 +20,7 @@ pub(crate) static RULE: Rule = Rule {
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
         summary: "An interrupted operation is finished before the next version is tried.",
-        why: "A version whose upgrade was interrupted may have is_migrated half of its data, and the next version assumes \
+        why: "A version whose upgrade was interrupted may have migrated half of its data, and the next version assumes \
               that the migration is complete.",
         allowed: "The interrupted version again; a rollback; any version after either succeeded, or after a person removed \
               the note.",
