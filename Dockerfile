@@ -1,19 +1,19 @@
-# The image of Interlock: one static program on nothing, under nobody's account. It was written without a container engine at
-# hand, so nobody has built it yet: look at the first build with care.
+# The image of Interlock: one static program, without a base image, under an unprivileged account. It was written
+# without a container engine, so nobody has built it yet: check the first build carefully.
 #
 #   docker buildx build --platform linux/amd64,linux/arm64 --build-arg SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) -t NAME .
 #
-# Each platform is compiled on the build machine itself, not under emulation.
+# The build machine cross-compiles for each platform, without emulation.
 FROM --platform=$BUILDPLATFORM rust:1.95-alpine AS build
 ARG TARGETARCH
-# Not read by cargo, but by what packs the layers: the same source gives the same image.
+# For buildkit, not for cargo: the same source gives the same layers.
 ARG SOURCE_DATE_EPOCH=0
 WORKDIR /src
-# aws-lc-rs compiles C and assembly; zig brings a C compiler for both platforms, and musl makes the program static.
+# aws-lc-rs compiles C and assembly. zig provides a C compiler for both platforms, and musl makes the program static.
 RUN apk add --no-cache musl-dev cmake make perl zig \
  && cargo install --locked cargo-zigbuild
 COPY . .
-# Neither the path of the build nor its time ends up in the program.
+# The program contains neither the path nor the time of the build.
 ENV CARGO_PROFILE_RELEASE_STRIP=symbols \
     RUSTFLAGS="--remap-path-prefix=/src=. --remap-path-prefix=/usr/local/cargo=cargo"
 RUN case "$TARGETARCH" in \
@@ -27,9 +27,9 @@ RUN case "$TARGETARCH" in \
 
 FROM scratch
 COPY --from=build /out/interlock /interlock
-# Nobody; the manifests say the same, and the root file system is read-only there.
+# An unprivileged user. The manifests name the same one, and make the root file system read-only.
 USER 65532:65532
-# Reviews; probes and metrics.
+# 8443: reviews. 8081: probes and metrics.
 EXPOSE 8443 8081
 ENTRYPOINT ["/interlock"]
 CMD ["serve"]

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use release_interlock::engine::decide::{Step, decide};
 use release_interlock::engine::evidence::{Answer, Evidence, Knowledge, Located, Query};
-use release_interlock::engine::facts::{Bodies, Facts, Objects};
+use release_interlock::engine::facts::{Facts, RecordBodies, RequestObjects};
 use release_interlock::engine::policy::Policy;
 use release_interlock::engine::release::stamps::HOLDER;
 use release_interlock::engine::release::{Entry, History, Revision, Stamps, Status, Storage};
@@ -43,8 +43,8 @@ fn compare(edit: &Edit) {
     let review = Review::parse(&body).unwrap();
     let request = &review.request;
     let ours = || {
-        let objects = Objects::read(request).unwrap();
-        let bodies = Bodies::default();
+        let objects = RequestObjects::read(request).unwrap();
+        let bodies = RecordBodies::default();
         let facts = Facts::of(request, &objects, &bodies);
         let mut evidence = Evidence::default();
         let judged = loop {

@@ -1,15 +1,15 @@
-//! A control plane to try Interlock on: a real API server with the webhook registered, until Ctrl-C.
+//! A real control plane with the webhook registered, to try Interlock on. Ctrl-C ends it.
 //!
-//! `cargo run --release --example playground` needs Go for the first build of the control plane and of helm, and nothing
-//! else. It is the harness of the e2e tests with people in place of tests, who read on the terminal what they may do.
-//! Cargo does not build `interlock` for an example, so this program is `interlock serve` too.
+//! `cargo run --release --example playground` needs only Go, for the first build of the control plane and of helm. It is
+//! the harness of the e2e tests, with instructions for people on the terminal. Cargo does not build the program `interlock`
+//! for an example, so this program also runs `interlock serve`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     dead_code,
     missing_docs,
-    reason = "the harness is written for tests, and most of it is used by them alone"
+    reason = "the harness is written for tests, and this example uses only a part of it"
 )]
 
 #[path = "../tests/e2e/harness"]
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     match std::env::args_os().nth(1) {
         Some(command) if command == "serve" => return release_interlock::cli::main(),
         Some(_) => {
-            eprintln!("playground: it takes no arguments");
+            eprintln!("playground: no arguments are supported");
             return ExitCode::from(2);
         }
         None => {}
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
 fn play() -> Result<(), String> {
     let assets = harness::assets::prepared()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
-    // Before there is anything to end. A first build, above, may be cut off at any point.
+    // Listen before anything is started that must be stopped. The build above may be interrupted at any point.
     let end = {
         let _inside = runtime.enter();
         End::listen().map_err(|e| format!("cannot listen for signals: {e}"))?
@@ -70,11 +70,11 @@ fn play() -> Result<(), String> {
         .write_all(instructions(&plane, assets, &programs, chart.path()).as_bytes())
         .map_err(|e| format!("cannot print: {e}"))?;
     runtime.block_on(end.reached());
-    eprintln!("playground: ending");
+    eprintln!("playground: stopping");
     Ok(())
 }
 
-/// What ends the playground: Ctrl-C, or its standard input where that is a program's.
+/// The end of the playground: a signal such as Ctrl-C, or the end of standard input if that is not a terminal.
 struct End {
     signals: [Signal; 3],
     input: oneshot::Receiver<()>,
@@ -87,7 +87,7 @@ impl End {
         let (closed, input) = oneshot::channel();
         std::thread::spawn(move || {
             if io::stdin().is_terminal() {
-                // Whoever has a terminal types into it; the sender is kept from being dropped.
+                // The user may type into the terminal. Dropping the sender would end the playground.
                 std::mem::forget(closed);
             } else {
                 let _ = io::copy(&mut io::stdin(), &mut io::sink());
@@ -107,7 +107,7 @@ impl End {
     }
 }
 
-/// A directory with `helm3`, `helm4` and `kubectl` in it, wherever they come from.
+/// Creates a directory with links to `helm3`, `helm4` and `kubectl`.
 fn link_programs(assets: &Assets, dir: &Path) -> Result<PathBuf, String> {
     let bin = dir.join("bin");
     let link = || {
@@ -116,11 +116,11 @@ fn link_programs(assets: &Assets, dir: &Path) -> Result<PathBuf, String> {
         symlink(&assets.helm4, bin.join("helm4"))?;
         symlink(&assets.kubectl, bin.join("kubectl"))
     };
-    link().map_err(|e| format!("cannot make {}: {e}", bin.display()))?;
+    link().map_err(|e| format!("cannot create {}: {e}", bin.display()))?;
     Ok(bin)
 }
 
-/// What is printed. The e2e tests run the indented lines.
+/// The printed instructions. The e2e tests run the indented lines.
 fn instructions(plane: &Plane, assets: &Assets, programs: &Path, chart: &str) -> String {
     let kubeconfig = |name| plane.person(name).kubeconfig().display().to_string();
     let (alice, bob, admin) = (kubeconfig("alice"), kubeconfig("bob"), kubeconfig("admin"));
@@ -129,10 +129,10 @@ fn instructions(plane: &Plane, assets: &Assets, programs: &Path, chart: &str) ->
     let (kubectl, helm3, helm4) = (kubectl.display(), helm3.display(), helm4.display());
     format!(
         r#"
-A Kubernetes control plane is running with Interlock in front of it, judging by policies/cluster.yaml.
-There is no kubelet: pods become ready by themselves.
+A Kubernetes control plane is running with Interlock, which uses policies/cluster.yaml.
+There is no kubelet: pods become ready automatically.
 
-Be alice in another terminal:
+Become alice in another terminal:
 
     export KUBECONFIG="{alice}"
     export KUBECACHEDIR="{dir}/cache"
@@ -146,12 +146,12 @@ helm4 is {helm4}
 kubectl is {kubectl}
 Interlock logs its decisions to {log}
 
-1. Install a release, and see its record with alice's name on it:
+1. Install a release, and look at its record, which names alice as the holder:
 
     helm4 install demo {chart} --wait
     kubectl get secret sh.helm.release.v1.demo.v1 -o yaml | grep interlock.dev/holder
 
-2. Start an upgrade whose pods hang, and roll back during it as bob, which is refused; let the upgrade finish:
+2. Start an upgrade whose pods hang. Roll back as bob, which is refused. Then let the upgrade finish:
 
     kubectl label namespace default controlplane/pods=hang
     helm4 upgrade demo {chart} --set note=two --wait &
@@ -160,16 +160,16 @@ Interlock logs its decisions to {log}
     kubectl label namespace default controlplane/pods-
     wait
 
-3. Change a record by hand, which is refused (helm finds the deployed record by this label):
+3. Edit a record by hand, which is refused (helm finds the deployed record by this label):
 
     kubectl label secret sh.helm.release.v1.demo.v2 status=failed --overwrite
 
-4. Scale the release's Deployment by hand, which is refused, since its chart says how many, and restart it, which is not:
+4. Scale the release's Deployment by hand, which is refused (the chart declares the replicas). Restart it, which is allowed:
 
     kubectl scale deployment demo --replicas=7
     kubectl rollout restart deployment demo
 
-Ctrl-C ends everything and leaves nothing behind.
+Ctrl-C stops everything and leaves nothing behind.
 "#
     )
 }

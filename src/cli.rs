@@ -1,6 +1,6 @@
-//! The command line: one file a subcommand.
+//! The command line: one file per subcommand.
 //!
-//! Exit codes: 0 fine, 1 a finding (a review refused, a policy file wrong), 2 could not run.
+//! Exit codes: 0 success, 1 a finding (a refused review, an invalid policy file), 2 the command could not run.
 
 mod break_glass;
 mod certs;
@@ -8,15 +8,21 @@ mod cluster;
 mod completions;
 mod doctor;
 mod excerpt;
+mod exit_status;
 mod explain;
 mod man;
+mod output;
 mod plugin;
 mod policies_in_force;
 mod policy;
+mod policy_dir;
 mod progress;
 mod registration;
+mod release_argument;
 mod replay;
 mod review;
+mod runbook_checks;
+mod runtime;
 mod scan;
 mod serve;
 mod status;
@@ -26,12 +32,12 @@ mod test;
 mod unstick;
 
 use std::env;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::engine::policy::{Policies, PolicyError, PolicyFiles};
+use crate::engine::policy::PolicyError;
+use exit_status::ExitStatus;
 
 /// Enforces safe release transitions: a Kubernetes admission webhook for Helm, Flux, Sveltos and OLM.
 #[derive(Debug, Parser)]
@@ -43,7 +49,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    // The largest by far.
+    // Boxed, because it is by far the largest.
     Serve(Box<serve::Arguments>),
     Review(review::Arguments),
     Replay(replay::Arguments),
@@ -61,53 +67,19 @@ enum Command {
     Man(man::Arguments),
 }
 
-/// Which policy to judge by.
-#[derive(Debug, Args)]
-struct PolicyDir {
-    /// Directory with cluster.yaml; without it the policy that is shipped with this binary
-    #[arg(long, value_name = "DIR", env = "INTERLOCK_POLICIES")]
-    policies: Option<PathBuf>,
-}
-
-impl PolicyDir {
-    fn load(&self) -> anyhow::Result<Policies> {
-        Ok(Policies::load_or_shipped(self.policies.as_deref())?)
-    }
-
-    fn files(&self) -> PolicyFiles {
-        self.policies.as_deref().map_or_else(PolicyFiles::shipped, PolicyFiles::read)
-    }
-}
-
-/// How to print.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people.
-    Table,
-    /// For programs.
-    Json,
-}
-
-/// What a command found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Finding {
-    Nothing,
-    Something,
-}
-
-/// Runs the command line and tells the exit code.
+/// Runs the command line and returns the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
     let mut line = env::args_os();
-    let called = plugin::Called::by(line.next().as_deref());
-    if called == plugin::Called::ToComplete {
-        return plugin::complete(&called.command(), &line.collect::<Vec<_>>());
+    let invocation = plugin::Invocation::by(line.next().as_deref());
+    if invocation == plugin::Invocation::ToComplete {
+        return plugin::complete(&invocation.command(Cli::command()), &line.collect::<Vec<_>>());
     }
-    // clap exits by itself with 2 on a wrong command line, and with 0 after --help.
-    let matches = called.command().get_matches();
+    // clap exits with 2 on an invalid command line, and with 0 after --help.
+    let matches = invocation.command(Cli::command()).get_matches();
     let command = match Cli::from_arg_matches(&matches) {
         Ok(line) => line.command,
-        Err(error) => error.format(&mut called.command()).exit(),
+        Err(error) => error.format(&mut invocation.command(Cli::command())).exit(),
     };
     let result = match command {
         Command::Serve(arguments) => serve::run(&arguments),
@@ -123,12 +95,12 @@ pub fn main() -> ExitCode {
         Command::Certs(arguments) => certs::run(&arguments),
         Command::Registration(arguments) => registration::run(&arguments),
         Command::Override(arguments) => break_glass::run(&arguments),
-        Command::Completions(arguments) => completions::run(&arguments),
-        Command::Man(arguments) => man::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments, Cli::command()),
+        Command::Man(arguments) => man::run(&arguments, Cli::command()),
     };
     match result {
-        Ok(Finding::Nothing) => ExitCode::SUCCESS,
-        Ok(Finding::Something) => ExitCode::from(1),
+        Ok(ExitStatus::Success) => ExitCode::SUCCESS,
+        Ok(ExitStatus::Findings) => ExitCode::from(1),
         Err(error) => {
             match error.downcast_ref::<PolicyError>() {
                 Some(error) => eprintln!("interlock: the policies cannot be used\n\n{}", excerpt::excerpts(error)),
@@ -137,9 +109,4 @@ pub fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
-}
-
-/// A runtime for commands that only await what is ready.
-fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(future)
 }

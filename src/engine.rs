@@ -1,4 +1,14 @@
-//! The engine: pure, in the order of a request.
+//! The engine: pure, in the order of a request. A room imports only what stands before it in this list:
+//!
+//! | room | holds |
+//! |---|---|
+//! | [`json`], [`object`], [`severity`] | JSON as text, places in it; metadata and keys of objects; how much a finding matters |
+//! | [`olm`], [`release`], [`flux`], [`managed`], [`sveltos`] | what others write: Helm's model, marks of ownership, declared fields, typed views |
+//! | [`review`], [`rule`], [`release_override`] | the request; what a rule is; what a ReleaseOverride holds |
+//! | [`facts`], [`policy`], [`evidence`] | what a request says by itself; which rules are in force; queries and answers |
+//! | [`violation`], [`stamp`], [`rules`] | what is wrong; who holds an operation; one rule a file |
+//! | [`outcome`], [`overrides`], [`decide`] | violations under modes; what opens a rule; the decision over all of them |
+//! | [`policy_files`], [`decision`], [`reply`] | how YAML becomes a policy; the account of a review; the answer to it |
 
 pub mod decide;
 pub mod decision;
@@ -19,6 +29,7 @@ pub mod reply;
 pub mod review;
 pub mod rule;
 pub mod rules;
+pub mod severity;
 pub mod stamp;
 pub mod sveltos;
 pub mod violation;

@@ -11,7 +11,7 @@ use crate::budget::Budget;
 use crate::engine::decide::{Step, decide, overloaded};
 use crate::engine::decision::Decision;
 use crate::engine::evidence::{Answer, Evidence};
-use crate::engine::facts::{Bodies, Facts, Objects, Subject};
+use crate::engine::facts::{Facts, RecordBodies, RequestObjects, Subject};
 use crate::engine::json::Patch;
 use crate::engine::outcome::{Outcome, WeighedViolation};
 use crate::engine::overrides::objection;
@@ -74,11 +74,11 @@ impl Judge {
         deadline: Instant,
     ) -> Result<Judgement, BadReview> {
         let started = Instant::now();
-        let objects = Objects::read(request)?;
-        let sealed = objects.seal(request.operation);
-        let granted = timeout_at(deadline, self.decode_budget.grant(sealed.inflated_size())).await;
+        let objects = RequestObjects::read(request)?;
+        let payloads = objects.payloads(request.operation);
+        let granted = timeout_at(deadline, self.decode_budget.grant(payloads.inflated_size())).await;
         let decoding = Instant::now();
-        let bodies = if granted.is_ok() { sealed.open() } else { sealed.unread() };
+        let bodies = if granted.is_ok() { payloads.inflate() } else { payloads.unread() };
         let facts = self.facts(request, &objects, &bodies);
         let decoded = objects.storage.filter(|_| granted.is_ok()).map(|_| decoding.elapsed());
         let policies = self.policies.load();
@@ -105,18 +105,23 @@ impl Judge {
         now: Timestamp,
         deadline: Instant,
     ) -> Result<Option<Patch>, BadReview> {
-        let objects = Objects::read(request)?;
-        let sealed = objects.seal(request.operation);
-        let granted = timeout_at(deadline, self.decode_budget.grant(sealed.inflated_size())).await;
+        let objects = RequestObjects::read(request)?;
+        let payloads = objects.payloads(request.operation);
+        let granted = timeout_at(deadline, self.decode_budget.grant(payloads.inflated_size())).await;
         // Without its body a record is still stamped with holder and start.
-        let bodies = if granted.is_ok() { sealed.open() } else { sealed.unread() };
+        let bodies = if granted.is_ok() { payloads.inflate() } else { payloads.unread() };
         Ok(stamp::stamp(&self.facts(request, &objects, &bodies), now))
     }
 
-    fn facts<'r>(&self, request: &'r Request<'r>, objects: &'r Objects<'r>, bodies: &'r Bodies) -> Facts<'r> {
+    fn facts<'r>(
+        &self,
+        request: &'r Request<'r>,
+        objects: &'r RequestObjects<'r>,
+        bodies: &'r RecordBodies,
+    ) -> Facts<'r> {
         let facts = Facts::of(request, objects, bodies);
         let own_user = self.own_user.get().map(String::as_str);
-        Facts { actor: facts.actor.unless_ourselves(own_user), ..facts }
+        Facts { actor: facts.actor.or_interlock(own_user), ..facts }
     }
 
     /// Runs the rules, answering their queries, until they reach a decision.

@@ -1,73 +1,71 @@
-//! `interlock override`: opens some rules over one release, for a while.
+//! `interlock override`: suspends rules for one release, for a limited time.
 
 use std::io::{Write, stdout};
 
 use anyhow::Context;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use jiff::{SignedDuration, Timestamp};
-use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
 
 use super::cluster::{ClusterArguments, server_time};
-use super::{Finding, Output};
+use super::exit_status::ExitStatus;
+use super::output::Output;
+use super::release_argument::release;
+use super::runtime::block_on;
 use crate::engine::overrides::PLURAL;
-use crate::engine::release::{ReleaseRef, is_subdomain};
+use crate::engine::release::ReleaseRef;
 use crate::engine::rules;
 use crate::world::kubernetes::override_definition::{ReleaseOverride, ReleaseOverrideSpec};
 
-/// The longest name that an object can have, in bytes.
-const LONGEST_NAME: usize = 253;
-
-/// Break-glass: for a while, let rules not refuse what is done to one release
+/// Create an override: for a limited time, the named rules do not refuse changes to one release
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// NAMESPACE/NAME of the release, as the refusal names it
+    /// NAMESPACE/NAME of the release, as in the refusal
     #[arg(value_name = "NAMESPACE/RELEASE", value_parser = release)]
     release: ReleaseRef,
-    /// A rule to open, as the refusal names it in brackets; may be repeated
+    /// A rule to suspend, as in brackets in the refusal; may be repeated
     #[arg(long = "rule", value_name = "RULE", required = true, value_parser = rules(), hide_possible_values = true)]
     rules: Vec<String>,
-    /// For how long, for example 30m or 1h30m; the policy says how long at most
+    /// Duration, for example 30m or 1h30m; the policy limits it
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     open_for: SignedDuration,
-    /// Why, for those who read the audit log later: 5 to 500 characters
+    /// Reason, for readers of the audit log: 5 to 500 characters
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// Who may use it, a glob over user names; may be repeated; everybody unless given
+    /// Users who may use the override, as a glob over user names; may be repeated [default: all users]
     #[arg(long = "user", value_name = "USER")]
     users: Vec<String>,
     #[command(flatten)]
     cluster: ClusterArguments,
-    /// Let the API server check it, and make nothing
+    /// Let the API server validate the override without creating it
     #[arg(long)]
     dry_run: bool,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(create(arguments))
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    block_on(create(arguments))
 }
 
-async fn create(arguments: &Arguments) -> anyhow::Result<Finding> {
-    let config = arguments.cluster.found().await?;
-    let client = Client::try_from(config).context("failed to make a client for the cluster")?;
+async fn create(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    let client = arguments.cluster.client().await?;
     let now = server_time(&client).await?;
-    let asked = arguments.asked(now)?;
+    let requested = arguments.requested(now)?;
     let api: Api<ReleaseOverride> = Api::namespaced(client, &arguments.release.namespace);
     let parameters = PostParams { dry_run: arguments.dry_run, ..PostParams::default() };
-    let made = api.create(&parameters, &asked).await.map_err(refused)?;
+    let created = api.create(&parameters, &requested).await.map_err(describe_failure)?;
     match arguments.output {
-        Output::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&made)?)?,
-        Output::Table => write!(stdout(), "{}", told(&made, now, arguments.dry_run))?,
+        Output::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&created)?)?,
+        Output::Table => write!(stdout(), "{}", text_of(&created, now, arguments.dry_run))?,
     }
-    Ok(Finding::Nothing)
+    Ok(ExitStatus::Success)
 }
 
 impl Arguments {
-    /// The object to create, at a moment by the API server's clock.
-    fn asked(&self, now: Timestamp) -> anyhow::Result<ReleaseOverride> {
+    /// The object to create; `now` is the API server's clock.
+    fn requested(&self, now: Timestamp) -> anyhow::Result<ReleaseOverride> {
         let expires_at = now.checked_add(self.open_for).context("--for is too long")?;
         let spec = ReleaseOverrideSpec {
             release: self.release.name.clone(),
@@ -85,56 +83,43 @@ impl Arguments {
     }
 }
 
-/// What is open now, for people in a hurry.
-fn told(made: &ReleaseOverride, now: Timestamp, dry_run: bool) -> String {
-    let ReleaseOverrideSpec { release, rules, users, expires_at, .. } = &made.spec;
-    let namespace = made.metadata.namespace.as_deref().unwrap_or_default();
-    let name = made.metadata.name.as_deref().unwrap_or_default();
-    let whom = users.as_ref().map_or("everybody".to_owned(), |users| users.join(", "));
+/// A short text for people.
+fn text_of(created: &ReleaseOverride, now: Timestamp, dry_run: bool) -> String {
+    let ReleaseOverrideSpec { release, rules, users, expires_at, .. } = &created.spec;
+    let namespace = created.metadata.namespace.as_deref().unwrap_or_default();
+    let name = created.metadata.name.as_deref().unwrap_or_default();
+    let whom = users.as_ref().map_or("all users".to_owned(), |users| users.join(", "));
     let left = expires_at.duration_since(now);
     let head = if dry_run {
-        "Nothing was made: this is what the API server would admit.".to_owned()
+        "Dry run, nothing was created. The API server would admit this override:".to_owned()
     } else {
-        format!("Made ReleaseOverride {namespace}/{name}.")
+        format!("Created ReleaseOverride {namespace}/{name}.")
     };
     let close = if dry_run {
         String::new()
     } else {
-        format!("To close it earlier: kubectl delete {PLURAL} -n {namespace} {name}\n")
+        format!("To end it earlier: kubectl delete {PLURAL} -n {namespace} {name}\n")
     };
     format!(
-        "{head}\n  release  {namespace}/{release}\n  opens    {}\n  for      {whom}\n  closes   {expires_at} (in {left:#})\n{close}",
+        "{head}\n  release  {namespace}/{release}\n  rules    {}\n  users    {whom}\n  expires  {expires_at} (in {left:#})\n{close}",
         rules.join(", "),
     )
 }
 
-fn refused(error: kube::Error) -> anyhow::Error {
+fn describe_failure(error: kube::Error) -> anyhow::Error {
     match error {
-        // An object or a namespace that is missing is named; a path that is not served names nothing.
+        // The error names a missing object or namespace; for a path that is not served it names nothing.
         kube::Error::Api(status)
             if status.code == 404 && status.details.as_ref().is_none_or(|it| it.name.is_empty()) =>
         {
             anyhow::anyhow!(
-                "failed to make the override: the cluster does not know ReleaseOverrides. Install their definition with \
-                 `kubectl apply -f manifests/base/releaseoverrides.yaml`"
+                "failed to create the override: the CustomResourceDefinition of ReleaseOverrides is not installed. \
+                 Install it with `kubectl apply -f manifests/base/releaseoverrides.yaml`"
             )
         }
-        kube::Error::Api(status) => anyhow::anyhow!("failed to make the override: {}", status.message),
-        error => anyhow::Error::from(error).context("failed to make the override"),
+        kube::Error::Api(status) => anyhow::anyhow!("failed to create the override: {}", status.message),
+        error => anyhow::Error::from(error).context("failed to create the override"),
     }
-}
-
-/// `NAMESPACE/RELEASE`.
-pub(super) fn release(text: &str) -> Result<ReleaseRef, String> {
-    let (namespace, name) = text.split_once('/').ok_or("name it as NAMESPACE/RELEASE, for example shop/web")?;
-    if namespace.is_empty() || namespace.contains('.') {
-        return Err(format!("{namespace:?} is not a namespace"));
-    }
-    // Profiles and extensions may have longer names than releases.
-    if !is_subdomain(name, LONGEST_NAME) {
-        return Err(format!("{name:?} is not a name: a lower-case DNS subdomain of at most {LONGEST_NAME} characters"));
-    }
-    Ok(ReleaseRef::new(namespace, name))
 }
 
 fn rules() -> PossibleValuesParser {
@@ -164,12 +149,12 @@ mod tests {
     }
 
     #[test]
-    fn a_command_line_becomes_an_object_that_ends_by_the_servers_clock() {
+    fn the_override_expires_by_the_servers_clock() {
         let rules = ["--rule", "manual-edit", "--rule", "manual-scale"];
         let rest = ["--for", "1h30m", "--reason", "incident 7", "--user", "bob"];
         let arguments = parse(&[&["shop/web.v1"], &rules[..], &rest[..]].concat()).unwrap();
         let now = "2026-11-21T10:00:00Z".parse().unwrap();
-        let object = arguments.asked(now).unwrap();
+        let object = arguments.requested(now).unwrap();
         let object = serde_json::to_value(&object).unwrap();
         assert_eq!(
             object,
@@ -183,7 +168,7 @@ mod tests {
             })
         );
         let text = object.to_string();
-        // What the rules read of it is the same.
+        // The rules parse the same values.
         let read: crate::engine::overrides::OverrideSpec = serde_json::from_value(object["spec"].clone()).unwrap();
         assert_eq!(
             (read.rules, text.contains("11:30")),
@@ -196,14 +181,15 @@ mod tests {
             )
         );
         assert_eq!(
-            told(&serde_json::from_str(&text).unwrap(), now, true),
-            "Nothing was made: this is what the API server would admit.\n  release  shop/web.v1\n  opens    manual-edit, \
-             manual-scale\n  for      bob\n  closes   2026-11-21T11:30:00Z (in 1h 30m)\n"
+            text_of(&serde_json::from_str(&text).unwrap(), now, true),
+            "Dry run, nothing was created. The API server would admit this override:\n  release  shop/web.v1\n  \
+             rules    manual-edit, \
+             manual-scale\n  users    bob\n  expires  2026-11-21T11:30:00Z (in 1h 30m)\n"
         );
     }
 
     #[test]
-    fn a_wrong_command_line_says_what_is_wrong_with_it() {
+    fn an_invalid_command_line_names_the_problem() {
         let rest = ["--reason", "incident 7"];
         let name = |length: usize| format!("shop/{}", "a".repeat(length));
         assert!(parse(&[&[name(253).as_str(), "--rule", "manual-edit", "--for", "30m"], &rest[..]].concat()).is_ok());

@@ -1,30 +1,28 @@
-//! Which cluster a command talks to.
+//! The cluster that a command connects to.
 
 use std::path::PathBuf;
 
 use anyhow::Context;
-use http::Request;
-use http::header::DATE;
 use jiff::Timestamp;
-use jiff::fmt::rfc2822;
-use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
-/// The cluster that was named on the command line.
+use crate::inspect::server_clock;
+
+/// The arguments that name a cluster.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct ClusterArguments {
-    /// Kubeconfig of the cluster [default: the one that kubectl would use, or inside a cluster the pod's own account; for
-    /// serve the latter alone]
+    /// Kubeconfig of the cluster [default: the kubeconfig of kubectl, or the service account inside a pod; serve uses
+    /// only the latter]
     #[arg(long, value_name = "FILE", env = "INTERLOCK_KUBECONFIG")]
     kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig [default: its current one]
+    /// Context of the kubeconfig [default: the current context]
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
 }
 
 impl ClusterArguments {
-    /// How to reach it; `None` where none was named.
+    /// The configuration of the named cluster; `None` if none was named.
     async fn named(&self) -> anyhow::Result<Option<Config>> {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         let Some(path) = &self.kubeconfig else {
@@ -38,35 +36,40 @@ impl ClusterArguments {
         config.map(Some).with_context(|| format!("the kubeconfig {} is not usable", path.display()))
     }
 
-    /// The same, or that of the pod; `None` outside of a cluster.
-    pub(super) async fn around(&self) -> anyhow::Result<Option<Config>> {
+    /// The named cluster, or the cluster of the pod; `None` outside of a cluster.
+    pub(super) async fn in_cluster_or_named(&self) -> anyhow::Result<Option<Config>> {
         match self.named().await? {
             None if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() => {
                 let pods = Config::incluster();
-                pods.map(Some).context("failed to read the pod's own account, which Kubernetes mounts")
+                pods.map(Some).context("failed to read the mounted service account of the pod")
             }
             named => Ok(named),
         }
     }
 
-    /// The one that was named, or that kubectl would talk to, or that of the pod.
-    pub(super) async fn found(&self) -> anyhow::Result<Config> {
+    /// A client for the cluster that [`Self::infer`] finds.
+    pub(super) async fn client(&self) -> anyhow::Result<Client> {
+        client(self.infer().await?)
+    }
+
+    /// The named cluster, or the cluster of kubectl, or the cluster of the pod.
+    pub(super) async fn infer(&self) -> anyhow::Result<Config> {
         match self.named().await? {
             Some(config) => Ok(config),
             None => {
                 let found = Config::infer().await;
-                found.context("failed to find a cluster: name a kubeconfig with --kubeconfig or in KUBECONFIG")
+                found.context("no cluster found: set --kubeconfig or KUBECONFIG")
             }
         }
     }
 }
 
-/// The time by the API server's clock, which counts: that of a laptop may be wrong.
+/// The API server's clock.
 pub(super) async fn server_time(client: &Client) -> anyhow::Result<Timestamp> {
-    let request = Request::get("/version").body(Body::empty())?;
-    let response = client.send(request).await.context("failed to reach the API server")?;
-    let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
-    let date = date.context("the API server does not tell the time: its answer has no Date header")?;
-    let read = rfc2822::parse(date).with_context(|| format!("the API server's Date {date:?} does not read"))?;
-    Ok(read.timestamp())
+    let time = server_clock::server_time(client).await.context("failed to reach the API server")?;
+    time.context("the answer of the API server has no readable Date header, so the age of operations is unknown")
+}
+
+pub(super) fn client(config: Config) -> anyhow::Result<Client> {
+    Client::try_from(config).context("failed to create a client for the cluster")
 }

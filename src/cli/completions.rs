@@ -1,16 +1,15 @@
-//! `interlock completions`: what a shell needs to complete the command line.
+//! `interlock completions`: shell completions.
 
 use std::io::stdout;
 
 use clap_complete::Shell;
 
-use super::Finding;
-use super::plugin::Called;
+use super::exit_status::ExitStatus;
 
-/// Print the completions for a shell
+/// Print the completion script of a shell
 ///
-/// For example `interlock completions bash > /etc/bash_completion.d/interlock`. For `kubectl interlock`, put a link called
-/// kubectl_complete-interlock to this binary into PATH, beside kubectl-interlock.
+/// For example `interlock completions bash > /etc/bash_completion.d/interlock`. For `kubectl interlock`, link
+/// kubectl_complete-interlock to this binary in PATH, next to kubectl-interlock.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// The shell
@@ -18,9 +17,9 @@ pub(super) struct Arguments {
     shell: Shell,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+pub(super) fn run(arguments: &Arguments, mut command: clap::Command) -> anyhow::Result<ExitStatus> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Called::ByItself.command(), "interlock", &mut script);
+    clap_complete::generate(arguments.shell, &mut command, "interlock", &mut script);
     std::io::Write::write_all(&mut stdout(), &script)?;
-    Ok(Finding::Nothing)
+    Ok(ExitStatus::Success)
 }

@@ -1,76 +1,77 @@
-//! `interlock doctor`: whether an installation works.
+//! `interlock doctor`: checks an installation.
 
 use std::io::{Write, stdout};
 
 use anyhow::Context;
 use comfy_table::{Cell, Color};
-use kube::Client;
 
 use super::cluster::ClusterArguments;
+use super::exit_status::ExitStatus;
+use super::output::Output;
+use super::runtime::block_on;
 use super::table::{self, printable};
-use super::{Finding, Output};
-use crate::inspect::doctor::{Report, State, examine, registration};
-use crate::inspect::scan::Severity;
+use crate::engine::policy::DEFAULT_NAMESPACE;
+use crate::engine::severity::Severity;
+use crate::inspect::doctor::{DiagnosisState, DoctorReport, examine, registration};
 
-/// Examine an installation: what is wrong with it, and the command that mends it
+/// Check an installation, and print the commands that fix each finding
 ///
-/// Reads, questions about rights, and two dry runs of a record's creation, which write nothing. What may not be read is told
-/// as skipped. Exits with 1 where something is wrong.
+/// Reads objects, reviews access rights, and creates two records as dry runs, which write nothing. Checks without the
+/// necessary rights are reported as skipped. Exits with 1 if there is a finding.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Interlock's own namespace
-    #[arg(short, long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = "interlock-system")]
+    #[arg(short, long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = DEFAULT_NAMESPACE)]
     namespace: String,
-    /// Print the registration as it should be, for kubectl apply, and examine nothing
+    /// Print the complete registration for kubectl apply, without any checks
     #[arg(long)]
     registration: bool,
     #[command(flatten)]
     cluster: ClusterArguments,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(doctor(arguments))
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    block_on(doctor(arguments))
 }
 
-async fn doctor(arguments: &Arguments) -> anyhow::Result<Finding> {
-    let config = arguments.cluster.found().await?;
-    let client = Client::try_from(config).context("failed to make a client for the cluster")?;
+async fn doctor(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    let client = arguments.cluster.client().await?;
     if arguments.registration {
         let whole = registration(&client, &arguments.namespace).await.context("failed to read the registration")?;
         writeln!(stdout(), "{}", serde_json::to_string_pretty(&whole)?)?;
-        return Ok(Finding::Nothing);
+        return Ok(ExitStatus::Success);
     }
     let report = examine(&client, &arguments.namespace).await.context("failed to reach the API server")?;
     match arguments.output {
         Output::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&report)?)?,
-        Output::Table => stdout().write_all(told(&report).as_bytes())?,
+        Output::Table => stdout().write_all(text_of(&report).as_bytes())?,
     }
-    Ok(if report.has_findings() { Finding::Something } else { Finding::Nothing })
+    Ok(if report.has_findings() { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
-/// A table of all checks, then how to mend what is wrong: commands are to be copied, so they stand by themselves.
-fn told(report: &Report) -> String {
-    let mut checks = table::table(&["", "check", "what was seen"]);
+/// A table of all checks, then the fixes. Commands have lines of their own, so that they can be copied.
+fn text_of(report: &DoctorReport) -> String {
+    let mut checks = table::table(&["", "check", "evidence"]);
     for check in &report.checks {
-        checks.add_row([state(check.state), check.check.into(), printable(&check.evidence).into()]);
+        checks.add_row([state_cell(check.state), check.check.into(), printable(&check.evidence).into()]);
     }
     let mut text = format!("{checks}\n");
     let mut shown: Vec<&str> = Vec::new();
     for check in &report.checks {
         let Some(fix) = check.fix.as_deref() else { continue };
-        // One way out often mends several findings.
+        // One fix often covers several findings.
         if !shown.contains(&fix) {
             shown.push(fix);
             let fix: Vec<_> = fix.lines().map(|line| format!("    {}", printable(line))).collect();
             text.push_str(&format!("\n{}: {}\n{}\n", check.check, printable(&check.evidence), fix.join("\n")));
         }
     }
-    let count = |wanted: fn(State) -> bool| report.checks.iter().filter(|check| wanted(check.state)).count();
-    let findings = count(|state| matches!(state, State::Finding(_)));
-    let skipped = count(|state| state == State::Skipped);
+    let count = |wanted: fn(DiagnosisState) -> bool| report.checks.iter().filter(|check| wanted(check.state)).count();
+    let findings = count(|state| matches!(state, DiagnosisState::Finding(_)));
+    let skipped = count(|state| state == DiagnosisState::Skipped);
     let skipped = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
     let found = if findings == 0 { "nothing is wrong".to_owned() } else { format!("{findings} findings") };
     text.push_str(&format!(
@@ -81,12 +82,12 @@ fn told(report: &Report) -> String {
     text
 }
 
-fn state(state: State) -> Cell {
+fn state_cell(state: DiagnosisState) -> Cell {
     let cell = Cell::new(state.as_str());
     match state {
-        State::Finding(Severity::High) => cell.fg(Color::Red),
-        State::Finding(_) => cell.fg(Color::Yellow),
-        State::Ok => cell.fg(Color::Green),
-        State::Note | State::Skipped => cell,
+        DiagnosisState::Finding(Severity::High) => cell.fg(Color::Red),
+        DiagnosisState::Finding(_) => cell.fg(Color::Yellow),
+        DiagnosisState::Ok => cell.fg(Color::Green),
+        DiagnosisState::Note | DiagnosisState::Skipped => cell,
     }
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a policy file, shown in its text.
+//! Problems of a policy file, with an excerpt of its text.
 
 use std::io::{IsTerminal, stderr};
 
@@ -6,7 +6,7 @@ use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
 
 use crate::engine::policy::{PolicyError, Problem};
 
-/// Every problem with its excerpt, coloured on a terminal.
+/// Every problem with an excerpt, in colour on a terminal.
 pub(super) fn excerpts(error: &PolicyError) -> String {
     let renderer = if stderr().is_terminal() { Renderer::styled() } else { Renderer::plain() };
     error.problems.iter().map(|problem| excerpt(problem, &renderer)).collect::<Vec<_>>().join("\n\n")

@@ -1,28 +1,31 @@
-//! `interlock explain`: what a rule is about, and what is in force in a namespace.
+//! `interlock explain`: a rule, or the settings in force in a namespace.
 
 use std::io::{Write, stdout};
 
 use serde_json::{Value, json};
 
-use super::{Finding, Output, PolicyDir, table};
+use super::exit_status::ExitStatus;
+use super::output::Output;
+use super::policy_dir::PolicyDir;
+use super::table;
 use crate::engine::policy::{InForce, SettingInForce, SettingOrigin, in_force, nearest_to, settings_of};
 use crate::engine::rule::{RuleId, Specification};
 use crate::engine::rules;
 
-/// Explain a rule, or what is in force in a namespace; without either, list the rules
+/// Explain a rule, or show the settings in force in a namespace; without an argument, list the rules
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// The name of a rule, otherwise of a namespace
+    /// Name of a rule, otherwise of a namespace
     #[arg(value_name = "RULE | NAMESPACE")]
     subject: Option<String>,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
     #[command(flatten)]
     policies: PolicyDir,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let text = match (arguments.subject.as_deref(), arguments.output) {
         (None, output) => list(output),
         (Some(name), output) => match (rules::named(name), output) {
@@ -34,7 +37,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
                 let meant = nearest_to(name, rules::all().map(RuleId::as_str).collect::<Vec<_>>().into_iter());
                 if let Some(meant) = meant.filter(|_| !in_force.has_file) {
                     eprintln!(
-                        "no rule is called {name}; did you mean {meant}? This is what is in force in the namespace {name}"
+                        "no rule is called {name}; did you mean {meant}? This is what is in force in namespace {name}"
                     );
                 }
                 if output == Output::Json {
@@ -46,7 +49,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
         },
     };
     writeln!(stdout(), "{text}")?;
-    Ok(Finding::Nothing)
+    Ok(ExitStatus::Success)
 }
 
 fn list(output: Output) -> String {
@@ -58,7 +61,10 @@ fn list(output: Output) -> String {
     for rule in rules::all() {
         table.add_row([rule.as_str(), rule.specification().summary]);
     }
-    format!("{table}\n`interlock explain RULE` tells more, `interlock explain NAMESPACE` what is in force there.")
+    format!(
+        "{table}\n`interlock explain RULE` explains a rule. `interlock explain NAMESPACE` shows the settings in \
+        force there."
+    )
 }
 
 fn rule_json(rule: RuleId) -> Value {
@@ -117,11 +123,10 @@ fn setting_json(setting: &SettingInForce) -> Value {
     json!({"name": setting.name, "value": setting.value, "origin": origin})
 }
 
-/// Without a table: paths and conditions are long, and are to be copied whole.
+/// No table, because paths and conditions are long and must not be split.
 fn namespace_text(namespace: &str, in_force: &InForce) -> String {
-    let whose =
-        if in_force.has_file { "its own file and that of the cluster" } else { "the file of the cluster alone" };
-    let mut text = format!("In force in the namespace {namespace}, by {whose}:\n");
+    let whose = if in_force.has_file { "its own file and the cluster's" } else { "the cluster's file only" };
+    let mut text = format!("In force in namespace {namespace}, from {whose}:\n");
     let mut section = |name: &str, settings: &[SettingInForce]| {
         text.push_str(&format!("\n{name}\n"));
         for setting in settings {
@@ -130,11 +135,11 @@ fn namespace_text(namespace: &str, in_force: &InForce) -> String {
     };
     for rule in &in_force.rules {
         let delegated = if rule.delegated { " (delegated)" } else { "" };
-        let both = if rule.both { " (for each request the stricter of both files)" } else { "" };
+        let both = if rule.both { " (the stricter of both files applies to each request)" } else { "" };
         section(&format!("{}{delegated}{both}", rule.rule), &rule.settings);
     }
     section("overrides", &in_force.overrides);
-    section("of the cluster alone", &in_force.lists);
+    section("cluster only", &in_force.lists);
     text.trim_end().to_owned()
 }
 

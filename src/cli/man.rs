@@ -1,4 +1,4 @@
-//! `interlock man`: the manual, made of the command line.
+//! `interlock man`: manual pages, generated from the command line.
 
 use std::fs;
 use std::io::{Write, stdout};
@@ -6,29 +6,27 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-use super::Finding;
-use super::plugin::Called;
+use super::exit_status::ExitStatus;
 
 /// Write the manual pages
 ///
-/// `interlock man | man -l -` shows the first of them.
+/// `interlock man | man -l -` shows the first page.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Directory for all pages, one a subcommand; without it the first one goes to standard output
+    /// Directory for all pages, one per subcommand [default: print the first page]
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
-    let command = Called::ByItself.command();
+pub(super) fn run(arguments: &Arguments, command: clap::Command) -> anyhow::Result<ExitStatus> {
     if let Some(directory) = &arguments.directory {
-        fs::create_dir_all(directory).with_context(|| format!("failed to make {}", directory.display()))?;
+        fs::create_dir_all(directory).with_context(|| format!("failed to create {}", directory.display()))?;
         let written = clap_mangen::generate_to(command, directory);
-        written.with_context(|| format!("failed to write the pages into {}", directory.display()))?;
+        written.with_context(|| format!("failed to write the pages to {}", directory.display()))?;
     } else {
         let mut page = Vec::new();
         clap_mangen::Man::new(command).render(&mut page)?;
         stdout().write_all(&page)?;
     }
-    Ok(Finding::Nothing)
+    Ok(ExitStatus::Success)
 }

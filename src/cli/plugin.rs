@@ -1,27 +1,25 @@
-//! The same command line as a plugin of kubectl: a link `kubectl-interlock` to the binary makes `kubectl interlock`, and one
-//! called `kubectl_complete-interlock` completes it.
+//! The kubectl plugin: a link `kubectl-interlock` to the binary provides `kubectl interlock`, and a link
+//! `kubectl_complete-interlock` its completions.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 
-use super::Cli;
-
-/// By which name the binary was called.
+/// How the binary was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Called {
-    /// Its own, or any other.
+pub(super) enum Invocation {
+    /// Under its own name, or any other.
     ByItself,
-    /// By kubectl.
+    /// As a kubectl plugin.
     ByKubectl,
-    /// By kubectl, for what may follow on the line.
+    /// By kubectl, for completions.
     ToComplete,
 }
 
-impl Called {
+impl Invocation {
     pub(super) fn by(name: Option<&OsStr>) -> Self {
         let name = name.and_then(|name| Path::new(name).file_stem()).unwrap_or_default();
         match name.to_str() {
@@ -31,18 +29,16 @@ impl Called {
         }
     }
 
-    /// The command line, with usage as people type it.
-    pub(super) fn command(self) -> Command {
+    /// The command line, with the usage that matches the call.
+    pub(super) fn command(self, own: Command) -> Command {
         match self {
-            Self::ByItself => Cli::command(),
-            Self::ByKubectl | Self::ToComplete => {
-                Cli::command().bin_name("kubectl interlock").display_name("kubectl interlock")
-            }
+            Self::ByItself => own,
+            Self::ByKubectl | Self::ToComplete => own.bin_name("kubectl interlock").display_name("kubectl interlock"),
         }
     }
 }
 
-/// Prints what may stand in place of the last word, a line each, as kubectl asks for it.
+/// Prints the candidates for the last word, one per line, as kubectl expects.
 pub(super) fn complete(command: &Command, words: &[OsString]) -> ExitCode {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
@@ -50,7 +46,7 @@ pub(super) fn complete(command: &Command, words: &[OsString]) -> ExitCode {
     if stdout().write_all(lines.as_bytes()).is_ok() { ExitCode::SUCCESS } else { ExitCode::from(2) }
 }
 
-/// Subcommands, flags and their values that begin with the last word.
+/// Subcommands, flags and values that start with the last word.
 fn candidates(root: &Command, words: &[&str]) -> Vec<String> {
     let Some((last, before)) = words.split_last() else { return Vec::new() };
     let mut command = root;
@@ -81,23 +77,32 @@ fn candidates(root: &Command, words: &[&str]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::cli::Cli;
 
     #[test]
-    fn the_name_says_who_calls() {
-        let called = |name: &str| Called::by(Some(OsStr::new(name)));
-        assert_eq!(called("/usr/bin/kubectl-interlock"), Called::ByKubectl);
-        assert_eq!(called("kubectl_complete-interlock"), Called::ToComplete);
-        assert_eq!(called("./interlock"), Called::ByItself);
-        assert_eq!(Called::by(None), Called::ByItself);
-        let help = Called::ByKubectl.command().render_help().to_string();
+    fn the_name_of_the_binary_shows_the_caller() {
+        let invocation = |name: &str| Invocation::by(Some(OsStr::new(name)));
+        assert_eq!(invocation("/usr/bin/kubectl-interlock"), Invocation::ByKubectl);
+        assert_eq!(invocation("kubectl_complete-interlock"), Invocation::ToComplete);
+        assert_eq!(invocation("./interlock"), Invocation::ByItself);
+        assert_eq!(Invocation::by(None), Invocation::ByItself);
+        let help = Invocation::ByKubectl.command(Cli::command()).render_help().to_string();
         assert!(help.contains("Usage: kubectl interlock <COMMAND>"), "{help}");
-        assert!(Called::ByItself.command().render_help().to_string().contains("Usage: interlock <COMMAND>"));
+        assert!(
+            Invocation::ByItself
+                .command(Cli::command())
+                .render_help()
+                .to_string()
+                .contains("Usage: interlock <COMMAND>")
+        );
     }
 
     #[test]
-    fn words_are_completed_by_what_the_command_line_knows() {
-        let command = Called::ToComplete.command();
+    fn words_are_completed_from_the_command_line() {
+        let command = Invocation::ToComplete.command(Cli::command());
         let of = |words: &[&str]| candidates(&command, words);
         assert_eq!(of(&["doc"]), ["doctor"]);
         assert!(of(&[""]).len() > 10);

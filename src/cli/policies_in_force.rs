@@ -1,54 +1,54 @@
-//! The policies that a running Interlock judges by, for commands that must not have another opinion.
+//! The policies of the running installation, so that commands and the webhook agree.
 
 use kube::Client;
 
-use super::PolicyDir;
+use super::policy_dir::PolicyDir;
 use super::table::printable;
-use crate::engine::policy::{Policies, PolicyFiles};
-use crate::inspect::scan::listing::why;
+use crate::engine::policy::{DEFAULT_NAMESPACE, Policies, PolicyFiles};
+use crate::inspect::api_error::reason;
 use crate::world::kubernetes::policies::policies;
 
-/// Which policy to judge by, where a cluster has one.
+/// The arguments that select the policies of a cluster.
 #[derive(Debug, clap::Args)]
-pub(super) struct InForce {
-    /// Interlock's own namespace, whose policy counts unless --policies names another
-    #[arg(long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = "interlock-system")]
+pub(super) struct PoliciesInForce {
+    /// Interlock's own namespace, which has the policies unless --policies is set
+    #[arg(long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = DEFAULT_NAMESPACE)]
     interlock_namespace: String,
     #[command(flatten)]
     directory: PolicyDir,
 }
 
-impl InForce {
-    /// Those of the directory that was named; otherwise those that the cluster's Interlock goes by. Where it has none, or they
-    /// may not be read, as by most people, or are wrong, the shipped ones, which the error output says once.
+impl PoliciesInForce {
+    /// The policies of the named directory, otherwise of the installation in the cluster. If these are missing, not
+    /// readable or not valid, the shipped policies, with a notice on standard error.
     pub(super) async fn read(&self, client: &Client) -> anyhow::Result<Policies> {
         if self.directory.policies.is_some() {
             return self.directory.load();
         }
         let why = match policies(client, &self.interlock_namespace).await {
-            Ok(found) => match of(found) {
+            Ok(found) => match usable(found) {
                 Ok(policies) => return Ok(policies),
                 Err(why) => why,
             },
-            Err(error) => why(&error),
+            Err(error) => reason(&error),
         };
-        eprintln!("{}", self.instead(&why));
+        eprintln!("{}", self.fallback_notice(&why));
         self.directory.load()
     }
 
-    fn instead(&self, why: &str) -> String {
+    fn fallback_notice(&self, why: &str) -> String {
         format!(
-            "interlock: goes by the shipped policy, which may differ in when an operation counts as stuck: that of \
-             namespace {} cannot be used: {}. Name its directory with --policies, or another installation with \
-             --interlock-namespace",
+            "interlock: using the shipped policy, which may define differently when an operation is stuck, because \
+             the policy in namespace {} cannot be used: {}. Set --policies to its directory, or \
+             --interlock-namespace to another installation",
             self.interlock_namespace,
             printable(why)
         )
     }
 }
 
-/// Those of an installation, or why there are none.
-fn of(found: Option<PolicyFiles>) -> Result<Policies, String> {
+/// The policies of an installation, or why they cannot be used.
+fn usable(found: Option<PolicyFiles>) -> Result<Policies, String> {
     let files = found.ok_or("there is no ConfigMap interlock-policies")?;
     Policies::of_files(&files).map_err(|error| error.to_string())
 }
@@ -62,21 +62,21 @@ mod tests {
     #[derive(Debug, Parser)]
     struct Line {
         #[command(flatten)]
-        in_force: InForce,
+        in_force: PoliciesInForce,
     }
 
     #[test]
-    fn what_cannot_be_used_is_told_in_a_line_and_another_installation_can_be_named() {
+    fn the_notice_has_one_line_and_another_installation_can_be_named() {
         let shipped = || ("cluster.yaml".to_owned(), include_str!("../../policies/cluster.yaml").to_owned());
-        assert!(of(Some(PolicyFiles::mounted([shipped()], []))).is_ok());
-        assert!(of(None).unwrap_err().contains("no ConfigMap interlock-policies"));
+        assert!(usable(Some(PolicyFiles::mounted([shipped()], []))).is_ok());
+        assert!(usable(None).unwrap_err().contains("no ConfigMap interlock-policies"));
         let wrong = [("cluster.yaml".to_owned(), "kind: Nonsense\n".to_owned())];
-        assert!(of(Some(PolicyFiles::mounted(wrong, []))).unwrap_err().contains("cluster.yaml"));
-        let without = of(Some(PolicyFiles::mounted([], []))).unwrap_err();
+        assert!(usable(Some(PolicyFiles::mounted(wrong, []))).unwrap_err().contains("cluster.yaml"));
+        let without = usable(Some(PolicyFiles::mounted([], []))).unwrap_err();
         assert!(without.contains("has no key cluster.yaml"), "{without}");
         let line = Line::try_parse_from(["status", "--interlock-namespace", "guard"]).unwrap();
-        let told = line.in_force.instead("forbidden:\n\x1b[2J");
+        let told = line.in_force.fallback_notice("forbidden:\n\x1b[2J");
         assert!(told.contains("namespace guard cannot be used: forbidden:") && told.lines().count() == 1, "{told}");
-        assert!(told.contains("goes by the shipped policy") && !told.contains('\x1b'), "{told}");
+        assert!(told.contains("using the shipped policy") && !told.contains('\x1b'), "{told}");
     }
 }

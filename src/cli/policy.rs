@@ -7,10 +7,11 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::excerpt::excerpts;
-use super::{Finding, Output};
+use super::exit_status::ExitStatus;
+use super::output::Output;
 use crate::engine::policy::{LoadedPolicies, PolicyError, PolicyFiles, Problem, schema};
 
-/// Check policy files, and describe them to editors
+/// Check policy files, and print their JSON Schema for editors
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -19,38 +20,38 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Check(Check),
+    Check(CheckArguments),
     /// Print the JSON Schema of policy files
     Schema,
 }
 
-/// Tell every error of a directory of policies: exit code 1 where there is one, 2 where a file cannot be read
+/// Check a directory of policies and print every error. Exits with 1 on errors, and with 2 if a file cannot be read
 #[derive(Debug, clap::Args)]
-struct Check {
+struct CheckArguments {
     /// Directory with cluster.yaml and namespaces/
     directory: PathBuf,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     match &arguments.command {
         Command::Check(check) => check.run(),
         Command::Schema => {
             writeln!(stdout(), "{}", serde_json::to_string_pretty(&schema())?)?;
-            Ok(Finding::Nothing)
+            Ok(ExitStatus::Success)
         }
     }
 }
 
-impl Check {
-    fn run(&self) -> anyhow::Result<Finding> {
+impl CheckArguments {
+    fn run(&self) -> anyhow::Result<ExitStatus> {
         let files = PolicyFiles::read(&self.directory);
         let LoadedPolicies { problems, .. } = LoadedPolicies::of(&files);
         match self.output {
             Output::Json => {
-                let of = |file: &Path| problems.iter().filter(|problem| problem.file == file).map(told).collect();
+                let of = |file: &Path| problems.iter().filter(|problem| problem.file == file).map(json_of).collect();
                 let unread = problems.iter().filter(|problem| problem.location.is_none());
                 let mut paths: Vec<_> = files.paths().chain(unread.map(|problem| problem.file.as_path())).collect();
                 paths.dedup();
@@ -61,7 +62,7 @@ impl Check {
             }
             Output::Table => {
                 for path in files.paths().filter(|path| problems.iter().all(|problem| problem.file != **path)) {
-                    writeln!(stdout(), "{} is good", path.display())?;
+                    writeln!(stdout(), "{} is valid", path.display())?;
                 }
             }
         }
@@ -69,16 +70,16 @@ impl Check {
             return Err(PolicyError { problems }.into());
         }
         if problems.is_empty() {
-            return Ok(Finding::Nothing);
+            return Ok(ExitStatus::Success);
         }
         if self.output == Output::Table {
             eprintln!("{}", excerpts(&PolicyError { problems }));
         }
-        Ok(Finding::Something)
+        Ok(ExitStatus::Findings)
     }
 }
 
-fn told(problem: &Problem) -> Value {
+fn json_of(problem: &Problem) -> Value {
     let location = problem.location.as_ref();
     json!({
         "line": location.map(|location| location.line),

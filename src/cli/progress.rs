@@ -1,32 +1,32 @@
-//! How far a long command has come: a bar on a terminal, once it takes longer than a second.
+//! A progress bar on a terminal, for commands that take longer than a second.
 
 use std::io::{IsTerminal, stderr, stdout};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Nobody wants to see a bar for less.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Shorter commands show no bar.
+const BAR_DELAY: Duration = Duration::from_secs(1);
 
-/// What is counted.
+/// The unit of progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     Bytes,
     Things,
 }
 
-/// A bar on standard error, or nothing where that is no terminal. It goes when this is dropped.
+/// A bar on standard error, if that is a terminal. Dropping it removes the bar.
 pub(super) struct Progress {
     bar: ProgressBar,
     started: Instant,
-    /// Whether there is anybody to see it.
+    /// Whether the bar may be shown.
     wanted: bool,
     unit: Unit,
 }
 
 impl Progress {
-    /// Of a work of so many of something; how many may turn out later. `streams` says that results are written to standard
-    /// output meanwhile: on a terminal they say enough by themselves.
+    /// `total` may be unknown at first. `streams`: results are written to standard output meanwhile; on a terminal they
+    /// show the progress by themselves.
     pub(super) fn new(doing: &'static str, total: impl Into<Option<u64>>, unit: Unit, streams: bool) -> Self {
         let total = total.into();
         let wanted = stderr().is_terminal() && !(streams && stdout().is_terminal());
@@ -34,7 +34,7 @@ impl Progress {
         Self { bar: bar.with_style(style(total, unit)), started: Instant::now(), wanted, unit }
     }
 
-    /// There are so many in all, and what is done with them is this.
+    /// Sets the total and the label.
     pub(super) fn of(&mut self, doing: &'static str, total: u64) {
         if self.bar.length() != Some(total) {
             self.bar.set_length(total);
@@ -43,33 +43,32 @@ impl Progress {
         }
     }
 
-    /// So much is done by now.
+    /// Sets the progress.
     pub(super) fn at(&mut self, done: u64) {
         self.show();
         self.bar.set_position(done);
     }
 
-    /// It is still under way.
+    /// Shows activity without progress.
     pub(super) fn tick(&mut self) {
         self.show();
         self.bar.tick();
     }
 
     fn show(&self) {
-        if self.wanted && self.bar.is_hidden() && self.started.elapsed() >= PATIENCE {
+        if self.wanted && self.bar.is_hidden() && self.started.elapsed() >= BAR_DELAY {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
     }
 }
 
-/// How it looks.
 fn style(total: Option<u64>, unit: Unit) -> ProgressStyle {
     let template = match (total, unit) {
         (None, _) => "{msg} {spinner} {elapsed}",
         (_, Unit::Bytes) => "{msg} {wide_bar} {bytes}/{total_bytes} {eta}",
         (_, Unit::Things) => "{msg} {wide_bar} {pos}/{len} {eta}",
     };
-    // A template that does not parse leaves the plain bar.
+    // The fallback for a template that cannot be parsed.
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 

@@ -1,4 +1,4 @@
-//! `interlock registration`: takes Interlock out of the way of the API server, in order.
+//! `interlock registration`: removes Interlock from the API server, in a safe order.
 
 use std::fmt::Debug;
 use std::io::{Write, stdout};
@@ -16,21 +16,23 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::Finding;
 use super::cluster::ClusterArguments;
+use super::exit_status::ExitStatus;
+use super::runtime::block_on;
+use crate::engine::policy::DEFAULT_NAMESPACE;
 use crate::serve::leader::LEASE;
 use crate::serve::pki::ca_secret;
 
-/// What the webhook configurations and the Deployment are called.
+/// The name of the webhook configurations and the Deployment.
 const NAME: &str = "interlock";
 
-/// The pods of that Deployment.
+/// The label selector of the Deployment's pods.
 const REPLICAS: &str = "app.kubernetes.io/name=interlock,app.kubernetes.io/component=webhook";
 
-/// Between two looks at whether something is gone.
-const PAUSE: Duration = Duration::from_millis(500);
+/// The time between two checks whether an object is deleted.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What the API server asks Interlock about
+/// Manage the webhook configurations
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -42,68 +44,67 @@ enum Command {
     Remove(Remove),
 }
 
-/// Remove the webhook configurations, so that nothing is judged, and nothing refused, any more
+/// Remove the webhook configurations, so that the API server no longer calls Interlock
 ///
-/// Waits until they are gone. What is gone already is no error, so it may be repeated. The chart runs this before anything
-/// else of Interlock is deleted. Exits with 2 where something could not be removed in time.
+/// Waits until they are deleted. Objects that do not exist are no error, so the command can be repeated. The chart runs
+/// it before it deletes anything else of Interlock. Exits with 2 if an object could not be removed in time.
 #[derive(Debug, clap::Args)]
 struct Remove {
-    /// Then stop the replicas too, and delete what they keep: their certificate authority and their Lease
+    /// Also stop the replicas, and delete their certificate authority and Lease
     #[arg(long)]
     purge: bool,
     /// Interlock's own namespace
-    #[arg(long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = "interlock-system")]
+    #[arg(long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = DEFAULT_NAMESPACE)]
     namespace: String,
-    /// Seconds until what is still there counts as stuck
+    /// Seconds to wait until the objects are deleted
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     timeout: u64,
-    /// Let the API server check it, and change nothing
+    /// Let the API server validate the requests without changing anything
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
     cluster: ClusterArguments,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let Command::Remove(remove) = &arguments.command;
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let config = remove.cluster.found().await?;
-        let client = Client::try_from(config).context("failed to make a client for the cluster")?;
+    block_on(async {
+        let client = remove.cluster.client().await?;
         let removal =
-            Removal { client, until: Instant::now() + Duration::from_secs(remove.timeout), dry_run: remove.dry_run };
-        removal.registration().await?;
+            Removal { client, deadline: Instant::now() + Duration::from_secs(remove.timeout), dry_run: remove.dry_run };
+        removal.remove_registration().await?;
         if remove.purge {
-            removal.replicas(&remove.namespace).await?;
-            removal.kept(&remove.namespace).await?;
+            removal.stop_replicas(&remove.namespace).await?;
+            removal.delete_stored_state(&remove.namespace).await?;
         }
-        Ok(Finding::Nothing)
+        Ok(ExitStatus::Success)
     })
 }
 
-/// A removal on its way.
+/// A running removal.
 struct Removal {
     client: Client,
-    until: Instant,
+    deadline: Instant,
     dry_run: bool,
 }
 
 impl Removal {
-    /// The configurations, both of them: the API server asks about nothing any more.
-    async fn registration(&self) -> anyhow::Result<()> {
+    /// Removes both webhook configurations; the API server then sends no reviews.
+    async fn remove_registration(&self) -> anyhow::Result<()> {
         self.remove::<ValidatingWebhookConfiguration>(Api::all(self.client.clone()), NAME).await?;
         self.remove::<MutatingWebhookConfiguration>(Api::all(self.client.clone()), NAME).await?;
         self.await_gone::<ValidatingWebhookConfiguration>(Api::all(self.client.clone()), NAME).await?;
         self.await_gone::<MutatingWebhookConfiguration>(Api::all(self.client.clone()), NAME).await
     }
 
-    /// The replicas, which would make anew what they keep.
-    async fn replicas(&self, namespace: &str) -> anyhow::Result<()> {
+    /// Stops the replicas, which would otherwise create their objects again.
+    async fn stop_replicas(&self, namespace: &str) -> anyhow::Result<()> {
         let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), namespace);
         let params = PatchParams { dry_run: self.dry_run, ..PatchParams::default() };
         let none = Patch::Merge(json!({"spec": {"replicas": 0}}));
         match deployments.patch_scale(NAME, &params, &none).await {
-            Ok(_) => self.tell("stopped", "Deployment", NAME)?,
-            Err(error) if is_absent(&error) => return self.tell_absent("Deployment", NAME),
+            Ok(_) => self.report("stopped", "Deployment", NAME)?,
+            Err(error) if is_not_found(&error) => return self.report_absent("Deployment", NAME),
             Err(error) => return Err(error).context("failed to stop the replicas"),
         }
         if self.dry_run {
@@ -115,12 +116,12 @@ impl Removal {
             let found = pods.list_metadata(&ours).await.context("failed to list the replicas")?;
             let Some(one) = found.items.first() else { return Ok(()) };
             let name = one.metadata.name.as_deref().unwrap_or_default();
-            self.pause(&format!("pod {namespace}/{name}")).await?;
+            self.wait(&format!("pod {namespace}/{name}")).await?;
         }
     }
 
-    /// What the replicas kept.
-    async fn kept(&self, namespace: &str) -> anyhow::Result<()> {
+    /// Deletes the objects that the replicas created.
+    async fn delete_stored_state(&self, namespace: &str) -> anyhow::Result<()> {
         self.remove::<Secret>(Api::namespaced(self.client.clone(), namespace), ca_secret::NAME).await?;
         self.remove::<Lease>(Api::namespaced(self.client.clone(), namespace), LEASE).await
     }
@@ -132,13 +133,13 @@ impl Removal {
         let kind = K::kind(&());
         let params = DeleteParams { dry_run: self.dry_run, ..DeleteParams::default() };
         match api.delete(name, &params).await {
-            Ok(_) => self.tell("removed", &kind, name),
-            Err(error) if is_absent(&error) => self.tell_absent(&kind, name),
+            Ok(_) => self.report("removed", &kind, name),
+            Err(error) if is_not_found(&error) => self.report_absent(&kind, name),
             Err(error) => Err(error).with_context(|| format!("failed to remove {kind} {name}")),
         }
     }
 
-    /// Waits for finalizers, if somebody has put any there.
+    /// Waits until an object is deleted, including its finalizers.
     async fn await_gone<K>(&self, api: Api<K>, name: &str) -> anyhow::Result<()>
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
@@ -152,29 +153,29 @@ impl Removal {
             if there.with_context(|| format!("failed to look for {kind} {name}"))?.is_none() {
                 return Ok(());
             }
-            self.pause(&format!("{kind} {name}")).await?;
+            self.wait(&format!("{kind} {name}")).await?;
         }
     }
 
-    /// Waits a moment for something to go.
-    async fn pause(&self, what: &str) -> anyhow::Result<()> {
-        if Instant::now() >= self.until {
-            bail!("{what} is still there; look at its metadata.finalizers and deletionTimestamp, and try again");
+    /// Waits a moment, until the deadline.
+    async fn wait(&self, what: &str) -> anyhow::Result<()> {
+        if Instant::now() >= self.deadline {
+            bail!("{what} still exists. Check its metadata.finalizers and deletionTimestamp, and try again");
         }
-        sleep(PAUSE).await;
+        sleep(POLL_INTERVAL).await;
         Ok(())
     }
 
-    fn tell(&self, done: &str, kind: &str, name: &str) -> anyhow::Result<()> {
+    fn report(&self, done: &str, kind: &str, name: &str) -> anyhow::Result<()> {
         let would = if self.dry_run { "would be " } else { "" };
         Ok(writeln!(stdout(), "{kind} {name} {would}{done}")?)
     }
 
-    fn tell_absent(&self, kind: &str, name: &str) -> anyhow::Result<()> {
-        Ok(writeln!(stdout(), "{kind} {name} is not there")?)
+    fn report_absent(&self, kind: &str, name: &str) -> anyhow::Result<()> {
+        Ok(writeln!(stdout(), "{kind} {name} does not exist")?)
     }
 }
 
-fn is_absent(error: &Error) -> bool {
+fn is_not_found(error: &Error) -> bool {
     matches!(error, Error::Api(status) if status.code == 404)
 }

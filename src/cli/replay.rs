@@ -10,38 +10,41 @@ use std::path::PathBuf;
 use anyhow::Context;
 use jiff::Timestamp;
 
+use super::exit_status::ExitStatus;
+use super::output::Output;
+use super::policy_dir::PolicyDir;
 use super::progress::{Progress, Unit};
-use super::{Finding, Output, PolicyDir, block_on};
+use super::runtime::block_on;
 use crate::engine::policy::Policies;
 use crate::offline::replay::{Replay, Replayed, Source, SourceLine};
 use compare::Comparison;
 use tally::Tally;
 
-/// Judge recordings or audit logs, as a cluster would have seen them
+/// Judge recordings or audit logs, and report what would have been denied
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// JSON lines: AdmissionReviews, {"review","t"}, {"object"}, {"remove"}, {"mark"}, or audit events; may be packed with
-    /// gzip or zstd. Several files are read in the order given, as one: rotated logs oldest first
+    /// JSON lines: AdmissionReviews, {"review","t"}, {"object"}, {"remove"}, {"mark"}, or audit events; plain, gzip or
+    /// zstd. Several files are read in the given order as one recording: name rotated logs oldest first
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Apply refused writes too: what would have been denied in a recording made without Interlock
+    /// Apply refused writes too, for a recording that was made without Interlock
     #[arg(long)]
     as_recorded: bool,
-    /// Report reviews from this time on: a duration before now (24h, 7d) or a time (2026-11-20T10:00:00Z). What is older is
-    /// judged and applied all the same
+    /// Report only reviews since this time: a duration before now (24h, 7d) or a time (2026-11-20T10:00:00Z). Older
+    /// reviews are still judged and applied
     #[arg(long, value_name = "TIME", value_parser = |text: &str| since::since(text, Timestamp::now()))]
     since: Option<Timestamp>,
-    /// Judge by these policies too, and report only where the verdicts differ
+    /// Also judge with the policies of this directory, and report only different verdicts
     #[arg(long, value_name = "DIR")]
     compare: Option<PathBuf>,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
     #[command(flatten)]
     policies: PolicyDir,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let source = Source::new(arguments.files.clone())?;
     let replay = |policies| Replay::new(policies, arguments.as_recorded);
     let here = replay(arguments.policies.load()?);
@@ -52,14 +55,14 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
     Ok(found)
 }
 
-/// Judges every line, prints what is to be printed, and says what could not be judged.
+/// Judges every line, prints the results, and reports what could not be judged.
 async fn judge(
     arguments: &Arguments,
     mut source: Source,
     mut here: Replay,
     mut there: Option<Replay>,
     out: &mut impl Write,
-) -> anyhow::Result<Finding> {
+) -> anyhow::Result<ExitStatus> {
     let json = arguments.output == Output::Json;
     let (mut tally, mut comparison) = (Tally::default(), Comparison::default());
     let is_wanted = |replayed: &&Replayed| arguments.since.is_none_or(|since| replayed.at >= since);
@@ -96,15 +99,19 @@ async fn judge(
     out.flush()?;
     eprint!("{gaps}");
     if gaps.writes > 0 && tally.denied() > 0 && !arguments.as_recorded {
-        eprintln!("The log says that the denied writes took place; --as-recorded judges what followed as it was.");
+        eprintln!(
+            "The denied writes took place according to the log. Use --as-recorded to judge later writes in the \
+            recorded state."
+        );
     }
-    Ok(if found > 0 { Finding::Something } else { Finding::Nothing })
+    Ok(if found > 0 { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
 async fn replayed(replay: &mut Replay, line: &SourceLine<'_>) -> anyhow::Result<Vec<Replayed>> {
     let replayed = replay.line(line.number, line.text).await;
     let cut_off = if line.is_cut_off {
-        ". The file ends in the middle of it: copied while it was written, or cut off; replay it without this line"
+        ". The file ends in the middle of this line, because it was truncated or copied while it was written. Replay \
+         it without this line"
     } else {
         ""
     };

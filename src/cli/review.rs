@@ -6,26 +6,30 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::{Finding, Output, PolicyDir, block_on, table};
+use super::exit_status::ExitStatus;
+use super::output::Output;
+use super::policy_dir::PolicyDir;
+use super::runtime::block_on;
+use super::table;
 use crate::offline::replay::Replay;
 
-/// Judge one AdmissionReview from a file, in an empty cluster
+/// Judge one AdmissionReview from a file, against an empty cluster
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// A file with an AdmissionReview, or - for standard input
+    /// File with an AdmissionReview, or - for standard input
     file: PathBuf,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
     #[command(flatten)]
     policies: PolicyDir,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let text = read(&arguments.file).with_context(|| format!("failed to read {}", arguments.file.display()))?;
     let mut replay = Replay::new(arguments.policies.load()?, false);
     let replayed = block_on(async { Ok(replay.line(1, &text).await?) })?;
-    let Some(replayed) = replayed.first() else { anyhow::bail!("{} holds no review", arguments.file.display()) };
+    let Some(replayed) = replayed.first() else { anyhow::bail!("{} contains no review", arguments.file.display()) };
     match arguments.output {
         Output::Json => writeln!(stdout(), "{}", serde_json::to_string(replayed)?)?,
         Output::Table => {
@@ -43,7 +47,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
             writeln!(stdout(), "{table}")?;
         }
     }
-    Ok(if replayed.allowed { Finding::Nothing } else { Finding::Something })
+    Ok(if replayed.allowed { ExitStatus::Success } else { ExitStatus::Findings })
 }
 
 fn read(file: &Path) -> std::io::Result<String> {

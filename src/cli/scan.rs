@@ -1,4 +1,4 @@
-//! `interlock scan`: what is wrong with the releases of a cluster.
+//! `interlock scan`: finds problems with the releases of a cluster.
 
 use std::fs;
 use std::io::{Write, stdout};
@@ -10,45 +10,47 @@ use anyhow::Context;
 use clap::ValueEnum;
 use comfy_table::{Cell, Color};
 use jiff::Timestamp;
-use kube::Client;
 use tokio::time::sleep;
 
-use super::cluster::ClusterArguments;
+use super::cluster::{self, ClusterArguments};
+use super::exit_status::ExitStatus;
+use super::policy_dir::PolicyDir;
 use super::progress::{self, Unit};
 use super::table::{self, printable};
-use super::{Finding as Found, PolicyDir};
-use crate::inspect::scan::{Bodies, Finding, Gap, Options, Progress, Report, Severity, page, scan};
+use crate::engine::severity::Severity;
+use crate::inspect::scan::{BodySelection, Finding, Gap, ScanOptions, ScanProgress, ScanReport, page, scan};
 use crate::world::kubernetes::Reach;
 
-/// How often the bar moves by itself.
-const TICK: Duration = Duration::from_millis(250);
+/// The interval at which the progress bar shows activity.
+const PROGRESS_TICK: Duration = Duration::from_millis(250);
 
-/// Find what is wrong with the releases of a cluster already, without a write
+/// Find existing problems with the releases of a cluster, without writing anything
 ///
-/// Several deployed records, operations that are stuck, failed or interrupted, records that do not decode or whose labels
-/// disagree, HelmReleases that collide, ConfigurationGroups over bundles that are gone; with --drift objects that differ
-/// from what their release declares. Needs to list Secrets and ConfigMaps, and to get Secrets; what else it may not read it
-/// says and leaves out. Exits with 1 on findings at or above --fail-on, and with 2 where the records cannot be listed.
+/// Finds releases with several deployed records; stuck, failed or interrupted operations; records that cannot be
+/// decoded or are inconsistent; colliding HelmReleases; ConfigurationGroups that name missing bundles; with --drift,
+/// objects that differ from the manifest of their release. Requires the rights to list Secrets and ConfigMaps, and to
+/// get Secrets. Other objects that cannot be read are reported and skipped. Exits with 1 on findings at or above
+/// --fail-on, and with 2 if the records cannot be listed.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Only this namespace; all of them without it
+    /// Scan only this namespace [default: all namespaces]
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
-    /// Compare the objects of deployed releases with their manifests too: one read an object
+    /// Also compare the objects of deployed releases with their manifests, at one read per object
     #[arg(long)]
     drift: bool,
-    /// Whose bodies are read, beside the metadata of all
+    /// Records whose bodies are read; the metadata of all records are read
     #[arg(long, value_enum, default_value = "acted-on")]
     bodies: WhichBodies,
-    /// Exit with 1 on findings of this severity or a worse one
+    /// Exit with 1 on findings of this severity or higher
     #[arg(long, value_enum, value_name = "SEVERITY", default_value = "high")]
     fail_on: FailOn,
     #[command(flatten)]
     cluster: ClusterArguments,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Format,
-    /// Write it to a file, and only the counts to standard output
+    /// Write the report to a file, and only the counts to standard output
     #[arg(long, value_name = "FILE")]
     output_file: Option<PathBuf>,
     #[command(flatten)]
@@ -61,17 +63,17 @@ enum Format {
     Table,
     /// For programs.
     Json,
-    /// One page for a browser, which needs nothing else.
+    /// A self-contained page for a browser.
     Html,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum WhichBodies {
-    /// Of releases with a finding in their metadata: the newest record and the deployed ones.
+    /// The newest and the deployed records of releases with a finding in their metadata.
     Questioned,
-    /// Of every release: the newest record and the deployed ones, which helm acts on.
+    /// The newest and the deployed records of every release, which helm uses.
     ActedOn,
-    /// All.
+    /// All records.
     All,
 }
 
@@ -83,29 +85,29 @@ enum FailOn {
     High,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Found> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let policies = arguments.policies.load()?;
     let report = tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
-        let config = arguments.cluster.found().await?;
-        let options = Options {
+        let config = arguments.cluster.infer().await?;
+        let options = ScanOptions {
             cluster: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
             namespace: arguments.namespace.clone(),
             reach: Reach::default(),
             bodies: arguments.bodies.into(),
             drift: arguments.drift,
         };
-        let client = Client::try_from(config).context("failed to make a client for the cluster")?;
+        let client = cluster::client(config)?;
         let bar = Mutex::new(progress::Progress::new("listing releases", None, Unit::Things, false));
         let bar = || bar.lock().unwrap_or_else(PoisonError::into_inner);
-        let progress = |Progress { done, total }| {
+        let progress = |ScanProgress { done, total }| {
             let mut bar = bar();
-            bar.of("looking into releases", total as u64);
+            bar.of("examining releases", total as u64);
             bar.at(done as u64);
         };
-        // Lists may take long, and say nothing until they are whole.
+        // A list can take long and reports no progress.
         let ticking = async {
             loop {
-                sleep(TICK).await;
+                sleep(PROGRESS_TICK).await;
                 bar().tick();
             }
         };
@@ -115,7 +117,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Found> {
         }
     })?;
     let text = match arguments.output {
-        Format::Table => described(&report),
+        Format::Table => text_of(&report),
         Format::Json => serde_json::to_string_pretty(&report)? + "\n",
         Format::Html => page::page(&report),
     };
@@ -127,21 +129,21 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Found> {
         None => stdout().write_all(text.as_bytes())?,
     }
     let fails = report.worst().is_some_and(|worst| worst >= arguments.fail_on.into());
-    Ok(if fails { Found::Something } else { Found::Nothing })
+    Ok(if fails { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
-fn described(report: &Report) -> String {
+fn text_of(report: &ScanReport) -> String {
     let mut text = String::new();
     if !report.findings.is_empty() {
-        let mut table = table::table(&["severity", "release", "check", "what, and what to do"]);
+        let mut table = table::table(&["severity", "release", "check", "problem and fix"]);
         for finding in &report.findings {
-            let Finding { check, message, way_out, .. } = finding;
+            let Finding { kind, message, way_out, .. } = finding;
             let release = format!("{}/{}", finding.namespace(), finding.name());
             let what = format!("{}\n{}", printable(message), printable(way_out));
             table.add_row([
                 severity(finding.severity()),
                 printable(&release).into(),
-                check.as_str().into(),
+                kind.as_str().into(),
                 what.into(),
             ]);
         }
@@ -149,20 +151,20 @@ fn described(report: &Report) -> String {
     }
     for Gap { what, times, why } in &report.not_looked_at {
         let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };
-        text.push_str(&format!("not looked at: {what}{times}: {}\n", printable(why)));
+        text.push_str(&format!("not scanned: {what}{times}: {}\n", printable(why)));
     }
-    let Report { releases, records, calls, took_seconds, .. } = report;
+    let ScanReport { releases, records, calls, took_seconds, .. } = report;
     text.push_str(&format!("{releases} releases, {records} records: {}", counts(report)));
-    text.push_str(&format!(" ({calls} calls of the API server, {took_seconds:.1} s)\n"));
+    text.push_str(&format!(" ({calls} API server calls, {took_seconds:.1} s)\n"));
     text
 }
 
 /// `2 high, 1 info`.
-fn counts(report: &Report) -> String {
+fn counts(report: &ScanReport) -> String {
     let counted = Severity::ALL.map(|severity| (report.count(severity), severity));
     let counted: Vec<_> =
         counted.iter().filter(|(count, _)| *count > 0).map(|(count, severity)| format!("{count} {severity}")).collect();
-    if counted.is_empty() { "nothing found".to_owned() } else { counted.join(", ") }
+    if counted.is_empty() { "no findings".to_owned() } else { counted.join(", ") }
 }
 
 fn severity(severity: Severity) -> Cell {
@@ -174,7 +176,7 @@ fn severity(severity: Severity) -> Cell {
     }
 }
 
-impl From<WhichBodies> for Bodies {
+impl From<WhichBodies> for BodySelection {
     fn from(which: WhichBodies) -> Self {
         match which {
             WhichBodies::Questioned => Self::Questioned,

@@ -1,90 +1,91 @@
-//! `interlock status`: how the releases of a cluster stand, and what to do next.
+//! `interlock status`: the status of releases, and the next safe step for each.
 
-pub(super) mod lines;
+mod lines;
 
 use std::io::{ErrorKind, Write, stdout};
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::ValueEnum;
 use jiff::Timestamp;
-use kube::Client;
 use serde::Serialize;
 
-use super::cluster::{ClusterArguments, server_time};
-use super::policies_in_force::InForce;
+use super::cluster::{self, ClusterArguments, server_time};
+use super::exit_status::ExitStatus;
+use super::policies_in_force::PoliciesInForce;
+use super::release_argument;
 use super::table::printable;
-use super::{Finding, break_glass};
-use crate::engine::release::{ReleaseRef, Storage};
+use crate::engine::release::ReleaseRef;
 use crate::inspect::scan::Gap;
+use crate::inspect::server_clock::ServerClock;
 use crate::inspect::status::{
-    Clock, Described, Options, Row, StatusError, Stuck, Survey, View, describe, follow, survey,
+    ReleaseDescription, ReleaseSummary, StatusError, StatusOptions, Stuck, Survey, describe, follow, row, survey,
 };
-use lines::Lines;
+use crate::inspect::view::{ReadError, View};
+use lines::ReleaseTable;
 
-/// A quiet watch hears from the API server once a minute.
-const READ_TIMEOUT: Duration = Duration::from_secs(295);
+/// The API server sends a bookmark on a quiet watch every minute.
+const WATCH_READ_TIMEOUT: Duration = Duration::from_secs(295);
 
-/// Show how releases stand: who holds them, whether they are stuck, and the next safe step
+/// Show the status of releases: who holds them, whether they are stuck, and the next safe step
 ///
-/// One line a release; of one release everything that bears on it: its history, the runbook's checks, overrides, HelmReleases.
-/// Needs to list Secrets and ConfigMaps in the namespace, and to get them where no stamp tells the chart; HelmReleases, and
-/// for one release its workloads and the Jobs of its hooks. What it may not read it says. Exits with 1 when a release is
-/// stuck, and with 2 where nothing can be learnt.
+/// Prints one line per release. For one release, prints its history, the runbook's checks, overrides and HelmReleases.
+/// Requires the rights to list Secrets and ConfigMaps in the namespace, and to get those whose chart is not stamped; to
+/// list HelmReleases; and for one release to read its workloads and the Jobs of its hooks. Missing rights are reported.
+/// Exits with 1 if a release is stuck, and with 2 if the status cannot be determined.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Only this release, of the namespace or as NAMESPACE/RELEASE
+    /// Show only this release, as RELEASE or NAMESPACE/RELEASE
     #[arg(value_name = "RELEASE")]
     release: Option<String>,
-    /// The namespace of the releases' records [default: that of the kubeconfig]
+    /// Namespace of the release records [default: the namespace of the kubeconfig]
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
     /// All namespaces
     #[arg(short = 'A', long, conflicts_with_all = ["namespace", "release"])]
     all_namespaces: bool,
-    /// Only releases that are stuck, or may be
+    /// Show only releases that are, or may be, stuck
     #[arg(long)]
     stuck: bool,
-    /// Go on, and print every release that changes; ends with Ctrl-C
+    /// After listing, watch for changes and print each; stop with Ctrl-C
     #[arg(short, long)]
     watch: bool,
     #[command(flatten)]
     cluster: ClusterArguments,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Format,
     #[command(flatten)]
-    policies: InForce,
+    policies: PoliciesInForce,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// One line a release.
+    /// One line per release.
     Table,
-    /// The same with the object and the storage of the newest record.
+    /// Like table, with the storage and the object of the newest record.
     Wide,
-    /// For programs; with --watch one line a release.
+    /// For programs; with --watch one line per release.
     Json,
     /// For programs and people.
     Yaml,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
-    match tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(told(arguments)) {
-        // As with any tool whose output is cut by `head`.
-        Err(error) if is_unread(&error) => Ok(Finding::Nothing),
-        told => told,
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    match tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(report(arguments)) {
+        // The reader has closed the output, for example `head`.
+        Err(error) if is_unread(&error) => Ok(ExitStatus::Success),
+        report => report,
     }
 }
 
-async fn told(arguments: &Arguments) -> anyhow::Result<Finding> {
-    let mut config = arguments.cluster.found().await?;
+async fn report(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    let mut config = arguments.cluster.infer().await?;
     if arguments.watch {
-        config.read_timeout = Some(READ_TIMEOUT);
+        config.read_timeout = Some(WATCH_READ_TIMEOUT);
     }
     let (options, only) = arguments.which(&config.default_namespace)?;
-    let client = Client::try_from(config).context("failed to make a client for the cluster")?;
-    let clock = Clock::told(server_time(&client).await?);
+    let client = cluster::client(config)?;
+    let clock = ServerClock::starting_at(server_time(&client).await?);
     let policies = arguments.policies.read(&client).await?;
     let mut view = View::open(&client, &policies).await;
     if let Some(release) = only.as_ref().filter(|_| !arguments.watch) {
@@ -92,47 +93,48 @@ async fn told(arguments: &Arguments) -> anyhow::Result<Finding> {
     }
     let found = match &only {
         None => {
-            // A watch must know the others too, to see them get stuck.
+            // A watch needs the other releases too, to notice when they get stuck.
             let stuck = options.stuck && !arguments.watch;
-            survey(&view, &Options { stuck, ..options.clone() }, clock.now()).await?
+            survey(&view, &StatusOptions { stuck, ..options.clone() }, clock.now()).await?
         }
-        Some(release) => one(&view, release, clock.now()).await?,
+        Some(release) => releases_named(&view, release, clock.now()).await?,
     };
     let Survey { mut rows, gaps } = found;
     let known = rows.clone();
     rows.retain(|row| !options.stuck || row.stuck != Stuck::No);
-    gaps.iter().for_each(missing);
-    let mut printer = Printer { format: arguments.output, clock, lines: Lines::new(arguments.output == Format::Wide) };
+    gaps.iter().for_each(report_gap);
+    let mut printer =
+        Printer { format: arguments.output, clock, lines: ReleaseTable::new(arguments.output == Format::Wide) };
     let stuck = printer.all(&rows, &gaps, arguments.watch)?;
     if arguments.watch {
         follow(&mut view, &options, only.as_ref(), known, &clock, |row| printer.one(row)).await?;
     }
-    Ok(if stuck { Finding::Something } else { Finding::Nothing })
+    Ok(if stuck { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
 impl Arguments {
-    /// Which releases, and whether it is one in particular.
-    fn which(&self, default_namespace: &str) -> anyhow::Result<(Options, Option<ReleaseRef>)> {
+    /// The selected releases, and the release if there is one argument.
+    fn which(&self, default_namespace: &str) -> anyhow::Result<(StatusOptions, Option<ReleaseRef>)> {
         let own = self.namespace.clone().unwrap_or_else(|| default_namespace.to_owned());
         let release = self.release.as_deref().map(|named| match named.split_once('/') {
             Some((namespace, _)) if self.namespace.as_deref().is_some_and(|own| own != namespace) => {
                 Err(format!("{named} is not in namespace {own}: name the namespace once"))
             }
-            Some(_) => break_glass::release(named),
-            None => break_glass::release(&format!("{own}/{named}")),
+            Some(_) => release_argument::release(named),
+            None => release_argument::release(&format!("{own}/{named}")),
         });
         let release = release.transpose().map_err(anyhow::Error::msg)?;
         let namespace = release.as_ref().map_or(own, |release| release.namespace.clone());
         let namespace = (!self.all_namespaces).then_some(namespace);
-        Ok((Options { namespace, stuck: self.stuck }, release))
+        Ok((StatusOptions { namespace, stuck: self.stuck }, release))
     }
 }
 
-/// The lines of one release, as a rule one.
-async fn one(view: &View<'_>, release: &ReleaseRef, now: Timestamp) -> Result<Survey, StatusError> {
+/// The summaries of one release, one per storage.
+async fn releases_named(view: &View<'_>, release: &ReleaseRef, now: Timestamp) -> Result<Survey, ReadError> {
     let mut rows = Vec::new();
     for (storage, history) in view.releases(release).await? {
-        rows.extend(view.row(release, storage, &history, now).await);
+        rows.extend(row(view, release, storage, &history, now).await);
     }
     Ok(Survey { rows, gaps: view.gap().into_iter().collect() })
 }
@@ -142,11 +144,11 @@ async fn describe_one(
     release: &ReleaseRef,
     format: Format,
     now: Timestamp,
-) -> anyhow::Result<Finding> {
+) -> anyhow::Result<ExitStatus> {
     let described = describe(view, release, now).await?;
     if described.is_empty() {
         anyhow::bail!(
-            "there is no release {release}: no Secret or ConfigMap in namespace {} is a record of it",
+            "there is no release {release}: namespace {} has no record of it in a Secret or ConfigMap",
             release.namespace
         );
     }
@@ -155,19 +157,19 @@ async fn describe_one(
             described.iter().map(|it| lines::description(it, now)).collect::<Vec<_>>().join("\n")
         }
         Format::Json => {
-            serde_json::to_string_pretty(&Answered { time: now, releases: &described, not_looked_at: &[] })? + "\n"
+            serde_json::to_string_pretty(&StatusOutput { time: now, releases: &described, not_looked_at: &[] })? + "\n"
         }
-        Format::Yaml => serde_saphyr::to_string(&Answered { time: now, releases: &described, not_looked_at: &[] })?,
+        Format::Yaml => serde_saphyr::to_string(&StatusOutput { time: now, releases: &described, not_looked_at: &[] })?,
     };
     stdout().write_all(text.as_bytes())?;
-    let stuck = described.iter().any(|Described { row, .. }| row.stuck == Stuck::Yes);
-    Ok(if stuck { Finding::Something } else { Finding::Nothing })
+    let stuck = described.iter().any(|ReleaseDescription { row, .. }| row.stuck == Stuck::Yes);
+    Ok(if stuck { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
-/// What is printed for programs.
+/// The output for programs.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answered<'a, T> {
+struct StatusOutput<'a, T> {
     time: Timestamp,
     releases: &'a [T],
     not_looked_at: &'a [Gap],
@@ -175,15 +177,15 @@ struct Answered<'a, T> {
 
 struct Printer {
     format: Format,
-    clock: Clock,
-    lines: Lines,
+    clock: ServerClock,
+    lines: ReleaseTable,
 }
 
 impl Printer {
-    /// Prints all, and tells whether one of them is stuck.
-    fn all(&mut self, rows: &[Row], gaps: &[Gap], streams: bool) -> anyhow::Result<bool> {
+    /// Prints all releases; returns whether one is stuck.
+    fn all(&mut self, rows: &[ReleaseSummary], gaps: &[Gap], streams: bool) -> anyhow::Result<bool> {
         let now = self.clock.now();
-        let whole = Answered { time: now, releases: rows, not_looked_at: gaps };
+        let whole = StatusOutput { time: now, releases: rows, not_looked_at: gaps };
         match self.format {
             Format::Table | Format::Wide if rows.is_empty() && !streams => eprintln!("interlock: no releases found"),
             Format::Table | Format::Wide => stdout().write_all(self.lines.all(rows, now).as_bytes())?,
@@ -194,8 +196,8 @@ impl Printer {
         Ok(rows.iter().any(|row| row.stuck == Stuck::Yes))
     }
 
-    /// Prints one that changed.
-    fn one(&mut self, row: &Row) -> std::io::Result<()> {
+    /// Prints a changed release.
+    fn one(&mut self, row: &ReleaseSummary) -> std::io::Result<()> {
         let text = match self.format {
             Format::Table | Format::Wide => self.lines.one(row, self.clock.now()),
             Format::Json => serde_json::to_string(row)? + "\n",
@@ -207,36 +209,15 @@ impl Printer {
     }
 }
 
-/// Tells what could not be looked at, beside what is printed.
-fn missing(gap: &Gap) {
-    eprintln!("interlock: not looked at: {}: {}", gap.what, printable(&gap.why));
+/// Reports on standard error what could not be read.
+fn report_gap(gap: &Gap) {
+    eprintln!("interlock: not read: {}: {}", gap.what, printable(&gap.why));
 }
 
 fn is_unread(error: &anyhow::Error) -> bool {
     let broken = |error: &std::io::Error| error.kind() == ErrorKind::BrokenPipe;
     error.downcast_ref::<std::io::Error>().is_some_and(broken)
         || matches!(error.downcast_ref::<StatusError>(), Some(StatusError::Unread))
-}
-
-/// How a storage is called on the command line.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum StorageArgument {
-    /// Helm's Secrets.
-    Secret,
-    /// Helm's ConfigMaps.
-    Configmap,
-    /// OLM's Secrets.
-    Olm,
-}
-
-impl From<StorageArgument> for Storage {
-    fn from(argument: StorageArgument) -> Self {
-        match argument {
-            StorageArgument::Secret => Self::Secret,
-            StorageArgument::Configmap => Self::ConfigMap,
-            StorageArgument::Olm => Self::OlmIndex,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -258,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_are_named_as_kubectl_names_things_and_as_refusals_do() {
+    fn releases_are_named_as_in_kubectl_and_in_refusals() {
         let (mine, shop) = (Some("mine".to_owned()), Some("shop".to_owned()));
         for (line, wanted) in [
             (&[][..], (mine.clone(), None)),

@@ -1,28 +1,40 @@
-//! Tables for people: at most 100 columns, colours only on a terminal.
+//! Tables for people: at most 100 columns wide, in colour only on a terminal.
+
+use std::io::{IsTerminal, stdout};
 
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Cell, Color, ContentArrangement, Table};
 
-/// The widest that a table gets.
-const WIDTH: u16 = 100;
+/// The maximum width of a table.
+const MAX_WIDTH: u16 = 100;
 
-/// An empty table under a heading.
+/// Escape sequences for colours, and for their end.
+pub(super) const RED: &str = "\x1b[31m";
+pub(super) const YELLOW: &str = "\x1b[33m";
+pub(super) const PLAIN: &str = "\x1b[0m";
+
+/// An empty table with a heading.
 pub(super) fn table(heading: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic).set_header(heading);
-    let narrower = table.width().is_none_or(|width| width > WIDTH);
+    let narrower = table.width().is_none_or(|width| width > MAX_WIDTH);
     if narrower {
-        table.set_width(WIDTH);
+        table.set_width(MAX_WIDTH);
     }
     table
 }
 
-/// `allowed` or `DENIED`, coloured where there are colours.
+/// `allowed` or `DENIED`, in colour on a terminal.
 pub(super) fn verdict(allowed: bool) -> Cell {
     if allowed { Cell::new("allowed").fg(Color::Green) } else { Cell::new("DENIED").fg(Color::Red) }
 }
 
-/// Names come from the cluster, and a terminal obeys what stands between control characters.
+/// Replaces control characters: names come from the cluster, and a terminal would interpret them.
 pub(super) fn printable(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}
+
+/// Whether to print colours to standard output.
+pub(super) fn colours() -> bool {
+    stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

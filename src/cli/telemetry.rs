@@ -1,4 +1,4 @@
-//! Where log lines go, to standard error, and with the feature `otel` spans of reviews.
+//! Log lines on standard error, and with the feature `otel` spans of reviews.
 
 use std::io::{IsTerminal, stderr};
 
@@ -11,17 +11,16 @@ use tracing_subscriber::{EnvFilter, fmt, registry};
 
 use crate::serve::traces;
 
-/// Names the level, for example `debug` or `release_interlock=debug,kube=info`.
-const LEVEL: &str = "INTERLOCK_LOG";
+/// The variable with the log filter, for example `debug` or `release_interlock=debug,kube=info`.
+const FILTER_VARIABLE: &str = "INTERLOCK_LOG";
 
-/// Unless told otherwise. These two log every failed call of the API server, again and again; whoever made the call says
-/// what came of it.
-const DEFAULT: &str = "info,kube_client::client::builder=off,kube_runtime::watcher=off";
+/// The default filter. The two modules log every failed call of the API server; the callers log failures themselves.
+const DEFAULT_FILTER: &str = "info,kube_client::client::builder=off,kube_runtime::watcher=off";
 
-/// What this process tells of its work.
+/// The arguments for logging.
 #[derive(Debug, clap::Args)]
 pub(super) struct TelemetryArguments {
-    /// How log lines look [default: text on a terminal, otherwise json]
+    /// Format of log lines [default: text on a terminal, otherwise json]
     #[arg(long, value_enum, env = "INTERLOCK_LOG_FORMAT")]
     log_format: Option<Format>,
 }
@@ -30,15 +29,16 @@ pub(super) struct TelemetryArguments {
 enum Format {
     /// For people.
     Text,
-    /// For programs: one object a line.
+    /// For programs: one object per line.
     Json,
 }
 
-/// Starts logging for this process, and sending spans where a receiver was named; `runtime` carries them. What is returned
-/// has to be finished before the end.
+/// Starts logging, and sending spans on `runtime` if a receiver is configured. The result must be finished before the
+/// process ends.
 pub(super) fn init(arguments: &TelemetryArguments, runtime: &Handle) -> anyhow::Result<traces::Sending> {
-    let level = std::env::var(LEVEL).unwrap_or_else(|_| DEFAULT.to_owned());
-    let filter = EnvFilter::try_new(&level).with_context(|| format!("{LEVEL}={level} is not a log filter"))?;
+    let level = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| DEFAULT_FILTER.to_owned());
+    let filter =
+        EnvFilter::try_new(&level).with_context(|| format!("{FILTER_VARIABLE}={level} is not a log filter"))?;
     let is_terminal = stderr().is_terminal();
     let format = arguments.log_format.unwrap_or(if is_terminal { Format::Text } else { Format::Json });
     let log = fmt::layer().with_writer(stderr).with_ansi(is_terminal);

@@ -1,6 +1,7 @@
-//! `interlock test`: runs the suites of policies.
+//! `interlock test`: runs policy test suites.
 
 mod junit;
+mod suite_run;
 
 use std::fs;
 use std::io::{IsTerminal, Write, stdout};
@@ -9,39 +10,34 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde::Serialize;
 
+use super::exit_status::ExitStatus;
+use super::output::Output;
 use super::progress::{Progress, Unit};
-use super::{Finding, Output, block_on};
+use super::runtime::block_on;
 use crate::engine::policy::Globs;
-use crate::offline::suite::{CaseResult, SUFFIX, Suite, SuiteError};
+use crate::offline::suite::{CaseResult, SUITE_SUFFIX, Suite, SuiteError};
+use suite_run::{SuiteRun, chain};
 
-/// Run the test suites of policies
+/// Run policy test suites
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Directories with files *.test.yaml, at any depth, or such files
+    /// Files *.test.yaml, or directories that contain them at any depth
     #[arg(required = true, value_name = "DIR")]
     paths: Vec<PathBuf>,
-    /// Run the cases whose name matches this glob, for example '*roll back*'
+    /// Run only cases whose name matches this glob, for example '*roll back*'
     #[arg(long, value_name = "GLOB")]
     run: Option<String>,
-    /// Write the results to this file too, as JUnit XML
+    /// Also write the results to this file, as JUnit XML
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
 }
 
-/// What came of a file.
-struct Ran {
-    file: PathBuf,
-    cases: Vec<CaseResult>,
-    /// Why it could not be run, or not to its end.
-    broken: Option<SuiteError>,
-}
-
 /// One line of `test -o json`.
 #[derive(Serialize)]
-struct Line<'r> {
+struct CaseLine<'r> {
     file: String,
     line: u64,
     case: &'r str,
@@ -57,7 +53,7 @@ struct FailureLine<'r> {
     messages: &'r [String],
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let mut files = Vec::new();
     for path in &arguments.paths {
         find(path, &mut files).with_context(|| format!("failed to read {}", path.display()))?;
@@ -66,33 +62,33 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
     files.dedup();
     if files.is_empty() {
         let paths: Vec<_> = arguments.paths.iter().map(|path| path.display().to_string()).collect();
-        bail!("no file *{SUFFIX} below {}", paths.join(", "));
+        bail!("no files *{SUITE_SUFFIX} in {}", paths.join(", "));
     }
     let chosen = arguments.run.as_deref().map(|glob| Globs::new([glob])).transpose().context("--run")?;
-    let ran = block_on(run_all(files, chosen.as_ref()))?;
-    if chosen.is_some() && ran.iter().all(|ran| ran.cases.is_empty() && ran.broken.is_none()) {
-        bail!("no case is called {}", arguments.run.as_deref().unwrap_or_default());
+    let run = block_on(run_all(files, chosen.as_ref()))?;
+    if chosen.is_some() && run.iter().all(|run| run.cases.is_empty() && run.error.is_none()) {
+        bail!("no case matches {}", arguments.run.as_deref().unwrap_or_default());
     }
     let mut out = stdout().lock();
     match arguments.output {
-        Output::Json => print_lines(&mut out, &ran)?,
-        Output::Table => print_text(&mut out, &ran, std::io::stdout().is_terminal())?,
+        Output::Json => print_lines(&mut out, &run)?,
+        Output::Table => print_text(&mut out, &run, std::io::stdout().is_terminal())?,
     }
     if let Some(path) = &arguments.junit {
-        fs::write(path, junit::report(&ran)).with_context(|| format!("failed to write {}", path.display()))?;
+        fs::write(path, junit::report(&run)).with_context(|| format!("failed to write {}", path.display()))?;
     }
-    let broken: Vec<_> = ran.iter().filter_map(|ran| ran.broken.as_ref()).collect();
-    for error in broken.iter().skip(1) {
+    let error: Vec<_> = run.iter().filter_map(|run| run.error.as_ref()).collect();
+    for error in error.iter().skip(1) {
         eprintln!("interlock: {:#}", chain(error));
     }
-    if let Some(error) = broken.first() {
+    if let Some(error) = error.first() {
         bail!("{}", chain(error));
     }
-    let failed = ran.iter().flat_map(|ran| &ran.cases).any(|case| !case.failures.is_empty());
-    Ok(if failed { Finding::Something } else { Finding::Nothing })
+    let failed = run.iter().flat_map(|run| &run.cases).any(|case| !case.failures.is_empty());
+    Ok(if failed { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
-/// The suites at or below a path.
+/// The suites in a path.
 fn find(path: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     if !fs::metadata(path)?.is_dir() {
         found.push(path.to_path_buf());
@@ -102,44 +98,44 @@ fn find(path: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
             find(&entry.path(), found)?;
-        } else if entry.file_name().to_string_lossy().ends_with(SUFFIX) {
+        } else if entry.file_name().to_string_lossy().ends_with(SUITE_SUFFIX) {
             found.push(entry.path());
         }
     }
     Ok(())
 }
 
-async fn run_all(files: Vec<PathBuf>, chosen: Option<&Globs>) -> anyhow::Result<Vec<Ran>> {
+async fn run_all(files: Vec<PathBuf>, chosen: Option<&Globs>) -> anyhow::Result<Vec<SuiteRun>> {
     let mut progress = Progress::new("testing", files.len() as u64, Unit::Things, false);
     let mut all = Vec::new();
     for file in files {
         let mut cases = Vec::new();
         let done = all.len() as u64;
-        let broken = run_file(&file, chosen, &mut cases, || progress.at(done)).await.err();
-        all.push(Ran { file, cases, broken });
+        let error = run_file(&file, chosen, &mut cases, || progress.at(done)).await.err();
+        all.push(SuiteRun { file, cases, error });
     }
     Ok(all)
 }
 
-/// Runs the cases of a file, and says so after each.
+/// Runs the cases of a file, and calls `run` after each.
 async fn run_file(
     file: &Path,
     chosen: Option<&Globs>,
     cases: &mut Vec<CaseResult>,
-    mut ran: impl FnMut(),
+    mut run: impl FnMut(),
 ) -> Result<(), SuiteError> {
     let suite = Suite::load(file).await?;
     for (number, name) in suite.cases().enumerate() {
         if chosen.is_none_or(|chosen| chosen.contains(name)) {
             cases.extend(suite.run(number).await?);
-            ran();
+            run();
         }
     }
     Ok(())
 }
 
-fn print_lines(out: &mut impl Write, ran: &[Ran]) -> anyhow::Result<()> {
-    for Ran { file, cases, .. } in ran {
+fn print_lines(out: &mut impl Write, run: &[SuiteRun]) -> anyhow::Result<()> {
+    for SuiteRun { file, cases, .. } in run {
         for case in cases {
             let failures = case.failures.iter().map(|failure| FailureLine {
                 step: failure.step,
@@ -147,7 +143,7 @@ fn print_lines(out: &mut impl Write, ran: &[Ran]) -> anyhow::Result<()> {
                 got: &failure.got,
                 messages: &failure.messages,
             });
-            let line = Line {
+            let line = CaseLine {
                 file: file.display().to_string(),
                 line: case.line,
                 case: &case.name,
@@ -160,10 +156,10 @@ fn print_lines(out: &mut impl Write, ran: &[Ran]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print_text(out: &mut impl Write, ran: &[Ran], coloured: bool) -> std::io::Result<()> {
+fn print_text(out: &mut impl Write, run: &[SuiteRun], coloured: bool) -> std::io::Result<()> {
     let [green, red, plain] = if coloured { ["\x1b[32m", "\x1b[31m", "\x1b[0m"] } else { ["", "", ""] };
     let (mut passed, mut failed) = (0, 0);
-    for Ran { file, cases, broken } in ran {
+    for SuiteRun { file, cases, error } in run {
         writeln!(out, "{}", file.display())?;
         for case in cases {
             if case.failures.is_empty() {
@@ -182,21 +178,10 @@ fn print_text(out: &mut impl Write, ran: &[Ran], coloured: bool) -> std::io::Res
                 }
             }
         }
-        if broken.is_some() {
-            writeln!(out, "  {red}BROKEN{plain}  the reason is below")?;
+        if error.is_some() {
+            writeln!(out, "  {red}BROKEN{plain}  see the error below")?;
         }
     }
-    let files = if ran.len() == 1 { "1 file".to_owned() } else { format!("{} files", ran.len()) };
+    let files = if run.len() == 1 { "1 file".to_owned() } else { format!("{} files", run.len()) };
     writeln!(out, "{passed} passed, {failed} failed in {files}")
-}
-
-/// An error with what it stems from.
-fn chain(error: &SuiteError) -> String {
-    let mut told = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(error) = source {
-        told += &format!(": {error}");
-        source = error.source();
-    }
-    told
 }

@@ -1,104 +1,126 @@
-//! `interlock unstick`: the on-call's runbook for a stuck release.
+//! `interlock unstick`: the runbook for a stuck release.
 
 use std::io::{BufRead, IsTerminal, Write, stderr, stdin, stdout};
 
 use anyhow::Context;
-use kube::Client;
+use clap::ValueEnum;
 use serde::Serialize;
 
 use super::cluster::{ClusterArguments, server_time};
-use super::policies_in_force::InForce;
-use super::status::{StorageArgument, lines};
-use super::table::printable;
-use super::{Finding, Output, break_glass};
+use super::exit_status::ExitStatus;
+use super::output::Output;
+use super::policies_in_force::PoliciesInForce;
+use super::release_argument;
+use super::runbook_checks::checks;
+use super::runtime::block_on;
+use super::table::{colours, printable};
 use crate::engine::release::{History, ReleaseRef, Status, Storage};
 use crate::engine::rules::{RunbookCheck, RunbookResult};
-use crate::inspect::status::{Row, View, forward, helm};
-use crate::inspect::unstick::{Copied, Pending, UnstickError};
+use crate::inspect::runbook::PendingRecord;
+use crate::inspect::status::{self, ReleaseSummary, helm_command, roll_forward};
+use crate::inspect::unstick::{RecordCopy, UnstickError};
+use crate::inspect::view::View;
 
-/// Take the record of a dead operation out of the way, after the checks of the runbook
+/// Delete the pending record of a dead operation, after the checks of the runbook
 ///
-/// Makes every check that the rule pending-recovery makes, and looks for Jobs of hooks that still run; refuses while one
-/// fails. Keeps a copy of the pending record in a Secret beside it, deletes just that record, if nobody has touched it since
-/// it was checked, and says how to roll forward. Where the webhook is on, it judges the deletion as well. Needs to get and
-/// list the records' Secrets or ConfigMaps, to delete them, to create Secrets, and to get the workloads of the release and
-/// the Jobs of its hooks. Exits with 1 where it refuses, and with 2 where it could not find out.
+/// Evaluates every check of the rule pending-recovery, and looks for hook Jobs that are still running. Refuses if a
+/// check fails. Copies the pending record to a Secret in the same namespace, deletes the record if it has not changed
+/// since the checks, and prints how to roll forward. The webhook, if installed, also judges the deletion. Requires the
+/// rights to get, list and delete the records' Secrets or ConfigMaps, to create Secrets, and to get the workloads of
+/// the release and the Jobs of its hooks. Exits with 1 if it refuses, and with 2 if a check cannot be run.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// NAMESPACE/NAME of the release, as `interlock status` names it
-    #[arg(value_name = "NAMESPACE/RELEASE", value_parser = break_glass::release)]
+    /// NAMESPACE/NAME of the release, as in `interlock status`
+    #[arg(value_name = "NAMESPACE/RELEASE", value_parser = release_argument::release)]
     release: ReleaseRef,
-    /// Put the copy that was kept back, and take the copy away
+    /// Restore the record from its copy, and delete the copy
     #[arg(long)]
     restore: bool,
-    /// RunbookCheck everything, let the API server check the writes, and write nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
-    /// Where the record is, if several storages have a pending one of this name
+    /// Storage of the record, if several storages have a pending record of this release
     #[arg(long, value_enum, conflicts_with = "restore")]
     storage: Option<StorageArgument>,
     #[command(flatten)]
     cluster: ClusterArguments,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
     #[command(flatten)]
-    policies: InForce,
+    policies: PoliciesInForce,
 }
 
-/// What came of it.
+/// The storage of records.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum StorageArgument {
+    /// Helm's Secrets.
+    Secret,
+    /// Helm's ConfigMaps.
+    Configmap,
+    /// OLM's Secrets.
+    Olm,
+}
+
+impl From<StorageArgument> for Storage {
+    fn from(argument: StorageArgument) -> Self {
+        match argument {
+            StorageArgument::Secret => Self::Secret,
+            StorageArgument::Configmap => Self::ConfigMap,
+            StorageArgument::Olm => Self::OlmIndex,
+        }
+    }
+}
+
+/// The result of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Outcome {
-    /// A check does not hold, or a webhook said no.
+enum UnstickResult {
+    /// A check failed, or a webhook refused.
     Refused,
-    /// The record is gone.
+    /// The record was deleted.
     Unstuck,
-    /// It would be.
+    /// Dry run of the same.
     WouldUnstick,
-    /// It is back.
+    /// The record was restored.
     Restored,
-    /// It would be.
+    /// Dry run of the same.
     WouldRestore,
     /// No operation is pending.
     NothingToDo,
 }
 
-/// All of it, for programs.
+/// The report for programs.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Account {
+struct UnstickReport {
     namespace: String,
     release: String,
     record: Option<String>,
     revision: Option<u64>,
     status: Option<&'static str>,
     checks: Vec<RunbookCheck>,
-    outcome: Outcome,
-    /// Why it was refused.
+    outcome: UnstickResult,
+    /// Why the command refused.
     why: Option<String>,
     /// The Secrets with the copy.
     copies: Vec<String>,
-    /// What to do next.
     next: Option<String>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Finding> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let account = runtime.block_on(carry_out(arguments))?;
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    let report = block_on(carry_out(arguments))?;
     match arguments.output {
-        Output::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&account)?)?,
-        Output::Table => write!(stdout(), "{}", account.told())?,
+        Output::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&report)?)?,
+        Output::Table => write!(stdout(), "{}", report.text())?,
     }
-    Ok(if account.outcome == Outcome::Refused { Finding::Something } else { Finding::Nothing })
+    Ok(if report.outcome == UnstickResult::Refused { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
-async fn carry_out(arguments: &Arguments) -> anyhow::Result<Account> {
-    let config = arguments.cluster.found().await?;
-    let client = Client::try_from(config).context("failed to make a client for the cluster")?;
+async fn carry_out(arguments: &Arguments) -> anyhow::Result<UnstickReport> {
+    let client = arguments.cluster.client().await?;
     let now = server_time(&client).await?;
     let policies = arguments.policies.read(&client).await?;
     let view = View::open(&client, &policies).await;
@@ -107,77 +129,80 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<Account> {
         return restore(arguments, &view).await;
     }
     let found = view.releases(release).await?;
-    let (storage, history) = chosen(arguments, &found)?;
-    let row = view.row(release, storage, history, now).await;
+    let (storage, history) = choose_storage(arguments, &found)?;
+    let row = status::row(&view, release, storage, history, now).await;
     let row = row.with_context(|| format!("there is no release {release}"))?;
-    let mut account = Account::of(&row);
-    let Some(pending) = Pending::read(&view, release, storage, history).await.map_err(anyhow::Error::msg)? else {
-        return Ok(account.at_rest(&row));
+    let mut report = UnstickReport::of(&row);
+    let Some(pending) = PendingRecord::read(&view, release, storage, history).await.map_err(anyhow::Error::msg)? else {
+        return Ok(report.without_pending_operation(&row));
     };
-    account.checks = pending.checks(&view, now).await.map_err(anyhow::Error::msg)?;
+    report.checks = pending.checks(&view, now).await.map_err(anyhow::Error::msg)?;
     if arguments.output == Output::Table {
-        let Row { revision, status, .. } = row;
-        let checks = lines::checks(&account.checks, lines::colours());
+        let ReleaseSummary { revision, status, .. } = row;
+        let checks = checks(&report.checks, colours());
         write!(stdout(), "{release}: {status}, revision {revision}\n{checks}")?;
     }
-    if account.checks.iter().any(|check| !check.passed()) {
-        account.why = Some(failures(&account.checks));
-        account.next = row.next.filter(|next| !next.starts_with("interlock unstick"));
-        return Ok(account);
+    if report.checks.iter().any(|check| !check.passed()) {
+        report.why = Some(failures(&report.checks));
+        report.next = row.next.filter(|next| !next.starts_with("interlock unstick"));
+        return Ok(report);
     }
     if !arguments.dry_run {
         let question = format!("Delete the record {} (a copy is kept)?", pending.record());
-        if !arguments.agreed(&question)? {
-            account.why = Some("nobody said yes".to_owned());
-            return Ok(account);
+        if !arguments.confirm(&question)? {
+            report.why = Some("the command was not confirmed".to_owned());
+            return Ok(report);
         }
     }
     match pending.unstick(&view, arguments.dry_run).await {
         Ok(copies) => {
-            account.outcome = if arguments.dry_run { Outcome::WouldUnstick } else { Outcome::Unstuck };
-            account.copies = copies;
-            account.next = Some(forward(&row));
+            report.outcome = if arguments.dry_run { UnstickResult::WouldUnstick } else { UnstickResult::Unstuck };
+            report.copies = copies;
+            report.next = Some(roll_forward(&row));
         }
-        Err(error) => account.why = Some(answer(error)?),
+        Err(error) => report.why = Some(reason_of(error)?),
     }
-    Ok(account)
+    Ok(report)
 }
 
-async fn restore(arguments: &Arguments, view: &View<'_>) -> anyhow::Result<Account> {
+async fn restore(arguments: &Arguments, view: &View<'_>) -> anyhow::Result<UnstickReport> {
     let release = &arguments.release;
-    let mut account = Account::new(release);
-    let found = match Copied::find(view, release).await {
+    let mut report = UnstickReport::new(release);
+    let found = match RecordCopy::find(view, release).await {
         Ok(found) => found,
         Err(error) => {
-            account.why = Some(answer(error)?);
-            return Ok(account);
+            report.why = Some(reason_of(error)?);
+            return Ok(report);
         }
     };
-    let found = found.with_context(|| format!("no copy of a record of release {release} is kept in its namespace"))?;
-    account.record = Some(found.record().to_owned());
-    if !arguments.dry_run && !arguments.agreed(&format!("Put the record {} back?", found.record()))? {
-        account.why = Some("nobody said yes".to_owned());
-        return Ok(account);
+    let found = found.with_context(|| format!("there is no copy of a record of release {release} in its namespace"))?;
+    report.record = Some(found.record().to_owned());
+    if !arguments.dry_run && !arguments.confirm(&format!("Restore the record {}?", found.record()))? {
+        report.why = Some("the command was not confirmed".to_owned());
+        return Ok(report);
     }
     match found.restore(view, arguments.dry_run).await {
         Ok(restored) => {
-            account.outcome = if arguments.dry_run { Outcome::WouldRestore } else { Outcome::Restored };
-            account.revision = Some(restored.revision);
-            account.copies = restored.copies;
-            account.next = Some(format!("interlock status {release}"));
+            report.outcome = if arguments.dry_run { UnstickResult::WouldRestore } else { UnstickResult::Restored };
+            report.revision = Some(restored.revision);
+            report.copies = restored.copies;
+            report.next = Some(format!("interlock status {release}"));
         }
-        Err(error) => account.why = Some(answer(error)?),
+        Err(error) => report.why = Some(reason_of(error)?),
     }
-    Ok(account)
+    Ok(report)
 }
 
-/// What the API server, or the state of the release, said; another error is that the command could not run.
-fn answer(error: UnstickError) -> anyhow::Result<String> {
+/// The reason of a definite answer; any other error means that the command could not run.
+fn reason_of(error: UnstickError) -> anyhow::Result<String> {
     if error.is_answer() { Ok(error.to_string()) } else { Err(error.into()) }
 }
 
-/// The storage that has a pending record, or the only one that has records.
-fn chosen<'f>(arguments: &Arguments, found: &'f [(Storage, History)]) -> anyhow::Result<(Storage, &'f History)> {
+/// The storage with a pending record, or the first one with records.
+fn choose_storage<'f>(
+    arguments: &Arguments,
+    found: &'f [(Storage, History)],
+) -> anyhow::Result<(Storage, &'f History)> {
     let release = &arguments.release;
     let wanted = arguments.storage.map(Storage::from);
     let found: Vec<_> = found.iter().filter(|(storage, _)| wanted.is_none_or(|wanted| wanted == *storage)).collect();
@@ -188,7 +213,7 @@ fn chosen<'f>(arguments: &Arguments, found: &'f [(Storage, History)]) -> anyhow:
         ([], None) => {
             let namespace = &release.namespace;
             anyhow::bail!(
-                "there is no release {release}: no Secret or ConfigMap in namespace {namespace} is a record of it"
+                "there is no release {release}: namespace {namespace} has no record of it in a Secret or ConfigMap"
             )
         }
         _ => anyhow::bail!("several storages have a pending record of release {release}: choose one with --storage"),
@@ -196,13 +221,16 @@ fn chosen<'f>(arguments: &Arguments, found: &'f [(Storage, History)]) -> anyhow:
 }
 
 impl Arguments {
-    /// Asks, where that was not answered beforehand.
-    fn agreed(&self, question: &str) -> anyhow::Result<bool> {
+    /// Asks for confirmation, unless --yes is set.
+    fn confirm(&self, question: &str) -> anyhow::Result<bool> {
         if self.yes {
             return Ok(true);
         }
         if !stdin().is_terminal() {
-            anyhow::bail!("nobody can be asked here, and nothing was written: say --yes, or run it on a terminal");
+            anyhow::bail!(
+                "confirmation is required and standard input is not a terminal, so nothing was written. \
+                Use --yes"
+            );
         }
         write!(stderr(), "{question} [y/N] ")?;
         stderr().flush()?;
@@ -212,7 +240,7 @@ impl Arguments {
     }
 }
 
-/// The checks that fail, as the webhook would say them.
+/// The failed checks, in the words of the webhook.
 fn failures(checks: &[RunbookCheck]) -> String {
     let failed = checks.iter().filter_map(|check| match &check.result {
         RunbookResult::Passed => None,
@@ -222,7 +250,7 @@ fn failures(checks: &[RunbookCheck]) -> String {
     failed.collect::<Vec<_>>().join("; ")
 }
 
-impl Account {
+impl UnstickReport {
     fn new(release: &ReleaseRef) -> Self {
         Self {
             namespace: release.namespace.clone(),
@@ -231,14 +259,14 @@ impl Account {
             revision: None,
             status: None,
             checks: Vec::new(),
-            outcome: Outcome::Refused,
+            outcome: UnstickResult::Refused,
             why: None,
             copies: Vec::new(),
             next: None,
         }
     }
 
-    fn of(row: &Row) -> Self {
+    fn of(row: &ReleaseSummary) -> Self {
         Self {
             record: Some(row.record.clone()),
             revision: Some(row.revision),
@@ -247,39 +275,42 @@ impl Account {
         }
     }
 
-    /// No operation is pending: an uninstall that died has another way out, and everything else is no finding.
-    fn at_rest(mut self, row: &Row) -> Self {
+    /// No operation is pending. An interrupted uninstall has its own fix; any other status is no finding.
+    fn without_pending_operation(mut self, row: &ReleaseSummary) -> Self {
         self.next = row.next.clone();
         if row.status == Status::Uninstalling.as_str() {
-            let uninstall = helm(row, &format!("uninstall {}", row.release));
-            self.why = Some(format!("it is being uninstalled, and {uninstall} goes on where that ended"));
+            let uninstall = helm_command(row, &format!("uninstall {}", row.release));
+            self.why = Some(format!(
+                "the release is being uninstalled. Run {uninstall} again, which continues where \
+                it stopped"
+            ));
         } else {
-            self.outcome = Outcome::NothingToDo;
+            self.outcome = UnstickResult::NothingToDo;
         }
         self
     }
 
-    fn told(&self) -> String {
+    fn text(&self) -> String {
         let Self { namespace, release, copies, .. } = self;
         let record = self.record.as_deref().unwrap_or_default();
         let next = self.next.as_deref().map(|next| format!("Next: {}\n", printable(next))).unwrap_or_default();
         match self.outcome {
-            Outcome::Refused => {
+            UnstickResult::Refused => {
                 let why = printable(self.why.as_deref().unwrap_or_default());
                 format!("Nothing was changed: {why}.\n{next}")
             }
-            Outcome::Unstuck => format!(
-                "Deleted the record {record}. A copy is kept in Secret {}; `interlock unstick {namespace}/{release} \
-                 --restore` puts it back.\nRoll forward: {}\n",
+            UnstickResult::Unstuck => format!(
+                "Deleted the record {record}. A copy is kept in Secret {}. To restore it: interlock unstick \
+                 {namespace}/{release} --restore\nRoll forward: {}\n",
                 copies.join(", "),
                 printable(self.next.as_deref().unwrap_or_default()),
             ),
-            Outcome::WouldUnstick => {
-                format!("Every check holds. Without --dry-run the record {record} would be deleted.\n")
+            UnstickResult::WouldUnstick => {
+                format!("All checks passed. Without --dry-run the record {record} would be deleted.\n")
             }
-            Outcome::Restored => format!("The record {record} is back.\n{next}"),
-            Outcome::WouldRestore => format!("Without --dry-run the record {record} would be put back.\n"),
-            Outcome::NothingToDo => {
+            UnstickResult::Restored => format!("Restored the record {record}.\n{next}"),
+            UnstickResult::WouldRestore => format!("Without --dry-run the record {record} would be restored.\n"),
+            UnstickResult::NothingToDo => {
                 let (revision, status) = (self.revision.unwrap_or_default(), self.status.unwrap_or_default());
                 format!("Nothing to do: revision {revision} of {namespace}/{release} is {status}.\n{next}")
             }

@@ -148,7 +148,7 @@ impl Decision {
     pub fn of(request: &Request<'_>, facts: &Facts<'_>, outcome: &Outcome, took: Duration) -> Self {
         let known = match (&facts.subject, facts.managed) {
             (Subject::Record(target, _), _) => Some(target.object.as_str()),
-            (Subject::Part(part), _) => Some(part.name.as_str()),
+            (Subject::RecordChunk(part), _) => Some(part.name.as_str()),
             (Subject::Override(write), _) => Some(write.after.name.as_ref()),
             (_, Some(write)) => Some(write.name.as_str()),
             (Subject::Declaration(_) | Subject::Other, None) => None,
@@ -156,7 +156,7 @@ impl Decision {
         let name = request.name().or(known).unwrap_or_default();
         // What a rule has learnt counts for more than what the marks of an object say.
         let of_itself = match &facts.subject {
-            Subject::Record(..) | Subject::Part(_) | Subject::Override(_) => facts.release(),
+            Subject::Record(..) | Subject::RecordChunk(_) | Subject::Override(_) => facts.release(),
             Subject::Declaration(_) | Subject::Other => None,
         };
         let disturbed = outcome.violations.iter().find_map(|judged| judged.violation.release.clone());

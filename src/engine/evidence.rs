@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::flux::Driver;
 use super::managed::{Marks, Origin};
-use super::release::manifest::{ObjectRef, WorkloadRef};
+use super::object::ObjectKey;
+use super::release::manifest::{DocumentKey, WorkloadRef};
 use super::release::{History, Storage};
 use super::release_override::Override;
 use super::sveltos::{Bundle, BundleRef};
@@ -77,7 +78,7 @@ pub enum Query {
         /// The record.
         record: RecordRef,
         /// The object.
-        object: ObjectRef,
+        object: DocumentKey,
     },
     /// The marks of an object that is scaled, which its Scale does not carry.
     Parent {
@@ -141,27 +142,6 @@ impl Query {
             Self::Bundles(_) => "bundles",
             Self::Namespace { .. } => "namespace",
         }
-    }
-}
-
-/// How an object is known, and in this order: group, kind, namespace, name.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ObjectKey {
-    /// Empty for the core group.
-    pub group: String,
-    /// For example `Secret`.
-    pub kind: String,
-    /// Empty for cluster-scoped kinds.
-    pub namespace: String,
-    /// The object's name.
-    pub name: String,
-}
-
-impl ObjectKey {
-    /// A key from its parts.
-    #[must_use]
-    pub fn new(group: &str, kind: &str, namespace: &str, name: &str) -> Self {
-        Self { group: group.into(), kind: kind.into(), namespace: namespace.into(), name: name.into() }
     }
 }
 

@@ -1,131 +1,104 @@
-//! Flux's HelmRelease, as far as rules read it. Fields of other versions are skipped, and so is what does not read as a
-//! duration: the definition of a HelmRelease refuses it.
+//! Flux's HelmRelease, as far as rules read it. Unknown fields are skipped. So are invalid durations, which the
+//! definition of HelmRelease rejects.
 
 mod driver;
 mod duration;
 mod name;
 mod spec;
 
-use std::collections::BTreeMap;
-
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde::Deserialize;
 
 pub use driver::Driver;
-pub use name::{RELEASE_NAME, shortened};
-pub use spec::{Chart, ChartSpec, Install, Remediation, Rollback, SourceRef, Spec, Strategy, Test, Uninstall, Upgrade};
+pub use name::shortened_release_name;
+pub use spec::{
+    ChartSourceRef, ChartTemplate, ChartTemplateSpec, FailureStrategy, HelmReleaseSpec, InstallSpec, Remediation,
+    RollbackSpec, TestSpec, UninstallSpec, UpgradeSpec,
+};
 
-use super::object::null_is_default;
-use super::release;
+use super::json::null_is_default;
+use super::object::{OwnedMetadata, service_account_user};
+use super::release::ReleaseRef;
 
-/// The API group.
+/// The API group of HelmReleases.
 pub const GROUP: &str = "helm.toolkit.fluxcd.io";
-/// The kind.
+/// The kind of a HelmRelease.
 pub const HELM_RELEASE: &str = "HelmRelease";
-/// The definition of the kind.
+/// The name of the CustomResourceDefinition of HelmReleases.
 pub const DEFINITION: &str = "helmreleases.helm.toolkit.fluxcd.io";
 
-/// How long Flux waits for each step of an action unless told otherwise.
-const TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
+/// How long Flux waits in each step of an action by default.
+const DEFAULT_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 
 /// A HelmRelease.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct HelmRelease {
-    /// Its metadata.
-    pub metadata: Metadata,
-    /// What is wanted.
+    pub metadata: OwnedMetadata,
     #[serde(deserialize_with = "null_is_default")]
-    pub spec: Spec,
-    /// What Flux has done.
+    pub spec: HelmReleaseSpec,
     #[serde(deserialize_with = "null_is_default")]
-    pub status: Status,
+    pub status: HelmReleaseStatus,
 }
 
-/// The metadata of a HelmRelease.
+/// `status` of a HelmRelease.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Metadata {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// The server's clock at creation.
-    pub creation_timestamp: Option<Timestamp>,
-    /// Set while it is being deleted: Flux uninstalls the release meanwhile.
-    pub deletion_timestamp: Option<Timestamp>,
-    /// Annotations.
-    #[serde(deserialize_with = "null_is_default")]
-    pub annotations: BTreeMap<String, String>,
-}
-
-/// What Flux has done.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Status {
-    /// Where the records really are, whatever `spec` says by now.
+pub struct HelmReleaseStatus {
+    /// The actual namespace of the records, even after a change of `spec`.
     pub storage_namespace: String,
-    /// What was released, newest first. Written after an action has ended; forgotten when somebody else wrote a record.
+    /// The released revisions, newest first. Flux writes them at the end of an action, and drops them when somebody
+    /// else wrote a record.
     #[serde(deserialize_with = "null_is_default")]
     pub history: Vec<Snapshot>,
 }
 
-/// One revision that Flux has released.
+/// A revision that Flux has released.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Snapshot {
-    /// The release, its name already shortened.
+    /// The name of the release, already shortened.
     pub name: String,
-    /// The namespace that the objects went to.
+    /// The namespace of the objects.
     pub namespace: String,
-    /// Helm's status of it.
+    /// Helm's status.
     pub status: String,
     /// The name in the chart's metadata.
     pub chart_name: String,
 }
 
-/// A release as its records name it: what Flux, like Helm, finds them by.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReleaseRef {
-    /// The namespace of the records.
-    pub namespace: String,
-    /// The name, shortened to what Helm admits.
-    pub name: String,
-}
-
-/// A release that is there.
+/// An installed release.
 #[derive(Debug, Clone, Copy)]
-pub struct Installed<'h> {
-    /// The namespace of its records.
+pub struct InstalledRelease<'h> {
     pub storage_namespace: &'h str,
-    /// What was released last.
+    /// The newest revision.
     pub snapshot: &'h Snapshot,
 }
 
-impl Installed<'_> {
-    /// The release that it is.
+impl InstalledRelease<'_> {
+    /// The release, by the namespace of its records and its name.
     #[must_use]
-    pub fn release(self) -> release::ReleaseRef {
-        release::ReleaseRef::new(self.storage_namespace, &self.snapshot.name)
+    pub fn release(self) -> ReleaseRef {
+        ReleaseRef::new(self.storage_namespace, &self.snapshot.name)
     }
 }
 
 impl HelmRelease {
-    /// The release that it asks for: by default under its own name, after its target namespace where it has one, and with
-    /// the records in its own namespace.
+    /// The release in `spec`. By default its name is that of the HelmRelease, with the target namespace as a prefix if
+    /// that is set, and its records are in the namespace of the HelmRelease.
     #[must_use]
     pub fn release(&self) -> ReleaseRef {
-        let Spec { release_name, target_namespace, storage_namespace, .. } = &self.spec;
+        let HelmReleaseSpec { release_name, target_namespace, storage_namespace, .. } = &self.spec;
         let name = match (release_name.as_str(), target_namespace.as_str()) {
             ("", "") => self.metadata.name.clone(),
             ("", namespace) => format!("{namespace}-{}", self.metadata.name),
             (name, _) => name.to_owned(),
         };
         let namespace = if storage_namespace.is_empty() { &self.metadata.namespace } else { storage_namespace };
-        ReleaseRef { namespace: namespace.clone(), name: shortened(&name) }
+        ReleaseRef::new(namespace, shortened_release_name(&name))
     }
 
-    /// The namespace that it wants the objects in.
+    /// The namespace in `spec` for the objects.
     #[must_use]
     pub fn target_namespace(&self) -> &str {
         match self.spec.target_namespace.as_str() {
@@ -134,29 +107,29 @@ impl HelmRelease {
         }
     }
 
-    /// The release that it has installed; `None` where it has none, or has uninstalled it.
+    /// The installed release; `None` if there is none, or if it was uninstalled.
     #[must_use]
-    pub fn installed(&self) -> Option<Installed<'_>> {
-        let Status { storage_namespace, history } = &self.status;
+    pub fn installed(&self) -> Option<InstalledRelease<'_>> {
+        let HelmReleaseStatus { storage_namespace, history } = &self.status;
         let snapshot = history.first().filter(|snapshot| snapshot.status != "uninstalled")?;
-        (!storage_namespace.is_empty()).then_some(Installed { storage_namespace, snapshot })
+        (!storage_namespace.is_empty()).then_some(InstalledRelease { storage_namespace, snapshot })
     }
 
-    /// The user under whose name Flux writes records and objects; `None` where that is its own account, or a default one
-    /// that it was started with, which the object does not tell.
+    /// The user name under which Flux writes records and objects. `None` if Flux uses its own account, or a default
+    /// account from its flags, which the object does not contain.
     #[must_use]
     pub fn account(&self) -> Option<String> {
         let name = self.spec.service_account_name.as_str();
-        (!name.is_empty()).then(|| format!("system:serviceaccount:{}:{name}", self.metadata.namespace))
+        (!name.is_empty()).then(|| service_account_user(&self.metadata.namespace, name))
     }
 
-    /// The longest time for which Flux may wait in one step of an action without writing a record. An action may have
+    /// The longest time that Flux may wait in one step of an action without writing a record. An action may have
     /// several such steps.
     #[must_use]
     pub fn longest_timeout(&self) -> SignedDuration {
-        let Spec { timeout, install, upgrade, rollback, test, uninstall, .. } = &self.spec;
+        let HelmReleaseSpec { timeout, install, upgrade, rollback, test, uninstall, .. } = &self.spec;
         let of_actions = [install.timeout, upgrade.timeout, rollback.timeout, test.timeout, uninstall.timeout];
-        of_actions.into_iter().flatten().fold(timeout.unwrap_or(TIMEOUT), SignedDuration::max)
+        of_actions.into_iter().flatten().fold(timeout.unwrap_or(DEFAULT_TIMEOUT), SignedDuration::max)
     }
 }
 
@@ -180,7 +153,7 @@ mod tests {
             (json!({"storageNamespace": "records"}), ("records", "web"), "shop"),
         ] {
             let read = helm_release(spec.clone(), json!(null));
-            let wanted = ReleaseRef { namespace: release.0.into(), name: release.1.into() };
+            let wanted = ReleaseRef::new(release.0, release.1);
             assert_eq!((read.release(), read.target_namespace()), (wanted, target), "{spec}");
         }
     }
@@ -195,7 +168,7 @@ mod tests {
         }))
         .unwrap();
         assert!(read.installed().is_none() && read.account().is_none());
-        assert_eq!(read.longest_timeout(), TIMEOUT);
+        assert_eq!(read.longest_timeout(), DEFAULT_TIMEOUT);
     }
 
     #[test]
@@ -213,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_installed_is_what_was_released_last() {
+    fn the_installed_release_is_the_newest_in_the_history() {
         let status = |history: Value| json!({"storageNamespace": "records", "history": history});
         assert!(helm_release(json!({}), status(json!([]))).installed().is_none());
         let gone = status(json!([{"name": "web", "namespace": "shop", "status": "uninstalled"}]));

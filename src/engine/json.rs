@@ -1,12 +1,16 @@
-//! JSON as text: places in it, and what is wrong with it.
+//! JSON as text: values in a document, paths of fields, patches, and errors without the values.
 
 pub(crate) mod cursor;
+mod null;
 mod patch;
 mod path;
+mod redacted;
 mod seek;
-mod unquoted;
+mod text;
 
+pub(crate) use null::null_is_default;
 pub use patch::{Patch, PatchOperation};
-pub use path::{Path, Segment};
+pub use path::{FieldPath, Segment};
+pub(crate) use redacted::redacted;
 pub(crate) use seek::first_at;
-pub(crate) use unquoted::unquoted;
+pub(crate) use text::Text;

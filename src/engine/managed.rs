@@ -1,4 +1,4 @@
-//! Objects that somebody manages: who, what they declare of them, and whether a write touches that.
+//! Objects that somebody manages: the owner, the declared fields, and whether a write touches these.
 
 mod declared;
 mod delta;
@@ -6,12 +6,14 @@ mod document;
 mod fields;
 mod ownership;
 mod semantics;
+mod touched;
 
-pub use declared::{Declared, Key, touched};
-pub use delta::{Delta, Differing, delta};
-pub use document::{Part, declared_by, is_custom};
-pub use fields::Fields;
+pub use declared::{Declared, DocumentPart, ItemKey};
+pub use delta::{Delta, DifferingItem, delta};
+pub use document::{declared_by, is_custom_resource};
+pub use fields::ManagedFields;
 pub use ownership::{Marks, Origin, Owner, may_be_marked};
+pub use touched::touched;
 
 #[cfg(test)]
 mod tests;

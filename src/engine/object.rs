@@ -1,45 +1,41 @@
-//! The metadata of an object of a review, borrowed from it.
+//! Kubernetes objects: keys, metadata, names.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::json::first_at;
+use super::json::{first_at, null_is_default};
 
-/// Object metadata, as far as rules need it.
+/// Object metadata, as far as rules need it, borrowed from a review.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata<'a> {
-    /// The object's name.
     #[serde(borrow)]
     pub name: Cow<'a, str>,
-    /// The object's uid.
     #[serde(borrow)]
     pub uid: Cow<'a, str>,
     /// The server's clock at creation; absent in the mutating review of a CREATE.
     pub creation_timestamp: Option<Timestamp>,
     /// Set while the object is being deleted.
     pub deletion_timestamp: Option<Timestamp>,
-    /// Labels.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub labels: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
-    /// Annotations.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub annotations: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
-    /// Who wrote which field last, unread.
+    /// Who wrote which field last, not parsed yet.
     #[serde(borrow)]
     pub managed_fields: Option<&'a RawValue>,
 }
 
 impl<'a> Metadata<'a> {
-    /// Reads the metadata of an object, and nothing that follows: the API server writes it before the content. Empty where
-    /// the object has none.
+    /// Reads the metadata of an object and nothing after it: the API server writes the metadata before the content. The
+    /// default if the object has none.
     ///
     /// # Errors
-    /// When the object is none, or its metadata have the wrong shape.
+    /// The JSON is not an object, or its metadata has the wrong shape.
     pub fn of(object: &'a RawValue) -> Result<Self, serde_json::Error> {
         let found: Option<Option<Self>> = first_at(object.get().as_bytes(), &["metadata"])?;
         Ok(found.flatten().unwrap_or_default())
@@ -47,24 +43,84 @@ impl<'a> Metadata<'a> {
 }
 
 impl Metadata<'_> {
-    /// A label, where there is one.
+    /// The value of a label.
     #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
         self.labels.get(key).map(AsRef::as_ref)
     }
 
-    /// An annotation, where there is one.
+    /// The value of an annotation.
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.annotations.get(key).map(AsRef::as_ref)
     }
 }
 
-/// Reads a null as if it were not there, as the API server does.
-pub(crate) fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
+/// The metadata of an object that outlives the text it was read from.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OwnedMetadata {
+    pub namespace: String,
+    pub name: String,
+    /// The server's clock at creation.
+    pub creation_timestamp: Option<Timestamp>,
+    /// Set while the object is being deleted.
+    pub deletion_timestamp: Option<Timestamp>,
+    #[serde(deserialize_with = "null_is_default")]
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// The key of an object. Keys are ordered by group, kind, namespace and name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectKey {
+    /// Empty for the core group.
+    pub group: String,
+    /// For example `Secret`.
+    pub kind: String,
+    /// Empty for cluster-scoped kinds.
+    pub namespace: String,
+    pub name: String,
+}
+
+impl ObjectKey {
+    /// A key from its parts.
+    #[must_use]
+    pub fn new(group: &str, kind: &str, namespace: &str, name: &str) -> Self {
+        Self { group: group.into(), kind: kind.into(), namespace: namespace.into(), name: name.into() }
+    }
+}
+
+/// The API group of an `apiVersion`; empty for the core group.
+#[must_use]
+pub fn group_of(api_version: &str) -> &str {
+    api_version.rsplit_once('/').map_or("", |(group, _)| group)
+}
+
+/// Whether a text is a lower-case DNS subdomain of at most `max_length` bytes.
+#[must_use]
+pub fn is_dns_subdomain(text: &str, max_length: usize) -> bool {
+    let label = |label: &str| {
+        !label.is_empty()
+            && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    text.len() <= max_length && text.split('.').all(label)
+}
+
+/// The prefix of the user name of a service account.
+pub const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
+
+/// The user name of a service account.
+#[must_use]
+pub fn service_account_user(namespace: &str, name: &str) -> String {
+    format!("{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}")
+}
+
+/// The JSON pointer to an annotation.
+#[must_use]
+pub fn annotation_pointer(key: &str) -> String {
+    jsonptr::PointerBuf::from_tokens(["metadata", "annotations", key]).to_string()
 }
 
 #[cfg(test)]

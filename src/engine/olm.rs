@@ -1,72 +1,68 @@
-//! OLM's objects, as far as rules read them. Fields of other versions are skipped.
+//! The objects of OLM, as far as rules read them. Unknown fields are skipped.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::object::{Metadata, null_is_default};
+use super::json::null_is_default;
+use super::object::Metadata;
 
-/// The API group.
+/// The API group of OLM.
 pub const GROUP: &str = "olm.operatorframework.io";
-/// What a user installs and upgrades.
-pub const EXTENSION: &str = "ClusterExtension";
-/// One revision of an extension in the runtime that needs no Helm records: its name, and that of before March 2026.
-pub const OBJECT_SETS: [&str; 2] = ["ClusterObjectSet", "ClusterExtensionRevision"];
-/// The label of such a revision with the name of its extension.
-pub const OWNER_NAME: &str = "olm.operatorframework.io/owner-name";
+/// The kind that users create to install an operator.
+pub const CLUSTER_EXTENSION: &str = "ClusterExtension";
+/// The kinds of one revision of an extension in the runtime without Helm records: the current name, and the name until
+/// March 2026.
+pub const OBJECT_SET_KINDS: [&str; 2] = ["ClusterObjectSet", "ClusterExtensionRevision"];
+/// The label on such a revision with the name of its extension.
+pub const OWNER_NAME_LABEL: &str = "olm.operatorframework.io/owner-name";
 
 /// The label in the body of a record with the package that it installs.
-pub const PACKAGE_NAME: &str = "olm.operatorframework.io/package-name";
-/// The same with the version of the bundle.
-pub const BUNDLE_VERSION: &str = "olm.operatorframework.io/bundle-version";
+pub const PACKAGE_NAME_LABEL: &str = "olm.operatorframework.io/package-name";
+/// The label in the body of a record with the version of the bundle.
+pub const BUNDLE_VERSION_LABEL: &str = "olm.operatorframework.io/bundle-version";
 
 /// A ClusterExtension.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Extension<'a> {
-    /// Its metadata.
+pub struct ClusterExtension<'a> {
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
-    /// What is wanted.
     #[serde(borrow, deserialize_with = "null_is_default")]
-    pub spec: ExtensionSpec<'a>,
+    pub spec: ClusterExtensionSpec<'a>,
 }
 
-/// What an extension is to be.
+/// `spec` of a ClusterExtension.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct ExtensionSpec<'a> {
-    /// Where its objects go.
+pub struct ClusterExtensionSpec<'a> {
+    /// The namespace of the objects of the extension.
     #[serde(borrow)]
     pub namespace: Cow<'a, str>,
-    /// Where it comes from.
     #[serde(borrow, deserialize_with = "null_is_default")]
-    pub source: Source<'a>,
-    /// How it is installed.
+    pub source: ExtensionSource<'a>,
     #[serde(borrow, deserialize_with = "null_is_default")]
-    pub install: Install<'a>,
+    pub install: ExtensionInstall<'a>,
 }
 
 /// `spec.source`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Source<'a> {
-    /// The package of a catalog.
+pub struct ExtensionSource<'a> {
     #[serde(borrow, deserialize_with = "null_is_default")]
-    pub catalog: Catalog<'a>,
+    pub catalog: CatalogSource<'a>,
 }
 
 /// `spec.source.catalog`.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Catalog<'a> {
-    /// The package.
+pub struct CatalogSource<'a> {
     #[serde(borrow)]
     pub package_name: Cow<'a, str>,
     /// A version or a range of versions.
     #[serde(borrow)]
     pub version: Cow<'a, str>,
-    /// The channels that may be followed.
+    /// The channels that OLM may follow.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub channels: Vec<Cow<'a, str>>,
     /// `CatalogProvided` or `SelfCertified`.
@@ -77,8 +73,7 @@ pub struct Catalog<'a> {
 /// `spec.install`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Install<'a> {
-    /// What is checked before.
+pub struct ExtensionInstall<'a> {
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub preflight: Preflight<'a>,
 }
@@ -87,7 +82,7 @@ pub struct Install<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Preflight<'a> {
-    /// Whether an upgrade of a custom resource definition may lose data.
+    /// The check for custom resource definitions that would lose data.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub crd_upgrade_safety: CrdUpgradeSafety<'a>,
 }
@@ -104,19 +99,17 @@ pub struct CrdUpgradeSafety<'a> {
 /// A ClusterObjectSet.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct ObjectSet<'a> {
-    /// Its metadata.
+pub struct ClusterObjectSet<'a> {
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
-    /// What is wanted.
     #[serde(borrow, deserialize_with = "null_is_default")]
-    pub spec: ObjectSetSpec<'a>,
+    pub spec: ClusterObjectSetSpec<'a>,
 }
 
-/// What a revision is to be.
+/// `spec` of a ClusterObjectSet.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ObjectSetSpec<'a> {
+pub struct ClusterObjectSetSpec<'a> {
     /// `Active` or `Archived`.
     #[serde(borrow)]
     pub lifecycle_state: Cow<'a, str>,

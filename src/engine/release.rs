@@ -1,4 +1,4 @@
-//! Helm's model of a release: names, revisions, statuses and their transitions, records and how they are stored.
+//! Helm's model of a release: names, revisions, statuses and transitions, records and their storage.
 
 pub mod history;
 pub mod interrupted;
@@ -10,8 +10,8 @@ pub mod status;
 pub mod storage;
 
 pub use history::{Entry, History};
-pub use interrupted::Interrupted;
-pub use name::{RecordName, ReleaseName, ReleaseRef, Revision, is_subdomain};
+pub use interrupted::InterruptedOperation;
+pub use name::{MAX_RELEASE_NAME_LENGTH, RecordName, ReleaseName, ReleaseRef, Revision};
 pub use record::{DecodeError, Record};
 pub use stamps::Stamps;
 pub use status::Status;

@@ -1,5 +1,5 @@
-//! The AdmissionReview: in as a borrowed view of the body, out as a reply or a patch.
+//! The AdmissionReview, as a borrowed view of the body.
 
 mod request;
 
-pub use request::{BadReview, Gvk, Gvr, Operation, Request, Review, UserInfo, group_of, uid_of};
+pub use request::{BadReview, Gvk, Gvr, Operation, Request, Review, UserInfo, uid_of};

@@ -74,10 +74,31 @@ pub fn named(name: &str) -> Option<RuleId> {
     all().find(|rule| rule.as_str() == name)
 }
 
+/// What a rule is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// Release records.
+    Records,
+    /// The objects of releases.
+    Objects,
+    /// Objects that declare releases: of Sveltos, Flux and OLM.
+    Declarations,
+}
+
+/// The family of a rule, from the kind of its first check.
+#[must_use]
+pub fn family(rule: RuleId) -> Family {
+    let check = RULES.iter().find(|it| it.id() == rule).and_then(|rule| rule.checks.first());
+    match check {
+        Some(Check::Object(_)) => Family::Objects,
+        Some(Check::Declaration(_)) => Family::Declarations,
+        Some(Check::Record(_) | Check::RecordPart(_)) | None => Family::Records,
+    }
+}
+
 /// The rules over release records.
 pub fn over_records() -> impl Iterator<Item = RuleId> {
-    let over_records = |rule: &&&Rule| rule.checks.iter().any(|check| matches!(check, Check::Record(_)));
-    RULES.iter().filter(over_records).map(|rule| rule.id())
+    all().filter(|rule| family(*rule) == Family::Records)
 }
 
 #[cfg(test)]
@@ -116,7 +137,7 @@ pub(super) fn check(
         Subject::Record(target, change) => {
             table.check_record(&RecordCase { facts, target, change, policy, evidence, now })?
         }
-        Subject::Part(part) => table.check_record_part(&RecordPartCase { facts, part, policy, evidence })?,
+        Subject::RecordChunk(part) => table.check_record_part(&RecordPartCase { facts, part, policy, evidence })?,
         Subject::Declaration(declaration) => {
             table.check_declaration(&DeclarationCase { facts, declaration, policy, evidence, now })?
         }

@@ -1,72 +1,76 @@
-//! The holder stamp: who started the transition that a record is in, and when.
+//! The holder stamp: who started the transition of a record, and when.
 //!
-//! Helm records no holder, and drops annotations at every PUT. So the mutating half writes these annotations when a
-//! transition starts and puts them back at every later write; the validating half refuses values that are not what they
-//! must be. A stamp that is missing was lost in an outage and is never a reason to refuse. A record that somebody else fails
-//! also gets a note of what was interrupted. An override is stamped with who [made](creator) it.
+//! Helm does not record a holder and drops annotations at every PUT. The mutating half therefore writes these
+//! annotations when a transition starts and restores them at every later write. The validating half refuses wrong
+//! values. A missing stamp was lost in an outage and is never a reason to refuse. A record that another user fails also
+//! gets a note of the interrupted operation. An override is stamped with its [creator].
 
+mod annotations;
 pub mod creator;
 
 use jiff::{SignedDuration, Timestamp, Unit};
-use serde_json::Value;
 
-use super::facts::{ActorKind, Facts, RecordWrite, Side, Subject};
-use super::json::{Patch, PatchOperation};
-use super::release::record::shortened;
+use super::facts::{ActorKind, Facts, RecordSide, RecordWrite, Subject};
+use super::json::Patch;
+use super::release::record::truncated;
 use super::release::stamps::{CHART, HOLDER, INTERRUPTED, STARTED, TARGET_NAMESPACE};
-use super::release::{Interrupted, Revision, Stamps, Status};
+use super::release::{InterruptedOperation, Revision, Stamps, Status};
 
-/// How far the start that one replica stamped may lie from the clock of the one that checks it: a mutating request is cut
-/// off after 34 seconds, the rest is for clocks.
+/// The allowed distance between the start that one replica stamped and the clock of the replica that checks it. The API
+/// server cuts off a mutating request after 34 seconds; the rest is clock skew.
 const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(120);
 
-/// What the stamps of a written record must be.
+/// The required stamps of a written record.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// A transition starts here: these are its stamps. A value that cannot be known from the request is left out.
+    /// A transition starts with these stamps. A value that the request does not contain is left out.
     Started(Stamps),
     /// The stamps of the stored object, unchanged.
     Kept(Stamps),
 }
 
-/// Which stamps a write of a record must carry.
+/// The stamps that a write of a record must carry.
 #[must_use]
 pub fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestamp) -> Expected {
     if !write.starts() {
-        let mut kept = write.before.map(Side::stamps).unwrap_or_default();
-        kept.put(INTERRUPTED, interrupted(facts, write));
+        let mut kept = write.before.map(RecordSide::stamps).unwrap_or_default();
+        kept.set_or_remove(INTERRUPTED, interrupted_note(facts, write));
         return Expected::Kept(kept);
     }
     let mut stamps = Stamps::default();
     stamps.set(HOLDER, facts.actor.name.to_owned());
     stamps.set(STARTED, now.round(Unit::Second).unwrap_or(now).to_string());
-    stamps.put(CHART, write.after.chart());
-    stamps.put(TARGET_NAMESPACE, write.after.record().map(|record| shortened(&record.namespace)));
+    stamps.set_or_remove(CHART, write.after.chart());
+    stamps.set_or_remove(TARGET_NAMESPACE, write.after.record().map(|record| truncated(&record.namespace)));
     Expected::Started(stamps)
 }
 
-/// What a written record must remember of an operation that was interrupted: its own, where somebody else ends it; otherwise
-/// what it remembered, as long as its status stays. A promotion makes the next record the deployed one, and so lets it go.
-fn interrupted(facts: &Facts<'_>, write: &RecordWrite<'_>) -> Option<String> {
+/// The interrupted operation that a written record must note. If another user ends the operation of this record, that
+/// operation. Otherwise the note on the stored record, as long as the status is unchanged. A promotion drops the note,
+/// because the next record becomes the deployed one.
+fn interrupted_note(facts: &Facts<'_>, write: &RecordWrite<'_>) -> Option<String> {
     let before = write.before?;
     if facts.actor.kind == ActorKind::Interlock {
         return write.after.stamps().get(INTERRUPTED).map(str::to_owned);
     }
     if before.status() == write.after.status() {
         let kept = before.stamps();
-        return kept.get(INTERRUPTED).filter(|_| !is_taken_off(facts, &kept, &write.after.stamps())).map(str::to_owned);
+        return kept
+            .get(INTERRUPTED)
+            .filter(|_| !is_note_removed(facts, &kept, &write.after.stamps()))
+            .map(str::to_owned);
     }
     if !is_unlocked(facts, write) {
         return None;
     }
     let chart = before.stamps().chart().map(str::to_owned).or_else(|| before.chart())?;
     let revision: Revision = before.stored.metadata.label("version")?.parse().ok()?;
-    Some(Interrupted { chart, revision }.to_string())
+    Some(InterruptedOperation { chart, revision }.to_string())
 }
 
-/// Whether a person takes the note off, and nothing but that: what was interrupted is not to be finished. Clients of Helm
-/// drop every annotation of a record at once, and mean nothing by it.
-fn is_taken_off(facts: &Facts<'_>, before: &Stamps, after: &Stamps) -> bool {
+/// Whether a person removes the note and no other stamp: the interrupted operation is not to be finished. Helm clients
+/// drop all annotations of a record at once and do not mean to remove the note.
+fn is_note_removed(facts: &Facts<'_>, before: &Stamps, after: &Stamps) -> bool {
     let others = |stamps: &Stamps| stamps.iter().filter(|(key, _)| *key != INTERRUPTED).count();
     facts.actor.kind == ActorKind::Person
         && after.get(INTERRUPTED).is_none()
@@ -74,20 +78,20 @@ fn is_taken_off(facts: &Facts<'_>, before: &Stamps, after: &Stamps) -> bool {
         && others(after) == others(before)
 }
 
-/// Whether a pending record is failed by somebody who is not its operation. Flux does so under the account that the operation
-/// had, and says so.
+/// Whether somebody other than the holder fails a pending record. Flux does so under the account of the operation, and
+/// says so in the description.
 fn is_unlocked(facts: &Facts<'_>, write: &RecordWrite<'_>) -> bool {
     const BY_FLUX: &str = "Release unlocked from stale ";
-    let ends = write.before.and_then(Side::status).is_some_and(Status::is_pending);
+    let ends = write.before.and_then(RecordSide::status).is_some_and(Status::is_pending);
     if !ends || write.after.status() != Some(Status::Failed) {
         return false;
     }
-    let stamps = write.before.map(Side::stamps).unwrap_or_default();
+    let stamps = write.before.map(RecordSide::stamps).unwrap_or_default();
     let foreign = stamps.holder().is_some_and(|holder| holder != facts.actor.name);
     foreign || write.after.record().is_some_and(|record| record.info.description.starts_with(BY_FLUX))
 }
 
-/// The first stamp that the client sent and that is not what it must be, with the value it must have.
+/// The first stamp from the client with a wrong value, and the required value.
 #[must_use]
 pub fn forged(
     expected: &Expected,
@@ -96,7 +100,7 @@ pub fn forged(
     now: Timestamp,
 ) -> Option<(&'static str, Option<String>)> {
     let wrong = |(key, value): &(&'static str, &str)| match expected {
-        // A memory that has had its time is old, not forged.
+        // An outdated note is not forged.
         _ if *key == INTERRUPTED && before.get(key) == Some(value) => false,
         Expected::Kept(kept) => kept.get(key) != Some(value),
         Expected::Started(_) if *key == INTERRUPTED => true,
@@ -109,9 +113,9 @@ pub fn forged(
     sent.iter().find(wrong).map(|(key, _)| (key, stamps.get(key).map(str::to_owned)))
 }
 
-/// The patch that gives a written record or override its stamps; `None` when it has them already, or is neither.
+/// The patch that gives a written record or override its stamps; `None` if it has them, or is neither.
 ///
-/// Metadata only: a change to the data would make Flux reinstall at every reconcile.
+/// The patch changes only metadata: after a change of the data Flux would reinstall at every reconcile.
 #[must_use]
 pub fn stamp(facts: &Facts<'_>, now: Timestamp) -> Option<Patch> {
     if let Subject::Override(write) = &facts.subject {
@@ -121,27 +125,14 @@ pub fn stamp(facts: &Facts<'_>, now: Timestamp) -> Option<Patch> {
     let stamps = match expected(facts, &write, now) {
         Expected::Started(stamps) => stamps,
         Expected::Kept(stamps) if write.before.is_some() => stamps,
-        // A record created in another status than pending: left to the validating half.
+        // A record created in another status than pending is left to the validating half.
         Expected::Kept(_) => return None,
     };
     let sent = write.after.stamps();
     if sent == stamps {
         return None;
     }
-    if write.after.stored.metadata.annotations.is_empty() {
-        let value = stamps.iter().map(|(key, value)| (key.to_owned(), Value::from(value))).collect();
-        let path = "/metadata/annotations".to_owned();
-        return Some(Patch(vec![PatchOperation::Add { path, value: Value::Object(value) }]));
-    }
     let set = stamps.iter().filter(|(key, value)| sent.get(key) != Some(value));
-    let set = set.map(|(key, value)| PatchOperation::Add { path: pointer(key), value: value.into() });
-    let gone = sent.iter().filter(|(key, _)| stamps.get(key).is_none());
-    let gone = gone.map(|(key, _)| PatchOperation::Remove { path: pointer(key) });
-    Some(Patch(set.chain(gone).collect()))
-}
-
-/// The JSON pointer of an annotation.
-#[must_use]
-pub fn pointer(key: &str) -> String {
-    jsonptr::PointerBuf::from_tokens(["metadata", "annotations", key]).to_string()
+    let removed = sent.iter().filter(|(key, _)| stamps.get(key).is_none()).map(|(key, _)| key);
+    Some(annotations::patch(&write.after.stored.metadata, set, removed))
 }

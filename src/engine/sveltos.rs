@@ -1,9 +1,9 @@
-//! The objects of Sveltos' pull mode, as far as rules read them. Fields of other versions are skipped.
+//! The objects of Sveltos' pull mode, as far as rules read them. Unknown fields are skipped.
 //!
-//! In pull mode addon-controller renders charts on the management cluster, stores the result in ConfigurationBundles, and
-//! names those in a ConfigurationGroup: what the agent of the managed cluster is to make of one profile and feature. The
-//! agent removes what an earlier group brought and this one does not name. Once it has done so, the controller deletes
-//! bundles and group: between two rollouts there are none.
+//! In pull mode addon-controller renders charts on the management cluster, stores the result in ConfigurationBundles,
+//! and names those in a ConfigurationGroup, which tells the agent of the managed cluster what to deploy for one profile
+//! and feature. The agent removes what an earlier group deployed and this one does not name. Afterwards the controller
+//! deletes bundles and group: between two rollouts there are none.
 
 mod bundle;
 mod cluster;
@@ -14,58 +14,57 @@ mod summary;
 use std::fmt;
 
 pub use bundle::{Bundle, BundleRef};
-pub use cluster::{ManagedCluster, Profile};
-pub use configuration::Configuration;
-pub use group::{Feature, Group, ProfileRef};
-pub use summary::{Chart, PolicyRef, ReleaseSummary, Summary};
+pub use cluster::{Profile, SveltosCluster};
+pub use configuration::ClusterConfiguration;
+pub use group::{ConfigurationGroup, Feature, ProfileRef};
+pub use summary::{ClusterSummary, HelmChart, HelmReleaseSummary, PolicyRef};
 
-/// The API group of what the controller and the agent share.
-pub const LIB: &str = "lib.projectsveltos.io";
-/// The API group of what users and the controller share.
-pub const CONFIG: &str = "config.projectsveltos.io";
-/// The kind of a commit.
-pub const GROUP: &str = "ConfigurationGroup";
-/// The kind of what a commit consists of.
-pub const BUNDLE: &str = "ConfigurationBundle";
+/// The API group that the controller and the agent share.
+pub const LIB_GROUP: &str = "lib.projectsveltos.io";
+/// The API group that users and the controller share.
+pub const CONFIG_GROUP: &str = "config.projectsveltos.io";
+/// The kind of a commit of bundles.
+pub const CONFIGURATION_GROUP: &str = "ConfigurationGroup";
+/// The kind of a bundle.
+pub const CONFIGURATION_BUNDLE: &str = "ConfigurationBundle";
 /// The kind that joins a profile and a cluster.
-pub const SUMMARY: &str = "ClusterSummary";
-/// The kind in which the agent says what it has delivered.
-pub const CONFIGURATION: &str = "ClusterConfiguration";
+pub const CLUSTER_SUMMARY: &str = "ClusterSummary";
+/// The kind in which the agent reports what it has delivered.
+pub const CLUSTER_CONFIGURATION: &str = "ClusterConfiguration";
 /// The kind of a managed cluster that Sveltos itself registers.
-pub const CLUSTER: &str = "SveltosCluster";
+pub const SVELTOS_CLUSTER: &str = "SveltosCluster";
 
-/// On a ClusterProfile, a Profile or a ClusterSummary: the releases whose charts may render to no object at all, as
-/// `namespace/name`, separated by commas. Without it a commit that leaves such a release out cannot be told from one in
-/// which its chart failed.
+/// The annotation on a ClusterProfile, a Profile or a ClusterSummary with the releases whose charts may render no
+/// objects: `namespace/name`, separated by commas. Without it, such a release cannot be distinguished from one whose
+/// chart failed.
 pub const MAY_RENDER_NOTHING: &str = "interlock.dev/may-render-nothing";
 
 /// A Helm release on a managed cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ReleaseRef {
+pub struct RemoteRelease {
     /// The namespace on the managed cluster.
     pub namespace: String,
-    /// The name of the release.
     pub name: String,
 }
 
-impl ReleaseRef {
-    /// A release from its parts.
+impl RemoteRelease {
+    /// A release from its namespace on the managed cluster and its name.
     #[must_use]
     pub fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.to_owned(), name: name.to_owned() }
     }
 }
 
-impl fmt::Display for ReleaseRef {
+impl fmt::Display for RemoteRelease {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}/{}", self.namespace, self.name)
     }
 }
 
-/// The releases that the value of [`MAY_RENDER_NOTHING`] names. What is not `namespace/name` names none.
-pub fn named_releases(value: &str) -> impl Iterator<Item = ReleaseRef> {
+/// The releases in the value of [`MAY_RENDER_NOTHING`]. Text other than `namespace/name` is ignored.
+pub fn named_releases(value: &str) -> impl Iterator<Item = RemoteRelease> {
     let pairs = value.split(',').filter_map(|release| release.trim().split_once('/'));
-    pairs.map(|(namespace, name)| ReleaseRef::new(namespace.trim(), name.trim()))
+    pairs.map(|(namespace, name)| RemoteRelease::new(namespace.trim(), name.trim()))
 }
 
 #[cfg(test)]

@@ -1,17 +1,18 @@
-//! How the releases of a cluster stand, for whoever is on call: by the rules' own notions, by reads alone, with and without
-//! the webhook.
+//! The status of releases for the person on call, computed as the rules do, without a write, and without the webhook.
 //!
-//! `row` and `ways` are pure: what a release's records tell, and the next safe step. `survey` reads, `follow` keeps reading,
-//! and `describe` looks closer at one release.
+//! `summary`, `assess` and `next_step` are pure. `survey` lists releases, `follow` watches them, and `description`
+//! reads one release in detail.
 
-mod describe;
+mod assess;
+mod description;
 mod follow;
-mod row;
+mod next_step;
+mod summary;
 mod survey;
-mod ways;
 
-pub use describe::{Described, HelmReleaseLine, OverrideInForce, RevisionLine, describe};
-pub use follow::{Clock, follow};
-pub use row::{Kept, Owner, Row, Stuck};
-pub use survey::{Options, StatusError, Survey, View, survey};
-pub use ways::{forward, helm};
+pub use description::{HelmReleaseSummary, OverrideInForce, ReleaseDescription, RevisionSummary, describe};
+pub use follow::follow;
+pub use next_step::{helm_command, roll_forward};
+pub use summary::{Owner, ReleaseSummary, Stuck};
+pub(crate) use survey::row;
+pub use survey::{StatusError, StatusOptions, Survey, survey};

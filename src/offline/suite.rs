@@ -1,8 +1,9 @@
-//! Policy suites: what a policy refuses and what passes, written down in YAML and judged as a cluster would.
+//! Policy test suites: YAML files that state what a policy refuses and what it allows, judged as in a cluster.
 //!
-//! A suite says what is `given` (policies, objects, a recording) and has cases; each starts from what is given, does its
-//! steps one after the other, and expects of each what becomes of it.
+//! A suite has `given` (policies, objects, a recording) and cases. Each case starts from `given`, executes its steps in
+//! order, and compares each result with the expected one.
 
+mod duration;
 mod expectation;
 mod file;
 mod record;
@@ -11,56 +12,42 @@ mod step;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::replay::{Replay, Source, SourceError};
 use crate::engine::policy::{Policies, PolicyError};
 use expectation::Expectation;
+pub use expectation::StepFailure;
 use file::{CaseFile, SuiteFile};
 
-/// How the names of suites end.
-pub const SUFFIX: &str = ".test.yaml";
+/// The suffix of suite files.
+pub const SUITE_SUFFIX: &str = ".test.yaml";
 
-/// The clock of suites that do not say when they are: any moment will do, as long as it is the same every time.
-const NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
+/// The clock of suites without `now`: any fixed time.
+const DEFAULT_NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
-/// A suite that was read.
+/// A loaded suite.
 pub struct Suite {
     path: PathBuf,
     file: SuiteFile,
-    /// The world that every case starts from.
+    /// The world with which every case starts.
     given: Replay,
     now: Timestamp,
 }
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Debug)]
 pub struct CaseResult {
-    /// As the suite calls it.
     pub name: String,
-    /// Where it stands in the suite, from 1.
+    /// The line in the suite, from 1.
     pub line: u64,
-    /// What did not end as expected; empty when all is well.
-    pub failures: Vec<Failure>,
-    /// How long it took.
+    /// Empty if the case passed.
+    pub failures: Vec<StepFailure>,
     pub took: Duration,
 }
 
-/// A step that did not end as expected.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Which step, from 1.
-    pub step: usize,
-    /// What the suite expects.
-    pub expected: String,
-    /// What came of it.
-    pub got: String,
-    /// What the user would have been told.
-    pub messages: Vec<String>,
-}
-
-/// Why a suite cannot be run.
+/// A suite cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
     /// A file cannot be read.
@@ -71,32 +58,31 @@ pub enum SuiteError {
         /// Why.
         source: std::io::Error,
     },
-    /// The recording that it starts from cannot be read.
+    /// The recording in `given` cannot be read.
     #[error(transparent)]
     Recording(#[from] SourceError),
-    /// The file is no suite, or a step of it makes no sense.
+    /// The file is not a suite, or a step is not valid.
     #[error("the suite {} is not valid: {message}", path.display())]
     Invalid {
         /// The suite.
         path: PathBuf,
-        /// What is wrong, with line and column where they are known.
+        /// The problem, with line and column if known.
         message: String,
     },
-    /// The policies that it names are wrong.
-    #[error("the suite {} names policies that cannot be used", path.display())]
+    /// The policies of the suite are not valid.
+    #[error("the policies of the suite {} are not valid", path.display())]
     Policy {
         /// The suite.
         path: PathBuf,
-        /// What is wrong with them.
         source: PolicyError,
     },
 }
 
 impl Suite {
-    /// Reads a suite and brings about what it takes as given.
+    /// Loads a suite and builds the world in `given`.
     ///
     /// # Errors
-    /// Names the file, and line and column where it is readable but wrong.
+    /// Names the file, and line and column if the file is readable but not valid.
     pub async fn load(path: &Path) -> Result<Self, SuiteError> {
         let text = read(path)?;
         let invalid = |message: String| SuiteError::Invalid { path: path.to_path_buf(), message };
@@ -106,7 +92,7 @@ impl Suite {
         let policies = file.policies.as_ref().map(|named| directory.join(named));
         let policies = Policies::load_or_shipped(policies.as_deref())
             .map_err(|source| SuiteError::Policy { path: path.to_path_buf(), source })?;
-        // What is given did happen, whatever the policy says of it.
+        // Writes in `given` took place, even if the policy refuses them.
         let mut given = Replay::new(policies, true);
         if let Some(recording) = &file.given.recording {
             let mut source = Source::new(vec![directory.join(recording)])?;
@@ -115,7 +101,7 @@ impl Suite {
                 replayed.map_err(|error| invalid(format!("{}: {error}", line.file.display())))?;
             }
         }
-        let end = if file.given.recording.is_some() { given.now() } else { NOW };
+        let end = if file.given.recording.is_some() { given.now() } else { DEFAULT_NOW };
         let now = file.given.now.unwrap_or(end);
         let records = file.given.records.iter().map(|record| record.object(None, now));
         let records: Vec<_> =
@@ -129,15 +115,15 @@ impl Suite {
         Ok(Self { path: path.to_path_buf(), file, given, now })
     }
 
-    /// The names of its cases.
+    /// The names of the cases.
     pub fn cases(&self) -> impl Iterator<Item = &str> {
         self.file.cases.iter().map(|case| case.name.value.as_str())
     }
 
-    /// Runs the case of this number, from 0.
+    /// Runs a case by number, from 0.
     ///
     /// # Errors
-    /// When a step makes no sense.
+    /// When a step is not valid.
     pub async fn run(&self, number: usize) -> Result<Option<CaseResult>, SuiteError> {
         let Some(case) = self.file.cases.get(number) else { return Ok(None) };
         let started = Instant::now();
@@ -146,7 +132,7 @@ impl Suite {
         Ok(Some(CaseResult { name: case.name.value.clone(), line, failures, took: started.elapsed() }))
     }
 
-    async fn failures(&self, case: &CaseFile) -> Result<Vec<Failure>, SuiteError> {
+    async fn failures(&self, case: &CaseFile) -> Result<Vec<StepFailure>, SuiteError> {
         let mut world = self.given.branch();
         let (mut now, mut failures) = (self.now, Vec::new());
         for (index, step) in case.when.iter().enumerate() {
@@ -162,7 +148,7 @@ impl Suite {
             let replayed = world.line(index + 1, &line).await.map_err(|error| invalid(error.why))?;
             let is_last = index + 1 == case.when.len();
             let then = step.then.as_ref().or(case.then.as_ref().filter(|_| is_last));
-            let expectation = then.map_or(Expectation::Passes, Expectation::Is);
+            let expectation = then.map_or(Expectation::Admitted, Expectation::Is);
             for replayed in &replayed {
                 failures.extend(expectation.failure(index + 1, replayed));
             }
@@ -171,14 +157,9 @@ impl Suite {
     }
 }
 
-/// As recordings write the time.
+/// The time as recordings write it.
 fn seconds(at: Timestamp) -> Value {
     at.duration_since(Timestamp::UNIX_EPOCH).as_secs_f64().into()
-}
-
-fn duration(text: &str) -> Result<SignedDuration, String> {
-    let duration = text.parse::<SignedDuration>().ok().filter(|duration| !duration.is_negative());
-    duration.ok_or_else(|| format!("{text:?} is not a duration like 15m or 1h30m"))
 }
 
 fn read(path: &Path) -> Result<String, SuiteError> {

@@ -147,7 +147,7 @@ impl Candidate {
                 reports.keep().await;
             }
         };
-        let scans = scan::background(&self.for_scans, &self.policies, &self.reach, scan::EVERY, |report| {
+        let scans = scan::background(&self.for_scans, &self.policies, &self.reach, scan::SCAN_INTERVAL, |report| {
             self.metrics.scans().scanned(report);
             if let Some(reports) = &self.reports {
                 reports.state(state::entries(report), report.is_whole());

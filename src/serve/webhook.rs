@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::https::{BoxFuture, Endpoint, Reply, Reviewer};
 use super::report::Reporter;
-use crate::engine::release::storage::storing_kind;
+use crate::engine::facts::storing_kind;
 use crate::engine::review::{BadReview, Operation, Review, uid_of};
 use crate::engine::{overrides, reply, sveltos};
 use crate::judge::Judge;
@@ -87,7 +87,7 @@ impl Reviewer for Webhook {
 fn is_gate(body: &[u8]) -> bool {
     Review::parse(body).is_ok_and(|review| {
         let (request, kind) = (&review.request, &review.request.kind);
-        let is_commit = kind.group == sveltos::LIB && kind.kind == sveltos::GROUP;
+        let is_commit = kind.group == sveltos::LIB_GROUP && kind.kind == sveltos::CONFIGURATION_GROUP;
         let is_override = kind.group == overrides::GROUP && kind.kind == overrides::KIND;
         is_commit || is_override || (request.operation == Operation::Create && storing_kind(request).is_some())
     })
@@ -111,7 +111,7 @@ mod tests {
             let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
             is_gate(review.to_string().as_bytes())
         };
-        assert!(gate(overrides::GROUP, overrides::KIND) && gate(sveltos::LIB, sveltos::GROUP));
+        assert!(gate(overrides::GROUP, overrides::KIND) && gate(sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP));
         assert!(!gate("apps", "Deployment"));
     }
 }

@@ -1,6 +1,6 @@
 //! The payload of a stored record, given the JSON text of its object, in one Secret or in several.
 
-use crate::engine::json::unquoted;
+use crate::engine::json::redacted;
 use crate::engine::release::record::{DecodeError, Payload, extra_chunks};
 use crate::engine::release::{Storage, Stored};
 
@@ -15,7 +15,7 @@ pub(super) enum Opened {
 /// Opens the object of a record.
 pub(super) fn open(storage: Storage, text: &str) -> Result<Opened, DecodeError> {
     let index = read(text)?;
-    match Payload::open(storage, &index.data) {
+    match Payload::decode(storage, &index.data) {
         Err(DecodeError::Chunked) => Ok(Opened::Parts {
             first: index.data.chunk.as_deref().unwrap_or_default().to_owned(),
             others: extra_chunks(&index.data)?,
@@ -35,5 +35,5 @@ pub(super) fn broken(namespace: &str, object: &str, error: &DecodeError) -> Stri
 }
 
 fn read(text: &str) -> Result<Stored<'_>, DecodeError> {
-    serde_json::from_str(text).map_err(|error| DecodeError::Json(unquoted(&error)))
+    serde_json::from_str(text).map_err(|error| DecodeError::Json(redacted(&error)))
 }

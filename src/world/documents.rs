@@ -7,7 +7,7 @@ use quick_cache::sync::Cache;
 use serde_json::Value;
 
 use super::manifests::State;
-use crate::engine::release::manifest::{ObjectRef, document};
+use crate::engine::release::manifest::{DocumentKey, document};
 
 /// What the kept documents may take together, in bytes. One of 3 KiB of YAML takes about 20.
 const LIMIT: u64 = 32 << 20;
@@ -26,13 +26,13 @@ type Found = Option<Arc<Value>>;
 
 /// The kept documents.
 #[derive(Debug)]
-pub(super) struct Documents(Cache<(State, ObjectRef), Found, Size>);
+pub(super) struct Documents(Cache<(State, DocumentKey), Found, Size>);
 
 #[derive(Debug, Clone)]
 struct Size;
 
-impl Weighter<(State, ObjectRef), Found> for Size {
-    fn weight(&self, _: &(State, ObjectRef), found: &Found) -> u64 {
+impl Weighter<(State, DocumentKey), Found> for Size {
+    fn weight(&self, _: &(State, DocumentKey), found: &Found) -> u64 {
         OVERHEAD + found.as_deref().map_or(0, weight)
     }
 }
@@ -44,12 +44,12 @@ impl Documents {
     }
 
     /// The document of an object, if it was read before.
-    pub(super) fn get(&self, state: &State, object: &ObjectRef) -> Option<Found> {
+    pub(super) fn get(&self, state: &State, object: &DocumentKey) -> Option<Found> {
         self.0.get(&(state.clone(), object.clone()))
     }
 
     /// Keeps what was read.
-    pub(super) fn keep(&self, state: State, object: &ObjectRef, found: Found) {
+    pub(super) fn keep(&self, state: State, object: &DocumentKey, found: Found) {
         self.0.insert((state, object.clone()), found);
     }
 }
@@ -58,9 +58,9 @@ impl Documents {
 ///
 /// # Errors
 /// Says which document does not read; nothing that stands in it.
-pub(super) fn read(manifest: &str, object: &ObjectRef) -> Result<Found, String> {
+pub(super) fn read(manifest: &str, object: &DocumentKey) -> Result<Found, String> {
     let found = document(manifest, object).map_err(|error| {
-        let ObjectRef { kind, name, .. } = object;
+        let DocumentKey { kind, name, .. } = object;
         format!("the document of the {kind} {name} in the manifest does not read: {error}")
     });
     Ok(found?.map(Arc::new))
@@ -87,7 +87,7 @@ mod tests {
     fn memory_is_bounded_and_absence_is_kept_too() {
         let documents = Documents::new();
         let state = |version: usize| State { uid: "u".to_owned(), resource_version: version.to_string() };
-        let object = ObjectRef {
+        let object = DocumentKey {
             group: String::new(),
             kind: "ConfigMap".to_owned(),
             namespace: "shop".to_owned(),
@@ -101,7 +101,7 @@ mod tests {
         }
         documents.keep(state(100), &object, None);
         assert_eq!(documents.get(&state(101), &object), None);
-        let other = ObjectRef { name: "api".to_owned(), ..object.clone() };
+        let other = DocumentKey { name: "api".to_owned(), ..object.clone() };
         assert_eq!(documents.get(&state(100), &other), None);
     }
 }

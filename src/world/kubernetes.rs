@@ -44,10 +44,11 @@ use super::manifests::{Manifests, Missing};
 use super::read::{self, Rollout, entry};
 use super::{Answering, Newest, World};
 use crate::budget::Budget;
-use crate::engine::evidence::{Answer, Freshness, Knowledge, Located, ObjectKey, Query, ScaledRef, Workload};
+use crate::engine::evidence::{Answer, Freshness, Knowledge, Located, Query, ScaledRef, Workload};
 use crate::engine::flux::{self, Driver, HelmRelease};
-use crate::engine::json::unquoted;
+use crate::engine::json::redacted;
 use crate::engine::managed::{Marks, Origin};
+use crate::engine::object::ObjectKey;
 use crate::engine::overrides::Override;
 use crate::engine::policy::Policies;
 use crate::engine::release::manifest::{WorkloadKind, WorkloadRef};
@@ -323,7 +324,7 @@ impl Cluster {
         };
         let read = serde_json::from_str::<HelmRelease>(&text);
         let read =
-            read.map_err(|error| format!("HelmRelease {namespace}/{name} does not read: {}", unquoted(&error)))?;
+            read.map_err(|error| format!("HelmRelease {namespace}/{name} does not read: {}", redacted(&error)))?;
         Ok(Some(Driver::from(&read)))
     }
 

@@ -18,13 +18,13 @@ use super::locate::{self, Place, Sought};
 use super::manifests::{self, State};
 use super::read::{self, Rollout};
 use super::{Answering, World, documents};
-use crate::engine::evidence::{Answer, Knowledge, Located, ObjectKey, Query, RecordRef, ScaledRef, Workload};
+use crate::engine::evidence::{Answer, Knowledge, Located, Query, RecordRef, ScaledRef, Workload};
 use crate::engine::flux::{self, Driver, HelmRelease};
 use crate::engine::json::first_at;
 use crate::engine::managed::{Marks, Origin};
-use crate::engine::object::Metadata;
+use crate::engine::object::{Metadata, ObjectKey};
 use crate::engine::overrides::{self, Override};
-use crate::engine::release::manifest::{ObjectRef, WorkloadKind, WorkloadRef};
+use crate::engine::release::manifest::{DocumentKey, WorkloadKind, WorkloadRef};
 use crate::engine::release::record::{DecodeError, Payload};
 use crate::engine::release::{History, Storage};
 use crate::engine::sveltos::{Bundle, BundleRef};
@@ -221,7 +221,7 @@ impl Memory {
         Driver::from(&read).records_of(release).map(str::to_owned)
     }
 
-    fn document(&self, record: &RecordRef, object: &ObjectRef) -> Answer {
+    fn document(&self, record: &RecordRef, object: &DocumentKey) -> Answer {
         let RecordRef { storage, namespace, name, uid, resource_version } = record;
         let Some(text) = self.get(&ObjectKey::new("", storage.kind(), namespace, name)) else {
             return Answer::Absent;
@@ -422,7 +422,7 @@ mod tests {
         put_record(&memory, Storage::Secret, "shop", 3, None);
         let ask = |name: &str, resource_version: &str| {
             let [kind, group, namespace] = ["A", "", "shop"].map(str::to_owned);
-            let object = ObjectRef {
+            let object = DocumentKey {
                 kind,
                 group,
                 name: "a".to_owned(),

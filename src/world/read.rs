@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::engine::evidence::{ObjectKey, Workload};
-use crate::engine::json::unquoted;
+use crate::engine::evidence::Workload;
+use crate::engine::json::redacted;
 use crate::engine::managed::Marks;
+use crate::engine::object::ObjectKey;
 use crate::engine::release::{Entry, Stamps, Storage};
 use crate::engine::sveltos::{self, Bundle, BundleRef};
 
@@ -55,14 +56,14 @@ pub(super) fn entry(metadata: &ObjectMeta) -> Option<Entry> {
 impl ObjectKey {
     /// The key of a ConfigurationBundle.
     pub(super) fn of_bundle(BundleRef { namespace, name }: &BundleRef) -> Self {
-        Self::new(sveltos::LIB, sveltos::BUNDLE, namespace, name)
+        Self::new(sveltos::LIB_GROUP, sveltos::CONFIGURATION_BUNDLE, namespace, name)
     }
 }
 
 /// What the JSON text of a ConfigurationBundle says of it.
 pub(super) fn bundle(BundleRef { namespace, name }: &BundleRef, text: &str) -> Result<Bundle, String> {
     Bundle::read(text)
-        .map_err(|error| format!("ConfigurationBundle {namespace}/{name} does not read ({})", unquoted(&error)))
+        .map_err(|error| format!("ConfigurationBundle {namespace}/{name} does not read ({})", redacted(&error)))
 }
 
 /// What rules know of a kind of workload.

@@ -1,5 +1,7 @@
 //! Alert rules, dashboard and runbook: their metrics exist, and they link to each other.
 
+mod promtool;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::LazyLock;
@@ -12,7 +14,7 @@ use release_interlock::engine::policy::Mode;
 use release_interlock::engine::review::Operation;
 use release_interlock::engine::rules as rule_table;
 use release_interlock::engine::violation::ViolationKind;
-use release_interlock::inspect::scan::Report;
+use release_interlock::inspect::scan::ScanReport;
 use release_interlock::serve::https::{Endpoint, Refusal};
 use release_interlock::serve::report::metrics::{
     Cut, Done, HandshakeFailure, Metrics, Port, Reloaded, ReviewEnd, Role, Sink, Trouble, Write,
@@ -60,8 +62,8 @@ static TOLD: LazyLock<String> = LazyLock::new(|| {
     metrics.render().unwrap()
 });
 
-fn scan() -> Report {
-    Report {
+fn scan() -> ScanReport {
+    ScanReport {
         cluster: String::new(),
         time: Timestamp::UNIX_EPOCH,
         namespace: None,

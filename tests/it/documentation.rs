@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use release_interlock::engine::policy::{LoadedPolicies, PolicyFiles, schema, settings_of};
 use release_interlock::engine::release::status::{Guard, Status, transition};
 use release_interlock::engine::rule::{FailsClosed, RuleId, Specification};
-use release_interlock::engine::rules;
+use release_interlock::engine::rules::{self, Family};
 use serde_json::Value;
 
 /// Set to write the documents in place of comparing them.
@@ -15,7 +15,13 @@ const WRITE: &str = "INTERLOCK_WRITE_DOCS";
 
 /// Around what is generated in a document that people write.
 const BEGIN: &str = "<!-- written by INTERLOCK_WRITE_DOCS=1 cargo test --test it documentation -->\n";
+/// Around the list of rules in the README.
+const LIST: &str = "<!-- rules: generated -->\n";
 const END: &str = "<!-- end -->\n";
+
+/// Documents beside those in `docs/`.
+const OUTSIDE: [&str; 5] =
+    ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "tests/recordings/README.md"];
 
 /// Settings that every rule has; told once.
 const SHARED: [&str; 3] = ["mode", "onUndecided", "cases"];
@@ -47,6 +53,38 @@ fn the_pictures_of_the_architecture_are_those_of_the_code() {
     is_committed("docs/architecture.md", &whole);
 }
 
+/// The list of rules on the front page, by family.
+#[test]
+fn the_readme_lists_the_rules_of_the_table() {
+    let text = fs::read_to_string(path("README.md")).unwrap();
+    let (head, rest) = text.split_once(LIST).unwrap();
+    let (_, tail) = rest.split_once(END).unwrap();
+    is_committed("README.md", &format!("{head}{LIST}{}{END}{tail}", rule_list()));
+}
+
+fn rule_list() -> String {
+    let mut text = String::from("\n| rule | shipped as | what it enforces |\n|---|---|---|\n");
+    for (family, title) in [
+        (Family::Records, "Release records"),
+        (Family::Objects, "Objects of a release"),
+        (Family::Declarations, "Declarations of Sveltos, Flux and OLM"),
+    ] {
+        writeln!(text, "| **{title}** | | |").unwrap();
+        for rule in rules::all().filter(|rule| rules::family(*rule) == family) {
+            writeln!(text, "| `{rule}` | {} | {} |", shipped(rule), rule.specification().summary).unwrap();
+        }
+    }
+    text.push('\n');
+    text
+}
+
+#[test]
+fn the_shipped_policy_has_the_modes_of_the_specifications() {
+    for rule in rules::all() {
+        assert_eq!(shipped(rule).split(',').next(), Some(rule.specification().mode.as_str()), "{rule}");
+    }
+}
+
 #[test]
 fn the_policy_reference_is_what_policies_are_read_by() {
     is_committed("docs/policy-reference.md", &reference());
@@ -67,7 +105,7 @@ fn the_examples_of_the_reference_are_a_policy() {
 fn every_link_of_the_documents_leads_somewhere() {
     let documents = fs::read_dir(path("docs")).unwrap().map(|entry| entry.unwrap().path());
     let mut seen = 0;
-    for document in documents.chain([path("README.md")]) {
+    for document in documents.chain(OUTSIDE.map(path)) {
         for link in links(&fs::read_to_string(&document).unwrap()) {
             let (file, heading) = link.split_once('#').map_or((link.as_str(), None), |(file, id)| (file, Some(id)));
             let file = if file.is_empty() { document.clone() } else { document.with_file_name(file) };
@@ -78,6 +116,15 @@ fn every_link_of_the_documents_leads_somewhere() {
         }
     }
     assert!(seen > 40, "{seen}");
+}
+
+#[test]
+fn every_page_is_listed_in_the_table_of_contents() {
+    let listed = links(&fs::read_to_string(path("docs/README.md")).unwrap());
+    for page in fs::read_dir(path("docs")).unwrap() {
+        let page = page.unwrap().file_name().into_string().unwrap();
+        assert!(page == "README.md" || listed.contains(&page), "docs/README.md does not list {page}");
+    }
 }
 
 /// Within the repository.
@@ -163,7 +210,7 @@ fn reference() -> String {
         "# Policy reference\n\n\
          Generated from the code that parses policy files: `INTERLOCK_WRITE_DOCS=1 cargo test --test it documentation`.\n\
          `interlock explain RULE` prints the same on a terminal, and `interlock policy schema` prints the JSON Schema. How the\n\
-         policies of the cluster and of namespaces work together: README, \"Policies\".\n\n\
+         policies of the cluster and of namespaces work together: [policies](policies.md).\n\n\
          Durations are numbers with units: `90s`, `15m`, `1h30m`. Globs support `*`, `?`, `[ab]` and `{a,b}`; `*` also\n\
          matches slashes and colons.\n\n\
          ## A file\n\n| key | in the file of | description |\n|---|---|---|\n",

@@ -11,9 +11,9 @@ use crate::harness::binary::repository;
 const WRITE: &str = "INTERLOCK_WRITE_MANIFESTS";
 
 const HEAD: &str = "\
-# The gates of manifests/base/validating-webhooks.yaml, as a file of the API server: what no API call can switch off. Whoever
-# installs puts in the address, which the API server's host must reach and the certificate must name, and the CA. See
-# docs/hard-mode.md. Made of the base: `INTERLOCK_WRITE_MANIFESTS=1 cargo test --test it hard_mode`.
+# The entries of manifests/base/validating-webhooks.yaml that fail closed, as a file of the API server: no API call can switch
+# them off. Fill in the address, which the API server's host must reach and the certificate must contain, and the CA. See
+# docs/hard-mode.md. Generated from the base: `INTERLOCK_WRITE_MANIFESTS=1 cargo test --test it hard_mode`.
 ";
 
 fn path(file: &str) -> PathBuf {

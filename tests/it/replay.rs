@@ -321,7 +321,7 @@ async fn gaps_of(events: &[serde_json::Value]) -> (usize, std::collections::BTre
     for (index, event) in events.iter().enumerate() {
         judged += replay.line(index + 1, &event.to_string()).await.unwrap().len();
     }
-    (judged, replay.gaps().bare)
+    (judged, replay.gaps().without_objects)
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ async fn payloads_that_do_not_decode_are_refused_with_the_reason() {
     let twice = body("pending-install").replacen(r#""name":"web""#, r#""name":"web","name":"api""#, 1);
     for (what, packed, reason) in [
         ("truncated gzip", healthy[..healthy.len() - 9].to_vec(), "the payload"),
-        ("damaged gzip", damaged, "not a whole gzip member"),
+        ("damaged gzip", damaged, "not a complete gzip member"),
         ("two members", [healthy.clone(), healthy.clone()].concat(), "bytes follow the gzip member"),
         ("a bomb", gzip(&vec![b' '; INFLATE_LIMIT + 1]), "more than 64 MiB"),
         ("a bomb that lies", lying, "more than the 100 bytes"),

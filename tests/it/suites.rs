@@ -39,9 +39,8 @@ fn every_example_of_a_policy_holds_what_its_suite_says() {
 }
 
 #[test]
-fn the_suite_in_the_readme_runs_as_printed() {
-    let readme = fs::read_to_string(repository("README.md")).unwrap();
-    let (_, section) = readme.split_once("\n## Test policies\n").unwrap();
+fn the_suite_in_the_documentation_runs_as_printed() {
+    let section = fs::read_to_string(repository("docs/testing-policies.md")).unwrap();
     let (_, suite) = section.split_once("```yaml\n").unwrap();
     let (suite, _) = suite.split_once("```").unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -95,17 +94,17 @@ fn a_suite_that_cannot_be_run_says_where_and_why_and_exits_with_2() {
         ("- name: a\n  whem: []\n", "line 8"),
         ("- name: a\n  when: []\n  then: {verdict: allowed}\n", "line 7: case \"a\" does nothing"),
         ("- name: a\n  when: [{as: alice}]\n", "expects nothing"),
-        ("- name: a\n  when: [{as: alice}]\n  then: {verdict: allowed}\n", "step 1: say in `do`"),
+        ("- name: a\n  when: [{as: alice}]\n  then: {verdict: allowed}\n", "step 1: state the action in `do`"),
         (
             "- name: a\n  when: [{as: alice, do: delete, record: {release: shop/web, revision: 9}}]\n  then: {verdict: allowed}\n",
             "there is no Secret shop/sh.helm.release.v1.web.v9",
         ),
         ("- name: a\n  when: [{as: a, do: patch, object: {}}]\n  then: {verdict: no}\n", "line 9"),
-        ("- name: a\n  when: [{review: {}, groups: [b]}]\n  then: {verdict: denied}\n", "step 1: a whole review"),
-        ("- name: a\n  when: [{review: {}, old: {}}]\n  then: {verdict: denied}\n", "leave out `old`"),
-        ("- name: a\n  when: [{review: {}, replicas: 1}]\n  then: {verdict: denied}\n", "leave out `replicas`"),
-        ("- name: a\n  when: [{review: {}, resource: a}]\n  then: {verdict: denied}\n", "leave out `resource`"),
-        ("- name: a\n  when: [{review: {}, dryRun: true}]\n  then: {verdict: denied}\n", "leave out `dryRun`"),
+        ("- name: a\n  when: [{review: {}, groups: [b]}]\n  then: {verdict: denied}\n", "step 1: a complete review"),
+        ("- name: a\n  when: [{review: {}, old: {}}]\n  then: {verdict: denied}\n", "already contains `old`"),
+        ("- name: a\n  when: [{review: {}, replicas: 1}]\n  then: {verdict: denied}\n", "already contains `replicas`"),
+        ("- name: a\n  when: [{review: {}, resource: a}]\n  then: {verdict: denied}\n", "already contains `resource`"),
+        ("- name: a\n  when: [{review: {}, dryRun: true}]\n  then: {verdict: denied}\n", "already contains `dryRun`"),
         ("- name: a\n  when: [{as: a, do: create, after: 999999999h}]\n  then: {verdict: denied}\n", "step 1: after: "),
     ] {
         let dir = suite(cases);

@@ -1,6 +1,6 @@
 {{/*
-One Interlock a cluster: the webhook configurations have fixed names. So all objects have fixed names too, whatever the
-release is called, and the release's namespace is Interlock's own.
+There is one Interlock in a cluster, because the webhook configurations have fixed names. So all objects have fixed names,
+independent of the release's name. The namespace of the release is Interlock's own namespace.
 */}}
 {{- define "interlock.labels" -}}
 app.kubernetes.io/name: interlock
@@ -26,7 +26,7 @@ app.kubernetes.io/component: webhook
 {{- $root.Files.Get (printf "files/%s" (index . 1)) | replace "interlock-system" $root.Release.Namespace }}
 {{- end }}
 
-{{/* Puts the chart's labels on an object. Takes [root, object]. */}}
+{{/* Adds the chart's labels to an object. Takes [root, object]. */}}
 {{- define "interlock.object" -}}
 {{- $root := index . 0 -}}
 {{- $object := index . 1 -}}
@@ -35,17 +35,17 @@ app.kubernetes.io/component: webhook
 {{ toYaml $object }}
 {{- end }}
 
-{{/* A policy that may be given as text, with its comments, or as a map. */}}
+{{/* A policy, given as text (which keeps its comments) or as a map. */}}
 {{- define "interlock.policy" -}}
 {{- if kindIs "string" . }}{{ . }}{{ else }}{{ toYaml . }}{{ end }}
 {{- end }}
 
-{{/* Whether the replicas make their certificates themselves. */}}
+{{/* Whether the replicas manage their own certificates. */}}
 {{- define "interlock.managed" -}}
 {{- if eq .Values.certificates.mode "managed" }}true{{ end }}
 {{- end }}
 
-{{/* The container security that the restricted profile asks for, and a read-only root. */}}
+{{/* The securityContext that the restricted profile requires, and a read-only root file system. */}}
 {{- define "interlock.containerSecurity" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true

@@ -1,4 +1,4 @@
-//! `interlock certs rotate`: asks the leader for a rotation of the CA.
+//! `interlock certs rotate`: requests a rotation of the CA.
 
 use std::io::{Write, stdout};
 
@@ -7,40 +7,40 @@ use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::Installation;
-use crate::cli::Finding;
+use super::installation::Installation;
+use crate::cli::exit_status::ExitStatus;
 use crate::serve::pki::ca_secret::{self, CaSecret};
 
-/// Ask the leader to rotate the CA now, in phases: no review is lost meanwhile
+/// Request a rotation of the CA. The leader rotates in phases, without failing a review
 ///
-/// Returns at once; `interlock certs status` tells how far it is. By default the next CA signs after ten minutes, and the old
-/// one stays trusted for a week.
+/// Returns immediately; `interlock certs status` shows the progress. By default the next CA signs after ten minutes,
+/// and the old CA stays trusted for a week.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
     installation: Installation,
 }
 
-pub(super) async fn run(Arguments { installation }: &Arguments) -> anyhow::Result<Finding> {
+pub(super) async fn run(Arguments { installation }: &Arguments) -> anyhow::Result<ExitStatus> {
     let (client, namespace) = (installation.client().await?, &installation.namespace);
     let secrets = installation.secrets(&client);
     let failed = || format!("failed to read the Secret {} in namespace {namespace}", ca_secret::NAME);
     let found = secrets.get_opt(ca_secret::NAME).await.with_context(failed)?;
     let found = found.with_context(|| {
-        format!("there is no Secret {} in namespace {namespace}: a replica makes it at its start", ca_secret::NAME)
+        format!("there is no Secret {} in namespace {namespace}. A replica creates it when it starts", ca_secret::NAME)
     })?;
     let now = Timestamp::now();
     let secret = CaSecret::parse(&found, now).with_context(|| {
         format!(
-            "the Secret {} in namespace {namespace} cannot be used: delete it to have it made anew",
+            "the Secret {} in namespace {namespace} cannot be used. Delete it, and a replica creates a new one",
             ca_secret::NAME
         )
     })?;
     if let Some(next) = &secret.cas.next {
-        writeln!(stdout(), "A rotation to CA {} is under way already.", next.short())?;
-        return Ok(Finding::Nothing);
+        writeln!(stdout(), "A rotation to CA {} is already in progress.", next.short())?;
+        return Ok(ExitStatus::Success);
     }
-    // Over what was read: whoever began one meanwhile did what is asked for here.
+    // With a precondition on resourceVersion: a rotation that started meanwhile is what was requested.
     let patch = json!({
         "metadata": {
             "resourceVersion": found.metadata.resource_version,
@@ -48,7 +48,7 @@ pub(super) async fn run(Arguments { installation }: &Arguments) -> anyhow::Resul
         },
     });
     let asked = secrets.patch_metadata(ca_secret::NAME, &PatchParams::default(), &Patch::Merge(&patch)).await;
-    asked.with_context(|| format!("failed to ask for a rotation in the Secret {}; try again", ca_secret::NAME))?;
-    writeln!(stdout(), "Asked for a rotation of CA {}.", secret.cas.current.short())?;
-    Ok(Finding::Nothing)
+    asked.with_context(|| format!("failed to request a rotation in the Secret {}. Try again", ca_secret::NAME))?;
+    writeln!(stdout(), "Requested a rotation of CA {}.", secret.cas.current.short())?;
+    Ok(ExitStatus::Success)
 }

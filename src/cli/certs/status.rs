@@ -1,4 +1,4 @@
-//! `interlock certs status`: which CAs there are, until when, and who trusts them.
+//! `interlock certs status`: the CAs, when they expire, and which webhook entries trust them.
 
 use std::io::{Write, stdout};
 
@@ -6,58 +6,60 @@ use anyhow::Context;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::Installation;
-use crate::cli::{Finding, Output, table};
+use super::installation::Installation;
+use crate::cli::exit_status::ExitStatus;
+use crate::cli::output::Output;
+use crate::cli::table;
 use crate::serve::pki::bundle::{Bundle, Ca};
 use crate::serve::pki::ca_secret::{self, CaSecret};
 use crate::serve::pki::live::{self, Configuration};
 
-/// Tell which CAs there are, until when, and whether the webhook configurations trust them
+/// Show the CAs, when they expire, and whether the webhook configurations trust them
 ///
-/// Reads the Secret interlock-ca, whose key it neither needs nor shows, and both webhook configurations. Exits with 1 where
-/// the Secret is missing or cannot be used, and where an entry does not trust the CA that signs.
+/// Reads the Secret interlock-ca and both webhook configurations. Never prints the private key. Exits with 1 if the
+/// Secret is missing or cannot be used, or if an entry does not trust the signing CA.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
     installation: Installation,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Status {
-    /// What is wrong with the Secret; none where it is good.
+struct CertificateStatus {
+    /// The problem with the Secret; `None` if it is valid.
     problem: Option<String>,
-    current: Option<Told>,
-    next: Option<Told>,
-    /// Everything that is to be trusted.
-    bundle: Vec<Told>,
-    /// Since when the current one is that.
+    current: Option<CaSummary>,
+    next: Option<CaSummary>,
+    /// All CAs that entries must trust.
+    bundle: Vec<CaSummary>,
+    /// When the current CA was promoted.
     promoted: Option<Timestamp>,
-    /// Whether a rotation was asked for that has not begun.
+    /// Whether a requested rotation has not started yet.
     asked: bool,
-    entries: Vec<Entry>,
+    entries: Vec<WebhookEntry>,
 }
 
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Told {
+struct CaSummary {
     id: String,
     not_after: Timestamp,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
+struct WebhookEntry {
     configuration: &'static str,
     name: String,
-    trusts: Vec<Told>,
+    trusts: Vec<CaSummary>,
     trusts_current: bool,
 }
 
-pub(super) async fn run(Arguments { installation, output }: &Arguments) -> anyhow::Result<Finding> {
+pub(super) async fn run(Arguments { installation, output }: &Arguments) -> anyhow::Result<ExitStatus> {
     let (client, namespace) = (installation.client().await?, &installation.namespace);
     let configurations = live::read(&client).await.context("failed to read the webhook configurations")?;
     let failed = || format!("failed to read the Secret {} in namespace {namespace}", ca_secret::NAME);
@@ -66,47 +68,47 @@ pub(super) async fn run(Arguments { installation, output }: &Arguments) -> anyho
         Some(parsed) => parsed.map_err(|why| format!("the Secret {} cannot be used: {why}", ca_secret::NAME)),
         None => Err(format!("there is no Secret {} in namespace {namespace}", ca_secret::NAME)),
     };
-    let status = Status::of(parsed.as_ref().map_err(String::as_str), &configurations);
+    let status = CertificateStatus::of(parsed.as_ref().map_err(String::as_str), &configurations);
     match output {
         Output::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&status)?)?,
-        Output::Table => write!(stdout(), "{}", status.told())?,
+        Output::Table => write!(stdout(), "{}", status.text())?,
     }
     let good = status.problem.is_none() && status.entries.iter().all(|entry| entry.trusts_current);
-    Ok(if good { Finding::Nothing } else { Finding::Something })
+    Ok(if good { ExitStatus::Success } else { ExitStatus::Findings })
 }
 
-impl Status {
+impl CertificateStatus {
     fn of(secret: Result<&CaSecret, &str>, configurations: &[Configuration]) -> Self {
         let cas = secret.ok().map(|secret| &secret.cas);
         let current = cas.map(|cas| &cas.current);
         let entries = configurations.iter().flat_map(|found| {
-            found.entries().map(|(name, bundle)| Entry {
+            found.entries().map(|(name, bundle)| WebhookEntry {
                 configuration: found.kind(),
                 name: name.to_owned(),
-                trusts: told(bundle),
+                trusts: summaries(bundle),
                 trusts_current: current.is_some_and(|current| bundle.has(current)),
             })
         });
         Self {
             problem: secret.err().map(str::to_owned),
-            current: current.map(Told::from),
-            next: cas.and_then(|cas| cas.next.as_ref()).map(Told::from),
-            bundle: cas.map(|cas| told(&cas.bundle)).unwrap_or_default(),
+            current: current.map(CaSummary::from),
+            next: cas.and_then(|cas| cas.next.as_ref()).map(CaSummary::from),
+            bundle: cas.map(|cas| summaries(&cas.bundle)).unwrap_or_default(),
             promoted: cas.and_then(|cas| cas.promoted),
             asked: cas.is_some_and(|cas| cas.asked),
             entries: entries.collect(),
         }
     }
 
-    /// For people.
-    fn told(&self) -> String {
+    /// Text for people.
+    fn text(&self) -> String {
         let mut text = String::new();
         if let Some(problem) = &self.problem {
             text += &format!("{problem}\n\n");
         }
-        let role = |ca: &Told| match ca {
+        let role = |ca: &CaSummary| match ca {
             ca if self.current.as_ref().is_some_and(|current| current.id == ca.id) => "signs",
-            ca if self.next.as_ref().is_some_and(|next| next.id == ca.id) => "will sign",
+            ca if self.next.as_ref().is_some_and(|next| next.id == ca.id) => "signs next",
             _ => "signed before",
         };
         if !self.bundle.is_empty() {
@@ -119,23 +121,23 @@ impl Status {
             text += &format!("{cas}\n");
         }
         for entry in self.entries.iter().filter(|entry| !entry.trusts_current) {
-            text += &format!("{} {} does not trust the CA that signs\n", entry.configuration, entry.name);
+            text += &format!("{} {} does not trust the signing CA\n", entry.configuration, entry.name);
         }
         if self.entries.is_empty() {
             text += &format!("there is no webhook configuration called {}\n", live::CONFIGURATION);
         }
         if self.asked {
-            text += "a rotation was asked for and has not begun\n";
+            text += "a rotation was requested and has not started yet\n";
         }
         text
     }
 }
 
-fn told(bundle: &Bundle) -> Vec<Told> {
-    bundle.iter().map(Told::from).collect()
+fn summaries(bundle: &Bundle) -> Vec<CaSummary> {
+    bundle.iter().map(CaSummary::from).collect()
 }
 
-impl From<&Ca> for Told {
+impl From<&Ca> for CaSummary {
     fn from(ca: &Ca) -> Self {
         Self { id: ca.short(), not_after: ca.not_after }
     }

@@ -1,35 +1,35 @@
-//! Two policies over the same recording: which verdicts differ.
+//! Compares the verdicts of two policies for the same recording.
 
 use std::collections::HashMap;
 use std::fmt;
 
 use serde::Serialize;
 
-use super::tally::{Row, count, release};
+use super::tally::{TallyRow, count, release};
 use crate::cli::table;
 use crate::offline::replay::{Replayed, ReplayedViolation};
 
-/// The reviews on which two policies differ, those that are alike counted.
+/// The reviews with different verdicts, grouped and counted.
 #[derive(Default)]
 pub(super) struct Comparison {
     reviews: usize,
     differing: usize,
-    rows: HashMap<Key, Row>,
-    /// Differing reviews that found no row.
+    rows: HashMap<ComparisonKey, TallyRow>,
+    /// Reviews beyond the maximum number of rows.
     further: usize,
 }
 
 #[derive(PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Key {
+struct ComparisonKey {
     here: String,
     there: String,
     user: String,
     release: String,
 }
 
-/// One differing review; one line of `replay --compare -o json`.
+/// A review with different verdicts; one line of `replay --compare -o json`.
 #[derive(Serialize)]
-pub(super) struct Differing<'r> {
+pub(super) struct Difference<'r> {
     line: usize,
     uid: &'r str,
     operation: &'r str,
@@ -37,21 +37,21 @@ pub(super) struct Differing<'r> {
     namespace: &'r str,
     name: &'r str,
     user: &'r str,
-    /// By the policy in use.
-    policies: Side<'r>,
-    /// By the one that it is compared with.
-    compare: Side<'r>,
+    /// With `--policies`.
+    policies: PolicyVerdict<'r>,
+    /// With `--compare`.
+    compare: PolicyVerdict<'r>,
 }
 
 #[derive(Serialize)]
-struct Side<'r> {
+struct PolicyVerdict<'r> {
     allowed: bool,
     code: u16,
     violations: &'r [ReplayedViolation],
     warnings: &'r [String],
 }
 
-impl<'r> Side<'r> {
+impl<'r> PolicyVerdict<'r> {
     fn of(replayed: &'r Replayed) -> Self {
         let Replayed { allowed, code, violations, warnings, .. } = replayed;
         Self { allowed: *allowed, code: *code, violations, warnings }
@@ -59,21 +59,21 @@ impl<'r> Side<'r> {
 }
 
 impl Comparison {
-    /// Counts a review as both policies judge it; what differs, where something does.
-    pub(super) fn add<'r>(&mut self, here: &'r Replayed, there: &'r Replayed) -> Option<Differing<'r>> {
+    /// Counts a review; returns the difference, if the verdicts differ.
+    pub(super) fn add<'r>(&mut self, here: &'r Replayed, there: &'r Replayed) -> Option<Difference<'r>> {
         self.reviews += 1;
         let (said, other) = (verdict(here), verdict(there));
         if said == other {
             return None;
         }
         self.differing += 1;
-        let key = Key { here: said, there: other, user: here.user.clone(), release: release(here) };
+        let key = ComparisonKey { here: said, there: other, user: here.user.clone(), release: release(here) };
         if !count(&mut self.rows, key, here) {
             self.further += 1;
         }
         let Replayed { line, uid, operation, resource, namespace, name, user, .. } = here;
-        let (policies, compare) = (Side::of(here), Side::of(there));
-        Some(Differing { line: *line, uid, operation, resource, namespace, name, user, policies, compare })
+        let (policies, compare) = (PolicyVerdict::of(here), PolicyVerdict::of(there));
+        Some(Difference { line: *line, uid, operation, resource, namespace, name, user, policies, compare })
     }
 
     pub(super) fn differing(&self) -> usize {
@@ -81,7 +81,7 @@ impl Comparison {
     }
 }
 
-/// `denied: manual-edit`: what becomes of a review, and by which rules.
+/// The verdict and its rules, for example `denied: manual-edit`.
 fn verdict(replayed: &Replayed) -> String {
     let said = match replayed {
         Replayed { allowed: false, .. } => "denied",
@@ -105,14 +105,14 @@ impl fmt::Display for Comparison {
             sorted.sort_by_key(|(key, row)| (std::cmp::Reverse(row.count()), *key));
             let heading = ["--policies", "--compare", "who", "release", "times", "first, last", "example"];
             let mut table = table::table(&heading);
-            for (Key { here, there, user, release }, row) in sorted {
+            for (ComparisonKey { here, there, user, release }, row) in sorted {
                 let [count, times, example] = row.cells();
                 table.add_row([here.into(), there.into(), user.into(), release.into(), count, times, example]);
             }
             writeln!(out, "{table}")?;
         }
         if *further > 0 {
-            writeln!(out, "and {further} more of further actors and releases")?;
+            writeln!(out, "and {further} more reviews of other users and releases")?;
         }
         write!(out, "{reviews} reviews, {differing} judged differently")
     }
@@ -123,7 +123,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::cli::replay::tally::ROWS;
+    use crate::cli::replay::tally::MAX_ROWS;
 
     fn judged(user: usize, allowed: bool) -> Replayed {
         Replayed {
@@ -147,11 +147,11 @@ mod tests {
     #[test]
     fn differences_beyond_the_table_are_counted() {
         let mut comparison = Comparison::default();
-        for user in 0..ROWS + 3 {
+        for user in 0..MAX_ROWS + 3 {
             assert!(comparison.add(&judged(user, false), &judged(user, true)).is_some());
         }
-        // One that has a row already.
+        // A review that has a row.
         _ = comparison.add(&judged(0, false), &judged(0, true));
-        assert_eq!((comparison.rows.len(), comparison.further, comparison.differing()), (ROWS, 3, ROWS + 4));
+        assert_eq!((comparison.rows.len(), comparison.further, comparison.differing()), (MAX_ROWS, 3, MAX_ROWS + 4));
     }
 }

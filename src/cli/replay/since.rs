@@ -1,10 +1,10 @@
-//! From when on reviews are reported.
+//! The time since which reviews are reported.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 
-/// Reads `24h` or `7d` (before now), `2026-11-20` or `2026-11-20T10:00:00Z`.
+/// Parses `24h` or `7d` (before now), `2026-11-20` or `2026-11-20T10:00:00Z`.
 pub(super) fn since(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     if let Ok(timestamp) = text.parse::<Timestamp>() {
         return Ok(timestamp);
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_count_back_from_now_and_times_stand_for_themselves() {
+    fn durations_count_back_from_now_and_times_are_absolute() {
         let now: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
         for (text, wanted) in [
             ("24h", "2026-11-20T10:00:00Z"),

@@ -1,4 +1,4 @@
-//! What the policy would have done, by rule, actor and release.
+//! Counts the effects of a policy by rule, user and release.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,28 +9,29 @@ use jiff::Timestamp;
 use crate::cli::table;
 use crate::offline::replay::{Replayed, ReplayedViolation};
 
-/// The rows at most: a log of years has few actors and releases, and a broken client can invent any number.
-pub(super) const ROWS: usize = 10_000;
+/// The maximum number of rows: even a log of years has few users and releases, but a broken client can invent any
+/// number.
+pub(super) const MAX_ROWS: usize = 10_000;
 
-/// Reviews that are alike, counted.
+/// Reviews, grouped and counted.
 #[derive(Default)]
 pub(super) struct Tally {
     reviews: usize,
     denied: usize,
-    rows: HashMap<Key, Row>,
-    /// Findings that found no row.
+    rows: HashMap<TallyKey, TallyRow>,
+    /// Findings beyond the maximum number of rows.
     further: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Key {
+struct TallyKey {
     effect: Effect,
     rule: &'static str,
     user: String,
     release: String,
 }
 
-/// What becomes of a request by one rule.
+/// The effect of one rule on a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Effect {
     Denied,
@@ -39,8 +40,8 @@ enum Effect {
     Undecided,
 }
 
-/// Reviews of one kind.
-pub(super) struct Row {
+/// A group of similar reviews.
+pub(super) struct TallyRow {
     count: usize,
     first: Timestamp,
     last: Timestamp,
@@ -48,12 +49,12 @@ pub(super) struct Row {
 }
 
 impl Tally {
-    /// Counts a review; a dry run like any other, for it would have been refused like any other.
+    /// Counts a review. Dry runs count too, because they would have been refused too.
     pub(super) fn add(&mut self, replayed: &Replayed) {
         self.reviews += 1;
         self.denied += usize::from(!replayed.allowed);
         for violation in &replayed.violations {
-            let key = Key {
+            let key = TallyKey {
                 effect: Effect::of(violation),
                 rule: violation.rule,
                 user: replayed.user.clone(),
@@ -65,7 +66,7 @@ impl Tally {
         }
     }
 
-    /// How many reviews would have been refused.
+    /// The number of refused reviews.
     pub(super) fn denied(&self) -> usize {
         self.denied
     }
@@ -91,26 +92,26 @@ impl Effect {
     }
 }
 
-/// Counts a review into its row; false where there are too many rows for another one.
-pub(super) fn count<K: std::hash::Hash + Eq>(rows: &mut HashMap<K, Row>, key: K, replayed: &Replayed) -> bool {
+/// Counts a review in its row; false if the maximum number of rows is reached.
+pub(super) fn count<K: std::hash::Hash + Eq>(rows: &mut HashMap<K, TallyRow>, key: K, replayed: &Replayed) -> bool {
     if let Some(row) = rows.get_mut(&key) {
         row.count += 1;
         row.first = row.first.min(replayed.at);
         row.last = row.last.max(replayed.at);
         return true;
     }
-    if rows.len() >= ROWS {
+    if rows.len() >= MAX_ROWS {
         return false;
     }
     let Replayed { line, operation, resource, namespace, name, at, .. } = replayed;
     let slash = if namespace.is_empty() { "" } else { "/" };
     let example = format!("{operation} {resource} {namespace}{slash}{name}, line {line}");
-    rows.insert(key, Row { count: 1, first: *at, last: *at, example });
+    rows.insert(key, TallyRow { count: 1, first: *at, last: *at, example });
     true
 }
 
-impl Row {
-    /// How many, from when to when, and one of them.
+impl TallyRow {
+    /// Count, first and last time, and an example.
     pub(super) fn cells(&self) -> [Cell; 3] {
         let at = |at: Timestamp| at.strftime("%Y-%m-%d %H:%M:%S").to_string();
         let times =
@@ -123,7 +124,7 @@ impl Row {
     }
 }
 
-/// The release that a review is about, as far as it is known.
+/// The release of a review, if known.
 pub(super) fn release(replayed: &Replayed) -> String {
     replayed.release.as_ref().map(ToString::to_string).unwrap_or_default()
 }
@@ -137,13 +138,13 @@ impl fmt::Display for Tally {
             let mut table = table::table(&["verdict", "rule", "who", "release", "times", "first, last", "example"]);
             for (key, row) in sorted {
                 let [count, times, example] = row.cells();
-                let Key { effect, rule, user, release } = key;
+                let TallyKey { effect, rule, user, release } = key;
                 table.add_row([effect.cell(), (*rule).into(), user.into(), release.into(), count, times, example]);
             }
             writeln!(out, "{table}")?;
         }
         if *further > 0 {
-            writeln!(out, "and {further} more findings of further actors and releases")?;
+            writeln!(out, "and {further} more findings of other users and releases")?;
         }
         write!(out, "{reviews} reviews, {denied} denied")
     }

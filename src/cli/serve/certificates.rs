@@ -1,4 +1,4 @@
-//! Where the serving certificate comes from.
+//! The serving certificate: managed, from files, or for development.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use crate::serve::pki::rotation::{Times, TimesError};
 use crate::serve::pki::{dev, tls};
 use crate::serve::report::metrics::{Metrics, Role};
 
-/// Where development certificates lie unless told otherwise.
-const DEVELOPMENT: &str = "certs";
+/// The default directory of development certificates.
+const DEFAULT_DIRECTORY: &str = "certs";
 
-/// Which certificate is served.
+/// The arguments for certificates.
 #[derive(Debug, clap::Args)]
 pub(super) struct CertificateArguments {
-    /// Directory of development certificates; they are made there when there are none [default: certs, when standalone; in
-    /// a cluster Interlock keeps a CA in the Secret interlock-ca]
+    /// Directory of development certificates, which are created if they do not exist [default: certs when standalone;
+    /// in a cluster Interlock manages a CA in the Secret interlock-ca]
     #[arg(long, value_name = "DIR", env = "INTERLOCK_CERTS")]
     certs: Option<PathBuf>,
-    /// The Service by which the API server reaches Interlock: the certificate is made for its names
+    /// Service through which the API server reaches Interlock; the certificate is valid for its names
     #[arg(long, value_name = "NAME", env = "INTERLOCK_SERVICE", default_value = "interlock")]
     service: String,
-    /// A further name or address in the certificate; may be repeated
+    /// Additional name or address in the certificate; may be repeated
     #[arg(long = "certificate-name", value_name = "NAME", env = "INTERLOCK_CERTIFICATE_NAME", value_delimiter = ',')]
     names: Vec<String>,
-    /// Certificate chain in PEM, as cert-manager's Secret mounts it, followed when it changes; Interlock then keeps no CA and
-    /// writes no caBundle
+    /// Certificate chain in PEM, for example from a Secret of cert-manager, reloaded when it changes; Interlock then
+    /// manages no CA and writes no caBundle
     #[arg(
         long,
         value_name = "FILE",
@@ -40,13 +40,14 @@ pub(super) struct CertificateArguments {
         requires = "tls_private_key_file"
     )]
     tls_cert_file: Option<PathBuf>,
-    /// The private key of --tls-cert-file in PEM, not encrypted
+    /// Private key of --tls-cert-file in PEM, not encrypted
     #[arg(long, value_name = "FILE", env = "INTERLOCK_TLS_PRIVATE_KEY_FILE", requires = "tls_cert_file")]
     tls_private_key_file: Option<PathBuf>,
-    /// CA certificates in PEM: only clients with a certificate of one of them are answered; the API server must be given one
+    /// CA certificates in PEM: only clients with a certificate from one of these CAs are accepted; the API server needs
+    /// such a certificate
     #[arg(long, value_name = "FILE", env = "INTERLOCK_CLIENT_CA_FILE")]
     client_ca_file: Option<PathBuf>,
-    /// A common name or alternative name that the client's certificate must have; may be repeated, one of them is enough
+    /// Common name or subject alternative name of accepted client certificates; may be repeated, one match is enough
     #[arg(
         long = "client-name",
         value_name = "NAME",
@@ -55,30 +56,30 @@ pub(super) struct CertificateArguments {
         requires = "client_ca_file"
     )]
     client_names: Vec<String>,
-    /// Seconds that a CA lives
+    /// Lifetime of a CA in seconds
     #[arg(long, value_name = "SECONDS", env = "INTERLOCK_CA_LIFETIME", hide = true)]
     ca_lifetime: Option<u32>,
-    /// Seconds that a serving certificate lives
+    /// Lifetime of a serving certificate in seconds
     #[arg(long, value_name = "SECONDS", env = "INTERLOCK_LEAF_LIFETIME", hide = true)]
     leaf_lifetime: Option<u32>,
-    /// Seconds between the sight of a CA in every caBundle and its use
+    /// Seconds to wait before a CA signs, after every caBundle contains it
     #[arg(long, value_name = "SECONDS", env = "INTERLOCK_CA_SETTLE", hide = true)]
     ca_settle: Option<u32>,
 }
 
-/// The certificates, and who keeps them.
-pub(super) struct Kept {
+/// The serving certificate and its rotation.
+pub(super) struct ServingCertificates {
     pub(super) certificates: Arc<Certificates>,
-    /// Who may ask for a review.
+    /// The accepted clients; `None` for all.
     pub(super) clients: Option<Arc<Clients>>,
-    /// The file of the CA that a development certificate was signed by.
-    pub(super) ca: Option<PathBuf>,
-    /// Who rotates, where the certificates are managed.
+    /// The file of the CA that signed a development certificate.
+    pub(super) ca_file: Option<PathBuf>,
+    /// The rotation of managed certificates.
     pub(super) rotator: Option<Arc<Rotator>>,
 }
 
-/// The cluster in front of which certificates are managed.
-pub(super) struct Around<'a> {
+/// The cluster in which certificates are managed.
+pub(super) struct CertificateCluster<'a> {
     /// For reads and writes.
     pub(super) client: Client,
     /// For watches.
@@ -88,38 +89,43 @@ pub(super) struct Around<'a> {
 }
 
 impl CertificateArguments {
-    /// Finds, makes or manages them.
-    pub(super) fn keep(
+    /// Loads, creates or manages the serving certificate.
+    pub(super) fn load(
         &self,
-        cluster: Option<Around<'_>>,
+        cluster: Option<CertificateCluster<'_>>,
         metrics: &Arc<Metrics>,
         readiness: &Readiness,
-    ) -> anyhow::Result<Kept> {
+    ) -> anyhow::Result<ServingCertificates> {
         let clients =
             self.client_ca_file.as_ref().map(|file| Clients::open(file, self.client_names.clone())).transpose()?;
         if let Some(clients) = &clients {
             tokio::spawn(Arc::clone(clients).follow(Arc::clone(metrics)));
         }
-        let kept = match (&self.tls_cert_file, &self.tls_private_key_file, cluster) {
+        let serving = match (&self.tls_cert_file, &self.tls_private_key_file, cluster) {
             (Some(certificate), Some(key), _) => {
                 let followed = Followed::open(certificate.clone(), key.clone(), Arc::clone(metrics))?;
                 let certificates = followed.certificates();
                 tokio::spawn(followed.follow());
-                Kept { certificates, clients: None, ca: None, rotator: None }
+                ServingCertificates { certificates, clients: None, ca_file: None, rotator: None }
             }
             (_, _, Some(cluster)) if self.certs.is_none() => self.managed(cluster, metrics, readiness)?,
             _ => {
-                let directory = self.certs.clone().unwrap_or_else(|| DEVELOPMENT.into());
+                let directory = self.certs.clone().unwrap_or_else(|| DEFAULT_DIRECTORY.into());
                 let made = dev::ensure(&directory, Timestamp::now())?;
                 metrics.certificates().lasts(Role::Leaf, Some(made.not_after));
                 let certificates = Certificates::new(tls::load(&made.certificate_path, &made.key_path)?);
-                Kept { certificates, clients: None, ca: Some(made.ca_path), rotator: None }
+                ServingCertificates { certificates, clients: None, ca_file: Some(made.ca_path), rotator: None }
             }
         };
-        Ok(Kept { clients, ..kept })
+        Ok(ServingCertificates { clients, ..serving })
     }
 
-    fn managed(&self, cluster: Around<'_>, metrics: &Arc<Metrics>, readiness: &Readiness) -> anyhow::Result<Kept> {
+    fn managed(
+        &self,
+        cluster: CertificateCluster<'_>,
+        metrics: &Arc<Metrics>,
+        readiness: &Readiness,
+    ) -> anyhow::Result<ServingCertificates> {
         let certificates = Certificates::none();
         let managed = Managed {
             client: cluster.client,
@@ -134,10 +140,10 @@ impl CertificateArguments {
         let rotator = managed.start(cluster.watches);
         let noted = Arc::clone(&rotator);
         readiness.note("certificates", move || noted.state());
-        Ok(Kept { certificates, clients: None, ca: None, rotator: Some(rotator) })
+        Ok(ServingCertificates { certificates, clients: None, ca_file: None, rotator: Some(rotator) })
     }
 
-    /// The API server asks for the third; the others are for people.
+    /// The API server uses the third name; the others are for people.
     fn names(&self, namespace: &str) -> Vec<String> {
         let service = &self.service;
         let names = [

@@ -1,4 +1,4 @@
-//! How findings are reported to the cluster.
+//! The arguments for reports in the cluster.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use jiff::SignedDuration;
 use crate::serve::report::openreports::{Flavour, Settings};
 use crate::world::kubernetes::Reach;
 
-/// What is told to the cluster besides the reply.
+/// The arguments for reports.
 #[derive(Debug, clap::Args)]
 pub(super) struct ReportArguments {
-    /// The API that reports of releases are written to, where it is installed
+    /// API for reports about releases, if it is installed
     #[arg(long, value_enum, default_value_t = Api::Openreports, env = "INTERLOCK_REPORTS")]
     reports: Api,
-    /// Seconds that a report holds what happened
+    /// Seconds for which a report keeps an event
     #[arg(long, value_name = "SECONDS", default_value_t = 86_400, env = "INTERLOCK_REPORT_RETENTION",
           value_parser = clap::value_parser!(u32).range(1..))]
     report_retention: u32,
@@ -35,7 +35,7 @@ enum Api {
 }
 
 impl ReportArguments {
-    /// How reports are kept; `None` where they are not wanted.
+    /// The settings of reports; `None` if they are off.
     pub(super) fn settings(&self, namespace: &str, reach: &Reach) -> Option<Settings> {
         let flavour = match self.reports {
             Api::Openreports => Flavour::OpenReports,

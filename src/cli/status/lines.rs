@@ -1,26 +1,22 @@
-//! Releases as lines for people: plain columns, which one can search and cut, coloured on a terminal.
-
-use std::io::{IsTerminal, stdout};
+//! Prints releases for people: plain columns, which can be searched and cut, in colour on a terminal.
 
 use jiff::Timestamp;
 
-use crate::cli::table::printable;
+use crate::cli::runbook_checks::checks;
+use crate::cli::table::{PLAIN, RED, YELLOW, colours, printable};
 use crate::engine::rules::wording::span;
-use crate::engine::rules::{RunbookCheck, RunbookResult};
-use crate::inspect::status::{Described, HelmReleaseLine, OverrideInForce, RevisionLine, Row, Stuck};
+use crate::inspect::status::{
+    HelmReleaseSummary, OverrideInForce, ReleaseDescription, ReleaseSummary, RevisionSummary, Stuck,
+};
 
-/// Between two columns.
-const GAP: &str = "   ";
+/// The space between two columns.
+const COLUMN_GAP: &str = "   ";
 
-/// The widest that a column gets whose values are not needed whole.
-const WIDEST: usize = 48;
+/// The maximum width of a column whose values may be shortened.
+const MAX_CELL_WIDTH: usize = 48;
 
-const RED: &str = "\x1b[31m";
-const YELLOW: &str = "\x1b[33m";
-const PLAIN: &str = "\x1b[0m";
-
-/// The columns, as wide as those that were printed first: what changes later lines up with them.
-pub(super) struct Lines {
+/// The columns, with the widths of the first output, so that later changes line up.
+pub(super) struct ReleaseTable {
     wide: bool,
     coloured: bool,
     widths: Vec<usize>,
@@ -32,14 +28,14 @@ struct Cell {
     colour: Option<&'static str>,
 }
 
-impl Lines {
+impl ReleaseTable {
     /// For standard output.
     pub(super) fn new(wide: bool) -> Self {
         Self { wide, coloured: colours(), widths: Vec::new() }
     }
 
-    /// The heading and all of them.
-    pub(super) fn all(&mut self, rows: &[Row], now: Timestamp) -> String {
+    /// The heading and all releases.
+    pub(super) fn all(&mut self, rows: &[ReleaseSummary], now: Timestamp) -> String {
         let mut heading = vec!["RELEASE", "REVISION", "STATUS", "SINCE", "HOLDER", "CHART", "OWNER", "STUCK"];
         heading.extend(self.wide.then_some(["STORAGE", "RECORD"]).into_iter().flatten());
         heading.push("NEXT");
@@ -50,12 +46,12 @@ impl Lines {
         table.iter().map(|cells| self.line(cells)).collect()
     }
 
-    /// One more.
-    pub(super) fn one(&self, row: &Row, now: Timestamp) -> String {
+    /// One more release.
+    pub(super) fn one(&self, row: &ReleaseSummary, now: Timestamp) -> String {
         self.line(&self.cells(row, now))
     }
 
-    fn cells(&self, row: &Row, now: Timestamp) -> Vec<Cell> {
+    fn cells(&self, row: &ReleaseSummary, now: Timestamp) -> Vec<Cell> {
         let plain = |text: String| Cell { text: printable(&text), colour: None };
         let dash = |text: Option<String>| plain(text.map_or("-".to_owned(), |text| shortened(&text)));
         let status = match row.status {
@@ -92,44 +88,23 @@ impl Lines {
             if column < last {
                 let width = self.widths.get(column).copied().unwrap_or_default();
                 line.extend(std::iter::repeat_n(' ', width.saturating_sub(text.chars().count())));
-                line.push_str(GAP);
+                line.push_str(COLUMN_GAP);
             }
         }
         line + "\n"
     }
 }
 
-/// Whether standard output shows colours.
-pub(in crate::cli) fn colours() -> bool {
-    stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-}
-
-/// The checks of the runbook, one a line.
-pub(in crate::cli) fn checks(checks: &[RunbookCheck], coloured: bool) -> String {
-    let lines = checks.iter().map(|RunbookCheck { name, evidence, result }| {
-        let (mark, colour, why) = match result {
-            RunbookResult::Passed => ("ok  ", None, ""),
-            RunbookResult::Failed(_) => ("FAIL", Some(RED), ""),
-            RunbookResult::Unknown(why) => ("?   ", Some(YELLOW), why.as_str()),
-        };
-        let colour = colour.filter(|_| coloured);
-        let (on, off) = (colour.unwrap_or_default(), colour.map_or("", |_| PLAIN));
-        let why = if why.is_empty() { String::new() } else { format!(": {}", printable(why)) };
-        format!("  {on}{mark}{off}  {:<14}  {}{why}\n", name.as_str(), printable(evidence))
-    });
-    lines.collect()
-}
-
-/// Everything about one release.
-pub(super) fn description(it: &Described, now: Timestamp) -> String {
-    let Described { row, history, overrides, helm_releases, not_looked_at, .. } = it;
+/// The description of one release.
+pub(super) fn description(it: &ReleaseDescription, now: Timestamp) -> String {
+    let ReleaseDescription { row, history, overrides, helm_releases, not_looked_at, .. } = it;
     let since = |since: Option<Timestamp>| {
         since.map_or("at an unknown time".to_owned(), |at| format!("{at:.0} ({} ago)", span(now.duration_since(at))))
     };
     let (stuck, colour) = stuck(row.stuck);
     let colour = colour.filter(|_| colours());
     let (on, off) = (colour.unwrap_or_default(), colour.map_or("", |_| PLAIN));
-    let from = row.stuck_from.map(|from| format!(", from {from:.0} on")).unwrap_or_default();
+    let from = row.stuck_from.map(|from| format!(", from {from:.0}")).unwrap_or_default();
     let mut text = format!(
         "{}\n  status       {}, revision {}, since {}\n  holder       {}\n  chart        {}\n  owner        {}\n  record       {} {}\n  stuck        {on}{stuck}{off}{from}\n",
         row.release_ref(),
@@ -146,39 +121,39 @@ pub(super) fn description(it: &Described, now: Timestamp) -> String {
         text.push_str(&format!("  interrupted  {}\n", printable(note)));
     }
     text.push_str(&format!("  next         {}\n\nHistory\n", printable(row.next.as_deref().unwrap_or("nothing"))));
-    for RevisionLine { revision, status, since: at, chart, holder } in history {
+    for RevisionSummary { revision, status, since: at, chart, holder } in history {
         let [chart, holder] = [chart, holder].map(|text| printable(text.as_deref().unwrap_or("-")));
         text.push_str(&format!("  {revision:>4}  {status:<16}  since {}  {chart}  {holder}\n", since(*at)));
     }
     if !it.checks.is_empty() {
-        text.push_str("\nBefore its record may be deleted\n");
+        text.push_str("\nChecks before the record may be deleted\n");
         text.push_str(&checks(&it.checks, colours()));
     }
     if !overrides.is_empty() {
         text.push_str("\nOverrides in force\n");
     }
     for OverrideInForce { name, rules, users, until, reason } in overrides {
-        let users = if users.is_empty() { "everybody".to_owned() } else { users.join(", ") };
+        let users = if users.is_empty() { "all users".to_owned() } else { users.join(", ") };
         let until = until.map_or(String::new(), |until| format!(" until {until:.0}"));
-        let line = format!("{name} opens {} to {users}{until}: {reason}", rules.join(", "));
+        let line = format!("{name} suspends {} for {users}{until}: {reason}", rules.join(", "));
         text.push_str(&format!("  {}\n", printable(&line)));
     }
     if !helm_releases.is_empty() {
         text.push_str("\nHelmReleases\n");
     }
-    for HelmReleaseLine { name, drives, suspended, longest_timeout_seconds } in helm_releases {
-        let drives = if *drives { "drives it" } else { "names its records, and has not installed it" };
+    for HelmReleaseSummary { name, drives, suspended, longest_timeout_seconds } in helm_releases {
+        let drives = if *drives { "manages it" } else { "refers to its records, but has not installed it" };
         let suspended = if *suspended { ", suspended" } else { "" };
-        text.push_str(&format!("  {name} {drives}{suspended}; may be silent for {longest_timeout_seconds} s\n"));
+        text.push_str(&format!("  {name} {drives}{suspended}; an operation may take {longest_timeout_seconds} s\n"));
     }
     for gap in not_looked_at {
-        text.push_str(&format!("\nnot looked at: {}\n", printable(gap)));
+        text.push_str(&format!("\nnot read: {}\n", printable(gap)));
     }
     text
 }
 
-/// Who holds a release; a field manager is marked as the hint that it is.
-fn holder(row: &Row) -> Option<String> {
+/// The holder of a release; a field manager is marked as a hint.
+fn holder(row: &ReleaseSummary) -> Option<String> {
     row.holder.clone().or_else(|| row.manager.as_ref().map(|manager| format!("({manager}?)")))
 }
 
@@ -191,22 +166,23 @@ fn stuck(stuck: Stuck) -> (&'static str, Option<&'static str>) {
 }
 
 fn shortened(text: &str) -> String {
-    if text.chars().count() <= WIDEST {
+    if text.chars().count() <= MAX_CELL_WIDTH {
         return text.to_owned();
     }
-    text.chars().take(WIDEST - 1).chain(['…']).collect()
+    text.chars().take(MAX_CELL_WIDTH - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::status::{Kept, Owner};
+    use crate::inspect::status::Owner;
+    use crate::inspect::storage_kind::StorageKind;
 
-    fn row(release: &str, holder: Option<&str>) -> Row {
-        Row {
+    fn row(release: &str, holder: Option<&str>) -> ReleaseSummary {
+        ReleaseSummary {
             namespace: "shop".to_owned(),
             release: release.to_owned(),
-            storage: Kept::Secret,
+            storage: StorageKind::Secret,
             record: format!("sh.helm.release.v1.{release}.v2"),
             revision: 2,
             status: "pending-upgrade",
@@ -223,9 +199,9 @@ mod tests {
     }
 
     #[test]
-    fn columns_line_up_and_a_later_line_lines_up_with_them() {
+    fn later_lines_line_up_with_the_first_ones() {
         let now = "2026-11-21T10:00:00Z".parse().unwrap();
-        let mut lines = Lines { wide: false, coloured: false, widths: Vec::new() };
+        let mut lines = ReleaseTable { wide: false, coloured: false, widths: Vec::new() };
         let all = lines.all(&[row("web", Some("alice")), row("a-longer-name", None)], now);
         let all: Vec<_> = all.lines().collect();
         assert_eq!(
@@ -240,10 +216,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_not_printed_and_colours_are_only_for_terminals() {
+    fn control_characters_are_not_printed_and_colours_are_only_for_terminals() {
         let now = "2026-11-21T10:00:00Z".parse().unwrap();
         let hostile = row("web", Some("\x1b[2Jalice\n"));
-        let mut lines = Lines { wide: true, coloured: false, widths: Vec::new() };
+        let mut lines = ReleaseTable { wide: true, coloured: false, widths: Vec::new() };
         let all = lines.all(std::slice::from_ref(&hostile), now);
         assert!(!all.contains('\x1b') && all.lines().count() == 2, "{all:?}");
         lines.coloured = true;

@@ -1,27 +1,27 @@
-//! Results as JUnit XML, which every CI system reads. Few elements and no choices: a crate would bring more than it takes off.
+//! Results as JUnit XML, which CI systems read. Written by hand: these few elements do not justify a crate.
 
 use std::fmt::Write;
 
-use super::{Ran, chain};
-use crate::offline::suite::{CaseResult, Failure};
+use super::suite_run::{SuiteRun, chain};
+use crate::offline::suite::{CaseResult, StepFailure};
 
-/// The whole file.
-pub(super) fn report(ran: &[Ran]) -> String {
+/// Renders all suites.
+pub(super) fn report(run: &[SuiteRun]) -> String {
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"interlock\">\n");
-    for ran in ran {
-        suite(&mut xml, ran);
+    for run in run {
+        suite(&mut xml, run);
     }
     xml.push_str("</testsuites>\n");
     xml
 }
 
-fn suite(xml: &mut String, Ran { file, cases, broken }: &Ran) {
+fn suite(xml: &mut String, SuiteRun { file, cases, error }: &SuiteRun) {
     let name = escaped(&file.display().to_string());
     let failed = cases.iter().filter(|case| !case.failures.is_empty()).count();
-    let errors = usize::from(broken.is_some());
+    let errors = usize::from(error.is_some());
     let seconds: f64 = cases.iter().map(|case| case.took.as_secs_f64()).sum();
     let tests = cases.len() + errors;
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(
         xml,
         "  <testsuite name=\"{name}\" tests=\"{tests}\" failures=\"{failed}\" errors=\"{errors}\" time=\"{seconds:.3}\">"
@@ -32,13 +32,13 @@ fn suite(xml: &mut String, Ran { file, cases, broken }: &Ran) {
             xml,
             "    <testcase classname=\"{name}\" name=\"{case}\" file=\"{name}\" line=\"{line}\" time=\"{seconds:.3}\">"
         );
-        for Failure { step, expected, got, messages } in failures {
+        for StepFailure { step, expected, got, messages } in failures {
             let message = escaped(&format!("step {step}: expected {expected}, got {got}"));
             let _ = write!(xml, "<failure message=\"{message}\">{}</failure>", escaped(&messages.join("\n")));
         }
         xml.push_str("</testcase>\n");
     }
-    if let Some(error) = broken {
+    if let Some(error) = error {
         let message = escaped(&chain(error));
         let _ = writeln!(
             xml,
@@ -48,7 +48,7 @@ fn suite(xml: &mut String, Ran { file, cases, broken }: &Ran) {
     xml.push_str("  </testsuite>\n");
 }
 
-/// Text as XML has it, without the characters that XML cannot have.
+/// Escapes text for XML, and replaces characters that XML does not allow.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

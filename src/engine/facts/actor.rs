@@ -1,12 +1,13 @@
-//! Who made a request, from `userInfo` alone: field manager and user agent are chosen by the client.
+//! The user behind a request, from `userInfo` alone: clients choose field manager and user agent themselves.
 
 use std::borrow::Cow;
 
+use crate::engine::object::SERVICE_ACCOUNT_PREFIX;
 use crate::engine::review::UserInfo;
 
-/// The controllers of kube-controller-manager that write or delete objects which others made, by the service account that
-/// each uses when the manager runs with one credential per controller.
-const CONTROLLERS: &[&str] = &[
+/// The controllers of kube-controller-manager that write or delete the objects of others, by their service accounts.
+/// The manager uses these accounts if it runs with one credential for each controller.
+const CONTROL_PLANE_CONTROLLERS: &[&str] = &[
     "certificate-controller",
     "cronjob-controller",
     "daemon-set-controller",
@@ -37,20 +38,15 @@ const CONTROLLERS: &[&str] = &[
     "ttl-controller",
 ];
 
-const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
-
 /// The user behind a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Actor<'r> {
-    /// `userInfo.username`.
     pub name: &'r str,
-    /// What kind of user that is.
     pub kind: ActorKind,
-    /// `userInfo.groups`.
     pub groups: &'r [Cow<'r, str>],
 }
 
-/// The kinds of actors.
+/// The kinds of actors that rules distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActorKind {
     /// `system:serviceaccount:NS:NAME`.
@@ -59,9 +55,9 @@ pub enum ActorKind {
     ControlPlane,
     /// `system:node:NAME`.
     Node,
-    /// Interlock itself: the account that it uses at the API server.
+    /// Interlock itself, by its account at the API server.
     Interlock,
-    /// Everybody else, `system:masters` included: break-glass is an override, not a group.
+    /// Any other user, including `system:masters`: break-glass needs an override, not a group.
     Person,
 }
 
@@ -69,19 +65,19 @@ impl<'r> Actor<'r> {
     /// `NAMESPACE:NAME` of a service account.
     #[must_use]
     pub fn service_account(&self) -> Option<&'r str> {
-        self.name.strip_prefix(SERVICE_ACCOUNT)
+        self.name.strip_prefix(SERVICE_ACCOUNT_PREFIX)
     }
 
-    /// Reads the actor off `userInfo`.
+    /// Reads the actor from `userInfo`.
     #[must_use]
     pub fn of(user: &'r UserInfo<'r>) -> Self {
         let name = user.username.as_ref();
         Self { name, kind: ActorKind::of(name), groups: &user.groups }
     }
 
-    /// The same actor, known for Interlock itself where it has this name.
+    /// The same actor, or Interlock if its account has this name.
     #[must_use]
-    pub fn unless_ourselves(self, ourselves: Option<&str>) -> Self {
+    pub fn or_interlock(self, ourselves: Option<&str>) -> Self {
         if ourselves == Some(self.name) { Self { kind: ActorKind::Interlock, ..self } } else { self }
     }
 }
@@ -94,8 +90,9 @@ impl ActorKind {
             }
             _ => {}
         }
-        if let Some(account) = name.strip_prefix(SERVICE_ACCOUNT) {
-            let controller = account.strip_prefix("kube-system:").is_some_and(|name| CONTROLLERS.contains(&name));
+        if let Some(account) = name.strip_prefix(SERVICE_ACCOUNT_PREFIX) {
+            let controller =
+                account.strip_prefix("kube-system:").is_some_and(|name| CONTROL_PLANE_CONTROLLERS.contains(&name));
             return if controller { Self::ControlPlane } else { Self::ServiceAccount };
         }
         if name.starts_with("system:node:") { Self::Node } else { Self::Person }
@@ -107,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_four_kinds_are_told_by_name() {
+    fn the_kind_of_an_actor_follows_from_its_name() {
         for (name, kind) in [
             ("system:serviceaccount:kube-system:generic-garbage-collector", ActorKind::ControlPlane),
             ("system:serviceaccount:kube-system:namespace-controller", ActorKind::ControlPlane),

@@ -1,31 +1,29 @@
-//! What happens to a record.
+//! The change to a record.
 
-use super::objects::{Bodies, Objects};
-use crate::engine::release::record::chart_at_beginning;
+use super::objects::{RecordBodies, RequestObjects};
+use crate::engine::release::record::chart_at_start;
 use crate::engine::release::{DecodeError, Record, Stamps, Status, Storage, Stored};
 use crate::engine::review::Operation;
 
 /// A record before or after the request.
 #[derive(Debug)]
-pub struct Side<'r> {
-    /// The object.
+pub struct RecordSide<'r> {
     pub stored: &'r Stored<'r>,
-    /// Its body.
-    pub body: Body<'r>,
+    pub body: RecordBody<'r>,
 }
 
-/// The body of a record, as far as it was read.
+/// The body of a record, if it was read.
 #[derive(Debug, Clone)]
-pub enum Body<'r> {
-    /// It decodes.
+pub enum RecordBody<'r> {
+    /// The body can be decoded.
     Read(Record<'r>),
-    /// It does not.
+    /// The body cannot be decoded.
     Broken(DecodeError),
     /// No rule needs it in this request.
     Unread,
 }
 
-impl<'r> Body<'r> {
+impl<'r> RecordBody<'r> {
     fn of(bytes: Option<&'r Result<Vec<u8>, DecodeError>>) -> Self {
         match bytes {
             None => Self::Unread,
@@ -35,13 +33,13 @@ impl<'r> Body<'r> {
     }
 }
 
-impl Side<'_> {
-    /// The body, where it decodes.
+impl RecordSide<'_> {
+    /// The body, if it can be decoded.
     #[must_use]
     pub fn record(&self) -> Option<&Record<'_>> {
         match &self.body {
-            Body::Read(record) => Some(record),
-            Body::Broken(_) | Body::Unread => None,
+            RecordBody::Read(record) => Some(record),
+            RecordBody::Broken(_) | RecordBody::Unread => None,
         }
     }
 
@@ -51,20 +49,20 @@ impl Side<'_> {
         self.stored.metadata.label("status").and_then(|status| status.parse().ok())
     }
 
-    /// The status of the record: the body's, which Helm orders by; the label's where the body was not read.
+    /// The status of the record: that of the body, which Helm orders by, or that of the label if the body was not read.
     #[must_use]
     pub fn status(&self) -> Option<Status> {
         self.record().map_or_else(|| self.label_status(), |record| record.info.status.parse().ok())
     }
 
-    /// `name-version` of what the record brings in, where the body decodes. Of a record in several Secrets its beginning is
-    /// enough where the chart has a name; what its bundle is called stands at its end.
+    /// `name-version` of the chart, if the body can be decoded. For a record in several Secrets the first chunk is
+    /// sufficient if the chart has a name; the name of a bundle is at the end of the record.
     #[must_use]
     pub fn chart(&self) -> Option<String> {
         match &self.body {
-            Body::Read(record) => record.source(),
-            Body::Broken(DecodeError::Chunked) => chart_at_beginning(Storage::OlmIndex, &self.stored.data),
-            Body::Broken(_) | Body::Unread => None,
+            RecordBody::Read(record) => record.chart(),
+            RecordBody::Broken(DecodeError::Chunked) => chart_at_start(Storage::OlmIndex, &self.stored.data),
+            RecordBody::Broken(_) | RecordBody::Unread => None,
         }
     }
 
@@ -75,36 +73,33 @@ impl Side<'_> {
     }
 }
 
-/// What happens to a record.
+/// The change to a record.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one a review, and it is boxed as a whole")]
 pub enum RecordChange<'r> {
-    /// It comes to be: by CREATE, or by an UPDATE that makes a record of an ordinary object.
-    Created(Side<'r>),
-    /// It is written again.
+    /// A CREATE, or an UPDATE that turns an ordinary object into a record.
+    Created(RecordSide<'r>),
+    /// An UPDATE of a record.
     Updated {
-        /// As stored.
-        before: Side<'r>,
-        /// As it would be stored.
-        after: Side<'r>,
+        before: RecordSide<'r>,
+        after: RecordSide<'r>,
         /// Whether the payload is the same, byte by byte.
         same_payload: bool,
     },
-    /// It goes.
-    Deleted(Side<'r>),
+    /// A DELETE.
+    Deleted(RecordSide<'r>),
 }
 
-/// A record that is written, and what stood there before.
+/// A record that is written, and the record before it.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordWrite<'c> {
-    /// `None` when it comes to be.
-    pub before: Option<&'c Side<'c>>,
-    /// As it would be stored.
-    pub after: &'c Side<'c>,
+    /// `None` if the record is created.
+    pub before: Option<&'c RecordSide<'c>>,
+    pub after: &'c RecordSide<'c>,
 }
 
 impl RecordWrite<'_> {
-    /// Whether an operation starts here: a pending record comes to be, or one is marked for uninstallation.
+    /// Whether an operation starts: a pending record is created, or a record is marked as uninstalling.
     #[must_use]
     pub fn starts(&self) -> bool {
         let after = self.after.status();
@@ -116,14 +111,14 @@ impl RecordWrite<'_> {
 }
 
 impl<'r> RecordChange<'r> {
-    pub(super) fn of(operation: Operation, objects: &'r Objects<'r>, bodies: &'r Bodies) -> Option<Self> {
-        let old = objects.old.as_ref().map(|stored| Side { stored, body: Body::of(bodies.old.as_ref()) });
+    pub(super) fn of(operation: Operation, objects: &'r RequestObjects<'r>, bodies: &'r RecordBodies) -> Option<Self> {
+        let old = objects.old.as_ref().map(|stored| RecordSide { stored, body: RecordBody::of(bodies.old.as_ref()) });
         let new = objects.new.as_ref().map(|stored| {
             let body = match (&old, bodies.unchanged) {
                 (Some(old), true) => old.body.clone(),
-                _ => Body::of(bodies.new.as_ref()),
+                _ => RecordBody::of(bodies.new.as_ref()),
             };
-            Side { stored, body }
+            RecordSide { stored, body }
         });
         match (operation, old, new) {
             (Operation::Create, _, Some(new)) => Some(Self::Created(new)),
@@ -136,21 +131,21 @@ impl<'r> RecordChange<'r> {
         }
     }
 
-    /// The record as it would be stored, or as it was before it goes.
+    /// The record as it would be stored, or as it was before the deletion.
     #[must_use]
-    pub fn latest(&self) -> &Side<'r> {
+    pub fn latest(&self) -> &RecordSide<'r> {
         match self {
             Self::Created(side) | Self::Deleted(side) | Self::Updated { after: side, .. } => side,
         }
     }
 
-    /// Whether a record comes to be.
+    /// Whether the request creates the record.
     #[must_use]
     pub fn is_creation(&self) -> bool {
         matches!(self, Self::Created(_))
     }
 
-    /// The record before and after, unless it goes.
+    /// The record before and after, unless it is deleted.
     #[must_use]
     pub fn write(&self) -> Option<RecordWrite<'_>> {
         match self {

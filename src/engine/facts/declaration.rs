@@ -1,59 +1,54 @@
-//! The objects in which people and controllers declare what is to be released, and what happens to one.
+//! The objects in which people and controllers declare releases, and the changes to them.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::engine::flux::{self, HelmRelease, Installed};
-use crate::engine::json::{first_at, unquoted};
-use crate::engine::olm::{self, Extension, OWNER_NAME, ObjectSet};
+use crate::engine::flux::{self, HelmRelease, InstalledRelease};
+use crate::engine::json::{first_at, redacted};
+use crate::engine::olm::{self, ClusterExtension, ClusterObjectSet, OWNER_NAME_LABEL};
 use crate::engine::release::ReleaseRef;
 use crate::engine::review::{Operation, Request};
-use crate::engine::sveltos::{self, Group};
+use crate::engine::sveltos::{self, ConfigurationGroup};
 
 /// A write of an object that declares releases.
 #[derive(Debug)]
 pub enum Declaration<'r> {
     /// OLM's ClusterExtension.
-    Extension(Box<Written<'r, Extension<'r>>>),
-    /// OLM's ClusterObjectSet, one revision of an extension.
-    ObjectSet(Box<Written<'r, ObjectSet<'r>>>),
-    /// Flux's HelmRelease, and the name that its release has on both sides, or on the new one where they differ.
-    HelmRelease(Box<Written<'r, HelmRelease>>, String),
-    /// Sveltos' ConfigurationGroup, a commit of bundles. Never its DELETE: Sveltos deletes it after each rollout, in
-    /// teardowns and to recover from a second one, and the agent removes nothing for it.
-    Group(Box<Written<'r, Group<'r>>>),
-    /// One of these that does not read: a later version may have another shape.
-    Unread {
-        /// For example `ClusterExtension`.
+    ClusterExtension(Box<DeclarationWrite<'r, ClusterExtension<'r>>>),
+    /// One revision of an extension.
+    ClusterObjectSet(Box<DeclarationWrite<'r, ClusterObjectSet<'r>>>),
+    /// The HelmRelease, and the name of its release: that of the new side if the sides differ.
+    HelmRelease(Box<DeclarationWrite<'r, HelmRelease>>, String),
+    /// A commit of bundles, never its DELETE. Sveltos deletes it after each rollout, in teardowns and to recover from a
+    /// second one, and the agent removes nothing because of it.
+    ConfigurationGroup(Box<DeclarationWrite<'r, ConfigurationGroup<'r>>>),
+    /// The object cannot be parsed: a later version may have another shape.
+    Unparsed {
         kind: &'r str,
         /// Empty for cluster-scoped objects.
         namespace: &'r str,
-        /// The object's name.
         name: &'r str,
-        /// What does not read.
         why: String,
     },
 }
 
 /// An object before and after a request.
 #[derive(Debug)]
-pub struct Written<'r, T> {
-    /// For example `ClusterExtension`.
+pub struct DeclarationWrite<'r, T> {
     pub kind: &'r str,
     /// Empty for cluster-scoped objects.
     pub namespace: &'r str,
-    /// The object's name.
     pub name: String,
     /// `None` on CREATE.
     pub before: Option<T>,
     /// `None` on DELETE.
     pub after: Option<T>,
-    /// Whether `spec` is the same on both sides, byte by byte: the API server writes what is equal in one way.
+    /// Whether `spec` is the same on both sides, byte by byte. The API server encodes equal values the same way.
     pub same_spec: bool,
 }
 
-impl<T> Written<'_, T> {
-    /// The object as it is to be, or as it was where it goes.
+impl<T> DeclarationWrite<'_, T> {
+    /// The object as it would be stored, or as it was before the deletion.
     #[must_use]
     pub fn latest(&self) -> Option<&T> {
         self.after.as_ref().or(self.before.as_ref())
@@ -61,31 +56,35 @@ impl<T> Written<'_, T> {
 }
 
 impl<'r> Declaration<'r> {
-    /// Reads the object of a request; `None` where it declares nothing.
+    /// Reads the object of a request; `None` if it declares nothing.
     pub(super) fn read(request: &'r Request<'r>) -> Option<Self> {
         if request.sub_resource().is_some() {
             return None;
         }
         let read = match (request.kind.group.as_ref(), request.kind.kind.as_ref()) {
-            (olm::GROUP, olm::EXTENSION) => written(request).map(Box::new).map(Self::Extension),
-            (olm::GROUP, kind) if olm::OBJECT_SETS.contains(&kind) => {
-                written(request).map(Box::new).map(Self::ObjectSet)
+            (olm::GROUP, olm::CLUSTER_EXTENSION) => written(request).map(Box::new).map(Self::ClusterExtension),
+            (olm::GROUP, kind) if olm::OBJECT_SET_KINDS.contains(&kind) => {
+                written(request).map(Box::new).map(Self::ClusterObjectSet)
             }
             (flux::GROUP, flux::HELM_RELEASE) => written(request).map(Self::helm_release),
-            (sveltos::LIB, sveltos::GROUP) if request.operation == Operation::Delete => return None,
-            (sveltos::LIB, sveltos::GROUP) => written(request).map(Box::new).map(Self::Group),
+            (sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP) if request.operation == Operation::Delete => {
+                return None;
+            }
+            (sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP) => {
+                written(request).map(Box::new).map(Self::ConfigurationGroup)
+            }
             _ => return None,
         };
-        let unread = |error: serde_json::Error| Self::Unread {
+        let unread = |error: serde_json::Error| Self::Unparsed {
             kind: &request.kind.kind,
             namespace: request.namespace(),
             name: request.name().unwrap_or_default(),
-            why: unquoted(&error),
+            why: redacted(&error),
         };
         Some(read.unwrap_or_else(unread))
     }
 
-    fn helm_release(written: Written<'r, HelmRelease>) -> Self {
+    fn helm_release(written: DeclarationWrite<'r, HelmRelease>) -> Self {
         let release = written.latest().map(|side| side.release().name);
         Self::HelmRelease(Box::new(written), release.unwrap_or_default())
     }
@@ -96,77 +95,74 @@ impl Declaration<'_> {
     #[must_use]
     pub fn kind(&self) -> &str {
         match self {
-            Self::Extension(written) => written.kind,
-            Self::ObjectSet(written) => written.kind,
+            Self::ClusterExtension(written) => written.kind,
+            Self::ClusterObjectSet(written) => written.kind,
             Self::HelmRelease(written, _) => written.kind,
-            Self::Group(written) => written.kind,
-            Self::Unread { kind, .. } => kind,
+            Self::ConfigurationGroup(written) => written.kind,
+            Self::Unparsed { kind, .. } => kind,
         }
     }
 
-    /// The object's namespace, empty for cluster-scoped ones.
+    /// The namespace of the object; empty for cluster-scoped objects.
     #[must_use]
     pub fn namespace(&self) -> &str {
         match self {
-            Self::Extension(written) => written.namespace,
-            Self::ObjectSet(written) => written.namespace,
+            Self::ClusterExtension(written) => written.namespace,
+            Self::ClusterObjectSet(written) => written.namespace,
             Self::HelmRelease(written, _) => written.namespace,
-            Self::Group(written) => written.namespace,
-            Self::Unread { namespace, .. } => namespace,
+            Self::ConfigurationGroup(written) => written.namespace,
+            Self::Unparsed { namespace, .. } => namespace,
         }
     }
 
-    /// The object's name.
+    /// The name of the object.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
-            Self::Extension(written) => &written.name,
-            Self::ObjectSet(written) => &written.name,
+            Self::ClusterExtension(written) => &written.name,
+            Self::ClusterObjectSet(written) => &written.name,
             Self::HelmRelease(written, _) => &written.name,
-            Self::Group(written) => &written.name,
-            Self::Unread { name, .. } => name,
+            Self::ConfigurationGroup(written) => &written.name,
+            Self::Unparsed { name, .. } => name,
         }
     }
 
-    /// The release that the object stands for, where the rules know of one.
+    /// The name of the release that the object stands for, if the rules know it.
     #[must_use]
     pub fn release(&self) -> Option<&str> {
         match self {
-            Self::Extension(written) => Some(&written.name),
-            Self::ObjectSet(written) => written.latest()?.metadata.label(OWNER_NAME),
+            Self::ClusterExtension(written) => Some(&written.name),
+            Self::ClusterObjectSet(written) => written.latest()?.metadata.label(OWNER_NAME_LABEL),
             Self::HelmRelease(_, release) => Some(release),
-            Self::Group(written) => Some(&written.name),
-            Self::Unread { name, .. } => Some(name),
+            Self::ConfigurationGroup(written) => Some(&written.name),
+            Self::Unparsed { name, .. } => Some(name),
         }
     }
 
-    /// The same with the namespace in which the records of that release are, or the object's own where it has none.
+    /// The release, with the namespace of its records. If that is not known, with the namespace of the object.
     #[must_use]
     pub fn release_ref(&self) -> Option<ReleaseRef> {
         match self {
-            Self::HelmRelease(written, _) => {
-                let release = written.latest()?.release();
-                Some(ReleaseRef::new(release.namespace, release.name))
-            }
+            Self::HelmRelease(written, _) => Some(written.latest()?.release()),
             other => Some(ReleaseRef::new(other.namespace(), other.release()?)),
         }
     }
 
-    /// The release that the object has stood for until now, as what is stored says: the one that a HelmRelease has
-    /// installed, or the one whose revision an object set is.
+    /// The release that the stored object stands for: the installed release of a HelmRelease, or the release of an
+    /// object set.
     #[must_use]
     pub fn former_release(&self) -> Option<ReleaseRef> {
         match self {
-            Self::HelmRelease(written, _) => written.before.as_ref()?.installed().map(Installed::release),
-            Self::ObjectSet(written) => {
-                Some(ReleaseRef::new(written.namespace, written.before.as_ref()?.metadata.label(OWNER_NAME)?))
+            Self::HelmRelease(written, _) => written.before.as_ref()?.installed().map(InstalledRelease::release),
+            Self::ClusterObjectSet(written) => {
+                Some(ReleaseRef::new(written.namespace, written.before.as_ref()?.metadata.label(OWNER_NAME_LABEL)?))
             }
             _ => None,
         }
     }
 }
 
-fn written<'r, T: Deserialize<'r>>(request: &'r Request<'r>) -> Result<Written<'r, T>, serde_json::Error> {
+fn written<'r, T: Deserialize<'r>>(request: &'r Request<'r>) -> Result<DeclarationWrite<'r, T>, serde_json::Error> {
     let spec = |object: &'r RawValue| -> Result<_, serde_json::Error> {
         let spec: Option<Option<&RawValue>> = first_at(object.get().as_bytes(), &["spec"])?;
         Ok(spec.flatten().map(RawValue::get))
@@ -181,7 +177,7 @@ fn written<'r, T: Deserialize<'r>>(request: &'r Request<'r>) -> Result<Written<'
         (None, Some(object)) => first_at(object.get().as_bytes(), &["metadata", "name"])?.unwrap_or_default(),
         (name, _) => name.unwrap_or_default().to_owned(),
     };
-    Ok(Written {
+    Ok(DeclarationWrite {
         kind: &request.kind.kind,
         namespace: request.namespace(),
         name,

@@ -1,82 +1,72 @@
-//! What happens to an object that somebody manages.
+//! The change to an object that somebody manages.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::engine::json::unquoted;
-use crate::engine::managed::{Delta, Fields, Marks, Owner, delta, may_be_marked};
-use crate::engine::object::Metadata;
+use crate::engine::json::redacted;
+use crate::engine::managed::{Delta, ManagedFields, Marks, Owner, delta, may_be_marked};
+use crate::engine::object::{Metadata, group_of};
 use crate::engine::release::ReleaseRef;
-use crate::engine::review::{BadReview, Operation, Request, group_of};
+use crate::engine::review::{BadReview, Operation, Request};
 
-/// What the API server keeps by itself, and what says nothing of the object's content.
-const BOOKKEEPING: [&[&str]; 4] =
+/// Fields that the API server maintains and that are no content of the object.
+const SERVER_MAINTAINED_FIELDS: [&[&str]; 4] =
     [&["metadata", "generation"], &["metadata", "managedFields"], &["metadata", "resourceVersion"], &["status"]];
 
-/// An object that is written or deleted, and whom it says to belong to.
+/// A write of an object that names an owner.
 #[derive(Debug)]
 pub struct ManagedWrite<'r> {
-    /// For example `apps/v1`; of the Scale's parent, where one is scaled.
+    /// For example `apps/v1`. For a Scale, that of the scaled object.
     pub api_version: String,
-    /// For example `Deployment`; `Scale` where one is scaled.
+    /// For example `Deployment`. For a Scale, `Scale`.
     pub kind: &'r str,
     /// Empty for cluster-scoped objects.
     pub namespace: String,
-    /// The object's name.
     pub name: String,
-    /// Whether the object is on its way out already.
-    pub dying: bool,
-    /// What is done to it.
+    /// Whether a deletion of the object has already started.
+    pub being_deleted: bool,
     pub change: ObjectChange<'r>,
 }
 
-/// What is done to an object.
+/// The change to an object.
 #[derive(Debug)]
 pub enum ObjectChange<'r> {
-    /// It is written again.
+    /// An UPDATE of the object.
     Edited {
-        /// Whom the stored object says to belong to.
+        /// The owner that the stored object names.
         marks: Marks,
-        /// Whom the new one does.
+        /// The owner that the new object names.
         marks_after: Option<Box<Marks>>,
-        /// Before and after.
-        sides: Sides<'r>,
+        sides: EditedObject<'r>,
     },
-    /// It goes.
+    /// A DELETE of the object.
     Deleted {
-        /// Whom it says to belong to.
+        /// The owner that the object names.
         marks: Marks,
     },
-    /// Its number of replicas is set through its scale subresource, which does not say whom it belongs to.
-    Scaled {
-        /// For example `deployments`.
-        resource: &'r str,
-        /// Before.
-        old: i64,
-        /// After.
-        new: i64,
-    },
+    /// A new number of replicas through the scale subresource. A Scale does not name the owner.
+    Scaled { resource: &'r str, old: i64, new: i64 },
 }
 
 /// An object before and after.
 #[derive(Debug)]
-pub struct Sides<'r> {
+pub struct EditedObject<'r> {
     old_fields: Option<&'r RawValue>,
     new_fields: Option<&'r RawValue>,
-    /// What differs, bookkeeping left out; `None` when nothing does.
+    /// The difference without the fields that the API server maintains; `None` if there is none.
     pub delta: Option<Delta<'r>>,
 }
 
-impl<'r> Sides<'r> {
-    /// Who wrote which field of the stored object last.
+impl<'r> EditedObject<'r> {
+    /// The field managers of the stored object.
     #[must_use]
-    pub fn fields(&self) -> Fields<'r> {
-        Fields::read(self.old_fields)
+    pub fn managed_fields(&self) -> ManagedFields<'r> {
+        ManagedFields::read(self.old_fields)
     }
 
-    /// Whether that account is wiped out. Later edits would not be tracked any more.
+    /// Whether `managedFields` is cleared. Later edits would then not be tracked.
     #[must_use]
-    pub fn clears_fields(&self) -> bool {
+    pub fn clears_managed_fields(&self) -> bool {
         is_blank(self.new_fields) && !is_blank(self.old_fields)
     }
 }
@@ -94,10 +84,10 @@ struct Replicas {
 }
 
 impl<'r> ManagedWrite<'r> {
-    /// Reads the marks of an object; `None` when it has none, and when nobody can disturb anything by this request.
+    /// Reads the marks of an object; `None` if the object has none, or if the request cannot disturb an owner.
     ///
     /// # Errors
-    /// When the metadata of a marked object, or a Scale, has the wrong shape.
+    /// The metadata of a marked object, or a Scale, has the wrong shape.
     pub(super) fn read(request: &'r Request<'r>) -> Result<Option<Self>, BadReview> {
         match (request.operation, request.sub_resource()) {
             (Operation::Update | Operation::Delete, None) => Self::of_object(request),
@@ -117,10 +107,10 @@ impl<'r> ManagedWrite<'r> {
         let change = match request.object {
             Some(new) if request.operation == Operation::Update => {
                 let after = metadata(request, new)?;
-                let sides = Sides {
+                let sides = EditedObject {
                     old_fields: before.managed_fields,
                     new_fields: after.managed_fields,
-                    delta: delta(old.get(), new.get()).and_then(|delta| delta.without(&BOOKKEEPING)),
+                    delta: delta(old.get(), new.get()).and_then(|delta| delta.without(&SERVER_MAINTAINED_FIELDS)),
                 };
                 ObjectChange::Edited { marks, marks_after: self::marks(&after).map(Box::new), sides }
             }
@@ -134,7 +124,7 @@ impl<'r> ManagedWrite<'r> {
         let replicas = |object: Option<&RawValue>| {
             let scale = object.map(|object| serde_json::from_str::<Option<Scale>>(object.get())).transpose();
             let scale = scale
-                .map_err(|error| BadReview::Malformed(format!("the Scale does not read: {}", unquoted(&error))))?;
+                .map_err(|error| BadReview::Malformed(format!("the Scale cannot be parsed: {}", redacted(&error))))?;
             Ok(scale.flatten().unwrap_or_default().spec.replicas)
         };
         let change = ObjectChange::Scaled {
@@ -146,21 +136,21 @@ impl<'r> ManagedWrite<'r> {
         Ok(Self::new(request, &request.resource.version, name, false, change))
     }
 
-    fn new(request: &'r Request<'r>, version: &str, name: &str, dying: bool, change: ObjectChange<'r>) -> Self {
+    fn new(request: &'r Request<'r>, version: &str, name: &str, being_deleted: bool, change: ObjectChange<'r>) -> Self {
         let group = &request.resource.group;
         Self {
             api_version: if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") },
             kind: &request.kind.kind,
-            // A Namespace carries its own name here, and is in none.
+            // The request names a Namespace itself here, which is in no namespace.
             namespace: if request.resource.resource == "namespaces" { "" } else { request.namespace() }.to_owned(),
             name: name.to_owned(),
-            dying,
+            being_deleted,
             change,
         }
     }
 
-    /// The release or the profile that the object says to belong to, by the object's own namespace: where the records are
-    /// only the cluster knows.
+    /// The release or profile that the object names, with the namespace of the object. Only the cluster knows the
+    /// namespace of the records.
     #[must_use]
     pub fn release(&self) -> Option<ReleaseRef> {
         let (ObjectChange::Edited { marks, .. } | ObjectChange::Deleted { marks }) = &self.change else {
@@ -170,7 +160,7 @@ impl<'r> ManagedWrite<'r> {
         Some(ReleaseRef::new(&self.namespace, name))
     }
 
-    /// The API group, empty for the core group.
+    /// The API group; empty for the core group.
     #[must_use]
     pub fn group(&self) -> &str {
         group_of(&self.api_version)
@@ -179,11 +169,15 @@ impl<'r> ManagedWrite<'r> {
 
 fn metadata<'r>(request: &Request<'_>, object: &'r RawValue) -> Result<Metadata<'r>, BadReview> {
     Metadata::of(object).map_err(|error| {
-        BadReview::Malformed(format!("the metadata of the {} do not read: {}", request.kind.kind, unquoted(&error)))
+        BadReview::Malformed(format!(
+            "the metadata of the {} cannot be parsed: {}",
+            request.kind.kind,
+            redacted(&error)
+        ))
     })
 }
 
-/// Whether an account of fields says nothing: that is what clearing leaves.
+/// Whether `managedFields` is absent or has the value that clearing leaves.
 fn is_blank(fields: Option<&RawValue>) -> bool {
     fields.is_none_or(|fields| matches!(fields.get(), "[]" | "[{}]"))
 }

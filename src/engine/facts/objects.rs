@@ -1,48 +1,44 @@
-//! From the objects of a request to the bodies of its records, in steps that each cost more than the one before: read
-//! the metadata, take the base64 off, inflate.
+//! The objects of a request and the bodies of its records. Each step costs more than the one before: read the metadata,
+//! decode the base64, inflate.
 
-use super::{Declaration, ManagedWrite, OverrideWrite, Part};
-use crate::engine::json::unquoted;
+use super::storing_kind::storing_kind;
+use super::{Declaration, ManagedWrite, OverrideWrite, RecordChunk};
+use crate::engine::json::redacted;
 use crate::engine::release::record::Payload;
-use crate::engine::release::storage::storing_kind;
 use crate::engine::release::{DecodeError, Status, Storage, Stored};
 use crate::engine::review::{BadReview, Operation, Request};
 
-/// The objects of a request, read only where they can be records, say to be managed by somebody, or declare releases.
+/// The objects of a request. An object is read only if it can be a record, names an owner, or declares releases.
 #[derive(Debug, Default)]
-pub struct Objects<'a> {
-    /// `None` when neither object is a record.
+pub struct RequestObjects<'a> {
+    /// `None` if neither object is a record.
     pub storage: Option<Storage>,
-    /// Whether the stored object is a record already: an update can turn an ordinary object into one.
+    /// Whether the stored object is a record. An update can turn an ordinary object into one.
     pub was_record: bool,
-    /// The stored object.
     pub old: Option<Stored<'a>>,
-    /// The object as it would be stored.
     pub new: Option<Stored<'a>>,
-    /// What happens to an object that is no record and that somebody may manage.
+    /// A write of an object with an owner that is not a record.
     pub managed: Option<ManagedWrite<'a>>,
-    /// A further part of a record that is deleted.
-    pub part: Option<Part<'a>>,
-    /// What happens to an object that declares releases.
+    /// The deletion of a further chunk of a record.
+    pub chunk: Option<RecordChunk<'a>>,
     pub declaration: Option<Declaration<'a>>,
-    /// What happens to an override.
     pub override_write: Option<OverrideWrite<'a>>,
 }
 
-impl<'a> Objects<'a> {
-    /// Reads the metadata of what may be a record, and of what bears marks of a manager; and what declares releases.
+impl<'a> RequestObjects<'a> {
+    /// Reads the metadata of possible records and of objects with an owner, and the objects that declare releases.
     ///
     /// # Errors
-    /// When an object of the review has the wrong shape.
+    /// An object of the review has the wrong shape.
     pub fn read(request: &'a Request<'a>) -> Result<Self, BadReview> {
         let objects = Self::read_record(request)?;
         if objects.storage.is_some() {
             return Ok(objects);
         }
         let (managed, declaration) = (ManagedWrite::read(request)?, Declaration::read(request));
-        let part = Part::read(request, objects.old.as_ref());
+        let chunk = RecordChunk::read(request, objects.old.as_ref());
         let override_write = OverrideWrite::read(request)?;
-        Ok(Self { managed, part, declaration, override_write, ..objects })
+        Ok(Self { managed, chunk, declaration, override_write, ..objects })
     }
 
     fn read_record(request: &'a Request<'a>) -> Result<Self, BadReview> {
@@ -51,7 +47,7 @@ impl<'a> Objects<'a> {
         };
         let read = |object: Option<&'a serde_json::value::RawValue>| {
             let stored = object.map(Stored::read).transpose();
-            stored.map_err(|error| BadReview::Malformed(format!("the {kind} does not read: {}", unquoted(&error))))
+            stored.map_err(|error| BadReview::Malformed(format!("the {kind} cannot be parsed: {}", redacted(&error))))
         };
         let (old, new) = (read(request.old_object)?, read(request.object)?);
         let storage_of = |stored: &Option<Stored<'_>>| stored.as_ref().and_then(|stored| stored.storage(kind));
@@ -59,36 +55,36 @@ impl<'a> Objects<'a> {
         Ok(Self { storage: before.or(after), was_record: before.is_some(), old, new, ..Self::default() })
     }
 
-    /// Takes the base64 off the bodies that rules will read.
+    /// Decodes the base64 of the bodies that rules will read.
     #[must_use]
-    pub fn seal(&self, operation: Operation) -> Sealed {
+    pub fn payloads(&self, operation: Operation) -> Payloads {
         let Some(storage) = self.storage else {
-            return Sealed::default();
+            return Payloads::default();
         };
-        let open = |stored: &Stored<'_>| Payload::open(storage, &stored.data);
+        let decode = |stored: &Stored<'_>| Payload::decode(storage, &stored.data);
         let unchanged = match (&self.old, &self.new) {
             (Some(old), Some(new)) => old.data == new.data,
             _ => false,
         };
         let wanted = |stored: &&Stored<'_>| operation != Operation::Delete || reads_deleted_body(stored);
-        Sealed {
-            old: self.old.as_ref().filter(wanted).map(open),
-            new: self.new.as_ref().filter(|_| !unchanged).map(open),
+        Payloads {
+            old: self.old.as_ref().filter(wanted).map(decode),
+            new: self.new.as_ref().filter(|_| !unchanged).map(decode),
             unchanged,
         }
     }
 }
 
-/// Bodies with their base64 off, not yet inflated.
+/// The payloads of the records, not inflated yet.
 #[derive(Debug, Default)]
-pub struct Sealed {
+pub struct Payloads {
     old: Option<Result<Payload, DecodeError>>,
     new: Option<Result<Payload, DecodeError>>,
     unchanged: bool,
 }
 
-impl Sealed {
-    /// The memory that [`Self::open`] takes at most, in bytes.
+impl Payloads {
+    /// The most memory that [`Self::inflate`] takes, in bytes.
     #[must_use]
     pub fn inflated_size(&self) -> usize {
         let size = |payload: &Option<Result<Payload, DecodeError>>| match payload {
@@ -100,30 +96,29 @@ impl Sealed {
 
     /// Inflates the bodies.
     #[must_use]
-    pub fn open(self) -> Bodies {
+    pub fn inflate(self) -> RecordBodies {
         let inflate = |payload: Result<Payload, DecodeError>| payload.and_then(Payload::inflate);
-        Bodies { old: self.old.map(inflate), new: self.new.map(inflate), unchanged: self.unchanged }
+        RecordBodies { old: self.old.map(inflate), new: self.new.map(inflate), unchanged: self.unchanged }
     }
 
-    /// Leaves the bodies unread, where there was no memory for them in time.
+    /// Leaves the bodies unread, because memory for them was not available in time.
     #[must_use]
-    pub fn unread(self) -> Bodies {
-        Bodies { old: None, new: None, unchanged: self.unchanged }
+    pub fn unread(self) -> RecordBodies {
+        RecordBodies { old: None, new: None, unchanged: self.unchanged }
     }
 }
 
-/// The JSON of the records of a request, which the facts borrow from.
+/// The bodies of the records of a request, as JSON. The facts borrow from it.
 #[derive(Debug, Default)]
-pub struct Bodies {
-    /// Of the stored object.
+pub struct RecordBodies {
     pub old: Option<Result<Vec<u8>, DecodeError>>,
-    /// Of the new object; absent when the payloads are equal.
+    /// Absent if the payloads are equal.
     pub new: Option<Result<Vec<u8>, DecodeError>>,
     /// Whether the payload is the same before and after.
     pub unchanged: bool,
 }
 
-/// Whether a rule reads the body of a record that is deleted: pruning and purging delete many, and only the record of an
+/// Whether a rule reads the body of a deleted record. Pruning and purging delete many records; only that of an
 /// operation in flight is worth decoding.
 fn reads_deleted_body(stored: &Stored<'_>) -> bool {
     let status = stored.metadata.label("status").and_then(|status| status.parse::<Status>().ok());

@@ -1,28 +1,26 @@
-//! What happens to a ReleaseOverride.
+//! The change to a ReleaseOverride.
 
-use crate::engine::json::{first_at, unquoted};
+use crate::engine::json::{first_at, redacted};
 use crate::engine::object::Metadata;
 use crate::engine::release_override::{GROUP, KIND, OverrideSpec};
 use crate::engine::review::{BadReview, Operation, Request};
 
-/// A ReleaseOverride that is made or written again.
+/// A ReleaseOverride that is created or updated.
 #[derive(Debug)]
 pub struct OverrideWrite<'r> {
-    /// Its namespace.
     pub namespace: &'r str,
-    /// Its metadata before; `None` on CREATE.
+    /// `None` on CREATE.
     pub before: Option<Metadata<'r>>,
-    /// Its metadata after.
     pub after: Metadata<'r>,
-    /// What it asks for, or what of that does not read.
+    /// The specification, or why it cannot be parsed.
     pub spec: Result<OverrideSpec, String>,
 }
 
 impl<'r> OverrideWrite<'r> {
-    /// Reads the object of a request; `None` where it is about something else.
+    /// Reads the object of a request; `None` if it is not a ReleaseOverride.
     ///
     /// # Errors
-    /// When its metadata have the wrong shape.
+    /// Its metadata has the wrong shape.
     pub(super) fn read(request: &'r Request<'r>) -> Result<Option<Self>, BadReview> {
         let ours = (request.kind.group.as_ref(), request.kind.kind.as_ref()) == (GROUP, KIND);
         let written = matches!(request.operation, Operation::Create | Operation::Update);
@@ -32,7 +30,7 @@ impl<'r> OverrideWrite<'r> {
         let metadata = |object| {
             let read = Metadata::of(object);
             read.map_err(|error| {
-                BadReview::Malformed(format!("the metadata of the {KIND} do not read: {}", unquoted(&error)))
+                BadReview::Malformed(format!("the metadata of the {KIND} cannot be parsed: {}", redacted(&error)))
             })
         };
         let spec: Result<Option<OverrideSpec>, _> = first_at(after.get().as_bytes(), &["spec"]);

@@ -1,27 +1,24 @@
-//! Which release a record belongs to.
+//! The release of a record.
 
-use super::change::Side;
+use super::change::RecordSide;
 use crate::engine::release::{RecordName, Revision, Storage};
 use crate::engine::review::Request;
 
-/// A record and the release it belongs to. A release is known by the namespace of its records and its name: the
-/// namespace in the body is where its objects go, which may be another.
+/// A record and its release. The namespace of the records and the name identify a release. The namespace in the body is
+/// that of the release's objects, which may be another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// How the record is stored.
     pub storage: Storage,
-    /// The namespace of the record.
     pub namespace: String,
-    /// The object's name.
     pub object: String,
-    /// The release, from the object's name; from the label where the name is not a record's.
+    /// From the object's name. From the label if the object does not have the name of a record.
     pub release: String,
-    /// The revision, likewise.
+    /// From the same source.
     pub revision: Option<Revision>,
 }
 
 impl Target {
-    pub(super) fn of(storage: Storage, request: &Request<'_>, side: &Side<'_>) -> Self {
+    pub(super) fn of(storage: Storage, request: &Request<'_>, side: &RecordSide<'_>) -> Self {
         let metadata = &side.stored.metadata;
         let object = request.name().unwrap_or(&metadata.name).to_owned();
         let (release, revision) = match object.parse::<RecordName>() {

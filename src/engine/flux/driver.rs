@@ -1,45 +1,43 @@
-//! What is remembered of every HelmRelease: which release it drives, and how.
+//! The part of a HelmRelease that is kept in memory: which release it drives, and how.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{HelmRelease, ReleaseRef};
+use super::{HelmRelease, InstalledRelease};
+use crate::engine::object::SERVICE_ACCOUNT_PREFIX;
+use crate::engine::release::ReleaseRef;
 
-/// A HelmRelease, as far as others need to know it. Some 400 bytes, so that all of a cluster's fit into memory.
+/// A HelmRelease, as far as others need to know it. It takes some 400 bytes, so that all HelmReleases of a cluster fit
+/// into memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Driver {
-    /// The HelmRelease's namespace.
     pub namespace: String,
-    /// The HelmRelease's name.
     pub name: String,
-    /// The server's clock at its creation.
+    /// The server's clock at creation.
     pub created: Option<Timestamp>,
-    /// Whether it is being deleted: Flux uninstalls the release meanwhile.
-    pub dying: bool,
-    /// Whether Flux does nothing for it.
+    /// Whether the HelmRelease is being deleted: Flux then uninstalls the release.
+    pub being_deleted: bool,
+    /// Whether Flux ignores the HelmRelease.
     pub suspended: bool,
-    /// The cluster that the release is on, as it is written; `None` for this one.
+    /// The cluster of the release as written in `spec`; `None` for this cluster.
     pub kube_config: Option<Value>,
-    /// The longest time for which Flux may wait without writing a record.
+    /// The longest time that Flux may wait without writing a record.
     pub longest_timeout: SignedDuration,
     account: Option<String>,
     wanted: ReleaseRef,
     installed: Option<ReleaseRef>,
-    /// Where Flux says that the records are; empty until it has looked.
+    /// The namespace of the records in `status`; empty until Flux sets it.
     storage_namespace: String,
 }
 
 impl From<&HelmRelease> for Driver {
     fn from(read: &HelmRelease) -> Self {
-        let installed = read.installed().map(|installed| ReleaseRef {
-            namespace: installed.storage_namespace.to_owned(),
-            name: installed.snapshot.name.clone(),
-        });
+        let installed = read.installed().map(InstalledRelease::release);
         Self {
             namespace: read.metadata.namespace.clone(),
             name: read.metadata.name.clone(),
             created: read.metadata.creation_timestamp,
-            dying: read.metadata.deletion_timestamp.is_some(),
+            being_deleted: read.metadata.deletion_timestamp.is_some(),
             suspended: read.spec.suspend,
             kube_config: read.spec.kube_config.clone(),
             longest_timeout: read.longest_timeout(),
@@ -52,33 +50,33 @@ impl From<&HelmRelease> for Driver {
 }
 
 impl Driver {
-    /// Whether Flux writes the records of a release for it, or will: the one that it asks for, and the one that it has
-    /// installed, which differ until the old one is uninstalled.
+    /// Whether Flux writes the records of a release for it, now or later: the release in `spec`, and the installed
+    /// release. They differ until the old one is uninstalled.
     #[must_use]
     pub fn drives(&self, namespace: &str, release: &str) -> bool {
         let wanted = self.wanted.namespace == namespace && self.wanted.name == release;
         wanted || self.has_installed(namespace, release)
     }
 
-    /// Whether Flux says that it has installed a release for it, which nobody can make it say by asking for one.
+    /// Whether Flux reports the release as installed. Nobody can cause this by naming a release in `spec`.
     #[must_use]
     pub fn has_installed(&self, namespace: &str, release: &str) -> bool {
         self.installed.as_ref().is_some_and(|installed| installed.namespace == namespace && installed.name == release)
     }
 
-    /// Whether it asks for a release, and not only has that still installed.
+    /// Whether `spec` names the release. If not, it may still be installed.
     #[must_use]
     pub fn wants(&self, release: &ReleaseRef) -> bool {
         self.wanted == *release
     }
 
-    /// The releases that it drives: the one that it asks for, and the one that it has installed where that is another.
+    /// The driven releases: the one in `spec`, and the installed one if that is another.
     pub fn driven(&self) -> impl Iterator<Item = &ReleaseRef> {
         let other = self.installed.as_ref().filter(|installed| **installed != self.wanted);
         [&self.wanted].into_iter().chain(other)
     }
 
-    /// The namespace of the records of a release of this name, where it drives one.
+    /// The namespace of the records of a driven release with this name.
     #[must_use]
     pub fn records_of(&self, release: &str) -> Option<&str> {
         let installed = self.installed.as_ref().filter(|installed| installed.name == release);
@@ -89,14 +87,14 @@ impl Driver {
         installed.map(|installed| installed.namespace.as_str()).or(wanted)
     }
 
-    /// Whether its release is on the same cluster as that of another HelmRelease: both here, or both where the same
-    /// configuration of one namespace leads.
+    /// Whether its release is on the same cluster as that of another HelmRelease: both on this cluster, or both with
+    /// the same configuration from the same namespace.
     #[must_use]
     pub fn shares_cluster(&self, other: &HelmRelease) -> bool {
         self.reaches(other.spec.kube_config.as_ref(), &other.metadata.namespace)
     }
 
-    /// The same, for two of which this is known.
+    /// Like [`Self::shares_cluster`], for two kept HelmReleases.
     #[must_use]
     pub fn shares_cluster_with(&self, other: &Self) -> bool {
         self.reaches(other.kube_config.as_ref(), &other.namespace)
@@ -106,16 +104,17 @@ impl Driver {
         self.kube_config.as_ref() == kube_config && (self.kube_config.is_none() || self.namespace == namespace)
     }
 
-    /// Whether Flux acts under this user for it.
+    /// Whether Flux impersonates this user for it.
     #[must_use]
     pub fn is_account(&self, user: &str) -> bool {
         self.account.as_deref() == Some(user)
     }
 
-    /// Whether Flux may have acted under this user for it: impersonated accounts are of its own namespace.
+    /// Whether Flux may have impersonated this user for it. Impersonated accounts are in the namespace of the
+    /// HelmRelease.
     #[must_use]
     pub fn may_have_been_account(&self, user: &str) -> bool {
-        let account = user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
+        let account = user.strip_prefix(SERVICE_ACCOUNT_PREFIX).and_then(|account| account.split_once(':'));
         account.is_some_and(|(namespace, _)| namespace == self.namespace)
     }
 }
@@ -142,14 +141,14 @@ mod tests {
     }
 
     #[test]
-    fn records_are_where_flux_says_and_otherwise_where_it_was_told_to() {
+    fn records_are_where_status_says_and_otherwise_where_spec_says() {
         let spec = json!({"storageNamespace": "records"});
         assert_eq!(driver(spec.clone(), json!({})).records_of("web"), Some("records"));
         assert_eq!(driver(spec, json!({"storageNamespace": "old"})).records_of("web"), Some("old"));
     }
 
     #[test]
-    fn accounts_are_of_the_namespace_of_the_helm_release() {
+    fn accounts_are_in_the_namespace_of_the_helm_release() {
         let own = driver(json!({}), json!({}));
         let tenant = driver(json!({"serviceAccountName": "deployer"}), json!({}));
         let user = "system:serviceaccount:shop:deployer";

@@ -3,8 +3,8 @@
 use jiff::SignedDuration;
 use serde::{Deserialize, Deserializer};
 
-/// The units, the longer of two that begin alike first.
-const UNITS: [(&str, i128); 8] = [
+/// The units. `ms` stands before `m`, which is its prefix.
+const DURATION_UNITS: [(&str, i128); 8] = [
     ("ns", 1),
     ("us", 1_000),
     ("µs", 1_000),
@@ -15,7 +15,7 @@ const UNITS: [(&str, i128); 8] = [
     ("h", 3_600 * 1_000_000_000),
 ];
 
-/// Reads a duration of 0 or more; `None` for what Go would not read as one, and for one beyond its 290 years.
+/// Parses a duration of 0 or more; `None` for text that Go cannot parse, and for durations over 290 years, Go's limit.
 pub(super) fn parse(text: &str) -> Option<SignedDuration> {
     if text == "0" {
         return Some(SignedDuration::ZERO);
@@ -30,9 +30,9 @@ pub(super) fn parse(text: &str) -> Option<SignedDuration> {
         if whole.is_empty() && fraction.is_empty() {
             return None;
         }
-        let (unit, after) = UNITS.iter().find_map(|(name, unit)| Some((unit, after.strip_prefix(name)?)))?;
+        let (unit, after) = DURATION_UNITS.iter().find_map(|(name, unit)| Some((unit, after.strip_prefix(name)?)))?;
         nanoseconds = nanoseconds.checked_add(count(whole)?.checked_mul(*unit)?)?;
-        // Digits that are less than a nanosecond do not count.
+        // Fractions of a nanosecond are ignored.
         let fraction = &fraction[..fraction.len().min(15)];
         let scale = 10_i128.pow(u32::try_from(fraction.len()).ok()?);
         nanoseconds = nanoseconds.checked_add(count(fraction)?.checked_mul(*unit)? / scale)?;
@@ -41,7 +41,7 @@ pub(super) fn parse(text: &str) -> Option<SignedDuration> {
     i64::try_from(nanoseconds).ok().map(SignedDuration::from_nanos)
 }
 
-/// Reads a duration of JSON, where there is one that reads.
+/// Deserializes a duration; `None` if it is absent or invalid.
 pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SignedDuration>, D::Error> {
     Ok(Option::<String>::deserialize(deserializer)?.and_then(|text| parse(&text)))
 }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_as_go_does() {
+    fn durations_are_parsed_as_in_go() {
         for (text, milliseconds) in [
             ("0", 0),
             ("0s", 0),
@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_panics(text in ".*", number in any::<u64>(), unit in "ns|us|ms|s|m|h") {
+        fn no_text_causes_a_panic(text in ".*", number in any::<u64>(), unit in "ns|us|ms|s|m|h") {
             parse(&text);
             parse(&format!("{number}.{number}{unit}"));
         }

@@ -1,24 +1,24 @@
-//! The names that Flux gives to releases.
+//! The names of Flux's releases.
 
 use sha2::{Digest, Sha256};
 
-/// The longest name of a release, in bytes, that Helm admits.
-pub const RELEASE_NAME: usize = 53;
+use crate::engine::release::MAX_RELEASE_NAME_LENGTH;
 
-/// How many hexadecimal digits of the digest stand at the end of a shortened name.
-const DIGITS: usize = 12;
+/// The number of hexadecimal digits of the digest in a shortened name.
+const DIGEST_DIGITS: usize = 12;
 
-/// A release's name as Flux gives it to Helm: what is longer than 53 bytes keeps its first 40, followed by `-` and the
-/// first 12 hexadecimal digits of the SHA-256 of the whole name.
+/// The release name that Flux passes to Helm. A name of more than 53 bytes is shortened to its first 40 bytes, `-`, and
+/// the first 12 hexadecimal digits of the SHA-256 of the whole name.
 #[must_use]
-pub fn shortened(name: &str) -> String {
-    if name.len() <= RELEASE_NAME {
+pub fn shortened_release_name(name: &str) -> String {
+    if name.len() <= MAX_RELEASE_NAME_LENGTH {
         return name.to_owned();
     }
-    // Names are ASCII wherever the API server has checked them; the API server is not the only one that can reach us.
-    let head = name.floor_char_boundary(RELEASE_NAME - DIGITS - 1);
+    // The API server allows only ASCII, but a request may come from elsewhere.
+    let head = name.floor_char_boundary(MAX_RELEASE_NAME_LENGTH - DIGEST_DIGITS - 1);
     let digest = Sha256::digest(name);
-    let digits = digest.iter().take(DIGITS / 2).fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"));
+    let digits =
+        digest.iter().take(DIGEST_DIGITS / 2).fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"));
     format!("{}-{digits}", &name[..head])
 }
 
@@ -27,9 +27,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_helm_admits_stay() {
-        for name in ["", "web", &"a".repeat(RELEASE_NAME)] {
-            assert_eq!(shortened(name), name);
+    fn names_that_helm_accepts_are_unchanged() {
+        for name in ["", "web", &"a".repeat(MAX_RELEASE_NAME_LENGTH)] {
+            assert_eq!(shortened_release_name(name), name);
         }
     }
 
@@ -50,9 +50,9 @@ mod tests {
                 "shop-front-end-of-the-production-cluster-b0a43745e25c",
             ),
         ] {
-            assert_eq!(shortened(name), wanted);
-            assert_eq!(wanted.len(), RELEASE_NAME);
+            assert_eq!(shortened_release_name(name), wanted);
+            assert_eq!(wanted.len(), MAX_RELEASE_NAME_LENGTH);
         }
-        assert!(shortened(&"ü".repeat(40)).len() <= RELEASE_NAME);
+        assert!(shortened_release_name(&"ü".repeat(40)).len() <= MAX_RELEASE_NAME_LENGTH);
     }
 }

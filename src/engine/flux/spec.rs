@@ -1,76 +1,69 @@
-//! What a HelmRelease asks for.
+//! `spec` of a HelmRelease.
 
 use jiff::SignedDuration;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::duration;
-use crate::engine::object::null_is_default;
+use crate::engine::json::null_is_default;
 
 /// `spec`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Spec {
+pub struct HelmReleaseSpec {
     /// The name of the release; empty for the default.
     pub release_name: String,
     /// The namespace of the objects; empty for the HelmRelease's own.
     pub target_namespace: String,
     /// The namespace of the records; empty for the HelmRelease's own.
     pub storage_namespace: String,
-    /// Flux does nothing for a suspended one, whatever becomes of it; an action that is running goes on.
+    /// Flux does not act on a suspended HelmRelease, not even if it is deleted. A running action continues.
     pub suspend: bool,
     /// For each wait and each hook of every action; `None` for 5 minutes.
     #[serde(deserialize_with = "duration::read")]
     pub timeout: Option<SignedDuration>,
-    /// How many records are kept; `None` for 5, 0 for all.
+    /// The number of records that are kept; `None` for 5, 0 for all.
     pub max_history: Option<i64>,
-    /// The account of the HelmRelease's namespace that Flux impersonates; empty for its own.
+    /// The service account, in the namespace of the HelmRelease, that Flux impersonates; empty for Flux's own account.
     pub service_account_name: String,
-    /// The cluster that the release is on, as it is written; `None` for this one.
+    /// The cluster of the release as written; `None` for this cluster.
     pub kube_config: Option<Value>,
-    /// The chart, in one of the ways to name it; its name is only known where it comes from a repository of charts.
-    pub chart: Option<Chart>,
-    /// How it is installed.
+    /// The chart, if it is named in this way. Its name is known only if it comes from a chart repository.
+    pub chart: Option<ChartTemplate>,
     #[serde(deserialize_with = "null_is_default")]
-    pub install: Install,
-    /// How it is upgraded.
+    pub install: InstallSpec,
     #[serde(deserialize_with = "null_is_default")]
-    pub upgrade: Upgrade,
-    /// How it is rolled back.
+    pub upgrade: UpgradeSpec,
     #[serde(deserialize_with = "null_is_default")]
-    pub rollback: Rollback,
-    /// How it is tested.
+    pub rollback: RollbackSpec,
     #[serde(deserialize_with = "null_is_default")]
-    pub test: Test,
-    /// How it is uninstalled.
+    pub test: TestSpec,
     #[serde(deserialize_with = "null_is_default")]
-    pub uninstall: Uninstall,
+    pub uninstall: UninstallSpec,
 }
 
 /// `spec.chart`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Chart {
-    /// What is in it.
+pub struct ChartTemplate {
     #[serde(deserialize_with = "null_is_default")]
-    pub spec: ChartSpec,
+    pub spec: ChartTemplateSpec,
 }
 
 /// `spec.chart.spec`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ChartSpec {
+pub struct ChartTemplateSpec {
     /// A name in a repository of charts, or a path in another source.
     pub chart: String,
-    /// Where it is from.
     #[serde(deserialize_with = "null_is_default")]
-    pub source_ref: SourceRef,
+    pub source_ref: ChartSourceRef,
 }
 
 /// `spec.chart.spec.sourceRef`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct SourceRef {
+pub struct ChartSourceRef {
     /// `HelmRepository`, `GitRepository` or `Bucket`.
     pub kind: String,
 }
@@ -78,65 +71,63 @@ pub struct SourceRef {
 /// `spec.install`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Install {
-    /// In place of `spec.timeout`.
+pub struct InstallSpec {
+    /// Overrides `spec.timeout`.
     #[serde(deserialize_with = "duration::read")]
     pub timeout: Option<SignedDuration>,
-    /// What is done after a failure.
     #[serde(deserialize_with = "null_is_default")]
-    pub strategy: Strategy,
-    /// How a failure is remedied: always by an uninstall.
+    pub strategy: FailureStrategy,
+    /// How failures are remediated: always by an uninstall.
     #[serde(deserialize_with = "null_is_default")]
     pub remediation: Option<Remediation>,
-    /// Whether a release may take the name of an uninstalled one whose records were kept.
+    /// Whether a release may use the name of an uninstalled release whose records were kept.
     pub replace: bool,
-    /// Whether the target namespace is made.
+    /// Whether Flux creates the target namespace.
     pub create_namespace: bool,
 }
 
 /// `spec.upgrade`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Upgrade {
-    /// In place of `spec.timeout`.
+pub struct UpgradeSpec {
+    /// Overrides `spec.timeout`.
     #[serde(deserialize_with = "duration::read")]
     pub timeout: Option<SignedDuration>,
-    /// What is done after a failure.
     #[serde(deserialize_with = "null_is_default")]
-    pub strategy: Strategy,
-    /// How a failure is remedied: by a rollback unless told otherwise.
+    pub strategy: FailureStrategy,
+    /// How failures are remediated: by a rollback unless `strategy` says otherwise.
     #[serde(deserialize_with = "null_is_default")]
     pub remediation: Option<Remediation>,
     /// Whether objects are replaced.
     pub force: bool,
-    /// Whether the values of the revision before are taken over.
+    /// Whether the values of the previous revision are reused.
     pub preserve_values: bool,
-    /// `enabled`, `disabled` or `auto`: as the revision before was applied.
+    /// `enabled`, `disabled` or `auto`, which means as in the previous revision.
     pub server_side_apply: String,
-    /// `Reinstall` or `InPlaceUpdate`; empty for the first.
+    /// `Reinstall` or `InPlaceUpdate`; empty for `Reinstall`.
     pub chart_name_change_strategy: String,
 }
 
 /// `spec.rollback`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Rollback {
-    /// In place of `spec.timeout`.
+pub struct RollbackSpec {
+    /// Overrides `spec.timeout`.
     #[serde(deserialize_with = "duration::read")]
     pub timeout: Option<SignedDuration>,
     /// Whether objects are replaced.
     pub force: bool,
     /// Has no effect.
     pub recreate: bool,
-    /// As for an upgrade.
+    /// `enabled`, `disabled` or `auto`, which means as in the previous revision.
     pub server_side_apply: String,
 }
 
 /// `spec.test`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Test {
-    /// In place of `spec.timeout`.
+pub struct TestSpec {
+    /// Overrides `spec.timeout`.
     #[serde(deserialize_with = "duration::read")]
     pub timeout: Option<SignedDuration>,
 }
@@ -144,27 +135,27 @@ pub struct Test {
 /// `spec.uninstall`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Uninstall {
-    /// In place of `spec.timeout`.
+pub struct UninstallSpec {
+    /// Overrides `spec.timeout`.
     #[serde(deserialize_with = "duration::read")]
     pub timeout: Option<SignedDuration>,
-    /// Whether the records stay, the newest as `uninstalled`.
+    /// Whether the records are kept, the newest as `uninstalled`.
     pub keep_history: bool,
 }
 
 /// `spec.install.strategy` and `spec.upgrade.strategy`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Strategy {
-    /// `RemediateOnFailure` or `RetryOnFailure`; empty for what Flux was started with, the first as a rule.
+pub struct FailureStrategy {
+    /// `RemediateOnFailure` or `RetryOnFailure`; empty for the default from Flux's flags, usually `RemediateOnFailure`.
     pub name: String,
-    /// The pause between two tries; `None` for 5 minutes.
+    /// The pause between two attempts; `None` for 5 minutes.
     #[serde(deserialize_with = "duration::read")]
     pub retry_interval: Option<SignedDuration>,
 }
 
-impl Strategy {
-    /// Whether a failure is followed by another try, without end.
+impl FailureStrategy {
+    /// Whether Flux retries a failed action without limit.
     #[must_use]
     pub fn retries(&self) -> bool {
         self.name == "RetryOnFailure"
@@ -175,16 +166,16 @@ impl Strategy {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Remediation {
-    /// How often it is tried again after the remedy; below 0 without end.
+    /// The number of retries after a remediation; negative for no limit.
     pub retries: i64,
-    /// Whether the last failure is remedied too; `None` where that depends on `retries` being positive.
+    /// Whether the last failure is remediated too; if `None`, only if `retries` is positive.
     pub remediate_last_failure: Option<bool>,
-    /// Of an upgrade: `rollback` or `uninstall`; empty for the first.
+    /// For an upgrade: `rollback` or `uninstall`; empty for `rollback`.
     pub strategy: String,
 }
 
 impl Remediation {
-    /// Whether any failure is remedied.
+    /// Whether any failure is remediated.
     #[must_use]
     pub fn acts(&self) -> bool {
         self.retries != 0 || self.remediate_last_failure == Some(true)

@@ -1,16 +1,16 @@
-//! A place in a JSON text that is known to be well-formed: what a review's objects are once the review was parsed.
+//! A position in a JSON text that is known to be well-formed, like the objects of a parsed review.
 //!
-//! It only finds where values end, which is all that a comparison of two texts needs. What is not well-formed after all
-//! ends in `None`, never in a panic.
+//! A cursor only finds where values end, which is enough to compare two texts. In malformed text it returns `None` and
+//! never panics.
 
 use std::borrow::Cow;
 
 use memchr::memchr2;
 
-/// One member of an object: its name, and the text of its value.
+/// A member of an object: its name, and the text of its value.
 pub(crate) type Member<'a> = (Cow<'a, str>, &'a str);
 
-/// A place in a JSON text.
+/// A position in a JSON text.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'a> {
     text: &'a str,
@@ -18,12 +18,11 @@ pub(crate) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// The start of a text.
     pub(crate) fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
 
-    /// The first byte of what comes next.
+    /// The next byte that is not white space.
     pub(crate) fn peek(&mut self) -> Option<u8> {
         loop {
             match *self.text.as_bytes().get(self.at)? {
@@ -33,23 +32,23 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Steps over a byte that must come next.
-    pub(crate) fn enter(&mut self, byte: u8) -> Option<()> {
+    /// Skips a byte that must come next.
+    pub(crate) fn expect_byte(&mut self, byte: u8) -> Option<()> {
         (self.peek()? == byte).then(|| self.at += 1)
     }
 
-    /// The name of the next member, as it is written, with its quotes; `Some(None)` behind the last one.
-    pub(crate) fn name(&mut self) -> Option<Option<&'a str>> {
-        if !self.next(b'}')? {
+    /// The name of the next member as written, with its quotes; `Some(None)` after the last member.
+    pub(crate) fn next_name(&mut self) -> Option<Option<&'a str>> {
+        if !self.has_next(b'}')? {
             return Some(None);
         }
         let name = self.string()?;
-        self.enter(b':')?;
+        self.expect_byte(b':')?;
         Some(Some(name))
     }
 
-    /// Whether there is another part of a container, which `end` closes.
-    pub(crate) fn next(&mut self, end: u8) -> Option<bool> {
+    /// Whether the container that `end` closes has another item or member.
+    pub(crate) fn has_next(&mut self, end: u8) -> Option<bool> {
         let mut byte = self.peek()?;
         if byte == b',' {
             self.at += 1;
@@ -61,50 +60,49 @@ impl<'a> Cursor<'a> {
         Some(byte != end)
     }
 
-    /// Steps over an item whose start was found, and says whether another one follows before the end of the list.
-    pub(crate) fn next_value_of_list(&mut self) -> Option<bool> {
-        self.value()?;
-        self.next(b']')
+    /// Skips an item whose start was found. Returns whether another item follows in the list.
+    pub(crate) fn skip_item(&mut self) -> Option<bool> {
+        self.skip_value()?;
+        self.has_next(b']')
     }
 
-    /// Where it is, in bytes from the start.
-    pub(crate) fn at(&self) -> usize {
+    /// The position in bytes from the start of the text.
+    pub(crate) fn position(&self) -> usize {
         self.at
     }
 
-    /// What is left of the text.
-    pub(crate) fn left(&self) -> &'a str {
+    pub(crate) fn remaining(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// What lies behind an earlier place.
-    pub(crate) fn since(&self, start: usize) -> Option<&'a str> {
+    /// The text between an earlier position and this one.
+    pub(crate) fn text_since(&self, start: usize) -> Option<&'a str> {
         self.text.get(start..self.at)
     }
 
-    /// Steps over so many bytes.
-    pub(crate) fn take(&mut self, length: usize) -> Option<&'a str> {
+    /// Skips so many bytes and returns them.
+    pub(crate) fn advance(&mut self, length: usize) -> Option<&'a str> {
         let taken = self.text.get(self.at..self.at.checked_add(length)?)?;
         self.at += length;
         Some(taken)
     }
 
-    /// Steps over a value if that ends before a place; stays where it is otherwise.
-    pub(crate) fn value_before(&mut self, end: usize) -> bool {
+    /// Skips a value if it ends before `end`. Otherwise the cursor does not move.
+    pub(crate) fn skip_value_before(&mut self, end: usize) -> bool {
         let Some(text) = self.text.get(..end) else {
             return false;
         };
         let mut within = Cursor { text, at: self.at };
-        // A number may go on behind the end.
-        let ends = within.value().is_some() && within.at < end;
+        // A number may continue after `end`.
+        let ends = within.skip_value().is_some() && within.at < end;
         if ends {
             self.at = within.at;
         }
         ends
     }
 
-    /// Steps over a value.
-    pub(crate) fn value(&mut self) -> Option<&'a str> {
+    /// Skips a value and returns its text.
+    pub(crate) fn skip_value(&mut self) -> Option<&'a str> {
         match self.peek()? {
             b'"' => self.string(),
             b'{' | b'[' => self.container(),
@@ -112,14 +110,14 @@ impl<'a> Cursor<'a> {
                 let rest = self.text.get(self.at..)?;
                 let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t');
                 let length = rest.as_bytes().iter().position(is_end).unwrap_or(rest.len());
-                self.take(length)
+                self.advance(length)
             }
         }
     }
 
     fn string(&mut self) -> Option<&'a str> {
         let length = string_length(self.text.as_bytes().get(self.at..)?)?;
-        self.take(length)
+        self.advance(length)
     }
 
     fn container(&mut self) -> Option<&'a str> {
@@ -137,14 +135,14 @@ impl<'a> Cursor<'a> {
             }
             at += 1;
             if depth == 0 {
-                return self.take(at);
+                return self.advance(at);
             }
         }
     }
 }
 
-/// How many bytes two texts have in common at their start, up to the start of a character.
-pub(crate) fn common(one: &str, other: &str) -> usize {
+/// The length in bytes of the common prefix of two texts, cut to a character boundary.
+pub(crate) fn common_prefix(one: &str, other: &str) -> usize {
     const AT_ONCE: usize = 64;
     let (a, b) = (one.as_bytes(), other.as_bytes());
     let chunks = a.chunks_exact(AT_ONCE).zip(b.chunks_exact(AT_ONCE)).take_while(|(a, b)| a == b).count();
@@ -157,7 +155,7 @@ pub(crate) fn common(one: &str, other: &str) -> usize {
     length
 }
 
-/// The length of the string that some bytes start with, its quotes included.
+/// The length of the string at the start of `bytes`, including the quotes.
 fn string_length(bytes: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -169,7 +167,7 @@ fn string_length(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// A name without its quotes, borrowed where nothing in it is escaped.
+/// A name without its quotes, borrowed if it contains no escapes.
 pub(crate) fn unquoted(name: &str) -> Option<Cow<'_, str>> {
     if name.contains('\\') {
         return serde_json::from_str::<String>(name).ok().map(Cow::Owned);
@@ -177,17 +175,17 @@ pub(crate) fn unquoted(name: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(name.strip_prefix('"')?.strip_suffix('"')?))
 }
 
-/// The members of an object, in its order; `None` for any other value.
+/// The members of an object, in document order; `None` for any other value.
 pub(crate) fn members(text: &str) -> Option<Vec<Member<'_>>> {
     let mut cursor = Cursor::new(text);
-    cursor.enter(b'{')?;
-    rest(&mut cursor, Vec::new())
+    cursor.expect_byte(b'{')?;
+    remaining_members(&mut cursor, Vec::new())
 }
 
-/// The members that are left of an object, behind some that were read.
-pub(crate) fn rest<'a>(cursor: &mut Cursor<'a>, mut members: Vec<Member<'a>>) -> Option<Vec<Member<'a>>> {
-    while let Some(name) = cursor.name()? {
-        members.push((unquoted(name)?, cursor.value()?));
+/// Appends the members that the cursor has not passed yet.
+pub(crate) fn remaining_members<'a>(cursor: &mut Cursor<'a>, mut members: Vec<Member<'a>>) -> Option<Vec<Member<'a>>> {
+    while let Some(name) = cursor.next_name()? {
+        members.push((unquoted(name)?, cursor.skip_value()?));
     }
     Some(members)
 }
@@ -195,10 +193,10 @@ pub(crate) fn rest<'a>(cursor: &mut Cursor<'a>, mut members: Vec<Member<'a>>) ->
 /// The items of a list; `None` for any other value.
 pub(crate) fn items(text: &str) -> Option<Vec<&str>> {
     let mut cursor = Cursor::new(text);
-    cursor.enter(b'[')?;
+    cursor.expect_byte(b'[')?;
     let mut items = Vec::new();
-    while cursor.next(b']')? {
-        items.push(cursor.value()?);
+    while cursor.has_next(b']')? {
+        items.push(cursor.skip_value()?);
     }
     Some(items)
 }
@@ -208,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_found_whatever_is_in_them() {
+    fn members_and_items_are_found_whatever_they_contain() {
         let text = r#" { "a" : "x\"}\\" , "b\n":[1, {"c":"]"}],"d":{} ,"e":-1.5e3}"#;
         let found = members(text).unwrap();
         let found: Vec<_> = found.iter().map(|(name, value)| (name.as_ref(), *value)).collect();
@@ -219,13 +217,13 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_ends_in_nothing() {
+    fn truncated_text_returns_none() {
         let text = r#"{"a":"x\"","b":[1,{"c":"é"}],"d":true}"#;
         for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
             assert_eq!(members(&text[..end]), None, "{end}");
         }
         for odd in ["{\"a\\", "[\"\\", "{]", "{}}", "[", "\"", ",", "{,}", "[,", "{\"a\"}", "{\"a\":}"] {
-            let _whatever = (members(odd), items(odd), Cursor::new(odd).value());
+            let _whatever = (members(odd), items(odd), Cursor::new(odd).skip_value());
         }
     }
 }

@@ -1,25 +1,17 @@
-//! RFC 6902 patches, as far as a stamp needs them.
+//! JSON patches (RFC 6902), as far as a stamp needs them.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-/// One operation of a JSON patch.
+/// An operation of a JSON patch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 pub enum PatchOperation {
-    /// Sets a member, or replaces it where it exists (RFC 6902 section 4.1).
-    Add {
-        /// Where.
-        path: String,
-        /// What.
-        value: serde_json::Value,
-    },
-    /// Takes a member away.
-    Remove {
-        /// Where.
-        path: String,
-    },
+    /// Sets a member, or replaces an existing one (RFC 6902 section 4.1).
+    Add { path: String, value: serde_json::Value },
+    /// Removes a member.
+    Remove { path: String },
 }
 
 /// A JSON patch of an object's metadata.
@@ -28,7 +20,7 @@ pub enum PatchOperation {
 pub struct Patch(pub Vec<PatchOperation>);
 
 impl Patch {
-    /// The patch as `AdmissionResponse.patch` wants it: JSON, base64.
+    /// The patch as `AdmissionResponse.patch` requires it: JSON in base64.
     ///
     /// # Errors
     /// Never in practice: strings and string maps always serialize.

@@ -1,12 +1,12 @@
-//! Where a field is: for people by the names of list items, for machines as a JSON pointer.
+//! The path of a field: for people with the names of list items, for machines as a JSON pointer.
 
 use std::fmt;
 
 use jsonptr::{PointerBuf, Token};
 
-/// The place of a field in an object.
+/// The path of a field in an object.
 #[derive(Debug, Clone, PartialEq, Eq, Default, PartialOrd, Ord)]
-pub struct Path(Vec<Segment>);
+pub struct FieldPath(Vec<Segment>);
 
 /// One step of a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,33 +15,32 @@ pub enum Segment {
     Field(String),
     /// An item of a list.
     Item {
-        /// Where it stands.
         index: usize,
-        /// What it is known by, `web` or `80/TCP`, in lists whose order does not matter.
+        /// The identifier of the item, `web` or `80/TCP`, in lists whose order does not matter.
         key: Option<String>,
     },
 }
 
-impl Path {
-    /// A path of members only.
+impl FieldPath {
+    /// A path without list items.
     #[must_use]
     pub fn of<'f>(fields: impl IntoIterator<Item = &'f str>) -> Self {
         Self(fields.into_iter().map(|field| Segment::Field(field.to_owned())).collect())
     }
 
-    /// A step further.
+    /// This path with another segment.
     #[must_use]
     pub fn then(&self, segment: Segment) -> Self {
         Self(self.0.iter().cloned().chain([segment]).collect())
     }
 
-    /// A member further.
+    /// This path with another member.
     #[must_use]
     pub fn field(&self, name: &str) -> Self {
         self.then(Segment::Field(name.to_owned()))
     }
 
-    /// The last member on the way, list items left out.
+    /// The members on the path, without list items.
     #[must_use]
     pub fn fields(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.iter().filter_map(|segment| match segment {
@@ -50,7 +49,7 @@ impl Path {
         })
     }
 
-    /// As a JSON pointer.
+    /// This path as a JSON pointer.
     #[must_use]
     pub fn pointer(&self) -> PointerBuf {
         PointerBuf::from_tokens(self.0.iter().map(|segment| match segment {
@@ -61,7 +60,7 @@ impl Path {
 }
 
 /// `spec.template.spec.containers[web].image`, `metadata.annotations[example.com/team]`.
-impl fmt::Display for Path {
+impl fmt::Display for FieldPath {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, segment) in self.0.iter().enumerate() {
             match segment {
@@ -81,15 +80,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_read_names_and_machines_indices() {
+    fn paths_show_names_and_pointers_use_indices() {
         let item = Segment::Item { index: 2, key: Some("web".into()) };
-        let path = Path::of(["spec", "containers"]).then(item).field("image");
+        let path = FieldPath::of(["spec", "containers"]).then(item).field("image");
         assert_eq!(path.to_string(), "spec.containers[web].image");
         assert_eq!(path.pointer().as_str(), "/spec/containers/2/image");
-        let path = Path::of(["metadata", "annotations", "example.com/a~b"]);
+        let path = FieldPath::of(["metadata", "annotations", "example.com/a~b"]);
         assert_eq!(path.to_string(), "metadata.annotations[example.com/a~b]");
         assert_eq!(path.pointer().as_str(), "/metadata/annotations/example.com~1a~0b");
-        let path = Path::of(["spec", "args"]).then(Segment::Item { index: 1, key: None });
+        let path = FieldPath::of(["spec", "args"]).then(Segment::Item { index: 1, key: None });
         assert_eq!(path.to_string(), "spec.args[1]");
     }
 }

@@ -1,4 +1,4 @@
-//! Reads one value of a JSON document, and nothing that follows it.
+//! Reads one value of a JSON document and nothing after it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,16 +6,16 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Reads the value at a path of keys and indices and stops there; `None` where there is none. The document may be cut off
-/// behind it.
+/// Reads the value at a path of keys and indices and stops there; `None` if there is no such value. The document may be
+/// cut off after it.
 ///
 /// # Errors
-/// When the text is no object or list up to there, or the value has the wrong shape.
+/// The text before the value is not an object or list, or the value has the wrong shape.
 pub(crate) fn first_at<'a, T: Deserialize<'a>>(json: &'a [u8], path: &[&str]) -> Result<Option<T>, serde_json::Error> {
     let mut found = None;
     let mut json = serde_json::Deserializer::from_slice(json);
     let read = Seek { path, found: &mut found }.deserialize(&mut json);
-    // Stopping early is an error to serde; what was found by then is what counts.
+    // serde treats an early stop as an error. The value that was found before counts.
     found.map_or_else(|| read.map(|()| None), |found| Ok(Some(found)))
 }
 
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_and_indices_lead_to_a_value_and_nothing_else_does() {
+    fn keys_and_indices_find_a_value() {
         let json = br#"{"a":[{"b":1},{"b":{"c":2},"d":0}],"e":null,"f":"g"}"#;
         let at = |path: &[&str]| first_at::<&RawValue>(json, path).ok().flatten().map(RawValue::get);
         assert_eq!(at(&["a", "1", "b"]), Some(r#"{"c":2}"#));

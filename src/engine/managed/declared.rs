@@ -1,47 +1,38 @@
-//! What somebody declares of an object, as a tree, and which of it a write touches.
+//! The declared part of an object, as a tree.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::delta::{Differing, between};
-use super::{Delta, Part, semantics};
-use crate::engine::json::cursor::{self, Member};
-use crate::engine::json::{Path, Segment};
+use super::semantics;
 
-/// The declared fields that are named, at most: nobody reads more.
-const MOST: usize = 100;
-
-/// The differences told apart inside one list, at most.
-const BUDGET: usize = 1_000;
-
-/// What is declared of a value.
+/// The declared part of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Declared<'d> {
-    /// All of it; with the declared value where that is known.
+    /// The whole value; with the declared value if that is known.
     Leaf(Option<Cow<'d, Value>>),
     /// Some members of an object.
     Fields(BTreeMap<Cow<'d, str>, Declared<'d>>),
     /// Some items of a list whose order does not matter.
-    Items(Vec<(Key, Declared<'d>)>),
-    /// What a part of a document says of it, which is one of the others; told where a write differs there.
-    Document(Part<'d>),
+    Items(Vec<(ItemKey, Declared<'d>)>),
+    /// The declaration of a part of a document. It becomes one of the other variants only if a write differs there.
+    Document(DocumentPart<'d>),
 }
 
-/// What an item of a list is known by.
+/// The identity of an item in a list.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Key {
-    /// The values of some of its members, sorted by name.
+pub enum ItemKey {
+    /// The values of some members, sorted by name.
     Members(Vec<(String, Value)>),
-    /// Itself, in a set.
+    /// The item itself, in a set.
     Value(Value),
-    /// Where it stands.
+    /// The index.
     Index(usize),
 }
 
 impl<'d> Declared<'d> {
-    /// Nothing.
+    /// An empty declaration.
     #[must_use]
     pub fn nothing() -> Self {
         Self::Fields(BTreeMap::new())
@@ -54,7 +45,7 @@ impl<'d> Declared<'d> {
         path.rev().fold(leaf, |inner, field| Self::Fields(BTreeMap::from([(Cow::Borrowed(field), inner)])))
     }
 
-    /// What is declared of a member.
+    /// The declared part of a member.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<Cow<'_, Self>> {
         match self {
@@ -64,8 +55,8 @@ impl<'d> Declared<'d> {
         }
     }
 
-    /// The names of the members that something is declared of.
-    fn names(&self) -> Vec<&str> {
+    /// The names of the members with a declared part.
+    pub(super) fn names(&self) -> Vec<&str> {
         match self {
             Self::Fields(fields) => fields.keys().map(AsRef::as_ref).collect(),
             Self::Document(part) => part.names(),
@@ -74,183 +65,125 @@ impl<'d> Declared<'d> {
     }
 }
 
-/// The declared fields that a write changes, at most 100, by any of several declarations. Setting a field to the value that
-/// is declared for it, or to one that means the same, is no change: it undoes one.
-#[must_use]
-pub fn touched(declarations: &[Declared<'_>], delta: &Delta<'_>) -> Vec<Path> {
-    let mut found = Vec::new();
-    for declared in declarations {
-        walk(declared, delta, &Path::default(), &mut found);
-    }
-    found.sort_unstable();
-    found.dedup();
-    found
-}
-
-fn walk(declared: &Declared<'_>, delta: &Delta<'_>, path: &Path, found: &mut Vec<Path>) {
-    if found.len() >= MOST {
-        return;
-    }
-    match (declared, delta) {
-        (Declared::Document(part), _) if !part.is_object() => walk(&part.told(), delta, path, found),
-        // A part of it changes, so it does.
-        (Declared::Leaf(_) | Declared::Items(_), Delta::Members(_)) => found.push(path.clone()),
-        (Declared::Fields(_) | Declared::Document(_), Delta::Members(differing)) => {
-            for (name, inner) in differing {
-                if let Some(declared) = declared.field(name) {
-                    walk(&declared, inner, &path.field(name), found);
-                }
-            }
-        }
-        (Declared::Items(keys), Delta::Items { differing, .. }) => {
-            let before = differing.iter().map(|item| Item::new(item.index, item.old)).collect::<Vec<_>>();
-            let after = differing.iter().map(|item| Item::new(item.index, item.new)).collect::<Vec<_>>();
-            for (key, declared) in keys {
-                item(key, declared, [&before, &after], differing, path, found);
-            }
-        }
-        (Declared::Items(keys), Delta::Value { old, new }) => {
-            let start = found.len();
-            let (before, after) = unlike(items(*old), items(*new));
-            for (key, declared) in keys {
-                item(key, declared, [&before, &after], &[], path, found);
-            }
-            gone_as_a_whole(new.is_none(), start, path, found);
-        }
-        (Declared::Leaf(value), Delta::Items { old, new, .. }) => {
-            if changes(value.as_deref(), Some(old), Some(new), path) {
-                found.push(path.clone());
-            }
-        }
-        (Declared::Leaf(value), Delta::Value { old, new }) => {
-            if changes(value.as_deref(), *old, *new, path) {
-                found.push(path.clone());
-            }
-        }
-        // What is declared as an object is a list.
-        (Declared::Fields(_) | Declared::Document(_), Delta::Items { .. }) => {}
-        (Declared::Fields(_) | Declared::Document(_), Delta::Value { old, new }) => {
-            let start = found.len();
-            let (before, after) = (listed(*old), listed(*new));
-            for name in declared.names() {
-                if let Some(declared) = declared.field(name) {
-                    compare(&declared, member(&before, name), member(&after, name), &path.field(name), found);
-                }
-            }
-            gone_as_a_whole(new.is_none(), start, path, found);
-        }
-    }
-}
-
-/// An item of a list: where it stands, and its members where it is an object.
-struct Item<'a> {
-    index: usize,
-    value: &'a str,
-    members: Vec<Member<'a>>,
-}
-
-impl<'a> Item<'a> {
-    fn new(index: usize, value: &'a str) -> Self {
-        Self { index, value, members: listed(Some(value)) }
-    }
-}
-
-/// The items of two lists without those that are the same at both ends of them.
-fn unlike<'a>(old: Vec<&'a str>, new: Vec<&'a str>) -> (Vec<Item<'a>>, Vec<Item<'a>>) {
-    let same = |(old, new): &(&&str, &&str)| old == new;
-    let head = old.iter().zip(&new).take_while(same).count();
-    let tail = old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(same).count();
-    let between = |list: Vec<&'a str>| {
-        let end = list.len() - tail;
-        list.into_iter().enumerate().take(end).skip(head).map(|(index, value)| Item::new(index, value)).collect()
-    };
-    (between(old), between(new))
-}
-
-/// Compares an item of a list, wherever it stands. A key that occurs more than once names them all, in their order.
-fn item(
-    key: &Key,
-    declared: &Declared<'_>,
-    [before, after]: [&[Item<'_>]; 2],
-    differing: &[Differing<'_>],
-    path: &Path,
-    found: &mut Vec<Path>,
-) {
-    let mut olds = before.iter().filter(|item| key.matches(item));
-    let mut news = after.iter().filter(|item| key.matches(item));
-    loop {
-        let (old, new) = (olds.next(), news.next());
-        let Some(Item { index, .. }) = new.or(old) else {
-            return;
-        };
-        let path = path.then(Segment::Item { index: *index, key: key.display() });
-        let known = differing.iter().find(|item| old.map(|old| old.index) == Some(item.index) && item.index == *index);
-        match (new, known) {
-            (None, _) => found.push(path),
-            (Some(_), Some(item)) => walk(declared, &item.delta, &path, found),
-            (Some(new), None) => compare(declared, old.map(|item| item.value), Some(new.value), &path, found),
-        }
-    }
-}
-
-fn compare(declared: &Declared<'_>, old: Option<&str>, new: Option<&str>, path: &Path, found: &mut Vec<Path>) {
-    if let Some(delta) = between(old, new, &mut BUDGET.clone()) {
-        walk(declared, &delta, path, found);
-    }
-}
-
-/// Names what went by the largest part that went.
-fn gone_as_a_whole(gone: bool, before: usize, path: &Path, found: &mut Vec<Path>) {
-    if gone && found.len() > before {
-        found.truncate(before);
-        found.push(path.clone());
-    }
-}
-
-/// Whether a declared value changes to one that is not declared.
-fn changes(declared: Option<&Value>, old: Option<&str>, new: Option<&str>, path: &Path) -> bool {
-    match (declared, new) {
-        // Owned, and there was nothing to own.
-        (None, _) if old.is_none() => false,
-        (Some(declared), Some(new)) => !semantics::same(declared, new, path),
-        // The API server leaves out what is empty.
-        (Some(declared), None) => old.is_some() && !semantics::is_empty(declared),
-        (None, None) => true,
-        (None, Some(new)) => old.is_none_or(|old| !semantics::equal(old, new)),
-    }
-}
-
-fn listed(value: Option<&str>) -> Vec<Member<'_>> {
-    value.and_then(cursor::members).unwrap_or_default()
-}
-
-fn member<'a>(members: &[Member<'a>], name: &str) -> Option<&'a str> {
-    members.iter().find(|(key, _)| key == name).map(|(_, value)| *value)
-}
-
-fn items(value: Option<&str>) -> Vec<&str> {
-    value.and_then(cursor::items).unwrap_or_default()
-}
-
-impl Key {
-    fn matches(&self, item: &Item<'_>) -> bool {
-        match self {
-            Self::Index(at) => *at == item.index,
-            Self::Value(value) => semantics::is(value, item.value),
-            Self::Members(wanted) => wanted.iter().all(|(name, value)| match member(&item.members, name) {
-                Some(member) => semantics::is(value, member),
-                None => semantics::default_of(name).is_some_and(|default| value == default),
-            }),
-        }
-    }
-
-    /// `web`, `80/TCP`; nothing for a place.
-    fn display(&self) -> Option<String> {
+impl ItemKey {
+    /// `web`, `80/TCP`; `None` for an index.
+    pub(super) fn display(&self) -> Option<String> {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         match self {
             Self::Index(_) => None,
             Self::Value(value) => Some(text(value)),
             Self::Members(members) => Some(members.iter().map(|(_, value)| text(value)).collect::<Vec<_>>().join("/")),
+        }
+    }
+}
+
+/// A part of a document.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DocumentPart<'d> {
+    /// The name of the field with this value.
+    pub(super) name: &'d str,
+    pub(super) value: &'d Value,
+    /// The keys of lists, by the names of their fields.
+    pub(super) lists: &'static [(&'static str, &'static [&'static str])],
+    /// The part of `managedFields` for this value.
+    pub(super) written: Option<&'d Declared<'d>>,
+}
+
+impl<'d> DocumentPart<'d> {
+    pub(super) fn is_object(&self) -> bool {
+        self.value.is_object()
+    }
+
+    /// The part for a member; `None` for a null.
+    pub(super) fn field(&self, name: &str) -> Option<Self> {
+        let (name, value) = self.value.as_object()?.get_key_value(name)?;
+        let written = declared_member(self.written, name);
+        (!value.is_null()).then_some(Self { name, value, written, ..*self })
+    }
+
+    pub(super) fn names(&self) -> Vec<&'d str> {
+        self.value.as_object().into_iter().flat_map(|members| members.keys()).map(String::as_str).collect()
+    }
+
+    /// The declaration of a value that is not an object. A null declares nothing.
+    pub(super) fn declared(&self) -> Declared<'d> {
+        match self.value {
+            Value::Null => Declared::nothing(),
+            Value::Array(items) => self.list(items),
+            scalar => Declared::Leaf(Some(Cow::Borrowed(scalar))),
+        }
+    }
+
+    fn list(&self, items: &'d [Value]) -> Declared<'d> {
+        let known: &[(ItemKey, Declared<'_>)] = match self.written {
+            Some(Declared::Items(items)) => items,
+            _ => &[],
+        };
+        let by_account = known.iter().find_map(|(key, _)| match key {
+            ItemKey::Members(members) => {
+                Some(KeyedBy::Members(members.iter().map(|(name, _)| name.as_str()).collect()))
+            }
+            ItemKey::Value(_) => Some(KeyedBy::Value),
+            ItemKey::Index(_) => None,
+        });
+        let by_table = || {
+            let listed = self.lists.iter().filter(|(list, _)| *list == self.name).map(|(_, keys)| *keys);
+            let first = |keys: &&[&str]| items.iter().all(|item| item.get(keys[0]).is_some());
+            listed.into_iter().find(first).map(|keys| KeyedBy::Members(keys.to_vec()))
+        };
+        let by_name = || (self.name == "finalizers").then_some(KeyedBy::Value);
+        // An empty list declares no item.
+        if items.is_empty() {
+            return Declared::Items(Vec::new());
+        }
+        let whole = || Declared::Leaf(Some(Cow::Borrowed(self.value)));
+        let Some(by) = by_account.or_else(by_table).or_else(by_name) else {
+            return whole();
+        };
+        let keyed = items.iter().map(|item| {
+            let key = by.key(item)?;
+            let written = known.iter().find(|(known, _)| *known == key).or(known.first()).map(|(_, written)| written);
+            let declared = match &key {
+                ItemKey::Value(_) => Declared::Leaf(Some(Cow::Borrowed(item))),
+                ItemKey::Members(_) | ItemKey::Index(_) => {
+                    Declared::Document(Self { name: "", value: item, written, ..*self })
+                }
+            };
+            Some((key, declared))
+        });
+        keyed.collect::<Option<Vec<_>>>().map_or_else(whole, Declared::Items)
+    }
+}
+
+/// The part of `managedFields` for a member. It contains no parts of documents.
+pub(super) fn declared_member<'d>(written: Option<&'d Declared<'d>>, name: &str) -> Option<&'d Declared<'d>> {
+    match written {
+        Some(Declared::Fields(fields)) => fields.get(name),
+        _ => None,
+    }
+}
+
+/// How the items of a list are identified.
+enum KeyedBy<'n> {
+    Members(Vec<&'n str>),
+    Value,
+}
+
+impl KeyedBy<'_> {
+    /// The key of an item; `None` if it has none.
+    fn key(&self, item: &Value) -> Option<ItemKey> {
+        match self {
+            Self::Value => Some(ItemKey::Value(item.clone())),
+            Self::Members(names) => {
+                let member = |name: &&str| {
+                    let value = item.get(name).filter(|value| !value.is_null()).cloned();
+                    let value = value.or_else(|| semantics::default_of(name).map(Value::from));
+                    value.map(|value| ((*name).to_owned(), value))
+                };
+                let mut members: Vec<_> = names.iter().filter_map(member).collect();
+                members.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+                (!members.is_empty()).then_some(ItemKey::Members(members))
+            }
         }
     }
 }

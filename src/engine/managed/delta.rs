@@ -1,72 +1,60 @@
-//! Where two JSON texts differ, without a tree of either.
+//! The difference between two JSON texts, without building a tree of either.
 //!
-//! Both sides of a review come from the same encoder, so equal texts are equal values. Where the texts run alike, which is
-//! found at the speed of a comparison of memory, only one of them is read; and behind the last difference neither is.
+//! Both sides of a review come from the same encoder, so equal texts are equal values. A memory comparison finds equal
+//! parts, of which only one is read. Nothing is read after the last difference.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::engine::json::cursor::{Cursor, Member, common, rest, unquoted};
-use crate::engine::json::{Path, Segment};
+use crate::engine::json::cursor::{Cursor, Member, common_prefix, remaining_members, unquoted};
+use crate::engine::json::{FieldPath, Segment};
 
-/// The differences that are told apart, at most; behind them whole containers count as one.
-pub(super) const MOST: usize = 1_000;
+/// The most differences that are told apart. Beyond that, whole containers count as one difference.
+pub(super) const MAX_DIFFERENCES: usize = 1_000;
 
-/// How deep differences are followed.
-const DEEPEST: usize = 100;
+/// The deepest level at which differences are told apart.
+const MAX_DEPTH: usize = 100;
 
-/// What differs between an old and a new value.
+/// The difference between an old and a new value.
 #[derive(Debug, PartialEq)]
 pub enum Delta<'a> {
-    /// The whole value: one side is absent, both are of different kinds, or there is too much to tell apart.
+    /// The whole value differs: one side is absent, the kinds differ, or there are too many differences to tell apart.
     Value {
-        /// Before, as JSON text; `None` where there was nothing.
+        /// As JSON text; `None` if absent.
         old: Option<&'a str>,
-        /// After; `None` where there is nothing any more.
+        /// As JSON text; `None` if absent.
         new: Option<&'a str>,
     },
-    /// Some members of an object, in the order of the new one.
+    /// Some members of an object, in the order of the new object.
     Members(Vec<(Cow<'a, str>, Delta<'a>)>),
-    /// Some items of two lists of one length, by their places. What they are known by is not in the JSON.
-    Items {
-        /// The whole list before.
-        old: &'a str,
-        /// The whole list after.
-        new: &'a str,
-        /// The items that differ.
-        differing: Vec<Differing<'a>>,
-    },
+    /// Some items of two lists of the same length, by index. The JSON does not contain the keys of items.
+    Items { old: &'a str, new: &'a str, differing: Vec<DifferingItem<'a>> },
 }
 
-/// An item that differs from what stood in its place.
+/// An item that differs from the old item at the same index.
 #[derive(Debug, PartialEq)]
-pub struct Differing<'a> {
-    /// Its place.
+pub struct DifferingItem<'a> {
     pub index: usize,
-    /// What stood there.
     pub old: &'a str,
-    /// What stands there now.
     pub new: &'a str,
-    /// What differs.
     pub delta: Delta<'a>,
 }
 
-/// One value that differs.
+/// A value that differs.
 #[derive(Debug)]
-pub struct Leaf<'a> {
-    /// Where.
-    pub path: Path,
-    /// What is there now, as JSON text; `None` where there is nothing any more.
+pub struct ChangedValue<'a> {
+    pub path: FieldPath,
+    /// As JSON text; `None` if the value was removed.
     pub new: Option<&'a str>,
 }
 
-/// The difference between two JSON texts; `None` when there is none.
+/// The difference between two JSON texts; `None` if there is none.
 #[must_use]
 pub fn delta<'a>(old: &'a str, new: &'a str) -> Option<Delta<'a>> {
-    between(Some(old), Some(new), &mut MOST.clone())
+    between(Some(old), Some(new), &mut MAX_DIFFERENCES.clone())
 }
 
-/// As [`delta`], for values that may be absent, telling apart so many differences at most.
+/// Like [`delta`], for values that may be absent, with a limit on the number of differences.
 pub(super) fn between<'a>(old: Option<&'a str>, new: Option<&'a str>, budget: &mut usize) -> Option<Delta<'a>> {
     if old == new {
         return None;
@@ -75,61 +63,61 @@ pub(super) fn between<'a>(old: Option<&'a str>, new: Option<&'a str>, budget: &m
     let (Some(old), Some(new)) = (old, new) else {
         return Some(whole);
     };
-    let alike = common(old, new);
-    let mut pair = Pair { old: Cursor::new(old), new: Cursor::new(new), alike, budget, depth: 0, lists: 0 };
-    // What is not well-formed after all differs as a whole.
+    let equal_until = common_prefix(old, new);
+    let mut pair = Comparison { old: Cursor::new(old), new: Cursor::new(new), equal_until, budget, depth: 0, lists: 0 };
+    // Malformed text differs as a whole.
     pair.value().unwrap_or(Some(whole))
 }
 
-/// Two texts side by side.
-struct Pair<'a, 'b> {
+/// Two texts that are read side by side.
+struct Comparison<'a, 'b> {
     old: Cursor<'a>,
     new: Cursor<'a>,
-    /// The place in the old text up to which the texts run alike from where the cursors are.
-    alike: usize,
+    /// The position in the old text up to which both texts are equal from the cursors on.
+    equal_until: usize,
     budget: &'b mut usize,
     depth: usize,
-    /// The lists that the cursors are in. The text of their items is wanted, so they are read to their ends.
+    /// The number of lists around the cursors. The text of their items is needed, so they are read to the end.
     lists: usize,
 }
 
-impl<'a> Pair<'a, '_> {
-    /// Compares the values that come next and steps over them; the outer `None` for what is not well-formed.
+impl<'a> Comparison<'a, '_> {
+    /// Compares the next values and skips them; the outer `None` for malformed text.
     fn value(&mut self) -> Option<Option<Delta<'a>>> {
-        let follow = *self.budget > 0 && self.depth < DEEPEST;
+        let follow = *self.budget > 0 && self.depth < MAX_DEPTH;
         match (self.old.peek()?, self.new.peek()?) {
             (b'{', b'{') if follow => return self.within(Self::members),
             (b'[', b'[') if follow => return self.within(Self::items),
             _ => {}
         }
-        let start = self.old.at();
-        if self.old.value_before(self.alike) {
-            self.new.take(self.old.at() - start)?;
+        let start = self.old.position();
+        if self.old.skip_value_before(self.equal_until) {
+            self.new.advance(self.old.position() - start)?;
             return Some(None);
         }
-        let (old, new) = (self.old.value()?, self.new.value()?);
-        self.alike = self.old.at() + common(self.old.left(), self.new.left());
+        let (old, new) = (self.old.skip_value()?, self.new.skip_value()?);
+        self.equal_until = self.old.position() + common_prefix(self.old.remaining(), self.new.remaining());
         Some((old != new).then(|| {
             *self.budget = self.budget.saturating_sub(1);
             Delta::Value { old: Some(old), new: Some(new) }
         }))
     }
 
-    /// The names of the members that come next.
+    /// The names of the next members.
     fn names(&mut self) -> Option<(Option<&'a str>, Option<&'a str>)> {
-        let start = self.old.at();
-        let old = self.old.name()?;
-        if self.old.at() < self.alike {
-            self.new.take(self.old.at() - start)?;
+        let start = self.old.position();
+        let old = self.old.next_name()?;
+        if self.old.position() < self.equal_until {
+            self.new.advance(self.old.position() - start)?;
             return Some((old, old));
         }
-        Some((old, self.new.name()?))
+        Some((old, self.new.next_name()?))
     }
 
-    /// Whether nothing differs any more, and nobody wants to know where the values end.
+    /// Whether nothing differs any more and the ends of the values are not needed.
     fn is_done(&self) -> bool {
-        let left = self.old.left().len();
-        self.lists == 0 && self.new.left().len() == left && self.alike == self.old.at() + left
+        let left = self.old.remaining().len();
+        self.lists == 0 && self.new.remaining().len() == left && self.equal_until == self.old.position() + left
     }
 
     fn within<T>(&mut self, compare: impl FnOnce(&mut Self) -> T) -> T {
@@ -140,8 +128,8 @@ impl<'a> Pair<'a, '_> {
     }
 
     fn members(&mut self) -> Option<Option<Delta<'a>>> {
-        self.old.enter(b'{')?;
-        self.new.enter(b'{')?;
+        self.old.expect_byte(b'{')?;
+        self.new.expect_byte(b'{')?;
         let mut differing = Vec::new();
         loop {
             match self.names()? {
@@ -155,10 +143,10 @@ impl<'a> Pair<'a, '_> {
                     }
                 }
                 (old, new) => {
-                    let old = Self::left(&mut self.old, old)?;
-                    let new = Self::left(&mut self.new, new)?;
+                    let old = Self::members_from(&mut self.old, old)?;
+                    let new = Self::members_from(&mut self.new, new)?;
                     differing.extend(aligned(old, new, self.budget));
-                    self.alike = self.old.at() + common(self.old.left(), self.new.left());
+                    self.equal_until = self.old.position() + common_prefix(self.old.remaining(), self.new.remaining());
                     break;
                 }
             }
@@ -167,43 +155,48 @@ impl<'a> Pair<'a, '_> {
         Some((!differing.is_empty()).then_some(Delta::Members(differing)))
     }
 
-    /// The members that are left behind a name.
-    fn left(cursor: &mut Cursor<'a>, name: Option<&'a str>) -> Option<Vec<Member<'a>>> {
+    /// The remaining members, from the one with this name.
+    fn members_from(cursor: &mut Cursor<'a>, name: Option<&'a str>) -> Option<Vec<Member<'a>>> {
         match name {
             None => Some(Vec::new()),
             Some(name) => {
-                let first = (unquoted(name)?, cursor.value()?);
-                rest(cursor, vec![first])
+                let first = (unquoted(name)?, cursor.skip_value()?);
+                remaining_members(cursor, vec![first])
             }
         }
     }
 
     fn items(&mut self) -> Option<Option<Delta<'a>>> {
-        let starts = (self.old.at(), self.new.at());
-        self.old.enter(b'[')?;
-        self.new.enter(b'[')?;
+        let starts = (self.old.position(), self.new.position());
+        self.old.expect_byte(b'[')?;
+        self.new.expect_byte(b'[')?;
         self.lists += 1;
         let (mut differing, mut index) = (Vec::new(), 0);
         let of_one_length = loop {
-            match (self.old.next(b']')?, self.new.next(b']')?) {
+            match (self.old.has_next(b']')?, self.new.has_next(b']')?) {
                 (true, true) => {}
                 (false, false) => break true,
                 (more, _) => {
-                    // The whole lists are compared by whoever knows what their items are known by.
+                    // The whole lists are compared by code that knows their keys.
                     let longer = if more { &mut self.old } else { &mut self.new };
-                    while longer.next_value_of_list()? {}
-                    self.alike = self.old.at() + common(self.old.left(), self.new.left());
+                    while longer.skip_item()? {}
+                    self.equal_until = self.old.position() + common_prefix(self.old.remaining(), self.new.remaining());
                     break false;
                 }
             }
-            let (old, new) = (self.old.at(), self.new.at());
+            let (old, new) = (self.old.position(), self.new.position());
             if let Some(delta) = self.value()? {
-                differing.push(Differing { index, old: self.old.since(old)?, new: self.new.since(new)?, delta });
+                differing.push(DifferingItem {
+                    index,
+                    old: self.old.text_since(old)?,
+                    new: self.new.text_since(new)?,
+                    delta,
+                });
             }
             index += 1;
         };
         self.lists -= 1;
-        let (old, new) = (self.old.since(starts.0)?, self.new.since(starts.1)?);
+        let (old, new) = (self.old.text_since(starts.0)?, self.new.text_since(starts.1)?);
         Some(match (of_one_length, differing.is_empty()) {
             (true, true) => None,
             (true, false) => Some(Delta::Items { old, new, differing }),
@@ -212,7 +205,7 @@ impl<'a> Pair<'a, '_> {
     }
 }
 
-/// What differs between members that do not stand in the same order, those that are gone last.
+/// The difference between members in different order. Removed members come last.
 fn aligned<'a>(old: Vec<Member<'a>>, new: Vec<Member<'a>>, budget: &mut usize) -> Vec<(Cow<'a, str>, Delta<'a>)> {
     let mut before: HashMap<_, _> = old.into_iter().collect();
     let mut differing = Vec::new();
@@ -220,14 +213,14 @@ fn aligned<'a>(old: Vec<Member<'a>>, new: Vec<Member<'a>>, budget: &mut usize) -
         let old = before.remove(&name);
         differing.extend(between(old, Some(new), budget).map(|delta| (name, delta)));
     }
-    let mut gone: Vec<_> = before.into_iter().collect();
-    gone.sort_unstable();
-    differing.extend(gone.into_iter().map(|(name, old)| (name, Delta::Value { old: Some(old), new: None })));
+    let mut removed: Vec<_> = before.into_iter().collect();
+    removed.sort_unstable();
+    differing.extend(removed.into_iter().map(|(name, old)| (name, Delta::Value { old: Some(old), new: None })));
     differing
 }
 
 impl<'a> Delta<'a> {
-    /// The difference without some fields; `None` when nothing is left of it.
+    /// The difference without some fields; `None` if nothing is left.
     #[must_use]
     pub fn without(self, fields: &[&[&str]]) -> Option<Self> {
         let Self::Members(members) = self else {
@@ -245,25 +238,25 @@ impl<'a> Delta<'a> {
         (!left.is_empty()).then_some(Self::Members(left))
     }
 
-    /// Every value that differs, with its place.
+    /// Every value that differs, with its path.
     #[must_use]
-    pub fn leaves(&self) -> Vec<Leaf<'a>> {
-        let mut leaves = Vec::new();
-        self.collect(&Path::default(), &mut leaves);
-        leaves
+    pub fn changed_values(&self) -> Vec<ChangedValue<'a>> {
+        let mut changed_values = Vec::new();
+        self.collect(&FieldPath::default(), &mut changed_values);
+        changed_values
     }
 
-    fn collect(&self, path: &Path, leaves: &mut Vec<Leaf<'a>>) {
+    fn collect(&self, path: &FieldPath, changed_values: &mut Vec<ChangedValue<'a>>) {
         match self {
-            Self::Value { new, .. } => leaves.push(Leaf { path: path.clone(), new: *new }),
+            Self::Value { new, .. } => changed_values.push(ChangedValue { path: path.clone(), new: *new }),
             Self::Members(members) => {
                 for (name, delta) in members {
-                    delta.collect(&path.field(name), leaves);
+                    delta.collect(&path.field(name), changed_values);
                 }
             }
             Self::Items { differing, .. } => {
-                for Differing { index, delta, .. } in differing {
-                    delta.collect(&path.then(Segment::Item { index: *index, key: None }), leaves);
+                for DifferingItem { index, delta, .. } in differing {
+                    delta.collect(&path.then(Segment::Item { index: *index, key: None }), changed_values);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! `metadata.managedFields`: which fields somebody wrote last, as the API server keeps account.
+//! `metadata.managedFields`: the fields that each manager wrote last, as the API server tracks them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,15 +9,15 @@ use serde::{Deserialize, de};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Declared, Key};
+use super::declared::{Declared, ItemKey};
 
-/// The entries of an object's `managedFields`.
+/// The `managedFields` of an object.
 #[derive(Debug, Default)]
-pub struct Fields<'a>(Vec<Entry<'a>>);
+pub struct ManagedFields<'a>(Vec<ManagedFieldsEntry<'a>>);
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry<'a> {
+struct ManagedFieldsEntry<'a> {
     #[serde(borrow, default)]
     manager: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -28,15 +28,15 @@ struct Entry<'a> {
     fields: Option<&'a RawValue>,
 }
 
-impl<'a> Fields<'a> {
-    /// Reads them. What does not read counts as not there: ownership is then unknown.
+impl<'a> ManagedFields<'a> {
+    /// Parses `managedFields`. If they cannot be parsed, they count as absent and ownership is unknown.
     #[must_use]
     pub fn read(managed_fields: Option<&'a RawValue>) -> Self {
         managed_fields.and_then(|fields| serde_json::from_str(fields.get()).ok()).map(Self).unwrap_or_default()
     }
 
-    /// What some managers wrote, by the entries of one version of the API and of no subresource: an entry of another
-    /// version need not line up with the object that is shown.
+    /// The fields of some managers. Entries of another API version or of a subresource are left out: their fields may
+    /// differ from those of the object.
     #[must_use]
     pub fn of(&self, api_version: &str, manager: impl Fn(&str) -> bool) -> Declared<'static> {
         let theirs = self.0.iter().filter(|entry| {
@@ -48,7 +48,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What either of two sets holds.
+/// The union of two sets.
 fn joined(ours: Declared<'static>, theirs: Declared<'static>) -> Declared<'static> {
     match (ours, theirs) {
         (Declared::Fields(mut ours), Declared::Fields(theirs)) => {
@@ -73,15 +73,15 @@ fn joined(ours: Declared<'static>, theirs: Declared<'static>) -> Declared<'stati
             }
             Declared::Items(ours)
         }
-        // One owns the whole, the other a part of it. Nothing is less than something.
+        // If one manager owns the whole and another a part, the whole counts. An empty set adds nothing.
         (Declared::Fields(nothing), other) | (other, Declared::Fields(nothing)) if nothing.is_empty() => other,
         (leaf @ Declared::Leaf(_), _) | (_, leaf @ Declared::Leaf(_)) => leaf,
         (ours, _) => ours,
     }
 }
 
-/// A set of fields in the API's own notation: `f:NAME` a member, `k:{...}` an item by its keys, `v:...` an item by its
-/// value, `i:N` an item by its place, `.` the container itself; unknown prefixes are skipped.
+/// A set of fields in the notation of the API: `f:NAME` is a member, `k:{...}` an item by its keys, `v:...` an item by
+/// its value, `i:N` an item by its index, `.` the container itself. Unknown prefixes are skipped.
 struct FieldSet(Declared<'static>);
 
 impl<'de> Deserialize<'de> for FieldSet {
@@ -112,7 +112,7 @@ impl<'de> Deserialize<'de> for FieldSet {
                     }
                 }
                 Ok(FieldSet(match (fields.is_empty(), items.is_empty()) {
-                    // `{}` is the value itself; `{".": {}}` the container and nothing in it.
+                    // `{}` is the value itself, `{".": {}}` the container without its content.
                     (true, true) if !presence => Declared::Leaf(None),
                     (_, true) => Declared::Fields(fields),
                     (_, false) => Declared::Items(items),
@@ -123,11 +123,11 @@ impl<'de> Deserialize<'de> for FieldSet {
     }
 }
 
-fn key(kind: &str, text: &str) -> Result<Key, serde_json::Error> {
+fn key(kind: &str, text: &str) -> Result<ItemKey, serde_json::Error> {
     Ok(match kind {
-        "k" => Key::Members(serde_json::from_str::<BTreeMap<String, Value>>(text)?.into_iter().collect()),
-        "v" => Key::Value(serde_json::from_str(text)?),
-        _ => Key::Index(serde_json::from_str(text)?),
+        "k" => ItemKey::Members(serde_json::from_str::<BTreeMap<String, Value>>(text)?.into_iter().collect()),
+        "v" => ItemKey::Value(serde_json::from_str(text)?),
+        _ => ItemKey::Index(serde_json::from_str(text)?),
     })
 }
 
@@ -152,12 +152,12 @@ mod tests {
             {"manager": "bob", "apiVersion": "apps/v1", "fieldsV1": {"f:spec": {"f:e": {}}}},
             {"manager": "helm", "apiVersion": "apps/v1", "fieldsV1": {"f:x": 7}},
         ]));
-        let fields = Fields::read(Some(&fields));
+        let fields = ManagedFields::read(Some(&fields));
         let declared = fields.of("apps/v1", |manager| manager == "helm");
-        let web = Key::Members(vec![("name".to_owned(), json!("web"))]);
+        let web = ItemKey::Members(vec![("name".to_owned(), json!("web"))]);
         let image = Declared::Fields(BTreeMap::from([("image".into(), Declared::Leaf(None))]));
         let leaf = || Declared::Leaf(None);
-        let items = vec![(Key::Index(0), leaf()), (web, image), (Key::Value(json!("x")), leaf())];
+        let items = vec![(ItemKey::Index(0), leaf()), (web, image), (ItemKey::Value(json!("x")), leaf())];
         let spec = BTreeMap::from([("a".into(), leaf()), ("b".into(), Declared::Items(items))]);
         assert_eq!(declared, Declared::Fields(BTreeMap::from([("spec".into(), Declared::Fields(spec))])));
     }

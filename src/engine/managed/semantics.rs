@@ -1,8 +1,8 @@
-//! When two values mean the same: what a chart writes and what the API server keeps are spelled differently.
+//! When two values mean the same: charts and the API server spell values differently.
 
 use serde_json::Value;
 
-use crate::engine::json::Path;
+use crate::engine::json::FieldPath;
 
 /// Objects whose members are quantities, `1000m` or `1`.
 const QUANTITY_MAPS: [&str; 9] =
@@ -11,23 +11,23 @@ const QUANTITY_MAPS: [&str; 9] =
 /// Fields that are quantities.
 const QUANTITIES: [&str; 4] = ["sizeLimit", "divisor", "averageValue", "value"];
 
-/// Whether a live value is what was declared, or means the same. A declared object stands for its members alone: the API
-/// server adds defaults.
-pub(super) fn same(declared: &Value, live: &str, path: &Path) -> bool {
-    serde_json::from_str(live).is_ok_and(|live: Value| means(declared, &live, path))
+/// Whether a live value is the declared one or means the same. Of an object only the declared members count, because
+/// the API server adds defaults.
+pub(super) fn is_declared(declared: &Value, live: &str, path: &FieldPath) -> bool {
+    serde_json::from_str(live).is_ok_and(|live: Value| is_equivalent(declared, &live, path))
 }
 
 /// Whether two live values are equal.
-pub(super) fn equal(old: &str, new: &str) -> bool {
+pub(super) fn are_equal(old: &str, new: &str) -> bool {
     old == new || serde_json::from_str::<Value>(old).ok() == serde_json::from_str::<Value>(new).ok()
 }
 
-/// Whether a live value is this one: for keys, which the API server keeps as they are.
-pub(super) fn is(value: &Value, live: &str) -> bool {
+/// Whether a live value is this key. The API server does not change keys.
+pub(super) fn is_key(value: &Value, live: &str) -> bool {
     serde_json::from_str::<Value>(live).is_ok_and(|live| live == *value || is_same_text(value, &live))
 }
 
-/// Whether the API server leaves a declared value out, because there is nothing in it.
+/// Whether the API server omits a declared value because it is empty.
 pub(super) fn is_empty(declared: &Value) -> bool {
     match declared {
         Value::Null => true,
@@ -38,19 +38,20 @@ pub(super) fn is_empty(declared: &Value) -> bool {
     }
 }
 
-/// What the API server puts where a member of a list's key is left out.
+/// The value that the API server sets for an omitted member of a list's key.
 pub(super) fn default_of(key: &str) -> Option<&'static str> {
     (key == "protocol").then_some("TCP")
 }
 
-fn means(declared: &Value, live: &Value, path: &Path) -> bool {
+fn is_equivalent(declared: &Value, live: &Value, path: &FieldPath) -> bool {
     match (declared, live) {
         (Value::Object(declared), Value::Object(live)) => declared.iter().all(|(name, value)| match live.get(name) {
-            Some(live) => means(value, live, &path.field(name)),
+            Some(live) => is_equivalent(value, live, &path.field(name)),
             None => is_empty(value),
         }),
         (Value::Array(declared), Value::Array(live)) => {
-            declared.len() == live.len() && declared.iter().zip(live).all(|(value, live)| means(value, live, path))
+            declared.len() == live.len()
+                && declared.iter().zip(live).all(|(value, live)| is_equivalent(value, live, path))
         }
         (declared, live) => {
             declared == live
@@ -60,7 +61,7 @@ fn means(declared: &Value, live: &Value, path: &Path) -> bool {
     }
 }
 
-/// A number and its text: ports and percentages may be either, and YAML makes a number of what was meant as text.
+/// A number and its text are the same: ports and percentages may be either, and YAML turns some text into numbers.
 fn is_same_text(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(number), Value::String(text)) | (Value::String(text), Value::Number(number)) => {
@@ -71,13 +72,14 @@ fn is_same_text(one: &Value, other: &Value) -> bool {
     }
 }
 
-fn is_quantity(path: &Path) -> bool {
+fn is_quantity(path: &FieldPath) -> bool {
     let mut fields = path.fields().rev();
     let (last, parent) = (fields.next(), fields.next());
     last.is_some_and(|last| QUANTITIES.contains(&last)) || parent.is_some_and(|parent| QUANTITY_MAPS.contains(&parent))
 }
 
-/// A Kubernetes quantity in billionths: a decimal number with a suffix, `n u m k M G T P E`, `Ki` to `Ei`, or an exponent.
+/// A Kubernetes quantity in billionths: a decimal number with a suffix (`n u m k M G T P E`, `Ki` to `Ei`) or an
+/// exponent.
 fn quantity(value: &Value) -> Option<i128> {
     const SCALE: i128 = 1_000_000_000;
     let text = match value {
@@ -129,11 +131,11 @@ mod tests {
     use super::*;
 
     fn same_at(path: &[&str], declared: &Value, live: &Value) -> bool {
-        same(declared, &live.to_string(), &Path::of(path.iter().copied()))
+        is_declared(declared, &live.to_string(), &FieldPath::of(path.iter().copied()))
     }
 
     #[test]
-    fn quantities_are_compared_as_quantities_where_they_are_some() {
+    fn quantities_are_compared_by_amount_in_quantity_fields() {
         let cpu = ["resources", "limits", "cpu"];
         for (declared, live) in [
             (json!("1000m"), json!("1")),
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_defaults_and_what_is_left_out() {
+    fn ports_defaults_and_empty_values_are_equivalent() {
         let rules = ["spec", "rules"];
         assert!(same_at(&["spec", "port"], &json!("80"), &json!(80)));
         assert!(same_at(&rules, &json!([{"host": "a"}]), &json!([{"host": "a", "pathType": "Prefix"}])));

@@ -1,10 +1,10 @@
-//! Writes against declarations, as the API server shows them.
+//! Writes against declarations, with objects as the API server shows them.
 
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::{Declared, Delta, Fields, declared_by, delta, touched};
+use super::{Declared, Delta, ManagedFields, declared_by, delta, touched};
 
 fn raw(value: &Value) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).unwrap()
@@ -40,7 +40,7 @@ fn document() -> Value {
     })
 }
 
-/// The object that the API server makes of it, with defaults, a sidecar in front, and a bookkeeping.
+/// The object that the API server creates from the document, with defaults, a sidecar in front, and `managedFields`.
 fn live() -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
@@ -101,7 +101,7 @@ fn a_change_of_a_declared_field_is_named() {
 }
 
 #[test]
-fn what_is_not_declared_is_free() {
+fn a_change_of_an_undeclared_field_is_allowed() {
     let document = document();
     let mut reordered = live();
     reordered.pointer_mut("/spec/template/spec/containers").unwrap().as_array_mut().unwrap().reverse();
@@ -123,7 +123,7 @@ fn what_is_not_declared_is_free() {
 }
 
 #[test]
-fn undoing_a_drift_is_no_change() {
+fn reverting_drift_is_no_change() {
     let document = document();
     for (pointer, drift, repaired) in [
         (format!("{WEB}/image"), json!("evil:1"), json!("nginx:1")),
@@ -149,14 +149,14 @@ fn string_data_is_kept_as_data() {
 }
 
 #[test]
-fn lists_of_custom_resources_are_known_by_their_own_account() {
+fn lists_of_custom_resources_are_keyed_by_managed_fields() {
     let document = json!({"apiVersion": "example.com/v1", "kind": "Widget", "spec": {
         "parts": [{"id": 1, "size": "s"}], "containers": [{"name": "a"}], "tags": ["x"],
     }});
     let account = raw(&json!([{"manager": "helm", "apiVersion": "example.com/v1", "fieldsV1": {"f:spec": {
         "f:parts": {"k:{\"id\":1}": {".": {}, "f:id": {}, "f:size": {}}}, "f:tags": {"v:\"x\"": {}},
     }}}]));
-    let fields = Fields::read(Some(&account));
+    let fields = ManagedFields::read(Some(&account));
     let written = fields.of("example.com/v1", |_| true);
     let live = json!({"spec": {"parts": [{"id": 1, "size": "s"}], "containers": [{"name": "a"}], "tags": ["x"]}});
     let more = json!({"spec": {
@@ -166,47 +166,50 @@ fn lists_of_custom_resources_are_known_by_their_own_account() {
 }
 
 #[test]
-fn the_account_alone_tells_what_was_owned() {
+fn managed_fields_alone_declare_what_was_owned() {
     let account = raw(&json!([{"manager": "helm", "apiVersion": "apps/v1", "fieldsV1": {"f:spec": {
         "f:replicas": {}, "f:paused": {}, "f:template": {"f:spec": {"f:containers": {
             "k:{\"name\":\"web\"}": {".": {}, "f:image": {}}}}},
     }}}]));
-    let declared = || Fields::read(Some(&account)).of("apps/v1", |_| true);
+    let declared = || ManagedFields::read(Some(&account)).of("apps/v1", |_| true);
     assert_eq!(
         changed(declared(), &live(), &edited(&format!("{WEB}/image"), json!("x"))),
         ["spec.template.spec.containers[web].image"]
     );
     assert_eq!(changed(declared(), &live(), &edited(&format!("{WEB}/args"), json!([]))), [""; 0]);
-    // Owned, but it was not there: nothing that the owner wrote is changed.
+    // The owner owns the field, but it was absent: no value of the owner changes.
     assert_eq!(changed(declared(), &live(), &edited("/spec/paused", json!(true))), [""; 0]);
 }
 
 #[test]
-fn bookkeeping_is_cut_out_of_a_difference() {
+fn server_maintained_fields_are_left_out_of_a_difference() {
     let old = text(&json!({"metadata": {"generation": 1, "labels": {"a": "b"}}, "status": {"x": 1}}));
     let new = text(&json!({"metadata": {"generation": 2, "labels": {"a": "b"}}, "status": {"x": 2}}));
     let cut: [&[&str]; 2] = [&["metadata", "generation"], &["status"]];
     assert!(delta(&old, &new).unwrap().without(&cut).is_none());
     let new = text(&json!({"metadata": {"generation": 2, "labels": {"a": "c"}}, "status": {"x": 2}}));
     let left = delta(&old, &new).unwrap().without(&cut).unwrap();
-    assert_eq!(left.leaves().iter().map(|leaf| leaf.path.to_string()).collect::<Vec<_>>(), ["metadata.labels.a"]);
+    assert_eq!(
+        left.changed_values().iter().map(|leaf| leaf.path.to_string()).collect::<Vec<_>>(),
+        ["metadata.labels.a"]
+    );
 }
 
 #[test]
-fn the_differences_told_apart_are_bounded() {
+fn the_number_of_differences_is_bounded() {
     let wide = |value: u64| {
         let members = (0..20_000).map(|n| (format!("k{n}"), Value::from(value)));
         text(&Value::Object(members.collect::<Map<_, _>>()))
     };
     let (old, new) = (wide(1), wide(2));
     let delta = delta(&old, &new).unwrap();
-    assert!(delta.leaves().len() <= 20_000);
+    assert!(delta.changed_values().len() <= 20_000);
     let deep = |leaf: u64| {
         let members = (0..2_000).map(|n| (format!("k{n}"), json!({"a": leaf, "b": leaf})));
         text(&Value::Object(members.collect::<Map<_, _>>()))
     };
     let (old, new) = (deep(1), deep(2));
-    assert!(super::delta(&old, &new).unwrap().leaves().len() <= 2_000 + super::delta::MOST);
+    assert!(super::delta(&old, &new).unwrap().changed_values().len() <= 2_000 + super::delta::MAX_DIFFERENCES);
 }
 
 #[test]
@@ -217,12 +220,12 @@ fn white_space_is_no_difference() {
     assert_eq!(delta(&text(&value), &pretty), None);
     let other = pretty.replace("1.5", "1.55");
     for (old, new) in [(&pretty, &other), (&other, &pretty), (&text(&value), &other)] {
-        let leaves = delta(old, new).unwrap().leaves();
-        assert_eq!(leaves.iter().map(|leaf| leaf.path.to_string()).collect::<Vec<_>>(), ["c.d"]);
+        let changed_values = delta(old, new).unwrap().changed_values();
+        assert_eq!(changed_values.iter().map(|leaf| leaf.path.to_string()).collect::<Vec<_>>(), ["c.d"]);
     }
 }
 
-/// Any JSON without lists of objects that matter: objects, lists and scalars, a few levels deep.
+/// Any JSON a few levels deep.
 fn json_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -246,17 +249,17 @@ proptest! {
     }
 
     #[test]
-    fn the_pointers_explain_every_difference(old in json_value(), new in json_value()) {
+    fn applying_the_changed_values_yields_the_new_object(old in json_value(), new in json_value()) {
         let (before, after) = (text(&old), text(&new));
         let mut rebuilt = old.clone();
-        for leaf in delta(&before, &after).iter().flat_map(Delta::leaves) {
+        for leaf in delta(&before, &after).iter().flat_map(Delta::changed_values) {
             apply(&mut rebuilt, leaf.path.pointer().as_str(), leaf.new.map(|new| serde_json::from_str(new).unwrap()));
         }
         prop_assert_eq!(rebuilt, new);
     }
 
     #[test]
-    fn whatever_is_declared_nothing_panics(document in json_value(), old in json_value(), new in json_value()) {
+    fn no_declaration_causes_a_panic(document in json_value(), old in json_value(), new in json_value()) {
         changed_of(&document, &old, &new);
     }
 }

@@ -40,7 +40,7 @@ impl<'s> Scope<'s> {
                 creates_record: change.is_creation(),
                 ..other
             },
-            (Subject::Part(part), _) => Self {
+            (Subject::RecordChunk(part), _) => Self {
                 namespace: part.namespace,
                 release: Some(&part.release),
                 kind: Storage::OlmIndex.kind(),

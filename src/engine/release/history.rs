@@ -1,17 +1,16 @@
-//! The other records of a release, by their metadata.
+//! The records of a release, by their metadata.
 
 use jiff::Timestamp;
 
 use super::{Revision, Stamps, Status};
 
-/// One record of a release, as far as its metadata tell.
+/// A record of a release, as far as its metadata says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The object's name.
     pub name: String,
-    /// The object's uid, empty where unknown: two lives of a release may use one name.
+    /// Empty if unknown. Two lives of a release may use the same object name.
     pub uid: String,
-    /// Names this state of the object; empty where unknown.
+    /// Empty if unknown.
     pub resource_version: String,
     /// From the label `version`.
     pub revision: Revision,
@@ -19,17 +18,17 @@ pub struct Entry {
     pub status: Status,
     /// The server's clock at creation.
     pub created: Option<Timestamp>,
-    /// The server's clock at the last write that managedFields remember.
+    /// The server's clock at the last write in `managedFields`.
     pub written: Option<Timestamp>,
-    /// What the mutating half wrote when the operation started.
+    /// The annotations that the mutating half wrote when the operation started.
     pub stamps: Stamps,
 }
 
 impl Entry {
-    /// When the operation that this record is in started, by the server's clock.
+    /// When the operation of this record started, by the server's clock.
     ///
-    /// A pending record is created by its operation. An uninstall starts on a record that may be months old: its stamp
-    /// tells, and where that was lost the last write does, which can only make the operation look younger.
+    /// An operation creates its pending record. An uninstall starts on a record that may be months old: the stamp says
+    /// when. If the stamp was lost, the last write counts, which can only make the operation look younger.
     #[must_use]
     pub fn started(&self) -> Option<Timestamp> {
         if self.status == Status::Uninstalling {
@@ -44,7 +43,7 @@ impl Entry {
 pub struct History(Vec<Entry>);
 
 impl History {
-    /// Orders the records by revision.
+    /// Orders records by revision.
     #[must_use]
     pub fn new(mut entries: Vec<Entry>) -> Self {
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.revision));
@@ -62,7 +61,7 @@ impl History {
         self.0.first()
     }
 
-    /// The deployed record with the highest revision: the one that Helm upgrades from.
+    /// The deployed record with the highest revision, which Helm upgrades from.
     #[must_use]
     pub fn newest_deployed(&self) -> Option<&Entry> {
         self.0.iter().find(|entry| entry.status == Status::Deployed)
@@ -81,7 +80,7 @@ impl History {
 
 #[cfg(test)]
 impl Entry {
-    /// A record of release web, for tests.
+    /// A record of release `web`, for tests.
     pub(crate) fn of_web(revision: u64, status: Status) -> Self {
         Self {
             name: format!("sh.helm.release.v1.web.v{revision}"),

@@ -1,7 +1,7 @@
-//! What an operation that nobody finished leaves behind: a note of which chart it was bringing in.
+//! The note that an interrupted operation leaves: the chart that it was installing.
 //!
-//! Deleting or unlocking the record of a dead operation makes the release look as if that operation had never been, though
-//! parts of it are applied. A later version may presume that all of it is.
+//! If the record of a dead operation is deleted or unlocked, the release looks as if that operation had never started,
+//! although parts of it are applied. A later version may assume that all of it is.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,52 +9,52 @@ use std::str::FromStr;
 use super::stamps::INTERRUPTED;
 use super::{Entry, History, Revision, Status};
 
-/// An operation that was interrupted: `<chart>-<version>@<revision>` in the annotation
+/// An interrupted operation: `<chart>-<version>@<revision>` in the annotation
 /// [`interlock.dev/interrupted`](INTERRUPTED).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Interrupted {
-    /// `name-version` of the chart that it was bringing in.
+pub struct InterruptedOperation {
+    /// `name-version` of the chart.
     pub chart: String,
-    /// The revision that it would have become.
+    /// The revision of the pending record.
     pub revision: Revision,
 }
 
-/// Why a note does not read.
+/// The note cannot be parsed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected <chart>-<version>@<revision>")]
-pub struct BadNote;
+pub struct InvalidNote;
 
-impl fmt::Display for Interrupted {
+impl fmt::Display for InterruptedOperation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}@{}", self.chart, self.revision)
     }
 }
 
-impl FromStr for Interrupted {
-    type Err = BadNote;
+impl FromStr for InterruptedOperation {
+    type Err = InvalidNote;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (chart, revision) = text.rsplit_once('@').ok_or(BadNote)?;
-        Ok(Self { chart: chart.to_owned(), revision: revision.parse().map_err(|_| BadNote)? })
+        let (chart, revision) = text.rsplit_once('@').ok_or(InvalidNote)?;
+        Ok(Self { chart: chart.to_owned(), revision: revision.parse().map_err(|_| InvalidNote)? })
     }
 }
 
-impl Interrupted {
-    /// The operation of a pending record that is gone; `None` where its stamp was lost, and for other records: an uninstall
-    /// first writes `uninstalling`, so a record that is pending when it goes was deleted by hand.
+impl InterruptedOperation {
+    /// The operation of a pending record that was deleted; `None` if its stamp was lost, and for other records. An
+    /// uninstall first writes `uninstalling`, so a record that is deleted while pending was deleted by hand.
     #[must_use]
-    pub fn with(lost: &Entry) -> Option<Self> {
+    pub fn of(lost: &Entry) -> Option<Self> {
         let chart = lost.stamps.chart().filter(|_| lost.status.is_pending())?;
         Some(Self { chart: chart.to_owned(), revision: lost.revision })
     }
 }
 
 impl History {
-    /// The record that must remember the operation of a lost pending record: the deployed one that it was to replace. `None`
-    /// where the lost one was not the newest (pruning takes old ones out of the middle), where nothing was deployed, and
-    /// where the release has had another life since.
+    /// The deployed record that a deleted pending record was to replace, which must carry the note. `None` if a newer
+    /// record exists (pruning deletes old records from the middle), if no record was deployed, or if the release was
+    /// installed anew since.
     #[must_use]
-    pub fn heir(&self, lost: &Entry) -> Option<&Entry> {
+    pub fn deployed_before(&self, lost: &Entry) -> Option<&Entry> {
         if self.above(lost.revision).next().is_some() {
             return None;
         }
@@ -62,9 +62,10 @@ impl History {
         (heir.created <= lost.created).then_some(heir)
     }
 
-    /// The newest operation that was interrupted since the newest deployed record came to be, and the record that says so.
+    /// The newest interrupted operation since the newest deployed record was created, and the record that carries the
+    /// note.
     #[must_use]
-    pub fn interrupted(&self) -> Option<(&Entry, Interrupted)> {
+    pub fn interrupted(&self) -> Option<(&Entry, InterruptedOperation)> {
         let deployed = self.newest_deployed().map(|entry| entry.revision);
         let since = self.iter().take_while(|entry| deployed.is_none_or(|deployed| entry.revision >= deployed));
         let mut noted = since.filter(|entry| matches!(entry.status, Status::Failed | Status::Deployed));
@@ -90,21 +91,22 @@ mod tests {
     }
 
     #[test]
-    fn a_note_reads_as_it_was_written() {
-        let note = Interrupted { chart: "shop-2.0.0@rc".to_owned(), revision: Revision(3) };
+    fn a_note_survives_a_round_trip() {
+        let note = InterruptedOperation { chart: "shop-2.0.0@rc".to_owned(), revision: Revision(3) };
         assert_eq!(note.to_string().parse(), Ok(note));
         for wrong in ["", "shop-2.0.0", "shop@", "shop@x"] {
-            assert_eq!(wrong.parse::<Interrupted>(), Err(BadNote), "{wrong}");
+            assert_eq!(wrong.parse::<InterruptedOperation>(), Err(InvalidNote), "{wrong}");
         }
     }
 
     #[test]
-    fn the_deployed_record_below_the_newest_lost_one_remembers() {
-        let heir = |records: Vec<Entry>, lost: &Entry| History::new(records).heir(lost).map(|heir| heir.revision.0);
+    fn the_deployed_record_below_a_deleted_newest_one_gets_the_note() {
+        let heir =
+            |records: Vec<Entry>, lost: &Entry| History::new(records).deployed_before(lost).map(|heir| heir.revision.0);
         let lost = entry(5, Status::PendingUpgrade, CHART, "shop-2.0.0");
         let deployed = || entry(3, Status::Deployed, CHART, "");
         assert_eq!(heir(vec![deployed(), entry(4, Status::Failed, CHART, "")], &lost), Some(3));
-        // The number has been taken again before anybody could write the note.
+        // Another operation has used the revision before the note was written.
         assert_eq!(heir(vec![deployed(), entry(5, Status::PendingUpgrade, CHART, "")], &lost), Some(3));
         assert_eq!(heir(vec![deployed(), entry(6, Status::Failed, CHART, "")], &lost), None);
         assert_eq!(heir(vec![entry(5, Status::Deployed, CHART, "")], &lost), None);
@@ -115,21 +117,21 @@ mod tests {
 
     #[test]
     fn only_a_pending_record_with_its_chart_leaves_a_note() {
-        let noted = |entry: &Entry| Interrupted::with(entry).map(|note| note.to_string());
+        let noted = |entry: &Entry| InterruptedOperation::of(entry).map(|note| note.to_string());
         assert_eq!(noted(&entry(5, Status::PendingUpgrade, CHART, "shop-2.0.0")).as_deref(), Some("shop-2.0.0@5"));
         assert_eq!(noted(&entry(5, Status::PendingUpgrade, CHART, "")), None);
         assert_eq!(noted(&entry(5, Status::Uninstalling, CHART, "shop-2.0.0")), None);
     }
 
     #[test]
-    fn a_note_counts_until_something_newer_is_deployed() {
+    fn a_note_counts_until_a_newer_revision_is_deployed() {
         let interrupted = |records: Vec<Entry>| History::new(records).interrupted().map(|(_, note)| note.to_string());
         let note = "shop-2.0.0@2";
         assert_eq!(interrupted(vec![entry(1, Status::Deployed, INTERRUPTED, note)]).as_deref(), Some(note));
         let unlocked = || entry(2, Status::Failed, INTERRUPTED, note);
         let before = || entry(1, Status::Deployed, INTERRUPTED, "");
         assert_eq!(interrupted(vec![before(), unlocked()]).as_deref(), Some(note));
-        // Its retry failed by itself: it is still not finished.
+        // The retry failed: the operation is still not finished.
         assert_eq!(interrupted(vec![before(), unlocked(), entry(3, Status::Failed, CHART, "")]).as_deref(), Some(note));
         assert_eq!(interrupted(vec![before(), unlocked(), entry(3, Status::Deployed, CHART, "")]), None);
         assert_eq!(interrupted(vec![unlocked()]).as_deref(), Some(note));

@@ -1,25 +1,26 @@
-//! Release names, revisions, and the object name that joins them.
+//! Release names, revisions, and the object names of records.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What every storage driver of Helm puts before release and revision.
-const PREFIX: &str = "sh.helm.release.v1.";
+use crate::engine::object::is_dns_subdomain;
+
+/// The prefix that every storage driver of Helm uses.
+const RECORD_NAME_PREFIX: &str = "sh.helm.release.v1.";
 
 /// The longest release name that Helm accepts, in bytes.
-const LONGEST_RELEASE: usize = 53;
+pub const MAX_RELEASE_NAME_LENGTH: usize = 53;
 
-/// A release as people and other objects name it.
+/// A release, as people and other objects name it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ReleaseRef {
-    /// The namespace of its records, empty where it is declared by a cluster-scoped object and nothing else is known of it.
+    /// The namespace of the records; empty if a cluster-scoped object declares the release and nothing else is known.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
 impl ReleaseRef {
-    /// A release by its parts.
+    /// A release from the namespace of its records and its name.
     #[must_use]
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
@@ -36,12 +37,12 @@ impl fmt::Display for ReleaseRef {
     }
 }
 
-/// The name of a release: a lower-case DNS subdomain of at most 53 characters. Dots are allowed, so a release may be
-/// called `a.v1`.
+/// The name of a release: a lower-case DNS subdomain of at most 53 characters. Dots are allowed, so `a.v1` is a release
+/// name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ReleaseName(String);
 
-/// Why a text is not a release name.
+/// The text is not a release name.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a release name: a lower-case DNS subdomain of at most 53 characters")]
 pub struct BadReleaseName(String);
@@ -58,23 +59,11 @@ impl FromStr for ReleaseName {
     type Err = BadReleaseName;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if is_subdomain(text, LONGEST_RELEASE) {
+        if is_dns_subdomain(text, MAX_RELEASE_NAME_LENGTH) {
             return Ok(Self(text.to_owned()));
         }
         Err(BadReleaseName(text.chars().take(80).collect()))
     }
-}
-
-/// Whether a text is a lower-case DNS subdomain of at most so many bytes.
-#[must_use]
-pub fn is_subdomain(text: &str, longest: usize) -> bool {
-    let label = |label: &str| {
-        !label.is_empty()
-            && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    text.len() <= longest && text.split('.').all(label)
 }
 
 impl fmt::Display for ReleaseName {
@@ -83,7 +72,7 @@ impl fmt::Display for ReleaseName {
     }
 }
 
-/// The revision of a release, counted from 1. Revisions may have gaps and, after a deletion, come again.
+/// The revision of a release, counted from 1. Revisions may have gaps and may be used again after a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Deserialize)]
 #[serde(transparent)]
 pub struct Revision(pub u64);
@@ -105,31 +94,29 @@ impl FromStr for Revision {
 /// The object name of a record: `sh.helm.release.v1.<release>.v<revision>`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RecordName {
-    /// Which release.
     pub release: ReleaseName,
-    /// Which revision of it.
     pub revision: Revision,
 }
 
-/// Why an object name is not the name of a record.
+/// Why an object name is not that of a record.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRecordName {
-    /// Not made by Helm's storage.
-    #[error("the name does not start with {PREFIX}")]
+    /// Helm's storage did not create the object.
+    #[error("the name does not start with {RECORD_NAME_PREFIX}")]
     Prefix,
-    /// No `.v<digits>` at the end, or a number that Helm would not write.
+    /// The name has no `.v<digits>` at the end, or a number that Helm would not write.
     #[error("the name does not end in .v<revision>")]
     Revision,
-    /// What lies between is no release name.
+    /// The text between prefix and revision is not a release name.
     #[error(transparent)]
     Release(#[from] BadReleaseName),
 }
 
 impl RecordName {
-    /// Whether an object name looks like a record's, whatever follows the prefix.
+    /// Whether an object name has the prefix of a record.
     #[must_use]
     pub fn has_prefix(name: &str) -> bool {
-        name.starts_with(PREFIX)
+        name.starts_with(RECORD_NAME_PREFIX)
     }
 }
 
@@ -137,8 +124,8 @@ impl FromStr for RecordName {
     type Err = BadRecordName;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let rest = name.strip_prefix(PREFIX).ok_or(BadRecordName::Prefix)?;
-        // The last `.v`, because a release may itself be called `a.v1`.
+        let rest = name.strip_prefix(RECORD_NAME_PREFIX).ok_or(BadRecordName::Prefix)?;
+        // The last `.v` counts, because a release may be called `a.v1`.
         let (release, digits) = rest.rsplit_once(".v").ok_or(BadRecordName::Revision)?;
         let canonical = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
         let revision = digits.parse().map_err(|_| BadRecordName::Revision)?;
@@ -151,7 +138,7 @@ impl FromStr for RecordName {
 
 impl fmt::Display for RecordName {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{PREFIX}{}.v{}", self.release, self.revision)
+        write!(out, "{RECORD_NAME_PREFIX}{}.v{}", self.release, self.revision)
     }
 }
 

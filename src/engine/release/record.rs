@@ -1,10 +1,10 @@
-//! A record's payload: base64, gzip, JSON; read without copying what no rule needs.
+//! The payload of a record: base64, gzip, JSON. Parts that no rule needs are not copied.
 
-mod beginning;
 mod content;
 mod fingerprint;
-mod fold;
+mod head;
 mod payload;
+mod start;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,58 +14,55 @@ use serde_json::value::RawValue;
 
 use super::Revision;
 use super::manifest::{HookJob, hook_jobs};
-use crate::engine::json::{first_at, unquoted};
+use crate::engine::json::{Text, first_at, redacted};
 use crate::engine::olm;
 
-pub use beginning::chart_at_beginning;
-pub use content::{Difference, differences, same_source};
+pub use content::{Difference, differences, same_chart_and_config};
 pub(crate) use payload::extra_chunks;
 pub use payload::{DecodeError, INFLATE_LIMIT, Payload};
+pub use start::chart_at_start;
 
 /// The head of a record's body. Fields of later Helm versions are skipped.
 ///
-/// Chart, config and manifest stay raw JSON: a rule that compares them compares bytes first.
+/// Chart, config and manifest stay raw JSON: rules compare their bytes first.
 #[derive(Debug, Clone)]
 pub struct Record<'b> {
-    /// The release.
     pub name: Cow<'b, str>,
-    /// The revision.
     pub version: Revision,
-    /// The namespace that the release's objects go to, which need not be the record's.
+    /// The namespace of the release's objects, which may differ from that of the record.
     pub namespace: Cow<'b, str>,
-    /// Status and times.
-    pub info: Info<'b>,
+    pub info: RecordInfo<'b>,
     /// The chart with its templates and default values.
     chart: Option<&'b RawValue>,
     /// The values that the user gave.
     config: Option<&'b RawValue>,
-    /// The rendered objects, hooks left out, as one JSON string.
+    /// The rendered objects without hooks, as one JSON string.
     manifest: Option<&'b RawValue>,
     /// The rendered hooks.
     hooks: Option<&'b RawValue>,
-    /// What OLM says of the bundle that the chart was made of.
+    /// Contains OLM's account of the bundle that the chart was generated from.
     labels: Option<&'b RawValue>,
 }
 
 /// `info` of a record.
 #[derive(Debug, Clone)]
-pub struct Info<'b> {
-    /// The status; Helm orders and judges by this one, not by the label.
+pub struct RecordInfo<'b> {
+    /// Helm orders and judges by this status, not by the label.
     pub status: Cow<'b, str>,
-    /// The client's clock when this revision was made; never changes afterwards.
+    /// The client's clock at the creation of this revision; never changes afterwards.
     pub last_deployed: Cow<'b, str>,
-    /// What the client says of it.
+    /// The description by the client.
     pub description: Cow<'b, str>,
 }
 
-/// What comes from a body and goes into a message or an annotation: a line of it, never more.
+/// At most 120 characters of a text from a body, for messages and annotations.
 #[must_use]
-pub(crate) fn shortened(text: &str) -> String {
-    const LONGEST: usize = 120;
-    if text.chars().nth(LONGEST).is_none() {
+pub(crate) fn truncated(text: &str) -> String {
+    const MAX_CHARS: usize = 120;
+    if text.chars().nth(MAX_CHARS).is_none() {
         return text.to_owned();
     }
-    text.chars().take(LONGEST).chain(['…']).collect()
+    text.chars().take(MAX_CHARS).chain(['…']).collect()
 }
 
 /// Name and version of a chart.
@@ -81,54 +78,54 @@ pub struct ChartId<'b> {
 }
 
 impl ChartId<'_> {
-    /// `name-version`, as `helm list` shows it, cut where it is longer than any real one; `None` where it has neither.
+    /// `name-version`, as `helm list` shows it; `None` if both are empty.
     #[must_use]
     pub fn display(&self) -> Option<String> {
         let named = !self.name.is_empty() || !self.version.is_empty();
-        named.then(|| shortened(&format!("{}-{}", self.name, self.version)))
+        named.then(|| truncated(&format!("{}-{}", self.name, self.version)))
     }
 }
 
 impl<'b> Record<'b> {
-    /// Reads the head of a body.
+    /// Parses the head of a body.
     ///
     /// # Errors
-    /// When the body is not JSON, repeats a key, or lacks name, version or status.
+    /// The body is not JSON, repeats a key, or lacks name, version or status.
     pub fn read(body: &'b [u8]) -> Result<Self, DecodeError> {
-        serde_json::from_slice(body).map_err(|error| DecodeError::Json(unquoted(&error)))
+        serde_json::from_slice(body).map_err(|error| DecodeError::Json(redacted(&error)))
     }
 
-    /// The chart's name and version, read without the megabytes of templates behind them; empty where the record has no chart.
+    /// The name and version of the chart, read without the megabytes of templates after them; empty if the record has
+    /// no chart.
     #[must_use]
     pub fn chart_id(&self) -> ChartId<'b> {
         let metadata = |chart: &'b RawValue| first_at(chart.get().as_bytes(), &["metadata"]).ok()?;
         self.chart.and_then(metadata).flatten().unwrap_or_default()
     }
 
-    /// `name-version` of what the record brings in: of its chart; of its bundle, where OLM made a chart without a name of
-    /// one. `None` where neither has a name.
+    /// `name-version` of the chart. If OLM generated a chart without a name, that of the bundle. `None` if neither has
+    /// a name.
     #[must_use]
-    pub fn source(&self) -> Option<String> {
+    pub fn chart(&self) -> Option<String> {
         let bundle = || {
             let labels: BTreeMap<Cow<'_, str>, Cow<'_, str>> = serde_json::from_str(self.labels?.get()).ok()?;
             let label = |key: &str| labels.get(key).cloned().unwrap_or_default();
-            ChartId { name: label(olm::PACKAGE_NAME), version: label(olm::BUNDLE_VERSION) }.display()
+            ChartId { name: label(olm::PACKAGE_NAME_LABEL), version: label(olm::BUNDLE_VERSION_LABEL) }.display()
         };
         self.chart_id().display().or_else(bundle)
     }
 
-    /// The manifest as text; empty where there is none.
+    /// The manifest as text; empty if there is none.
     #[must_use]
     pub fn manifest(&self) -> Cow<'b, str> {
-        let text =
-            self.manifest.and_then(|manifest| serde_json::from_str::<Option<fold::Text<'b>>>(manifest.get()).ok());
+        let text = self.manifest.and_then(|manifest| serde_json::from_str::<Option<Text<'b>>>(manifest.get()).ok());
         text.flatten().map(|text| text.0).unwrap_or_default()
     }
 
-    /// The Jobs among its hooks.
+    /// The Jobs among the hooks.
     ///
     /// # Errors
-    /// When the hooks do not read; the error tells where, never what stands there.
+    /// The hooks cannot be parsed. The error contains the position, never the text there.
     pub fn hook_jobs(&self) -> Result<Vec<HookJob>, String> {
         self.hooks.map_or_else(|| Ok(Vec::new()), |hooks| hook_jobs(hooks.get(), &self.namespace))
     }
@@ -148,19 +145,19 @@ mod tests {
         assert!(matches!(record.name, Cow::Borrowed("web")));
         assert_eq!(record.version, Revision(3));
         assert_eq!(record.info.status, "deployed");
-        assert_eq!(record.source().as_deref(), Some("shop-1.2.3"));
+        assert_eq!(record.chart().as_deref(), Some("shop-1.2.3"));
         assert_eq!(record.manifest(), "---\nkind: A\n");
     }
 
     #[test]
-    fn a_record_without_chart_or_manifest_reads_as_empty() {
+    fn a_record_without_chart_or_manifest_is_empty() {
         let record = Record::read(br#"{"name":"a","info":{"status":"failed"},"version":1,"chart":null}"#).unwrap();
-        assert_eq!(record.source(), None);
+        assert_eq!(record.chart(), None);
         assert_eq!(record.manifest(), "");
     }
 
     #[test]
-    fn a_chart_that_olm_made_of_a_bundle_is_called_after_that() {
+    fn a_chart_that_olm_generated_is_named_after_its_bundle() {
         let record = |labels: &str| {
             let chart = r#"{"metadata":{"annotations":{"createdAt":"x"}}}"#;
             format!(r#"{{"name":"a","info":{{"status":"failed"}},"version":1,"chart":{chart},"labels":{labels}}}"#)
@@ -168,12 +165,12 @@ mod tests {
         let bundle =
             r#"{"olm.operatorframework.io/package-name":"web","olm.operatorframework.io/bundle-version":"2.0.0"}"#;
         for (labels, source) in [(bundle, Some("web-2.0.0")), ("{}", None), ("null", None), ("7", None)] {
-            assert_eq!(Record::read(record(labels).as_bytes()).unwrap().source().as_deref(), source, "{labels}");
+            assert_eq!(Record::read(record(labels).as_bytes()).unwrap().chart().as_deref(), source, "{labels}");
         }
     }
 
     #[test]
-    fn a_repeated_key_does_not_decode() {
+    fn a_repeated_key_is_an_error() {
         let twice = BODY.replacen(r#""version":3"#, r#""version":3,"version":4"#, 1);
         assert!(matches!(Record::read(twice.as_bytes()), Err(DecodeError::Json(_))));
     }

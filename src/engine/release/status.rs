@@ -1,15 +1,15 @@
 //! The statuses of a record and every transition between them.
 //!
-//! [`TRANSITIONS`] is the whole knowledge of what Helm's actions, and the other clients that write records, do to the
-//! status of one record. Rules read it; nothing else in the crate knows an edge.
+//! [`TRANSITIONS`] lists everything that Helm's actions, and the other clients that write records, do to the status of
+//! a record. Rules read it; nothing else in the crate knows a transition.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The status of a record, as Helm writes it into the label `status` and into `info.status`.
+/// The status of a record, as Helm writes it to the label `status` and to `info.status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
-    /// Helm's start value in memory; never stored by it.
+    /// Helm's initial value in memory. Helm never stores it.
     Unknown,
     /// The live revision.
     Deployed,
@@ -17,7 +17,7 @@ pub enum Status {
     Uninstalled,
     /// Replaced by a later revision.
     Superseded,
-    /// The operation ended in an error, or was unlocked.
+    /// The operation failed, or the record was unlocked.
     Failed,
     /// An uninstall is running, or died.
     Uninstalling,
@@ -70,7 +70,7 @@ impl Status {
         matches!(self, Self::PendingInstall | Self::PendingUpgrade | Self::PendingRollback)
     }
 
-    /// An operation holds the release: pending or uninstalling.
+    /// Whether an operation holds the release: pending or uninstalling.
     #[must_use]
     pub fn is_in_flight(self) -> bool {
         self.is_pending() || self == Self::Uninstalling
@@ -92,20 +92,21 @@ impl FromStr for Status {
     }
 }
 
-/// What it takes for a transition to be one that a client makes.
+/// The condition under which a transition is one that a client makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
-    /// Nothing more: legitimate whoever asks.
+    /// Always legitimate.
     Free,
-    /// A new operation: only over a release that no other operation holds.
+    /// A new operation: only if no other operation holds the release.
     NothingInFlight,
-    /// Only as helm-mapkubeapis does it: over a newest record just superseded, with nothing left deployed.
+    /// Only as helm-mapkubeapis does it: the newest record has just been superseded, and no record is deployed.
     MappedApis,
-    /// Only while no higher revision exists: a promotion of what was overtaken makes two deployed records.
+    /// Only while no higher revision exists. Promoting an overtaken record leaves two deployed records.
     Newest,
-    /// Ends somebody's operation: open to its holder, to a manager over a manager's, and to anyone once it is stale.
+    /// Ends the operation of another user: open to its holder, to a manager if a manager holds it, and to anyone once
+    /// it is stale.
     Unlock,
-    /// Only while a newer rollback is pending: a rollback whose apply failed marks what it rolled over.
+    /// Only while a newer rollback is pending: a rollback whose apply failed supersedes the record it rolled back over.
     NewerRollback,
     /// Not the newest deployed record of a live release, and not the record of a live operation.
     Deletion,
@@ -113,17 +114,17 @@ pub enum Guard {
     Never,
 }
 
-/// A column or row of the table: what stood there before, or stands there after.
+/// The status before or after a transition; `None` stands for "no record".
 pub type State = Option<Status>;
 
 use Status::{
     Deployed, Failed, PendingInstall, PendingRollback, PendingUpgrade, Superseded, Uninstalled, Uninstalling, Unknown,
 };
 
-/// Every transition that some client makes, `None` standing for "no record"; what is not listed is [`Guard::Never`].
+/// Every transition that some client makes. `None` stands for "no record". An unlisted transition is [`Guard::Never`].
 ///
-/// A change to the same status is always [`Guard::Free`] (hooks, tests and failure paths write a record again), and so
-/// is not listed either. Sources: the actions of Helm 3.22 and 4.3 and the traffic of helm, Flux, OLM and mapkubeapis
+/// A change to the same status is always [`Guard::Free`], because hooks, tests and failure paths write a record again;
+/// these are not listed. Sources: the actions of Helm 3.22 and 4.3, and the traffic of helm, Flux, OLM and mapkubeapis
 /// recorded on a real API server.
 pub const TRANSITIONS: &[(State, State, Guard)] = &[
     // A new operation writes its record before it touches an object.
@@ -139,7 +140,7 @@ pub const TRANSITIONS: &[(State, State, Guard)] = &[
     (Some(PendingInstall), Some(Failed), Guard::Unlock),
     (Some(PendingUpgrade), Some(Failed), Guard::Unlock),
     (Some(PendingRollback), Some(Failed), Guard::Unlock),
-    // A rollback whose apply failed supersedes the record it rolled over, whatever that was.
+    // A rollback whose apply failed supersedes the record it rolled back over, whatever its status.
     (Some(PendingInstall), Some(Superseded), Guard::NewerRollback),
     (Some(PendingUpgrade), Some(Superseded), Guard::NewerRollback),
     (Some(PendingRollback), Some(Superseded), Guard::NewerRollback),
@@ -173,7 +174,7 @@ pub const TRANSITIONS: &[(State, State, Guard)] = &[
     (Some(PendingRollback), None, Guard::Deletion),
 ];
 
-/// What it takes to go from one state to another.
+/// The condition of a transition.
 #[must_use]
 pub fn transition(from: State, to: State) -> Guard {
     if from == to {
@@ -203,9 +204,8 @@ mod tests {
         }
     }
 
-    /// The table once more, as a picture: rows are what stands there, columns what is written, in the order of
-    /// `Status::ALL` after "no record". F free, O operation, M mapped, N newest, U unlock, R newer rollback,
-    /// D deletion, - never.
+    /// The table as a picture: rows are the status before, columns the status after, in the order of `Status::ALL`
+    /// after "no record". F free, O operation, M mapped, N newest, U unlock, R newer rollback, D deletion, - never.
     const PICTURE: [&str; 10] = [
         //                     - U D u S F g i p r
         /* no record        */

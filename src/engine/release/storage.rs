@@ -6,30 +6,29 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::RecordName;
-use crate::engine::object::{Metadata, null_is_default};
-use crate::engine::review::Request;
+use crate::engine::json::null_is_default;
+use crate::engine::object::Metadata;
 
 /// The type of Helm's record Secrets.
 pub const HELM_SECRET_TYPE: &str = "helm.sh/release.v1";
-/// The type of the Secret that OLM's operator-controller keeps a record, or the first part of one, in.
+/// The type of the Secret in which OLM's operator-controller stores a record, or its first chunk.
 pub const OLM_INDEX_TYPE: &str = "operatorframework.io/index.v1";
-
-/// The type of the Secrets with the further parts of such a record.
+/// The type of the Secrets with the other chunks of such a record.
 pub const OLM_CHUNK_TYPE: &str = "operatorframework.io/chunk.v1";
 
-/// Where and how a record is stored.
+/// The storage of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Storage {
     /// Helm's default driver.
     Secret,
     /// `HELM_DRIVER=configmap`.
     ConfigMap,
-    /// OLM's operator-controller, which cuts large records into chunk Secrets.
+    /// OLM's operator-controller, which splits large records into chunk Secrets.
     OlmIndex,
 }
 
 impl Storage {
-    /// The label `owner` that the client puts on every record, and lists records by.
+    /// The value of the label `owner` that the client puts on every record and lists records by.
     #[must_use]
     pub fn owner(self) -> &'static str {
         match self {
@@ -38,7 +37,7 @@ impl Storage {
         }
     }
 
-    /// The kind of the object.
+    /// The kind of the objects in this storage.
     #[must_use]
     pub fn kind(self) -> &'static str {
         match self {
@@ -47,7 +46,7 @@ impl Storage {
         }
     }
 
-    /// The label selector that finds every record of a release.
+    /// The label selector for all records of a release.
     #[must_use]
     pub fn selector(self, release: &str) -> String {
         let index = if self == Self::OlmIndex { ",type=index" } else { "" };
@@ -55,48 +54,47 @@ impl Storage {
     }
 }
 
-/// A Secret or ConfigMap, with only what can make it a record; everything else is skipped.
+/// A Secret or ConfigMap, with only the fields that can make it a record.
 #[derive(Debug, Deserialize)]
 pub struct Stored<'a> {
-    /// Its metadata.
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
-    /// The type of a Secret.
+    /// The type of a Secret; absent for a ConfigMap.
     #[serde(borrow, default, rename = "type")]
     pub secret_type: Option<Cow<'a, str>>,
     /// The payload, still encoded.
     #[serde(borrow, default, deserialize_with = "null_is_default")]
-    pub data: Data<'a>,
+    pub data: RecordData<'a>,
 }
 
-/// The keys of `data` that hold a record. Other keys are not read.
+/// The keys of `data` that contain a record.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Data<'a> {
+pub struct RecordData<'a> {
     /// Helm's payload.
     #[serde(borrow)]
     pub release: Option<Cow<'a, str>>,
-    /// OLM's payload, or its first part.
+    /// OLM's payload, or its first chunk.
     #[serde(borrow)]
     pub chunk: Option<Cow<'a, str>>,
-    /// The names of the Secrets with OLM's further parts: a JSON array, base64.
+    /// The names of the Secrets with OLM's other chunks: a JSON array in base64.
     #[serde(borrow)]
     pub extra_chunks: Option<Cow<'a, str>>,
 }
 
 impl<'a> Stored<'a> {
-    /// Reads an object of a review.
+    /// Parses an object of a review.
     ///
     /// # Errors
-    /// When the JSON is not that of a Secret or ConfigMap.
+    /// The JSON is not a Secret or ConfigMap.
     pub fn read(object: &'a RawValue) -> Result<Self, serde_json::Error> {
         serde_json::from_str(object.get())
     }
 
-    /// Which storage this object belongs to, `None` for one that is no record.
+    /// The storage of this record; `None` if the object is not a record.
     ///
-    /// Helm finds its records by the label alone, so the type of a Secret is not enough to tell; and a Secret of Helm's
-    /// type stays one when somebody takes its labels away.
+    /// Helm finds its records by labels alone, so the type of a Secret is not sufficient. A Secret of Helm's type stays
+    /// a record when somebody removes its labels.
     #[must_use]
     pub fn storage(&self, kind: &str) -> Option<Storage> {
         let owner = self.metadata.label("owner").unwrap_or_default();
@@ -110,12 +108,4 @@ impl<'a> Stored<'a> {
             _ => None,
         }
     }
-}
-
-/// The kind of object that a request is about, if records are stored in such objects.
-#[must_use]
-pub fn storing_kind<'r>(request: &'r Request<'_>) -> Option<&'r str> {
-    let core = request.kind.group.is_empty() && request.sub_resource().is_none();
-    let kind = request.kind.kind.as_ref();
-    (core && matches!(kind, "Secret" | "ConfigMap")).then_some(kind)
 }

@@ -1,19 +1,18 @@
-//! A borrowed view of an incoming `admission.k8s.io/v1` AdmissionReview.
+//! A borrowed view of an incoming AdmissionReview of `admission.k8s.io/v1`.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::engine::json::unquoted;
+use crate::engine::json::redacted;
 
 /// An AdmissionReview as the API server sends it.
 ///
-/// Strings borrow from the body where JSON needs no unescaping; `object` and `oldObject` stay text until a rule needs
-/// them, because an ordinary review is mostly objects that no rule reads.
+/// Strings borrow from the body unless JSON escapes them. `object` and `oldObject` stay text until a rule needs them,
+/// because rules do not read most objects.
 #[derive(Debug)]
 pub struct Review<'a> {
-    /// The request to be judged.
     pub request: Request<'a>,
 }
 
@@ -21,16 +20,15 @@ pub struct Review<'a> {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request<'a> {
-    /// Identifies this one call; the reply must repeat it. The API server's retries carry new ones.
+    /// Identifies this call; the reply must repeat it. A retry by the API server has another uid.
     #[serde(borrow)]
     pub uid: Cow<'a, str>,
-    /// What `object` really is, after any conversion by the API server.
+    /// The kind of `object`, after any conversion by the API server.
     #[serde(borrow)]
     pub kind: Gvk<'a>,
-    /// The resource of `kind`.
     #[serde(borrow)]
     pub resource: Gvr<'a>,
-    /// `scale`, `status`, ...; absent for the object itself.
+    /// `scale`, `status`, ...; absent for a request on the object itself.
     #[serde(borrow, default)]
     pub sub_resource: Option<Cow<'a, str>>,
     /// Absent in a collection delete and in a create by `generateName`.
@@ -39,9 +37,7 @@ pub struct Request<'a> {
     /// Absent for cluster-scoped kinds, except Namespace, which carries its own name here.
     #[serde(borrow, default)]
     pub namespace: Option<Cow<'a, str>>,
-    /// What is being done.
     pub operation: Operation,
-    /// Who is doing it.
     #[serde(borrow)]
     pub user_info: UserInfo<'a>,
     /// The object as it would be stored; absent on DELETE.
@@ -50,12 +46,12 @@ pub struct Request<'a> {
     /// The stored object; absent on CREATE and CONNECT.
     #[serde(borrow, default)]
     pub old_object: Option<&'a RawValue>,
-    /// True when nothing will be stored whatever the verdict.
+    /// True if nothing is stored, whatever the verdict.
     #[serde(default)]
     pub dry_run: Option<bool>,
 }
 
-/// Group, version, kind.
+/// A group, version and kind.
 #[derive(Debug, Deserialize)]
 pub struct Gvk<'a> {
     /// Empty for the core group.
@@ -69,7 +65,7 @@ pub struct Gvk<'a> {
     pub kind: Cow<'a, str>,
 }
 
-/// Group, version, resource.
+/// A group, version and resource.
 #[derive(Debug, Deserialize)]
 pub struct Gvr<'a> {
     /// Empty for the core group.
@@ -83,22 +79,22 @@ pub struct Gvr<'a> {
     pub resource: Cow<'a, str>,
 }
 
-/// The operation under review.
+/// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Operation {
-    /// Also a PUT or an apply that creates.
+    /// A POST, or a PUT or an apply that creates the object.
     Create,
-    /// PUT, every kind of PATCH, and writes of subresources.
+    /// A PUT, any PATCH, or a write of a subresource.
     Update,
-    /// Of one object; a collection delete arrives as one review an object, without a name.
+    /// A deletion of one object. A collection delete arrives as one review for each object, without a name.
     Delete,
     /// exec, attach, port-forward, proxy.
     Connect,
 }
 
 impl Operation {
-    /// As the API writes it.
+    /// As the API spells it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -110,13 +106,12 @@ impl Operation {
     }
 }
 
-/// The authenticated user, after impersonation: the real caller of an impersonated request is not visible.
+/// The authenticated user. The real caller of an impersonated request is not visible.
 #[derive(Debug, Deserialize)]
 pub struct UserInfo<'a> {
     /// For example `alice` or `system:serviceaccount:flux-system:helm-controller`.
     #[serde(borrow, default)]
     pub username: Cow<'a, str>,
-    /// Group memberships.
     #[serde(borrow, default)]
     pub groups: Vec<Cow<'a, str>>,
 }
@@ -129,13 +124,8 @@ pub enum BadReview {
     Malformed(String),
     /// Another kind or version.
     #[error("expected kind AdmissionReview of admission.k8s.io/v1, got {kind:?} of {api_version:?}")]
-    WrongKind {
-        /// The `apiVersion` that came.
-        api_version: String,
-        /// The `kind` that came.
-        kind: String,
-    },
-    /// An AdmissionReview without `request`, for example one of our own replies.
+    WrongKind { api_version: String, kind: String },
+    /// No `request`, as in one of our own replies.
     #[error("the AdmissionReview has no request")]
     NoRequest,
 }
@@ -151,7 +141,7 @@ struct Envelope<'a> {
     request: Option<Request<'a>>,
 }
 
-/// Only what names the document; everything else is skipped, so that a wrong kind is told from a broken request.
+/// Only the type of the document, to tell a wrong kind from a broken request.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Heading<'a> {
@@ -162,10 +152,10 @@ struct Heading<'a> {
 }
 
 impl<'a> Review<'a> {
-    /// Reads a review from the body of a request.
+    /// Parses a review.
     ///
     /// # Errors
-    /// Says what is wrong with the body; never panics, whatever the bytes.
+    /// The problem with the body. No body causes a panic.
     pub fn parse(body: &'a [u8]) -> Result<Self, BadReview> {
         let envelope: Envelope<'a> = match serde_json::from_slice(body) {
             Ok(envelope) => envelope,
@@ -178,7 +168,7 @@ impl<'a> Review<'a> {
 }
 
 impl Request<'_> {
-    /// `secrets`, `deployments.apps`, `deployments.apps/scale`: the resource as kubectl names it.
+    /// The resource as kubectl names it: `secrets`, `deployments.apps`, `deployments.apps/scale`.
     #[must_use]
     pub fn resource_name(&self) -> String {
         let mut name = self.resource.resource.to_string();
@@ -193,32 +183,26 @@ impl Request<'_> {
         name
     }
 
-    /// The subresource, where there is one.
+    /// The subresource, if any.
     #[must_use]
     pub fn sub_resource(&self) -> Option<&str> {
         self.sub_resource.as_deref().filter(|sub| !sub.is_empty())
     }
 
-    /// The name, where the request has one.
+    /// The name, if the request has one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref().filter(|name| !name.is_empty())
     }
 
-    /// The namespace, empty for cluster-scoped objects.
+    /// The namespace; empty for cluster-scoped objects.
     #[must_use]
     pub fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or_default()
     }
 }
 
-/// The API group of an `apiVersion`, empty for the core group.
-#[must_use]
-pub fn group_of(api_version: &str) -> &str {
-    api_version.rsplit_once('/').map_or("", |(group, _)| group)
-}
-
-/// The uid of a body that could not be judged, so that even then the API server accepts the reply.
+/// The uid of a body that cannot be parsed as a review. The API server accepts no reply without it.
 #[must_use]
 pub fn uid_of(body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
@@ -239,19 +223,19 @@ fn check_kind(api_version: &str, kind: &str) -> Result<(), BadReview> {
     if api_version == "admission.k8s.io/v1" && kind == "AdmissionReview" {
         return Ok(());
     }
-    Err(BadReview::WrongKind { api_version: shortened(api_version), kind: shortened(kind) })
+    Err(BadReview::WrongKind { api_version: excerpt(api_version), kind: excerpt(kind) })
 }
 
 fn diagnose(body: &[u8], error: &serde_json::Error) -> BadReview {
     let heading = serde_json::from_slice::<Heading<'_>>(body).unwrap_or_default();
     if !heading.kind.is_empty() && check_kind(&heading.api_version, &heading.kind).is_err() {
-        return BadReview::WrongKind { api_version: shortened(&heading.api_version), kind: shortened(&heading.kind) };
+        return BadReview::WrongKind { api_version: excerpt(&heading.api_version), kind: excerpt(&heading.kind) };
     }
-    BadReview::Malformed(unquoted(error))
+    BadReview::Malformed(redacted(error))
 }
 
-/// What a caller sent comes back in an error message: never more than a line of it.
-fn shortened(text: &str) -> String {
+/// Error messages quote at most 80 characters of what the caller sent.
+fn excerpt(text: &str) -> String {
     text.chars().take(80).collect()
 }
 
@@ -285,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_sent_back_to_us_has_no_request() {
+    fn a_reply_is_not_a_request() {
         let body = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"u"}}"#;
         assert_eq!(Review::parse(body.as_bytes()).unwrap_err(), BadReview::NoRequest);
     }
@@ -305,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn the_uid_is_found_in_a_review_that_does_not_parse() {
+    fn the_uid_is_found_in_a_review_that_cannot_be_parsed() {
         let body = review(&REQUEST.replacen("DELETE", "PATCH", 1));
         assert!(Review::parse(body.as_bytes()).is_err());
         assert_eq!(uid_of(body.as_bytes()).as_deref(), Some("u1"));

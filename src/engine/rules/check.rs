@@ -5,7 +5,7 @@ use super::objects::case::ObjectCase;
 use super::records::case::RecordCase;
 use super::records::record_part::RecordPartCase;
 use super::undecided::Undecided;
-use crate::engine::json::Path;
+use crate::engine::json::FieldPath;
 use crate::engine::release::ReleaseRef;
 use crate::engine::rule::{RuleId, Specification};
 
@@ -64,7 +64,7 @@ impl Refusal {
         self
     }
 
-    pub(crate) fn at_fields(mut self, fields: &[Path]) -> Self {
+    pub(crate) fn at_fields(mut self, fields: &[FieldPath]) -> Self {
         self.pointers.extend(fields.iter().map(|field| field.pointer().to_string()));
         self
     }

@@ -1,6 +1,7 @@
 //! What a rule still has to know.
 
-use crate::engine::evidence::{Answer, Evidence, Knowledge, ObjectKey, Query};
+use crate::engine::evidence::{Answer, Evidence, Knowledge, Query};
+use crate::engine::object::ObjectKey;
 use crate::engine::olm;
 use crate::engine::violation::ViolationKind;
 
@@ -51,8 +52,9 @@ pub(crate) fn lookup_object(evidence: &Evidence, key: ObjectKey) -> Result<Optio
 
 /// Whether a ClusterExtension has moved to revisions of its own, which leave its Helm records behind as they were.
 pub(crate) fn is_migrated(evidence: &Evidence, extension: &str) -> Result<bool, Undecided> {
-    for kind in olm::OBJECT_SETS {
-        let query = Query::Exists { group: olm::GROUP, kind, label: olm::OWNER_NAME, value: extension.to_owned() };
+    for kind in olm::OBJECT_SET_KINDS {
+        let query =
+            Query::Exists { group: olm::GROUP, kind, label: olm::OWNER_NAME_LABEL, value: extension.to_owned() };
         if matches!(lookup(evidence, query)?, Some(Knowledge::Exists(true))) {
             return Ok(true);
         }

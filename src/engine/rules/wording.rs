@@ -2,8 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::engine::json::Path;
-use crate::engine::release::record::shortened;
+use crate::engine::json::FieldPath;
+use crate::engine::release::record::truncated;
 use crate::engine::release::{Revision, Status};
 
 /// How many things of one sort a message names.
@@ -38,8 +38,8 @@ pub(crate) fn operation(status: Status) -> &'static str {
 }
 
 /// `a, b and 3 more`, for fields.
-pub(crate) fn fields(fields: &[Path], most: usize) -> String {
-    enumerated(fields.iter().map(|field| shortened(&field.to_string())), most)
+pub(crate) fn fields(fields: &[FieldPath], most: usize) -> String {
+    enumerated(fields.iter().map(|field| truncated(&field.to_string())), most)
 }
 
 /// `a, b and 3 more`.
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn five_fields_are_named() {
-        let paths: Vec<_> = ["a", "b", "c", "d", "e", "f", "g"].iter().map(|name| Path::of([*name])).collect();
+        let paths: Vec<_> = ["a", "b", "c", "d", "e", "f", "g"].iter().map(|name| FieldPath::of([*name])).collect();
         assert_eq!(fields(&paths[..1], 5), "a");
         assert_eq!(fields(&paths[..2], 5), "a and b");
         assert_eq!(fields(&paths[..5], 5), "a, b, c, d and e");

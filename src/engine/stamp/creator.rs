@@ -1,13 +1,11 @@
-//! The stamp of a ReleaseOverride: who made it.
+//! The stamp of a ReleaseOverride: its creator.
 
-use serde_json::{Value, json};
-
-use super::pointer;
+use super::annotations;
 use crate::engine::facts::OverrideWrite;
-use crate::engine::json::{Patch, PatchOperation};
+use crate::engine::json::Patch;
 use crate::engine::release_override::CREATED_BY;
 
-/// Whom the stamp must name, if it names somebody: whoever makes it, and from then on the same for ever.
+/// The user that the stamp must name: the user who creates the override, and later the user in the stored stamp.
 #[must_use]
 pub fn expected<'w>(write: &'w OverrideWrite<'_>, user: &'w str) -> Option<&'w str> {
     match &write.before {
@@ -16,15 +14,13 @@ pub fn expected<'w>(write: &'w OverrideWrite<'_>, user: &'w str) -> Option<&'w s
     }
 }
 
-/// The patch that sets the stamp, whatever the client sent; `None` where it is right.
+/// The patch that corrects the stamp; `None` if it is correct.
 pub(super) fn patch(write: &OverrideWrite<'_>, user: &str) -> Option<Patch> {
-    let operation = match (expected(write, user), write.after.annotation(CREATED_BY)) {
-        (expected, sent) if expected == sent => return None,
-        (None, _) => PatchOperation::Remove { path: pointer(CREATED_BY) },
-        (Some(user), _) if write.after.annotations.is_empty() => {
-            PatchOperation::Add { path: "/metadata/annotations".to_owned(), value: json!({ CREATED_BY: user }) }
-        }
-        (Some(user), _) => PatchOperation::Add { path: pointer(CREATED_BY), value: Value::from(user) },
-    };
-    Some(Patch(vec![operation]))
+    let (expected, sent) = (expected(write, user), write.after.annotation(CREATED_BY));
+    if expected == sent {
+        return None;
+    }
+    let set = expected.map(|user| (CREATED_BY, user));
+    let removed = if set.is_none() { Some(CREATED_BY) } else { None };
+    Some(annotations::patch(&write.after, set.into_iter(), removed.into_iter()))
 }

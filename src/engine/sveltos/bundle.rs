@@ -1,41 +1,41 @@
-//! ConfigurationBundle: objects as YAML text, up to megabytes of it, and which chart or reference they come from.
+//! ConfigurationBundle: objects as YAML text of up to megabytes, and the chart or reference they come from.
 
 use serde::Deserialize;
 
-use super::ReleaseRef;
-use crate::engine::object::null_is_default;
+use super::RemoteRelease;
+use crate::engine::json::null_is_default;
 
-/// How a bundle is known.
+/// The key of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BundleRef {
-    /// That of the managed cluster, on the management cluster.
+    /// The namespace of the managed cluster on the management cluster.
     pub namespace: String,
-    /// The object's name, random.
+    /// A random name.
     pub name: String,
 }
 
-/// What a bundle says of where its objects come from; the objects themselves are not kept.
+/// The origin of the objects of a bundle, without the objects.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bundle {
-    /// The release that it is a part of; `None` for what comes from no chart.
-    pub release: Option<ReleaseRef>,
-    /// Whether it is the last part of the release: without it the others are not the whole chart.
+    /// The release that the bundle is a part of; `None` if it comes from no chart.
+    pub release: Option<RemoteRelease>,
+    /// Whether it is the last bundle of the release. Without the last bundle the chart is incomplete.
     pub is_last: bool,
-    /// Whether it holds what runs when the release is removed, and so does not keep the release.
+    /// Whether it contains the hooks of an uninstall. Such a bundle does not keep the release.
     pub uninstalls: bool,
-    /// Kind and name of the ConfigMap, Secret or Flux source that it was read from.
+    /// Kind and name of the source: a ConfigMap, Secret or Flux source.
     pub source: Option<(String, String)>,
 }
 
 #[derive(Deserialize)]
-struct Object {
+struct ConfigurationBundle {
     #[serde(default, deserialize_with = "null_is_default")]
-    spec: Spec,
+    spec: ConfigurationBundleSpec,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Spec {
+struct ConfigurationBundleSpec {
     #[serde(deserialize_with = "null_is_default")]
     helm_release_namespace: String,
     #[serde(deserialize_with = "null_is_default")]
@@ -51,13 +51,13 @@ struct Spec {
 }
 
 impl Bundle {
-    /// Reads the JSON text of a ConfigurationBundle, skipping over the objects in it.
+    /// Parses a ConfigurationBundle without the objects in it.
     ///
     /// # Errors
-    /// When it is none, or its fields have another shape.
+    /// The text is not a ConfigurationBundle, or its fields have another shape.
     pub fn read(text: &str) -> Result<Self, serde_json::Error> {
-        let Object { spec } = serde_json::from_str(text)?;
-        let release = ReleaseRef { namespace: spec.helm_release_namespace, name: spec.helm_release_name };
+        let ConfigurationBundle { spec } = serde_json::from_str(text)?;
+        let release = RemoteRelease { namespace: spec.helm_release_namespace, name: spec.helm_release_name };
         let source = (spec.referenced_object_kind, spec.referenced_object_name);
         Ok(Self {
             release: Some(release).filter(|release| !release.name.is_empty()),
@@ -69,11 +69,11 @@ impl Bundle {
 
     /// Whether it deploys objects of a release.
     #[must_use]
-    pub fn deploys(&self, release: &ReleaseRef) -> bool {
+    pub fn deploys(&self, release: &RemoteRelease) -> bool {
         !self.uninstalls && self.release.as_ref() == Some(release)
     }
 
-    /// Whether its objects were read from this source.
+    /// Whether its objects come from this source.
     #[must_use]
     pub fn is_from(&self, kind: &str, name: &str) -> bool {
         self.source.as_ref().is_some_and(|source| (source.0.as_str(), source.1.as_str()) == (kind, name))

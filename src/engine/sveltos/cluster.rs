@@ -2,31 +2,30 @@
 
 use serde::Deserialize;
 
-use crate::engine::object::{Metadata, null_is_default};
+use crate::engine::json::null_is_default;
+use crate::engine::object::Metadata;
 
 /// A SveltosCluster.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct ManagedCluster {
-    /// How it is reached.
+pub struct SveltosCluster {
     #[serde(deserialize_with = "null_is_default")]
-    pub spec: ManagedClusterSpec,
+    pub spec: SveltosClusterSpec,
 }
 
-/// How a cluster is reached.
+/// `spec` of a SveltosCluster.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ManagedClusterSpec {
-    /// Whether an agent on it fetches what is to be deployed.
+pub struct SveltosClusterSpec {
+    /// Whether an agent on the cluster pulls the configuration.
     #[serde(deserialize_with = "null_is_default")]
     pub pull_mode: bool,
 }
 
-/// A ClusterProfile or Profile, of which a rule reads annotations alone.
+/// A ClusterProfile or Profile. Rules read only its annotations.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Profile<'a> {
-    /// Its metadata.
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
 }

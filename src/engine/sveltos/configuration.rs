@@ -1,33 +1,33 @@
-//! ClusterConfiguration: what was delivered to one cluster. In pull mode the agent writes it.
+//! ClusterConfiguration: what was delivered to a cluster. In pull mode the agent writes it.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::{ProfileRef, ReleaseRef};
-use crate::engine::object::null_is_default;
+use super::{ProfileRef, RemoteRelease};
+use crate::engine::json::null_is_default;
 
 /// A ClusterConfiguration.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Configuration<'a> {
+pub struct ClusterConfiguration<'a> {
     #[serde(borrow, deserialize_with = "null_is_default")]
-    status: Status<'a>,
+    status: ClusterConfigurationStatus<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Status<'a> {
+struct ClusterConfigurationStatus<'a> {
     #[serde(borrow, deserialize_with = "null_is_default")]
-    cluster_profile_resources: Vec<Delivered<'a>>,
+    cluster_profile_resources: Vec<ProfileResources<'a>>,
     #[serde(borrow, deserialize_with = "null_is_default")]
-    profile_resources: Vec<Delivered<'a>>,
+    profile_resources: Vec<ProfileResources<'a>>,
 }
 
-/// What one profile has brought.
+/// What one profile has delivered.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Delivered<'a> {
+struct ProfileResources<'a> {
     #[serde(borrow, alias = "clusterProfileName", rename = "profileName")]
     profile: Cow<'a, str>,
     #[serde(borrow, rename = "Features", deserialize_with = "null_is_default")]
@@ -58,33 +58,34 @@ struct DeliveredChart<'a> {
 #[serde(default)]
 struct DeliveredResource<'a> {
     #[serde(borrow, deserialize_with = "null_is_default")]
-    owner: Owner<'a>,
+    owner: ResourceOwner<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Owner<'a> {
+struct ResourceOwner<'a> {
     #[serde(borrow)]
     kind: Cow<'a, str>,
     #[serde(borrow)]
     name: Cow<'a, str>,
 }
 
-impl Configuration<'_> {
-    /// Whether a release was delivered, whichever profile brought it: it may have changed hands.
+impl ClusterConfiguration<'_> {
+    /// Whether any profile has delivered a release. The release may have moved to another profile.
     #[must_use]
-    pub fn lists(&self, release: &ReleaseRef) -> bool {
-        let Status { cluster_profile_resources, profile_resources } = &self.status;
+    pub fn lists(&self, release: &RemoteRelease) -> bool {
+        let ClusterConfigurationStatus { cluster_profile_resources, profile_resources } = &self.status;
         cluster_profile_resources.iter().chain(profile_resources).any(|delivered| delivered.lists(release))
     }
 
     /// Whether this profile has delivered a release.
     #[must_use]
-    pub fn lists_of(&self, profile: &ProfileRef<'_>, release: &ReleaseRef) -> bool {
+    pub fn lists_of(&self, profile: &ProfileRef<'_>, release: &RemoteRelease) -> bool {
         self.of(profile).any(|delivered| delivered.lists(release))
     }
 
-    /// Whether a profile may have brought objects from a source: where the agent names no owner of an object, it may.
+    /// Whether a profile may have delivered objects from a source. An object whose owner the agent does not name may
+    /// come from it.
     #[must_use]
     pub fn may_list_source(&self, profile: &ProfileRef<'_>, kind: &str, name: &str) -> bool {
         let features = self.of(profile).flat_map(|delivered| &delivered.features);
@@ -94,7 +95,7 @@ impl Configuration<'_> {
         })
     }
 
-    fn of<'c>(&'c self, profile: &'c ProfileRef<'_>) -> impl Iterator<Item = &'c Delivered<'c>> {
+    fn of<'c>(&'c self, profile: &'c ProfileRef<'_>) -> impl Iterator<Item = &'c ProfileResources<'c>> {
         let of_kind = match profile.kind.as_ref() {
             "Profile" => &self.status.profile_resources,
             _ => &self.status.cluster_profile_resources,
@@ -103,8 +104,8 @@ impl Configuration<'_> {
     }
 }
 
-impl Delivered<'_> {
-    fn lists(&self, release: &ReleaseRef) -> bool {
+impl ProfileResources<'_> {
+    fn lists(&self, release: &RemoteRelease) -> bool {
         let mut charts = self.features.iter().flat_map(|feature| &feature.charts);
         charts.any(|chart| chart.release_name == release.name && chart.namespace == release.namespace)
     }

@@ -6,15 +6,15 @@ use std::collections::HashSet;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{BUNDLE, BundleRef};
-use crate::engine::json::unquoted;
-use crate::engine::object::{Metadata, null_is_default};
+use super::{BundleRef, CONFIGURATION_BUNDLE};
+use crate::engine::json::{null_is_default, redacted};
+use crate::engine::object::Metadata;
 
 const REQUESTOR_KIND: &str = "pullmode.projectsveltos.io/requestorkind";
 const REQUESTOR_FEATURE: &str = "pullmode.projectsveltos.io/requestorfeature";
 const REQUESTOR_NAME: &str = "pullmode.projectsveltos.io/requestorname";
 
-/// What a group of a ClusterSummary deploys, where a rule knows how to judge it.
+/// The features that rules judge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
     /// Charts.
@@ -26,19 +26,17 @@ pub enum Feature {
 /// A ConfigurationGroup.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Group<'a> {
-    /// Its metadata.
+pub struct ConfigurationGroup<'a> {
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
-    /// What the agent is to do.
     #[serde(borrow, deserialize_with = "null_is_default")]
-    pub spec: GroupSpec<'a>,
+    pub spec: ConfigurationGroupSpec<'a>,
 }
 
-/// What the agent is to do.
+/// `spec` of a ConfigurationGroup.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct GroupSpec<'a> {
+pub struct ConfigurationGroupSpec<'a> {
     /// `Deploy` or `Remove`.
     #[serde(borrow)]
     pub action: Cow<'a, str>,
@@ -51,15 +49,14 @@ pub struct GroupSpec<'a> {
     /// Whether the agent only reports what it would do.
     #[serde(deserialize_with = "null_is_default")]
     pub dry_run: bool,
-    /// The ClusterProfile or Profile.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub source_ref: ProfileRef<'a>,
-    /// The bundles, unread: a group may name hundreds, and most writes leave them as they are.
+    /// The bundles, not parsed: a group may name hundreds, and most writes do not change them.
     #[serde(borrow)]
     pub configuration_item: Option<&'a RawValue>,
 }
 
-/// The profile that a group comes from.
+/// The profile of a group.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ProfileRef<'a> {
@@ -69,14 +66,13 @@ pub struct ProfileRef<'a> {
     /// Empty for a ClusterProfile.
     #[serde(borrow)]
     pub namespace: Cow<'a, str>,
-    /// The profile's name.
     #[serde(borrow)]
     pub name: Cow<'a, str>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Item<'a> {
+struct ConfigurationItem<'a> {
     #[serde(borrow)]
     content_ref: ContentRef<'a>,
 }
@@ -91,11 +87,11 @@ struct ContentRef<'a> {
     name: Cow<'a, str>,
 }
 
-impl Group<'_> {
-    /// What it deploys; `None` for what no ClusterSummary requested, and for features that no rule judges.
+impl ConfigurationGroup<'_> {
+    /// The feature; `None` if no ClusterSummary requested the group, and for features that no rule judges.
     #[must_use]
     pub fn feature(&self) -> Option<Feature> {
-        let of_summary = self.metadata.label(REQUESTOR_KIND) == Some(super::SUMMARY);
+        let of_summary = self.metadata.label(REQUESTOR_KIND) == Some(super::CLUSTER_SUMMARY);
         match self.metadata.label(REQUESTOR_FEATURE).filter(|_| of_summary)? {
             "Helm" => Some(Feature::Helm),
             "Resources" => Some(Feature::Resources),
@@ -103,48 +99,49 @@ impl Group<'_> {
         }
     }
 
-    /// The name of the ClusterSummary that requested it, in the namespace of the group.
+    /// The name of the ClusterSummary that requested the group, in the same namespace.
     #[must_use]
     pub fn requestor(&self) -> Option<&str> {
         self.metadata.annotation(REQUESTOR_NAME).filter(|name| !name.is_empty())
     }
 
-    /// Whether the agent is to remove everything.
+    /// Whether the agent must remove everything.
     #[must_use]
     pub fn removes(&self) -> bool {
         self.spec.action == "Remove"
     }
 
-    /// Whether it belongs to the teardown of its ClusterSummary.
+    /// Whether the ClusterSummary is being deleted.
     #[must_use]
     pub fn is_teardown(&self) -> bool {
         self.spec.source_status == "Deleted"
     }
 
-    /// Whether its bundles are still being written.
+    /// Whether the bundles are still being written.
     #[must_use]
     pub fn is_preparing(&self) -> bool {
         self.spec.update_phase == "Preparing"
     }
 
-    /// Whether both name the same bundles, by their text: the API server writes what is equal in one way.
+    /// Whether both groups name the same bundles. Compares text, because the API server encodes equal values the same
+    /// way.
     #[must_use]
-    pub fn same_items(&self, other: &Group<'_>) -> bool {
+    pub fn same_items(&self, other: &ConfigurationGroup<'_>) -> bool {
         self.spec.configuration_item.map(RawValue::get) == other.spec.configuration_item.map(RawValue::get)
     }
 
-    /// The bundles that it names, each once: two references to one object with different paths share a bundle, and then
-    /// it stands there twice. `namespace` is that of the group.
+    /// The named bundles, each once. Two references to one object with different paths share a bundle, which the group
+    /// then names twice. `namespace` is that of the group.
     ///
     /// # Errors
-    /// When the list has another shape, or names something else than bundles.
+    /// The list has another shape, or names an object that is not a bundle.
     pub fn bundles(&self, namespace: &str) -> Result<Vec<BundleRef>, String> {
         let text = self.spec.configuration_item.map_or("[]", RawValue::get);
-        let items: Vec<Item<'_>> = serde_json::from_str(text).map_err(|error| unquoted(&error))?;
+        let items: Vec<ConfigurationItem<'_>> = serde_json::from_str(text).map_err(|error| redacted(&error))?;
         let (mut bundles, mut seen) = (Vec::with_capacity(items.len()), HashSet::with_capacity(items.len()));
-        for Item { content_ref: ContentRef { kind, namespace: given, name } } in items {
-            if !kind.is_empty() && kind != BUNDLE {
-                return Err(format!("it names a {kind}"));
+        for ConfigurationItem { content_ref: ContentRef { kind, namespace: given, name } } in items {
+            if !kind.is_empty() && kind != CONFIGURATION_BUNDLE {
+                return Err(format!("it names an object of kind {kind}"));
             }
             let namespace = if given.is_empty() { namespace } else { given.as_ref() };
             let bundle = BundleRef { namespace: namespace.to_owned(), name: name.into_owned() };

@@ -1,59 +1,57 @@
-//! ClusterSummary: one profile on one cluster, and how each of its releases stands.
+//! ClusterSummary: one profile on one cluster, and the state of each of its releases.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::ReleaseRef;
-use crate::engine::object::{Metadata, null_is_default};
+use super::RemoteRelease;
+use crate::engine::json::null_is_default;
+use crate::engine::object::Metadata;
 
 /// A ClusterSummary.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Summary<'a> {
-    /// Its metadata.
+pub struct ClusterSummary<'a> {
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
-    /// What is wanted.
     #[serde(borrow, deserialize_with = "null_is_default")]
-    pub spec: SummarySpec<'a>,
-    /// How it stands. Written just before each commit.
+    pub spec: ClusterSummarySpec<'a>,
+    /// Written just before each commit.
     #[serde(borrow, deserialize_with = "null_is_default")]
-    pub status: SummaryStatus<'a>,
+    pub status: ClusterSummaryStatus<'a>,
 }
 
 /// `spec` of a ClusterSummary.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct SummarySpec<'a> {
-    /// Where the object of the cluster is.
+pub struct ClusterSummarySpec<'a> {
+    /// The namespace of the cluster's object.
     #[serde(borrow)]
     pub cluster_namespace: Cow<'a, str>,
-    /// The cluster's name.
     #[serde(borrow)]
     pub cluster_name: Cow<'a, str>,
     /// `Sveltos` or `Capi`.
     #[serde(borrow)]
     pub cluster_type: Cow<'a, str>,
-    /// A copy of the profile's specification, its templates not filled in.
+    /// A copy of the profile's specification with unexpanded templates.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub cluster_profile_spec: ProfileSpec<'a>,
 }
 
-/// What a profile wants on its clusters.
+/// `spec` of a profile.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProfileSpec<'a> {
-    /// The charts, in the order in which they are rendered.
+    /// In the order in which they are rendered.
     #[serde(borrow, deserialize_with = "null_is_default")]
-    pub helm_charts: Vec<Chart<'a>>,
+    pub helm_charts: Vec<HelmChart<'a>>,
     /// The ConfigMaps, Secrets and Flux sources whose content is deployed.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub policy_refs: Vec<PolicyRef<'a>>,
-    /// Whether the charts after one that fails are still rendered.
+    /// Whether rendering continues after a chart that fails.
     #[serde(deserialize_with = "null_is_default")]
     pub continue_on_error: bool,
-    /// The same after one that another profile manages.
+    /// Whether rendering continues after a chart that another profile manages.
     #[serde(deserialize_with = "null_is_default")]
     pub continue_on_conflict: bool,
 }
@@ -61,7 +59,7 @@ pub struct ProfileSpec<'a> {
 /// A chart of a profile.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Chart<'a> {
+pub struct HelmChart<'a> {
     /// May be a template.
     #[serde(borrow)]
     pub release_name: Cow<'a, str>,
@@ -73,7 +71,7 @@ pub struct Chart<'a> {
     pub helm_chart_action: Cow<'a, str>,
 }
 
-/// A reference of a profile to objects that are to be deployed.
+/// A reference of a profile to objects to deploy.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PolicyRef<'a> {
@@ -97,20 +95,19 @@ pub struct PolicyRef<'a> {
 /// `status` of a ClusterSummary.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct SummaryStatus<'a> {
-    /// The releases, their names filled in; in the order of the charts but for races with other profiles.
+pub struct ClusterSummaryStatus<'a> {
+    /// The releases, with expanded names. In the order of the charts, except for races with other profiles.
     #[serde(borrow, deserialize_with = "null_is_default")]
-    pub helm_release_summaries: Vec<ReleaseSummary<'a>>,
+    pub helm_release_summaries: Vec<HelmReleaseSummary<'a>>,
 }
 
-/// How one release stands.
+/// The state of a release.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ReleaseSummary<'a> {
-    /// The release.
+pub struct HelmReleaseSummary<'a> {
     #[serde(borrow)]
     pub release_name: Cow<'a, str>,
-    /// Its namespace on the managed cluster.
+    /// The namespace on the managed cluster.
     #[serde(borrow)]
     pub release_namespace: Cow<'a, str>,
     /// `Managing`, or `Conflict` while another profile manages it.
@@ -119,43 +116,43 @@ pub struct ReleaseSummary<'a> {
     /// Set once the chart was rendered and stored.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub values_hash: Cow<'a, str>,
-    /// Why its chart failed. Written from Sveltos 1.8.0 on.
+    /// Why the chart failed. Sveltos writes it since version 1.8.0.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub failure_message: Cow<'a, str>,
-    /// Who manages it instead.
+    /// Which profile manages the release.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub conflict_message: Cow<'a, str>,
 }
 
-/// Whether a name is to be filled in from the cluster.
+/// Whether a name is a template.
 fn is_template(name: &str) -> bool {
     name.contains("{{")
 }
 
-impl Chart<'_> {
-    /// The release, where both names stand there as they are.
+impl HelmChart<'_> {
+    /// The release, if neither name is a template.
     #[must_use]
-    pub fn release(&self) -> Option<ReleaseRef> {
+    pub fn release(&self) -> Option<RemoteRelease> {
         let plain = !is_template(&self.release_name) && !is_template(&self.release_namespace);
-        plain.then(|| ReleaseRef::new(&self.release_namespace, &self.release_name))
+        plain.then(|| RemoteRelease::new(&self.release_namespace, &self.release_name))
     }
 
-    /// Whether the release is to be removed. The default is that it is not.
+    /// Whether the release must be removed. By default it is not.
     #[must_use]
     pub fn uninstalls(&self) -> bool {
         self.helm_chart_action == "Uninstall"
     }
 
-    /// Whether a release can be that of the chart: names that are templates can become any.
+    /// Whether a release can be that of the chart. A template can expand to any name.
     #[must_use]
-    pub fn can_be(&self, release: &ReleaseSummary<'_>) -> bool {
+    pub fn can_be(&self, release: &HelmReleaseSummary<'_>) -> bool {
         let agree = |template: &str, name: &str| is_template(template) || template == name;
         agree(&self.release_name, &release.release_name) && agree(&self.release_namespace, &release.release_namespace)
     }
 }
 
 impl PolicyRef<'_> {
-    /// Whether it is a source of Flux under a name that stands there as it is.
+    /// Whether it is a Flux source whose name is not a template.
     #[must_use]
     pub fn is_plain_source(&self) -> bool {
         matches!(self.kind.as_ref(), "GitRepository" | "OCIRepository" | "Bucket")
@@ -164,16 +161,16 @@ impl PolicyRef<'_> {
     }
 }
 
-impl ReleaseSummary<'_> {
-    /// The release.
+impl HelmReleaseSummary<'_> {
+    /// The release of this summary.
     #[must_use]
-    pub fn release(&self) -> ReleaseRef {
-        ReleaseRef::new(&self.release_namespace, &self.release_name)
+    pub fn release(&self) -> RemoteRelease {
+        RemoteRelease::new(&self.release_namespace, &self.release_name)
     }
 
-    /// Whether this is how that release stands.
+    /// Whether this is the state of a release.
     #[must_use]
-    pub fn is_of(&self, release: &ReleaseRef) -> bool {
+    pub fn is_of(&self, release: &RemoteRelease) -> bool {
         self.release_name == release.name && self.release_namespace == release.namespace
     }
 
@@ -190,10 +187,10 @@ impl ReleaseSummary<'_> {
     }
 }
 
-impl Summary<'_> {
-    /// How the releases stand.
+impl ClusterSummary<'_> {
+    /// The state of the releases.
     #[must_use]
-    pub fn releases(&self) -> &[ReleaseSummary<'_>] {
+    pub fn releases(&self) -> &[HelmReleaseSummary<'_>] {
         &self.status.helm_release_summaries
     }
 }

@@ -1,4 +1,5 @@
-//! The caBundles by which the API server knows us. Whether they fit what is served, the probe shows.
+//! The caBundles with which the API server verifies Interlock. The probe shows whether they match the serving
+//! certificate.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +11,21 @@ use rustls::pki_types::pem::PemObject;
 use serde_json::Value;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::Cluster;
-use super::check::{Check, State};
-use crate::inspect::scan::Severity::{High, Medium};
+use super::diagnosis::{Diagnosis, DiagnosisState};
+use super::snapshot::Snapshot;
+use crate::engine::severity::Severity::{High, Medium};
 
-const CHECK: &str = "caBundle";
+const TOPIC: &str = "caBundle";
 
-/// A CA that ends sooner should have been replaced: managed ones are renewed a third of their life before.
-const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
+/// A CA that expires sooner than this should have been replaced: managed CAs are renewed when a third of their lifetime
+/// is left.
+const EXPIRY_WARNING: SignedDuration = SignedDuration::from_hours(14 * 24);
 
-pub(super) fn checks(cluster: &Cluster, now: Timestamp) -> Vec<Check> {
-    // A missing configuration is told elsewhere.
-    let both = [&cluster.validating, &cluster.mutating].map(|seen| seen.named("interlock").ok().flatten());
+pub(super) fn diagnose(snapshot: &Snapshot, now: Timestamp) -> Vec<Diagnosis> {
+    // The check of the registration reports a missing configuration.
+    let both = [&snapshot.validating, &snapshot.mutating].map(|fetched| fetched.named("interlock").ok().flatten());
     let entries: Vec<_> = both.into_iter().flatten().flat_map(entries).collect();
-    if entries.is_empty() { Vec::new() } else { judged(&entries, now, &cluster.namespace) }
+    if entries.is_empty() { Vec::new() } else { diagnose_bundles(&entries, now, &snapshot.namespace) }
 }
 
 /// The name of each entry and its bundle.
@@ -33,7 +35,7 @@ fn entries(configuration: &Value) -> impl Iterator<Item = (String, String)> {
     entries.map(move |entry| (text(&entry["name"]), text(&entry["clientConfig"]["caBundle"])))
 }
 
-fn judged(entries: &[(String, String)], now: Timestamp, namespace: &str) -> Vec<Check> {
+fn diagnose_bundles(entries: &[(String, String)], now: Timestamp, namespace: &str) -> Vec<Diagnosis> {
     let mut bundles: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, bundle) in entries {
         bundles.entry(bundle).or_default().push(name);
@@ -43,58 +45,57 @@ fn judged(entries: &[(String, String)], now: Timestamp, namespace: &str) -> Vec<
     let mut until = None;
     for (bundle, names) in &bundles {
         let of = match names.as_slice() {
-            all if all.len() == entries.len() => "every entry".to_owned(),
+            all if all.len() == entries.len() => "all entries".to_owned(),
             [first, rest @ ..] if rest.len() > 2 => format!("{first} and {} more", rest.len()),
             names => names.join(", "),
         };
         match valid_until(bundle, now) {
             Ok(last) => {
                 until = until.min(Some(last)).or(Some(last));
-                if last.duration_since(now) < SOON {
-                    let evidence = format!("{of}: the last CA of the caBundle ends at {last}");
-                    checks.push(Check::found(CHECK, Medium, evidence, restart(namespace)));
+                if last.duration_since(now) < EXPIRY_WARNING {
+                    let evidence = format!("{of}: the last CA in the caBundle expires at {last}");
+                    checks.push(Diagnosis::found(TOPIC, Medium, evidence, restart_command(namespace)));
                 }
             }
             Err(why) => {
-                let fix = if others_are_good { copy(namespace) } else { restart(namespace) };
-                checks.push(Check::found(
-                    CHECK,
+                let fix = if others_are_good { copy_command(namespace) } else { restart_command(namespace) };
+                checks.push(Diagnosis::found(
+                    TOPIC,
                     High,
-                    format!("{of}: the caBundle {why}; the API server trusts nobody"),
+                    format!("{of}: the caBundle {why}. The API server cannot verify Interlock"),
                     fix,
                 ));
             }
         }
     }
-    if !checks.iter().any(|check| check.state == State::Finding(High)) && bundles.len() > 1 {
-        let evidence = format!("the entries have {} different caBundles; a rotation may be under way", bundles.len());
-        checks.push(Check::note(CHECK, evidence));
+    if !checks.iter().any(|check| check.state == DiagnosisState::Finding(High)) && bundles.len() > 1 {
+        let evidence = format!("the entries have {} different caBundles. A rotation may be in progress", bundles.len());
+        checks.push(Diagnosis::note(TOPIC, evidence));
     }
     if let (true, Some(until)) = (checks.is_empty(), until) {
-        checks.push(Check::ok(CHECK, format!("every entry has a CA that is valid until {until}")));
+        checks.push(Diagnosis::ok(TOPIC, format!("every entry has a CA that is valid at least until {until}")));
     }
     checks
 }
 
-/// Copies the bundle of the other entries.
-fn copy(namespace: &str) -> String {
+/// Copies the caBundle of the other entries.
+fn copy_command(namespace: &str) -> String {
     format!("interlock doctor -n {namespace} --registration | kubectl apply --server-side --force-conflicts -f -")
 }
 
-fn restart(namespace: &str) -> String {
+fn restart_command(namespace: &str) -> String {
     format!(
-        "replicas with managed certificates put it back by themselves; where none does:\nkubectl -n {namespace} rollout \
-            restart \
-         deployment/interlock\n(with cert-manager: look at its Certificate and at cainjector)"
+        "replicas with managed certificates restore the caBundle by themselves. If they do not:\nkubectl -n \
+         {namespace} rollout restart deployment/interlock\n(with cert-manager: check its Certificate and cainjector)"
     )
 }
 
-/// The last moment at which a CA of the bundle is valid, or what is wrong with all of them.
+/// When the last valid CA of the bundle expires, or why none is valid.
 fn valid_until(bundle: &str, now: Timestamp) -> Result<Timestamp, String> {
     if bundle.is_empty() {
         return Err("is empty".to_owned());
     }
-    let pem = STANDARD.decode(bundle).map_err(|_| "is not base64".to_owned())?;
+    let pem = STANDARD.decode(bundle).map_err(|_| "is not valid base64".to_owned())?;
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok).collect();
     let mut lives = certificates.iter().filter_map(|der| {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
@@ -103,11 +104,11 @@ fn valid_until(bundle: &str, now: Timestamp) -> Result<Timestamp, String> {
     });
     let all: Vec<_> = lives.by_ref().collect();
     if all.is_empty() {
-        return Err("holds no certificate".to_owned());
+        return Err("contains no certificate".to_owned());
     }
     let valid = all.iter().filter(|(from, until)| *from <= now && now < *until).map(|(_, until)| *until).max();
     let newest = all.iter().map(|(_, until)| *until).max().unwrap_or(now);
-    valid.ok_or_else(|| format!("holds no CA that is valid now, the last until {newest}"))
+    valid.ok_or_else(|| format!("contains no CA that is valid now; the last one is valid until {newest}"))
 }
 
 #[cfg(test)]
@@ -118,7 +119,10 @@ mod tests {
     fn states(bundles: &[&str], now: Timestamp) -> Vec<(&'static str, String)> {
         let entries: Vec<_> =
             bundles.iter().enumerate().map(|(at, bundle)| (format!("e{at}"), (*bundle).to_owned())).collect();
-        judged(&entries, now, "guard").into_iter().map(|check| (check.state.as_str(), check.evidence)).collect()
+        diagnose_bundles(&entries, now, "guard")
+            .into_iter()
+            .map(|check| (check.state.as_str(), check.evidence))
+            .collect()
     }
 
     #[test]
@@ -136,11 +140,11 @@ mod tests {
         assert_eq!(one(days(360), &[&good]).0, "medium");
         let expired = one(days(400), &[&good]);
         assert!(
-            expired.0 == "high" && expired.1.contains("every entry: the caBundle holds no CA that is valid"),
+            expired.0 == "high" && expired.1.contains("all entries: the caBundle contains no CA that is valid"),
             "{expired:?}"
         );
         let wiped = one(start, &[&good, ""]);
-        assert_eq!(wiped, ("high", "e1: the caBundle is empty; the API server trusts nobody".to_owned()));
+        assert_eq!(wiped, ("high", "e1: the caBundle is empty. The API server cannot verify Interlock".to_owned()));
         assert!(one(start, &["Z2FyYmFnZQ=="]).1.contains("no certificate"));
         let other = Authority::generate("other", start, SignedDuration::from_hours(24 * 365)).unwrap();
         assert_eq!(one(start, &[&good, &STANDARD.encode(other.certificate_pem())]).0, "note");

@@ -1,31 +1,35 @@
-//! Reads of the API server, each with what to say when it fails.
+//! Reads of the API server. Each keeps the reason when it fails.
+
+use std::time::Duration;
 
 use http::Request;
-use http::header::{ACCEPT, DATE};
+use http::header::ACCEPT;
 use jiff::Timestamp;
-use jiff::fmt::rfc2822;
-use kube::client::Body;
 use kube::{Client, Error};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::PATIENCE;
 use crate::engine::policy::PolicyFiles;
+use crate::inspect::api_error::reason;
+use crate::inspect::server_clock::server_time;
 use crate::world;
 
-/// Metadata alone, of a list.
-const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+/// A read that takes longer has failed.
+pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a read came to.
+/// Asks for a list with metadata only.
+pub(super) const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/// The result of a read.
 #[derive(Debug, Clone)]
-pub(super) enum Seen {
+pub(super) enum Fetched {
     Known(Value),
     Absent,
-    /// Why not.
+    /// The reason.
     Unknown(String),
 }
 
-impl Seen {
+impl Fetched {
     /// The items of a list.
     pub(super) fn items(&self) -> Result<&[Value], &str> {
         match self {
@@ -35,63 +39,51 @@ impl Seen {
         }
     }
 
-    /// The item of a list with this name.
+    /// The list item with this name.
     pub(super) fn named(&self, name: &str) -> Result<Option<&Value>, &str> {
         Ok(self.items()?.iter().find(|item| item["metadata"]["name"] == name))
     }
 }
 
-/// Reads one object or list.
-pub(super) async fn get(client: &Client, path: String) -> Seen {
-    read(client, &path, "application/json").await
+/// Reads an object or a list.
+pub(super) async fn get(client: &Client, path: String) -> Fetched {
+    request(client, &path, "application/json").await
 }
 
-/// The same of metadata.
-pub(super) async fn metadata(client: &Client, path: &str) -> Seen {
-    read(client, path, METADATA).await
+/// Reads the metadata of a list.
+pub(super) async fn metadata(client: &Client, path: &str) -> Fetched {
+    request(client, path, METADATA_LIST).await
 }
 
-async fn read(client: &Client, path: &str, accept: &str) -> Seen {
+async fn request(client: &Client, path: &str, accept: &str) -> Fetched {
     let request = match Request::get(path).header(ACCEPT, accept).body(Vec::new()) {
         Ok(request) => request,
-        Err(error) => return Seen::Unknown(error.to_string()),
+        Err(error) => return Fetched::Unknown(error.to_string()),
     };
-    match timeout(PATIENCE, client.request::<Value>(request)).await {
-        Ok(Ok(value)) => Seen::Known(value),
-        Ok(Err(Error::Api(status))) if status.code == 404 => Seen::Absent,
-        Ok(Err(error)) => Seen::Unknown(why(&error)),
-        Err(_) => Seen::Unknown("the API server did not answer in time".to_owned()),
+    match timeout(READ_TIMEOUT, client.request::<Value>(request)).await {
+        Ok(Ok(value)) => Fetched::Known(value),
+        Ok(Err(Error::Api(status))) if status.code == 404 => Fetched::Absent,
+        Ok(Err(error)) => Fetched::Unknown(reason(&error)),
+        Err(_) => Fetched::Unknown("the API server did not answer within 30 s".to_owned()),
     }
 }
 
-/// The policies of the installation in a namespace.
+/// The policies of the installation in a namespace; `None` without a ConfigMap.
 pub(super) async fn policies(client: &Client, namespace: &str) -> Result<Option<PolicyFiles>, String> {
-    match timeout(PATIENCE, world::kubernetes::policies::policies(client, namespace)).await {
-        Ok(read) => read.map_err(|error| why(&error)),
-        Err(_) => Err("the API server did not answer in time".to_owned()),
+    match timeout(READ_TIMEOUT, world::kubernetes::policies::policies(client, namespace)).await {
+        Ok(request) => request.map_err(|error| reason(&error)),
+        Err(_) => Err("the API server did not answer within 30 s".to_owned()),
     }
 }
 
-/// What to say of a call that failed. A refusal names the right that is missing by itself.
-pub(super) fn why(error: &Error) -> String {
-    match error {
-        Error::Api(status) => status.message.clone(),
-        error => format!("the API server did not answer: {error}"),
-    }
-}
-
-/// The API server's clock, and ours.
+/// The API server's clock and ours. Without a Date header there is nothing to compare, and ages are by our own clock.
 pub(super) async fn clocks(client: &Client) -> Result<(Timestamp, Timestamp), Error> {
-    let request = Request::get("/version").body(Body::empty()).map_err(Error::HttpError)?;
-    let response = client.send(request).await?;
+    let theirs = server_time(client).await?;
     let ours = Timestamp::now();
-    let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
-    // Without a Date there is nothing to compare, and every age is by our own clock.
-    let theirs = date.and_then(|date| rfc2822::parse(date).ok()).map_or(ours, |date| date.timestamp());
-    Ok((theirs, ours))
+    Ok((theirs.unwrap_or(ours), ours))
 }
 
-/// Our two registrations; null where there is none.
+/// Both webhook configurations; null for one that is missing.
 pub(super) async fn registrations(client: &Client) -> Result<[Value; 2], Error> {
     let mut both = [Value::Null, Value::Null];
     for (one, kind) in both.iter_mut().zip(["validatingwebhookconfigurations", "mutatingwebhookconfigurations"]) {

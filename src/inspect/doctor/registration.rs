@@ -1,27 +1,29 @@
-//! The registration: the entries of both configurations, held against those that are shipped.
+//! The registration: the entries of both webhook configurations, compared with the shipped ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::check::{Check, State};
+use super::diagnosis::{Diagnosis, DiagnosisState};
+use super::fetch::Fetched;
 use super::selector::{Label, matches};
-use super::{Cluster, Seen};
-use crate::inspect::scan::Severity::{self, High, Low, Medium};
+use super::snapshot::Snapshot;
+use crate::engine::policy::DEFAULT_NAMESPACE;
+use crate::engine::severity::Severity::{self, High, Low, Medium};
 
-const CHECK: &str = "registration";
+const TOPIC: &str = "registration";
 
-/// The label by which entries leave namespaces out.
-const NAME: &str = "kubernetes.io/metadata.name";
+/// The entry that receives the creation and the deletion of release records.
+pub(super) const RECORD_ENTRY: &str = "create-delete.records.interlock.dev";
 
-/// The condition by which the entries of some namespaces leave out what lies in none.
-const INSIDE: &str = "in-a-namespace";
+/// The label with which entries select namespaces.
+const NAMESPACE_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// Our namespace, as the manifests call it.
-const SHIPPED_NAMESPACE: &str = "interlock-system";
+/// The matchCondition that excludes cluster-scoped objects when only selected namespaces are guarded.
+const IN_NAMESPACE_CONDITION: &str = "in-a-namespace";
 
-/// Both halves: the kind, its resource, and the shipped file.
-const HALVES: [(&str, &str, &str); 2] = [
+/// Both webhook configurations: kind, resource, and shipped manifest.
+const CONFIGURATIONS: [(&str, &str, &str); 2] = [
     (
         "ValidatingWebhookConfiguration",
         "validatingwebhookconfigurations",
@@ -34,78 +36,107 @@ const HALVES: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// How one entry differs from the shipped one, and whether that is wrong.
-type Difference = (State, String);
+/// One difference between an entry and the shipped entry, and how much it matters.
+type Difference = (DiagnosisState, String);
 
-pub(super) fn checks(cluster: &Cluster) -> Vec<Check> {
-    let live = [&cluster.validating, &cluster.mutating];
-    HALVES.into_iter().zip(live).flat_map(|(half, live)| of_half(half, live, &cluster.namespace)).collect()
+pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
+    let live = [&snapshot.validating, &snapshot.mutating];
+    CONFIGURATIONS
+        .into_iter()
+        .zip(live)
+        .flat_map(|(half, live)| diagnose_configuration(half, live, &snapshot.namespace))
+        .collect()
 }
 
-fn of_half((kind, resource, text): (&str, &str, &str), live: &Seen, namespace: &str) -> Vec<Check> {
+fn diagnose_configuration(
+    (kind, resource, text): (&str, &str, &str),
+    live: &Fetched,
+    namespace: &str,
+) -> Vec<Diagnosis> {
     let live = match live.named("interlock") {
         Ok(Some(live)) => live,
         Ok(None) => {
-            let half = if kind.starts_with('V') { "nothing is judged" } else { "no holder is stamped" };
-            return vec![Check::found(CHECK, High, format!("there is no {kind} interlock: {half}"), fix(namespace))];
+            let half = if kind.starts_with('V') { "no request is judged" } else { "no record is stamped" };
+            return vec![Diagnosis::found(
+                TOPIC,
+                High,
+                format!("there is no {kind} interlock: {half}"),
+                fix_command(namespace),
+            )];
         }
-        Err(why) => return vec![Check::skipped(CHECK, format!("{kind}: {why}"))],
+        Err(why) => return vec![Diagnosis::skipped(TOPIC, format!("{kind}: {why}"))],
     };
     let Some(shipped) = shipped(text, namespace) else {
-        return vec![Check::skipped(CHECK, format!("the {kind} of this binary does not read"))];
+        return vec![Diagnosis::skipped(TOPIC, format!("the {kind} in this binary cannot be parsed"))];
     };
-    // What many entries have in common is told once.
-    let mut told: BTreeMap<(u8, String), (State, Vec<String>)> = BTreeMap::new();
-    let mut tell = |name: &str, (state, what): Difference| {
-        let rank = match state {
-            State::Finding(severity) => 4 - severity as u8,
-            _ => 9,
-        };
-        told.entry((rank, what)).or_insert((state, Vec::new())).1.push(name.to_owned());
-    };
-    let of_name =
-        |all: &Value, name: &str| entries(all).find(|entry| entry["name"] == name).map(|entry| defaulted(entry, kind));
-    let are_some = is_of_some(live);
+    let mut found = Differences::default();
     for wanted in entries(&shipped) {
-        let name = wanted["name"].as_str().unwrap_or_default();
-        match of_name(live, name) {
-            None if are_some && lies_in_no_namespace(wanted) => {
-                tell(
-                    name,
-                    (State::Note, "is left out, for it lies in no namespace, and only some are guarded".to_owned()),
-                );
-            }
-            None => tell(name, (State::Finding(High), "is missing: nobody asks us about it".to_owned())),
-            Some(entry) => {
-                let differences = differences(&defaulted(wanted, kind), &entry, namespace);
-                differences.into_iter().for_each(|difference| tell(name, difference));
-            }
-        }
+        found.compare(wanted, live, kind, namespace);
     }
     for name in entries(live).filter_map(|entry| entry["name"].as_str()) {
-        if of_name(&shipped, name).is_none() {
-            tell(name, (State::Note, "is not shipped with this version".to_owned()));
+        if entry_named(&shipped, name).is_none() {
+            found.add(name, (DiagnosisState::Note, "is not part of this version".to_owned()));
         }
     }
-    if told.is_empty() {
+    if found.0.is_empty() {
         let count = entries(&shipped).count();
-        return vec![Check::ok(CHECK, format!("all {count} entries of {resource}/interlock are as shipped"))];
+        let evidence = format!("all {count} entries of {resource}/interlock match the shipped ones");
+        return vec![Diagnosis::ok(TOPIC, evidence)];
     }
-    let check = |((_, what), (state, names)): ((u8, String), (State, Vec<String>))| Check {
-        check: CHECK,
-        state,
-        evidence: format!("{}: {what}", listed(&names)),
-        fix: matches!(state, State::Finding(_)).then(|| fix(namespace)),
-    };
-    told.into_iter().map(check).collect()
+    found.diagnoses(namespace)
 }
 
-/// The command that puts the shipped entries back.
-fn fix(namespace: &str) -> String {
+/// The differences by rank and text, each with its entries: a difference that several entries share is reported once.
+#[derive(Default)]
+struct Differences(BTreeMap<(u8, String), (DiagnosisState, Vec<String>)>);
+
+impl Differences {
+    fn add(&mut self, entry: &str, (state, what): Difference) {
+        let rank = match state {
+            DiagnosisState::Finding(severity) => 4 - severity as u8,
+            _ => 9,
+        };
+        self.0.entry((rank, what)).or_insert((state, Vec::new())).1.push(entry.to_owned());
+    }
+
+    /// Compares a shipped entry with the live configuration.
+    fn compare(&mut self, wanted: &Value, live: &Value, kind: &str, namespace: &str) {
+        let name = wanted["name"].as_str().unwrap_or_default();
+        match entry_named(live, name) {
+            None if guards_selected_namespaces(live) && is_cluster_scoped(wanted) => {
+                let what = "is missing, as expected where only selected namespaces are guarded: its objects are \
+                            cluster-scoped";
+                self.add(name, (DiagnosisState::Note, what.to_owned()));
+            }
+            None => self.add(name, finding(High, "is missing: its requests are not reviewed".to_owned())),
+            Some(entry) => {
+                let differences = differences(&defaulted(wanted, kind), &defaulted(entry, kind), namespace);
+                differences.into_iter().for_each(|difference| self.add(name, difference));
+            }
+        }
+    }
+
+    /// The most severe first.
+    fn diagnoses(self, namespace: &str) -> Vec<Diagnosis> {
+        let diagnosis = |((_, what), (state, names)): ((u8, String), (DiagnosisState, Vec<String>))| Diagnosis {
+            check: TOPIC,
+            state,
+            evidence: format!("{}: {what}", listed(&names)),
+            fix: matches!(state, DiagnosisState::Finding(_)).then(|| fix_command(namespace)),
+        };
+        self.0.into_iter().map(diagnosis).collect()
+    }
+}
+
+fn entry_named<'c>(configuration: &'c Value, name: &str) -> Option<&'c Value> {
+    entries(configuration).find(|entry| entry["name"] == name)
+}
+
+/// The command that restores the shipped entries.
+fn fix_command(namespace: &str) -> String {
     format!(
-        "interlock doctor -n {namespace} --registration | kubectl apply --server-side --force-conflicts -f -\n(where a \
-            chart \
-         or GitOps installed it, through that)"
+        "interlock doctor -n {namespace} --registration | kubectl apply --server-side --force-conflicts -f -\n(if a \
+         chart or GitOps manages it, change it there)"
     )
 }
 
@@ -120,22 +151,22 @@ fn entries(configuration: &Value) -> impl Iterator<Item = &Value> {
     configuration["webhooks"].as_array().into_iter().flatten()
 }
 
-/// The shipped configuration for an installation in this namespace.
+/// The shipped configuration, for an installation in this namespace.
 fn shipped(text: &str, namespace: &str) -> Option<Value> {
     let mut shipped: Value = serde_saphyr::from_str(text).ok()?;
     for entry in shipped["webhooks"].as_array_mut()? {
         entry["clientConfig"]["service"]["namespace"] = namespace.into();
-        // A look that adds nothing: an index that is assigned to makes what is not there.
+        // `pointer_mut`, because assigning through an index would add missing fields.
         let expressions = entry.pointer_mut("/namespaceSelector/matchExpressions").and_then(Value::as_array_mut);
         let values = expressions.into_iter().flatten().filter_map(|it| it.pointer_mut("/values")?.as_array_mut());
-        for value in values.flatten().filter(|value| *value == SHIPPED_NAMESPACE) {
+        for value in values.flatten().filter(|value| *value == DEFAULT_NAMESPACE) {
             *value = namespace.into();
         }
     }
     Some(shipped)
 }
 
-/// An entry with what the API server fills in.
+/// An entry with the API server's defaults.
 fn defaulted(entry: &Value, kind: &str) -> Value {
     let mut entry = entry.clone();
     let mut otherwise = |field: &str, value: Value| {
@@ -155,16 +186,26 @@ fn defaulted(entry: &Value, kind: &str) -> Value {
     entry
 }
 
-/// All that differs, or is wrong by itself.
+/// Everything that differs from the shipped entry, or is wrong in itself.
 fn differences(shipped: &Value, live: &Value, namespace: &str) -> Vec<Difference> {
     let mut all = Vec::new();
     let (was, is) = (&shipped["failurePolicy"], &live["failurePolicy"]);
     match (was.as_str(), is.as_str()) {
         (Some("Fail"), Some("Ignore")) => {
-            all.push((State::Note, "failurePolicy is Ignore: while Interlock is away, it is not asked".to_owned()));
+            all.push((
+                DiagnosisState::Note,
+                "failurePolicy is Ignore: while Interlock is down, its requests are admitted without a \
+                 review"
+                    .to_owned(),
+            ));
         }
         (Some("Ignore"), Some("Fail")) => {
-            all.push(finding(Medium, "failurePolicy is Fail, shipped is Ignore: an outage stops it".to_owned()));
+            all.push(finding(
+                Medium,
+                "failurePolicy is Fail, shipped is Ignore: while Interlock is down, its \
+                requests are refused"
+                    .to_owned(),
+            ));
         }
         _ => {}
     }
@@ -181,27 +222,27 @@ fn differences(shipped: &Value, live: &Value, namespace: &str) -> Vec<Difference
         let says = format!("timeoutSeconds is {}, shipped is {}", live["timeoutSeconds"], shipped["timeoutSeconds"]);
         let long = live["timeoutSeconds"].as_u64().is_some_and(|seconds| seconds > 5);
         all.push(if long {
-            finding(Low, says + ": so long does everybody wait in an outage")
+            finding(Low, says + ": in an outage every request waits that long")
         } else {
-            (State::Note, says)
+            (DiagnosisState::Note, says)
         });
     }
-    all.extend(reached(&shipped["clientConfig"], &live["clientConfig"]));
+    all.extend(client_config(&shipped["clientConfig"], &live["clientConfig"]));
     all
 }
 
 fn finding(severity: Severity, says: String) -> Difference {
-    (State::Finding(severity), says)
+    (DiagnosisState::Finding(severity), says)
 }
 
-/// Where the API server sends reviews. The certificates are looked at elsewhere.
-fn reached(shipped: &Value, live: &Value) -> Option<Difference> {
+/// Where the API server sends reviews. Another check covers the certificates.
+fn client_config(shipped: &Value, live: &Value) -> Option<Difference> {
     let path = shipped["service"]["path"].as_str().unwrap_or_default();
     if let Some(url) = live["url"].as_str() {
         return Some(if url.ends_with(path) {
-            (State::Note, "is reached by a URL, not by the Service".to_owned())
+            (DiagnosisState::Note, "is reached through a URL, not through the Service".to_owned())
         } else {
-            finding(High, format!("is sent to {url}, where {path} is needed"))
+            finding(High, format!("is sent to {url}, but the path must be {path}"))
         });
     }
     let mut service = live["service"].clone();
@@ -212,70 +253,80 @@ fn reached(shipped: &Value, live: &Value) -> Option<Difference> {
         .then(|| finding(High, format!("is sent to {service}, shipped is {}", shipped["service"])))
 }
 
-/// One operation on one resource: group, version, resource, operation, scope.
-type Act = (String, String, String, String, String);
+/// One operation on one resource: group, version, resource, operation, and scope.
+type RuleTarget = (String, String, String, String, String);
 
-fn acts(rules: &Value) -> BTreeSet<Act> {
+fn rule_targets(rules: &Value) -> BTreeSet<RuleTarget> {
     let texts = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
-    let mut acts = BTreeSet::new();
+    let mut rule_targets = BTreeSet::new();
     for rule in rules.as_array().into_iter().flatten() {
         let scope = rule["scope"].as_str().unwrap_or("*");
         for group in texts(&rule["apiGroups"]) {
             for version in texts(&rule["apiVersions"]) {
                 for resource in texts(&rule["resources"]) {
                     for operation in texts(&rule["operations"]) {
-                        acts.insert((group.clone(), version.clone(), resource.clone(), operation, scope.to_owned()));
+                        rule_targets.insert((
+                            group.clone(),
+                            version.clone(),
+                            resource.clone(),
+                            operation,
+                            scope.to_owned(),
+                        ));
                     }
                 }
             }
         }
     }
-    acts
+    rule_targets
 }
 
 fn rules(shipped: &Value, live: &Value) -> Vec<Difference> {
-    let (shipped, live) = (acts(shipped), acts(live));
-    let told = |acts: &[&Act]| {
-        let of = |(group, _, resource, operation, _): &Act| {
+    let (shipped, live) = (rule_targets(shipped), rule_targets(live));
+    let described = |rule_targets: &[&RuleTarget]| {
+        let of = |(group, _, resource, operation, _): &RuleTarget| {
             let dot = if group.is_empty() { "" } else { "." };
             format!("{operation} {resource}{dot}{group}")
         };
-        let mut told: Vec<_> = acts.iter().map(|act| of(act)).collect();
-        told.dedup();
-        listed(&told)
+        let mut described: Vec<_> = rule_targets.iter().map(|act| of(act)).collect();
+        described.dedup();
+        listed(&described)
     };
     let missing: Vec<_> = shipped.difference(&live).collect();
     let more: Vec<_> = live.difference(&shipped).collect();
     let mut all = Vec::new();
     if !missing.is_empty() {
-        all.push(finding(High, format!("rules leave out {}", told(&missing))));
+        all.push(finding(High, format!("rules do not include {}", described(&missing))));
     }
-    let is_wide = |(group, version, resource, _, _): &&Act| group == "*" || version == "*" || resource.starts_with('*');
-    let is_machinery = |(_, _, resource, _, _): &&Act| {
+    let is_wide =
+        |(group, version, resource, _, _): &&RuleTarget| group == "*" || version == "*" || resource.starts_with('*');
+    let is_machinery = |(_, _, resource, _, _): &&RuleTarget| {
         let machinery = ["leases", "nodes", "events", "tokenreviews", "subjectaccessreviews"];
         machinery.contains(&resource.as_str()) || resource.ends_with("/status")
     };
     if more.iter().any(is_wide) || more.iter().any(is_machinery) {
-        all.push(finding(Medium, format!("rules ask about {}, which must work without us", told(&more))));
+        all.push(finding(
+            Medium,
+            format!("rules include {}, which must work while Interlock is down", described(&more)),
+        ));
     } else if !more.is_empty() {
-        all.push((State::Note, format!("rules also ask about {}", told(&more))));
+        all.push((DiagnosisState::Note, format!("rules also include {}", described(&more))));
     }
     all
 }
 
-/// Whether a configuration guards some namespaces alone.
-fn is_of_some(configuration: &Value) -> bool {
+/// Whether a configuration guards selected namespaces only.
+fn guards_selected_namespaces(configuration: &Value) -> bool {
     entries(configuration).any(|entry| !names(&entry["namespaceSelector"], "In").is_empty())
 }
 
-/// Whether an entry is about nothing that lies in a namespace.
-fn lies_in_no_namespace(entry: &Value) -> bool {
+/// Whether all rules of an entry are cluster-scoped.
+fn is_cluster_scoped(entry: &Value) -> bool {
     entry["rules"].as_array().into_iter().flatten().all(|rule| rule["scope"] == "Cluster")
 }
 
-fn conditions(shipped: &Value, live: &Value, is_of_some: bool) -> Vec<Difference> {
+fn conditions(shipped: &Value, live: &Value, guards_selected_namespaces: bool) -> Vec<Difference> {
     let named = |all: &Value| -> BTreeMap<String, String> {
         let pair = |it: &Value| Some((it["name"].as_str()?.to_owned(), it["expression"].as_str()?.trim().to_owned()));
         all.as_array().into_iter().flatten().filter_map(pair).collect()
@@ -284,15 +335,28 @@ fn conditions(shipped: &Value, live: &Value, is_of_some: bool) -> Vec<Difference
     let mut all = Vec::new();
     for (name, expression) in &shipped {
         match live.get(name) {
-            None => all.push(finding(Medium, format!("matchCondition {name} is missing: we are asked about too much"))),
+            None => all.push(finding(
+                Medium,
+                format!(
+                    "matchCondition {name} is missing: Interlock receives requests \
+                that it does not need"
+                ),
+            )),
             Some(it) if it != expression => all.push(finding(Medium, format!("matchCondition {name} was changed"))),
             Some(_) => {}
         }
     }
-    // A selector of namespaces has no effect on what lies in none.
-    let is_known = |name: &&String| shipped.contains_key(*name) || (is_of_some && *name == INSIDE);
+    // A namespaceSelector does not apply to cluster-scoped objects.
+    let is_known =
+        |name: &&String| shipped.contains_key(*name) || (guards_selected_namespaces && *name == IN_NAMESPACE_CONDITION);
     for name in live.keys().filter(|name| !is_known(name)) {
-        all.push(finding(Low, format!("matchCondition {name} was added: what it leaves out is guarded by nothing")));
+        all.push(finding(
+            Low,
+            format!(
+                "matchCondition {name} was added: the requests that it excludes are not \
+            guarded"
+            ),
+        ));
     }
     all
 }
@@ -301,62 +365,64 @@ fn namespaces(shipped: &Value, live: &Value, own: &str) -> Option<Difference> {
     if shipped == live {
         return None;
     }
-    let is_own = |key: &str| if key == NAME { Label::Is(own) } else { Label::Absent };
+    let is_own = |key: &str| if key == NAMESPACE_LABEL { Label::Is(own) } else { Label::Absent };
     if !matches(shipped, is_own) && matches(live, is_own) {
-        let says = format!("namespaceSelector does not leave out {own}: an outage of ours keeps us from coming back");
+        let says = format!("namespaceSelector does not exclude {own}: after an outage Interlock could not start again");
         return Some(finding(High, says));
     }
-    let guarded = names(live, "In");
-    if !guarded.is_empty() {
-        let names: Vec<_> = guarded.into_iter().collect();
-        return Some((State::Note, format!("guards the namespaces {} alone", listed(&names))));
+    let guarded_namespaces = names(live, "In");
+    if !guarded_namespaces.is_empty() {
+        let names: Vec<_> = guarded_namespaces.into_iter().collect();
+        return Some((DiagnosisState::Note, format!("guards only the namespaces {}", listed(&names))));
     }
     let (was, is) = (names(shipped, "NotIn"), names(live, "NotIn"));
     let missing: Vec<_> = was.difference(&is).cloned().collect();
     if !missing.is_empty() {
-        let says = format!("namespaceSelector does not leave out {}: an outage of ours reaches it", listed(&missing));
+        let says =
+            format!("namespaceSelector does not exclude {}: an outage of Interlock affects it", listed(&missing));
         return Some(finding(Medium, says));
     }
     let more: Vec<_> = is.difference(&was).cloned().collect();
-    let what = if more.is_empty() { "namespaces by their labels".to_owned() } else { listed(&more) };
-    Some((State::Note, format!("also leaves out {what}")))
+    let what = if more.is_empty() { "namespaces by label".to_owned() } else { listed(&more) };
+    Some((DiagnosisState::Note, format!("also excludes {what}")))
 }
 
-/// The names of namespaces in a selector.
+/// The namespace names in a selector.
 fn names(selector: &Value, operator: &str) -> BTreeSet<String> {
     let expressions = selector["matchExpressions"].as_array().into_iter().flatten();
-    let by_name = expressions.filter(|it| it["key"] == NAME && it["operator"] == operator);
+    let by_name = expressions.filter(|it| it["key"] == NAMESPACE_LABEL && it["operator"] == operator);
     let values = by_name.flat_map(|it| it["values"].as_array().into_iter().flatten());
     values.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// The namespaces that are guarded where not all are: those that the first entry names.
-pub(super) fn guarded(cluster: &Cluster) -> Vec<String> {
-    let configuration = cluster.validating.named("interlock").ok().flatten();
+/// The namespaces that the first entry selects by name; empty if all are guarded.
+pub(super) fn guarded_namespaces(snapshot: &Snapshot) -> Vec<String> {
+    let configuration = snapshot.validating.named("interlock").ok().flatten();
     let first = configuration.and_then(|it| entries(it).next());
     first.map(|entry| names(&entry["namespaceSelector"], "In").into_iter().collect()).unwrap_or_default()
 }
 
-/// Keeps what somebody may want otherwise than it is shipped: which namespaces, whether it fails open, and for how long it is
-/// waited for. Without it the repair of one entry would guard namespaces in which we may read nothing, and close them.
-fn keep_choices(wanted: &mut Value, live: &Value, namespace: &str) {
+/// Keeps the operator's choices of namespaces, failurePolicy and timeoutSeconds. Otherwise the repair of one entry
+/// would guard namespaces in which Interlock has no rights, and refuse their requests.
+fn keep_operator_choices(wanted: &mut Value, live: &Value, namespace: &str) {
     let entries_of = |all: &Value| entries(all).cloned().collect::<Vec<_>>();
     let all = entries_of(live);
     let is_open = !all.is_empty() && all.iter().all(|entry| entry["failurePolicy"] == "Ignore");
-    let are_some = is_of_some(live);
+    let guards_selected = guards_selected_namespaces(live);
     let Some(list) = wanted["webhooks"].as_array_mut() else { return };
-    list.retain(|entry| !(are_some && lies_in_no_namespace(entry)));
+    list.retain(|entry| !(guards_selected && is_cluster_scoped(entry)));
     for entry in list {
         let own = all.iter().find(|it| it["name"] == entry["name"]);
         let is_chosen = |it: &&Value| {
             let difference = namespaces(&entry["namespaceSelector"], &it["namespaceSelector"], namespace);
-            difference.is_some_and(|(state, _)| state == State::Note)
+            difference.is_some_and(|(state, _)| state == DiagnosisState::Note)
         };
-        // One that went is like the others.
+        // A missing entry is restored like the others.
         let like = own.or_else(|| all.iter().find(|it| is_chosen(it))).filter(is_chosen);
         let selector = like.map(|it| it["namespaceSelector"].clone());
-        let inside =
-            like.and_then(|it| it["matchConditions"].as_array()?.iter().find(|it| it["name"] == INSIDE).cloned());
+        let inside = like.and_then(|it| {
+            it["matchConditions"].as_array()?.iter().find(|it| it["name"] == IN_NAMESPACE_CONDITION).cloned()
+        });
         if let Some(selector) = selector {
             entry["namespaceSelector"] = selector;
         }
@@ -374,22 +440,22 @@ fn keep_choices(wanted: &mut Value, live: &Value, namespace: &str) {
     }
 }
 
-/// Both shipped configurations as a list, reached as the live entries are reached, and with what was chosen for them.
-pub(super) fn repaired(namespace: &str, validating: &Value, mutating: &Value) -> Value {
+/// Both shipped configurations as a list, with the client configuration and the choices of the live entries.
+pub(super) fn repair(namespace: &str, validating: &Value, mutating: &Value) -> Value {
     let live = [validating, mutating];
     let bundles = live.iter().flat_map(|it| entries(it)).filter_map(|entry| entry["clientConfig"]["caBundle"].as_str());
     let bundle = bundles.into_iter().find(|bundle| !bundle.is_empty());
     let url = live.iter().flat_map(|it| entries(it)).find_map(|entry| entry["clientConfig"]["url"].as_str());
-    // Without the path at its end.
+    // Without its path.
     let base = url.map(|url| url.rsplit_once('/').map_or(url, |(base, _)| base));
-    let items = HALVES.iter().zip(live).filter_map(|((_, _, text), live)| {
+    let items = CONFIGURATIONS.iter().zip(live).filter_map(|((_, _, text), live)| {
         let mut wanted = shipped(text, namespace)?;
-        keep_choices(&mut wanted, live, namespace);
+        keep_operator_choices(&mut wanted, live, namespace);
         for entry in wanted["webhooks"].as_array_mut()? {
             if let (Some(base), Some(path)) = (base, entry["clientConfig"]["service"]["path"].as_str()) {
                 entry["clientConfig"] = json!({"url": format!("{base}{path}")});
             }
-            // Its own bundle, or that of the others: what `kubectl apply` does not find it may take away.
+            // Its own caBundle, or that of another entry: `kubectl apply` may remove a field that is missing.
             let own = entries(live).find(|it| it["name"] == entry["name"]);
             let own = own.and_then(|it| it["clientConfig"]["caBundle"].as_str()).filter(|bundle| !bundle.is_empty());
             if let Some(bundle) = own.or(bundle) {

@@ -5,40 +5,41 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::check::Check;
+use super::diagnosis::Diagnosis;
+use super::fetch::Fetched;
 use super::selector::{label_of, matches};
-use super::{Cluster, Seen};
-use crate::inspect::scan::Severity::{High, Low, Medium};
+use super::snapshot::Snapshot;
+use crate::engine::severity::Severity::{High, Low, Medium};
 
-const REPLICAS: &str = "replicas";
-const LEADER: &str = "leader";
+const REPLICAS_TOPIC: &str = "replicas";
+const LEADER_TOPIC: &str = "leader";
 
 /// A leader renews every ten seconds, and its Lease is over after fifteen.
-const SILENT: SignedDuration = SignedDuration::from_secs(45);
+const LEASE_STALE_AFTER: SignedDuration = SignedDuration::from_secs(45);
 
 /// What replicas restarted how often before it is worth a word.
-const RESTARTS: u64 = 3;
+const MANY_RESTARTS: u64 = 3;
 
-pub(super) fn checks(cluster: &Cluster) -> Vec<Check> {
-    let mut checks = deployment(cluster);
-    checks.extend(pods(cluster));
-    checks.push(leader(cluster, cluster.clocks.0));
+pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
+    let mut checks = deployment(snapshot);
+    checks.extend(pods(snapshot));
+    checks.push(leader(snapshot, snapshot.clocks.0));
     checks
 }
 
-fn deployment(cluster: &Cluster) -> Vec<Check> {
-    let namespace = &cluster.namespace;
-    let deployment = match &cluster.deployment {
-        Seen::Known(deployment) => deployment,
-        Seen::Absent => {
+fn deployment(snapshot: &Snapshot) -> Vec<Diagnosis> {
+    let namespace = &snapshot.namespace;
+    let deployment = match &snapshot.deployment {
+        Fetched::Known(deployment) => deployment,
+        Fetched::Absent => {
             let evidence = format!("there is no Deployment interlock in {namespace}");
             let fix = format!(
                 "install it, or name its namespace with -n:\nkubectl get deployments -A -l \
                     app.kubernetes.io/name=interlock\nkubectl apply -k manifests/base   # into {namespace}"
             );
-            return vec![Check::found(REPLICAS, High, evidence, fix)];
+            return vec![Diagnosis::found(REPLICAS_TOPIC, High, evidence, fix)];
         }
-        Seen::Unknown(why) => return vec![Check::skipped(REPLICAS, why)],
+        Fetched::Unknown(why) => return vec![Diagnosis::skipped(REPLICAS_TOPIC, why)],
     };
     let (wanted, status) = (deployment["spec"]["replicas"].as_u64().unwrap_or(1), &deployment["status"]);
     let number = |field: &str| status[field].as_u64().unwrap_or_default();
@@ -51,16 +52,16 @@ fn deployment(cluster: &Cluster) -> Vec<Check> {
     if ready < wanted || updated < wanted {
         let severity = if ready == 0 { High } else { Medium };
         let evidence = format!("{ready} of {wanted} replicas are ready, {updated} of the newest template");
-        checks.push(Check::found(REPLICAS, severity, evidence, look));
+        checks.push(Diagnosis::found(REPLICAS_TOPIC, severity, evidence, look));
     } else if wanted < 2 {
         let fix = format!("kubectl -n {namespace} scale deployment/interlock --replicas=2\n(or by the chart's values)");
-        checks.push(Check::found(REPLICAS, Medium, "one replica: its restart is an outage", fix));
+        checks.push(Diagnosis::found(REPLICAS_TOPIC, Medium, "one replica: its restart is an outage", fix));
     } else {
-        checks.push(Check::ok(REPLICAS, format!("{ready} of {wanted} replicas are ready")));
+        checks.push(Diagnosis::ok(REPLICAS_TOPIC, format!("{ready} of {wanted} replicas are ready")));
     }
     let labels = &deployment["spec"]["template"];
-    match cluster.budgets.items() {
-        Err(why) => checks.push(Check::skipped(REPLICAS, why)),
+    match snapshot.budgets.items() {
+        Err(why) => checks.push(Diagnosis::skipped(REPLICAS_TOPIC, why)),
         Ok(budgets) => {
             let covers = |it: &&Value| matches(&it["spec"]["selector"], |key| label_of(labels, key));
             if wanted >= 2 && !budgets.iter().any(|it| covers(&it)) {
@@ -68,8 +69,8 @@ fn deployment(cluster: &Cluster) -> Vec<Check> {
                     "kubectl -n {namespace} create poddisruptionbudget interlock \
                         --selector=app.kubernetes.io/name=interlock --max-unavailable=1"
                 );
-                checks.push(Check::found(
-                    REPLICAS,
+                checks.push(Diagnosis::found(
+                    REPLICAS_TOPIC,
                     Low,
                     "no PodDisruptionBudget: a drain may take every replica at once",
                     fix,
@@ -80,73 +81,71 @@ fn deployment(cluster: &Cluster) -> Vec<Check> {
     checks
 }
 
-fn pods(cluster: &Cluster) -> Vec<Check> {
-    // Without a Deployment there is nothing more to say, and what may not be read is told of it already.
-    let (Ok(pods), Seen::Known(_)) = (cluster.pods.items(), &cluster.deployment) else { return Vec::new() };
-    let namespace = &cluster.namespace;
-    // Of those that were evicted or have ended, none is a replica.
+fn pods(snapshot: &Snapshot) -> Vec<Diagnosis> {
+    // Without a Deployment, or the right to read it, its check has reported all there is.
+    let (Ok(pods), Fetched::Known(_)) = (snapshot.pods.items(), &snapshot.deployment) else { return Vec::new() };
+    // Evicted and completed pods are no replicas.
     let is_over = |pod: &Value| ["Failed", "Succeeded"].map(Value::from).contains(&pod["status"]["phase"]);
     let is_live = |pod: &&Value| pod["metadata"]["deletionTimestamp"].is_null() && !is_over(pod);
     let pods: Vec<_> = pods.iter().filter(is_live).collect();
-    let containers = |pod: &Value| {
-        let all = pod["status"]["containerStatuses"].as_array().into_iter().flatten().cloned();
-        all.filter(|it| it["name"] == "interlock").collect::<Vec<_>>()
-    };
     let mut checks = Vec::new();
-    // Somebody's sidecar has an image of its own.
-    let ours = |pod: &'_ Value| {
-        let mut all = pod["spec"]["containers"].as_array().into_iter().flatten();
-        all.find(|it| it["name"] == "interlock").and_then(|it| Some(it["image"].as_str()?.to_owned()))
-    };
-    let images: BTreeSet<_> = pods.iter().filter_map(|pod| ours(pod)).collect();
-    let version = env!("CARGO_PKG_VERSION");
-    let tags: BTreeSet<_> = images.iter().map(|image| tag(image)).collect();
-    if images.len() > 1 {
-        let evidence = format!(
-            "replicas run different images: {}",
-            images.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
-        );
-        let fix = format!("kubectl -n {namespace} rollout status deployment/interlock");
-        checks.push(Check::found(REPLICAS, Medium, evidence, fix));
-    } else if let Some(tag) = tags.iter().next().filter(|tag| tag.trim_start_matches('v') != version) {
-        checks.push(Check::note(
-            REPLICAS,
-            format!("replicas run {tag:?}, and this is {version}: what is compared may differ"),
-        ));
-    }
-    let nodes: BTreeSet<_> = pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str()).collect();
-    let are_others = cluster.nodes.items().is_ok_and(|nodes| nodes.len() > 1);
-    if pods.len() > 1 && nodes.len() == 1 && !are_others {
-        let evidence = format!("all {} replicas are on one node, and no other is known", pods.len());
-        checks.push(Check::note(REPLICAS, evidence));
-    } else if pods.len() > 1 && nodes.len() == 1 {
-        let evidence = format!("all {} replicas are on node {}", pods.len(), nodes.iter().next().unwrap_or(&""));
-        let fix = format!(
-            "kubectl -n {namespace} rollout restart deployment/interlock\n(its topologySpreadConstraints spread new \
-                pods, where there are nodes)"
-        );
-        checks.push(Check::found(REPLICAS, Low, evidence, fix));
-    }
-    for pod in &pods {
-        let restarts: u64 = containers(pod).iter().filter_map(|it| it["restartCount"].as_u64()).sum();
-        if restarts >= RESTARTS {
-            let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-            let why = containers(pod)
-                .iter()
-                .find_map(|it| it["lastState"]["terminated"]["reason"].as_str().map(str::to_owned));
-            let evidence = format!(
-                "{name} has restarted {restarts} times, last for {}",
-                why.as_deref().unwrap_or("a reason unknown")
-            );
-            checks.push(Check::found(
-                REPLICAS,
-                Low,
-                evidence,
-                format!("kubectl -n {namespace} logs {name} --previous"),
-            ));
-        }
-    }
+    checks.extend(images(&pods, &snapshot.namespace));
+    checks.extend(spread(&pods, snapshot));
+    checks.extend(pods.iter().filter_map(|pod| restarts(pod, &snapshot.namespace)));
     checks
+}
+
+/// Whether all replicas run one image, of the version of this binary.
+fn images(pods: &[&Value], namespace: &str) -> Option<Diagnosis> {
+    // An injected sidecar has another image.
+    let image = |pod: &Value| {
+        let mut containers = pod["spec"]["containers"].as_array().into_iter().flatten();
+        containers.find(|it| it["name"] == "interlock").and_then(|it| Some(it["image"].as_str()?.to_owned()))
+    };
+    let images: BTreeSet<_> = pods.iter().filter_map(|pod| image(pod)).collect();
+    let tags: BTreeSet<_> = images.iter().map(|image| tag(image)).collect();
+    let version = env!("CARGO_PKG_VERSION");
+    if images.len() > 1 {
+        let images: Vec<_> = images.iter().map(String::as_str).collect();
+        let evidence = format!("replicas run different images: {}", images.join(", "));
+        let fix = format!("kubectl -n {namespace} rollout status deployment/interlock");
+        return Some(Diagnosis::found(REPLICAS_TOPIC, Medium, evidence, fix));
+    }
+    let tag = tags.iter().next().filter(|tag| tag.trim_start_matches('v') != version)?;
+    let evidence = format!("replicas run {tag:?}, and this binary is {version}: comparisons may be wrong");
+    Some(Diagnosis::note(REPLICAS_TOPIC, evidence))
+}
+
+/// Whether the replicas run on several nodes.
+fn spread(pods: &[&Value], snapshot: &Snapshot) -> Option<Diagnosis> {
+    let namespace = &snapshot.namespace;
+    let nodes: BTreeSet<_> = pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str()).collect();
+    let node = nodes.first().filter(|_| pods.len() > 1 && nodes.len() == 1)?;
+    if !snapshot.nodes.items().is_ok_and(|nodes| nodes.len() > 1) {
+        let evidence = format!("all {} replicas run on one node, and no other node is known", pods.len());
+        return Some(Diagnosis::note(REPLICAS_TOPIC, evidence));
+    }
+    let evidence = format!("all {} replicas run on node {node}", pods.len());
+    let fix = format!(
+        "kubectl -n {namespace} rollout restart deployment/interlock\n(its topologySpreadConstraints spread new pods, if \
+         other nodes have room)"
+    );
+    Some(Diagnosis::found(REPLICAS_TOPIC, Low, evidence, fix))
+}
+
+/// Whether a replica has restarted often.
+fn restarts(pod: &Value, namespace: &str) -> Option<Diagnosis> {
+    let statuses = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
+    let statuses: Vec<_> = statuses.filter(|it| it["name"] == "interlock").collect();
+    let restarts: u64 = statuses.iter().filter_map(|it| it["restartCount"].as_u64()).sum();
+    if restarts < MANY_RESTARTS {
+        return None;
+    }
+    let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+    let why = statuses.iter().find_map(|it| it["lastState"]["terminated"]["reason"].as_str());
+    let why = why.unwrap_or("unknown");
+    let evidence = format!("{name} has restarted {restarts} times; last reason: {why}");
+    Some(Diagnosis::found(REPLICAS_TOPIC, Low, evidence, format!("kubectl -n {namespace} logs {name} --previous")))
 }
 
 /// What follows the name of an image.
@@ -156,47 +155,52 @@ fn tag(image: &str) -> &str {
     name.split_once(':').map_or("latest", |(_, tag)| tag)
 }
 
-fn leader(cluster: &Cluster, now: Timestamp) -> Check {
-    let namespace = &cluster.namespace;
-    let lease = match &cluster.lease {
-        Seen::Known(lease) => lease,
-        Seen::Absent => {
+fn leader(snapshot: &Snapshot, now: Timestamp) -> Diagnosis {
+    let namespace = &snapshot.namespace;
+    let lease = match &snapshot.lease {
+        Fetched::Known(lease) => lease,
+        Fetched::Absent => {
             let fix = format!(
                 "kubectl -n {namespace} logs deployment/interlock | grep -i lease\n(the role interlock-leader lets \
                     replicas make it)"
             );
-            return Check::found(
-                LEADER,
+            return Diagnosis::found(
+                LEADER_TOPIC,
                 Medium,
                 format!("there is no Lease interlock-leader in {namespace}: nobody rotates or reports"),
                 fix,
             );
         }
-        Seen::Unknown(why) => return Check::skipped(LEADER, why),
+        Fetched::Unknown(why) => return Diagnosis::skipped(LEADER_TOPIC, why),
     };
     let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
     let renewed: Option<Timestamp> = lease["spec"]["renewTime"].as_str().and_then(|time| time.parse().ok());
     let restart = format!("kubectl -n {namespace} rollout restart deployment/interlock");
     let Some(renewed) = renewed.filter(|_| !holder.is_empty()) else {
-        return Check::found(LEADER, Medium, "nobody holds the Lease interlock-leader", restart);
+        return Diagnosis::found(LEADER_TOPIC, Medium, "nobody holds the Lease interlock-leader", restart);
     };
     let age = now.duration_since(renewed);
-    if age > SILENT {
+    if age > LEASE_STALE_AFTER {
         let evidence = format!("{holder} renewed the Lease interlock-leader last {} s ago", age.as_secs());
-        return Check::found(LEADER, Medium, evidence, restart);
+        return Diagnosis::found(LEADER_TOPIC, Medium, evidence, restart);
     }
     // Our clock has whole seconds, as the API server's Date has.
     if age < SignedDuration::from_secs(-5) {
         let evidence = format!("the clock of {holder} is {} s ahead of the API server's", -age.as_secs());
-        return Check::found(LEADER, Medium, evidence, "set the clock of its node right (NTP)");
+        return Diagnosis::found(LEADER_TOPIC, Medium, evidence, "set the clock of its node right (NTP)");
     }
-    let pods = cluster.pods.items().unwrap_or_default();
+    let pods = snapshot.pods.items().unwrap_or_default();
     let is_its = |pod: &Value| pod["metadata"]["name"].as_str().is_some_and(|name| holder.starts_with(name));
-    if matches!(cluster.deployment, Seen::Known(_)) && !pods.is_empty() && !pods.iter().any(is_its) {
+    if matches!(snapshot.deployment, Fetched::Known(_)) && !pods.is_empty() && !pods.iter().any(is_its) {
         let evidence = format!("{holder} leads, and is no pod of the Deployment");
-        return Check::found(LEADER, Low, evidence, "end the other Interlock, or give it a namespace of its own");
+        return Diagnosis::found(
+            LEADER_TOPIC,
+            Low,
+            evidence,
+            "end the other Interlock, or give it a namespace of its own",
+        );
     }
-    Check::ok(LEADER, format!("{holder} leads, renewed {} s ago", age.as_secs().max(0)))
+    Diagnosis::ok(LEADER_TOPIC, format!("{holder} leads, renewed {} s ago", age.as_secs().max(0)))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What our service account may do: all that the manifests give it, and nothing that it must not be able to.
+//! The rights of Interlock's service account: all that the manifests grant, and none that it must not have.
 
 use std::collections::BTreeSet;
 
@@ -8,34 +8,33 @@ use kube::Client;
 use kube::api::{Api, PostParams};
 use serde_json::Value;
 
-use super::check::Check;
-use super::fetch::why;
-use super::registration::guarded;
-use super::{Cluster, Seen};
-use crate::inspect::scan::Severity::{High, Medium};
+use super::diagnosis::Diagnosis;
+use super::fetch::Fetched;
+use super::registration::guarded_namespaces;
+use super::snapshot::Snapshot;
+use crate::engine::policy::DEFAULT_NAMESPACE;
+use crate::engine::severity::Severity::{High, Medium};
+use crate::inspect::api_error::reason;
 
-const RIGHTS: &str = "rights";
+const TOPIC: &str = "rights";
 
-/// What the manifests give, so that there is no second list to forget.
-const MANIFESTS: [&str; 2] =
+/// The rights come from the manifests, so that no second list can go out of date.
+const RBAC_MANIFESTS: [&str; 2] =
     [include_str!("../../../manifests/base/rbac.yaml"), include_str!("../../../manifests/base/rbac-certificates.yaml")];
 
-/// The role over what is in the guarded namespaces, and that of what the leader writes there, which may be left out. Where
-/// only some namespaces are guarded, they are bound in those alone.
-const GUARDING: &str = "interlock";
-const OPTIONAL: &str = "interlock-leader";
+/// The role for objects in guarded namespaces, and the optional role for what the leader writes there. If only selected
+/// namespaces are guarded, both are bound in those only.
+const GUARD_ROLE: &str = "interlock";
+const LEADER_ROLE: &str = "interlock-leader";
 
-/// The roles by which we look after our own certificate.
-const CERTIFICATES: &str = "interlock-certificates";
+/// The roles for managed certificates.
+const CERTIFICATE_ROLE: &str = "interlock-certificates";
 
-/// The namespace of Roles, as the manifests call it.
-const SHIPPED_NAMESPACE: &str = "interlock-system";
+/// The maximum number of concurrent access reviews.
+const CONCURRENT_REVIEWS: usize = 8;
 
-/// How many questions are asked at a time.
-const AT_ONCE: usize = 8;
-
-/// What the account must not be able to do: verb, group, resource, subresource.
-const FORBIDDEN: [(&str, &str, &str, &str); 16] = [
+/// What the account must not be allowed to do: verb, group, resource, subresource.
+const FORBIDDEN_RIGHTS: [(&str, &str, &str, &str); 16] = [
     ("*", "*", "*", ""),
     ("delete", "", "secrets", ""),
     ("update", "", "secrets", ""),
@@ -54,7 +53,7 @@ const FORBIDDEN: [(&str, &str, &str, &str); 16] = [
     ("create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", ""),
 ];
 
-/// One act, everywhere or in a namespace.
+/// One right, in all namespaces or in one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Right {
     role: String,
@@ -63,7 +62,7 @@ struct Right {
     resource: String,
     subresource: String,
     name: String,
-    /// Empty: in every one.
+    /// Empty for all namespaces.
     namespace: String,
 }
 
@@ -80,34 +79,35 @@ impl std::fmt::Display for Right {
     }
 }
 
-pub(super) async fn checks(client: &Client, cluster: &Cluster) -> Vec<Check> {
-    let namespace = cluster.namespace.as_str();
+pub(super) async fn diagnose(client: &Client, snapshot: &Snapshot) -> Vec<Diagnosis> {
+    let namespace = snapshot.namespace.as_str();
     let user = format!("system:serviceaccount:{namespace}:interlock");
-    let mut needed = needed(namespace, &guarded(cluster));
-    if has_certificate_of_a_file(&cluster.deployment) {
-        needed.retain(|right| right.role != CERTIFICATES);
+    let mut needed = needed(namespace, &guarded_namespaces(snapshot));
+    if has_certificate_of_a_file(&snapshot.deployment) {
+        needed.retain(|right| right.role != CERTIFICATE_ROLE);
     }
-    let needed = ask(client, &user, namespace, needed).await;
-    let forbidden = ask(client, &user, namespace, forbidden()).await;
+    let needed = review_access(client, &user, namespace, needed).await;
+    let forbidden = review_access(client, &user, namespace, forbidden()).await;
     match (needed, forbidden) {
-        (Ok(needed), Ok(forbidden)) => judged(&needed, &forbidden, namespace),
-        (Err(why), _) | (_, Err(why)) => vec![Check::skipped(RIGHTS, why)],
+        (Ok(needed), Ok(forbidden)) => diagnose_rights(&needed, &forbidden, namespace),
+        (Err(why), _) | (_, Err(why)) => vec![Diagnosis::skipped(TOPIC, why)],
     }
 }
 
-/// Whether somebody else looks after the certificate: then nobody gives us rights to.
-fn has_certificate_of_a_file(deployment: &Seen) -> bool {
-    let Seen::Known(deployment) = deployment else { return false };
+/// Whether the certificate comes from a file. Interlock then needs no rights for managed certificates.
+fn has_certificate_of_a_file(deployment: &Fetched) -> bool {
+    let Fetched::Known(deployment) = deployment else { return false };
     let containers = deployment["spec"]["template"]["spec"]["containers"].as_array().into_iter().flatten();
     let mut variables = containers.flat_map(|it| it["env"].as_array().into_iter().flatten());
     variables.any(|it| it["name"] == "INTERLOCK_TLS_CERT_FILE")
 }
 
-/// Everything that the manifests give to our account. `guarded` names the namespaces that are guarded where not all are.
+/// Every right that the manifests grant to the account. `guarded` lists the selected namespaces; it is empty if all are
+/// guarded.
 fn needed(namespace: &str, guarded: &[String]) -> Vec<Right> {
-    let documents = MANIFESTS.iter().flat_map(|text| text.split("\n---\n"));
+    let documents = RBAC_MANIFESTS.iter().flat_map(|text| text.split("\n---\n"));
     let documents: Vec<Value> = documents.filter_map(|document| serde_saphyr::from_str(document).ok()).collect();
-    // Other roles in the manifests are for people, and bound to nobody.
+    // Other roles in the manifests are for people and have no binding.
     let is_ours = |it: &&Value| {
         let mut subjects = it["subjects"].as_array().into_iter().flatten();
         subjects.any(|subject| subject["kind"] == "ServiceAccount" && subject["name"] == "interlock")
@@ -116,10 +116,10 @@ fn needed(namespace: &str, guarded: &[String]) -> Vec<Right> {
     let roles = bound.filter_map(|bound| {
         documents.iter().find(|it| it["kind"] == bound["kind"] && it["metadata"]["name"] == bound["name"])
     });
-    let rights = roles.flat_map(|role| of_role(role, namespace));
+    let rights = roles.flat_map(|role| rights_of_role(role, namespace));
     let mut all = Vec::new();
     for right in rights {
-        let reaches_everywhere = right.namespace.is_empty() && [GUARDING, OPTIONAL].contains(&right.role.as_str());
+        let reaches_everywhere = right.namespace.is_empty() && [GUARD_ROLE, LEADER_ROLE].contains(&right.role.as_str());
         if reaches_everywhere && !guarded.is_empty() {
             all.extend(guarded.iter().map(|namespace| Right { namespace: namespace.clone(), ..right.clone() }));
         } else {
@@ -129,13 +129,13 @@ fn needed(namespace: &str, guarded: &[String]) -> Vec<Right> {
     all
 }
 
-fn of_role(role: &Value, namespace: &str) -> Vec<Right> {
+fn rights_of_role(role: &Value, namespace: &str) -> Vec<Right> {
     let name = role["metadata"]["name"].as_str().unwrap_or_default();
     let texts = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let of = match role["metadata"]["namespace"].as_str() {
-        Some(SHIPPED_NAMESPACE) => namespace,
+        Some(DEFAULT_NAMESPACE) => namespace,
         other => other.unwrap_or_default(),
     };
     let mut rights = Vec::new();
@@ -176,11 +176,16 @@ fn forbidden() -> Vec<Right> {
         name: String::new(),
         namespace: String::new(),
     };
-    FORBIDDEN.into_iter().map(right).collect()
+    FORBIDDEN_RIGHTS.into_iter().map(right).collect()
 }
 
-/// Each right, and whether the account has it.
-async fn ask(client: &Client, user: &str, own: &str, rights: Vec<Right>) -> Result<Vec<(Right, bool)>, String> {
+/// Every right, and whether the account has it.
+async fn review_access(
+    client: &Client,
+    user: &str,
+    own: &str,
+    rights: Vec<Right>,
+) -> Result<Vec<(Right, bool)>, String> {
     let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
     let groups = [
         "system:serviceaccounts".to_owned(),
@@ -206,14 +211,17 @@ async fn ask(client: &Client, user: &str, own: &str, rights: Vec<Right>) -> Resu
             ..SubjectAccessReviewSpec::default()
         };
         let asked = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
-        let answer = reviews.create(&PostParams::default(), &asked).await.map_err(|error| why(&error))?;
+        let answer = reviews.create(&PostParams::default(), &asked).await.map_err(|error| reason(&error))?;
         Ok((right, answer.status.is_some_and(|status| status.allowed)))
     });
-    answers.buffered(AT_ONCE).collect::<Vec<_>>().await.into_iter().collect()
+    answers.buffered(CONCURRENT_REVIEWS).collect::<Vec<_>>().await.into_iter().collect()
 }
 
-fn judged(needed: &[(Right, bool)], forbidden: &[(Right, bool)], namespace: &str) -> Vec<Check> {
-    let apply = format!("kubectl apply -f manifests/base/rbac.yaml   # for {namespace}; with a chart, through that");
+fn diagnose_rights(needed: &[(Right, bool)], forbidden: &[(Right, bool)], namespace: &str) -> Vec<Diagnosis> {
+    let apply = format!(
+        "kubectl apply -f manifests/base/rbac.yaml   # for namespace {namespace}; if a chart manages \
+        it, upgrade the chart"
+    );
     let listed = |rights: &[&Right]| {
         let shown: Vec<_> = rights.iter().take(4).map(ToString::to_string).collect();
         let more = rights.len().saturating_sub(shown.len());
@@ -227,25 +235,26 @@ fn judged(needed: &[(Right, bool)], forbidden: &[(Right, bool)], namespace: &str
         if lacks.is_empty() {
             continue;
         }
-        let severity = if role == OPTIONAL { Medium } else { High };
+        let severity = if role == LEADER_ROLE { Medium } else { High };
         let evidence = format!("the account interlock may not {} (role {role})", listed(&lacks));
-        checks.push(Check::found(RIGHTS, severity, evidence, apply.clone()));
+        checks.push(Diagnosis::found(TOPIC, severity, evidence, apply.clone()));
     }
     let has: Vec<_> = forbidden.iter().filter(|(_, has)| *has).map(|(right, _)| right).collect();
     if !has.is_empty() {
         let fix = format!(
-            "find what gives it, and take it away:\nkubectl get clusterrolebindings,rolebindings -A -o wide | grep \
+            "find the binding that grants it and remove it:\nkubectl get clusterrolebindings,rolebindings -A -o wide \
+             | grep \
                 {namespace}/interlock"
         );
-        checks.push(Check::found(RIGHTS, High, format!("the account interlock may {}", listed(&has)), fix));
+        checks.push(Diagnosis::found(TOPIC, High, format!("the account interlock may {}", listed(&has)), fix));
     }
     if checks.is_empty() {
         let evidence = format!(
-            "the account interlock has all {} rights that it needs, and none of {}",
+            "the account interlock has all {} rights that it needs, and none of the {} forbidden ones",
             needed.len(),
             forbidden.len()
         );
-        checks.push(Check::ok(RIGHTS, evidence));
+        checks.push(Diagnosis::ok(TOPIC, evidence));
     }
     checks
 }
@@ -255,9 +264,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_manifests_say_what_is_needed_in_any_namespace() {
+    fn the_needed_rights_come_from_the_manifests() {
         let needed = needed("guard", &[]);
-        let told: Vec<_> = needed.iter().map(ToString::to_string).collect();
+        let described: Vec<_> = needed.iter().map(ToString::to_string).collect();
         for right in [
             "list secrets",
             "get helmreleases.helm.toolkit.fluxcd.io",
@@ -265,30 +274,30 @@ mod tests {
             "patch leases.coordination.k8s.io interlock-leader in guard",
             "watch customresourcedefinitions.apiextensions.k8s.io releaseoverrides.interlock.dev",
         ] {
-            assert!(told.contains(&right.to_owned()), "{right}: {told:?}");
+            assert!(described.contains(&right.to_owned()), "{right}: {described:?}");
         }
-        // Where only some namespaces are guarded, in those alone.
+        // If only selected namespaces are guarded, in those only.
         let some = super::needed("guard", &["shop".to_owned()]);
         assert!(some.iter().any(|right| right.to_string() == "list secrets in shop"));
-        // Where the certificate is somebody else's, so are the rights.
+        // With a certificate from a file, the rights for managed certificates are not needed.
         let variables = |names: serde_json::Value| {
             let template = serde_json::json!({"spec": {"containers": [{"name": "interlock", "env": names}]}});
-            Seen::Known(serde_json::json!({"spec": {"template": template}}))
+            Fetched::Known(serde_json::json!({"spec": {"template": template}}))
         };
         let mounted = serde_json::json!([{"name": "INTERLOCK_TLS_CERT_FILE", "value": "/tls.crt"}]);
-        assert!(has_certificate_of_a_file(&variables(mounted)) && needed.iter().any(|it| it.role == CERTIFICATES));
+        assert!(has_certificate_of_a_file(&variables(mounted)) && needed.iter().any(|it| it.role == CERTIFICATE_ROLE));
         assert!(!has_certificate_of_a_file(&variables(serde_json::json!(null))));
-        // What people are given to break the glass is not ours.
-        assert!(!told.contains(&"create releaseoverrides.interlock.dev".to_owned()));
+        // The role for people who create overrides is not the account's.
+        assert!(!described.contains(&"create releaseoverrides.interlock.dev".to_owned()));
         let asked: Vec<_> = forbidden().iter().map(ToString::to_string).collect();
-        assert!(told.iter().all(|right| !asked.contains(right)), "what is needed is not forbidden");
+        assert!(described.iter().all(|right| !asked.contains(right)), "a needed right is forbidden");
     }
 
     #[test]
-    fn what_is_lacking_and_what_is_too_much_are_told() {
+    fn missing_and_excessive_rights_are_reported() {
         let all = |has: bool, rights: Vec<Right>| rights.into_iter().map(|right| (right, has)).collect::<Vec<_>>();
         let states = |needed: &[(Right, bool)], forbidden: &[(Right, bool)]| {
-            judged(needed, forbidden, "guard")
+            diagnose_rights(needed, forbidden, "guard")
                 .into_iter()
                 .map(|it| (it.state.as_str(), it.evidence))
                 .collect::<Vec<_>>()
@@ -297,9 +306,15 @@ mod tests {
         assert_eq!((fine.len(), fine[0].0), (1, "ok"));
         let mut lacking = all(true, needed("guard", &[]));
         lacking.iter_mut().filter(|(right, _)| right.role == "interlock-leader").for_each(|(_, has)| *has = false);
-        let told = states(&lacking, &all(false, forbidden()));
-        assert!(told.len() == 1 && told[0].0 == "medium" && told[0].1.contains("may not patch secrets"), "{told:?}");
-        let told = states(&all(true, needed("guard", &[])), &all(true, forbidden()));
-        assert!(told.len() == 1 && told[0].0 == "high" && told[0].1.contains("may * *.*, delete secrets"), "{told:?}");
+        let described = states(&lacking, &all(false, forbidden()));
+        assert!(
+            described.len() == 1 && described[0].0 == "medium" && described[0].1.contains("may not patch secrets"),
+            "{described:?}"
+        );
+        let described = states(&all(true, needed("guard", &[])), &all(true, forbidden()));
+        assert!(
+            described.len() == 1 && described[0].0 == "high" && described[0].1.contains("may * *.*, delete secrets"),
+            "{described:?}"
+        );
     }
 }

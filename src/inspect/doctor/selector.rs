@@ -1,27 +1,27 @@
-//! Label selectors, as far as registrations use them.
+//! Label selectors, as far as webhook configurations use them.
 
 use serde_json::Value;
 
-/// Whether a selector matches these labels. `None` for a label means that it has some value that is not known.
+/// Whether a selector matches an object with these labels.
 pub(super) fn matches<'l>(selector: &Value, label: impl Fn(&str) -> Label<'l>) -> bool {
     let equal = selector["matchLabels"].as_object().into_iter().flatten();
-    let mut equal = equal.map(|(key, value)| label(key).is(value.as_str().unwrap_or_default()));
-    equal.all(|holds| holds)
-        && selector["matchExpressions"].as_array().into_iter().flatten().all(|it| holds(it, &label))
+    let mut equal = equal.map(|(key, value)| label(key).may_be(value.as_str().unwrap_or_default()));
+    equal.all(|expression_matches| expression_matches)
+        && selector["matchExpressions"].as_array().into_iter().flatten().all(|it| expression_matches(it, &label))
 }
 
-/// A label of what is selected.
+/// A label of the object.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Label<'l> {
     Absent,
     Is(&'l str),
-    /// It is there, with any value.
+    /// Present, with an unknown value.
     Any,
 }
 
 impl Label<'_> {
-    /// Whether it may have this value.
-    fn is(self, value: &str) -> bool {
+    /// Whether the label may have this value.
+    fn may_be(self, value: &str) -> bool {
         match self {
             Self::Absent => false,
             Self::Is(it) => it == value,
@@ -30,25 +30,25 @@ impl Label<'_> {
     }
 }
 
-fn holds<'l>(expression: &Value, label: &impl Fn(&str) -> Label<'l>) -> bool {
+fn expression_matches<'l>(expression: &Value, label: &impl Fn(&str) -> Label<'l>) -> bool {
     let label = label(expression["key"].as_str().unwrap_or_default());
     let mut values = expression["values"].as_array().into_iter().flatten().filter_map(Value::as_str);
     match (expression["operator"].as_str().unwrap_or_default(), label) {
         ("Exists", label) => !matches!(label, Label::Absent),
         ("DoesNotExist", label) => matches!(label, Label::Absent),
-        ("In", label) => values.any(|value| label.is(value)),
+        ("In", label) => values.any(|value| label.may_be(value)),
         ("NotIn", Label::Is(it)) => values.all(|value| value != it),
-        // An unknown operator is taken for one that matches: nothing is left out by it.
+        // An unknown operator matches, so that it excludes nothing.
         _ => true,
     }
 }
 
-/// The labels of an object.
+/// A label of an object.
 pub(super) fn label_of<'l>(object: &'l Value, key: &str) -> Label<'l> {
     object["metadata"]["labels"][key].as_str().map_or(Label::Absent, Label::Is)
 }
 
-/// The labels of a release's record in a Secret.
+/// A label of a Secret that stores a release record.
 pub(super) fn label_of_record(key: &str) -> Label<'static> {
     match key {
         "owner" => Label::Is("helm"),

@@ -1,53 +1,54 @@
-//! Who else may write what Interlock rests on: its registration, its namespace, and records everywhere. No admission
-//! guards these; roles do.
+//! Who else may change what Interlock depends on: its registration, its namespace, and bindings. RBAC guards these
+//! objects, not admission.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::check::Check;
-use super::{Cluster, Seen};
+use super::diagnosis::Diagnosis;
+use super::fetch::Fetched;
+use super::snapshot::Snapshot;
 
-const WRITERS: &str = "writers";
+const TOPIC: &str = "writers";
 
-/// How many names are told; the rest is counted.
-const SHOWN: usize = 8;
+/// The maximum number of names in a message; the rest is counted.
+const MAX_SUBJECTS: usize = 8;
 
-/// Verbs that change something.
-const WRITES: [&str; 6] = ["create", "update", "patch", "delete", "deletecollection", "*"];
+/// Verbs that change objects.
+const WRITE_VERBS: [&str; 6] = ["create", "update", "patch", "delete", "deletecollection", "*"];
 
-/// What is looked at: a sentence, group and resource, and whether roles of our namespace count too.
-const GUARDED: [(&str, &str, &str, bool); 4] = [
+/// A description, group and resource, and whether roles in Interlock's namespace count too.
+const PROTECTED: [(&str, &str, &str, bool); 4] = [
     (
-        "switch Interlock off (its registration)",
+        "disable Interlock (change its registration)",
         "admissionregistration.k8s.io",
         "validatingwebhookconfigurations",
         false,
     ),
-    ("write Secrets in its namespace, its CA too", "", "secrets", true),
+    ("write Secrets in its namespace, including its CA", "", "secrets", true),
     ("change its Deployment", "apps", "deployments", true),
-    ("grant themselves all of this (bindings)", "rbac.authorization.k8s.io", "clusterrolebindings", false),
+    ("grant themselves these rights (change bindings)", "rbac.authorization.k8s.io", "clusterrolebindings", false),
 ];
 
-pub(super) fn checks(cluster: &Cluster) -> Vec<Check> {
-    let read = || -> Result<Vec<Check>, String> {
+pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
+    let read = || -> Result<Vec<Diagnosis>, String> {
         let [roles, bindings, local_roles, local_bindings] =
-            [&cluster.roles, &cluster.bindings, &cluster.local_roles, &cluster.local_bindings].map(Seen::items);
+            [&snapshot.roles, &snapshot.bindings, &snapshot.local_roles, &snapshot.local_bindings].map(Fetched::items);
         let (everywhere, here) = (by_name(roles?), by_name(local_roles?));
         let check = |(what, group, resource, local): (&str, &str, &str, bool)| {
             let mut who = subjects(bindings?, &everywhere, &everywhere, group, resource);
             if local {
                 who.extend(subjects(local_bindings?, &here, &everywhere, group, resource));
             }
-            Ok(told(what, &who, &cluster.namespace))
+            Ok(described(what, &who, &snapshot.namespace))
         };
-        GUARDED.into_iter().map(check).collect::<Result<_, &str>>().map_err(str::to_owned)
+        PROTECTED.into_iter().map(check).collect::<Result<_, &str>>().map_err(str::to_owned)
     };
-    read().unwrap_or_else(|why| vec![Check::skipped(WRITERS, why)])
+    read().unwrap_or_else(|why| vec![Diagnosis::skipped(TOPIC, why)])
 }
 
-fn told(what: &str, who: &BTreeSet<String>, namespace: &str) -> Check {
-    // Administrators by definition, and the control plane.
+fn described(what: &str, who: &BTreeSet<String>, namespace: &str) -> Diagnosis {
+    // The control plane and cluster administrators.
     let ours = format!("ServiceAccount {namespace}/interlock");
     let is_expected = |name: &&String| {
         name.starts_with("Group system:")
@@ -56,21 +57,21 @@ fn told(what: &str, who: &BTreeSet<String>, namespace: &str) -> Check {
             || **name == ours
     };
     let (expected, others): (Vec<_>, Vec<_>) = who.iter().partition(is_expected);
-    let also = if expected.is_empty() { "" } else { ", besides the control plane and system:masters" };
+    let also = if expected.is_empty() { "" } else { ", except the control plane and system:masters" };
     if others.is_empty() {
-        return Check::ok(WRITERS, format!("nobody may {what}{also}"));
+        return Diagnosis::ok(TOPIC, format!("nobody may {what}{also}"));
     }
-    let shown: Vec<_> = others.iter().take(SHOWN).map(|name| name.as_str()).collect();
-    let more = others.len().saturating_sub(SHOWN);
+    let shown: Vec<_> = others.iter().take(MAX_SUBJECTS).map(|name| name.as_str()).collect();
+    let more = others.len().saturating_sub(MAX_SUBJECTS);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Check::note(WRITERS, format!("may {what}: {}{more}{also}", shown.join(", ")))
+    Diagnosis::note(TOPIC, format!("these may {what}: {}{more}{also}", shown.join(", ")))
 }
 
 fn by_name(roles: &[Value]) -> BTreeMap<&str, &Value> {
     roles.iter().filter_map(|role| Some((role["metadata"]["name"].as_str()?, role))).collect()
 }
 
-/// The subjects of bindings whose role may write this.
+/// The subjects of bindings whose role allows writes of a resource.
 fn subjects(
     bindings: &[Value],
     local: &BTreeMap<&str, &Value>,
@@ -95,7 +96,7 @@ fn subject(subject: &Value) -> Option<String> {
     Some(namespace.map_or_else(|| format!("{kind} {name}"), |namespace| format!("{kind} {namespace}/{name}")))
 }
 
-/// Whether a role may change any object of this kind: one that is named is not any.
+/// Whether a role allows writes of every object of a resource; a rule with resourceNames does not.
 fn may_write(role: &Value, group: &str, resource: &str) -> bool {
     let has = |list: &Value, wanted: &[&str]| {
         list.as_array().into_iter().flatten().filter_map(Value::as_str).any(|it| wanted.contains(&it))
@@ -105,7 +106,7 @@ fn may_write(role: &Value, group: &str, resource: &str) -> bool {
         is_any
             && has(&rule["apiGroups"], &[group, "*"])
             && has(&rule["resources"], &[resource, "*"])
-            && has(&rule["verbs"], &WRITES)
+            && has(&rule["verbs"], &WRITE_VERBS)
     })
 }
 
@@ -114,10 +115,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::inspect::doctor::tests::cluster;
 
     #[test]
-    fn whoever_may_write_is_named_and_the_control_plane_is_expected() {
+    fn subjects_with_write_access_are_named_and_the_control_plane_is_expected() {
         let role = |name: &str, group: &str, resource: &str, verbs: &[&str], names: &[&str]| {
             json!({"metadata": {"name": name}, "rules": [{
                 "apiGroups": [group], "resources": [resource], "verbs": verbs, "resourceNames": names,
@@ -126,31 +126,31 @@ mod tests {
         let bind = |kind: &str, role: &str, subject: Value| json!({"roleRef": {"kind": kind, "name": role}, "subjects": [subject]});
         let person = |name: &str| json!({"kind": "User", "name": name});
         let many: Vec<_> = (0..10).map(|at| bind("Role", "edit-secrets", person(&format!("p{at}")))).collect();
-        let cluster = Cluster {
-            roles: Seen::Known(json!({"items": [
+        let snapshot = Snapshot {
+            roles: Fetched::Known(json!({"items": [
                 role("admin", "*", "*", &["*"], &[]),
                 role("read", "*", "*", &["get", "list", "watch"], &[]),
                 role("ours", "admissionregistration.k8s.io", "validatingwebhookconfigurations", &["patch"], &["interlock"]),
             ]})),
-            bindings: Seen::Known(json!({"items": [
+            bindings: Fetched::Known(json!({"items": [
                 bind("ClusterRole", "admin", json!({"kind": "Group", "name": "system:masters"})),
                 bind("ClusterRole", "admin", json!({"kind": "ServiceAccount", "namespace": "ci", "name": "deployer"})),
                 bind("ClusterRole", "read", person("auditor")),
                 bind("ClusterRole", "ours", json!({"kind": "ServiceAccount", "namespace": "guard", "name": "interlock"})),
             ]})),
-            local_roles: Seen::Known(json!({"items": [role("edit-secrets", "", "secrets", &["update"], &[])]})),
-            local_bindings: Seen::Known(json!({"items": many})),
-            ..cluster()
+            local_roles: Fetched::Known(json!({"items": [role("edit-secrets", "", "secrets", &["update"], &[])]})),
+            local_bindings: Fetched::Known(json!({"items": many})),
+            ..Snapshot::unread()
         };
-        let told: Vec<_> = checks(&cluster).into_iter().map(|check| check.evidence).collect();
+        let described: Vec<_> = diagnose(&snapshot).into_iter().map(|check| check.evidence).collect();
         assert_eq!(
-            told[0],
-            "may switch Interlock off (its registration): ServiceAccount ci/deployer, besides the control plane and \
-                system:masters"
+            described[0],
+            "these may disable Interlock (change its registration): ServiceAccount ci/deployer, except the control plane \
+             and system:masters"
         );
-        assert!(told[1].contains("User p0") && told[1].contains(" and 3 more"), "{}", told[1]);
-        assert!(!told.iter().any(|text| text.contains("auditor")), "{told:?}");
-        let unread = checks(&Cluster { roles: Seen::Unknown("no".to_owned()), ..cluster });
+        assert!(described[1].contains("User p0") && described[1].contains(" and 3 more"), "{}", described[1]);
+        assert!(!described.iter().any(|text| text.contains("auditor")), "{described:?}");
+        let unread = diagnose(&Snapshot { roles: Fetched::Unknown("no".to_owned()), ..snapshot });
         assert_eq!(unread.len(), 1);
         assert_eq!(unread[0].state.as_str(), "skipped");
     }

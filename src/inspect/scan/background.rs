@@ -1,4 +1,4 @@
-//! Scans again and again, for whoever keeps account of what they find.
+//! Repeated scans on the leader.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
@@ -8,25 +8,26 @@ use jiff::Timestamp;
 use kube::Client;
 use tokio::time::sleep;
 
-use super::{Bodies, Options, Report, Severity, scan};
+use super::{BodySelection, ScanOptions, ScanReport, scan};
 use crate::engine::policy::Policies;
+use crate::engine::severity::Severity;
 use crate::world::kubernetes::Reach;
 
-/// Between two scans, unless told otherwise. One of 10,000 releases costs the API server some 70 lists.
-pub const EVERY: Duration = Duration::from_mins(10);
+/// The default interval. A scan of 10,000 releases costs about 70 list calls.
+pub const SCAN_INTERVAL: Duration = Duration::from_mins(10);
 
-/// Scans at once and then again and again, for ever, by the policies of each time, and hands every report to `sink`. By
-/// metadata first; bodies are read of releases with a finding there, and objects never.
+/// Scans immediately and then repeatedly, without end, with the policies in force at the time, and passes every report
+/// to `sink`. Reads metadata first, bodies only for releases with a finding there, and never objects.
 ///
-/// The pauses are up to a tenth longer than `every`, so that clusters that were started together do not scan together.
+/// Each pause is up to a tenth longer than `every`, so that clusters that start together do not scan together.
 pub async fn background(
     client: &Client,
     policies: &ArcSwap<Policies>,
     reach: &Reach,
     every: Duration,
-    sink: impl Fn(&Report),
+    sink: impl Fn(&ScanReport),
 ) {
-    let options = Options { bodies: Bodies::Questioned, reach: reach.clone(), ..Options::default() };
+    let options = ScanOptions { bodies: BodySelection::Questioned, reach: reach.clone(), ..ScanOptions::default() };
     loop {
         let policies = policies.load_full();
         match scan(client, &policies, &options, Timestamp::now(), &|_| {}).await {
@@ -34,22 +35,22 @@ pub async fn background(
                 tell(&report);
                 sink(&report);
             }
-            Err(error) => tracing::warn!(%error, "nothing is known of the releases of the cluster"),
+            Err(error) => tracing::warn!(%error, "the background scan failed"),
         }
         sleep(every + every.mul_f64(fraction() / 10.0)).await;
     }
 }
 
-fn tell(report: &Report) {
+fn tell(report: &ScanReport) {
     let [high, medium, low, info] = Severity::ALL.map(|severity| report.count(severity));
-    let Report { releases, records, bodies, calls, took_seconds, .. } = report;
+    let ScanReport { releases, records, bodies, calls, took_seconds, .. } = report;
     tracing::info!(releases, records, bodies, calls, took_seconds, high, medium, low, info, "scanned");
     for gap in &report.not_looked_at {
         tracing::warn!(what = %gap.what, times = gap.times, why = %gap.why, "the scan could not look at this");
     }
 }
 
-/// A number from 0 to 1 that differs from process to process and time to time.
+/// A random number from 0 to 1.
 fn fraction() -> f64 {
     f64::from(RandomState::new().build_hasher().finish() as u32) / f64::from(u32::MAX)
 }
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_differ_and_stay_near() {
+    fn fractions_differ_and_stay_between_0_and_1() {
         let all: Vec<f64> = (0..50).map(|_| fraction()).collect();
         assert!(all.iter().all(|fraction| (0.0..=1.0).contains(fraction)));
         assert!(all.windows(2).any(|pair| pair[0] != pair[1]));

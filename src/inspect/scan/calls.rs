@@ -1,4 +1,4 @@
-//! Counts the calls of the API server, retries of a read and look-ups of kinds included.
+//! Counts calls of the API server, including retries and discovery.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,17 +10,16 @@ use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
 
-/// How many calls were made so far.
+/// The number of calls so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Calls(Arc<AtomicU64>);
 
 impl Calls {
-    /// So many.
     pub(super) fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// A client whose calls are counted.
+    /// A client that counts its calls.
     pub(super) fn counting(&self, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
         Client::new(Counting { client, calls: self.clone() }, namespace)

@@ -1,15 +1,17 @@
-//! What declares releases: HelmReleases that drive the same one, ConfigurationGroups over bundles that are gone.
+//! Problems with declarations: HelmReleases that manage the same release, and ConfigurationGroups that name missing
+//! bundles.
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{Check, Finding};
-use crate::engine::evidence::ObjectKey;
+use super::finding::Finding;
+use super::finding_kind::FindingKind;
 use crate::engine::flux::{self, Driver};
+use crate::engine::object::ObjectKey;
 use crate::engine::release::ReleaseRef;
 use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated};
-use crate::engine::sveltos::{self, BundleRef, Group};
+use crate::engine::sveltos::{self, BundleRef, ConfigurationGroup};
 
-/// The releases that several HelmReleases drive, by the notion of the rule `duplicate-release`.
+/// The releases that several HelmReleases manage, as the rule `duplicate-release` defines it.
 pub(super) fn duplicates(drivers: &[Driver]) -> Vec<Finding> {
     let mut driven: BTreeMap<(&str, &str), Vec<&Driver>> = BTreeMap::new();
     for driver in drivers.iter().filter(|driver| !driver.suspended) {
@@ -24,7 +26,7 @@ pub(super) fn duplicates(drivers: &[Driver]) -> Vec<Finding> {
             let (together, others): (Vec<&Driver>, Vec<&Driver>) =
                 left.into_iter().partition(|driver| driver.shares_cluster_with(first));
             left = others;
-            let wanted = flux::ReleaseRef { namespace: namespace.to_owned(), name: name.to_owned() };
+            let wanted = ReleaseRef::new(namespace, name);
             if together.len() > 1 && together.iter().any(|driver| driver.wants(&wanted)) {
                 found.push(duplicate(ReleaseRef::new(namespace, name), &together));
             }
@@ -33,32 +35,33 @@ pub(super) fn duplicates(drivers: &[Driver]) -> Vec<Finding> {
     found
 }
 
-/// Those of one cluster that drive a release.
+/// The HelmReleases of one cluster that manage a release.
 fn duplicate(release: ReleaseRef, drivers: &[&Driver]) -> Finding {
     let names = drivers.iter().map(|driver| format!("{}/{}", driver.namespace, driver.name));
     let named = enumerated(names, MAX_ENUMERATED);
     let newest = drivers.last().copied();
     let is_here = newest.is_some_and(|newest| newest.kube_config.is_none());
-    let driven = if is_here { "it".to_owned() } else { format!("{release} on another cluster") };
+    let driven = if is_here { "this release".to_owned() } else { format!("{release} on another cluster") };
     let object = newest.map(|newest| ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, &newest.namespace, &newest.name));
     Finding {
-        check: Check::DuplicateRelease,
+        kind: FindingKind::DuplicateRelease,
         release: is_here.then_some(release),
         object,
         message: format!(
-            "HelmReleases {named} drive {driven}: Flux upgrades or uninstalls the one for the other, for ever."
+            "HelmReleases {named} manage {driven}: Flux repeatedly upgrades or uninstalls one in favour of the other."
         ),
-        way_out: "Suspend all but one (spec.suspend: true), then delete those: Flux does nothing for a suspended one."
+        way_out: "Suspend all but one (spec.suspend: true), then delete the suspended ones: Flux does not uninstall \
+            for a suspended HelmRelease."
             .to_owned(),
     }
 }
 
-/// The bundles that a group names and that must be there; none for a group that removes, is torn down, is a dry run or is
-/// still being written.
+/// The bundles that a group names and that must exist; none for a group that removes, is being torn down, is a dry run,
+/// or is still being prepared.
 ///
 /// # Errors
-/// When its list has another shape.
-pub(super) fn needed(group: &Group<'_>, namespace: &str) -> Result<Vec<BundleRef>, String> {
+/// When the list of bundles cannot be parsed.
+pub(super) fn needed(group: &ConfigurationGroup<'_>, namespace: &str) -> Result<Vec<BundleRef>, String> {
     let rests = !(group.removes()
         || group.is_teardown()
         || group.spec.dry_run
@@ -67,7 +70,7 @@ pub(super) fn needed(group: &Group<'_>, namespace: &str) -> Result<Vec<BundleRef
     if rests { group.bundles(namespace) } else { Ok(Vec::new()) }
 }
 
-/// What is wrong with a group, given the bundles that are there.
+/// The finding for a group, if one of its bundles does not exist.
 pub(super) fn dangling(
     group: &str,
     namespace: &str,
@@ -80,11 +83,12 @@ pub(super) fn dangling(
     }
     let names = enumerated(missing.iter().map(|bundle| bundle.name.clone()), MAX_ENUMERATED);
     Some(Finding {
-        check: Check::DanglingBundle,
+        kind: FindingKind::DanglingBundle,
         release: None,
-        object: Some(ObjectKey::new(sveltos::LIB, sveltos::GROUP, namespace, group)),
+        object: Some(ObjectKey::new(sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP, namespace, group)),
         message: format!("ConfigurationGroup {namespace}/{group} names bundles that do not exist: {names}."),
-        way_out: "Let Sveltos write it anew: change its profile, or delete the group; the agent acts on what it names."
+        way_out: "Let Sveltos recreate the group: change its profile, or delete the group. The agent acts on the \
+            bundles that the group names."
             .to_owned(),
     })
 }
@@ -114,16 +118,16 @@ mod tests {
     }
 
     #[test]
-    fn two_that_drive_one_release_are_named_the_oldest_first() {
+    fn colliding_helm_releases_are_named_oldest_first() {
         let old = driver("old", json!({"releaseName": "web"}), json!({}), "2025-01-01T00:00:00Z");
         let found = told(&[web("new", json!({})), old]);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].0, "shop/web");
-        assert!(found[0].1.starts_with("HelmReleases shop/old and shop/new drive it"), "{found:?}");
+        assert!(found[0].1.starts_with("HelmReleases shop/old and shop/new manage this release"), "{found:?}");
     }
 
     #[test]
-    fn what_does_not_collide_is_left_alone() {
+    fn helm_releases_that_do_not_collide_are_no_finding() {
         let other_cluster = json!({"kubeConfig": {"secretRef": {"name": "far"}}});
         for other in [
             web("two", json!({"suspend": true})),
@@ -135,15 +139,15 @@ mod tests {
         }
         let far = [web("one", other_cluster.clone()), web("two", other_cluster), web("three", json!({}))];
         let [(release, message)] = told(&far).try_into().unwrap();
-        assert_eq!(release, "", "the release of that name here is another");
+        assert_eq!(release, "", "the release of that name in this cluster is another one");
         assert!(
-            message.starts_with("HelmReleases shop/one and shop/two drive shop/web on another cluster:"),
+            message.starts_with("HelmReleases shop/one and shop/two manage shop/web on another cluster:"),
             "{message}"
         );
     }
 
     #[test]
-    fn one_that_has_the_release_still_installed_collides_too() {
+    fn a_helm_release_that_still_has_the_release_installed_collides() {
         let status = json!({"storageNamespace": "shop", "history": [{"name": "web", "status": "deployed"}]});
         let moved = driver("moved", json!({"releaseName": "site"}), status, "2026-01-01T00:00:00Z");
         assert_eq!(told(&[moved.clone(), web("two", json!({}))]).len(), 1);

@@ -1,20 +1,20 @@
-//! Whether an object is what the manifest of its release declares, by the notion of the rule `manual-edit`: what is declared
-//! is compared by what it means, and what is not declared is free.
+//! Compares an object with the manifest of its release, as the rule `manual-edit` does: declared fields are compared by
+//! meaning, and other fields are ignored.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Check, Finding};
-use crate::engine::evidence::ObjectKey;
-use crate::engine::json::Path;
-use crate::engine::managed::{Declared, Fields, declared_by, delta, is_custom, touched};
-use crate::engine::object::Metadata;
+use super::finding::Finding;
+use super::finding_kind::FindingKind;
+use crate::engine::json::FieldPath;
+use crate::engine::managed::{Declared, ManagedFields, declared_by, delta, is_custom_resource, touched};
+use crate::engine::object::{Metadata, ObjectKey};
 use crate::engine::policy::Policy;
 use crate::engine::release::{ReleaseRef, Revision};
 use crate::engine::rules::wording::{MAX_ENUMERATED, fields};
 
-/// Under which name the controllers of Kubernetes write, autoscalers among them.
-const CONTROLLERS: &str = "kube-controller-manager";
+/// The field manager of the Kubernetes controllers, including autoscalers.
+const CONTROLLER_MANAGER: &str = "kube-controller-manager";
 
 /// A revision whose manifest declares objects.
 #[derive(Debug, Clone)]
@@ -23,22 +23,23 @@ pub(super) struct Declaring {
     pub(super) revision: Revision,
 }
 
-/// The declared fields in which the JSON text of an object differs from its document. `resource` is the plural of its kind.
+/// The declared fields in which an object, as JSON text, differs from its document in the manifest. `resource` is the
+/// plural of its kind.
 ///
 /// # Errors
-/// When the object's metadata do not read.
+/// When the object's metadata cannot be parsed.
 pub(super) fn drifted(
     document: &Value,
     live: &str,
     object: &ObjectKey,
     resource: &str,
     policy: &Policy,
-) -> Result<Vec<Path>, String> {
+) -> Result<Vec<FieldPath>, String> {
     let raw: &RawValue = serde_json::from_str(live).map_err(|error| error.to_string())?;
     let metadata = Metadata::of(raw).map_err(|error| error.to_string())?;
     let api_version = document["apiVersion"].as_str().unwrap_or_default();
-    let written = if is_custom(document) {
-        Fields::read(metadata.managed_fields).of(api_version, |_| true)
+    let written = if is_custom_resource(document) {
+        ManagedFields::read(metadata.managed_fields).of(api_version, |_| true)
     } else {
         Declared::nothing()
     };
@@ -61,38 +62,40 @@ pub(super) fn drifted(
     Ok(fields)
 }
 
-/// Whether a controller set the number of replicas last: nobody else's write through the scale subresource has its name.
+/// Whether a controller set the number of replicas last: only its writes through the scale subresource have this field
+/// manager.
 fn is_autoscaled(managed_fields: Option<&RawValue>) -> bool {
     let entries = managed_fields.and_then(|fields| serde_json::from_str::<Vec<Value>>(fields.get()).ok());
-    entries.into_iter().flatten().any(|entry| entry["subresource"] == "scale" && entry["manager"] == CONTROLLERS)
+    entries.into_iter().flatten().any(|entry| entry["subresource"] == "scale" && entry["manager"] == CONTROLLER_MANAGER)
 }
 
-/// What to say of fields that differ.
-pub(super) fn differing(declaring: &Declaring, object: ObjectKey, differing: &[Path]) -> Finding {
+/// The finding for fields that differ.
+pub(super) fn differing(declaring: &Declaring, object: ObjectKey, differing: &[FieldPath]) -> Finding {
     let verb = if differing.len() == 1 { "differs" } else { "differ" };
     let message = format!(
-        "{}: {} {verb} from what revision {} declares.",
+        "{}: {} {verb} from the manifest of revision {}.",
         subject(&object),
         fields(differing, MAX_ENUMERATED),
         declaring.revision
     );
-    let way_out = "Set it back to the declared value, which is no edit; or take it over into the chart and upgrade.";
-    finding(Check::Drift, declaring, object, message, way_out)
+    let way_out = "Set it back to the declared value, which is always allowed; or change the chart or its values and \
+        upgrade.";
+    finding(FindingKind::Drift, declaring, object, message, way_out)
 }
 
-/// What to say of an object that is gone.
+/// The finding for an object that does not exist.
 pub(super) fn missing(declaring: &Declaring, object: ObjectKey) -> Finding {
-    let message = format!("{} is declared by revision {}, and is not there.", subject(&object), declaring.revision);
+    let message = format!("{} does not exist, but revision {} declares it.", subject(&object), declaring.revision);
     finding(
-        Check::MissingObject,
+        FindingKind::MissingObject,
         declaring,
         object,
         message,
-        "Upgrade to the same chart and values: that makes it again.",
+        "Upgrade to the same chart and values, which creates it again.",
     )
 }
 
-/// Whether an object may go by itself: a Job that is cleaned up once it has ended.
+/// Whether an object may be deleted automatically: a Job with a TTL.
 pub(super) fn may_vanish(document: &Value) -> bool {
     document["kind"] == "Job" && document["spec"]["ttlSecondsAfterFinished"].is_number()
 }
@@ -102,9 +105,9 @@ fn subject(ObjectKey { kind, namespace, name, .. }: &ObjectKey) -> String {
     format!("{kind} {scope}{name}")
 }
 
-fn finding(check: Check, declaring: &Declaring, object: ObjectKey, message: String, way_out: &str) -> Finding {
+fn finding(kind: FindingKind, declaring: &Declaring, object: ObjectKey, message: String, way_out: &str) -> Finding {
     let release = Some(declaring.release.clone());
-    Finding { check, release, object: Some(object), message, way_out: way_out.to_owned() }
+    Finding { kind, release, object: Some(object), message, way_out: way_out.to_owned() }
 }
 
 #[cfg(test)]
@@ -123,7 +126,7 @@ mod tests {
         })
     }
 
-    /// As the API server keeps it: with defaults, another order, a sidecar and an account of fields.
+    /// As stored: with defaults, another order, a sidecar and managedFields.
     fn live() -> Value {
         json!({
             "kind": "Deployment", "apiVersion": "apps/v1",
@@ -159,7 +162,7 @@ mod tests {
     const NOTHING: [&str; 0] = [];
 
     #[test]
-    fn defaults_and_what_is_not_declared_are_no_drift() {
+    fn defaults_and_undeclared_fields_are_no_drift() {
         let policy = Policy::shipped().unwrap();
         assert_eq!(told(&document(), &live(), &policy), NOTHING);
         assert_eq!(told(&document(), &edited("/spec/progressDeadlineSeconds", json!(60)), &policy), NOTHING);
@@ -168,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_declared_field_that_differs_or_is_gone_is_named() {
+    fn a_declared_field_that_differs_or_is_missing_is_named() {
         let policy = Policy::shipped().unwrap();
         let containers = "/spec/template/spec/containers";
         for (pointer, value, wanted) in [
@@ -184,16 +187,16 @@ mod tests {
     }
 
     #[test]
-    fn what_an_autoscaler_scaled_and_what_the_policy_ignores_is_no_drift() {
+    fn autoscaled_replicas_and_ignored_fields_are_no_drift() {
         let shipped = Policy::shipped().unwrap();
         let scaled = |manager: &str, subresource: &str| {
             let mut live = edited("/spec/replicas", json!(7));
             live["metadata"]["managedFields"] = json!([{"manager": manager, "subresource": subresource}]);
             told(&document(), &live, &shipped)
         };
-        assert_eq!(scaled(CONTROLLERS, "scale"), NOTHING);
+        assert_eq!(scaled(CONTROLLER_MANAGER, "scale"), NOTHING);
         assert_eq!(scaled("kubectl", "scale"), ["spec.replicas"]);
-        assert_eq!(scaled(CONTROLLERS, "status"), ["spec.replicas"]);
+        assert_eq!(scaled(CONTROLLER_MANAGER, "status"), ["spec.replicas"]);
         let text = include_str!("../../../policies/cluster.yaml");
         let ignoring = format!("{text}  - paths: [/spec/replicas]\n    target: {{kind: Deployment}}\n");
         let ignoring = Policy::parse(&ignoring, std::path::Path::new("cluster.yaml")).unwrap();
@@ -201,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_told_by_their_keys_alone() {
+    fn secrets_are_reported_by_key_only() {
         let document =
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"key": "hunter2"}});
         let live = |value: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"key": value}});
@@ -211,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_job_that_cleans_up_may_vanish() {
+    fn only_a_job_with_a_ttl_may_vanish() {
         assert!(may_vanish(&json!({"kind": "Job", "spec": {"ttlSecondsAfterFinished": 60}})));
         assert!(!may_vanish(&json!({"kind": "Job", "spec": {}})));
         assert!(!may_vanish(&document()));

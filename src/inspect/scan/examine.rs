@@ -1,4 +1,4 @@
-//! A closer look at one release: into bodies of records, and on request at the objects that the deployed one declares.
+//! Examines one release: bodies of records, and on request the objects that the deployed record declares.
 
 use std::sync::atomic::Ordering;
 
@@ -8,49 +8,51 @@ use kube::Resource;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
+use super::context::ScanContext;
 use super::drift::{self, Declaring};
-use super::listing::why;
-use super::run::Run;
-use super::{Finding, Options, integrity};
-use crate::engine::evidence::{Answer, Knowledge, ObjectKey, Query};
-use crate::engine::release::manifest::contents;
+use super::finding::Finding;
+use super::integrity;
+use super::options::ScanOptions;
+use crate::engine::evidence::{Answer, Knowledge, Query};
+use crate::engine::object::{ObjectKey, group_of};
+use crate::engine::release::manifest::objects;
 use crate::engine::release::{DecodeError, Entry, History, Record, ReleaseRef, Status, Storage, Stored};
-use crate::engine::review::group_of;
+use crate::inspect::api_error::reason;
 use crate::world::World;
 
 const BODIES: &str = "bodies of some records";
 const MANIFESTS: &str = "manifests of some releases";
 const OBJECTS: &str = "some objects of releases";
-const NOT_SERVED: &str = "objects of kinds that are not served";
+const NOT_SERVED: &str = "objects of kinds that the cluster does not serve";
 
-/// What is to be looked into.
+/// The records of a release to examine.
 pub(super) struct Examination {
     release: ReleaseRef,
     storage: Storage,
-    /// The names of the records' objects.
+    /// The object names of the records.
     objects: Vec<String>,
-    /// The one whose objects are to be compared.
+    /// The record whose declared objects are compared, by object name.
     declaring: Option<(String, Declaring)>,
 }
 
-/// What came of it.
+/// The result of an examination.
 #[derive(Default)]
-pub(super) struct Examined {
+pub(super) struct ExaminationResult {
     pub(super) findings: Vec<Finding>,
     /// The records whose bodies were read.
     pub(super) read: Vec<ObjectKey>,
 }
 
-/// The objects that a record declares, and where those go that say no namespace.
+/// The objects that a record declares, and the namespace of those without one.
 struct Manifest {
     documents: Vec<Value>,
     namespace: String,
 }
 
 impl Examination {
-    /// What there is to look into of a release; `None` where that is nothing.
+    /// What to examine of a release; `None` if nothing.
     pub(super) fn of(
-        options: &Options,
+        options: &ScanOptions,
         release: ReleaseRef,
         storage: Storage,
         history: &History,
@@ -68,14 +70,14 @@ impl Examination {
         (!objects.is_empty()).then_some(Self { release, storage, objects, declaring })
     }
 
-    pub(super) async fn carry_out(self, run: &Run<'_>) -> Examined {
-        let mut examined = Examined::default();
+    pub(super) async fn carry_out(self, run: &ScanContext<'_>) -> ExaminationResult {
+        let mut examined = ExaminationResult::default();
         for object in &self.objects {
             let declaring = self.declaring.as_ref().filter(|(declaring, _)| declaring == object);
             let manifest = self.read(run, object, declaring.is_some(), &mut examined).await;
             let Some((manifest, (_, declaring))) = manifest.zip(declaring) else { continue };
             let differing = compare(run, &manifest, declaring).await;
-            // An upgrade that began meanwhile changes the objects.
+            // An upgrade that started meanwhile changes the objects.
             if !differing.is_empty() && self.still_rests(run, declaring).await {
                 examined.findings.extend(differing);
             }
@@ -83,8 +85,14 @@ impl Examination {
         examined
     }
 
-    /// Reads the body of a record, and what it declares where that is wanted.
-    async fn read(&self, run: &Run<'_>, object: &str, declares: bool, examined: &mut Examined) -> Option<Manifest> {
+    /// Reads the body of a record, and on request its manifest.
+    async fn read(
+        &self,
+        run: &ScanContext<'_>,
+        object: &str,
+        declares: bool,
+        examined: &mut ExaminationResult,
+    ) -> Option<Manifest> {
         let (storage, namespace) = (self.storage, self.release.namespace.as_str());
         let look = |stored: &Stored<'_>, body: Result<&[u8], DecodeError>| {
             let declared = body.as_ref().ok().filter(|_| declares).map(|body| manifest(body));
@@ -97,7 +105,7 @@ impl Examination {
                 examined.findings.extend(finding);
                 declared?.map_err(|why| run.gap(MANIFESTS, why)).ok()
             }
-            // Pruned, or uninstalled, since it was listed.
+            // Pruned or uninstalled since the list was read.
             Ok(None) => None,
             Err(why) => {
                 run.gap(BODIES, why);
@@ -106,7 +114,7 @@ impl Examination {
         }
     }
 
-    async fn still_rests(&self, run: &Run<'_>, declaring: &Declaring) -> bool {
+    async fn still_rests(&self, run: &ScanContext<'_>, declaring: &Declaring) -> bool {
         let ReleaseRef { namespace, name } = &self.release;
         let query = Query::History { storage: self.storage, namespace: namespace.clone(), release: name.clone() };
         match run.world.answer(&query).await {
@@ -118,18 +126,18 @@ impl Examination {
     }
 }
 
-/// The newest record, if it is the deployed one: during and after an operation that failed, objects are of two revisions.
+/// The newest record, if it is deployed. During and after a failed operation, objects belong to two revisions.
 fn at_rest(history: &History) -> Option<&Entry> {
     history.newest().filter(|newest| newest.status == Status::Deployed)
 }
 
 fn manifest(body: &[u8]) -> Result<Manifest, String> {
     let record = Record::read(body).map_err(|error| error.to_string())?;
-    Ok(Manifest { documents: contents(&record.manifest())?, namespace: record.namespace.into_owned() })
+    Ok(Manifest { documents: objects(&record.manifest())?, namespace: record.namespace.into_owned() })
 }
 
-/// Compares the objects of a release with their documents, one after the other.
-async fn compare(run: &Run<'_>, manifest: &Manifest, declaring: &Declaring) -> Vec<Finding> {
+/// Compares the objects of a release with their documents, one by one.
+async fn compare(run: &ScanContext<'_>, manifest: &Manifest, declaring: &Declaring) -> Vec<Finding> {
     let mut found = Vec::new();
     for document in &manifest.documents {
         match object(run, document, manifest, declaring).await {
@@ -141,7 +149,7 @@ async fn compare(run: &Run<'_>, manifest: &Manifest, declaring: &Declaring) -> V
 }
 
 async fn object(
-    run: &Run<'_>,
+    run: &ScanContext<'_>,
     document: &Value,
     manifest: &Manifest,
     declaring: &Declaring,
@@ -150,14 +158,14 @@ async fn object(
     let [Some(api_version), Some(kind), Some(name)] = ["/apiVersion", "/kind", "/metadata/name"].map(text) else {
         return Ok(None);
     };
-    let unread = |error: Error| (OBJECTS, why(&error));
+    let unread = |error: Error| (OBJECTS, reason(&error));
     let Some(served) = run.kinds.get(&run.client, api_version, kind).await.map_err(unread)? else {
         return Err((NOT_SERVED, format!("{kind} of {api_version}")));
     };
     let namespace = if served.namespaced { text("/metadata/namespace").unwrap_or(&manifest.namespace) } else { "" };
     let key = ObjectKey::new(group_of(api_version), kind, namespace, name);
     if ![namespace, name].into_iter().all(is_plain) {
-        return Err((OBJECTS, format!("a {kind} has a name that no object can have")));
+        return Err((OBJECTS, format!("the name of a {kind} is not a valid object name")));
     }
     let scope = Some(namespace).filter(|namespace| !namespace.is_empty());
     let path = format!("{}/{name}", DynamicObject::url_path(&served.resource, scope));
@@ -177,7 +185,7 @@ async fn object(
     }
 }
 
-/// Names become parts of paths, and a manifest may hold any text. Those of roles have colons.
+/// Names become part of URL paths, and a manifest may contain any text. Names of roles may contain colons.
 fn is_plain(name: &str) -> bool {
     name.len() <= 253
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte))

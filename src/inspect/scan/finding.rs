@@ -1,41 +1,40 @@
-//! One thing that a scan found.
+//! A problem that a scan found.
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use super::{Check, Severity};
-use crate::engine::evidence::ObjectKey;
+use super::FindingKind;
+use crate::engine::object::ObjectKey;
 use crate::engine::release::ReleaseRef;
+use crate::engine::severity::Severity;
 
-/// Something that is wrong, and what to do about it. Nothing that an object contains is in it, names apart.
+/// A problem, and how to fix it. It contains names, and nothing else from the content of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What is wrong.
-    pub check: Check,
-    /// The release concerned; `None` for what is declared for another cluster's releases.
+    pub kind: FindingKind,
+    /// `None` for releases of another cluster.
     pub release: Option<ReleaseRef>,
-    /// The object concerned, where it is one in particular.
+    /// The object concerned, if there is exactly one.
     pub object: Option<ObjectKey>,
-    /// What was seen, in sentences.
+    /// What is wrong, in sentences.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub way_out: String,
 }
 
 impl Finding {
-    /// How much it matters.
     #[must_use]
     pub fn severity(&self) -> Severity {
-        self.check.severity()
+        self.kind.severity()
     }
 
-    /// The namespace that it is in: of the release, or else of the object.
+    /// The namespace of the release, otherwise of the object.
     #[must_use]
     pub fn namespace(&self) -> &str {
         let of_object = || self.object.as_ref().map(|object| object.namespace.as_str());
         self.release.as_ref().map(|release| release.namespace.as_str()).or_else(of_object).unwrap_or_default()
     }
 
-    /// The name of the release, or else of the object.
+    /// The name of the release, otherwise of the object.
     #[must_use]
     pub fn name(&self) -> &str {
         let of_object = || self.object.as_ref().map(|object| object.name.as_str());
@@ -47,7 +46,7 @@ impl Serialize for Finding {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("Finding", 7)?;
         fields.serialize_field("severity", &self.severity())?;
-        fields.serialize_field("check", &self.check)?;
+        fields.serialize_field("check", &self.kind)?;
         fields.serialize_field("namespace", self.namespace())?;
         fields.serialize_field("release", &self.release.as_ref().map(|release| &release.name))?;
         let object = self.object.as_ref().map(|ObjectKey { group, kind, namespace, name }| {

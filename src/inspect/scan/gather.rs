@@ -1,4 +1,4 @@
-//! The lists that a look at a whole cluster starts with.
+//! The lists of records and HelmReleases that scans and status read.
 
 use kube::api::ApiResource;
 use kube::{Client, Error};
@@ -10,11 +10,11 @@ use crate::engine::flux::{self, Driver, HelmRelease};
 use crate::engine::release::storage::{HELM_SECRET_TYPE, OLM_INDEX_TYPE};
 use crate::world::kubernetes::kinds::Kinds;
 
-/// The records in Secrets: by their type, so that those are seen that lost their labels, and by their labels, so that
-/// those are that have another type, which Helm does not mind.
+/// The records in Secrets: by type, to include records without labels, and by label, to include records of another
+/// type, which Helm accepts.
 ///
 /// # Errors
-/// When the API server does not answer, or in another shape.
+/// When the API server does not answer, or its answer cannot be parsed.
 pub(crate) async fn secrets<'p>(
     client: &Client,
     places: impl IntoIterator<Item = Option<&'p str>> + Clone,
@@ -36,7 +36,7 @@ pub(crate) async fn secrets<'p>(
 /// The records in ConfigMaps.
 ///
 /// # Errors
-/// When the API server does not answer, or in another shape.
+/// When the API server does not answer, or its answer cannot be parsed.
 pub(crate) async fn config_maps<'p>(
     client: &Client,
     places: impl IntoIterator<Item = Option<&'p str>>,
@@ -45,10 +45,10 @@ pub(crate) async fn config_maps<'p>(
     listing.fold(client, Inventory::default, |inventory, item| inventory.add("ConfigMap", None, item)).await
 }
 
-/// Flux's HelmReleases, and why each of the others does not read; `None` where there is no such kind.
+/// Flux's HelmReleases, and for each one that cannot be parsed the reason; `None` if the kind is not installed.
 ///
 /// # Errors
-/// When the API server does not answer, or in another shape.
+/// When the API server does not answer, or its answer cannot be parsed.
 pub(crate) async fn helm_releases<'p>(
     client: &Client,
     places: impl IntoIterator<Item = Option<&'p str>>,

@@ -1,26 +1,27 @@
-//! What the records of a release tell by their metadata.
+//! Findings from the metadata of a release's records.
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Check, Finding};
-use crate::engine::evidence::ObjectKey;
+use super::finding::Finding;
+use super::finding_kind::FindingKind;
+use crate::engine::object::ObjectKey;
 use crate::engine::release::{Entry, History, ReleaseRef, Status, Storage};
 use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated, span};
 
-/// The records of a release, and what they are judged by.
-pub(super) struct Records<'a> {
+/// The records of a release, and the settings for judging them.
+pub(super) struct ReleaseRecords<'a> {
     pub(super) release: &'a ReleaseRef,
     pub(super) storage: Storage,
     pub(super) history: &'a History,
-    /// The age from which an operation counts as stuck.
+    /// The age at which an operation counts as stuck.
     pub(super) stale_after: SignedDuration,
-    /// Whether the policy admits no rollback over a stuck operation.
+    /// Whether the policy refuses a rollback over a stuck operation.
     pub(super) closes_rollback: bool,
     pub(super) now: Timestamp,
 }
 
-impl Records<'_> {
-    /// Everything that is wrong with them.
+impl ReleaseRecords<'_> {
+    /// All findings.
     pub(super) fn judge(&self) -> Vec<Finding> {
         let found = [self.several_deployed(), self.stuck(), self.interrupted(), self.failed()];
         found.into_iter().flatten().chain(self.buried()).collect()
@@ -35,14 +36,15 @@ impl Records<'_> {
         revisions.reverse();
         let revisions = enumerated(revisions.into_iter(), MAX_ENUMERATED);
         let message = format!(
-            "More than one revision is deployed: {revisions}. helm upgrades from {} and leaves the others as they are.",
+            "Several revisions are deployed: {revisions}. helm upgrades from {} and ignores the others.",
             newest.revision
         );
         let way_out = format!(
-            "See which of them the objects are of, and make it the only one: `helm rollback {} REVISION -n {}` supersedes all.",
+            "Find out which revision the objects belong to, and make it the only deployed one: `helm rollback {} \
+             REVISION -n {}` supersedes all others.",
             self.release.name, self.release.namespace
         );
-        Some(self.finding(Check::SeveralDeployed, newest, message, way_out))
+        Some(self.finding(FindingKind::SeveralDeployed, newest, message, way_out))
     }
 
     fn stuck(&self) -> Option<Finding> {
@@ -53,52 +55,58 @@ impl Records<'_> {
         }
         let Entry { status, revision, stamps, .. } = newest;
         let holder = stamps.holder().unwrap_or("an unknown user");
-        // When, not for how long: what is found again reads as before.
+        // The time, not the age, so that a repeated finding has the same text.
         let message = format!(
-            "It has been {status} since {started:.0}, revision {revision}, held by {holder}, and counts as stuck after {}.",
+            "Revision {revision} has been {status} since {started:.0}, held by {holder}. It counts as stuck after {}.",
             span(self.stale_after)
         );
         let ReleaseRef { namespace, name } = self.release;
         let kind = self.storage.kind().to_lowercase();
         let delete = format!(
-            "check that its workloads are healthy, then `kubectl delete {kind} {} -n {namespace}`",
+            "check that its workloads are healthy, then run `kubectl delete {kind} {} -n {namespace}`",
             newest.name
         );
         let way_out = match newest.status {
             Status::Uninstalling => {
-                format!("Run `helm uninstall {name} -n {namespace}` again: it goes on where it ended.")
+                format!("Run `helm uninstall {name} -n {namespace}` again: it continues where it stopped.")
             }
             _ if self.history.newest_deployed().is_none() => {
                 format!(
-                    "No revision is deployed: `helm rollback {name} REVISION -n {namespace}`, or uninstall and install."
+                    "No revision is deployed: run `helm rollback {name} REVISION -n {namespace}`, or uninstall and \
+                     install."
                 )
             }
-            _ if self.closes_rollback => format!("Roll forward: {delete} and upgrade again."),
-            _ => format!("`helm rollback {name} -n {namespace}`; or {delete} and upgrade again."),
+            _ if self.closes_rollback => format!("Roll forward: {delete}, and upgrade again."),
+            _ => format!("Run `helm rollback {name} -n {namespace}`; or {delete}, and upgrade again."),
         };
-        Some(self.finding(Check::StuckOperation, newest, message, way_out))
+        Some(self.finding(FindingKind::StuckOperation, newest, message, way_out))
     }
 
     fn interrupted(&self) -> Option<Finding> {
-        // A retry is on its way, or stuck by itself.
+        // A retry is in progress, or is reported as stuck.
         let at_rest = self.history.newest().is_some_and(|newest| !newest.status.is_in_flight());
         let (entry, note) = self.history.interrupted().filter(|_| at_rest)?;
-        let message =
-            format!("The operation to {}, revision {}, was interrupted and not finished.", note.chart, note.revision);
+        let message = format!(
+            "The operation to {}, revision {}, was interrupted and has not been finished.",
+            note.chart, note.revision
+        );
         let way_out = format!("Upgrade to {} again before any other version.", note.chart);
-        Some(self.finding(Check::InterruptedOperation, entry, message, way_out))
+        Some(self.finding(FindingKind::InterruptedOperation, entry, message, way_out))
     }
 
     fn failed(&self) -> Option<Finding> {
         let newest = self.history.newest().filter(|newest| newest.status == Status::Failed)?;
         let below = match self.history.newest_deployed() {
-            Some(deployed) => format!("revision {} is deployed below it", deployed.revision),
+            Some(deployed) => format!("revision {} is still deployed", deployed.revision),
             None => "no revision is deployed".to_owned(),
         };
         let message = format!("Revision {} failed; {below}.", newest.revision);
         let ReleaseRef { namespace, name } = self.release;
-        let way_out = format!("See `helm status {name} -n {namespace}` for the cause, then upgrade to what mends it.");
-        Some(self.finding(Check::FailedRelease, newest, message, way_out))
+        let way_out = format!(
+            "Find the cause with `helm status {name} -n {namespace}`, then upgrade to a version \
+            that fixes it."
+        );
+        Some(self.finding(FindingKind::FailedRelease, newest, message, way_out))
     }
 
     fn buried(&self) -> Option<Finding> {
@@ -109,14 +117,22 @@ impl Records<'_> {
         let entry = buried.first()?;
         let named = buried.iter().map(|entry| format!("{} ({})", entry.revision, entry.status));
         let verb = if buried.len() == 1 { "Revision" } else { "Revisions" };
-        let message =
-            format!("{verb} {} stayed behind below revision {}.", enumerated(named, MAX_ENUMERATED), newest.revision);
-        Some(self.finding(Check::BuriedOperation, entry, message, "None is needed: pruning takes it away.".to_owned()))
+        let message = format!(
+            "{verb} {} never finished, and revision {} is newer.",
+            enumerated(named, MAX_ENUMERATED),
+            newest.revision
+        );
+        Some(self.finding(
+            FindingKind::BuriedOperation,
+            entry,
+            message,
+            "Nothing to do: helm prunes old revisions.".to_owned(),
+        ))
     }
 
-    fn finding(&self, check: Check, entry: &Entry, message: String, way_out: String) -> Finding {
+    fn finding(&self, kind: FindingKind, entry: &Entry, message: String, way_out: String) -> Finding {
         let object = ObjectKey::new("", self.storage.kind(), &self.release.namespace, &entry.name);
-        Finding { check, release: Some(self.release.clone()), object: Some(object), message, way_out }
+        Finding { kind, release: Some(self.release.clone()), object: Some(object), message, way_out }
     }
 }
 
@@ -153,7 +169,7 @@ mod tests {
 
     fn judge(entries: Vec<Entry>, closes_rollback: bool) -> Vec<Finding> {
         let (release, history) = (ReleaseRef::new("shop", "web"), History::new(entries));
-        Records {
+        ReleaseRecords {
             release: &release,
             storage: Storage::Secret,
             history: &history,
@@ -165,7 +181,7 @@ mod tests {
     }
 
     fn checks(entries: Vec<Entry>) -> Vec<&'static str> {
-        judge(entries, false).iter().map(|finding| finding.check.as_str()).collect()
+        judge(entries, false).iter().map(|finding| finding.kind.as_str()).collect()
     }
 
     #[test]
@@ -179,7 +195,7 @@ mod tests {
             (vec![entry(1, Superseded), entry(2, Superseded), entry(3, Deployed)], &nothing),
             (vec![entry(1, Uninstalled)], &nothing),
             (vec![entry(1, Superseded), entry(2, Uninstalled)], &nothing),
-            // A failure that something newer has mended.
+            // A failure that a newer revision has fixed.
             (vec![entry(1, Failed), entry(2, Deployed)], &nothing),
             (vec![entry(1, Deployed), entry(2, Deployed)], &["several-deployed"]),
             (vec![entry(1, Deployed), entry(2, Failed), entry(3, Deployed)], &["several-deployed"]),
@@ -189,10 +205,10 @@ mod tests {
             (vec![aged(1, PendingInstall, STALE_AFTER)], &["stuck-operation"]),
             (vec![entry(1, Deployed), entry(2, PendingUpgrade)], &["stuck-operation"]),
             (vec![entry(1, Deployed), entry(2, PendingRollback)], &["stuck-operation"]),
-            // The record of an uninstall is old, its operation need not be.
+            // The record of an uninstall is older than its operation.
             (vec![stamped(entry(1, Uninstalling), STARTED, &ago(5).to_string())], &nothing),
             (vec![stamped(entry(1, Uninstalling), STARTED, &ago(5_000).to_string())], &["stuck-operation"]),
-            // Nothing shows when it started.
+            // The start is unknown.
             (vec![Entry { created: None, ..entry(1, PendingInstall) }], &nothing),
             (vec![entry(1, Failed)], &["failed-release"]),
             (vec![entry(1, Deployed), entry(2, Failed)], &["failed-release"]),
@@ -209,30 +225,32 @@ mod tests {
     }
 
     #[test]
-    fn messages_name_revisions_and_ways_out_name_commands() {
+    fn messages_name_revisions_and_fixes_name_commands() {
         let told = |entries: Vec<Entry>, closed| {
             let finding = judge(entries, closed).remove(0);
             (finding.message, finding.way_out, finding.object.unwrap().name)
         };
         let (message, way_out, object) = told(vec![entry(5, Deployed), entry(6, Failed), entry(7, Deployed)], false);
-        assert_eq!(
-            message,
-            "More than one revision is deployed: 5 and 7. helm upgrades from 7 and leaves the others as they are."
-        );
+        assert_eq!(message, "Several revisions are deployed: 5 and 7. helm upgrades from 7 and ignores the others.");
         assert!(way_out.contains("`helm rollback web REVISION -n shop`"), "{way_out}");
         assert_eq!(object, "sh.helm.release.v1.web.v7");
         let stuck = || vec![entry(1, Deployed), aged(2, PendingUpgrade, 3_600)];
         let (message, way_out, object) = told(stuck(), false);
         assert_eq!(
             message,
-            "It has been pending-upgrade since 2026-11-21T09:00:00Z, revision 2, held by alice, and counts as stuck after 15 min."
+            "Revision 2 has been pending-upgrade since 2026-11-21T09:00:00Z, held by alice. It counts as stuck after \
+             15 min."
         );
-        assert!(way_out.starts_with("`helm rollback web -n shop`; or check"), "{way_out}");
+        assert!(way_out.starts_with("Run `helm rollback web -n shop`; or check"), "{way_out}");
         assert!(way_out.contains("`kubectl delete secret sh.helm.release.v1.web.v2 -n shop`"), "{way_out}");
         assert_eq!(object, "sh.helm.release.v1.web.v2");
         let (_, way_out, _) = told(stuck(), true);
         assert!(way_out.starts_with("Roll forward:") && !way_out.contains("rollback"), "{way_out}");
         let (message, _, _) = told(vec![entry(1, PendingUpgrade), entry(2, PendingUpgrade), entry(3, Deployed)], false);
-        assert_eq!(message, "Revisions 1 (pending-upgrade) and 2 (pending-upgrade) stayed behind below revision 3.");
+        assert_eq!(
+            message,
+            "Revisions 1 (pending-upgrade) and 2 (pending-upgrade) never finished, and revision 3 is \
+            newer."
+        );
     }
 }

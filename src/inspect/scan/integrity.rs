@@ -1,12 +1,13 @@
-//! Whether the parts of a record say the same, by the notion of the rule `record-integrity`.
+//! Whether the parts of a record agree, as the rule `record-integrity` defines it.
 
-use super::{Check, Finding};
-use crate::engine::evidence::ObjectKey;
-use crate::engine::facts::{Body, Side};
+use super::finding::Finding;
+use super::finding_kind::FindingKind;
+use crate::engine::facts::{RecordBody, RecordSide};
+use crate::engine::object::ObjectKey;
 use crate::engine::release::{DecodeError, Record, RecordName, ReleaseRef, Storage, Stored};
 use crate::engine::rules::records::record_integrity::disagreements;
 
-/// The release of a record: as Helm finds it, by its label; by the object's name where it has none.
+/// The release of a record: from its label, as Helm does, otherwise from the object's name.
 pub(super) fn release(namespace: &str, stored: &Stored<'_>) -> ReleaseRef {
     let name = &stored.metadata.name;
     let named = || name.parse::<RecordName>().map(|name| name.release.to_string()).ok();
@@ -14,12 +15,12 @@ pub(super) fn release(namespace: &str, stored: &Stored<'_>) -> ReleaseRef {
     ReleaseRef::new(namespace, label.or_else(named).unwrap_or_else(|| name.to_string()))
 }
 
-/// What is wrong with a record by its metadata alone.
+/// The finding for a record from its metadata only.
 pub(super) fn of_metadata(storage: Storage, namespace: &str, stored: &Stored<'_>) -> Option<Finding> {
-    inconsistent(storage, namespace, &Side { stored, body: Body::Unread })
+    inconsistent(storage, namespace, &RecordSide { stored, body: RecordBody::Unread })
 }
 
-/// What is wrong with a record and its body.
+/// The finding for a record with its body.
 pub(super) fn of_body(
     storage: Storage,
     namespace: &str,
@@ -27,35 +28,35 @@ pub(super) fn of_body(
     body: Result<&[u8], DecodeError>,
 ) -> Option<Finding> {
     match body.and_then(Record::read) {
-        Ok(record) => inconsistent(storage, namespace, &Side { stored, body: Body::Read(record) }),
+        Ok(record) => inconsistent(storage, namespace, &RecordSide { stored, body: RecordBody::Read(record) }),
         Err(error) => {
             let release = release(namespace, stored);
             let way_out = format!(
-                "Put a copy from a backup in its place; without one, delete it and `helm upgrade {} -n {namespace}` anew.",
+                "Restore it from a backup. Without one, delete it and run `helm upgrade {} -n {namespace}`.",
                 release.name
             );
             let message =
-                format!("{} does not decode: {}.", stored.metadata.name, error.to_string().trim_end_matches('.'));
-            Some(finding(Check::UnreadableRecord, storage, release, stored, message, way_out))
+                format!("{} cannot be decoded: {}.", stored.metadata.name, error.to_string().trim_end_matches('.'));
+            Some(finding(FindingKind::UnreadableRecord, storage, release, stored, message, way_out))
         }
     }
 }
 
-fn inconsistent(storage: Storage, namespace: &str, side: &Side<'_>) -> Option<Finding> {
+fn inconsistent(storage: Storage, namespace: &str, side: &RecordSide<'_>) -> Option<Finding> {
     let found = disagreements(storage, &side.stored.metadata.name, side);
     if found.is_empty() {
         return None;
     }
     let sentences: Vec<_> = found.iter().map(|disagreement| disagreement.sentence.as_str()).collect();
     let release = release(namespace, side.stored);
-    let message = format!("{} does not hold together: {}.", side.stored.metadata.name, sentences.join("; "));
+    let message = format!("{} is inconsistent: {}.", side.stored.metadata.name, sentences.join("; "));
     let way_out =
-        "Put its labels right with `kubectl label --overwrite`, as its name and body say; helm goes by either.";
-    Some(finding(Check::InconsistentRecord, storage, release, side.stored, message, way_out.to_owned()))
+        "Correct its labels with `kubectl label --overwrite` to match its name and body; helm uses all three.";
+    Some(finding(FindingKind::InconsistentRecord, storage, release, side.stored, message, way_out.to_owned()))
 }
 
 fn finding(
-    check: Check,
+    kind: FindingKind,
     storage: Storage,
     release: ReleaseRef,
     stored: &Stored<'_>,
@@ -63,7 +64,7 @@ fn finding(
     way_out: String,
 ) -> Finding {
     let object = ObjectKey::new("", storage.kind(), &release.namespace, &stored.metadata.name);
-    Finding { check, release: Some(release), object: Some(object), message, way_out }
+    Finding { kind, release: Some(release), object: Some(object), message, way_out }
 }
 
 #[cfg(test)]
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_that_agree_tell_nothing_and_edited_labels_are_named() {
+    fn consistent_metadata_are_no_finding_and_edited_labels_are_named() {
         let told = |name: &str, labels: Value| {
             let text = stored(name, labels);
             let finding = of_metadata(Storage::Secret, "shop", &serde_json::from_str(&text).unwrap());
@@ -105,11 +106,11 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_held_against_the_labels_beside_it() {
+    fn a_body_is_compared_with_the_labels() {
         let text = stored(V2, labels("deployed"));
         let stored: Stored<'_> = serde_json::from_str(&text).unwrap();
         let told = |body: Result<&[u8], DecodeError>| {
-            of_body(Storage::Secret, "shop", &stored, body).map(|finding| (finding.check, finding.message))
+            of_body(Storage::Secret, "shop", &stored, body).map(|finding| (finding.kind, finding.message))
         };
         assert_eq!(told(Ok(&body("web", 2, "deployed"))), None);
         for (wrong, part) in [
@@ -118,11 +119,11 @@ mod tests {
             (body("web", 2, "failed"), "its label says \"deployed\", its body \"failed\""),
         ] {
             let (check, message) = told(Ok(&wrong)).unwrap();
-            assert_eq!(check, Check::InconsistentRecord);
+            assert_eq!(check, FindingKind::InconsistentRecord);
             assert!(message.contains(part), "{message}");
         }
         for error in [Err(DecodeError::Missing), Ok(&b"{"[..]), Err(DecodeError::Part("web-1".to_owned()))] {
-            assert_eq!(told(error).unwrap().0, Check::UnreadableRecord);
+            assert_eq!(told(error).unwrap().0, FindingKind::UnreadableRecord);
         }
     }
 }

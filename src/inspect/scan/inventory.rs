@@ -1,4 +1,4 @@
-//! Every release of a cluster, by the metadata of its records.
+//! The releases of a cluster, from the metadata of their records.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,31 @@ use super::{Finding, integrity};
 use crate::engine::release::{Entry, ReleaseRef, Stamps, Status, Storage, Stored};
 use crate::world::read;
 
-/// The records of one name in one namespace and storage, in no order.
+/// The records of each release, by release and storage, unordered.
 ///
-/// A superseded record takes some 150 bytes: only its name, revision and status are kept. Another one takes about 1 KiB.
+/// A superseded record takes about 150 bytes, because only name, revision and status are kept. Other records take about
+/// 1 KiB.
 pub(crate) type Releases = BTreeMap<(ReleaseRef, &'static str), (Storage, Vec<Entry>)>;
 
-/// What a listing of records has shown.
+/// The result of a list of records.
 #[derive(Debug, Default)]
 pub(crate) struct Inventory {
     pub(crate) releases: Releases,
-    /// Records whose metadata do not hold together, those among them that Helm does not see.
+    /// Findings for records with inconsistent metadata, including records that Helm does not find.
     pub(crate) inconsistent: Vec<Finding>,
     pub(crate) records: usize,
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct ListedObject {
     metadata: ObjectMeta,
 }
 
 impl Inventory {
-    /// Takes in the metadata of a Secret or ConfigMap. Which type a Secret has its metadata do not say.
+    /// Adds the metadata of a Secret or ConfigMap. The metadata do not contain the type of a Secret.
     pub(crate) fn add(&mut self, kind: &str, secret_type: Option<&'static str>, item: &RawValue) {
-        let (Ok(mut stored), Ok(Item { metadata })) = (Stored::read(item), serde_json::from_str(item.get())) else {
+        let (Ok(mut stored), Ok(ListedObject { metadata })) = (Stored::read(item), serde_json::from_str(item.get()))
+        else {
             return;
         };
         stored.secret_type = secret_type.map(Into::into);
@@ -42,7 +44,7 @@ impl Inventory {
         self.records += 1;
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
         self.inconsistent.extend(integrity::of_metadata(storage, namespace, &stored));
-        // Others are not listed by Helm either.
+        // Helm does not list the others either.
         if let Some((storage, release, entry)) = read::record(kind, &metadata) {
             let place = (ReleaseRef::new(namespace, release), storage.owner());
             let place = if storage == Storage::ConfigMap { (place.0, "configmap") } else { place };
@@ -50,7 +52,7 @@ impl Inventory {
         }
     }
 
-    /// Puts two together, which may each have records of one release.
+    /// Merges another inventory, which may have records of the same release.
     pub(crate) fn merge(&mut self, other: Self) {
         for (place, (storage, entries)) in other.releases {
             self.releases.entry(place).or_insert((storage, Vec::new())).1.extend(entries);
@@ -60,7 +62,7 @@ impl Inventory {
     }
 }
 
-/// Leaves out what no check needs.
+/// Removes fields that no finding needs.
 fn slim(entry: Entry) -> Entry {
     if entry.status != Status::Superseded {
         return entry;
@@ -85,14 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn records_are_gathered_by_release_and_storage_and_others_are_not() {
+    fn records_are_grouped_by_release_and_storage() {
         let mut inventory = Inventory::default();
         let mut secret = |name: &str, labels: Value, secret_type| {
             inventory.add("Secret", secret_type, &item(name, labels));
         };
         secret("sh.helm.release.v1.web.v1", labels("1", "superseded"), Some(HELM_SECRET_TYPE));
         secret("sh.helm.release.v1.web.v2", labels("2", "deployed"), Some(HELM_SECRET_TYPE));
-        // An ordinary Secret of a chart that labels its objects so.
+        // An ordinary Secret of a chart that uses the same label.
         secret("password", json!({"owner": "helm"}), Some("Opaque"));
         inventory.add("ConfigMap", None, &item("sh.helm.release.v1.web.v1", labels("1", "deployed")));
         assert_eq!((inventory.records, inventory.releases.len()), (3, 2));
@@ -119,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_helm_does_not_see_is_told_and_belongs_to_no_release() {
+    fn a_record_that_helm_does_not_find_is_a_finding_without_a_release() {
         let mut inventory = Inventory::default();
         inventory.add("Secret", Some(HELM_SECRET_TYPE), &item("sh.helm.release.v1.web.v1", json!({})));
         assert!(inventory.releases.is_empty());

@@ -1,4 +1,4 @@
-//! Lists of objects, page by page: a page is in memory at a time, and of each object what is kept of it.
+//! Lists of objects, one page in memory at a time.
 
 use kube::Client;
 use kube::api::{ApiResource, DynamicObject, ListParams};
@@ -7,18 +7,18 @@ use kube::{Error, Resource};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::engine::object::null_is_default;
+use crate::engine::json::null_is_default;
 
-/// Objects of a page. Of metadata a page has about 1 MiB.
-const METADATA: u32 = 500;
+/// Objects per page of metadata, about 1 MiB.
+const METADATA_PAGE_SIZE: u32 = 500;
 
-/// Objects of a page with all that is in them; a HelmRelease may have megabytes of values.
-const WHOLE: u32 = 50;
+/// Objects per page of whole objects; a HelmRelease may have megabytes of values.
+const OBJECT_PAGE_SIZE: u32 = 50;
 
-/// How often a listing starts again because the state that it lists was compacted away: that happens after five minutes.
-const ATTEMPTS: u32 = 3;
+/// Attempts per list. A list expires after five minutes, when the API server compacts its state.
+const LIST_ATTEMPTS: u32 = 3;
 
-/// A collection, in one place or several, and which of its objects.
+/// The objects of a kind to list, by namespaces and selectors.
 #[derive(Debug, Clone)]
 pub(super) struct Listing {
     paths: Vec<String>,
@@ -31,7 +31,7 @@ pub(super) struct Listing {
 struct Page<'p> {
     #[serde(default)]
     metadata: ListMeta,
-    /// Of an empty list of metadata the API server writes null.
+    /// The API server writes null for an empty list of metadata.
     #[serde(borrow, default, deserialize_with = "null_is_default")]
     items: Vec<&'p RawValue>,
 }
@@ -43,31 +43,31 @@ struct ListMeta {
 }
 
 impl Listing {
-    /// The objects of a kind, in namespaces or, for `None`, in all, their metadata alone.
+    /// The metadata of a kind's objects in namespaces; `None` stands for all namespaces.
     pub(super) fn of<'p>(resource: &ApiResource, places: impl IntoIterator<Item = Option<&'p str>>) -> Self {
         let paths = places.into_iter().map(|place| DynamicObject::url_path(resource, place)).collect();
         Self { paths, labels: None, fields: None, whole: false }
     }
 
-    /// Only those with these labels.
+    /// With a label selector.
     pub(super) fn labels(self, selector: &str) -> Self {
         Self { labels: Some(selector.to_owned()), ..self }
     }
 
-    /// Only those with these fields.
+    /// With a field selector.
     pub(super) fn fields(self, selector: &str) -> Self {
         Self { fields: Some(selector.to_owned()), ..self }
     }
 
-    /// With all that is in them.
+    /// Whole objects instead of metadata.
     pub(super) fn whole(self) -> Self {
         Self { whole: true, ..self }
     }
 
-    /// Goes through all the objects, and starts again with a new `start` where the list expired in the middle.
+    /// Folds all objects; starts again with a new `start` if the list expires.
     ///
     /// # Errors
-    /// When the API server does not answer, or in another shape.
+    /// When the API server does not answer, or its answer cannot be parsed.
     pub(super) async fn fold<A>(
         &self,
         client: &Client,
@@ -77,7 +77,7 @@ impl Listing {
         let mut attempt = 1;
         loop {
             match self.attempt(client, start(), &mut add).await {
-                Err(Error::Api(status)) if status.code == 410 && attempt < ATTEMPTS => attempt += 1,
+                Err(Error::Api(status)) if status.code == 410 && attempt < LIST_ATTEMPTS => attempt += 1,
                 done => return done,
             }
         }
@@ -89,7 +89,7 @@ impl Listing {
         mut all: A,
         add: &mut impl FnMut(&mut A, &RawValue),
     ) -> Result<A, Error> {
-        let mut params = ListParams::default().limit(if self.whole { WHOLE } else { METADATA });
+        let mut params = ListParams::default().limit(if self.whole { OBJECT_PAGE_SIZE } else { METADATA_PAGE_SIZE });
         params.label_selector.clone_from(&self.labels);
         params.field_selector.clone_from(&self.fields);
         for path in &self.paths {
@@ -106,13 +106,5 @@ impl Listing {
             }
         }
         Ok(all)
-    }
-}
-
-/// What to say of a call that failed. A refusal names the right that is missing by itself.
-pub(crate) fn why(error: &Error) -> String {
-    match error {
-        Error::Api(status) => format!("the API server answered {}: {}", status.code, status.message),
-        error => format!("the API server did not answer: {error}"),
     }
 }

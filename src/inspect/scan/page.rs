@@ -1,7 +1,7 @@
-//! A report as one HTML page that needs nothing else: no other file, no network, no server.
+//! A report as one self-contained HTML page: no other file, no network, no server.
 //!
-//! Names and messages come from the cluster, where anybody who may create a Secret chooses them. So everything is escaped,
-//! and the page's own policy lets nothing run or load but the one script and the one style sheet that are in it.
+//! Every user who may create a Secret chooses names and messages. So everything is escaped, and the page's
+//! Content-Security-Policy allows only its own script and style sheet.
 
 use std::fmt::{self, Write};
 
@@ -9,21 +9,22 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use super::{Finding, Gap, Report, Severity};
+use super::{Finding, Gap, ScanReport};
+use crate::engine::severity::Severity;
 
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
-/// The page of a report.
+/// Renders a report.
 #[must_use]
-pub fn page(report: &Report) -> String {
+pub fn page(report: &ScanReport) -> String {
     let mut html = String::with_capacity(16 * 1024 + 1024 * report.findings.len());
     // Writing into a String cannot fail.
     let _ = write(&mut html, report);
     html
 }
 
-fn write(out: &mut String, report: &Report) -> fmt::Result {
+fn write(out: &mut String, report: &ScanReport) -> fmt::Result {
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
         digest(STYLE),
@@ -48,7 +49,7 @@ fn write(out: &mut String, report: &Report) -> fmt::Result {
     counts(out, report)?;
     out.push_str("</header>\n<main>\n");
     if report.findings.is_empty() {
-        out.push_str("<p class=\"clean\">Nothing is wrong with what was looked at.</p>\n");
+        out.push_str("<p class=\"clean\">No problems found in what was scanned.</p>\n");
     } else {
         controls(out, report)?;
         table(out, report)?;
@@ -58,7 +59,7 @@ fn write(out: &mut String, report: &Report) -> fmt::Result {
     write!(out, "<script>{SCRIPT}</script>\n</body>\n</html>\n")
 }
 
-fn counts(out: &mut String, report: &Report) -> fmt::Result {
+fn counts(out: &mut String, report: &ScanReport) -> fmt::Result {
     out.push_str("<ul class=\"counts\" aria-label=\"Findings by severity\">\n");
     for severity in Severity::ALL {
         let count = report.count(severity);
@@ -70,7 +71,7 @@ fn counts(out: &mut String, report: &Report) -> fmt::Result {
     Ok(())
 }
 
-fn controls(out: &mut String, report: &Report) -> fmt::Result {
+fn controls(out: &mut String, report: &ScanReport) -> fmt::Result {
     out.push_str(
         "<form class=\"controls\" hidden>\n<label>Severity <select id=\"severity\"><option value=\"\">all</option>",
     );
@@ -93,7 +94,7 @@ fn controls(out: &mut String, report: &Report) -> fmt::Result {
     Ok(())
 }
 
-fn table(out: &mut String, report: &Report) -> fmt::Result {
+fn table(out: &mut String, report: &ScanReport) -> fmt::Result {
     out.push_str("<table id=\"findings\">\n<thead><tr>");
     for (place, heading) in
         ["Severity", "Namespace", "Release", "Check", "What, and what to do"].into_iter().enumerate()
@@ -120,11 +121,11 @@ fn row(out: &mut String, finding: &Finding) -> fmt::Result {
         out,
         "<tr class=\"{severity}\"><td data-key=\"{rank}\"><span class=\"severity\">{severity}</span></td>\
          <td>{namespace}</td><td>{name}</td><td title=\"{}\">{}</td><td><p>{}</p><p class=\"way-out\">",
-        Escaped(finding.check.sentence()),
-        finding.check,
+        Escaped(finding.kind.sentence()),
+        finding.kind,
         Escaped(&finding.message),
     )?;
-    // What stands between backquotes is a command.
+    // Text between backquotes is a command.
     for (place, part) in finding.way_out.split('`').enumerate() {
         let part = Escaped(part);
         if place % 2 == 1 { write!(out, "<code>{part}</code>")? } else { write!(out, "{part}")? }
@@ -133,7 +134,7 @@ fn row(out: &mut String, finding: &Finding) -> fmt::Result {
     Ok(())
 }
 
-fn scope(out: &mut String, report: &Report) -> fmt::Result {
+fn scope(out: &mut String, report: &ScanReport) -> fmt::Result {
     out.push_str("<footer>\n<section>\n<h2>Looked at</h2>\n<ul>\n");
     for part in &report.looked_at {
         writeln!(out, "<li>{}</li>", Escaped(part))?;
@@ -149,7 +150,7 @@ fn scope(out: &mut String, report: &Report) -> fmt::Result {
     }
     writeln!(
         out,
-        "<p class=\"facts\">{} calls of the API server, {} bodies and {} objects read, in {:.1} s.</p>\n</footer>",
+        "<p class=\"facts\">{} API server calls, {} bodies and {} objects read, in {:.1} s.</p>\n</footer>",
         grouped(report.calls),
         grouped(report.bodies),
         grouped(report.objects),
@@ -170,12 +171,12 @@ fn grouped(number: impl ToString) -> String {
     text
 }
 
-/// The digest by which the page's policy knows a part of it.
+/// The digest of the script or style sheet for the Content-Security-Policy.
 fn digest(text: &str) -> String {
     STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
 
-/// Text that stands for itself, between tags and in quoted attributes.
+/// Escaped text, for use between tags and in quoted attributes.
 struct Escaped<'t>(&'t str);
 
 impl fmt::Display for Escaped<'_> {
@@ -187,7 +188,7 @@ impl fmt::Display for Escaped<'_> {
                 '>' => out.write_str("&gt;")?,
                 '"' => out.write_str("&quot;")?,
                 '\'' => out.write_str("&#39;")?,
-                // They would turn the text around them.
+                // They would change the direction of the surrounding text.
                 '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.write_char('\u{fffd}')?,
                 control if control.is_control() => out.write_char(' ')?,
                 plain => out.write_char(plain)?,

@@ -1,4 +1,4 @@
-//! How the kinds of manifests are served, looked up once each.
+//! Discovery of the kinds in manifests, once per kind.
 
 use std::collections::HashMap;
 
@@ -7,27 +7,27 @@ use kube::discovery::{self, Scope};
 use kube::{Client, Error};
 use tokio::sync::Mutex;
 
-use crate::engine::review::group_of;
+use crate::engine::object::group_of;
 
-/// A kind as it is served.
+/// A kind that the cluster serves.
 #[derive(Debug, Clone)]
 pub(super) struct Served {
     pub(super) resource: ApiResource,
     pub(super) namespaced: bool,
 }
 
-/// What the API server serves of what was asked for.
+/// A cache of discovered kinds.
 #[derive(Debug, Default)]
 pub(super) struct ServedKinds(Mutex<HashMap<(String, String), Option<Served>>>);
 
 impl ServedKinds {
-    /// How a kind of an API version is served; `None` where it is not: the chart is older than the cluster, or its
-    /// definition is gone.
+    /// Discovers a kind of an API version; `None` if the cluster does not serve it: the chart is too old, or the
+    /// CustomResourceDefinition was deleted.
     ///
     /// # Errors
     /// When the API server does not answer.
     pub(super) async fn get(&self, client: &Client, api_version: &str, kind: &str) -> Result<Option<Served>, Error> {
-        // Held through the look-up, so that it is made once.
+        // Held during discovery, so that each kind is discovered once.
         let mut known = self.0.lock().await;
         let key = (api_version.to_owned(), kind.to_owned());
         if let Some(served) = known.get(&key) {

@@ -41,7 +41,7 @@ impl Fake {
         self.answers.lock().unwrap().entry(asked).or_default().push_back((code, body));
     }
 
-    async fn scan(&self, options: &Options) -> Result<Report, ScanError> {
+    async fn scan(&self, options: &ScanOptions) -> Result<ScanReport, ScanError> {
         let policies = Policies::load_or_shipped(None).unwrap();
         let client = Client::new(self.clone(), "default");
         scan(&client, &policies, options, "2026-11-21T10:00:00Z".parse().unwrap(), &|_| {}).await
@@ -91,12 +91,12 @@ fn page(items: &[Value], more: &str) -> Value {
     json!({"metadata": {"continue": more}, "items": items})
 }
 
-fn metadata_alone() -> Options {
-    Options { bodies: Bodies::Questioned, ..Options::default() }
+fn metadata_alone() -> ScanOptions {
+    ScanOptions { bodies: BodySelection::Questioned, ..ScanOptions::default() }
 }
 
-fn checks(report: &Report) -> Vec<(&'static str, &str)> {
-    report.findings.iter().map(|finding| (finding.check.as_str(), finding.name())).collect()
+fn checks(report: &ScanReport) -> Vec<(&'static str, &str)> {
+    report.findings.iter().map(|finding| (finding.kind.as_str(), finding.name())).collect()
 }
 
 #[tokio::test]
@@ -152,15 +152,17 @@ async fn without_the_right_to_list_secrets_there_is_no_report_and_without_others
 
 #[tokio::test]
 async fn which_bodies_are_read_is_as_asked() {
-    for (bodies, wanted) in
-        [(Bodies::Questioned, vec![]), (Bodies::ActedOn, vec!["v3"]), (Bodies::All, vec!["v1", "v2", "v3"])]
-    {
+    for (bodies, wanted) in [
+        (BodySelection::Questioned, vec![]),
+        (BodySelection::ActedOn, vec!["v3"]),
+        (BodySelection::All, vec!["v1", "v2", "v3"]),
+    ] {
         let fake = Fake::default();
         // The buried one is legal, and raises no question.
         let records =
             [record("web", 1, "pending-upgrade"), record("web", 2, "superseded"), record("web", 3, "deployed")];
         fake.answer(RECORDS, 200, page(&records, ""));
-        let options = Options { bodies, ..Options::default() };
+        let options = ScanOptions { bodies, ..ScanOptions::default() };
         let report = fake.scan(&options).await.unwrap();
         assert_eq!(checks(&report), [("buried-operation", "web")]);
         let asked = fake.asked.lock().unwrap().clone();
@@ -181,7 +183,7 @@ async fn a_body_that_does_not_decode_is_told_once_and_what_cannot_be_read_is_a_g
     stored["data"] = json!({"release": "!"});
     fake.answer(("/api/v1/namespaces/shop/secrets/sh.helm.release.v1.web.v1", ""), 200, stored);
     fake.answer(("/api/v1/namespaces/shop/secrets/sh.helm.release.v1.api.v1", ""), 403, failure(403, "cannot get"));
-    let report = fake.scan(&Options::default()).await.unwrap();
+    let report = fake.scan(&ScanOptions::default()).await.unwrap();
     assert_eq!(checks(&report), [("unreadable-record", "web")]);
     assert_eq!(report.bodies, 1);
     let gaps: Vec<_> = report.not_looked_at.iter().map(|gap| (gap.what.as_str(), gap.times)).collect();
@@ -216,7 +218,7 @@ fn helm_release(name: &str, release: &str, storage: &str) -> Value {
 #[tokio::test]
 async fn a_scan_of_one_namespace_knows_the_helm_releases_of_others() {
     let records = ("/api/v1/namespaces/shop/secrets", "type%3Dhelm.sh");
-    let options = Options { namespace: Some("shop".to_owned()), ..metadata_alone() };
+    let options = ScanOptions { namespace: Some("shop".to_owned()), ..metadata_alone() };
     let stuck = page(&[record("web", 1, "pending-install"), record("api", 1, "deployed")], "");
     let fake = Fake::default();
     fake.answer(records, 200, stuck.clone());

@@ -1,12 +1,12 @@
-//! The releases whose state changes, as it changes.
+//! Watches releases and reports each change.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::pin::{Pin, pin};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, stream};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, PartialObjectMeta};
@@ -16,159 +16,167 @@ use kube::runtime::watcher::{self, Config, Event, watcher};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 
-use super::row::{Row, Stuck};
-use super::survey::{Options, StatusError, View};
+use super::summary::{ReleaseSummary, Stuck};
+use super::survey::{StatusError, StatusOptions, row};
 use crate::engine::release::{ReleaseRef, Revision, Status, Storage};
+use crate::inspect::server_clock::ServerClock;
+use crate::inspect::view::View;
 use crate::world::read;
 
-/// The pause at most between two looks at the clock; a laptop may sleep meanwhile.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// The maximum time between two checks of the clock; a laptop may sleep meanwhile.
+const MAX_RECHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The pause at least: an API server that is away is not to be asked without end.
-const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
-
-/// The API server's clock, as it goes on from one answer of it.
-#[derive(Debug, Clone, Copy)]
-pub struct Clock {
-    told: Timestamp,
-    at: Instant,
-}
-
-impl Clock {
-    /// It has just told this.
-    #[must_use]
-    pub fn told(told: Timestamp) -> Self {
-        Self { told, at: Instant::now() }
-    }
-
-    /// What it says now.
-    #[must_use]
-    pub fn now(&self) -> Timestamp {
-        let since = SignedDuration::try_from(self.at.elapsed()).unwrap_or_default();
-        self.told.checked_add(since).unwrap_or(self.told)
-    }
-}
+/// The minimum time, so that an unavailable API server is not called in a loop.
+const MIN_RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A release in one storage.
-type Place = (ReleaseRef, Storage);
+type StoredRelease = (ReleaseRef, Storage);
 
-/// What a watch tells.
-type Tales = Pin<Box<dyn Stream<Item = Told> + Send>>;
+/// The events of a watch.
+type WatchEvents = Pin<Box<dyn Stream<Item = RecordEvent> + Send>>;
 
-/// Something that a watch told.
-enum Told {
-    /// The records of a release changed, or may have.
-    Changed(Place),
-    /// A record is there, with this revision and status.
-    There(Place, Revision, Status),
-    /// A whole list begins.
-    Begins(&'static str),
-    /// It is whole: what it did not name is gone.
-    Whole(&'static str),
+/// An event of a watch of records.
+enum RecordEvent {
+    /// The records of a release may have changed.
+    Changed(StoredRelease),
+    /// A list contains a record with this revision and status.
+    Listed(StoredRelease, Revision, Status),
+    /// A complete list starts.
+    ListStarted(&'static str),
+    /// The list is complete: releases that it does not contain are gone.
+    ListDone(&'static str),
     Failed(StatusError),
 }
 
-/// Tells every release that changes after `known` was listed, until nobody listens or a watch is refused. A release whose
-/// last record went is told a last time, with the status `gone`.
+/// Prints every release that changes after `known` was listed, until `print` fails or a watch is refused. A release
+/// whose last record was deleted is printed once more, with the status `gone`.
 ///
 /// # Errors
-/// When the records cannot be watched, or `tell` fails.
+/// When the records cannot be watched, or `print` fails.
 pub async fn follow(
     view: &mut View<'_>,
-    options: &Options,
+    options: &StatusOptions,
     only: Option<&ReleaseRef>,
-    known: Vec<Row>,
-    clock: &Clock,
-    mut tell: impl FnMut(&Row) -> std::io::Result<()>,
+    known: Vec<ReleaseSummary>,
+    clock: &ServerClock,
+    mut print: impl FnMut(&ReleaseSummary) -> std::io::Result<()>,
 ) -> Result<(), StatusError> {
-    let mut rows: HashMap<Place, Row> = HashMap::new();
-    for row in known {
-        rows.insert((row.release_ref(), row.storage.into()), row);
-    }
+    let mut releases = FollowedReleases::new(known);
     let namespace = options.namespace.as_deref();
     let labels = only.map_or(read::RECORDS.to_owned(), |only| format!("{},name={}", read::RECORDS, only.name));
-    let secrets = records::<Secret>(&view.client, namespace, &labels, "Secrets");
-    let config_maps = records::<ConfigMap>(&view.client, namespace, &labels, "ConfigMaps");
-    let mut told = pin!(stream::select(secrets, config_maps));
-    let mut listed: HashMap<&'static str, HashSet<Place>> = HashMap::new();
+    let secrets = watch_records::<Secret>(&view.client, namespace, &labels, "Secrets");
+    let config_maps = watch_records::<ConfigMap>(&view.client, namespace, &labels, "ConfigMaps");
+    let mut events = pin!(stream::select(secrets, config_maps));
     loop {
-        let next = tokio::select! {
-            next = told.next() => next,
-            () = tokio::time::sleep(pause(&rows, clock.now())) => None,
+        let event = tokio::select! {
+            event = events.next() => event,
+            () = tokio::time::sleep(recheck_interval(&releases.rows, clock.now())) => None,
         };
-        let changed: Vec<Place> = match next {
-            Some(Told::Changed(place)) => {
-                listed.values_mut().for_each(|listed| _ = listed.insert(place.clone()));
-                vec![place]
-            }
-            Some(Told::There(place, revision, status)) => {
-                let is_news = rows.get(&place).is_none_or(|row| {
-                    revision.0 > row.revision || (revision.0 == row.revision && status.as_str() != row.status)
-                });
-                listed.values_mut().for_each(|listed| _ = listed.insert(place.clone()));
-                is_news.then_some(place).into_iter().collect()
-            }
-            Some(Told::Begins(kind)) => {
-                listed.insert(kind, HashSet::new());
-                continue;
-            }
-            Some(Told::Whole(kind)) => {
-                let there = listed.remove(kind).unwrap_or_default();
-                rows.keys().filter(|place| is_kept_in(place.1, kind) && !there.contains(*place)).cloned().collect()
-            }
-            Some(Told::Failed(error)) => return Err(error),
-            // Nothing was written, and an operation is old enough by now. A HelmRelease may give it more time since.
+        let changed = match event {
+            Some(event) => releases.changed_by(event)?,
+            // No record changed, but an operation may be old enough now. A changed HelmRelease may give it more time.
             None => {
                 view.refresh().await;
-                due(&rows, clock.now())
+                newly_stuck(&releases.rows, clock.now())
             }
         };
-        for place in changed {
-            // What cannot be read now is told by the list with which the watch begins again.
-            if let Ok(Some(row)) = look_again(view, &place, &mut rows, clock.now()).await
+        for release in changed {
+            // A release that cannot be read now appears in the list with which the watch restarts.
+            if let Ok(Some(row)) = read_again(view, &release, &mut releases.rows, clock.now()).await
                 && (!options.stuck || row.stuck != Stuck::No)
             {
-                tell(&row).map_err(|_| StatusError::Unread)?;
+                print(&row).map_err(|_| StatusError::Unread)?;
             }
         }
     }
 }
 
-/// Reads a release again, and hands it on if that shows anything new.
-async fn look_again(
+/// The releases that a watch follows.
+struct FollowedReleases {
+    rows: HashMap<StoredRelease, ReleaseSummary>,
+    /// The releases in each list that is not complete yet, by its kind.
+    listed: HashMap<&'static str, HashSet<StoredRelease>>,
+}
+
+impl FollowedReleases {
+    fn new(known: Vec<ReleaseSummary>) -> Self {
+        let rows = known.into_iter().map(|row| ((row.release_ref(), row.storage.into()), row)).collect();
+        Self { rows, listed: HashMap::new() }
+    }
+
+    /// The releases that an event may have changed.
+    fn changed_by(&mut self, event: RecordEvent) -> Result<Vec<StoredRelease>, StatusError> {
+        match event {
+            RecordEvent::Changed(release) => {
+                self.mark_listed(&release);
+                Ok(vec![release])
+            }
+            RecordEvent::Listed(release, revision, status) => {
+                let is_news = self.rows.get(&release).is_none_or(|row| {
+                    revision.0 > row.revision || (revision.0 == row.revision && status.as_str() != row.status)
+                });
+                self.mark_listed(&release);
+                Ok(is_news.then_some(release).into_iter().collect())
+            }
+            RecordEvent::ListStarted(kind) => {
+                self.listed.insert(kind, HashSet::new());
+                Ok(Vec::new())
+            }
+            RecordEvent::ListDone(kind) => {
+                let listed = self.listed.remove(kind).unwrap_or_default();
+                let is_gone = |release: &&StoredRelease| is_stored_in(release.1, kind) && !listed.contains(*release);
+                Ok(self.rows.keys().filter(is_gone).cloned().collect())
+            }
+            RecordEvent::Failed(error) => Err(error),
+        }
+    }
+
+    fn mark_listed(&mut self, release: &StoredRelease) {
+        self.listed.values_mut().for_each(|listed| _ = listed.insert(release.clone()));
+    }
+}
+
+/// Reads a release again; `None` if nothing changed.
+async fn read_again(
     view: &View<'_>,
-    place: &Place,
-    rows: &mut HashMap<Place, Row>,
+    release: &StoredRelease,
+    rows: &mut HashMap<StoredRelease, ReleaseSummary>,
     now: Timestamp,
-) -> Result<Option<Row>, StatusError> {
-    let (release, storage) = place;
-    let history = view.history(release, *storage).await?;
-    let Some(row) = view.row(release, *storage, &history, now).await else {
-        return Ok(rows.remove(place).map(|row| Row { status: "gone", stuck: Stuck::No, next: None, ..row }));
+) -> Result<Option<ReleaseSummary>, StatusError> {
+    let (name, storage) = release;
+    let history = view.history(name, *storage).await?;
+    let Some(row) = row(view, name, *storage, &history, now).await else {
+        return Ok(rows.remove(release).map(|row| ReleaseSummary {
+            status: "gone",
+            stuck: Stuck::No,
+            next: None,
+            ..row
+        }));
     };
-    let before = rows.insert(place.clone(), row.clone());
+    let before = rows.insert(release.clone(), row.clone());
     Ok(before.is_none_or(|before| before != row).then_some(row))
 }
 
-fn is_kept_in(storage: Storage, kind: &str) -> bool {
+fn is_stored_in(storage: Storage, kind: &str) -> bool {
     (storage == Storage::ConfigMap) == (kind == "ConfigMaps")
 }
 
-/// How long until the first operation in flight counts as stuck.
-fn pause(rows: &HashMap<Place, Row>, now: Timestamp) -> Duration {
+/// The time until the first pending operation counts as stuck.
+fn recheck_interval(rows: &HashMap<StoredRelease, ReleaseSummary>, now: Timestamp) -> Duration {
     let left = rows.values().filter(|row| row.stuck == Stuck::No).filter_map(|row| row.stuck_from);
     let left = left.map(|from| Duration::try_from(from.duration_since(now)).unwrap_or_default());
-    left.min().unwrap_or(LONGEST_PAUSE).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
+    left.min().unwrap_or(MAX_RECHECK_INTERVAL).clamp(MIN_RECHECK_INTERVAL, MAX_RECHECK_INTERVAL)
 }
 
-/// Those that do by now.
-fn due(rows: &HashMap<Place, Row>, now: Timestamp) -> Vec<Place> {
-    let due = rows.iter().filter(|(_, row)| row.stuck == Stuck::No && row.stuck_from.is_some_and(|from| from <= now));
-    due.map(|(place, _)| place.clone()).collect()
+/// The releases whose operation counts as stuck now.
+fn newly_stuck(rows: &HashMap<StoredRelease, ReleaseSummary>, now: Timestamp) -> Vec<StoredRelease> {
+    let newly_stuck =
+        rows.iter().filter(|(_, row)| row.stuck == Stuck::No && row.stuck_from.is_some_and(|from| from <= now));
+    newly_stuck.map(|(release, _)| release.clone()).collect()
 }
 
-/// What a watch of the metadata of records tells. It begins with a list, of which what is known already is no news.
-fn records<K>(client: &Client, namespace: Option<&str>, labels: &str, kind: &'static str) -> Tales
+/// Watches the metadata of records. The watch starts with a list.
+fn watch_records<K>(client: &Client, namespace: Option<&str>, labels: &str, kind: &'static str) -> WatchEvents
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
@@ -177,27 +185,27 @@ where
         None => Api::all(client.clone()),
     };
     let events = watcher(api, Config::default().labels(labels)).default_backoff();
-    Box::pin(events.filter_map(move |event| std::future::ready(told(kind, event))))
+    Box::pin(events.filter_map(move |event| std::future::ready(record_event(kind, event))))
 }
 
-fn told<K>(kind: &'static str, event: watcher::Result<Event<PartialObjectMeta<K>>>) -> Option<Told> {
+fn record_event<K>(kind: &'static str, event: watcher::Result<Event<PartialObjectMeta<K>>>) -> Option<RecordEvent> {
     let record = |metadata: &ObjectMeta| {
         let (storage, release, entry) = read::record(kind.trim_end_matches('s'), metadata)?;
         Some(((ReleaseRef::new(metadata.namespace.as_deref().unwrap_or_default(), release), storage), entry))
     };
     match event {
-        Ok(Event::Init) => Some(Told::Begins(kind)),
-        Ok(Event::InitDone) => Some(Told::Whole(kind)),
+        Ok(Event::Init) => Some(RecordEvent::ListStarted(kind)),
+        Ok(Event::InitDone) => Some(RecordEvent::ListDone(kind)),
         Ok(Event::InitApply(object)) => {
-            record(&object.metadata).map(|(place, entry)| Told::There(place, entry.revision, entry.status))
+            record(&object.metadata).map(|(release, entry)| RecordEvent::Listed(release, entry.revision, entry.status))
         }
         Ok(Event::Apply(object) | Event::Delete(object)) => {
-            record(&object.metadata).map(|(place, _)| Told::Changed(place))
+            record(&object.metadata).map(|(release, _)| RecordEvent::Changed(release))
         }
         Err(watcher::Error::InitialListFailed(kube::Error::Api(status))) if kind == "Secrets" && status.code == 403 => {
-            Some(Told::Failed(StatusError::Watch { kind, why: status.message.clone() }))
+            Some(RecordEvent::Failed(StatusError::Watch { kind, why: status.message.clone() }))
         }
-        // It begins again by itself.
+        // The watch restarts by itself.
         Err(_) => None,
     }
 }

@@ -1,50 +1,50 @@
-//! A record as a copy that nobody takes for a record, and back.
+//! Converts a record to a copy, which no tool mistakes for a record, and back.
 //!
-//! The copy is a Secret of a type of its own, without the labels by which Helm, Flux, OLM and Interlock find records. The data
-//! stay as they are; what was in the metadata goes into annotations.
+//! The copy is a Secret of its own type, without the labels with which Helm, Flux, OLM and Interlock find records. The
+//! data are unchanged; annotations keep the metadata.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use crate::engine::release::{ReleaseRef, Revision, Storage};
-use crate::inspect::status::Kept;
+use crate::inspect::storage_kind::StorageKind;
 
 /// The type of a copy.
 pub(super) const COPY_TYPE: &str = "interlock.dev/record-copy";
-/// The label of a copy, and its value.
+/// The label of a copy and its value.
 pub(super) const COPY_LABEL: (&str, &str) = ("interlock.dev/copy", "record");
 
 /// The release.
 pub(super) const RELEASE: &str = "interlock.dev/release";
 /// Its revision.
 pub(super) const REVISION: &str = "interlock.dev/revision";
-/// How its records are stored.
+/// The storage of the record.
 pub(super) const STORAGE: &str = "interlock.dev/storage";
-/// The record, on a copy of a part of it.
+/// The record, on the copy of a further part.
 pub(super) const PART_OF: &str = "interlock.dev/part-of";
-/// The copies of the parts, on the copy of a record that has some: a JSON array.
+/// The copies of further parts, on the copy of the record: a JSON array.
 pub(super) const PARTS: &str = "interlock.dev/parts";
-/// The original without its data: a JSON object.
+/// The record without its data: a JSON object.
 pub(super) const ORIGINAL: &str = "interlock.dev/original";
 
-/// The members of the original's metadata that are kept.
-const METADATA: [&str; 6] = ["name", "labels", "annotations", "ownerReferences", "uid", "resourceVersion"];
-/// Those that the API server gives, and which a new object cannot have.
-const GIVEN: [&str; 2] = ["uid", "resourceVersion"];
+/// The metadata fields that a copy keeps.
+const COPIED_METADATA: [&str; 6] = ["name", "labels", "annotations", "ownerReferences", "uid", "resourceVersion"];
+/// Fields that the API server assigns; a new object must not have them.
+const SERVER_ASSIGNED: [&str; 2] = ["uid", "resourceVersion"];
 
-/// Whose record it is.
+/// The release and revision of a record.
 pub(super) struct Origin<'a> {
     pub(super) release: &'a ReleaseRef,
     pub(super) storage: Storage,
     pub(super) revision: Revision,
 }
 
-/// The copy of one object of a record. The API server names it, so that nobody shares a copy with another who keeps the same
-/// record at the same time: each takes away only their own.
+/// The copy of one object of a record. The API server generates its name, so that two concurrent commands never share a
+/// copy, and each deletes only its own.
 ///
 /// # Errors
-/// When it is no object with a name.
+/// When the object has no metadata.
 pub(super) fn copy_of(
     object: &Value,
     origin: &Origin<'_>,
@@ -53,7 +53,7 @@ pub(super) fn copy_of(
 ) -> Result<Value, String> {
     let metadata = object["metadata"].as_object().ok_or("it has no metadata")?;
     let kept: Map<_, _> =
-        METADATA.iter().filter_map(|key| Some(((*key).to_owned(), metadata.get(*key)?.clone()))).collect();
+        COPIED_METADATA.iter().filter_map(|key| Some(((*key).to_owned(), metadata.get(*key)?.clone()))).collect();
     let is_config_map = origin.storage == Storage::ConfigMap;
     let mut original = json!({"apiVersion": "v1", "kind": origin.storage.kind(), "metadata": kept});
     for key in ["type", "immutable"] {
@@ -72,7 +72,7 @@ pub(super) fn copy_of(
     let mut annotations = json!({
         RELEASE: release,
         REVISION: origin.revision.to_string(),
-        STORAGE: Kept::from(origin.storage).as_str(),
+        STORAGE: StorageKind::from(origin.storage).as_str(),
         ORIGINAL: original.to_string(),
     });
     if let Some(part_of) = part_of {
@@ -89,15 +89,16 @@ pub(super) fn copy_of(
     Ok(json!({"apiVersion": "v1", "kind": "Secret", "type": COPY_TYPE, "metadata": metadata, "data": data}))
 }
 
-/// The object that a copy was made of, to be created again.
+/// The original object of a copy, ready to be created.
 ///
 /// # Errors
-/// When it is not a copy.
+/// When the Secret is not a copy.
 pub(super) fn original_of(copy: &Value) -> Result<Value, String> {
-    let original = copy["metadata"]["annotations"][ORIGINAL].as_str().ok_or("it does not say what it is a copy of")?;
+    let original =
+        copy["metadata"]["annotations"][ORIGINAL].as_str().ok_or("it has no annotation with the original")?;
     let mut original: Value = serde_json::from_str(original).map_err(|error| error.to_string())?;
     let mut data = copy["data"].as_object().cloned().unwrap_or_default();
-    let object = original.as_object_mut().ok_or("its original is no object")?;
+    let object = original.as_object_mut().ok_or("its original is not an object")?;
     if let Some(binary) = object.remove("binary") {
         let keys: Vec<_> = binary.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let binary: Map<_, _> = keys.iter().filter_map(|key| Some(((*key).to_owned(), data.remove(*key)?))).collect();
@@ -111,7 +112,7 @@ pub(super) fn original_of(copy: &Value) -> Result<Value, String> {
     }
     object.insert("data".to_owned(), data.into());
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut).ok_or("its original has no metadata")?;
-    GIVEN.iter().for_each(|key| _ = metadata.remove(*key));
+    SERVER_ASSIGNED.iter().for_each(|key| _ = metadata.remove(*key));
     Ok(original)
 }
 
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_comes_back_as_it_was_but_for_what_the_api_server_gives() {
+    fn a_restored_record_differs_only_in_fields_that_the_api_server_assigns() {
         let release = ReleaseRef::new("shop", "web");
         for (kind, storage) in
             [("Secret", Storage::Secret), ("ConfigMap", Storage::ConfigMap), ("Secret", Storage::OlmIndex)]
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_a_copy_for_a_record() {
+    fn no_tool_finds_a_copy_as_a_record() {
         use crate::engine::release::Stored;
         let release = ReleaseRef::new("shop", "web");
         let copy = copy_of(&record("Secret"), &origin(&release, Storage::Secret), None, &[]).unwrap();
@@ -165,11 +166,11 @@ mod tests {
         let stored = Stored::read(&raw).unwrap();
         assert_eq!(stored.storage("Secret"), None);
         assert_eq!((stored.metadata.label("owner"), stored.secret_type.as_deref()), (None, Some(COPY_TYPE)));
-        assert_eq!(copy["data"], record("Secret")["data"], "data stay as they are");
+        assert_eq!(copy["data"], record("Secret")["data"], "the data are unchanged");
     }
 
     #[test]
-    fn parts_lead_to_their_record_and_back() {
+    fn parts_refer_to_their_record_and_back() {
         let release = ReleaseRef::new("olm", "web");
         let origin = origin(&release, Storage::OlmIndex);
         let part = copy_of(&record("Secret"), &origin, Some("sh.helm.release.v1.web.v2"), &[]).unwrap();
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_copy_is_said_to_be_none() {
+    fn other_objects_are_not_copies() {
         assert!(original_of(&json!({"metadata": {"annotations": {}}})).is_err());
         assert!(original_of(&json!({"metadata": {"annotations": {ORIGINAL: "7"}}})).is_err());
         assert!(copy_of(&json!([]), &origin(&ReleaseRef::new("a", "b"), Storage::Secret), None, &[]).is_err());

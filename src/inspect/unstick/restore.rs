@@ -1,52 +1,52 @@
-//! Puts a copy of a record back.
+//! Restores a record from its copy.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::UnstickError;
 use super::copy::{COPY_LABEL, ORIGINAL, PART_OF, PARTS, RELEASE, REVISION, STORAGE, original_of};
-use super::store::Store;
+use super::error::UnstickError;
+use super::store::ObjectStore;
 use crate::engine::release::{ReleaseRef, Revision, Status, Storage};
-use crate::inspect::status::View;
+use crate::inspect::view::View;
 
-/// Whose a part of a record is.
-const OWNER: &str = "/metadata/ownerReferences/0/uid";
+/// The owner of a further part of a record.
+const OWNER_UID: &str = "/metadata/ownerReferences/0/uid";
 
-/// What was put back.
+/// A restored record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
-    /// The object of the record.
+    /// The object name of the record.
     pub record: String,
-    /// Its revision.
     pub revision: u64,
-    /// The copies that it came from, gone by now.
+    /// The deleted copies.
     pub copies: Vec<String>,
 }
 
-/// A copy of a record that can be put back: nothing has overtaken it.
-pub struct Copied {
+/// A copy of a record that can be restored.
+pub struct RecordCopy {
     release: ReleaseRef,
     storage: Storage,
     revision: Revision,
     /// The copy of the record.
     name: String,
     original: Value,
-    /// The copies of its parts, and these.
+    /// The copies of further parts, with their originals.
     parts: Vec<(String, Value)>,
-    /// Copies of the same state of the record, which somebody else kept at the same time.
-    twins: Vec<String>,
-    /// The record, where it is back already.
+    /// Further copies of the same version of the record, from concurrent commands.
+    duplicates: Vec<String>,
+    /// The record, if it is already restored.
     there: Option<Value>,
 }
 
-impl Copied {
-    /// The newest copy of a record of a release, `None` where there is none.
+impl RecordCopy {
+    /// Finds the newest copy of a record of a release; `None` without a copy.
     ///
     /// # Errors
-    /// When a revision that is not older exists by now, when the copy does not read, or the API server does not answer.
+    /// When the same or a newer revision exists, when the copy cannot be parsed, or when the API server does not
+    /// answer.
     pub async fn find(view: &View<'_>, release: &ReleaseRef) -> Result<Option<Self>, UnstickError> {
         let failed = |what: &str, why: String| UnstickError::Failed { what: what.to_owned(), why };
-        let store = Store::of(&view.client, &release.namespace);
+        let store = ObjectStore::of(&view.client, &release.namespace);
         let (label, value) = COPY_LABEL;
         let all = store.list_metadata("Secret", &format!("{label}={value}")).await?;
         let Some((name, storage, revision)) = newest(&all, &release.name) else {
@@ -56,21 +56,25 @@ impl Copied {
             return Ok(None);
         };
         let original = original_of(&copy).map_err(|why| failed("read the copy of the record", why))?;
-        if !is_of(&original, release, storage, revision) {
-            let why = format!("Secret {name} is no copy of a pending record of it. Somebody else made that");
+        if !is_copy_of(&original, release, storage, revision) {
+            let why = format!(
+                "Secret {name} is not a copy of a pending record of this release, so it was not \
+                created by interlock unstick"
+            );
             return Err(failed(&format!("restore revision {revision} of release {release}"), why));
         }
         let mut parts = Vec::new();
-        for part in names(&copy) {
+        for part in part_names(&copy) {
             let copy = store.get("Secret", &part).await?;
-            let copy = copy.ok_or_else(|| failed("restore the record", format!("{part}, a part of it, is gone")))?;
+            let copy = copy.ok_or_else(|| failed("restore the record", format!("its part {part} does not exist")))?;
             parts.push((part, original_of(&copy).map_err(|why| failed("read the copy of a part", why))?));
         }
         let history = view.history(release, storage).await;
         let history = history.map_err(|error| failed("restore the record", error.to_string()))?;
         if history.newest().is_none() {
             return Err(UnstickError::Overtaken(format!(
-                "Cannot restore revision {revision} of release {release}: none of its records is left, it was uninstalled since"
+                "Cannot restore revision {revision} of release {release}: the release has no records any more, \
+                 because it was uninstalled"
             )));
         }
         let mut there = None;
@@ -79,43 +83,44 @@ impl Copied {
             there = there.filter(|there| newest.revision == revision && there["data"] == original["data"]);
             if there.is_none() {
                 return Err(UnstickError::Overtaken(format!(
-                    "Cannot restore revision {revision} of release {release}: revision {} is {} by now, and Helm goes by \
-                     the newest. The copy stays until somebody deletes it: kubectl delete secret {name} -n {}",
+                    "Cannot restore revision {revision} of release {release}: revision {} is {} now, and Helm uses \
+                     the newest one. To delete the copy: kubectl delete secret {name} -n {}",
                     newest.revision, newest.status, release.namespace
                 )));
             }
         }
-        let twins = twins(&all, &copy);
-        Ok(Some(Self { release: release.clone(), storage, revision, name, original, parts, twins, there }))
+        let duplicates = duplicates(&all, &copy);
+        Ok(Some(Self { release: release.clone(), storage, revision, name, original, parts, duplicates, there }))
     }
 
-    /// The object that the record is to become again.
+    /// The object name of the record.
     #[must_use]
     pub fn record(&self) -> &str {
         text(&self.original, "/metadata/name")
     }
 
-    /// Creates the record under its name, and then takes the copy away. Once more is no harm: a record that is back already
-    /// is left as it is.
+    /// Creates the record again, and then deletes the copy. It can be repeated: an existing record is not changed.
     ///
     /// # Errors
-    /// When an admission webhook refuses it, or the API server does not answer.
+    /// When an admission webhook refuses the record, or the API server does not answer.
     pub async fn restore(self, view: &View<'_>, dry_run: bool) -> Result<Restored, UnstickError> {
-        let store = Store::of(&view.client, &self.release.namespace);
+        let store = ObjectStore::of(&view.client, &self.release.namespace);
         let uid = self.there.as_ref().map(|there| text(there, "/metadata/uid").to_owned());
         for (_, part) in &self.parts {
             let name = text(part, "/metadata/name");
             let there = store.get("Secret", name).await?;
-            if there.is_some_and(|there| uid.as_deref() != Some(text(&there, OWNER))) {
-                let why =
-                    format!("{name}, a part of the deleted record, is still being collected. Try again in a minute");
+            if there.is_some_and(|there| uid.as_deref() != Some(text(&there, OWNER_UID))) {
+                let why = format!(
+                    "{name}, a part of the deleted record, is still being collected by the garbage \
+                        collector. Try again in a minute"
+                );
                 return Err(UnstickError::Overtaken(why));
             }
         }
         let record = self.record().to_owned();
         let mut copies: Vec<_> = self.parts.iter().map(|(name, _)| name.clone()).collect();
         copies.push(self.name);
-        copies.extend(self.twins);
+        copies.extend(self.duplicates);
         let restored = Restored { record, revision: self.revision.0, copies };
         let index = match self.there {
             Some(there) => there,
@@ -125,8 +130,8 @@ impl Copied {
             return Ok(restored);
         }
         for (_, mut part) in self.parts {
-            // The garbage collector takes what belongs to the record that was deleted.
-            if let Some(owner) = part.pointer_mut(OWNER) {
+            // The garbage collector would delete a part whose owner is the deleted record.
+            if let Some(owner) = part.pointer_mut(OWNER_UID) {
                 *owner = index["metadata"]["uid"].clone();
             }
             match store.create("Secret", &part, false).await {
@@ -141,8 +146,8 @@ impl Copied {
     }
 }
 
-/// Whether this is the pending record that a copy says it is of: whoever may create Secrets can make a copy.
-fn is_of(original: &Value, release: &ReleaseRef, storage: Storage, revision: Revision) -> bool {
+/// Whether the original is a pending record of the release: every user who may create Secrets can forge a copy.
+fn is_copy_of(original: &Value, release: &ReleaseRef, storage: Storage, revision: Revision) -> bool {
     let label = |key: &str| original["metadata"]["labels"][key].as_str().unwrap_or_default();
     original["kind"] == storage.kind()
         && label("name") == release.name
@@ -150,7 +155,7 @@ fn is_of(original: &Value, release: &ReleaseRef, storage: Storage, revision: Rev
         && label("status").parse().is_ok_and(Status::is_pending)
 }
 
-/// The copy of the highest revision of a release; of several of that the latest.
+/// The copy of the highest revision of a release, and of several copies the latest.
 fn newest(all: &[Value], release: &str) -> Option<(String, Storage, Revision)> {
     let copies = all.iter().filter_map(|copy| {
         let annotation = |key: &str| copy["metadata"]["annotations"][key].as_str();
@@ -170,18 +175,18 @@ fn newest(all: &[Value], release: &str) -> Option<(String, Storage, Revision)> {
     newest.map(|(revision, _, name, storage)| (name.to_owned(), storage, revision))
 }
 
-/// The other copies of what a copy was made of, and those of its parts.
-fn twins(all: &[Value], copy: &Value) -> Vec<String> {
+/// Other copies of the same original, with the copies of its parts.
+fn duplicates(all: &[Value], copy: &Value) -> Vec<String> {
     let original = |copy: &Value| copy["metadata"]["annotations"][ORIGINAL].clone();
     let is_twin = |it: &&Value| original(it) == original(copy) && it["metadata"]["name"] != copy["metadata"]["name"];
-    let twins = all.iter().filter(is_twin);
-    twins.flat_map(|twin| names(twin).into_iter().chain([text(twin, "/metadata/name").to_owned()])).collect()
+    let duplicates = all.iter().filter(is_twin);
+    duplicates.flat_map(|twin| part_names(twin).into_iter().chain([text(twin, "/metadata/name").to_owned()])).collect()
 }
 
-/// The copies of the parts of a record.
-fn names(copy: &Value) -> Vec<String> {
-    let names = copy["metadata"]["annotations"][PARTS].as_str();
-    names.and_then(|names| serde_json::from_str(names).ok()).unwrap_or_default()
+/// The names of the copies of further parts.
+fn part_names(copy: &Value) -> Vec<String> {
+    let part_names = copy["metadata"]["annotations"][PARTS].as_str();
+    part_names.and_then(|part_names| serde_json::from_str(part_names).ok()).unwrap_or_default()
 }
 
 fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {

@@ -1,32 +1,27 @@
-//! Reads and writes of Secrets and ConfigMaps as they are, unknown fields included.
+//! Reads and writes Secrets and ConfigMaps, including unknown fields.
 
 use http::Request;
 use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
 use kube::{Client, Error};
 use serde_json::Value;
 
-use super::UnstickError;
-use crate::inspect::scan::listing::why;
+use super::error::UnstickError;
+use crate::inspect::api_error::reason;
+use crate::inspect::runbook::plural;
 
-/// The field manager of our writes.
-const MANAGER: &str = "interlock";
+/// The field manager of all writes.
+const FIELD_MANAGER: &str = "interlock";
 
-/// What the API server says when a webhook that must answer does not.
-const UNANSWERED: &str = "failed calling webhook";
+/// The API server's message when a webhook with failurePolicy Fail does not answer.
+const WEBHOOK_FAILED: &str = "failed calling webhook";
 
-/// The objects of a namespace.
-pub(super) struct Store<'c> {
+/// The Secrets and ConfigMaps of a namespace.
+pub(super) struct ObjectStore<'c> {
     client: &'c Client,
     namespace: &'c str,
 }
 
-/// The resource of a kind.
-pub(super) fn plural(kind: &str) -> &'static str {
-    if kind == "ConfigMap" { "configmaps" } else { "secrets" }
-}
-
-impl<'c> Store<'c> {
-    /// Of a namespace.
+impl<'c> ObjectStore<'c> {
     pub(super) fn of(client: &'c Client, namespace: &'c str) -> Self {
         Self { client, namespace }
     }
@@ -35,39 +30,39 @@ impl<'c> Store<'c> {
         format!("/api/v1/namespaces/{}/{}", self.namespace, plural(kind))
     }
 
-    /// An object; `None` where there is none of this name.
+    /// Reads an object; `None` if it does not exist.
     pub(super) async fn get(&self, kind: &str, name: &str) -> Result<Option<Value>, UnstickError> {
         let what = || format!("read {kind} {}/{name}", self.namespace);
         let request = Request::get(format!("{}/{name}", self.path(kind))).body(Vec::new());
-        let request = request.map_err(|error| told(what(), name, Error::HttpError(error)))?;
+        let request = request.map_err(|error| unstick_error(what(), name, Error::HttpError(error)))?;
         match self.client.request(request).await {
             Ok(object) => Ok(Some(object)),
             Err(Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(told(what(), name, error)),
+            Err(error) => Err(unstick_error(what(), name, error)),
         }
     }
 
-    /// The metadata of the objects of a kind with these labels.
+    /// Lists the metadata of a kind's objects with these labels.
     pub(super) async fn list_metadata(&self, kind: &str, labels: &str) -> Result<Vec<Value>, UnstickError> {
         let what = || format!("list the {}s of namespace {}", kind, self.namespace);
         let request = kube::core::Request::new(self.path(kind)).list_metadata(&ListParams::default().labels(labels));
-        let request = request.map_err(|error| told(what(), "", Error::BuildRequest(error)))?;
-        let list: Value = self.client.request(request).await.map_err(|error| told(what(), "", error))?;
+        let request = request.map_err(|error| unstick_error(what(), "", Error::BuildRequest(error)))?;
+        let list: Value = self.client.request(request).await.map_err(|error| unstick_error(what(), "", error))?;
         Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
 
-    /// Makes an object, and tells how it is stored.
+    /// Creates an object and returns it as stored.
     pub(super) async fn create(&self, kind: &str, object: &Value, dry_run: bool) -> Result<Value, UnstickError> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let what = || format!("create {kind} {}/{name}", self.namespace);
-        let parameters = PostParams { dry_run, field_manager: Some(MANAGER.to_owned()) };
+        let parameters = PostParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()) };
         let request = kube::core::Request::new(self.path(kind)).create(&parameters, object.to_string().into_bytes());
-        let request = request.map_err(|error| told(what(), name, Error::BuildRequest(error)))?;
-        self.client.request(request).await.map_err(|error| told(what(), name, error))
+        let request = request.map_err(|error| unstick_error(what(), name, Error::BuildRequest(error)))?;
+        self.client.request(request).await.map_err(|error| unstick_error(what(), name, error))
     }
 
-    /// Deletes an object, under a precondition on its uid and resourceVersion where they are given. One that is gone already
-    /// is deleted.
+    /// Deletes an object, optionally with a precondition on its uid and resourceVersion. A missing object counts as
+    /// deleted.
     pub(super) async fn delete(
         &self,
         kind: &str,
@@ -82,27 +77,28 @@ impl<'c> Store<'c> {
         });
         let parameters = DeleteParams { dry_run, preconditions, ..DeleteParams::background() };
         let request = kube::core::Request::new(self.path(kind)).delete(name, &parameters);
-        let request = request.map_err(|error| told(what(), name, Error::BuildRequest(error)))?;
+        let request = request.map_err(|error| unstick_error(what(), name, Error::BuildRequest(error)))?;
         match self.client.request::<Value>(request).await {
             Ok(_) => Ok(()),
             Err(Error::Api(status)) if status.code == 404 => Ok(()),
-            Err(error) => Err(told(what(), name, error)),
+            Err(error) => Err(unstick_error(what(), name, error)),
         }
     }
 }
 
-/// What an error means to whoever is on call.
-fn told(what: String, name: &str, error: Error) -> UnstickError {
+/// The meaning of an API error for the person on call.
+fn unstick_error(what: String, name: &str, error: Error) -> UnstickError {
     match &error {
         Error::Api(status) if status.reason == "AlreadyExists" => UnstickError::Exists(name.to_owned()),
         Error::Api(status) if status.code == 409 => UnstickError::Changed(name.to_owned()),
         Error::Api(status) if status.message.contains("denied the request") => {
             UnstickError::Refused(status.message.clone())
         }
-        Error::Api(status) if status.message.contains(UNANSWERED) && status.message.contains(".interlock.dev") => {
-            let why = format!("{}. No replica of Interlock answers; `interlock doctor` tells why", status.message);
+        Error::Api(status) if status.message.contains(WEBHOOK_FAILED) && status.message.contains(".interlock.dev") => {
+            let why =
+                format!("{}. No replica of Interlock answers. Find the cause with `interlock doctor`", status.message);
             UnstickError::Failed { what, why }
         }
-        _ => UnstickError::Failed { what, why: why(&error) },
+        _ => UnstickError::Failed { what, why: reason(&error) },
     }
 }

@@ -1,4 +1,4 @@
-//! Records taken away in front of an API server that only has Secrets, and fails where it is told to.
+//! Tests against a fake API server that only has Secrets and fails on request.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::policy::Policies;
+use crate::engine::release::{Entry, ReleaseRef};
 
 const V2: &str = "sh.helm.release.v1.web.v2";
 const SECRETS: &str = "/api/v1/namespaces/shop/secrets";
@@ -135,8 +136,8 @@ impl Fake {
         self.secrets.lock().unwrap().insert(name, record);
     }
 
-    fn pending(&self) -> Pending {
-        Pending {
+    fn pending(&self) -> PendingRecord {
+        PendingRecord {
             release: ReleaseRef::new("shop", "web"),
             storage: Storage::Secret,
             entry: Entry::of_web(2, crate::engine::release::Status::PendingUpgrade),
@@ -163,17 +164,17 @@ async fn view<'p>(fake: &Fake, policies: &'p Policies) -> View<'p> {
 }
 
 #[tokio::test]
-async fn of_two_at_once_nobody_takes_away_the_copy_of_the_other() {
+async fn concurrent_commands_keep_each_others_copies() {
     let (fake, policies) = (stuck(Deletion::Done), Policies::load_or_shipped(None).unwrap());
     let view = view(&fake, &policies).await;
     let (alice, bob) = (fake.pending(), fake.pending());
-    let store = Store::of(&view.client, "shop");
+    let store = ObjectStore::of(&view.client, "shop");
     // Both have looked, and bob has kept his copy already when alice deletes.
-    let bobs = bob.keep(&store, false).await.unwrap();
+    let bobs = bob.copy(&store, false).await.unwrap();
     let alices = alice.unstick(&view, false).await.unwrap();
     assert_ne!(alices, bobs);
     // Then somebody upgrades, and what bob deletes is another record of the same name.
-    forget(&store, &bobs, false).await;
+    delete_copies(&store, &bobs, false).await;
     fake.put(2, "pending-upgrade", "another");
     assert_eq!(bob.unstick(&view, false).await, Err(UnstickError::Changed(V2.to_owned())));
     assert_eq!(fake.copies(), alices, "alice's is all that is left of the record");
@@ -181,7 +182,7 @@ async fn of_two_at_once_nobody_takes_away_the_copy_of_the_other() {
 }
 
 #[tokio::test]
-async fn both_copies_of_one_record_go_when_it_is_put_back() {
+async fn all_copies_of_a_record_are_deleted_when_it_is_restored() {
     let (fake, policies) = (stuck(Deletion::Done), Policies::load_or_shipped(None).unwrap());
     let view = view(&fake, &policies).await;
     let (alice, bob) = (fake.pending(), fake.pending());
@@ -190,13 +191,13 @@ async fn both_copies_of_one_record_go_when_it_is_put_back() {
     bob.unstick(&view, false).await.unwrap();
     assert_eq!(fake.copies().len(), 2);
     let release = ReleaseRef::new("shop", "web");
-    Copied::find(&view, &release).await.unwrap().unwrap().restore(&view, false).await.unwrap();
+    RecordCopy::find(&view, &release).await.unwrap().unwrap().restore(&view, false).await.unwrap();
     assert_eq!(fake.copies().len(), 0);
     assert_eq!(fake.secrets.lock().unwrap()[V2]["metadata"]["labels"]["status"], "pending-upgrade");
 }
 
 #[tokio::test]
-async fn without_the_webhook_that_must_judge_nothing_changes() {
+async fn while_the_webhook_is_down_nothing_changes() {
     let (fake, policies) = (stuck(Deletion::Unjudged), Policies::load_or_shipped(None).unwrap());
     let view = view(&fake, &policies).await;
     let error = fake.pending().unstick(&view, false).await.unwrap_err();
@@ -206,7 +207,7 @@ async fn without_the_webhook_that_must_judge_nothing_changes() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_lost_is_looked_for_and_a_copy_stays_where_nothing_is_known() {
+async fn after_a_lost_answer_the_record_is_read_and_an_uncertain_copy_is_kept() {
     let policies = Policies::load_or_shipped(None).unwrap();
     let fake = stuck(Deletion::Unanswered);
     let copies = fake.pending().unstick(&view(&fake, &policies).await, false).await.unwrap();
@@ -227,19 +228,19 @@ async fn without_a_copy_nothing_is_deleted() {
 }
 
 #[tokio::test]
-async fn what_is_no_copy_of_a_record_of_the_release_and_what_is_uninstalled_is_not_put_back() {
+async fn a_forged_copy_and_an_uninstalled_release_are_not_restored() {
     let (fake, policies) = (stuck(Deletion::Done), Policies::load_or_shipped(None).unwrap());
     let (view, release) = (view(&fake, &policies).await, ReleaseRef::new("shop", "web"));
     fake.pending().unstick(&view, false).await.unwrap();
     let first = fake.secrets.lock().unwrap().remove("sh.helm.release.v1.web.v1").unwrap();
-    let error = Copied::find(&view, &release).await.err().unwrap().to_string();
-    assert!(error.contains("it was uninstalled since"), "{error}");
+    let error = RecordCopy::find(&view, &release).await.err().unwrap().to_string();
+    assert!(error.contains("because it was uninstalled"), "{error}");
     let mut secrets = fake.secrets.lock().unwrap().clone();
     secrets.insert("sh.helm.release.v1.web.v1".to_owned(), first);
     let copy = secrets.values_mut().find(|it| it["type"] == copy::COPY_TYPE).unwrap();
     let annotation = copy.pointer_mut("/metadata/annotations/interlock.dev~1original").unwrap();
     *annotation = annotation.as_str().unwrap().replace("pending-upgrade", "deployed").into();
     *fake.secrets.lock().unwrap() = secrets;
-    let error = Copied::find(&view, &release).await.err().unwrap().to_string();
-    assert!(error.contains("is no copy of a pending record"), "{error}");
+    let error = RecordCopy::find(&view, &release).await.err().unwrap().to_string();
+    assert!(error.contains("is not a copy of a pending record"), "{error}");
 }

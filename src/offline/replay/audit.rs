@@ -1,4 +1,4 @@
-//! Audit events as reviews: what the webhook would have been asked.
+//! Converts audit events to the reviews that the webhook would have received.
 
 use std::borrow::Cow;
 
@@ -7,20 +7,19 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::line::part;
-use crate::engine::evidence::ObjectKey;
+use crate::engine::object::ObjectKey;
 use crate::engine::review::{Gvk, Gvr, Operation, Request, UserInfo};
 use crate::world::memory::Memory;
 
-/// `audit.k8s.io/v1` Event, as far as a review can be made of it. What is nested is read once it is needed: most events are
-/// reads.
-pub(super) struct Event<'a> {
+/// The fields of an `audit.k8s.io/v1` Event that a review needs. Nested fields are parsed on demand, because most
+/// events are reads.
+pub(super) struct AuditEvent<'a> {
     pub(super) level: Cow<'a, str>,
     pub(super) audit_id: Cow<'a, str>,
     pub(super) stage: Cow<'a, str>,
     pub(super) verb: Cow<'a, str>,
     pub(super) request_uri: Cow<'a, str>,
-    /// The impersonated one, where there is one.
+    /// The impersonated user, if there is one.
     pub(super) user: Option<&'a RawValue>,
     pub(super) object_ref: Option<&'a RawValue>,
     pub(super) response_status: Option<&'a RawValue>,
@@ -31,7 +30,7 @@ pub(super) struct Event<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Reference<'a> {
+struct ObjectReference<'a> {
     #[serde(borrow)]
     resource: Cow<'a, str>,
     #[serde(borrow)]
@@ -48,40 +47,40 @@ struct Reference<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Status {
+struct ResponseStatus {
     code: u16,
 }
 
-/// What names an object.
+/// The kind and name of an object.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Head<'a> {
+struct ObjectHeader<'a> {
     #[serde(borrow)]
     kind: Cow<'a, str>,
     #[serde(borrow)]
-    metadata: Name<'a>,
+    metadata: ObjectName<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Name<'a> {
+struct ObjectName<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct List<'a> {
+struct ObjectList<'a> {
     #[serde(borrow)]
     kind: Cow<'a, str>,
     #[serde(borrow)]
     items: Vec<&'a RawValue>,
 }
 
-impl Reference<'_> {
-    /// Written all the time, and never sent to the webhook: heartbeats, what is told of objects, questions in the form of
-    /// objects, and connections.
-    fn is_unasked(&self) -> bool {
+impl ObjectReference<'_> {
+    /// Whether a resource is written often and never sent to the webhook: heartbeats, events, access and token reviews,
+    /// and connections.
+    fn is_never_sent(&self) -> bool {
         let unasked: &[&str] = match self.api_group.as_ref() {
             "" => &["events", "nodes"],
             "events.k8s.io" => &["events"],
@@ -101,47 +100,48 @@ impl Reference<'_> {
     }
 }
 
-/// What is to be made of an event.
-pub(super) enum Told<'a> {
-    /// A read, a stage before the last, or a write that was refused.
-    Nothing,
-    /// A write whose objects the log leaves out; which resource.
-    Bare(String),
-    /// A write: one review, or one an object for a collection delete.
-    Write(Box<Write<'a>>),
+/// The change that an event describes.
+pub(super) enum AuditedChange<'a> {
+    /// A read, an earlier stage, or a refused write.
+    None,
+    /// A write of a resource whose objects the log does not contain.
+    WithoutObjects(String),
+    /// A write: one review, or one review per object of a deletecollection.
+    Write(Box<AuditedWrite<'a>>),
 }
 
-/// A write that took place.
-pub(super) struct Write<'a> {
-    reference: Reference<'a>,
+/// An admitted write.
+pub(super) struct AuditedWrite<'a> {
+    reference: ObjectReference<'a>,
     audit_id: &'a str,
     dry_run: bool,
     user: UserInfo<'a>,
     operation: Operation,
     kind: Cow<'a, str>,
-    /// Absent in a collection delete.
+    /// `None` for a deletecollection.
     name: Option<Cow<'a, str>>,
     new: Option<&'a RawValue>,
-    /// One, or many in a collection delete.
+    /// The old object, or all objects of a deletecollection.
     old: Vec<Cow<'a, RawValue>>,
     pub(super) at: Timestamp,
-    /// Whether nobody has told yet what the object was before.
+    /// Whether the object before the write is unknown.
     pub(super) unseen: bool,
 }
 
-impl Event<'_> {
-    /// Reads what the event tells; the world knows what the object was before.
-    pub(super) fn told(&self, memory: &Memory) -> Result<Told<'_>, String> {
+impl AuditEvent<'_> {
+    /// Parses the change of an event; `memory` has the object before it.
+    pub(super) fn change(&self, memory: &Memory) -> Result<AuditedChange<'_>, String> {
         let writes = ["create", "update", "patch", "delete", "deletecollection"];
-        let Some(reference) = self.object_ref else { return Ok(Told::Nothing) };
+        let Some(reference) = self.object_ref else { return Ok(AuditedChange::None) };
         if self.stage != "ResponseComplete" || !writes.contains(&self.verb.as_ref()) {
-            return Ok(Told::Nothing);
+            return Ok(AuditedChange::None);
         }
-        let status: Status =
-            self.response_status.map_or_else(|| Ok(Status::default()), |it| part(it, "responseStatus"))?;
-        let reference: Reference<'_> = part(reference, "objectRef")?;
-        if status.code >= 400 || reference.is_unasked() {
-            return Ok(Told::Nothing);
+        let status: ResponseStatus = self
+            .response_status
+            .map_or_else(|| Ok(ResponseStatus::default()), |it| parse_field(it, "responseStatus"))?;
+        let reference: ObjectReference<'_> = parse_field(reference, "objectRef")?;
+        if status.code >= 400 || reference.is_never_sent() {
+            return Ok(AuditedChange::None);
         }
         if self.verb == "deletecollection" {
             return self.collection(reference);
@@ -149,14 +149,20 @@ impl Event<'_> {
         self.write(reference, status.code, memory)
     }
 
-    fn write<'e>(&'e self, reference: Reference<'e>, code: u16, memory: &Memory) -> Result<Told<'e>, String> {
+    fn write<'e>(
+        &'e self,
+        reference: ObjectReference<'e>,
+        code: u16,
+        memory: &Memory,
+    ) -> Result<AuditedChange<'e>, String> {
         let whole = matches!(self.verb.as_ref(), "create" | "update");
-        let head = |object: &'e RawValue| part::<Head<'_>>(object, "the object").map(|head| (object, head));
+        let head =
+            |object: &'e RawValue| parse_field::<ObjectHeader<'_>>(object, "the object").map(|head| (object, head));
         let answered = self.response_object.map(head).transpose()?;
         let answered = answered.filter(|(_, head)| !head.kind.is_empty() && head.kind != "Status");
         let sent = || self.request_object.filter(|_| whole).map(head).transpose();
         let object = answered.map_or_else(sent, |object| Ok(Some(object)))?;
-        let (object, head) = object.map_or((None, Head::default()), |(object, head)| (Some(object), head));
+        let (object, head) = object.map_or((None, ObjectHeader::default()), |(object, head)| (Some(object), head));
         let kind = if head.kind.is_empty() { kind_of(&reference.resource).to_owned().into() } else { head.kind };
         let name = if head.metadata.name.is_empty() { reference.name.clone() } else { head.metadata.name };
         let known = known(&reference, &kind, &name, object, memory);
@@ -164,14 +170,15 @@ impl Event<'_> {
         let operation = match self.verb.as_ref() {
             "delete" => Operation::Delete,
             "create" => Operation::Create,
-            // A PUT or an apply that created is a CREATE, and the only one for which nothing was known.
+            // A PUT or an apply that creates an object is a CREATE.
             _ if code == 201 => Operation::Create,
             _ => Operation::Update,
         };
-        // An API server that cuts large events off drops the objects, and leaves the level. Deletions have none at any level.
+        // An API server that truncates large events drops the objects and keeps the level. Deletions have no objects at
+        // any level.
         let may_lack_objects = operation == Operation::Delete && (known.is_some() || self.level == "RequestResponse");
         if object.is_none() && !may_lack_objects {
-            return Ok(Told::Bare(reference.resource.into_owned()));
+            return Ok(AuditedChange::WithoutObjects(reference.resource.into_owned()));
         }
         let unseen = operation != Operation::Create && known.is_none() && reference.subresource.is_empty();
         let before = known.map(Cow::Owned).or(object.map(Cow::Borrowed));
@@ -181,33 +188,33 @@ impl Event<'_> {
             Operation::Update | Operation::Connect => (object, before),
         };
         let name = Some(name).filter(|name| !name.is_empty());
-        self.told_write(reference, operation, kind, name, new, old.into_iter().collect(), unseen)
+        self.admitted(reference, operation, kind, name, new, old.into_iter().collect(), unseen)
     }
 
-    fn collection<'e>(&'e self, reference: Reference<'e>) -> Result<Told<'e>, String> {
+    fn collection<'e>(&'e self, reference: ObjectReference<'e>) -> Result<AuditedChange<'e>, String> {
         let Some(response) = self.response_object else {
-            return Ok(Told::Bare(reference.resource.into_owned()));
+            return Ok(AuditedChange::WithoutObjects(reference.resource.into_owned()));
         };
-        let list: List<'_> = part(response, "responseObject")?;
+        let list: ObjectList<'_> = parse_field(response, "responseObject")?;
         let kind = list.kind.strip_suffix("List").unwrap_or(&list.kind).to_owned();
         let old = list.items.into_iter().map(Cow::Borrowed).collect();
-        self.told_write(reference, Operation::Delete, kind.into(), None, None, old, false)
+        self.admitted(reference, Operation::Delete, kind.into(), None, None, old, false)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one value, told apart by their types")]
-    fn told_write<'e>(
+    fn admitted<'e>(
         &'e self,
-        reference: Reference<'e>,
+        reference: ObjectReference<'e>,
         operation: Operation,
         kind: Cow<'e, str>,
         name: Option<Cow<'e, str>>,
         new: Option<&'e RawValue>,
         old: Vec<Cow<'e, RawValue>>,
         unseen: bool,
-    ) -> Result<Told<'e>, String> {
+    ) -> Result<AuditedChange<'e>, String> {
         let nobody = UserInfo { username: Cow::Borrowed(""), groups: Vec::new() };
         let user = self.user.map(|user| serde_json::from_str(user.get()));
-        Ok(Told::Write(Box::new(Write {
+        Ok(AuditedChange::Write(Box::new(AuditedWrite {
             reference,
             audit_id: &self.audit_id,
             dry_run: self.request_uri.contains("dryRun="),
@@ -224,15 +231,15 @@ impl Event<'_> {
     }
 }
 
-impl Write<'_> {
-    /// The requests that the webhook would have been sent.
+impl AuditedWrite<'_> {
+    /// The requests that the webhook would have received.
     pub(super) fn requests(&self) -> impl Iterator<Item = Request<'_>> {
         let one = (self.old.is_empty() && (self.name.is_some() || self.new.is_some())).then_some(None);
         one.into_iter().chain(self.old.iter().map(Some)).map(|old| self.request(old.map(AsRef::as_ref)))
     }
 
     fn request<'r>(&'r self, old: Option<&'r RawValue>) -> Request<'r> {
-        let Reference { resource, subresource, namespace, api_group, api_version, .. } = &self.reference;
+        let ObjectReference { resource, subresource, namespace, api_group, api_version, .. } = &self.reference;
         let borrowed = |text: &'r Cow<'_, str>| Cow::Borrowed(text.as_ref());
         Request {
             uid: Cow::Borrowed(self.audit_id),
@@ -253,9 +260,9 @@ impl Write<'_> {
     }
 }
 
-/// What the object was before, as far as the world knows.
+/// The object before the write, if it is known.
 fn known(
-    reference: &Reference<'_>,
+    reference: &ObjectReference<'_>,
     kind: &str,
     name: &str,
     object: Option<&RawValue>,
@@ -266,14 +273,14 @@ fn known(
     if reference.subresource != "scale" {
         return RawValue::from_string(stored(kind)?).ok();
     }
-    // A Scale is a view of the object, and the log shows it only as it became.
+    // A Scale is a view of another object, and the log contains only the new one.
     let scaled: Value = serde_json::from_str(&stored(kind_of(&reference.resource))?).ok()?;
     let mut scale: Value = serde_json::from_str(object?.get()).ok()?;
     scale["spec"]["replicas"] = scaled.pointer("/spec/replicas")?.clone();
     serde_json::value::to_raw_value(&scale).ok()
 }
 
-/// The kind of a resource that a rule reads and that a Status or a Scale does not tell.
+/// The kind of a resource, where the event has only a Status or a Scale.
 fn kind_of(resource: &str) -> &str {
     match resource {
         "secrets" => "Secret",
@@ -287,15 +294,21 @@ fn kind_of(resource: &str) -> &str {
     }
 }
 
+/// Parses a field of an audit event.
+pub(super) fn parse_field<'a, T: Deserialize<'a> + Default>(value: &'a RawValue, key: &str) -> Result<T, String> {
+    let read: Result<Option<T>, _> = serde_json::from_str(value.get());
+    read.map(Option::unwrap_or_default).map_err(|error| format!("the audit event: {key}: {error}"))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::offline::replay::line::Line;
+    use crate::offline::replay::line::RecordingLine;
 
     #[test]
-    fn a_scale_was_before_what_the_object_says() {
+    fn the_old_scale_comes_from_the_remembered_object() {
         let memory = Memory::new(1 << 20);
         let deployment = json!({"metadata": {"name": "web"}, "spec": {"replicas": 2}});
         memory.put(ObjectKey::new("apps", "Deployment", "shop", "web"), deployment.to_string());
@@ -313,8 +326,8 @@ mod tests {
             "requestObject": {"spec": {"replicas": 5}}, "responseObject": scale,
         });
         let event = event.to_string();
-        let Ok(Line::Event(event)) = Line::read(&event) else { panic!("expected an event") };
-        let Ok(Told::Write(write)) = event.told(&memory) else { panic!("expected a write") };
+        let Ok(RecordingLine::Event(event)) = RecordingLine::read(&event) else { panic!("expected an event") };
+        let Ok(AuditedChange::Write(write)) = event.change(&memory) else { panic!("expected a write") };
         let requests: Vec<_> = write.requests().collect();
         let [request] = requests.as_slice() else { panic!("expected one request") };
         let replicas = [request.old_object, request.object]

@@ -1,4 +1,4 @@
-//! The shapes that a line of a recording may have.
+//! The formats of a line in a recording.
 
 use std::borrow::Cow;
 
@@ -6,27 +6,27 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::audit::Event;
+use super::audit::{AuditEvent, parse_field};
 use crate::engine::review::Request;
 
 /// One line of a recording.
-pub(super) enum Line<'a> {
-    /// `{"mark": "text"}`: for the reader.
+pub(super) enum RecordingLine<'a> {
+    /// `{"mark": "text"}`: a comment.
     Mark,
-    /// `{"object": {...}}`: an object that was there.
+    /// `{"object": {...}}`: an existing object.
     Object(&'a RawValue),
-    /// `{"remove": {...}}`: an object that went.
+    /// `{"remove": {...}}`: a deleted object.
     Remove(&'a RawValue),
     /// An AdmissionReview, bare or as `{"review": ..., "t": seconds}`.
     Review { review: &'a str, at: Option<Timestamp> },
     /// An event of an API server's audit log.
-    Event(Box<Event<'a>>),
+    Event(Box<AuditEvent<'a>>),
 }
 
-/// The keys of every shape, so that a line of an audit log, of which there are many, is read once.
+/// The keys of all formats, so that each line is parsed once: audit logs have many.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Keys<'a> {
+struct LineKeys<'a> {
     #[serde(borrow)]
     kind: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -66,22 +66,23 @@ struct Keys<'a> {
     request_received_timestamp: Option<&'a RawValue>,
 }
 
-impl<'a> Line<'a> {
-    /// Tells which shape a line has.
+impl<'a> RecordingLine<'a> {
+    /// Detects the format of a line.
     pub(super) fn read(text: &'a str) -> Result<Self, String> {
-        let keys: Keys<'a> = serde_json::from_str(text).map_err(|error| format!("it is not a JSON object: {error}"))?;
+        let keys: LineKeys<'a> =
+            serde_json::from_str(text).map_err(|error| format!("it is not a JSON object: {error}"))?;
         match (keys.kind.as_deref(), keys.api_version.as_deref()) {
             (Some("AdmissionReview"), _) => return Ok(Self::Review { review: text, at: None }),
             (Some("Event"), Some("audit.k8s.io/v1")) => return keys.event().map(|event| Self::Event(Box::new(event))),
             _ => {}
         }
         match keys {
-            Keys { review: Some(review), t, .. } => {
+            LineKeys { review: Some(review), t, .. } => {
                 Ok(Self::Review { review: review.get(), at: t.map(timestamp).transpose()? })
             }
-            Keys { object: Some(object), .. } => Ok(Self::Object(object)),
-            Keys { remove: Some(object), .. } => Ok(Self::Remove(object)),
-            Keys { mark: Some(_), .. } => Ok(Self::Mark),
+            LineKeys { object: Some(object), .. } => Ok(Self::Object(object)),
+            LineKeys { remove: Some(object), .. } => Ok(Self::Remove(object)),
+            LineKeys { mark: Some(_), .. } => Ok(Self::Mark),
             _ => {
                 Err("it is neither an AdmissionReview, nor an audit event, nor an object with one of the keys review, \
                       object, remove, mark"
@@ -91,9 +92,9 @@ impl<'a> Line<'a> {
     }
 }
 
-impl<'a> Keys<'a> {
-    fn event(self) -> Result<Event<'a>, String> {
-        Ok(Event {
+impl<'a> LineKeys<'a> {
+    fn event(self) -> Result<AuditEvent<'a>, String> {
+        Ok(AuditEvent {
             level: text(self.level, "level")?,
             audit_id: text(self.audit_id, "auditID")?,
             stage: text(self.stage, "stage")?,
@@ -109,15 +110,9 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// A string of an audit event; empty where it is missing.
+/// A string of an audit event; empty if missing.
 fn text<'a>(value: Option<&'a RawValue>, key: &str) -> Result<Cow<'a, str>, String> {
-    value.map_or(Ok(Cow::Borrowed("")), |value| part(value, key))
-}
-
-/// A part of an audit event.
-pub(super) fn part<'a, T: Deserialize<'a> + Default>(value: &'a RawValue, key: &str) -> Result<T, String> {
-    let read: Result<Option<T>, _> = serde_json::from_str(value.get());
-    read.map(Option::unwrap_or_default).map_err(|error| format!("the audit event: {key}: {error}"))
+    value.map_or(Ok(Cow::Borrowed("")), |value| parse_field(value, key))
 }
 
 fn timestamp(seconds: f64) -> Result<Timestamp, String> {
@@ -128,30 +123,30 @@ fn timestamp(seconds: f64) -> Result<Timestamp, String> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Dated {
-    metadata: Dates,
+struct ObjectTimes {
+    metadata: MetadataTimes,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Dates {
+struct MetadataTimes {
     creation_timestamp: Option<Timestamp>,
     deletion_timestamp: Option<Timestamp>,
-    managed_fields: Vec<Write>,
+    managed_fields: Vec<ManagedFieldsTime>,
 }
 
 #[derive(Deserialize)]
-struct Write {
+struct ManagedFieldsTime {
     #[serde(default)]
     time: Option<Timestamp>,
 }
 
-/// The newest timestamp in the objects of a request: the clock of a recording without one.
+/// The newest timestamp in the objects of a request: the clock of a recording without times.
 pub(super) fn newest_timestamp(request: &Request<'_>) -> Option<Timestamp> {
     let objects = [request.object, request.old_object].into_iter().flatten();
-    let dated = objects.filter_map(|object| serde_json::from_str::<Dated>(object.get()).ok());
+    let dated = objects.filter_map(|object| serde_json::from_str::<ObjectTimes>(object.get()).ok());
     let dates = dated.flat_map(|dated| {
-        let Dates { creation_timestamp, deletion_timestamp, managed_fields } = dated.metadata;
+        let MetadataTimes { creation_timestamp, deletion_timestamp, managed_fields } = dated.metadata;
         let writes = managed_fields.into_iter().filter_map(|write| write.time);
         writes.chain(creation_timestamp).chain(deletion_timestamp)
     });

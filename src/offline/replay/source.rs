@@ -1,4 +1,4 @@
-//! The lines of recordings and logs, packed or not.
+//! The lines of recordings and audit logs, compressed or not.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -10,12 +10,12 @@ use flate2::bufread::MultiGzDecoder;
 
 use super::zstd::{Frames, is_zstd};
 
-/// A line is two objects of at most 3 MiB each, escaped and with their reference; what is longer is no line.
-const LINE_BYTES: u64 = 64 << 20;
+/// A line has at most two objects of 3 MiB each, escaped, with their metadata; a longer line is an error.
+const MAX_LINE_BYTES: u64 = 64 << 20;
 
-const GZIP: &[u8] = &[0x1f, 0x8b];
+const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
-/// Files, one after the other.
+/// A sequence of files.
 pub struct Source {
     waiting: std::vec::IntoIter<PathBuf>,
     open: Option<(PathBuf, Box<dyn BufRead>)>,
@@ -25,22 +25,21 @@ pub struct Source {
     size: u64,
 }
 
-/// One line with something in it.
+/// A line that is not empty.
 pub struct SourceLine<'s> {
-    /// Where it stands.
     pub file: &'s Path,
     /// From 1, in its file.
     pub number: usize,
-    /// With its end.
+    /// Including its line break.
     pub text: &'s str,
-    /// Whether the file ends without ending the line.
+    /// Whether the file ends without a line break.
     pub is_cut_off: bool,
 }
 
-/// Why a file cannot be read on.
+/// A file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// It cannot be opened, or unpacked.
+    /// The file cannot be opened or decompressed.
     #[error("failed to read {}", path.display())]
     Read {
         /// The file.
@@ -48,23 +47,22 @@ pub enum SourceError {
         /// Why.
         source: io::Error,
     },
-    /// A line of it is none.
+    /// A line is not valid.
     #[error("{}: line {line}: {why}", path.display())]
     Line {
         /// The file.
         path: PathBuf,
         /// From 1.
         line: usize,
-        /// What is wrong with it.
         why: String,
     },
 }
 
 impl Source {
-    /// All of them must be there at the start, because a log can take a while.
+    /// Opens files. All must exist at the start, because a log can take a while.
     ///
     /// # Errors
-    /// Names the file that is not.
+    /// Names the missing file.
     pub fn new(files: Vec<PathBuf>) -> Result<Self, SourceError> {
         let mut size = 0;
         for path in &files {
@@ -74,13 +72,13 @@ impl Source {
         Ok(Self { waiting: files.into_iter(), open: None, number: 0, line: Vec::new(), read, size })
     }
 
-    /// The bytes of all files, as they lie on the disk.
+    /// The size of all files on disk, in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// How many of them have been read.
+    /// The bytes read so far, on disk.
     #[must_use]
     pub fn read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
@@ -89,7 +87,7 @@ impl Source {
     /// The next line; `None` after the last one.
     ///
     /// # Errors
-    /// When a file does not read or unpack, or a line is longer than 64 MiB or not UTF-8.
+    /// When a file cannot be read or decompressed, or a line is longer than 64 MiB or not UTF-8.
     pub fn line(&mut self) -> Result<Option<SourceLine<'_>>, SourceError> {
         while self.fill()? {
             if !self.line.trim_ascii().is_empty() {
@@ -104,7 +102,7 @@ impl Source {
         }
     }
 
-    /// Reads on; false at the end of the last file.
+    /// Reads the next line; false at the end of the last file.
     fn fill(&mut self) -> Result<bool, SourceError> {
         loop {
             let Some((path, reader)) = &mut self.open else {
@@ -116,10 +114,10 @@ impl Source {
             };
             self.line.clear();
             self.number += 1;
-            let read = reader.take(LINE_BYTES).read_until(b'\n', &mut self.line);
+            let read = reader.take(MAX_LINE_BYTES).read_until(b'\n', &mut self.line);
             match read.map_err(|source| SourceError::Read { path: path.clone(), source })? {
                 0 => self.open = None,
-                _ if self.line.len() as u64 == LINE_BYTES => {
+                _ if self.line.len() as u64 == MAX_LINE_BYTES => {
                     let why = "it is longer than 64 MiB".to_owned();
                     return Err(SourceError::Line { path: path.clone(), line: self.number, why });
                 }
@@ -129,11 +127,12 @@ impl Source {
     }
 }
 
-/// A file, unpacked where it is gzip or zstd.
+/// Opens a file, and decompresses gzip and zstd.
 fn open(path: &Path, read: &Arc<AtomicU64>) -> io::Result<Box<dyn BufRead>> {
-    let mut file = BufReader::with_capacity(1 << 18, Counted { file: File::open(path)?, read: Arc::clone(read) });
+    let mut file =
+        BufReader::with_capacity(1 << 18, CountingReader { file: File::open(path)?, read: Arc::clone(read) });
     let start = file.fill_buf()?;
-    if start.starts_with(GZIP) {
+    if start.starts_with(GZIP_MAGIC) {
         return Ok(Box::new(BufReader::with_capacity(1 << 18, MultiGzDecoder::new(file))));
     }
     if is_zstd(start) {
@@ -142,13 +141,13 @@ fn open(path: &Path, read: &Arc<AtomicU64>) -> io::Result<Box<dyn BufRead>> {
     Ok(Box::new(file))
 }
 
-/// A file that tells how much of it has been read.
-struct Counted {
+/// A file that counts the bytes read.
+struct CountingReader {
     file: File,
     read: Arc<AtomicU64>,
 }
 
-impl Read for Counted {
+impl Read for CountingReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(into)?;
         self.read.fetch_add(read as u64, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Stamps in recordings: put back where the recording was made without us, and applied as the API server would.
+//! Stamps in recordings: restored if the recording was made without Interlock, and applied as the API server would.
 
 use jsonptr::{Assign, Delete, Pointer};
 use serde_json::value::{RawValue, to_raw_value};
@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use crate::engine::json::{Patch, PatchOperation};
 use crate::engine::release::stamps::KEYS;
 
-/// An object with the stamps of a known copy; `None` when that has some, the copy has none, or the two are of different
-/// lives.
+/// An object with the stamps of the remembered one; `None` if the object has stamps, the remembered one has none, or
+/// their uids differ.
 pub(super) fn restored(object: &RawValue, known: &str) -> Option<Box<RawValue>> {
     let known: Value = serde_json::from_str(known).ok()?;
     let stamps = known.pointer("/metadata/annotations")?.as_object()?;
@@ -38,7 +38,7 @@ pub(super) fn restored(object: &RawValue, known: &str) -> Option<Box<RawValue>> 
     to_raw_value(&object).ok()
 }
 
-/// An object with a patch applied to it.
+/// An object with a patch applied.
 pub(super) fn patched(object: &RawValue, patch: &Patch) -> Option<Box<RawValue>> {
     let mut object: Value = serde_json::from_str(object.get()).ok()?;
     for operation in &patch.0 {

@@ -1,16 +1,16 @@
-//! zstd as it lies on disks: one frame, or many, because logs were appended to or packed in parallel.
+//! zstd files: one frame or many, because logs are appended to or compressed in parallel.
 
 use std::io::{self, BufRead, Read};
 
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// Whether bytes are the start of zstd: of a frame, or of a note before it such as pzstd leaves.
+/// Whether bytes start a zstd frame, or a skippable frame such as pzstd writes.
 pub(super) fn is_zstd(start: &[u8]) -> bool {
     matches!(start, [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
-/// What all frames hold, one after the other.
+/// The content of all frames, one after the other.
 pub(super) struct Frames<R> {
     packed: R,
     frame: FrameDecoder,
@@ -21,7 +21,7 @@ impl<R: BufRead> Frames<R> {
         Self { packed, frame: FrameDecoder::new() }
     }
 
-    /// Begins the next frame; false where there is none. Notes between frames are passed over.
+    /// Starts the next frame; false at the end. Skippable frames are skipped.
     fn begin(&mut self) -> io::Result<bool> {
         while !self.packed.fill_buf()?.is_empty() {
             match self.frame.init(&mut self.packed) {
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn every_frame_is_read_and_notes_between_them_are_not() {
+    fn every_frame_is_read_and_skippable_frames_are_skipped() {
         let note = [0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4];
         let long = "line\n".repeat(100_000);
         let packed = [note.to_vec(), frame("one\n"), frame(""), note.to_vec(), frame(&long), note.to_vec()].concat();
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_is_followed_by_something_else_is_an_error() {
+    fn truncated_files_and_trailing_data_are_errors() {
         let whole = frame(&"line\n".repeat(1000));
         assert!(unpacked(&whole[..whole.len() - 3]).is_err());
         assert!(unpacked(&[whole, b"{\"mark\": 1}".to_vec()].concat()).is_err());

@@ -1,39 +1,48 @@
-//! What a step must come to.
+//! The expected result of a step.
 
 use serde::Deserialize;
 
-use super::Failure;
 use crate::engine::rules::RuleId;
 use crate::offline::replay::{Replayed, ReplayedViolation};
+
+/// A step with an unexpected result.
+#[derive(Debug, PartialEq, Eq)]
+pub struct StepFailure {
+    /// From 1.
+    pub step: usize,
+    pub expected: String,
+    pub got: String,
+    /// The messages that the user would have seen.
+    pub messages: Vec<String>,
+}
 
 /// `then` of a suite.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Then {
-    verdict: Verdict,
+pub(super) struct ThenFile {
+    verdict: ReviewResult,
     /// A rule that was broken or undecided.
     rule: Option<RuleId>,
-    /// The mode of that rule.
     mode: Option<ModeName>,
-    /// A text that the message holds; `*` stands for any text.
+    /// A text that the message contains; `*` stands for any text.
     message: Option<String>,
 }
 
-/// What becomes of a request.
+/// The result of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Verdict {
-    /// Nothing is wrong with it.
+enum ReviewResult {
+    /// No rule is broken.
     Allowed,
-    /// A rule is broken, and whoever asks is not told.
+    /// A rule in mode audit is broken; the user does not see it.
     Audited,
-    /// It is admitted with a warning.
+    /// The request is admitted with a warning.
     Warned,
-    /// It is refused.
+    /// The request is refused.
     Denied,
 }
 
-/// A rule that is off finds nothing.
+/// The modes in which a rule is evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum ModeName {
@@ -42,31 +51,31 @@ enum ModeName {
     Audit,
 }
 
-/// What is expected of one step.
+/// The expectation of one step.
 pub(super) enum Expectation<'s> {
-    /// It is admitted, so that the next step can follow.
-    Passes,
-    /// What the suite says.
-    Is(&'s Then),
+    /// The request is admitted, so that the next step can follow.
+    Admitted,
+    /// The `then` of the suite.
+    Is(&'s ThenFile),
 }
 
 impl Expectation<'_> {
-    /// How a result differs from this.
-    pub(super) fn failure(&self, step: usize, replayed: &Replayed) -> Option<Failure> {
+    /// The failure, if a result differs from the expectation.
+    pub(super) fn failure(&self, step: usize, replayed: &Replayed) -> Option<StepFailure> {
         let (met, expected) = match self {
-            Self::Passes => (replayed.allowed, "admitted".to_owned()),
-            Self::Is(then) => (then.is_met(replayed), then.told()),
+            Self::Admitted => (replayed.allowed, "admitted".to_owned()),
+            Self::Is(then) => (then.is_met(replayed), then.description()),
         };
         let messages = || replayed.violations.iter().map(|violation| violation.message.clone()).collect();
-        (!met).then(|| Failure { step, expected, got: told(replayed), messages: messages() })
+        (!met).then(|| StepFailure { step, expected, got: description(replayed), messages: messages() })
     }
 }
 
-impl Then {
+impl ThenFile {
     fn is_met(&self, replayed: &Replayed) -> bool {
         let wants_finding = self.rule.is_some() || self.mode.is_some() || self.message.is_some();
         let found = || replayed.violations.iter().any(|violation| self.names(violation));
-        self.verdict == Verdict::of(replayed) && (!wants_finding || found())
+        self.verdict == ReviewResult::of(replayed) && (!wants_finding || found())
     }
 
     fn names(&self, violation: &ReplayedViolation) -> bool {
@@ -75,23 +84,23 @@ impl Then {
             && self.message.as_ref().is_none_or(|pattern| holds(&violation.message, pattern))
     }
 
-    fn told(&self) -> String {
+    fn description(&self) -> String {
         let Self { verdict, rule, mode, message } = self;
-        let mut told = verdict.as_str().to_owned();
+        let mut description = verdict.as_str().to_owned();
         if let Some(rule) = rule {
-            told += &format!(" by {rule}");
+            description += &format!(" by {rule}");
         }
         if let Some(mode) = mode {
-            told += &format!(" (mode {})", mode.as_str());
+            description += &format!(" (mode {})", mode.as_str());
         }
         if let Some(message) = message {
-            told += &format!(", with the message {message:?}");
+            description += &format!(", with the message {message:?}");
         }
-        told
+        description
     }
 }
 
-impl Verdict {
+impl ReviewResult {
     fn of(replayed: &Replayed) -> Self {
         match replayed {
             Replayed { allowed: false, .. } => Self::Denied,
@@ -121,14 +130,14 @@ impl ModeName {
     }
 }
 
-fn told(replayed: &Replayed) -> String {
+fn description(replayed: &Replayed) -> String {
     let rules: Vec<_> = replayed.violations.iter().map(|it| format!("{} (mode {})", it.rule, it.mode)).collect();
     let by = if rules.is_empty() { String::new() } else { format!(" by {}", rules.join(", ")) };
-    format!("{}{by}", Verdict::of(replayed).as_str())
+    format!("{}{by}", ReviewResult::of(replayed).as_str())
 }
 
-/// Whether a text holds the parts between the stars of a pattern, in their order. Line breaks of the pattern are spaces, so
-/// that YAML may fold it.
+/// Whether a text contains the parts between the stars of a pattern, in order. Line breaks in the pattern count as
+/// spaces, so that YAML may fold it.
 fn holds(text: &str, pattern: &str) -> bool {
     let pattern = pattern.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut rest = text;
@@ -146,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_any_text_and_the_rest_for_itself() {
+    fn a_star_stands_for_any_text() {
         let message = "Cannot roll back shop/web: it is [failed], and this cluster only rolls forward.";
         for pattern in ["shop/web", "Cannot * it is [failed]", "only\n  rolls forward", "*", "roll*forward"] {
             assert!(holds(message, pattern), "{pattern}");

@@ -1,4 +1,4 @@
-//! The YAML of a suite: read strictly, so that a typing error is an error and not a case that tests nothing.
+//! The YAML of a suite, parsed strictly, so that a misspelled key is an error and not a case that tests nothing.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use super::expectation::Then;
+use super::expectation::ThenFile;
 use super::record::RecordFile;
 use super::step::StepFile;
 
@@ -19,19 +19,19 @@ const KIND: &str = "PolicySuite";
 pub(super) struct SuiteFile {
     api_version: String,
     kind: String,
-    /// A directory, as seen from the suite; left out: the shipped policy.
+    /// A directory, relative to the suite; by default the shipped policy.
     pub(super) policies: Option<PathBuf>,
     #[serde(default)]
     pub(super) given: GivenFile,
     pub(super) cases: Vec<CaseFile>,
 }
 
-/// What there is before every case.
+/// The state before every case.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct GivenFile {
     pub(super) now: Option<Timestamp>,
-    /// Played first, as recorded.
+    /// Replayed first, as recorded.
     pub(super) recording: Option<PathBuf>,
     pub(super) objects: Vec<Value>,
     pub(super) records: Vec<RecordFile>,
@@ -41,10 +41,10 @@ pub(super) struct GivenFile {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct CaseFile {
     pub(super) name: Spanned<String>,
-    /// One after the other. Those that expect nothing must be admitted.
+    /// In order. A step without an expectation must be admitted.
     pub(super) when: Vec<StepFile>,
-    /// Of the last step.
-    pub(super) then: Option<Then>,
+    /// The expectation of the last step.
+    pub(super) then: Option<ThenFile>,
 }
 
 impl SuiteFile {
@@ -63,10 +63,10 @@ impl SuiteFile {
 impl CaseFile {
     fn check(&self) -> Result<(), String> {
         let at = || format!("line {}: case {:?}", self.name.referenced.line(), self.name.value);
-        let last = self.when.last().ok_or_else(|| format!("{} does nothing: name its steps in `when`", at()))?;
+        let last = self.when.last().ok_or_else(|| format!("{} does nothing: list its steps in `when`", at()))?;
         match (&last.then, &self.then) {
-            (None, None) => Err(format!("{} expects nothing: say in `then` what becomes of it", at())),
-            (Some(_), Some(_)) => Err(format!("{} says twice what becomes of its last step", at())),
+            (None, None) => Err(format!("{} expects nothing: state the expected result in `then`", at())),
+            (Some(_), Some(_)) => Err(format!("{} states the expected result of its last step twice", at())),
             _ => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! Records in a form that people can write: base64 and gzip are nobody's hand.
+//! Release records in a form that people can write, without base64 and gzip.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::duration;
+use super::duration::duration;
 use crate::engine::release::record::Payload;
 use crate::engine::release::stamps::{CHART, HOLDER, STARTED, TARGET_NAMESPACE};
 use crate::engine::release::storage::HELM_SECRET_TYPE;
@@ -29,9 +29,9 @@ pub(super) struct RecordFile {
     manifest: Option<String>,
     #[serde(default)]
     storage: StorageName,
-    /// Who started the operation; given ones only, because steps are stamped.
+    /// The user who started the operation; only in `given`, because steps are stamped.
     holder: Option<String>,
-    /// How old it is by now.
+    /// The age of the record.
     age: Option<String>,
 }
 
@@ -44,19 +44,19 @@ enum StorageName {
 }
 
 impl RecordFile {
-    /// The object that Helm would write at a moment. What is not said is as it was before, where there was something.
+    /// The object that Helm would write at a time. Unset fields keep the values of the object before.
     pub(super) fn object(&self, before: Option<&Value>, now: Timestamp) -> Result<Value, String> {
         let ReleaseRef { namespace, name } = self.release()?;
         let storage = self.storage();
         let mut body = match before {
-            Some(before) => decoded(storage, before)?,
+            Some(before) => decode_body(storage, before)?,
             None => json!({
                 "name": name, "namespace": namespace, "version": self.revision, "config": {}, "hooks": [], "manifest": "",
                 "info": {"status": "deployed"}, "chart": {"metadata": {"name": name, "version": "1.0.0"}},
             }),
         };
         if let Some(status) = &self.status {
-            let _: Status = status.parse().map_err(|_| format!("{status:?} is no status of a record"))?;
+            let _: Status = status.parse().map_err(|_| format!("{status:?} is not a status of a record"))?;
             body["info"]["status"] = status.as_str().into();
         }
         if let Some(chart) = &self.chart {
@@ -83,19 +83,19 @@ impl RecordFile {
                 HOLDER: holder, STARTED: created, CHART: format!("{chart}-{version}"), TARGET_NAMESPACE: namespace,
             });
         }
-        let packed = packed(&body)?;
+        let encode_body = encode_body(&body)?;
         Ok(match storage {
             Storage::ConfigMap => json!({
-                "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"release": packed},
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"release": encode_body},
             }),
             _ => json!({
                 "apiVersion": "v1", "kind": "Secret", "type": HELM_SECRET_TYPE, "metadata": metadata,
-                "data": {"release": STANDARD.encode(packed)},
+                "data": {"release": STANDARD.encode(encode_body)},
             }),
         })
     }
 
-    /// What names the object.
+    /// An object with kind and name only.
     pub(super) fn named(&self) -> Result<Value, String> {
         let kind = self.storage().kind();
         let metadata = json!({"name": self.object_name()?, "namespace": self.release()?.namespace});
@@ -120,23 +120,23 @@ impl RecordFile {
 }
 
 fn split_chart(chart: &str) -> Result<(&str, &str), String> {
-    // The version begins with the first part that begins with a digit: 1.0.0-rc.1 has a dash of its own.
+    // The version starts at the first dash that precedes a digit: 1.0.0-rc.1 contains a dash.
     let dash = chart.match_indices('-').find(|(at, _)| chart[at + 1..].starts_with(|it: char| it.is_ascii_digit()));
     let (at, _) = dash.ok_or_else(|| format!("chart: {chart:?} is not a name and a version like web-1.2.3"))?;
     Ok((&chart[..at], &chart[at + 1..]))
 }
 
 /// JSON, gzip, base64.
-fn packed(body: &Value) -> Result<String, String> {
+fn encode_body(body: &Value) -> Result<String, String> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     let gzip = gzip.write_all(body.to_string().as_bytes()).and_then(|()| gzip.finish());
     gzip.map(|gzip| STANDARD.encode(gzip)).map_err(|error| error.to_string())
 }
 
-fn decoded(storage: Storage, object: &Value) -> Result<Value, String> {
+fn decode_body(storage: Storage, object: &Value) -> Result<Value, String> {
     let text = object.to_string();
     let stored: Stored<'_> = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-    let json = Payload::open(storage, &stored.data).and_then(Payload::inflate).map_err(|error| error.to_string())?;
+    let json = Payload::decode(storage, &stored.data).and_then(Payload::inflate).map_err(|error| error.to_string())?;
     serde_json::from_slice(&json).map_err(|error| error.to_string())
 }
 
@@ -145,14 +145,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_age_before_all_time_is_an_error() {
+    fn an_age_that_is_too_long_is_an_error() {
         let record = "{release: shop/web, revision: 1, status: deployed, age: 999999999h}";
         let record = serde_saphyr::from_str::<RecordFile>(record).unwrap();
         assert!(record.object(None, Timestamp::UNIX_EPOCH).unwrap_err().starts_with("age: "));
     }
 
     #[test]
-    fn an_update_keeps_what_it_does_not_name() {
+    fn an_update_keeps_unset_fields() {
         let record = |yaml: &str| serde_saphyr::from_str::<RecordFile>(yaml).unwrap();
         let now = "2026-11-21T10:00:00Z".parse().unwrap();
         for storage in ["secret", "configmap"] {
@@ -164,7 +164,7 @@ mod tests {
             let deployed = record(&format!("{{release: shop/web, revision: 3, status: deployed, storage: {storage}}}"));
             let object = deployed.object(Some(&pending), now).unwrap();
             assert_eq!(object["metadata"]["creationTimestamp"], "2026-11-21T09:55:00Z");
-            let body = decoded(deployed.storage(), &object).unwrap();
+            let body = decode_body(deployed.storage(), &object).unwrap();
             assert_eq!(body["chart"]["metadata"], json!({"name": "web", "version": "2.0.0-rc.1"}));
             assert_eq!((&body["info"]["status"], &body["version"]), (&json!("deployed"), &json!(3)));
         }

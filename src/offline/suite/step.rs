@@ -1,4 +1,4 @@
-//! Steps in a form that people can write, and the reviews that an API server would make of them.
+//! The steps of a case, and the reviews that an API server would send for them.
 
 use std::fs;
 use std::path::Path;
@@ -8,45 +8,44 @@ use serde::Deserialize;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-use super::duration;
-use super::expectation::Then;
+use super::duration::duration;
+use super::expectation::ThenFile;
 use super::record::RecordFile;
-use crate::engine::evidence::ObjectKey;
-use crate::engine::review::group_of;
+use crate::engine::object::{ObjectKey, group_of};
 use crate::offline::replay::Replay;
 
-/// One entry of `when`: either a whole `review`, or who does what to which object.
+/// One step of `when`: either a complete `review`, or a user, an action and an object.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct StepFile {
-    /// An AdmissionReview, its `request`, or the name of a file with one.
+    /// An AdmissionReview, its `request`, or the name of a file with either.
     review: Option<Value>,
     #[serde(rename = "as")]
     user: Option<String>,
     #[serde(default)]
     groups: Vec<String>,
     #[serde(rename = "do")]
-    act: Option<Act>,
+    action: Option<Action>,
     object: Option<Value>,
-    /// The object before; left out: as the world knows it.
+    /// The object before; by default the known one.
     old: Option<Value>,
     record: Option<RecordFile>,
-    /// Of `scale`.
+    /// For `do: scale`.
     replicas: Option<i64>,
-    /// The resource, where it is not the plural of the kind.
+    /// The resource, if it is not the plural of the kind.
     resource: Option<String>,
-    /// How long after the step before.
+    /// The time since the previous step.
     after: Option<String>,
     #[serde(default)]
     dry_run: bool,
-    pub(super) then: Option<Then>,
+    pub(super) then: Option<ThenFile>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Act {
+enum Action {
     Create,
-    /// The object as it becomes.
+    /// The whole new object.
     Update,
     /// A merge patch of the object.
     Patch,
@@ -55,7 +54,7 @@ enum Act {
 }
 
 impl StepFile {
-    /// When it is done, after a step before.
+    /// The time of this step, given the time of the previous one.
     pub(super) fn starts(&self, before: Timestamp) -> Result<Timestamp, String> {
         let after = self.after.as_deref().map(duration).transpose()?.unwrap_or_default();
         before.checked_add(after).map_err(|error| format!("after: {error}"))
@@ -63,9 +62,9 @@ impl StepFile {
 
     /// The AdmissionReview of this step.
     pub(super) fn review(&self, world: &Replay, now: Timestamp, directory: &Path) -> Result<Value, String> {
-        let Some(review) = &self.review else { return self.written(world, now) };
-        if let Some(key) = self.beside_review() {
-            return Err(format!("a whole review says by itself who does what: leave out `{key}`"));
+        let Some(review) = &self.review else { return self.review_of_step(world, now) };
+        if let Some(key) = self.key_beside_review() {
+            return Err(format!("a complete review already contains `{key}`: remove the key"));
         }
         let review = match review {
             Value::String(name) => {
@@ -76,15 +75,15 @@ impl StepFile {
             }
             review => review.clone(),
         };
-        Ok(if review.get("request").is_some() { review } else { enveloped(review) })
+        Ok(if review.get("request").is_some() { review } else { admission_review(review) })
     }
 
-    /// A key that means something only where there is no `review`.
-    fn beside_review(&self) -> Option<&'static str> {
+    /// A key that is only valid without `review`.
+    fn key_beside_review(&self) -> Option<&'static str> {
         let said = [
             ("as", self.user.is_some()),
             ("groups", !self.groups.is_empty()),
-            ("do", self.act.is_some()),
+            ("do", self.action.is_some()),
             ("object", self.object.is_some()),
             ("old", self.old.is_some()),
             ("record", self.record.is_some()),
@@ -95,9 +94,9 @@ impl StepFile {
         said.into_iter().find_map(|(key, is_said)| is_said.then_some(key))
     }
 
-    fn written(&self, world: &Replay, now: Timestamp) -> Result<Value, String> {
-        let user = self.user.as_deref().ok_or("say in `as` who does it")?;
-        let act = self.act.ok_or("say in `do` what is done: create, update, patch, delete or scale")?;
+    fn review_of_step(&self, world: &Replay, now: Timestamp) -> Result<Value, String> {
+        let user = self.user.as_deref().ok_or("name the user in `as`")?;
+        let action = self.action.ok_or("state the action in `do`: create, update, patch, delete or scale")?;
         let named = match (&self.object, &self.record) {
             (Some(object), None) => object.clone(),
             (None, Some(record)) => record.named()?,
@@ -111,19 +110,19 @@ impl StepFile {
             let ObjectKey { kind, namespace, name, .. } = &key;
             before
                 .clone()
-                .ok_or_else(|| format!("there is no {kind} {namespace}/{name}: give it, or say what is `old`"))
+                .ok_or_else(|| format!("there is no {kind} {namespace}/{name}: add it to `given`, or set `old`"))
         };
-        let written = |before: Option<&Value>| match &self.record {
+        let review_of_step = |before: Option<&Value>| match &self.record {
             Some(record) => record.object(before, now),
             None => Ok(named.clone()),
         };
-        let (operation, new, old) = match act {
-            Act::Create => ("CREATE", Some(written(None)?), None),
-            Act::Update => ("UPDATE", Some(written(Some(&found()?))?), Some(found()?)),
-            Act::Patch => ("UPDATE", Some(merged(found()?, &named)), Some(found()?)),
-            Act::Delete => ("DELETE", None, Some(found()?)),
-            Act::Scale => {
-                let replicas = self.replicas.ok_or("say in `replicas` how many")?;
+        let (operation, new, old) = match action {
+            Action::Create => ("CREATE", Some(review_of_step(None)?), None),
+            Action::Update => ("UPDATE", Some(review_of_step(Some(&found()?))?), Some(found()?)),
+            Action::Patch => ("UPDATE", Some(merged(found()?, &named)), Some(found()?)),
+            Action::Delete => ("DELETE", None, Some(found()?)),
+            Action::Scale => {
+                let replicas = self.replicas.ok_or("set `replicas`")?;
                 let scaled = found()?;
                 let scale = |replicas: &Value| {
                     json!({
@@ -135,21 +134,21 @@ impl StepFile {
                 ("UPDATE", Some(scale(&replicas.into())), Some(scale(&old)))
             }
         };
-        if act == Act::Scale && self.record.is_some() {
+        if action == Action::Scale && self.record.is_some() {
             return Err("a record has no scale".to_owned());
         }
         let api_version = named["apiVersion"].as_str().unwrap_or_default();
         let version = api_version.rsplit('/').next().unwrap_or_default();
-        let kind = match act {
-            Act::Scale => json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}),
+        let kind = match action {
+            Action::Scale => json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}),
             _ => json!({"group": key.group, "version": version, "kind": key.kind}),
         };
         let resource = self.resource.clone().unwrap_or_else(|| plural(&key.kind));
-        Ok(enveloped(json!({
+        Ok(admission_review(json!({
             "uid": "suite", "kind": kind, "name": key.name, "operation": operation, "dryRun": self.dry_run,
             "resource": {"group": group_of(api_version), "version": version, "resource": resource},
-            "subResource": (act == Act::Scale).then_some("scale"),
-            // As the API server writes it of a Namespace.
+            "subResource": (action == Action::Scale).then_some("scale"),
+            // The API server sets this field for a Namespace too.
             "namespace": if key.kind == "Namespace" { &key.name } else { &key.namespace },
             "userInfo": {"username": user, "groups": self.groups},
             "object": new, "oldObject": old,
@@ -157,7 +156,7 @@ impl StepFile {
     }
 }
 
-fn enveloped(request: Value) -> Value {
+fn admission_review(request: Value) -> Value {
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
 }
 
@@ -179,7 +178,7 @@ fn merged(target: Value, patch: &Value) -> Value {
     Value::Object(target)
 }
 
-/// The resource of a kind, as nearly every API names it.
+/// The plural of a kind, as most APIs name their resources.
 fn plural(kind: &str) -> String {
     let kind = kind.to_lowercase();
     if let Some(stem) = kind.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u'])) {

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use crate::engine::evidence::{Answer, Knowledge, Query};
 use crate::engine::release::stamps::INTERRUPTED;
-use crate::engine::release::{Entry, Interrupted};
+use crate::engine::release::{Entry, InterruptedOperation};
 use crate::world::World;
 use crate::world::kubernetes::{Loss, Losses};
 
@@ -37,7 +37,7 @@ pub(super) async fn write_all(client: &Client, world: &dyn World, losses: &Losse
 /// Only over the state of the record that was read: two leaders, or a promotion in between, end in a conflict, after which
 /// everything is looked at anew.
 async fn write(client: &Client, world: &dyn World, loss: &Loss) -> Result<(), String> {
-    let Some(interrupted) = Interrupted::with(&loss.record) else {
+    let Some(interrupted) = InterruptedOperation::of(&loss.record) else {
         return Ok(());
     };
     let query =
@@ -55,7 +55,7 @@ async fn write(client: &Client, world: &dyn World, loss: &Loss) -> Result<(), St
             }
             Answer::Known(_) | Answer::Absent => return Ok(()),
         };
-        let Some(heir) = history.heir(&loss.record) else {
+        let Some(heir) = history.deployed_before(&loss.record) else {
             return Ok(());
         };
         let note = interrupted.to_string();

@@ -3,13 +3,14 @@
 use jiff::Timestamp;
 
 use crate::engine::decision::ObjectReference;
-use crate::engine::evidence::ObjectKey;
+use crate::engine::object::ObjectKey;
 use crate::engine::release::ReleaseRef;
-use crate::inspect::scan::{Finding, Report, Severity};
+use crate::engine::severity::Severity;
+use crate::inspect::scan::{Finding, ScanReport};
 use crate::serve::report::openreports::{Entry, Outcome};
 
 /// The findings of a scan.
-pub(super) fn entries(report: &Report) -> Vec<Entry> {
+pub(super) fn entries(report: &ScanReport) -> Vec<Entry> {
     let now = Timestamp::now();
     report.findings.iter().map(|finding| entry(finding, now)).collect()
 }
@@ -20,7 +21,7 @@ fn entry(finding: &Finding, now: Timestamp) -> Entry {
     let named = || ReleaseRef::new(finding.namespace(), finding.name());
     Entry {
         release: finding.release.clone().unwrap_or_else(named),
-        check: finding.check.as_str().to_owned(),
+        check: finding.kind.as_str().to_owned(),
         severity,
         outcome,
         actor: None,
@@ -43,13 +44,13 @@ fn object(key: &ObjectKey) -> ObjectReference {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::scan::Check;
+    use crate::inspect::scan::FindingKind;
 
     #[test]
     fn a_finding_names_its_release_or_the_object_that_stands_for_one() {
         let key = ObjectKey::new("lib.projectsveltos.io", "ConfigurationGroup", "civ", "fleet");
         let finding = |release| Finding {
-            check: Check::DanglingBundle,
+            kind: FindingKind::DanglingBundle,
             release,
             object: Some(key.clone()),
             message: "It is so.".into(),

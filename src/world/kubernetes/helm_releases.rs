@@ -15,8 +15,9 @@ use tokio::task::JoinSet;
 use super::custom::{Custom, CustomKind};
 use super::reach::Reach;
 use super::watch::Feed;
-use crate::engine::flux::{self, Driver, HelmRelease, Metadata, Spec, Status};
+use crate::engine::flux::{self, Driver, HelmRelease, HelmReleaseSpec, HelmReleaseStatus};
 use crate::engine::managed::Origin;
+use crate::engine::object::OwnedMetadata;
 use crate::readiness::Gate;
 
 /// Flux's HelmReleases.
@@ -72,9 +73,9 @@ struct Watched {
     #[serde(default)]
     metadata: ObjectMeta,
     #[serde(default)]
-    spec: Part<Spec>,
+    spec: Part<HelmReleaseSpec>,
     #[serde(default)]
-    status: Part<Status>,
+    status: Part<HelmReleaseStatus>,
 }
 
 /// One object of another shape must not end the watch of all.
@@ -97,15 +98,15 @@ impl Watched {
         let Part::Read(spec) = &self.spec else { return None };
         let status = match &self.status {
             Part::Read(status) => status.clone(),
-            Part::Unread(_) => Status::default(),
+            Part::Unread(_) => HelmReleaseStatus::default(),
         };
         let ObjectMeta { namespace, name, creation_timestamp, deletion_timestamp, .. } = &self.metadata;
-        let metadata = Metadata {
+        let metadata = OwnedMetadata {
             namespace: namespace.clone().unwrap_or_default(),
             name: name.clone().unwrap_or_default(),
             creation_timestamp: creation_timestamp.as_ref().map(|time| time.0),
             deletion_timestamp: deletion_timestamp.as_ref().map(|time| time.0),
-            ..Metadata::default()
+            ..OwnedMetadata::default()
         };
         Some(Driver::from(&HelmRelease { metadata, spec: spec.clone(), status }))
     }

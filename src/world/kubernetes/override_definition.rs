@@ -1,6 +1,6 @@
-//! The definition of ReleaseOverrides, as it is installed and as the command line makes one.
+//! The CustomResourceDefinition of ReleaseOverrides, for the manifests and for `interlock override`.
 //!
-//! What the rules read of a stored one is [`OverrideSpec`](crate::engine::overrides::Spec): the core knows no client.
+//! The part of a stored override that the rules read is [`OverrideSpec`](crate::engine::overrides::Spec): the engine does not use a client.
 
 #![allow(unreachable_pub, reason = "the derive puts a copy of the type into a function")]
 
@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::engine::rule::RuleId;
 use crate::engine::rules;
 
-/// Break-glass: some rules do not refuse what is done to one release, for a while and for a reason. It lies in the namespace
-/// of the release's records (`helm list` names it); that of a ClusterExtension in the namespace that the policy names.
+/// Break-glass: opens named rules for one release, for a limited time and with a reason. Create it in the namespace of the
+/// release's records (`helm list` shows it), or, for a ClusterExtension, in the namespace that the policy names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[kube(
@@ -28,24 +28,24 @@ use crate::engine::rules;
     printcolumn = r#"{"name": "Expires", "type": "string", "jsonPath": ".spec.expiresAt"}"#,
     printcolumn = r#"{"name": "Created by", "type": "string", "jsonPath": ".metadata.annotations.interlock\\.dev/created-by"}"#,
     printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".spec.reason"}"#,
-    doc = "Break-glass: some rules do not refuse what is done to one release, for a while and for a reason. It lies in the namespace of the release's records; that of a ClusterExtension in the namespace that the policy names."
+    doc = "Break-glass: opens named rules for one release, for a limited time and with a reason. Create it in the namespace of the release's records, or, for a ClusterExtension, in the namespace that the policy names."
 )]
-#[x_kube(validation = Rule::new("self == oldSelf").message("an override never changes: make another one"))]
+#[x_kube(validation = Rule::new("self == oldSelf").message("an override cannot be changed: create another one"))]
 pub struct ReleaseOverrideSpec {
-    /// The name of the release; of the ClusterExtension, ConfigurationGroup or Sveltos profile where that stands for one.
+    /// The name of the release, or of the ClusterExtension, ConfigurationGroup or Sveltos profile.
     #[schemars(length(min = 1, max = 253))]
     pub release: String,
-    /// The rules that do not refuse meanwhile, by the names that a refusal gives.
+    /// The rules to open, by the names that a refusal shows.
     #[schemars(schema_with = "rule_names")]
     pub rules: Vec<String>,
-    /// Who may use it, as globs over user names; everybody where it is left out.
+    /// The users who may use the override, as globs over user names. If left out, everybody may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 50), inner(length(min = 1, max = 253)))]
     pub users: Option<Vec<String>>,
-    /// Why, for those who read the audit log later.
+    /// The reason, for readers of the audit log.
     #[schemars(length(min = 5, max = 500))]
     pub reason: String,
-    /// When it closes, RFC 3339. The policy limits how far that may lie ahead, four hours as shipped.
+    /// The end of the override, RFC 3339. The policy limits the duration, to four hours as shipped.
     #[schemars(schema_with = "date_time")]
     pub expires_at: Timestamp,
 }
@@ -53,11 +53,11 @@ pub struct ReleaseOverrideSpec {
 /// The definition as YAML, as it is committed in `manifests/base/releaseoverrides.yaml`.
 ///
 /// # Errors
-/// Only when YAML cannot be written, which writing to a `String` does not fail at.
+/// Only if YAML cannot be written, which does not happen for a `String`.
 pub fn manifest() -> Result<String, serde_saphyr::ser::Error> {
     let yaml = serde_saphyr::to_string(&ReleaseOverride::crd())?;
     Ok(format!(
-        "# The definition of ReleaseOverrides. Made from src/world/kubernetes/override_definition.rs: `INTERLOCK_WRITE_MANIFESTS=1 cargo test --test it crd`.\n{yaml}"
+        "# The definition of ReleaseOverrides. Generated from src/world/kubernetes/override_definition.rs: `INTERLOCK_WRITE_MANIFESTS=1 cargo test --test it crd`.\n{yaml}"
     ))
 }
 

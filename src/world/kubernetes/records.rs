@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::{Cluster, Failed, checked, failed};
 use crate::engine::evidence::RecordRef;
-use crate::engine::json::unquoted;
-use crate::engine::release::manifest::ObjectRef;
-use crate::engine::release::record::{DecodeError, Payload, chart_at_beginning, shortened};
+use crate::engine::json::redacted;
+use crate::engine::release::manifest::DocumentKey;
+use crate::engine::release::record::{DecodeError, Payload, chart_at_start, truncated};
 use crate::engine::release::{Record, Storage, Stored};
 use crate::world::body::{self, Opened};
 use crate::world::documents;
@@ -28,7 +28,11 @@ pub(crate) struct Head {
 impl Cluster {
     /// The document of an object in the manifest of one state of a record, or, where the state is unknown, of the record
     /// as it is now.
-    pub(super) async fn document(&self, record: &RecordRef, object: &ObjectRef) -> Result<Option<Arc<Value>>, Missing> {
+    pub(super) async fn document(
+        &self,
+        record: &RecordRef,
+        object: &DocumentKey,
+    ) -> Result<Option<Arc<Value>>, Missing> {
         let state = State::new(&record.uid, &record.resource_version);
         if let Some(found) = state.as_ref().and_then(|state| self.documents.get(state, object)) {
             return Ok(found);
@@ -106,7 +110,7 @@ impl Cluster {
         let Some(text) = self.text(storage, namespace, object).await? else {
             return Ok(None);
         };
-        let unread = |error: serde_json::Error| format!("{namespace}/{object} does not read: {}", unquoted(&error));
+        let unread = |error: serde_json::Error| format!("{namespace}/{object} does not read: {}", redacted(&error));
         let stored: Stored<'_> = serde_json::from_str(&text).map_err(unread)?;
         Ok(Some(match self.payload(storage, namespace, &text).await? {
             Ok(payload) => {
@@ -128,13 +132,13 @@ impl Cluster {
         };
         let unread = |error| format!("{namespace}/{object} does not read: {error}");
         let stored: Stored<'_> = serde_json::from_str(&text).map_err(unread)?;
-        let mut chart = chart_at_beginning(storage, &stored.data);
+        let mut chart = chart_at_start(storage, &stored.data);
         // What OLM made of a bundle has its name at the end.
         if chart.is_none()
             && let Ok(payload) = self.payload(storage, namespace, &text).await?
         {
             let _granted = self.decodes.grant(payload.inflated_size()).await;
-            chart = payload.inflate().ok().and_then(|body| Record::read(&body).ok()?.source());
+            chart = payload.inflate().ok().and_then(|body| Record::read(&body).ok()?.chart());
         }
         Ok(Some(Head { chart, manager: last_manager(&stored) }))
     }
@@ -191,5 +195,5 @@ fn last_manager(stored: &Stored<'_>) -> Option<String> {
     }
     let entries: Vec<Entry> = serde_json::from_str(stored.metadata.managed_fields?.get()).ok()?;
     let others = entries.into_iter().filter(|entry| !entry.manager.starts_with("interlock"));
-    others.max_by_key(|entry| entry.time).map(|entry| shortened(&entry.manager))
+    others.max_by_key(|entry| entry.time).map(|entry| truncated(&entry.manager))
 }

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::engine::evidence::RecordRef;
 use crate::engine::managed::{Origin, Owner};
-use crate::engine::release::manifest::ObjectRef;
+use crate::engine::release::manifest::DocumentKey;
 
 /// Objects by path; a path with a list of objects is a collection.
 #[derive(Clone, Default)]
@@ -257,7 +257,7 @@ async fn what_is_out_of_reach_is_neither_asked_for_nor_taken_for_absent() {
 
 fn document(uid: &str, resource_version: &str, name: &str) -> Query {
     let [kind, group, namespace] = ["A", "", "shop"].map(str::to_owned);
-    let object = ObjectRef {
+    let object = DocumentKey {
         kind,
         group,
         name: name.to_owned(),

@@ -5,10 +5,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{Memory, MetadataOnly};
-use crate::engine::evidence::ObjectKey;
-use crate::engine::release::Interrupted;
+use crate::engine::object::{ObjectKey, group_of};
+use crate::engine::release::InterruptedOperation;
 use crate::engine::release::stamps::INTERRUPTED;
-use crate::engine::review::{Operation, Request, group_of};
+use crate::engine::review::{Operation, Request};
 use crate::world::read;
 
 /// Group, kind and name of an object given as JSON.
@@ -76,9 +76,9 @@ impl Memory {
     fn remember(&self, key: &ObjectKey, object: &RawValue) {
         let Ok(MetadataOnly { metadata }) = serde_json::from_str(object.get()) else { return };
         let Some((storage, release, lost)) = read::record(&key.kind, &metadata) else { return };
-        let Some(interrupted) = Interrupted::with(&lost) else { return };
+        let Some(interrupted) = InterruptedOperation::of(&lost) else { return };
         let history = self.history(storage, &key.namespace, release);
-        let Some(heir) = history.heir(&lost) else { return };
+        let Some(heir) = history.deployed_before(&lost) else { return };
         let heir = ObjectKey::new("", &key.kind, &key.namespace, &heir.name);
         let Some(mut record) = self.get(&heir).and_then(|text| serde_json::from_str::<Value>(&text).ok()) else {
             return;

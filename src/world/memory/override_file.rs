@@ -12,7 +12,7 @@ use kube::api::DynamicObject;
 use tokio::time::sleep;
 
 use super::Memory;
-use crate::engine::evidence::ObjectKey;
+use crate::engine::object::ObjectKey;
 use crate::engine::overrides::{GROUP, KIND};
 use crate::world::kubernetes::release_overrides;
 

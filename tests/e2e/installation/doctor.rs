@@ -57,7 +57,7 @@ fn an_installation_is_checked_as_far_as_the_user_may_read() {
     // There is no Deployment: the harness starts the binary.
     assert!(found(plane, "replicas", "no Deployment interlock in interlock-system").contains("kubectl apply -k"));
     let writers = told(plane, "writers");
-    assert!(writers[0].1.contains("may switch Interlock off") && writers[0].1.contains("Group devs"), "{writers:?}");
+    assert!(writers[0].1.contains("may disable Interlock") && writers[0].1.contains("Group devs"), "{writers:?}");
     let whole = doctor(plane, &plane.admin(), &[]);
     assert_eq!(whole.status.code(), Some(1), "{whole}");
     assert!(whole.stdout.contains("checks of the installation in interlock-system"), "{whole}");
@@ -103,7 +103,7 @@ fn a_fault_is_found_and_its_fix_works() {
     plane.webhook().stop();
     let fix = found(&plane, "judges", "connection refused");
     assert!(
-        fix.contains("no replica is there") && fix.contains("kubectl delete validatingwebhookconfigurations"),
+        fix.contains("no replica is available") && fix.contains("kubectl delete validatingwebhookconfigurations"),
         "{fix}"
     );
     plane.webhook().restart();

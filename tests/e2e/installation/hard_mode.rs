@@ -20,7 +20,7 @@ use crate::harness::webhook::{Webhook, register};
 /// The API server looks at its files when they change, and at the latest after a minute.
 const RELOADED: Duration = Duration::from_secs(90);
 
-const NOT_YOURS: &str = "may not change what Interlock rests on";
+const NOT_YOURS: &str = "may not change what Interlock depends on";
 const CLOSED: &str = "failed calling webhook \"create-delete.records.interlock.dev\"";
 const REGISTERED: [&str; 2] = ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"];
 

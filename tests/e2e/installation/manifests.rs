@@ -270,7 +270,7 @@ fn the_chart_lints_and_rejects_wrong_values_with_a_message() {
             ("clientAuthentication.names={one\\,two}", "'/clientAuthentication/names/0'"),
             (
                 "namespaces={interlock-system}",
-                "interlock-system is never guarded, or an outage of Interlock could not be mended",
+                "interlock-system cannot be guarded, because an outage of Interlock would block its own repair",
             ),
             ("priorityClass.value=2000000000", "'/priorityClass/value': maximum: got 2"),
         ];

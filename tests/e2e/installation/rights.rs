@@ -307,7 +307,7 @@ fn removed(plane: &Plane, files: &Path) {
     assert_eq!(pods["items"], json!([]));
     // A second run finds nothing to remove.
     let again = remove(&[]).expect_success();
-    assert!(again.stdout.contains("MutatingWebhookConfiguration interlock is not there"), "{again}");
+    assert!(again.stdout.contains("MutatingWebhookConfiguration interlock does not exist"), "{again}");
     // Without registrations, writes pass although no replica is left.
     let after = Namespace::new(plane, "after");
     after.helm(HelmVersion::V3, Driver::Secret, "alice").ok(&["install", "demo", Chart::new("demo").path()]);

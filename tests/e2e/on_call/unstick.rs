@@ -136,7 +136,7 @@ fn a_killed_upgrade_is_seen_checked_unstuck_restored_and_rolled_forward() {
     assert_eq!(on_call.unstick("demo", &["--dry-run"], 0)["outcome"], "would-unstick");
     let unasked = on_call.run(&on_call.impatiently(&["unstick", &named]));
     assert_eq!(unasked.status.code(), Some(2), "{unasked}");
-    assert!(unasked.stderr.contains("say --yes"), "{unasked}");
+    assert!(unasked.stderr.contains("Use --yes"), "{unasked}");
     assert_eq!((on_call.copies(), kubectl.get(&["secret", V2])), (0, record.clone()), "nothing was written");
 
     let unstuck = on_call.unstick("demo", &["--yes"], 0);
@@ -152,7 +152,7 @@ fn a_killed_upgrade_is_seen_checked_unstuck_restored_and_rolled_forward() {
     namespace.helm(HelmVersion::V3, Driver::Secret, "bob").ok(&["upgrade", "demo", chart.path(), "--set=image=two"]);
     assert_eq!(records::summary(&namespace.records(Driver::Secret, "demo")), "1 superseded, 2 deployed");
     let overtaken = on_call.unstick("demo", &["--restore", "--yes"], 1);
-    assert!(overtaken["why"].as_str().unwrap().contains("revision 2 is deployed by now"), "{overtaken:#}");
+    assert!(overtaken["why"].as_str().unwrap().contains("revision 2 is deployed now"), "{overtaken:#}");
     let (row, code) = on_call.status("demo");
     assert_eq!((&row["stuck"], &row["next"], code), (&json!("no"), &Value::Null, Some(0)));
 }

@@ -43,7 +43,8 @@ fn a_refused_edit_passes_while_an_override_is_open_and_is_refused_again() {
     let by_alice = plane.person("alice");
     let asked = ["--rule", "manual-edit", "--for", SHORT, "--reason", "incident 7", "--user", "bob"];
     let install = "kubectl apply -f manifests/base/releaseoverrides.yaml";
-    open(&namespace, &by_alice, &asked).expect_failure(&["does not know ReleaseOverrides", install]);
+    open(&namespace, &by_alice, &asked)
+        .expect_failure(&["the CustomResourceDefinition of ReleaseOverrides is not installed", install]);
     let definition = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base/releaseoverrides.yaml");
     let admin = plane.kubectl(&plane.admin());
     admin.ok(&["apply", "-f", &definition.to_string_lossy()]);
@@ -52,7 +53,7 @@ fn a_refused_edit_passes_while_an_override_is_open_and_is_refused_again() {
     });
 
     let made = open(&namespace, &by_alice, &asked).expect_success().stdout;
-    assert!(made.contains("opens    manual-edit\n") && made.contains("for      bob\n"), "{made}");
+    assert!(made.contains("rules    manual-edit\n") && made.contains("users    bob\n"), "{made}");
     let admitted = edit(&bob, "bob again").expect_success();
     let warning = format!("interlock: manual-edit is overridden by ReleaseOverride {name}/demo-");
     assert!(admitted.stderr.contains(&warning) && admitted.stderr.contains("incident 7"), "{admitted}");
@@ -82,7 +83,7 @@ fn limits(namespace: &Namespace<'_>) {
     let plane = namespace.plane();
     let alice = plane.person("alice");
     let asked = |more: &[&'static str]| [&["--rule", "manual-edit", "--reason", "incident 7"], more].concat();
-    open(namespace, &alice, &asked(&["--for", "5h"])).expect_failure(&["failed to make the override", "4h at most"]);
+    open(namespace, &alice, &asked(&["--for", "5h"])).expect_failure(&["failed to create the override", "4h at most"]);
     let short = ["--rule", "manual-edit", "--for", "30m", "--reason", "so"];
     open(namespace, &alice, &short).expect_failure(&["spec.reason"]);
     let guest = plane.account(namespace.name(), "guest").unwrap();
@@ -103,5 +104,5 @@ fn limits(namespace: &Namespace<'_>) {
     assert_eq!(stored["metadata"]["annotations"]["interlock.dev/created-by"], guest.user());
     let mut longer = stored;
     longer["spec"]["expiresAt"] = "2099-01-01T00:00:00Z".into();
-    kubectl.with_file("replace", &longer, &[]).expect_failure(&["an override never changes"]);
+    kubectl.with_file("replace", &longer, &[]).expect_failure(&["an override cannot be changed"]);
 }

@@ -19,7 +19,7 @@ fn the_commands_of_the_playground_work_and_it_ends_with_its_input() {
     let mut playground = Playground(cargo.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
     let printed = playground.instructions();
     let [exports, install, rollback, label, scale] =
-        ["\nBe ", "\n1. ", "\n2. ", "\n3. ", "\n4. "].map(|start| commands(&printed, start));
+        ["\nBecome ", "\n1. ", "\n2. ", "\n3. ", "\n4. "].map(|start| commands(&printed, start));
     let shell = |commands: &str| {
         let mut sh = Command::new("sh");
         sh.arg("-c").arg(format!("{exports}{commands}"));

@@ -1,18 +1,16 @@
-//! The hooks that a record names beside its manifest.
+//! The hooks of a record.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::read;
-use crate::engine::object::null_is_default;
+use super::documents::{namespace_or, parse, position};
+use crate::engine::json::null_is_default;
 
-/// A Job that a hook is.
+/// A Job of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookJob {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
@@ -29,29 +27,27 @@ struct Hook<'a> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Object {
-    metadata: Metadata,
+struct HookDocument {
+    metadata: HookMetadata,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Metadata {
+struct HookMetadata {
     namespace: Option<String>,
 }
 
-/// The Jobs among the hooks in the JSON of a record's `hooks`; `namespace` is where those without one go. One whose name
-/// the API server made up is not among them: nobody knows it.
+/// The Jobs among the hooks in the JSON of a record's `hooks`. `namespace` is that of hooks without one. A Job with a
+/// generated name is left out, because its name is not known.
 ///
 /// # Errors
-/// When they do not read; the error tells where, never what stands there.
+/// The hooks cannot be parsed. The error contains the position, never the text there.
 pub fn hook_jobs(hooks: &str, namespace: &str) -> Result<Vec<HookJob>, String> {
-    let hooks: Option<Vec<Hook<'_>>> =
-        serde_json::from_str(hooks).map_err(|error| format!("line {}, column {}", error.line(), error.column()))?;
+    let hooks: Option<Vec<Hook<'_>>> = serde_json::from_str(hooks).map_err(|error| position(&error))?;
     let jobs = hooks.into_iter().flatten().filter(|hook| hook.kind == "Job" && !hook.name.is_empty());
     jobs.map(|hook| {
-        let own = read::<Object>(&hook.manifest)?.unwrap_or_default().metadata.namespace;
-        let namespace = own.filter(|own| !own.is_empty()).unwrap_or_else(|| namespace.to_owned());
-        Ok(HookJob { namespace, name: hook.name.into_owned() })
+        let own = parse::<HookDocument>(&hook.manifest)?.unwrap_or_default().metadata.namespace;
+        Ok(HookJob { namespace: namespace_or(own, namespace), name: hook.name.into_owned() })
     })
     .collect()
 }
@@ -72,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_shows_nothing_of_the_hook() {
+    fn an_error_contains_no_text_of_the_hook() {
         let secret = r#"[{"name":"a","kind":"Job","manifest":"password: hunter2\nmetadata: [\n"}]"#;
         for broken in [secret, r#"{"hunter2":1}"#] {
             let error = hook_jobs(broken, "shop").unwrap_err();

@@ -1,11 +1,11 @@
-//! The workloads that a manifest names.
+//! The workloads of a manifest.
 
 use memchr::memmem;
 use serde::Deserialize;
 
-use super::{LONGEST, documents, is_json, read, root_kind};
+use super::documents::{namespace_or, parsed, root_kind};
 
-/// Kinds that report how their rollout stands.
+/// Kinds that report the state of their rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WorkloadKind {
     /// `apps/v1` Deployment.
@@ -20,7 +20,7 @@ impl WorkloadKind {
     /// Every kind.
     pub const ALL: [Self; 3] = [Self::Deployment, Self::StatefulSet, Self::DaemonSet];
 
-    /// As manifests spell it.
+    /// The kind as manifests spell it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -34,66 +34,50 @@ impl WorkloadKind {
 /// A workload by kind, namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WorkloadRef {
-    /// Its kind.
     pub kind: WorkloadKind,
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Object {
+struct WorkloadDocument {
     kind: String,
-    metadata: Option<Metadata>,
-    items: Option<Vec<Object>>,
+    metadata: Option<WorkloadMetadata>,
+    items: Option<Vec<WorkloadDocument>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Metadata {
+struct WorkloadMetadata {
     name: String,
     namespace: Option<String>,
 }
 
-/// The Deployments, StatefulSets and DaemonSets of a manifest; `namespace` is where objects without one go.
-///
-/// Helm stores YAML documents; OLM stores JSON documents one after another without a separator.
+/// The Deployments, StatefulSets and DaemonSets of a manifest. `namespace` is that of objects without one.
 ///
 /// # Errors
-/// When a document that mentions such a kind does not read, or the manifest is longer than 16 MiB.
+/// A document that mentions such a kind cannot be parsed, or the manifest is longer than 16 MiB.
 pub fn workloads(manifest: &str, namespace: &str) -> Result<Vec<WorkloadRef>, String> {
     let mut found = Vec::new();
-    if manifest.len() > LONGEST {
-        return Err(format!("it is longer than {} MiB", LONGEST >> 20));
-    }
-    if is_json(manifest) {
-        for object in serde_json::Deserializer::from_str(manifest).into_iter::<Object>() {
-            let object = object.map_err(|error| format!("line {}, column {}", error.line(), error.column()))?;
-            collect(object, namespace, &mut found);
-        }
-        return Ok(found);
-    }
-    for document in documents(manifest).filter(|document| may_be_workload(document)) {
-        collect(read::<Object>(document)?.unwrap_or_default(), namespace, &mut found);
+    for object in parsed::<WorkloadDocument>(manifest, may_be_workload)? {
+        collect(object?, namespace, &mut found);
     }
     Ok(found)
 }
 
-/// Only a document whose own kind it is, or a list that may hold one, is worth parsing.
+/// Whether a document is worth parsing: its own kind is one of these, or it is a list that may contain one.
 fn may_be_workload(document: &str) -> bool {
-    // Written in one line, or in another way than by Helm's charts, it is looked at all the same.
+    // A document whose kind is not found, because it is on one line or written unlike Helm's charts, is parsed too.
     root_kind(document)
         .is_none_or(|kind| kind == "List" || WorkloadKind::ALL.iter().any(|known| known.as_str() == kind))
         && WorkloadKind::ALL.iter().any(|kind| memmem::find(document.as_bytes(), kind.as_str().as_bytes()).is_some())
 }
 
-fn collect(object: Object, namespace: &str, found: &mut Vec<WorkloadRef>) {
+fn collect(object: WorkloadDocument, namespace: &str, found: &mut Vec<WorkloadRef>) {
     if let Some(kind) = WorkloadKind::ALL.into_iter().find(|kind| kind.as_str() == object.kind) {
         let metadata = object.metadata.unwrap_or_default();
-        let own = metadata.namespace.filter(|own| !own.is_empty());
-        let namespace = own.unwrap_or_else(|| namespace.to_owned());
+        let namespace = namespace_or(metadata.namespace, namespace);
         found.push(WorkloadRef { kind, namespace, name: metadata.name });
     }
     for item in object.items.into_iter().flatten() {
@@ -125,19 +109,19 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_opened() {
+    fn items_of_a_list_are_workloads() {
         let manifest = "kind: List\nitems:\n- kind: Deployment\n  metadata: {name: a}\n";
         assert_eq!(names(manifest), ["Deployment shop/a"]);
     }
 
     #[test]
-    fn what_helm_reads_loosely_is_read_loosely() {
+    fn repeated_keys_are_accepted_as_helm_does() {
         let manifest = "kind: Deployment\nmetadata:\n  name: a\n  labels: {x: y}\n  labels: {x: z}\n---\nkind: List\nitems: # Deployment\n---\nkind: Other\nmetadata:\nspec: [Deployment\n";
         assert_eq!(names(manifest), ["Deployment shop/a"]);
     }
 
     #[test]
-    fn an_error_shows_nothing_of_the_manifest() {
+    fn an_error_contains_no_text_of_the_manifest() {
         let secret = "kind: List # Deployment\nitems:\n- kind: Secret\n  stringData: {password: hunter2\n";
         let error = workloads(secret, "shop").unwrap_err();
         assert!(!error.contains("hunter2") && error.contains("line"), "{error}");

@@ -1,10 +1,10 @@
-//! What of a record must never change once it is stored, compared by meaning.
+//! The content of a record that must never change once it is stored, compared by meaning.
 
 use serde_json::value::RawValue;
 
 use super::{Record, fingerprint};
 
-/// A part of a record that no client changes after it created the record.
+/// A part of a record that no client changes after creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Difference {
     /// `name`.
@@ -17,14 +17,14 @@ pub enum Difference {
     Manifest,
     /// `config`.
     Config,
-    /// `chart`, its modification times left out.
+    /// `chart`, without its modification times.
     Chart,
-    /// `info.last_deployed`: the body of another life of the release, which happened to use the same revision.
+    /// `info.last_deployed`: the body belongs to another life of the release with the same revision.
     LastDeployed,
 }
 
 impl Difference {
-    /// The member of the body.
+    /// The path of the part in the body.
     #[must_use]
     pub fn member(self) -> &'static str {
         match self {
@@ -39,10 +39,10 @@ impl Difference {
     }
 }
 
-/// The lasting parts in which two bodies differ.
+/// The unchangeable parts in which two bodies differ.
 ///
-/// Bytes first; where they differ, by meaning, because Helm 3 and Helm 4 write the same release differently: Helm 3
-/// drops modification times that Helm 4 stores, and an absent member, `null` and an empty one are the same to both.
+/// If bytes differ, meaning counts, because Helm 3 and Helm 4 write the same release differently: Helm 3 drops
+/// modification times that Helm 4 stores. Both treat an absent member, `null` and an empty one as the same.
 #[must_use]
 pub fn differences(old: &Record<'_>, new: &Record<'_>) -> Vec<Difference> {
     let checks = [
@@ -57,9 +57,9 @@ pub fn differences(old: &Record<'_>, new: &Record<'_>) -> Vec<Difference> {
     checks.into_iter().filter(|(_, same)| !same).map(|(difference, _)| difference).collect()
 }
 
-/// Whether two records were made from the same chart and the same values, as a mapped copy of a record is.
+/// Whether two records have the same chart and values, like a record and its copy by helm-mapkubeapis.
 #[must_use]
-pub fn same_source(old: &Record<'_>, new: &Record<'_>) -> bool {
+pub fn same_chart_and_config(old: &Record<'_>, new: &Record<'_>) -> bool {
     same_config(old, new) && same_chart(old, new)
 }
 
@@ -77,7 +77,7 @@ fn same_config(old: &Record<'_>, new: &Record<'_>) -> bool {
 }
 
 fn same_chart(old: &Record<'_>, new: &Record<'_>) -> bool {
-    // Of the chart itself and, one list further down, of its templates and files.
+    // Depth 1 is the chart itself, depth 3 its templates and files.
     same_meaning(old.chart, new.chart, |depth, key| match key {
         "modtime" => depth == 1 || depth == 3,
         "schemamodtime" => depth == 1,
@@ -85,7 +85,7 @@ fn same_chart(old: &Record<'_>, new: &Record<'_>) -> bool {
     })
 }
 
-/// Bytes first. What cannot be compared by meaning is different where its bytes are.
+/// Compares bytes first. If the meaning cannot be determined, different bytes are different.
 fn same_meaning(old: Option<&RawValue>, new: Option<&RawValue>, skip: fn(usize, &str) -> bool) -> bool {
     let print = |raw: Option<&RawValue>| fingerprint::of(raw.map_or("null", RawValue::get), skip);
     same_raw(old, new) || print(old).is_some_and(|old| print(new) == Some(old))
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_members_does_not_count_that_of_items_does() {
+    fn the_order_of_items_counts_and_that_of_members_does_not() {
         let config = |value: &str| body(HELM3, value);
         assert_eq!(
             compare(&config(r#"{"a":{"x":1,"y":[1,2]},"b":2}"#), &config(r#"{"b":2,"a":{"y":[1,2],"x":1}}"#)),
@@ -143,14 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn what_nests_too_deep_to_be_compared_is_different() {
+    fn values_nested_too_deep_to_compare_are_different() {
         let deep = |leaf: &str| body(HELM3, &format!(r#"{{"a":{}{leaf}{}}}"#, "[".repeat(200), "]".repeat(200)));
         assert_eq!(compare(&deep("1"), &deep("1")), []);
         assert_eq!(compare(&deep("1"), &deep("2")), [Difference::Config]);
     }
 
     #[test]
-    fn shapes_do_not_run_into_each_other() {
+    fn different_shapes_have_different_fingerprints() {
         let values = [r#"["a","b"]"#, r#"["ab"]"#, r#"[["a"],"b"]"#, r#"{"a":"b"}"#, r#"[{"a":"b"}]"#, r#"["a",null]"#];
         for (index, old) in values.iter().enumerate() {
             for new in &values[index + 1..] {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn every_lasting_part_is_noticed() {
+    fn a_change_of_any_unchangeable_part_is_found() {
         let old = body(HELM3, r#"{"replicas":1}"#);
         let changed = |from: &str, to: &str| {
             assert!(old.contains(from));

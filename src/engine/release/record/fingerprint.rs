@@ -1,4 +1,4 @@
-//! What a JSON value means, in a few bytes: two megabytes of values are compared without building either.
+//! A hash over the meaning of a JSON value: two megabytes of values are compared without building either.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,25 +6,25 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use sha3::{Digest, Sha3_256};
 
-/// The fingerprint of a JSON text; `None` for what is no JSON, nests deeper than 128 levels, or has an object of more than
-/// 20,000 members.
+/// The fingerprint of a JSON text; `None` if the text is not JSON, nests deeper than 128 levels, or has an object of
+/// more than 20,000 members.
 ///
-/// Numbers count as the floats that Helm reads them as. At the top, a member that is null or empty counts as absent,
-/// and so does the whole. `skip` names the members that do not count, by depth and key.
+/// Numbers count as floats, because Helm parses them as such. At the top, a null or empty member counts as absent, and
+/// so does the whole value. `skip` selects the members to leave out, by depth and key.
 pub(super) fn of(json: &str, skip: fn(usize, &str) -> bool) -> Option<[u8; 32]> {
-    let mut print = Print { hash: Sha3_256::new(), skip };
+    let mut fingerprint = Fingerprint { hash: Sha3_256::new(), skip };
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    Node { print: &mut print, depth: 0 }.deserialize(&mut deserializer).ok()?;
-    Some(print.hash.finalize().into())
+    Node { fingerprint: &mut fingerprint, depth: 0 }.deserialize(&mut deserializer).ok()?;
+    Some(fingerprint.hash.finalize().into())
 }
 
-struct Print {
+struct Fingerprint {
     hash: Sha3_256,
     skip: fn(usize, &str) -> bool,
 }
 
-impl Print {
-    /// A kind and its content, its length first so that no two shapes run into each other.
+impl Fingerprint {
+    /// Hashes a kind and its content. The length comes first, so that different shapes have different input.
     fn feed(&mut self, kind: u8, content: &[u8]) {
         self.hash.update([kind]);
         self.hash.update((content.len() as u64).to_le_bytes());
@@ -32,9 +32,9 @@ impl Print {
     }
 }
 
-/// One value on its way into the fingerprint.
+/// A value that is being hashed.
 struct Node<'p> {
-    print: &'p mut Print,
+    fingerprint: &'p mut Fingerprint,
     depth: usize,
 }
 
@@ -55,13 +55,13 @@ impl<'de> Visitor<'de> for Node<'_> {
 
     fn visit_unit<E: Error>(self) -> Result<(), E> {
         if self.depth != 0 {
-            self.print.feed(b'n', &[]);
+            self.fingerprint.feed(b'n', &[]);
         }
         Ok(())
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
-        self.print.feed(b'b', &[u8::from(value)]);
+        self.fingerprint.feed(b'b', &[u8::from(value)]);
         Ok(())
     }
 
@@ -74,64 +74,64 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
-        self.print.feed(b'f', &value.to_le_bytes());
+        self.fingerprint.feed(b'f', &value.to_le_bytes());
         Ok(())
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
-        self.print.feed(b's', value.as_bytes());
+        self.fingerprint.feed(b's', value.as_bytes());
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let Node { print, depth } = self;
-        print.feed(b'[', &[]);
-        while items.next_element_seed(Node { print: &mut *print, depth: depth + 1 })?.is_some() {}
-        print.feed(b']', &[]);
+        let Node { fingerprint, depth } = self;
+        fingerprint.feed(b'[', &[]);
+        while items.next_element_seed(Node { fingerprint: &mut *fingerprint, depth: depth + 1 })?.is_some() {}
+        fingerprint.feed(b']', &[]);
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        let Node { print, depth } = self;
+        let Node { fingerprint, depth } = self;
         let mut digests = Vec::new();
         while let Some(key) = members.next_key::<Cow<'de, str>>()? {
-            if (print.skip)(depth + 1, &key) {
+            if (fingerprint.skip)(depth + 1, &key) {
                 members.next_value::<IgnoredAny>()?;
                 continue;
             }
-            let mut value = Print { hash: Sha3_256::new(), skip: print.skip };
-            members.next_value_seed(Node { print: &mut value, depth: depth + 1 })?;
+            let mut value = Fingerprint { hash: Sha3_256::new(), skip: fingerprint.skip };
+            members.next_value_seed(Node { fingerprint: &mut value, depth: depth + 1 })?;
             let value = value.hash.finalize();
-            if depth == 0 && EMPTY.iter().any(|tokens| Sha3_256::digest(tokens) == value) {
+            if depth == 0 && EMPTY_VALUES.iter().any(|tokens| Sha3_256::digest(tokens) == value) {
                 continue;
             }
-            let mut member = Print { hash: Sha3_256::new(), skip: print.skip };
+            let mut member = Fingerprint { hash: Sha3_256::new(), skip: fingerprint.skip };
             member.feed(b'k', key.as_bytes());
             member.feed(b'v', &value);
             digests.push(member.hash.finalize());
-            if digests.len() > MOST_MEMBERS {
+            if digests.len() > MAX_MEMBERS {
                 return Err(A::Error::custom("too many members"));
             }
         }
         if digests.is_empty() && depth == 0 {
             return Ok(());
         }
-        // Members have no order: whoever writes a record again may sort them.
+        // The order of members does not count: a client that writes a record again may sort them.
         digests.sort_unstable();
-        print.feed(b'{', &[]);
+        fingerprint.feed(b'{', &[]);
         for digest in digests {
-            print.hash.update(digest);
+            fingerprint.hash.update(digest);
         }
-        print.feed(b'}', &[]);
+        fingerprint.feed(b'}', &[]);
         Ok(())
     }
 }
 
-/// The most members of one object, which bounds the memory of a comparison; real values have a few hundred.
-const MOST_MEMBERS: usize = 20_000;
+/// The most members of an object. This bounds the memory of a comparison; real values have a few hundred.
+const MAX_MEMBERS: usize = 20_000;
 
-/// The tokens of `null`, `[]` and `{}`.
-const EMPTY: [&[u8]; 3] = [
+/// The hash input of `null`, `[]` and `{}`.
+const EMPTY_VALUES: [&[u8]; 3] = [
     &[b'n', 0, 0, 0, 0, 0, 0, 0, 0],
     &[b'[', 0, 0, 0, 0, 0, 0, 0, 0, b']', 0, 0, 0, 0, 0, 0, 0, 0],
     &[b'{', 0, 0, 0, 0, 0, 0, 0, 0, b'}', 0, 0, 0, 0, 0, 0, 0, 0],

@@ -1,4 +1,4 @@
-//! From the text in `data` to the JSON of the record, with every size bounded.
+//! Decodes the text in `data` to the JSON of the record. Every size is bounded.
 
 use std::io::Read;
 
@@ -6,17 +6,17 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::bufread::GzDecoder;
 
-use crate::engine::json::unquoted;
-use crate::engine::release::storage::{Data, Storage};
+use crate::engine::json::redacted;
+use crate::engine::release::storage::{RecordData, Storage};
 
-/// The longest JSON of a record that is read, in bytes. A record's gzip is at most about 768 KiB (a Secret holds 1 MiB),
-/// commonly 5 to 10 times that when inflated, and without bound from a hostile writer.
+/// The longest JSON of a record that is read, in bytes. The gzip of a record has at most about 768 KiB, because a
+/// Secret holds 1 MiB. It commonly inflates to 5 to 10 times that; a hostile writer can reach any size.
 pub const INFLATE_LIMIT: usize = 64 * 1024 * 1024;
 
-/// The most further parts of a record; OLM writes at most 11.
-const MOST_CHUNKS: usize = 16;
+/// The most extra chunks of a record. OLM writes at most 11.
+const MAX_EXTRA_CHUNKS: usize = 16;
 
-/// The first bytes of gzip with deflate, the test that Helm itself makes.
+/// The first bytes of gzip with deflate, which Helm checks too.
 const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
 
 /// Why the body of a record cannot be read.
@@ -25,65 +25,65 @@ pub enum DecodeError {
     /// No `data.release` (`data.chunk` with OLM).
     #[error("the object has no payload")]
     Missing,
-    /// One of the base64 layers.
+    /// One of the base64 layers is damaged.
     #[error("the payload is not base64: {0}")]
     Base64(String),
-    /// Truncated or damaged gzip.
-    #[error("the payload is not a whole gzip member: {0}")]
+    /// The gzip is truncated or damaged.
+    #[error("the payload is not a complete gzip member: {0}")]
     Gzip(String),
-    /// Something follows the gzip member; readers disagree about what that means.
+    /// Data follows the gzip member. Readers disagree about its meaning.
     #[error("{0} bytes follow the gzip member")]
     Trailing(usize),
-    /// Larger than [`INFLATE_LIMIT`].
+    /// The JSON is larger than [`INFLATE_LIMIT`].
     #[error("the payload claims to inflate to more than {} MiB", INFLATE_LIMIT / 1024 / 1024)]
     TooLarge,
-    /// The JSON, or a field of its head.
+    /// The JSON, or a field of its head, cannot be parsed.
     #[error("the payload is not the JSON of a release: {0}")]
     Json(String),
-    /// Parts lie in further Secrets, which are written after this one.
+    /// Other Secrets hold further chunks, which are written after this one.
     #[error("the payload continues in other Secrets")]
     Chunked,
-    /// One of these is not there.
-    #[error("its part {0} is missing")]
+    /// One of the further chunks does not exist.
+    #[error("its chunk {0} is missing")]
     Part(String),
 }
 
-/// A payload with its base64 layers off: gzip, or JSON.
+/// A payload without its base64 layers: gzip, or JSON.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Payload(Vec<u8>);
 
 impl Payload {
-    /// Takes the base64 layers off: two for a Helm Secret, one for a ConfigMap, one for OLM's Secret.
+    /// Removes the base64 layers: two for a Helm Secret, one for a ConfigMap, one for OLM's Secret.
     ///
     /// # Errors
     /// [`DecodeError::Missing`], [`DecodeError::Base64`], or [`DecodeError::Chunked`] for a record in several Secrets.
-    pub fn open(storage: Storage, data: &Data<'_>) -> Result<Self, DecodeError> {
+    pub fn decode(storage: Storage, data: &RecordData<'_>) -> Result<Self, DecodeError> {
         let text = match storage {
             Storage::Secret | Storage::ConfigMap => data.release.as_deref(),
             Storage::OlmIndex => data.chunk.as_deref(),
         };
-        let outer = unbase64(text.ok_or(DecodeError::Missing)?.as_bytes())?;
+        let outer = decode_base64(text.ok_or(DecodeError::Missing)?.as_bytes())?;
         match storage {
-            Storage::Secret => Ok(Self(unbase64(&outer)?)),
+            Storage::Secret => Ok(Self(decode_base64(&outer)?)),
             Storage::ConfigMap => Ok(Self(outer)),
             Storage::OlmIndex if extra_chunks(data)?.is_empty() => Ok(Self(outer)),
             Storage::OlmIndex => Err(DecodeError::Chunked),
         }
     }
 
-    /// Joins the parts of a record that OLM cut up, given as the text of each Secret's `data.chunk`.
+    /// Joins the chunks of a record of OLM, given as the text of each Secret's `data.chunk`.
     ///
     /// # Errors
     /// [`DecodeError::Base64`].
     pub fn join<'t>(chunks: impl Iterator<Item = &'t str>) -> Result<Self, DecodeError> {
         let mut whole = Vec::new();
         for chunk in chunks {
-            whole.append(&mut unbase64(chunk.as_bytes())?);
+            whole.append(&mut decode_base64(chunk.as_bytes())?);
         }
         Ok(Self(whole))
     }
 
-    /// The bytes of memory that [`Self::inflate`] takes at most, to be granted before it is called.
+    /// The most memory that [`Self::inflate`] takes, in bytes. The caller reserves it first.
     #[must_use]
     pub fn inflated_size(&self) -> usize {
         self.claimed_size().unwrap_or(self.0.len()).min(INFLATE_LIMIT)
@@ -91,8 +91,8 @@ impl Payload {
 
     /// The JSON of the record.
     ///
-    /// The gzip trailer says how long it is. Nobody has to believe that: a member that inflates to more than it claims is
-    /// damaged, and is given up there, so that the grant for [`Self::inflated_size`] holds.
+    /// The gzip trailer states the length, which may be wrong. A member that inflates to more than the stated length is
+    /// damaged and abandoned there, so that the reservation of [`Self::inflated_size`] is kept.
     ///
     /// # Errors
     /// [`DecodeError::Gzip`], [`DecodeError::Trailing`] or [`DecodeError::TooLarge`].
@@ -116,27 +116,27 @@ impl Payload {
         }
     }
 
-    /// ISIZE, the last four bytes of gzip; `None` for what is not gzip.
+    /// ISIZE, the last four bytes of gzip; `None` if the payload is not gzip.
     fn claimed_size(&self) -> Option<usize> {
         let tail = self.0.last_chunk::<4>().copied().unwrap_or_default();
         self.0.starts_with(&GZIP_MAGIC).then_some(u32::from_le_bytes(tail) as usize)
     }
 }
 
-/// The names of the Secrets that hold the further parts of an OLM record.
+/// The names of the Secrets with the further chunks of an OLM record.
 ///
 /// # Errors
 /// [`DecodeError::Base64`] or [`DecodeError::Json`].
-pub(crate) fn extra_chunks(data: &Data<'_>) -> Result<Vec<String>, DecodeError> {
+pub(crate) fn extra_chunks(data: &RecordData<'_>) -> Result<Vec<String>, DecodeError> {
     let Some(text) = data.extra_chunks.as_deref() else {
         return Ok(Vec::new());
     };
-    let names: Vec<String> =
-        serde_json::from_slice(&unbase64(text.as_bytes())?).map_err(|error| DecodeError::Json(unquoted(&error)))?;
-    if names.len() > MOST_CHUNKS { Err(DecodeError::TooLarge) } else { Ok(names) }
+    let names: Vec<String> = serde_json::from_slice(&decode_base64(text.as_bytes())?)
+        .map_err(|error| DecodeError::Json(redacted(&error)))?;
+    if names.len() > MAX_EXTRA_CHUNKS { Err(DecodeError::TooLarge) } else { Ok(names) }
 }
 
-fn unbase64(text: &[u8]) -> Result<Vec<u8>, DecodeError> {
+fn decode_base64(text: &[u8]) -> Result<Vec<u8>, DecodeError> {
     STANDARD.decode(text).map_err(|error| DecodeError::Base64(error.to_string()))
 }
 
@@ -159,10 +159,10 @@ mod tests {
 
     fn decode(storage: Storage, text: String) -> Result<Vec<u8>, DecodeError> {
         let data = match storage {
-            Storage::OlmIndex => Data { chunk: Some(Cow::Owned(text)), ..Data::default() },
-            _ => Data { release: Some(Cow::Owned(text)), ..Data::default() },
+            Storage::OlmIndex => RecordData { chunk: Some(Cow::Owned(text)), ..RecordData::default() },
+            _ => RecordData { release: Some(Cow::Owned(text)), ..RecordData::default() },
         };
-        Payload::open(storage, &data)?.inflate()
+        Payload::decode(storage, &data)?.inflate()
     }
 
     fn twice(bytes: &[u8]) -> String {
@@ -175,30 +175,30 @@ mod tests {
         assert_eq!(decode(Storage::Secret, twice(&member)).unwrap(), b"{}");
         assert_eq!(decode(Storage::ConfigMap, STANDARD.encode(&member)).unwrap(), b"{}");
         assert_eq!(decode(Storage::OlmIndex, STANDARD.encode(&member)).unwrap(), b"{}");
-        assert_eq!(Payload::open(Storage::Secret, &Data::default()), Err(DecodeError::Missing));
+        assert_eq!(Payload::decode(Storage::Secret, &RecordData::default()), Err(DecodeError::Missing));
     }
 
     #[test]
-    fn plain_json_without_gzip_is_what_helm_accepts_too() {
+    fn plain_json_without_gzip_is_accepted_as_helm_does() {
         assert_eq!(decode(Storage::Secret, twice(b"{\"name\":1}")).unwrap(), b"{\"name\":1}");
     }
 
     #[test]
-    fn a_second_member_or_rubbish_behind_the_first_is_refused() {
+    fn data_after_the_gzip_member_is_refused() {
         let mut two = gzip(b"{}");
         two.extend(gzip(b"{}"));
         assert!(matches!(decode(Storage::Secret, twice(&two)), Err(DecodeError::Trailing(_))));
     }
 
     #[test]
-    fn a_bomb_that_tells_its_size_is_refused_before_it_is_inflated() {
+    fn a_bomb_that_states_its_size_is_refused_before_it_is_inflated() {
         let bomb = gzip(&vec![b' '; INFLATE_LIMIT + 1]);
         assert!(bomb.len() < 100_000);
         assert_eq!(decode(Storage::Secret, twice(&bomb)), Err(DecodeError::TooLarge));
     }
 
     #[test]
-    fn a_bomb_that_lies_about_its_size_stops_at_what_it_claims() {
+    fn a_bomb_that_lies_about_its_size_stops_at_the_stated_size() {
         let mut bomb = gzip(&vec![b' '; 1024 * 1024]);
         let at = bomb.len() - 4;
         bomb[at..].copy_from_slice(&10_u32.to_le_bytes());
@@ -214,21 +214,21 @@ mod tests {
     }
 
     #[test]
-    fn a_record_in_several_secrets_is_told_from_a_broken_one() {
+    fn a_record_in_several_secrets_is_not_a_broken_one() {
         let names = STANDARD.encode(r#"["a-1"]"#);
-        let data = Data { chunk: Some("AAAA".into()), extra_chunks: Some(names.into()), ..Data::default() };
-        assert_eq!(Payload::open(Storage::OlmIndex, &data), Err(DecodeError::Chunked));
+        let data = RecordData { chunk: Some("AAAA".into()), extra_chunks: Some(names.into()), ..RecordData::default() };
+        assert_eq!(Payload::decode(Storage::OlmIndex, &data), Err(DecodeError::Chunked));
         assert_eq!(Payload::join(["AQI=", "Aw=="].into_iter()), Ok(Payload(vec![1, 2, 3])));
     }
 
     proptest! {
         #[test]
-        fn no_bytes_make_decoding_panic_or_outgrow_its_grant(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+        fn no_bytes_make_decoding_panic_or_exceed_its_reservation(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
             let mut dressed = GZIP_MAGIC.to_vec();
             dressed.extend(&bytes);
             for payload in [bytes, dressed] {
-                let data = Data { release: Some(Cow::Owned(twice(&payload))), ..Data::default() };
-                let opened = Payload::open(Storage::Secret, &data).unwrap();
+                let data = RecordData { release: Some(Cow::Owned(twice(&payload))), ..RecordData::default() };
+                let opened = Payload::decode(Storage::Secret, &data).unwrap();
                 let granted = opened.inflated_size();
                 if let Ok(json) = opened.inflate() {
                     prop_assert!(json.len() <= granted);
@@ -238,7 +238,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_stored_comes_back(bytes in proptest::collection::vec(any::<u8>(), 0..4000)) {
+        fn decoding_returns_what_was_encoded(bytes in proptest::collection::vec(any::<u8>(), 0..4000)) {
             prop_assert_eq!(decode(Storage::Secret, twice(&gzip(&bytes))).unwrap(), bytes);
         }
     }

@@ -3,14 +3,15 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::engine::evidence::{Evidence, Knowledge, ObjectKey, Query};
-use crate::engine::facts::{Declaration, Facts, Written};
+use crate::engine::evidence::{Evidence, Knowledge, Query};
+use crate::engine::facts::{Declaration, DeclarationWrite, Facts};
 use crate::engine::flux::{self, HelmRelease};
-use crate::engine::json::unquoted;
-use crate::engine::olm::{self, Extension, ObjectSet};
+use crate::engine::json::redacted;
+use crate::engine::object::ObjectKey;
+use crate::engine::olm::{self, ClusterExtension, ClusterObjectSet};
 use crate::engine::policy::Policy;
 use crate::engine::rules::undecided::{Undecided, lookup, lookup_object};
-use crate::engine::sveltos::{self, Bundle, BundleRef, Group};
+use crate::engine::sveltos::{self, Bundle, BundleRef, ConfigurationGroup};
 
 /// One request about a declaration.
 pub(crate) struct DeclarationCase<'a> {
@@ -23,23 +24,23 @@ pub(crate) struct DeclarationCase<'a> {
 
 impl<'a> DeclarationCase<'a> {
     /// The write of a ClusterExtension; `None` where the request is about something else.
-    pub(crate) fn extension(&self) -> Result<Option<&'a Written<'a, Extension<'a>>>, Undecided> {
+    pub(crate) fn extension(&self) -> Result<Option<&'a DeclarationWrite<'a, ClusterExtension<'a>>>, Undecided> {
         match self.declaration {
-            Declaration::Extension(written) => Ok(Some(written)),
-            other => unless_unread(other, &[olm::EXTENSION]),
+            Declaration::ClusterExtension(written) => Ok(Some(written)),
+            other => unless_unread(other, &[olm::CLUSTER_EXTENSION]),
         }
     }
 
     /// The write of a ClusterObjectSet.
-    pub(crate) fn object_set(&self) -> Result<Option<&'a Written<'a, ObjectSet<'a>>>, Undecided> {
+    pub(crate) fn object_set(&self) -> Result<Option<&'a DeclarationWrite<'a, ClusterObjectSet<'a>>>, Undecided> {
         match self.declaration {
-            Declaration::ObjectSet(written) => Ok(Some(written)),
-            other => unless_unread(other, &olm::OBJECT_SETS),
+            Declaration::ClusterObjectSet(written) => Ok(Some(written)),
+            other => unless_unread(other, &olm::OBJECT_SET_KINDS),
         }
     }
 
     /// The write of a HelmRelease.
-    pub(crate) fn helm_release(&self) -> Result<Option<&'a Written<'a, HelmRelease>>, Undecided> {
+    pub(crate) fn helm_release(&self) -> Result<Option<&'a DeclarationWrite<'a, HelmRelease>>, Undecided> {
         match self.declaration {
             Declaration::HelmRelease(written, _) => Ok(Some(written)),
             other => unless_unread(other, &[flux::HELM_RELEASE]),
@@ -47,10 +48,10 @@ impl<'a> DeclarationCase<'a> {
     }
 
     /// The write of a ConfigurationGroup.
-    pub(crate) fn group(&self) -> Result<Option<&'a Written<'a, Group<'a>>>, Undecided> {
+    pub(crate) fn group(&self) -> Result<Option<&'a DeclarationWrite<'a, ConfigurationGroup<'a>>>, Undecided> {
         match self.declaration {
-            Declaration::Group(written) => Ok(Some(written)),
-            other => unless_unread(other, &[sveltos::GROUP]),
+            Declaration::ConfigurationGroup(written) => Ok(Some(written)),
+            other => unless_unread(other, &[sveltos::CONFIGURATION_GROUP]),
         }
     }
 
@@ -69,7 +70,7 @@ impl<'a> DeclarationCase<'a> {
         };
         serde_json::from_str(text)
             .map(Some)
-            .map_err(|error| unread(&format!("{subject} cannot be parsed ({})", unquoted(&error))))
+            .map_err(|error| unread(&format!("{subject} cannot be parsed ({})", redacted(&error))))
     }
 
     /// What bundles say of themselves, in the order in which they are named; `None` for one that does not exist.
@@ -96,7 +97,7 @@ pub(crate) fn unread(why: &str) -> Undecided {
 /// Nothing, unless the request is about one of these kinds and its object does not read.
 fn unless_unread<T>(declaration: &Declaration<'_>, kinds: &[&str]) -> Result<Option<T>, Undecided> {
     match declaration {
-        Declaration::Unread { kind, why, .. } if kinds.contains(kind) => {
+        Declaration::Unparsed { kind, why, .. } if kinds.contains(kind) => {
             Err(unread(&format!("it cannot be parsed ({why})")))
         }
         _ => Ok(None),

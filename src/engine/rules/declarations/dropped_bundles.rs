@@ -18,13 +18,13 @@ mod sources;
 
 use super::case::DeclarationCase;
 use super::group_commit::GroupCommit;
-use crate::engine::evidence::ObjectKey;
+use crate::engine::object::ObjectKey;
 use crate::engine::policy::OnFirstInstall;
 use crate::engine::rule::{FailsClosed, Mode, Specification, UNPROCESSABLE};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
 use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated};
-use crate::engine::sveltos::{self, Feature, ManagedCluster, ReleaseRef, Summary};
+use crate::engine::sveltos::{self, ClusterSummary, Feature, RemoteRelease, SveltosCluster};
 
 /// The rule `dropped-bundles`.
 pub(crate) static RULE: Rule = Rule {
@@ -50,7 +50,7 @@ pub(crate) static RULE: Rule = Rule {
 struct Delivery<'a> {
     case: &'a DeclarationCase<'a>,
     commit: GroupCommit<'a>,
-    summary: Summary<'a>,
+    summary: ClusterSummary<'a>,
 }
 
 pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
@@ -81,9 +81,9 @@ impl Delivery<'_> {
         let cluster = match spec.cluster_type.as_ref() {
             // Cluster API has no clusters in pull mode.
             "Capi" => None,
-            _ => self.case.read::<ManagedCluster>(ObjectKey::new(
-                sveltos::LIB,
-                sveltos::CLUSTER,
+            _ => self.case.read::<SveltosCluster>(ObjectKey::new(
+                sveltos::LIB_GROUP,
+                sveltos::SVELTOS_CLUSTER,
                 &spec.cluster_namespace,
                 &spec.cluster_name,
             ))?,
@@ -121,10 +121,10 @@ impl Delivery<'_> {
 const NOTHING_CHANGED: &str = "Nothing was changed on the cluster. Sveltos retries within a minute.";
 
 /// `release shop/web`, `releases shop/web, shop/cache and 3 more`.
-fn listed(releases: &[ReleaseRef]) -> String {
+fn listed(releases: &[RemoteRelease]) -> String {
     format!("{} {}", noun(releases), enumerated(releases.iter().map(ToString::to_string), MAX_ENUMERATED))
 }
 
-fn noun(releases: &[ReleaseRef]) -> &'static str {
+fn noun(releases: &[RemoteRelease]) -> &'static str {
     if releases.len() == 1 { "release" } else { "releases" }
 }

@@ -4,7 +4,7 @@
 //! revisions for its own: they upgrade over one another at every reconciliation, or uninstall where the charts differ.
 
 use super::case::DeclarationCase;
-use crate::engine::facts::Written;
+use crate::engine::facts::DeclarationWrite;
 use crate::engine::flux::HelmRelease;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
@@ -45,7 +45,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     };
     let first = format!("HelmRelease {}/{}", other.namespace, other.name);
     let state = match () {
-        () if other.dying => "is uninstalling",
+        () if other.being_deleted => "is uninstalling",
         () if !other.wants(&release) => "still has installed",
         () => "already manages",
     };
@@ -55,7 +55,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         release.namespace,
         release.name
     );
-    let way_out = if other.dying {
+    let way_out = if other.being_deleted {
         "Wait until that HelmRelease is gone.".to_owned()
     } else {
         format!(
@@ -67,7 +67,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
 }
 
 /// Whether a write makes a HelmRelease drive a release that it did not drive before.
-fn starts_to_drive(written: &Written<'_, HelmRelease>, after: &HelmRelease) -> bool {
+fn starts_to_drive(written: &DeclarationWrite<'_, HelmRelease>, after: &HelmRelease) -> bool {
     if after.spec.suspend || after.metadata.deletion_timestamp.is_some() || written.same_spec {
         return false;
     }

@@ -5,7 +5,7 @@
 
 use super::case::DeclarationCase;
 use crate::engine::evidence::{Freshness, Knowledge, Located, Query};
-use crate::engine::olm::Catalog;
+use crate::engine::olm::CatalogSource;
 use crate::engine::release::{Entry, Record};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
@@ -56,7 +56,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     Ok(Vec::new())
 }
 
-fn asks_for_the_same(from: &Catalog<'_>, to: &Catalog<'_>) -> bool {
+fn asks_for_the_same(from: &CatalogSource<'_>, to: &CatalogSource<'_>) -> bool {
     (&from.package_name, &from.version, &from.channels) == (&to.package_name, &to.version, &to.channels)
 }
 
@@ -81,14 +81,14 @@ fn brought_in(case: &DeclarationCase<'_>, located: &Located, newest: &Entry) -> 
     let Located { storage, namespace, .. } = located;
     let query = Query::Body { storage: *storage, namespace: namespace.clone(), object: newest.name.clone() };
     Ok(match lookup(case.evidence, query)? {
-        Some(Knowledge::Body(json)) => Record::read(json).ok().and_then(|record| record.source()),
+        Some(Knowledge::Body(json)) => Record::read(json).ok().and_then(|record| record.chart()),
         _ => None,
     })
 }
 
 /// Whether the extension is pinned to the version that is pending: so the next step finishes that one. Where nobody knows
 /// which that is, any single version may be.
-fn pins(to: &Catalog<'_>, pending: Option<&str>) -> bool {
+fn pins(to: &CatalogSource<'_>, pending: Option<&str>) -> bool {
     let version = to.version.trim_start_matches(['=', ' ', 'v']);
     match pending {
         _ if version.is_empty() => false,

@@ -1,8 +1,8 @@
 //! The rule `extension-safety`.
 
 use super::case::DeclarationCase;
-use crate::engine::facts::{ActorKind, Written};
-use crate::engine::olm::{Extension, ObjectSet};
+use crate::engine::facts::{ActorKind, DeclarationWrite};
+use crate::engine::olm::{ClusterExtension, ClusterObjectSet};
 use crate::engine::release::ReleaseRef;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
@@ -33,12 +33,12 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
 }
 
 /// The risks that a write brings in; those that were there before have been told.
-fn risks(written: &Written<'_, Extension<'_>>) -> Vec<Refusal> {
+fn risks(written: &DeclarationWrite<'_, ClusterExtension<'_>>) -> Vec<Refusal> {
     let Some(after) = written.after.as_ref().filter(|_| !written.same_spec) else {
         return Vec::new();
     };
     let before = written.before.as_ref();
-    let brought_in = |risk: fn(&Extension<'_>) -> bool| risk(after) && !before.is_some_and(risk);
+    let brought_in = |risk: fn(&ClusterExtension<'_>) -> bool| risk(after) && !before.is_some_and(risk);
     let mut found = Vec::new();
     if brought_in(|extension| extension.spec.source.catalog.upgrade_constraint_policy == "SelfCertified") {
         let sentence = format!(
@@ -60,9 +60,9 @@ fn risks(written: &Written<'_, Extension<'_>>) -> Vec<Refusal> {
 }
 
 /// A person's edit or deletion of a revision that operator-controller keeps.
-fn by_hand(written: &Written<'_, ObjectSet<'_>>) -> Option<Refusal> {
+fn by_hand(written: &DeclarationWrite<'_, ClusterObjectSet<'_>>) -> Option<Refusal> {
     let before = written.before.as_ref()?;
-    let extension = before.metadata.label(crate::engine::olm::OWNER_NAME)?;
+    let extension = before.metadata.label(crate::engine::olm::OWNER_NAME_LABEL)?;
     if written.same_spec || before.metadata.deletion_timestamp.is_some() {
         return None;
     }

@@ -1,16 +1,16 @@
 //! A write of a ConfigurationGroup that changes what the agent of a managed cluster is to do.
 
 use super::case::{DeclarationCase, unread};
-use crate::engine::evidence::ObjectKey;
-use crate::engine::facts::Written;
+use crate::engine::facts::DeclarationWrite;
+use crate::engine::object::ObjectKey;
 use crate::engine::rules::undecided::Undecided;
-use crate::engine::sveltos::{self, Bundle, BundleRef, Feature, Group, Summary};
+use crate::engine::sveltos::{self, Bundle, BundleRef, ClusterSummary, ConfigurationGroup, Feature};
 
 /// A group whose specification changes, of a feature that rules judge.
 pub(crate) struct GroupCommit<'a> {
     case: &'a DeclarationCase<'a>,
-    written: &'a Written<'a, Group<'a>>,
-    pub(crate) group: &'a Group<'a>,
+    written: &'a DeclarationWrite<'a, ConfigurationGroup<'a>>,
+    pub(crate) group: &'a ConfigurationGroup<'a>,
     pub(crate) feature: Feature,
 }
 
@@ -25,7 +25,7 @@ impl<'a> GroupCommit<'a> {
             return Ok(None);
         };
         // Whoever takes the label off means the group all the same.
-        let feature = group.feature().or_else(|| before.as_ref().and_then(Group::feature));
+        let feature = group.feature().or_else(|| before.as_ref().and_then(ConfigurationGroup::feature));
         let changing = feature.filter(|_| group.metadata.deletion_timestamp.is_none());
         Ok(changing.map(|feature| Self { case, written, group, feature }))
     }
@@ -48,11 +48,11 @@ impl<'a> GroupCommit<'a> {
 
     /// The ClusterSummary that requested it, as the API server has it now: the controller wrote its status milliseconds
     /// ago. `None` where there is none.
-    pub(crate) fn summary(&self) -> Result<Option<Summary<'a>>, Undecided> {
+    pub(crate) fn summary(&self) -> Result<Option<ClusterSummary<'a>>, Undecided> {
         let Some(name) = self.requestor() else {
             return Ok(None);
         };
-        self.case.read(ObjectKey::new(sveltos::CONFIG, sveltos::SUMMARY, self.written.namespace, name))
+        self.case.read(ObjectKey::new(sveltos::CONFIG_GROUP, sveltos::CLUSTER_SUMMARY, self.written.namespace, name))
     }
 
     /// The bundles that it names.
@@ -71,7 +71,7 @@ impl<'a> GroupCommit<'a> {
         before.map_or(Ok(&[]), |before| self.case.bundles(&self.named_in(before)?))
     }
 
-    fn named_in(&self, group: &Group<'_>) -> Result<Vec<BundleRef>, Undecided> {
+    fn named_in(&self, group: &ConfigurationGroup<'_>) -> Result<Vec<BundleRef>, Undecided> {
         group
             .bundles(self.written.namespace)
             .map_err(|why| unread(&format!("its list of bundles cannot be parsed ({why})")))
@@ -97,6 +97,6 @@ impl<'a> GroupCommit<'a> {
 
     /// `ClusterSummary civ/shop-sveltos-prod`.
     pub(crate) fn summary_name(&self) -> String {
-        format!("{} {}/{}", sveltos::SUMMARY, self.written.namespace, self.requestor().unwrap_or_default())
+        format!("{} {}/{}", sveltos::CLUSTER_SUMMARY, self.written.namespace, self.requestor().unwrap_or_default())
     }
 }

@@ -4,7 +4,7 @@
 //! name of the release or that of the chart differs, it uninstalls the one and installs the other.
 
 use super::case::DeclarationCase;
-use crate::engine::flux::{HelmRelease, Installed};
+use crate::engine::flux::{HelmRelease, InstalledRelease};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 
@@ -80,7 +80,7 @@ struct Change {
 }
 
 /// The first difference between what is installed and what is asked for, in Flux's order.
-fn change(asked: &HelmRelease, installed: Installed<'_>) -> Option<Change> {
+fn change(asked: &HelmRelease, installed: InstalledRelease<'_>) -> Option<Change> {
     let (release, snapshot) = (asked.release(), installed.snapshot);
     let parts = [
         ("storage namespace", installed.storage_namespace, Some(release.namespace.as_str()), "/spec/storageNamespace"),

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 
 use super::case::DeclarationCase;
 use crate::engine::evidence::{Knowledge, Query};
-use crate::engine::flux::{HelmRelease, Remediation, Spec};
+use crate::engine::flux::{HelmRelease, HelmReleaseSpec, Remediation};
 use crate::engine::release::Storage;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, CheckedAll, Refusal, Rule};
@@ -39,7 +39,7 @@ const MIN_RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 /// One thing that can go wrong.
 struct Risk {
     /// Whether a spec runs it.
-    holds: fn(&Spec) -> bool,
+    holds: fn(&HelmReleaseSpec) -> bool,
     pointer: &'static str,
     what: &'static str,
     way_out: &'static str,

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::holding::{Holding, declaring_record, holding};
 use crate::engine::evidence::{Evidence, Freshness, Knowledge, Located, Query, RecordRef, ScaledRef};
 use crate::engine::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
-use crate::engine::json::Path;
+use crate::engine::json::FieldPath;
 use crate::engine::managed::{Marks, Owner};
 use crate::engine::policy::{Policy, ScalableResource};
 use crate::engine::release::{Entry, ReleaseRef, Storage};
@@ -36,7 +36,7 @@ pub(crate) struct OwnershipConflict {
     /// The release; a profile by its name and the object's namespace.
     pub(crate) release: ReleaseRef,
     /// The declared fields that would change; none where the whole object goes.
-    pub(crate) fields: Vec<Path>,
+    pub(crate) fields: Vec<FieldPath>,
     /// Whether another's operation is in flight.
     pub(crate) in_flight: bool,
 }
@@ -60,7 +60,7 @@ impl<'a> ObjectCase<'a> {
     /// Looks twice, at caches and at the API server itself: a cache may say that the request is fine, and only the API server
     /// that it is not.
     fn find_conflict(&self) -> Result<Option<OwnershipConflict>, Undecided> {
-        if self.is_exempt() || self.write.dying || self.changes_nothing() {
+        if self.is_exempt() || self.write.being_deleted || self.changes_nothing() {
             return Ok(None);
         }
         // What has been asked of the API server was not fine by the caches.
@@ -97,7 +97,7 @@ impl<'a> ObjectCase<'a> {
 
     fn changes_nothing(&self) -> bool {
         match &self.write.change {
-            ObjectChange::Edited { sides, .. } => sides.delta.is_none() && !sides.clears_fields(),
+            ObjectChange::Edited { sides, .. } => sides.delta.is_none() && !sides.clears_managed_fields(),
             ObjectChange::Deleted { .. } => false,
             ObjectChange::Scaled { old, new, .. } => old == new,
         }

@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use super::case::ObjectCase;
 use crate::engine::evidence::{Knowledge, Query, RecordRef};
-use crate::engine::facts::{ManagedWrite, ObjectChange, Sides};
-use crate::engine::json::Path;
-use crate::engine::managed::{Declared, Marks, declared_by, is_custom, touched};
+use crate::engine::facts::{EditedObject, ManagedWrite, ObjectChange};
+use crate::engine::json::FieldPath;
+use crate::engine::managed::{Declared, Marks, declared_by, is_custom_resource, touched};
 use crate::engine::policy::ScalableResource;
-use crate::engine::release::manifest::ObjectRef;
+use crate::engine::release::manifest::DocumentKey;
 use crate::engine::rules::undecided::{Undecided, lookup};
 
 impl ObjectCase<'_> {
@@ -19,8 +19,8 @@ impl ObjectCase<'_> {
         marks: &Marks,
         record: RecordRef,
         default_namespace: String,
-    ) -> Result<Option<Vec<Path>>, Undecided> {
-        let object = ObjectRef {
+    ) -> Result<Option<Vec<FieldPath>>, Undecided> {
+        let object = DocumentKey {
             group: self.write.group().to_owned(),
             kind: self.kind().to_owned(),
             namespace: self.write.namespace.clone(),
@@ -32,7 +32,7 @@ impl ObjectCase<'_> {
             Ok(_) => Err(Undecided::Unavailable("its record was deleted in the meantime".to_owned())),
             Err(need) => Err(need),
         };
-        let lost = |fields: Vec<Path>| (!fields.is_empty()).then_some(fields);
+        let lost = |fields: Vec<FieldPath>| (!fields.is_empty()).then_some(fields);
         match (&self.write.change, document) {
             (_, Err(Undecided::Ask(query))) => Err(Undecided::Ask(query)),
             (_, Ok(None)) => Ok(None),
@@ -57,17 +57,17 @@ impl ObjectCase<'_> {
 
     /// The declared fields that change. A document of another version of the API may name fields otherwise; there the account
     /// of who wrote what helps out.
-    fn changed_in_document(&self, marks: &Marks, document: &Value, sides: &Sides<'_>) -> Vec<Path> {
-        let account = || sides.fields().of(&self.write.api_version, |_| true);
-        let written = if is_custom(document) { account() } else { Declared::nothing() };
+    fn changed_in_document(&self, marks: &Marks, document: &Value, sides: &EditedObject<'_>) -> Vec<FieldPath> {
+        let account = || sides.managed_fields().of(&self.write.api_version, |_| true);
+        let written = if is_custom_resource(document) { account() } else { Declared::nothing() };
         let same_version = document.get("apiVersion").and_then(Value::as_str) == Some(self.write.api_version.as_str());
         let owned = (!same_version).then(|| self.owned_fields(marks, sides));
         self.changed_among(marks, sides, [declared_by(document, &written)].into_iter().chain(owned))
     }
 
     /// What the owner wrote last, by the object's own account.
-    fn owned_fields(&self, marks: &Marks, sides: &Sides<'_>) -> Declared<'static> {
-        sides.fields().of(&self.write.api_version, |manager| marks.is_manager(manager))
+    fn owned_fields(&self, marks: &Marks, sides: &EditedObject<'_>) -> Declared<'static> {
+        sides.managed_fields().of(&self.write.api_version, |manager| marks.is_manager(manager))
     }
 
     /// The fields that are declared, changed and not ignored. The marks count as declared, and so does the account of who
@@ -75,9 +75,9 @@ impl ObjectCase<'_> {
     fn changed_among<'d>(
         &self,
         marks: &Marks,
-        sides: &Sides<'_>,
+        sides: &EditedObject<'_>,
         declared: impl IntoIterator<Item = Declared<'d>>,
-    ) -> Vec<Path> {
+    ) -> Vec<FieldPath> {
         let ManagedWrite { kind, namespace, name, .. } = self.write;
         let mut fields = Vec::new();
         if let Some(delta) = &sides.delta {
@@ -88,14 +88,14 @@ impl ObjectCase<'_> {
             let pointer = field.pointer();
             !self.policy.ignore.iter().any(|ignored| ignored.covers(kind, namespace, name, &pointer))
         });
-        if sides.clears_fields() {
-            fields.push(Path::of(["metadata", "managedFields"]));
+        if sides.clears_managed_fields() {
+            fields.push(FieldPath::of(["metadata", "managedFields"]));
         }
         fields
     }
 
     /// What an owner loses who keeps no manifest here: the account of fields is all there is.
-    pub(crate) fn changed_managed_fields(&self, marks: &Marks) -> Option<Vec<Path>> {
+    pub(crate) fn changed_managed_fields(&self, marks: &Marks) -> Option<Vec<FieldPath>> {
         match &self.write.change {
             ObjectChange::Edited { sides, .. } => {
                 Some(self.changed_among(marks, sides, [self.owned_fields(marks, sides)]))
@@ -108,8 +108,8 @@ impl ObjectCase<'_> {
 }
 
 /// The field of a document that a scaling would change.
-fn scaled_field(scalable: &ScalableResource, document: &Value, new: i64) -> Option<Path> {
+fn scaled_field(scalable: &ScalableResource, document: &Value, new: i64) -> Option<FieldPath> {
     let declared = scalable.replicas.resolve(document).ok().filter(|declared| !declared.is_null())?;
     let tokens: Vec<_> = scalable.replicas.tokens().map(|token| token.decoded().into_owned()).collect();
-    (declared.as_i64() != Some(new)).then(|| Path::of(tokens.iter().map(String::as_str)))
+    (declared.as_i64() != Some(new)).then(|| FieldPath::of(tokens.iter().map(String::as_str)))
 }

@@ -4,7 +4,8 @@
 //! missing stamp was lost during such a time, and is never a reason to refuse.
 
 use super::case::RecordCase;
-use crate::engine::facts::Side;
+use crate::engine::facts::RecordSide;
+use crate::engine::object::annotation_pointer;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::stamp;
@@ -39,12 +40,12 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         return Ok(None);
     }
     let expected = stamp::expected(case.facts, &write, case.now);
-    let before = write.before.map(Side::stamps).unwrap_or_default();
+    let before = write.before.map(RecordSide::stamps).unwrap_or_default();
     let Some((key, must)) = stamp::forged(&expected, &before, &sent, case.now) else {
         return Ok(None);
     };
     let must = must.map_or("be absent".to_owned(), |value| format!("be {value:?}"));
     let sentence = format!("The annotation {key} on the record of {} must {must}.", case.subject());
     let way_out = "Do not set annotations of interlock.dev: only the webhook writes them.";
-    Ok(Some(Refusal::new(sentence, way_out).at(stamp::pointer(key))))
+    Ok(Some(Refusal::new(sentence, way_out).at(annotation_pointer(key))))
 }

@@ -7,7 +7,7 @@
 
 use super::case::RecordCase;
 use super::{lease, runbook};
-use crate::engine::facts::{ActorKind, RecordChange, Side};
+use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
 use crate::engine::policy::AllowRollback;
 use crate::engine::release::Status;
 use crate::engine::release::status::{Guard, transition};
@@ -89,7 +89,7 @@ fn rollback(case: &RecordCase<'_>) -> Checked {
     }
 }
 
-fn unlock(case: &RecordCase<'_>, before: &Side<'_>) -> Checked {
+fn unlock(case: &RecordCase<'_>, before: &RecordSide<'_>) -> Checked {
     let stamps = before.stamps();
     let Some(holder) = stamps.holder() else {
         return Ok(None);
@@ -119,7 +119,7 @@ fn unlock(case: &RecordCase<'_>, before: &Side<'_>) -> Checked {
     Ok(Some(Refusal::new(sentence, way_out)))
 }
 
-fn delete(case: &RecordCase<'_>, side: &Side<'_>) -> Checked {
+fn delete(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
     let history = case.history()?;
     // Pruning takes the stuck records of past operations out of the middle of the history.
     let Some(revision) = case.target.revision else {

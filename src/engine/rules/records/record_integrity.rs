@@ -4,8 +4,8 @@
 //! that exists already is tolerated on an update that does not add to it: `helm uninstall --keep-history` repairs some.
 
 use super::case::RecordCase;
-use crate::engine::facts::{Body, RecordChange, Side};
-use crate::engine::release::record::shortened;
+use crate::engine::facts::{RecordBody, RecordChange, RecordSide};
+use crate::engine::release::record::truncated;
 use crate::engine::release::storage::HELM_SECRET_TYPE;
 use crate::engine::release::{DecodeError, RecordName, Revision, Storage};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
@@ -75,7 +75,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
 }
 
 /// Everything that the parts of a record disagree about, its body among them where it was read.
-pub(crate) fn disagreements(storage: Storage, object: &str, side: &Side<'_>) -> Vec<Disagreement> {
+pub(crate) fn disagreements(storage: Storage, object: &str, side: &RecordSide<'_>) -> Vec<Disagreement> {
     let mut found = Vec::new();
     let mut note = |about, pointer, sentence: String| found.push(Disagreement { about, sentence, pointer });
     let metadata = &side.stored.metadata;
@@ -113,15 +113,15 @@ pub(crate) fn disagreements(storage: Storage, object: &str, side: &Side<'_>) -> 
         }
     }
     match &side.body {
-        Body::Read(record) => {
+        RecordBody::Read(record) => {
             if name.as_ref().is_some_and(|name| record.name != name.release.as_str()) {
-                note(About::BodyName, "/data", format!("its body belongs to release {:?}", shortened(&record.name)));
+                note(About::BodyName, "/data", format!("its body belongs to release {:?}", truncated(&record.name)));
             }
             if name.as_ref().is_some_and(|name| record.version != name.revision) {
                 note(About::BodyVersion, "/data", format!("its body belongs to revision {}", record.version));
             }
             if label("status") != record.info.status {
-                let (label, body) = (label("status"), shortened(&record.info.status));
+                let (label, body) = (label("status"), truncated(&record.info.status));
                 note(
                     About::StatusLabel,
                     "/metadata/labels/status",
@@ -129,16 +129,16 @@ pub(crate) fn disagreements(storage: Storage, object: &str, side: &Side<'_>) -> 
                 );
             }
             if side.status().is_none() {
-                note(About::BodyStatus, "/data", format!("{:?} is not a status", shortened(&record.info.status)));
+                note(About::BodyStatus, "/data", format!("{:?} is not a status", truncated(&record.info.status)));
             }
         }
         // A record that OLM keeps in several Secrets is whole only after the last of them is written.
-        Body::Broken(DecodeError::Chunked) | Body::Unread => {
+        RecordBody::Broken(DecodeError::Chunked) | RecordBody::Unread => {
             if side.label_status().is_none() {
                 note(About::StatusLabel, "/metadata/labels/status", format!("{:?} is not a status", label("status")));
             }
         }
-        Body::Broken(error) => note(About::Undecodable, "/data", error.to_string()),
+        RecordBody::Broken(error) => note(About::Undecodable, "/data", error.to_string()),
     }
     found
 }

@@ -1,9 +1,10 @@
 //! The check of `record-deletion` over the parts of a record that OLM stores in several Secrets: deleting a part deletes the
 //! record in effect.
 
-use crate::engine::evidence::{Evidence, ObjectKey};
-use crate::engine::facts::{ActorKind, Facts, Part};
-use crate::engine::json::unquoted;
+use crate::engine::evidence::Evidence;
+use crate::engine::facts::{ActorKind, Facts, RecordChunk};
+use crate::engine::json::redacted;
+use crate::engine::object::ObjectKey;
 use crate::engine::policy::Policy;
 use crate::engine::release::record::extra_chunks;
 use crate::engine::release::{Stamps, Stored};
@@ -13,7 +14,7 @@ use crate::engine::rules::undecided::{Undecided, lookup_object};
 /// One request that deletes a part of a record.
 pub(crate) struct RecordPartCase<'a> {
     pub(crate) facts: &'a Facts<'a>,
-    pub(crate) part: &'a Part<'a>,
+    pub(crate) part: &'a RecordChunk<'a>,
     pub(crate) policy: &'a Policy,
     pub(crate) evidence: &'a Evidence,
 }
@@ -30,7 +31,7 @@ impl RecordPartCase<'_> {
 pub(crate) fn check(case: &RecordPartCase<'_>) -> Checked {
     let RecordPartCase { facts, part, policy, evidence } = *case;
     let actor = facts.actor.name;
-    if part.dying || policy.managers.contains(actor) {
+    if part.being_deleted || policy.managers.contains(actor) {
         return Ok(None);
     }
     let key = ObjectKey::new("", "Secret", part.namespace, &part.index);
@@ -39,7 +40,7 @@ pub(crate) fn check(case: &RecordPartCase<'_>) -> Checked {
     };
     let unreadable =
         |error: String| Undecided::Unavailable(format!("the record {} cannot be parsed: {error}", part.index));
-    let index: Stored<'_> = serde_json::from_str(text).map_err(|error| unreadable(unquoted(&error)))?;
+    let index: Stored<'_> = serde_json::from_str(text).map_err(|error| unreadable(redacted(&error)))?;
     let listed = extra_chunks(&index.data).map_err(|error| unreadable(error.to_string()))?;
     let stamps = Stamps::of(|key| index.metadata.annotation(key).map(str::to_owned));
     let dying = index.metadata.deletion_timestamp.is_some();

@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use super::case::RecordCase;
 use super::lease;
-use crate::engine::evidence::{Evidence, ObjectKey, Query, Workload};
-use crate::engine::facts::{Body, Facts, RecordChange, Side, Subject};
+use crate::engine::evidence::{Evidence, Query, Workload};
+use crate::engine::facts::{Facts, RecordBody, RecordChange, RecordSide, Subject};
+use crate::engine::object::ObjectKey;
 use crate::engine::policy::Policy;
 use crate::engine::release::manifest::{HookJob, WorkloadRef, workloads};
-use crate::engine::release::record::shortened;
+use crate::engine::release::record::truncated;
 use crate::engine::release::{DecodeError, Record, Status};
 use crate::engine::rules::undecided::{Undecided, lookup_object};
 use crate::engine::rules::wording;
@@ -105,7 +106,7 @@ impl fmt::Display for RunbookCheckName {
 }
 
 /// Runs one or several checks of the runbook.
-type RunbookProbe = fn(&RecordCase<'_>, &Side<'_>) -> Result<Vec<RunbookCheck>, Undecided>;
+type RunbookProbe = fn(&RecordCase<'_>, &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Undecided>;
 
 /// The checks that the rule needs, the cheapest first.
 const RUNBOOK_PROBES: [(RunbookCheckName, RunbookProbe); 5] = [
@@ -117,7 +118,7 @@ const RUNBOOK_PROBES: [(RunbookCheckName, RunbookProbe); 5] = [
 ];
 
 /// Why checks of the rule fail, each with its numbers.
-pub(crate) fn failed_checks(case: &RecordCase<'_>, side: &Side<'_>) -> Result<Vec<String>, Undecided> {
+pub(crate) fn failed_checks(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<String>, Undecided> {
     let mut failed = Vec::new();
     for (_, probe) in RUNBOOK_PROBES {
         match probe(case, side) {
@@ -193,7 +194,7 @@ fn deployed_below(case: &RecordCase<'_>) -> Result<RunbookCheck, Undecided> {
     Ok(RunbookCheck::of(RunbookCheckName::DeployedBelow, evidence, failure))
 }
 
-fn stale(case: &RecordCase<'_>, side: &Side<'_>) -> Result<RunbookCheck, Undecided> {
+fn stale(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<RunbookCheck, Undecided> {
     let (created, stamps) = (side.stored.metadata.creation_timestamp, side.stamps());
     let is_stale = case.is_stale(created, stamps.holder())?;
     let age = created.map_or("of unknown age".to_owned(), |created| {
@@ -216,11 +217,11 @@ fn no_lease(case: &RecordCase<'_>) -> Result<RunbookCheck, Undecided> {
 }
 
 /// Checks that the body is pending too, and that the workloads of its manifest are healthy.
-fn healthy(case: &RecordCase<'_>, side: &Side<'_>) -> Result<Vec<RunbookCheck>, Undecided> {
+fn healthy(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Undecided> {
     let named = with_record(case, side, |record| match record {
         Err(error) => Err(format!("its body cannot be decoded ({error}), so its workloads are unknown")),
         Ok(record) if !record.info.status.parse::<Status>().is_ok_and(Status::is_pending) => {
-            Err(format!("its body says {:?}, which is not pending", shortened(&record.info.status)))
+            Err(format!("its body says {:?}, which is not pending", truncated(&record.info.status)))
         }
         Ok(record) => workloads(&record.manifest(), &record.namespace)
             .map_err(|error| format!("its manifest cannot be parsed ({error}), so its workloads are unknown")),
@@ -250,7 +251,7 @@ fn healthy(case: &RecordCase<'_>, side: &Side<'_>) -> Result<Vec<RunbookCheck>, 
 }
 
 /// Checks that no Job of a hook is running.
-fn no_hook_runs(case: &RecordCase<'_>, side: &Side<'_>) -> Result<Vec<RunbookCheck>, Undecided> {
+fn no_hook_runs(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Undecided> {
     // `healthy` reports a body that cannot be parsed.
     let jobs = with_record(case, side, |record| record.map_or_else(|_| Ok(Vec::new()), Record::hook_jobs))?;
     let check = |evidence: String, failure| RunbookCheck::of(RunbookCheckName::NoHookRuns, evidence, failure);
@@ -298,12 +299,12 @@ struct JobStatus {
 /// Parses the record that is deleted: from the request, or from the cluster if OLM stores it in several Secrets.
 fn with_record<T>(
     case: &RecordCase<'_>,
-    side: &Side<'_>,
+    side: &RecordSide<'_>,
     read: impl FnOnce(Result<&Record<'_>, DecodeError>) -> T,
 ) -> Result<T, Undecided> {
     match &side.body {
-        Body::Read(record) => Ok(read(Ok(record))),
-        Body::Broken(DecodeError::Chunked) | Body::Unread => {
+        RecordBody::Read(record) => Ok(read(Ok(record))),
+        RecordBody::Broken(DecodeError::Chunked) | RecordBody::Unread => {
             let json = case.body(&case.target.object)?;
             match json.map(Record::read) {
                 Some(Ok(record)) => Ok(read(Ok(&record))),
@@ -311,7 +312,7 @@ fn with_record<T>(
                 None => Ok(read(Err(DecodeError::Missing))),
             }
         }
-        Body::Broken(error) => Ok(read(Err(error.clone()))),
+        RecordBody::Broken(error) => Ok(read(Err(error.clone()))),
     }
 }
 

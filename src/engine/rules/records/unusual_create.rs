@@ -5,9 +5,9 @@
 //! managers start operations; an uninstall creates no record and starts with an update.
 
 use super::case::RecordCase;
-use crate::engine::facts::{RecordChange, RecordWrite, Side};
+use crate::engine::facts::{RecordChange, RecordSide, RecordWrite};
 use crate::engine::policy::StartedBy;
-use crate::engine::release::record::same_source;
+use crate::engine::release::record::same_chart_and_config;
 use crate::engine::release::status::{Guard, transition};
 use crate::engine::release::{Record, Revision, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
@@ -83,7 +83,7 @@ fn started_by_somebody_else(case: &RecordCase<'_>) -> Checked {
 }
 
 /// Why the new record is not the mapped copy of the newest one.
-fn unlike_a_mapping(case: &RecordCase<'_>, side: &Side<'_>) -> Result<Option<String>, Undecided> {
+fn unlike_a_mapping(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Option<String>, Undecided> {
     let history = case.history()?;
     if let Some(deployed) = history.newest_deployed() {
         return Ok(Some(format!("revision {} is deployed", deployed.revision)));
@@ -100,6 +100,6 @@ fn unlike_a_mapping(case: &RecordCase<'_>, side: &Side<'_>) -> Result<Option<Str
     let (Some(json), Some(new)) = (case.body(&newest.name)?, side.record()) else {
         return Ok(Some("the two records cannot be compared".to_owned()));
     };
-    let copied = Record::read(json).is_ok_and(|old| same_source(&old, new));
+    let copied = Record::read(json).is_ok_and(|old| same_chart_and_config(&old, new));
     Ok((!copied).then(|| format!("its chart or values differ from those of revision {}", newest.revision)))
 }

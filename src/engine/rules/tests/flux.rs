@@ -8,7 +8,7 @@ use super::overrides::override_of;
 use super::scenario::{Cluster, Verdict, rec};
 use crate::engine::decide::{Step, decide};
 use crate::engine::evidence::{Evidence, Query};
-use crate::engine::facts::{Bodies, Facts, Objects};
+use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
 use crate::engine::policy::Policy;
 use crate::engine::review::Review;
 use crate::engine::rule::RuleId;
@@ -326,7 +326,7 @@ fn asks(old: &Value, new: &Value) -> Option<Query> {
     });
     let body = serde_json::to_vec(&request).unwrap();
     let review = Review::parse(&body).unwrap();
-    let (objects, bodies) = (Objects::read(&review.request).unwrap(), Bodies::default());
+    let (objects, bodies) = (RequestObjects::read(&review.request).unwrap(), RecordBodies::default());
     let facts = Facts::of(&review.request, &objects, &bodies);
     match decide(&facts, &Policy::shipped().unwrap(), &Evidence::default(), super::scenario::start()) {
         Step::Ask(query) => Some(query),

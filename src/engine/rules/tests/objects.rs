@@ -8,9 +8,9 @@ use super::names::{FOREIGN_EDIT_IN_TRANSITION, MANUAL_DELETE, MANUAL_EDIT, MANUA
 use super::scenario::{Cluster, Rec, Verdict, rec, start};
 use crate::engine::decide::{Step, decide};
 use crate::engine::evidence::{Answer, Evidence, Freshness, Knowledge, Located, Query};
-use crate::engine::facts::{Bodies, Facts, Objects};
+use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
 use crate::engine::policy::Policy;
-use crate::engine::release::manifest::{ObjectRef, document};
+use crate::engine::release::manifest::{DocumentKey, document};
 use crate::engine::release::stamps::HOLDER;
 use crate::engine::release::{Entry, History, Stamps, Status, Storage};
 use crate::engine::review::Review;
@@ -324,7 +324,7 @@ fn asked(status: Status, holder: &str, user: &str, new: &Value) -> Vec<&'static 
     });
     let body = serde_json::to_vec(&request).unwrap();
     let review = Review::parse(&body).unwrap();
-    let (objects, bodies) = (Objects::read(&review.request).unwrap(), Bodies::default());
+    let (objects, bodies) = (RequestObjects::read(&review.request).unwrap(), RecordBodies::default());
     let facts = Facts::of(&review.request, &objects, &bodies);
     let mut stamps = Stamps::default();
     stamps.set(HOLDER, holder.to_owned());
@@ -339,7 +339,7 @@ fn asked(status: Status, holder: &str, user: &str, new: &Value) -> Vec<&'static 
     let located = Located { storage: Storage::Secret, namespace: "shop".into(), history: History::new(vec![entry]) };
     let document = document(
         MANIFEST,
-        &ObjectRef {
+        &DocumentKey {
             group: "apps".into(),
             kind: "Deployment".into(),
             namespace: "shop".into(),

@@ -8,7 +8,7 @@ use super::deletion::deployment;
 use super::names::{EXTENSION_CHANGE_WHILE_PENDING, RECORD_DELETION, RESUME_INTERRUPTED};
 use super::objects::{image, record, web};
 use super::scenario::{Cluster, Rec, rec};
-use crate::engine::olm::{BUNDLE_VERSION, OBJECT_SETS, OWNER_NAME, PACKAGE_NAME};
+use crate::engine::olm::{BUNDLE_VERSION_LABEL, OBJECT_SET_KINDS, OWNER_NAME_LABEL, PACKAGE_NAME_LABEL};
 use crate::engine::release::stamps::INTERRUPTED;
 
 const OPERATOR: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
@@ -124,7 +124,7 @@ fn what_is_pending_is_read_where_its_stamp_does_not_tell() {
         cluster.given(index(&record, &[]));
         cluster
     };
-    let bundle = json!({PACKAGE_NAME: "web", BUNDLE_VERSION: "2.0.0"});
+    let bundle = json!({PACKAGE_NAME_LABEL: "web", BUNDLE_VERSION_LABEL: "2.0.0"});
     let mut told = pending(bundle);
     assert_eq!(told.update_objects("alice", old.clone(), extension("2.0.0", &[])), Ok(()));
     let jump = told.update_objects("alice", old.clone(), extension("3.0.0", &[]));
@@ -138,7 +138,7 @@ fn what_is_pending_is_read_where_its_stamp_does_not_tell() {
 #[test]
 fn a_bundle_that_olm_made_a_chart_of_has_no_chart_s_name() {
     let bundle = |revision: u64, status: &'static str, version: &str| {
-        let labels = json!({PACKAGE_NAME: "web", BUNDLE_VERSION: version});
+        let labels = json!({PACKAGE_NAME_LABEL: "web", BUNDLE_VERSION_LABEL: version});
         Rec { labels, chart_version: "", ..rec(revision, status) }
     };
     let mut cluster = Cluster::new();
@@ -169,11 +169,11 @@ fn an_extension_at_rest_is_free() {
 
 #[test]
 fn records_that_an_extension_left_behind_count_no_more() {
-    for kind in OBJECT_SETS {
+    for kind in OBJECT_SET_KINDS {
         let mut cluster = with_record("pending-upgrade");
         let deployed = index(&rec(1, "deployed"), &[]);
         assert_eq!(cluster.delete_object("alice", deployed.clone()), Err(vec![RECORD_DELETION]));
-        let labels = json!({ OWNER_NAME: "web" });
+        let labels = json!({ OWNER_NAME_LABEL: "web" });
         cluster.given(json!({
             "apiVersion": "olm.operatorframework.io/v1", "kind": kind, "metadata": {"name": "web-1", "labels": labels},
         }));
@@ -209,7 +209,7 @@ fn a_revision_that_a_person_edits_is_warned_of() {
     let revision = |state: &str| {
         json!({
             "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
-            "metadata": {"name": "web-1", "labels": {OWNER_NAME: "web"}}, "spec": {"lifecycleState": state},
+            "metadata": {"name": "web-1", "labels": {OWNER_NAME_LABEL: "web"}}, "spec": {"lifecycleState": state},
         })
     };
     let mut cluster = Cluster::new();
@@ -240,7 +240,7 @@ fn the_labels_of_olm_lead_to_records_in_another_namespace() {
     let mut cluster = Cluster::new();
     cluster.given(stored);
     let labelled = |mut object: Value, extension: &str| {
-        object["metadata"]["labels"][OWNER_NAME] = extension.into();
+        object["metadata"]["labels"][OWNER_NAME_LABEL] = extension.into();
         object
     };
     assert_eq!(cluster.told("bob", web(), image("2")), "", "nothing leads there");

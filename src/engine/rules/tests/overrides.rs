@@ -8,7 +8,7 @@ use super::objects::{image, record, web};
 use super::scenario::{Cluster, Rec, rec, start};
 use crate::engine::decide::{Step, decide};
 use crate::engine::evidence::{Answer, Evidence, Freshness, Knowledge, Query};
-use crate::engine::facts::{Bodies, Facts, Objects};
+use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
 use crate::engine::outcome::Outcome;
 use crate::engine::overrides::CREATED_BY;
 use crate::engine::policy::Policy;
@@ -143,7 +143,7 @@ fn objection(user: &str, policy: &str, old: Option<&Value>, new: &Value) -> Opti
     let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
     let body = review(user, operation, ["interlock.dev", "v1alpha1", "ReleaseOverride", "shop"], old, Some(new));
     let review = Review::parse(&body).unwrap();
-    let (objects, bodies) = (Objects::read(&review.request).unwrap(), Bodies::default());
+    let (objects, bodies) = (RequestObjects::read(&review.request).unwrap(), RecordBodies::default());
     let facts = Facts::of(&review.request, &objects, &bodies);
     let crate::engine::facts::Subject::Override(write) = &facts.subject else { panic!("expected an override") };
     let policy = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\noverrides: {policy}\n");
@@ -209,8 +209,8 @@ fn blind(overrides: impl Fn(Freshness) -> Answer) -> (bool, Option<String>, usiz
     let next = rec(2, "pending-upgrade").object();
     let body = review("bob", "CREATE", ["", "v1", "Secret", "shop"], None, Some(&next));
     let review = Review::parse(&body).unwrap();
-    let objects = Objects::read(&review.request).unwrap();
-    let bodies = objects.seal(review.request.operation).open();
+    let objects = RequestObjects::read(&review.request).unwrap();
+    let bodies = objects.payloads(review.request.operation).inflate();
     let facts = Facts::of(&review.request, &objects, &bodies);
     let (policy, mut evidence, mut asked) = (Policy::shipped().unwrap(), Evidence::default(), 0);
     let judged = loop {
@@ -282,7 +282,7 @@ fn every_declaration_stands_for_a_release() {
     ] {
         let body = review("bob", "CREATE", kind, None, Some(&object));
         let review = Review::parse(&body).unwrap();
-        let (objects, bodies) = (Objects::read(&review.request).unwrap(), Bodies::default());
+        let (objects, bodies) = (RequestObjects::read(&review.request).unwrap(), RecordBodies::default());
         let release = Facts::of(&review.request, &objects, &bodies).release();
         assert_eq!(release, Some(ReleaseRef::new(wanted.0, wanted.1)), "{kind:?}");
     }

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use super::deletion::deployment;
 use super::scenario::{Rec, rec, start};
-use crate::engine::evidence::{Answer, Evidence, ObjectKey, Query};
-use crate::engine::facts::{Facts, Objects};
+use crate::engine::evidence::{Answer, Evidence, Query};
+use crate::engine::facts::{Facts, RequestObjects};
+use crate::engine::object::ObjectKey;
 use crate::engine::policy::Policy;
 use crate::engine::review::Review;
 use crate::engine::rules::{RunbookCheck, RunbookCheckName, RunbookResult, inspect};
@@ -40,8 +41,8 @@ fn checks(record: &Rec, objects: &[Value], after: i64, lost: fn(&Query) -> bool)
     });
     let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string();
     let review = Review::parse(body.as_bytes()).unwrap();
-    let objects = Objects::read(&review.request).unwrap();
-    let bodies = objects.seal(review.request.operation).open();
+    let objects = RequestObjects::read(&review.request).unwrap();
+    let bodies = objects.payloads(review.request.operation).inflate();
     let facts = Facts::of(&review.request, &objects, &bodies);
     let now: Timestamp = start().checked_add(SignedDuration::from_secs(after)).unwrap();
     let (policy, mut evidence) = (Policy::shipped().unwrap(), Evidence::default());

@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 
 use super::scenario::start;
 use crate::engine::decide::{Step, decide};
-use crate::engine::evidence::{Evidence, ObjectKey, Query};
-use crate::engine::facts::{Bodies, Facts, Objects};
+use crate::engine::evidence::{Evidence, Query};
+use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
+use crate::engine::object::ObjectKey;
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::Policy;
 use crate::engine::review::{Operation, Review};
@@ -219,8 +220,8 @@ impl Shop {
         })
         .to_string();
         let review = Review::parse(text.as_bytes()).unwrap();
-        let objects = Objects::read(&review.request).unwrap();
-        let bodies = Bodies::default();
+        let objects = RequestObjects::read(&review.request).unwrap();
+        let bodies = RecordBodies::default();
         let facts = Facts::of(&review.request, &objects, &bodies);
         assert!(objects.declaration.is_none() || review.request.operation != Operation::Delete);
         let (mut evidence, mut asked) = (Evidence::default(), Vec::new());

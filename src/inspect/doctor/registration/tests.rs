@@ -1,8 +1,8 @@
 use super::*;
 
-/// Both configurations as an API server with an installation in `guard` has them.
+/// Both configurations as stored for an installation in `guard`.
 fn installed() -> [Value; 2] {
-    HALVES.map(|(kind, _, text)| {
+    CONFIGURATIONS.map(|(kind, _, text)| {
         let mut all = shipped(text, "guard").unwrap();
         for entry in all["webhooks"].as_array_mut().unwrap() {
             *entry = defaulted(entry, kind);
@@ -15,30 +15,33 @@ fn installed() -> [Value; 2] {
 fn checked(change: impl FnOnce(&mut Value)) -> Vec<(&'static str, String)> {
     let [mut validating, _] = installed();
     change(&mut validating["webhooks"]);
-    let list = Seen::Known(json!({"items": [validating]}));
-    of_half(HALVES[0], &list, "guard").into_iter().map(|check| (check.state.as_str(), check.evidence)).collect()
+    let list = Fetched::Known(json!({"items": [validating]}));
+    diagnose_configuration(CONFIGURATIONS[0], &list, "guard")
+        .into_iter()
+        .map(|check| (check.state.as_str(), check.evidence))
+        .collect()
 }
 
 #[test]
-fn what_is_as_shipped_is_fine_in_any_namespace() {
+fn the_shipped_registration_is_fine_in_any_namespace() {
     let found = checked(|_| {});
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].0, "ok");
-    let mutating = Seen::Known(json!({"items": [installed()[1].clone()]}));
-    assert_eq!(of_half(HALVES[1], &mutating, "guard")[0].state, State::Ok);
+    let mutating = Fetched::Known(json!({"items": [installed()[1].clone()]}));
+    assert_eq!(diagnose_configuration(CONFIGURATIONS[1], &mutating, "guard")[0].state, DiagnosisState::Ok);
 }
 
 #[test]
-fn a_configuration_that_is_not_there_or_may_not_be_read_is_told_apart() {
-    let absent = of_half(HALVES[0], &Seen::Known(json!({"items": []})), "guard");
-    assert_eq!(absent[0].state, State::Finding(High));
+fn a_missing_configuration_differs_from_an_unreadable_one() {
+    let absent = diagnose_configuration(CONFIGURATIONS[0], &Fetched::Known(json!({"items": []})), "guard");
+    assert_eq!(absent[0].state, DiagnosisState::Finding(High));
     assert!(absent[0].fix.as_ref().unwrap().starts_with("interlock doctor -n guard --registration | kubectl apply"));
-    let unread = of_half(HALVES[0], &Seen::Unknown("cannot list".to_owned()), "guard");
-    assert_eq!((unread[0].state, unread[0].evidence.ends_with("cannot list")), (State::Skipped, true));
+    let unread = diagnose_configuration(CONFIGURATIONS[0], &Fetched::Unknown("cannot list".to_owned()), "guard");
+    assert_eq!((unread[0].state, unread[0].evidence.ends_with("cannot list")), (DiagnosisState::Skipped, true));
 }
 
 #[test]
-fn what_somebody_changed_is_named_entry_by_entry() {
+fn harmful_changes_are_findings_with_the_name_of_the_entry() {
     for (change, state, says) in [
         (
             Box::new(|all: &mut Value| _ = all.as_array_mut().unwrap().remove(0)) as Box<dyn FnOnce(&mut Value)>,
@@ -53,10 +56,15 @@ fn what_somebody_changed_is_named_entry_by_entry() {
         (
             Box::new(|all| all[0]["rules"][0]["operations"] = json!(["DELETE"])),
             "high",
-            "rules leave out CREATE configmaps, CREATE secrets",
+            "rules do not include CREATE configmaps, CREATE secrets",
         ),
-        (Box::new(|all| all[0]["rules"][0]["resources"] = json!(["*"])), "medium", "which must work without us"),
-        (Box::new(|all| all[0]["namespaceSelector"] = json!({})), "high", "does not leave out guard"),
+        (
+            Box::new(|all| all[0]["rules"][0]["resources"] = json!(["*"])),
+            "medium",
+            "which must work while Interlock \
+            is down",
+        ),
+        (Box::new(|all| all[0]["namespaceSelector"] = json!({})), "high", "does not exclude guard"),
         (
             Box::new(|all| all[0]["matchConditions"][0]["expression"] = "true".into()),
             "medium",
@@ -80,7 +88,7 @@ fn what_somebody_changed_is_named_entry_by_entry() {
 }
 
 #[test]
-fn what_somebody_may_want_is_a_note() {
+fn deliberate_choices_are_notes() {
     for (change, says) in [
         (
             Box::new(|all: &mut Value| {
@@ -94,14 +102,14 @@ fn what_somebody_may_want_is_a_note() {
                     "operations": ["CREATE"], "apiGroups": ["shop.example"], "apiVersions": ["v1"], "resources": ["carts"],
                 }))
             }),
-            "also ask about CREATE carts.shop.example",
+            "also include CREATE carts.shop.example",
         ),
         (
             Box::new(|all| {
                 all[0]["namespaceSelector"] =
-                    json!({"matchExpressions": [{"key": NAME, "operator": "In", "values": ["shop"]}]})
+                    json!({"matchExpressions": [{"key": NAMESPACE_LABEL, "operator": "In", "values": ["shop"]}]})
             }),
-            "guards the namespaces shop alone",
+            "guards only the namespaces shop",
         ),
         (
             Box::new(|all| {
@@ -110,13 +118,17 @@ fn what_somebody_may_want_is_a_note() {
                     .unwrap()
                     .push("legacy".into())
             }),
-            "also leaves out legacy",
+            "also excludes legacy",
         ),
-        (Box::new(|all| all[0]["clientConfig"] = json!({"url": "https://10.0.0.1:8443/validate"})), "reached by a URL"),
+        (
+            Box::new(|all| all[0]["clientConfig"] = json!({"url": "https://10.0.0.1:8443/validate"})),
+            "reached through \
+            a URL",
+        ),
         (Box::new(|all| all[0]["timeoutSeconds"] = 5.into()), "timeoutSeconds is 5"),
         (
             Box::new(|all| all.as_array_mut().unwrap().push(json!({"name": "more.example.dev"}))),
-            "more.example.dev: is not shipped",
+            "more.example.dev: is not part of",
         ),
     ] {
         let found = checked(change);
@@ -126,32 +138,33 @@ fn what_somebody_may_want_is_a_note() {
 }
 
 #[test]
-fn the_repaired_registration_is_whole_and_reached_as_before() {
+fn the_repaired_registration_is_complete_and_keeps_its_client_configuration() {
     let [mut validating, mutating] = installed();
     let entries = validating["webhooks"].as_array_mut().unwrap();
     entries.remove(0);
     entries[0]["clientConfig"]["caBundle"] = "".into();
     entries[1]["clientConfig"]["caBundle"] = "b3du".into();
-    let repaired = repaired("guard", &validating, &mutating);
-    let first = &repaired["items"][0]["webhooks"][0];
+    let repair = repair("guard", &validating, &mutating);
+    let first = &repair["items"][0]["webhooks"][0];
     assert_eq!(first["name"], "create-delete.records.interlock.dev");
     assert_eq!(first["clientConfig"]["service"]["namespace"], "guard");
-    // It is missing, and so is the bundle of the next one: they get that of the third, the first that there is.
-    let bundles = repaired["items"][0]["webhooks"].as_array().unwrap().iter().map(|it| &it["clientConfig"]["caBundle"]);
+    // The first entry and the caBundle of the second are missing: both get the caBundle of the third.
+    let bundles = repair["items"][0]["webhooks"].as_array().unwrap().iter().map(|it| &it["clientConfig"]["caBundle"]);
     assert_eq!(bundles.take(4).collect::<Vec<_>>(), ["b3du", "b3du", "b3du", "YWJj"]);
-    assert!(!repaired.to_string().contains(":null"), "{repaired}");
+    assert!(!repair.to_string().contains(":null"), "{repair}");
     let url = json!({"webhooks": [{"name": "x", "clientConfig": {"url": "https://10.0.0.1:8443/validate"}}]});
-    let by_url = super::repaired("guard", &url, &Value::Null);
+    let by_url = super::repair("guard", &url, &Value::Null);
     assert_eq!(by_url["items"][1]["webhooks"][0]["clientConfig"], json!({"url": "https://10.0.0.1:8443/mutate"}));
 }
 
-/// The two configurations as overlays/namespaced makes them for `shop`.
+/// The two configurations as overlays/namespaced renders them for `shop`.
 fn of_shop() -> [Value; 2] {
-    let name = json!({"key": NAME, "operator": "In", "values": ["shop"]});
-    let inside = json!({"name": INSIDE, "expression": "has(request.namespace) && request.namespace != ''"});
+    let name = json!({"key": NAMESPACE_LABEL, "operator": "In", "values": ["shop"]});
+    let inside =
+        json!({"name": IN_NAMESPACE_CONDITION, "expression": "has(request.namespace) && request.namespace != ''"});
     installed().map(|mut all| {
         let entries = all["webhooks"].as_array_mut().unwrap();
-        entries.retain(|entry| !lies_in_no_namespace(entry));
+        entries.retain(|entry| !is_cluster_scoped(entry));
         for entry in entries {
             entry["namespaceSelector"] = json!({"matchExpressions": [name]});
             entry["matchConditions"].as_array_mut().unwrap().push(inside.clone());
@@ -161,21 +174,21 @@ fn of_shop() -> [Value; 2] {
 }
 
 #[test]
-fn where_some_namespaces_are_guarded_nothing_is_wrong_and_a_repair_guards_no_others() {
+fn selected_namespaces_are_no_finding_and_a_repair_keeps_the_selection() {
     let [mut validating, mutating] = of_shop();
-    for (half, live) in HALVES.into_iter().zip([&validating, &mutating]) {
-        let told = of_half(half, &Seen::Known(json!({"items": [live]})), "guard");
-        assert!(told.iter().all(|check| check.state == State::Note), "{told:?}");
+    for (half, live) in CONFIGURATIONS.into_iter().zip([&validating, &mutating]) {
+        let described = diagnose_configuration(half, &Fetched::Known(json!({"items": [live]})), "guard");
+        assert!(described.iter().all(|check| check.state == DiagnosisState::Note), "{described:?}");
     }
-    let whole = repaired("guard", &validating, &mutating);
+    let whole = repair("guard", &validating, &mutating);
     for (item, live) in whole["items"].as_array().unwrap().iter().zip([&validating, &mutating]) {
         let kind = live["kind"].as_str().unwrap();
         let item: Vec<_> = entries(item).map(|entry| defaulted(entry, kind)).collect();
-        assert_eq!(&Value::from(item), &live["webhooks"], "nothing is to be mended");
+        assert_eq!(&Value::from(item), &live["webhooks"], "nothing is to be repaired");
     }
     let entries = validating["webhooks"].as_array_mut().unwrap();
     let lost = entries.remove(0);
-    let whole = repaired("guard", &validating, &mutating);
+    let whole = repair("guard", &validating, &mutating);
     let back = entries_named(&whole, lost["name"].as_str().unwrap());
     assert_eq!(back, [lost]);
 }
@@ -186,14 +199,14 @@ fn entries_named(whole: &Value, name: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_repair_closes_nothing_that_somebody_left_open() {
+fn a_repair_keeps_the_failure_policy_ignore() {
     let [mut validating, mutating] = installed();
     for entry in validating["webhooks"].as_array_mut().unwrap() {
         entry["failurePolicy"] = "Ignore".into();
         entry["timeoutSeconds"] = 2.into();
     }
     let lost = validating["webhooks"].as_array_mut().unwrap().remove(0);
-    let whole = repaired("guard", &validating, &mutating);
+    let whole = repair("guard", &validating, &mutating);
     let all: Vec<_> = entries(&whole["items"][0]).collect();
     assert!(all.iter().all(|entry| entry["failurePolicy"] == "Ignore"), "{all:?}");
     assert!(all.iter().any(|entry| entry["name"] == lost["name"]) && all[1]["timeoutSeconds"] == 2);

@@ -2,15 +2,21 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::engine::release::ReleaseRef;
-use crate::inspect::scan::Check;
+use crate::inspect::scan::FindingKind;
 
-fn finding(check: Check, namespace: &str, name: &str, message: &str) -> Finding {
+fn finding(check: FindingKind, namespace: &str, name: &str, message: &str) -> Finding {
     let release = Some(ReleaseRef::new(namespace, name));
-    Finding { check, release, object: None, message: message.to_owned(), way_out: "Run `helm x` again.".to_owned() }
+    Finding {
+        kind: check,
+        release,
+        object: None,
+        message: message.to_owned(),
+        way_out: "Run `helm x` again.".to_owned(),
+    }
 }
 
-fn report(findings: Vec<Finding>) -> Report {
-    let mut report = Report {
+fn report(findings: Vec<Finding>) -> ScanReport {
+    let mut report = ScanReport {
         cluster: "https://10.0.0.1".to_owned(),
         time: "2026-11-21T10:00:00Z".parse().unwrap(),
         namespace: None,
@@ -38,8 +44,8 @@ fn rows(html: &str) -> Vec<&str> {
 #[test]
 fn a_row_for_each_finding_with_the_keys_that_it_is_sorted_by() {
     let html = page(&report(vec![
-        finding(Check::Drift, "shop", "web", "It differs."),
-        finding(Check::StuckOperation, "bank", "api", "It hangs."),
+        finding(FindingKind::Drift, "shop", "web", "It differs."),
+        finding(FindingKind::StuckOperation, "bank", "api", "It hangs."),
     ]));
     let rows = rows(&html);
     assert_eq!(rows.len(), 2);
@@ -59,7 +65,7 @@ fn nothing_that_the_cluster_says_becomes_markup() {
     let hostile = "<img src=x onerror=alert(1)>\"'&</td><script>alert(2)</script>\u{202e}\u{0}";
     let mut report = report(vec![Finding {
         way_out: format!("`{hostile}`"),
-        ..finding(Check::InconsistentRecord, hostile, hostile, hostile)
+        ..finding(FindingKind::InconsistentRecord, hostile, hostile, hostile)
     }]);
     report.cluster = hostile.to_owned();
     report.namespace = Some(hostile.to_owned());
@@ -76,9 +82,9 @@ fn nothing_that_the_cluster_says_becomes_markup() {
 }
 
 #[test]
-fn the_page_needs_nothing_and_its_policy_admits_only_its_own_parts() {
+fn the_page_is_self_contained_and_its_policy_allows_only_its_own_parts() {
     let html = page(&report(Vec::new()));
-    assert!(html.contains("Nothing is wrong") && !html.contains("<table"));
+    assert!(html.contains("No problems found") && !html.contains("<table"));
     assert!(html.contains("default-src 'none'; style-src 'sha256-") && !html.contains("unsafe"));
     for part in ["src=", "href=", "url(", "@import", "style=\"", " onclick"] {
         assert!(!html.contains(part), "{part}");

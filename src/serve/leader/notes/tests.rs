@@ -68,7 +68,7 @@ impl World for Records {
 
 fn entry(revision: u64, status: Status, key: &'static str, stamp: Option<&str>, resource_version: &str) -> Entry {
     let mut stamps = Stamps::default();
-    stamps.put(key, stamp.map(str::to_owned));
+    stamps.set_or_remove(key, stamp.map(str::to_owned));
     Entry {
         uid: "u".to_owned(),
         resource_version: resource_version.to_owned(),

@@ -6,7 +6,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::label;
-use crate::inspect::scan::{Check, Report};
+use crate::inspect::scan::{FindingKind, ScanReport};
 
 /// What the last scan found; nothing where another replica scans.
 #[derive(Debug, Default)]
@@ -26,9 +26,9 @@ impl ScanMetrics {
 
     /// Sets what a scan of all releases has found, the checks that found nothing included. One that could not look at
     /// everything lowers none: that it did not find something again says nothing.
-    pub fn scanned(&self, report: &Report) {
-        for check in Check::ALL {
-            let found = report.findings.iter().filter(|finding| finding.check == check).count();
+    pub fn scanned(&self, report: &ScanReport) {
+        for check in FindingKind::ALL {
+            let found = report.findings.iter().filter(|finding| finding.kind == check).count();
             let found = i64::try_from(found).unwrap_or(i64::MAX);
             let gauge = self.findings.get_or_create(&CheckLabels { check });
             gauge.set(if report.is_whole() { found } else { found.max(gauge.get()) });
@@ -43,7 +43,7 @@ impl ScanMetrics {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CheckLabels {
-    check: Check,
+    check: FindingKind,
 }
 
-label::as_str!(Check);
+label::as_str!(FindingKind);

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::entry::{Entry, Outcome};
 use crate::engine::decision::ObjectReference;
 use crate::engine::release::{ReleaseName, ReleaseRef};
-use crate::inspect::scan::Severity;
+use crate::engine::severity::Severity;
 
 /// The content that was written, as a hash.
 pub(super) const CONTENT: &str = "interlock.dev/content";

@@ -10,7 +10,7 @@ use crate::engine::outcome::Verdict;
 use crate::engine::policy::Mode;
 use crate::engine::release::ReleaseRef;
 use crate::engine::rules;
-use crate::inspect::scan::Severity;
+use crate::engine::severity::Severity;
 use crate::serve::report::events::{CLUSTER_SCOPED, CONTROLLER, annotation, cut};
 
 /// The longest message, in bytes.

@@ -307,7 +307,7 @@ fn forget_oldest<K: Ord + Clone, V>(map: &mut BTreeMap<K, V>, most: usize, age: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::scan::Severity;
+    use crate::engine::severity::Severity;
     use crate::serve::report::openreports::entry::tests::{event, second, with};
 
     const NOW: i64 = 1_000;

@@ -1,27 +1,27 @@
 //! Whether what a commit leaves out was delivered before: only then there is something to lose.
 
 use super::Delivery;
-use crate::engine::evidence::ObjectKey;
+use crate::engine::object::ObjectKey;
 use crate::engine::rules::undecided::Undecided;
-use crate::engine::sveltos::{self, Configuration, ReleaseRef};
+use crate::engine::sveltos::{self, ClusterConfiguration, RemoteRelease};
 
 /// Whether one of these was. Each piece of evidence has gaps: the hash is missing after a release changed hands, and
 /// present where a chart was rendered but never delivered; the agent's account lags; the commit before is there only
 /// while a rollout is in flight. So any of them is enough, the one that costs no read first.
-pub(super) fn any_release(delivery: &Delivery<'_>, releases: &[ReleaseRef]) -> Result<bool, Undecided> {
+pub(super) fn any_release(delivery: &Delivery<'_>, releases: &[RemoteRelease]) -> Result<bool, Undecided> {
     if releases.is_empty() {
         return Ok(false);
     }
     let entries = delivery.summary.releases();
-    let hashed = |release: &ReleaseRef| entries.iter().any(|it| it.is_of(release) && !it.values_hash.is_empty());
+    let hashed = |release: &RemoteRelease| entries.iter().any(|it| it.is_of(release) && !it.values_hash.is_empty());
     if releases.iter().any(hashed) {
         return Ok(true);
     }
     // What a release of another profile has delivered is not this one's to remove, unless it has changed hands.
     let profile = &delivery.commit.group.spec.source_ref;
-    let managed = |release: &ReleaseRef| entries.iter().any(|entry| entry.is_of(release) && entry.is_managed());
-    let listed = |account: Configuration<'_>| {
-        let lists = |it: &ReleaseRef| if managed(it) { account.lists(it) } else { account.lists_of(profile, it) };
+    let managed = |release: &RemoteRelease| entries.iter().any(|entry| entry.is_of(release) && entry.is_managed());
+    let listed = |account: ClusterConfiguration<'_>| {
+        let lists = |it: &RemoteRelease| if managed(it) { account.lists(it) } else { account.lists_of(profile, it) };
         releases.iter().any(lists)
     };
     if account(delivery)?.is_some_and(listed) {
@@ -34,8 +34,9 @@ pub(super) fn any_release(delivery: &Delivery<'_>, releases: &[ReleaseRef]) -> R
 /// Whether one of these sources, kind and name, was.
 pub(super) fn any_source(delivery: &Delivery<'_>, sources: &[(String, String)]) -> Result<bool, Undecided> {
     let profile = &delivery.commit.group.spec.source_ref;
-    let listed =
-        |account: Configuration<'_>| sources.iter().any(|(kind, name)| account.may_list_source(profile, kind, name));
+    let listed = |account: ClusterConfiguration<'_>| {
+        sources.iter().any(|(kind, name)| account.may_list_source(profile, kind, name))
+    };
     if account(delivery)?.is_some_and(listed) {
         return Ok(true);
     }
@@ -44,8 +45,13 @@ pub(super) fn any_source(delivery: &Delivery<'_>, sources: &[(String, String)]) 
 }
 
 /// What the agent says it has delivered to the cluster.
-fn account<'a>(delivery: &Delivery<'a>) -> Result<Option<Configuration<'a>>, Undecided> {
+fn account<'a>(delivery: &Delivery<'a>) -> Result<Option<ClusterConfiguration<'a>>, Undecided> {
     let spec = &delivery.summary.spec;
     let name = format!("{}--{}", spec.cluster_type.to_ascii_lowercase(), spec.cluster_name);
-    delivery.case.read(ObjectKey::new(sveltos::CONFIG, sveltos::CONFIGURATION, &spec.cluster_namespace, &name))
+    delivery.case.read(ObjectKey::new(
+        sveltos::CONFIG_GROUP,
+        sveltos::CLUSTER_CONFIGURATION,
+        &spec.cluster_namespace,
+        &name,
+    ))
 }

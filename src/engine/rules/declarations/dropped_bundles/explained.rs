@@ -1,26 +1,31 @@
 //! Why a release has no bundle, as far as the ClusterSummary tells, and who has agreed to that.
 
-use crate::engine::sveltos::{MAY_RENDER_NOTHING, Profile, ReleaseRef, ReleaseSummary, Summary, named_releases};
+use crate::engine::sveltos::{
+    ClusterSummary, HelmReleaseSummary, MAY_RENDER_NOTHING, Profile, RemoteRelease, named_releases,
+};
 
 /// A chart's error goes on for pages where it quotes a template.
 const MAX_MESSAGE_CHARS: usize = 300;
 
 /// The entry that explains why a release was not rendered: its own, if its chart failed; else one at which the walk over
 /// the charts ended. `None` where its chart may as well have rendered to nothing.
-pub(super) fn by<'s, 'a>(summary: &'s Summary<'a>, release: &ReleaseRef) -> Option<&'s ReleaseSummary<'a>> {
+pub(super) fn by<'s, 'a>(
+    summary: &'s ClusterSummary<'a>,
+    release: &RemoteRelease,
+) -> Option<&'s HelmReleaseSummary<'a>> {
     let entries = &summary.status.helm_release_summaries;
     let own = entries.iter().find(|entry| entry.is_of(release) && !entry.failure_message.is_empty());
     own.or_else(|| entries.iter().find(|entry| ends_walk(summary, entry)))
 }
 
-fn ends_walk(summary: &Summary<'_>, entry: &ReleaseSummary<'_>) -> bool {
+fn ends_walk(summary: &ClusterSummary<'_>, entry: &HelmReleaseSummary<'_>) -> bool {
     let spec = &summary.spec.cluster_profile_spec;
     (entry.is_in_conflict() && !spec.continue_on_conflict)
         || (!entry.failure_message.is_empty() && !spec.continue_on_error)
 }
 
 /// `shop/web: values don't meet the specifications of the schema`.
-pub(super) fn failure_text(entry: &ReleaseSummary<'_>) -> String {
+pub(super) fn failure_text(entry: &HelmReleaseSummary<'_>) -> String {
     let message = match entry.failure_message.as_ref() {
         "" if entry.conflict_message.is_empty() => "another profile manages it",
         "" => entry.conflict_message.as_ref(),
@@ -33,16 +38,16 @@ pub(super) fn failure_text(entry: &ReleaseSummary<'_>) -> String {
 }
 
 /// Leaves the releases of which the ClusterSummary does not say that they may render to nothing.
-pub(super) fn not_allowed_by_summary(summary: &Summary<'_>, releases: &[ReleaseRef]) -> Vec<ReleaseRef> {
+pub(super) fn not_allowed_by_summary(summary: &ClusterSummary<'_>, releases: &[RemoteRelease]) -> Vec<RemoteRelease> {
     not_named(summary.metadata.annotation(MAY_RENDER_NOTHING), releases)
 }
 
 /// The same for the profile.
-pub(super) fn not_allowed_by_profile(profile: &Profile<'_>, releases: &[ReleaseRef]) -> Vec<ReleaseRef> {
+pub(super) fn not_allowed_by_profile(profile: &Profile<'_>, releases: &[RemoteRelease]) -> Vec<RemoteRelease> {
     not_named(profile.metadata.annotation(MAY_RENDER_NOTHING), releases)
 }
 
-fn not_named(annotation: Option<&str>, releases: &[ReleaseRef]) -> Vec<ReleaseRef> {
+fn not_named(annotation: Option<&str>, releases: &[RemoteRelease]) -> Vec<RemoteRelease> {
     let named: Vec<_> = annotation.into_iter().flat_map(named_releases).collect();
     releases.iter().filter(|release| !named.contains(release)).cloned().collect()
 }

@@ -1,12 +1,12 @@
 //! Commits of charts.
 
 use super::{Delivery, NOTHING_CHANGED, delivered, explained, listed, noun, required};
-use crate::engine::evidence::ObjectKey;
+use crate::engine::object::ObjectKey;
 use crate::engine::policy::OnUnexplained;
 use crate::engine::rules::check::{CheckedAll, Refusal};
 use crate::engine::rules::undecided::Undecided;
 use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated};
-use crate::engine::sveltos::{self, MAY_RENDER_NOTHING, Profile, ReleaseRef};
+use crate::engine::sveltos::{self, MAY_RENDER_NOTHING, Profile, RemoteRelease};
 
 /// How many errors of charts a message repeats.
 const MAX_CAUSES: usize = 3;
@@ -18,18 +18,18 @@ pub(super) fn check(delivery: &Delivery<'_>) -> CheckedAll {
         return Ok(Vec::new());
     }
     let bundles = delivery.commit.bundles()?;
-    let is_whole = |release: &ReleaseRef| bundles.iter().flatten().any(|it| it.deploys(release) && it.is_last);
+    let is_whole = |release: &RemoteRelease| bundles.iter().flatten().any(|it| it.deploys(release) && it.is_last);
     let missing: Vec<_> = required.into_iter().filter(|release| !is_whole(release)).collect();
     if missing.is_empty() {
         return Ok(Vec::new());
     }
     delivery.expect_agent()?;
     // What has some bundles did not render to nothing.
-    let is_begun = |release: &ReleaseRef| bundles.iter().flatten().any(|it| it.deploys(release));
-    let is_failure = |release: &ReleaseRef| is_begun(release) || explained::by(&delivery.summary, release).is_some();
+    let is_begun = |release: &RemoteRelease| bundles.iter().flatten().any(|it| it.deploys(release));
+    let is_failure = |release: &RemoteRelease| is_begun(release) || explained::by(&delivery.summary, release).is_some();
     let (failed, unexplained): (Vec<_>, Vec<_>) = missing.iter().cloned().partition(is_failure);
-    let left_out = |missing: &[ReleaseRef]| {
-        let name = |release: &ReleaseRef| {
+    let left_out = |missing: &[RemoteRelease]| {
+        let name = |release: &RemoteRelease| {
             if is_begun(release) { format!("{release} (its last bundle)") } else { release.to_string() }
         };
         format!(
@@ -59,13 +59,13 @@ pub(super) fn check(delivery: &Delivery<'_>) -> CheckedAll {
 }
 
 /// Leaves the releases of which nobody has said that they may render to nothing.
-fn not_allowed(delivery: &Delivery<'_>, releases: Vec<ReleaseRef>) -> Result<Vec<ReleaseRef>, Undecided> {
+fn not_allowed(delivery: &Delivery<'_>, releases: Vec<RemoteRelease>) -> Result<Vec<RemoteRelease>, Undecided> {
     let left = explained::not_allowed_by_summary(&delivery.summary, &releases);
     let profile = &delivery.commit.group.spec.source_ref;
     if left.is_empty() || !matches!(profile.kind.as_ref(), "ClusterProfile" | "Profile") {
         return Ok(left);
     }
-    let key = ObjectKey::new(sveltos::CONFIG, &profile.kind, &profile.namespace, &profile.name);
+    let key = ObjectKey::new(sveltos::CONFIG_GROUP, &profile.kind, &profile.namespace, &profile.name);
     let profile = delivery.case.read::<Profile<'_>>(key)?;
     Ok(profile.map_or_else(|| left.clone(), |profile| explained::not_allowed_by_profile(&profile, &left)))
 }
@@ -75,7 +75,7 @@ const IN_THE_LOG: &str =
     "No chart is reported as failed: up to Sveltos 1.7.0 the error is only in the log of addon-controller";
 
 /// What to say where charts failed.
-fn failure(delivery: &Delivery<'_>, left_out: &str, missing: &[ReleaseRef]) -> Refusal {
+fn failure(delivery: &Delivery<'_>, left_out: &str, missing: &[RemoteRelease]) -> Refusal {
     let mut causes: Vec<String> = Vec::new();
     for cause in missing.iter().filter_map(|release| explained::by(&delivery.summary, release)) {
         let cause = explained::failure_text(cause);
@@ -89,7 +89,7 @@ fn failure(delivery: &Delivery<'_>, left_out: &str, missing: &[ReleaseRef]) -> R
 }
 
 /// What to say where nothing tells a chart that failed from one that renders to nothing.
-fn silence(delivery: &Delivery<'_>, left_out: &str, missing: &[ReleaseRef]) -> Refusal {
+fn silence(delivery: &Delivery<'_>, left_out: &str, missing: &[RemoteRelease]) -> Refusal {
     let names: Vec<_> = missing.iter().map(ToString::to_string).collect();
     let way_out = format!(
         "{NOTHING_CHANGED} If a chart is meant to render to nothing, annotate {} with {MAY_RENDER_NOTHING}: {}",

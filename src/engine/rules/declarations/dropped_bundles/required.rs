@@ -2,20 +2,21 @@
 
 use std::collections::HashSet;
 
-use crate::engine::sveltos::{Chart, ReleaseRef, ReleaseSummary, Summary};
+use crate::engine::sveltos::{ClusterSummary, HelmChart, HelmReleaseSummary, RemoteRelease};
 
 /// What the profile manages and wants, each once, under the names that it has on the cluster, in the order of its charts.
 ///
 /// The status has the names filled in, and no longer lists charts that were taken out of the profile. But while another
 /// profile contests a release, its entry comes and goes: so charts whose names are no templates count as well, unless
 /// their entry says that another profile has won.
-pub(super) fn releases(summary: &Summary<'_>) -> Vec<ReleaseRef> {
+pub(super) fn releases(summary: &ClusterSummary<'_>) -> Vec<RemoteRelease> {
     let entries = summary.releases();
     let charts = &summary.spec.cluster_profile_spec.helm_charts;
     let managed = entries.iter().enumerate().filter(|(_, entry)| entry.is_managed());
     let kept = managed.filter(|(index, entry)| !is_uninstalled(charts, entries, *index, entry));
-    let contested = |release: &ReleaseRef| entries.iter().any(|entry| entry.is_of(release) && entry.is_in_conflict());
-    let wanted = charts.iter().filter(|chart| !chart.uninstalls()).filter_map(Chart::release);
+    let contested =
+        |release: &RemoteRelease| entries.iter().any(|entry| entry.is_of(release) && entry.is_in_conflict());
+    let wanted = charts.iter().filter(|chart| !chart.uninstalls()).filter_map(HelmChart::release);
     let wanted = wanted.filter(|release| !contested(release));
     let mut seen = HashSet::new();
     kept.map(|(_, entry)| entry.release()).chain(wanted).filter(|release| seen.insert(release.clone())).collect()
@@ -24,14 +25,14 @@ pub(super) fn releases(summary: &Summary<'_>) -> Vec<ReleaseRef> {
 /// Whether the chart of an entry is to be removed: without hooks for that it has no bundle. By position, because its name
 /// may be a template; by name where the two lists do not match, and then only if no chart that is to stay can be its.
 fn is_uninstalled(
-    charts: &[Chart<'_>],
-    entries: &[ReleaseSummary<'_>],
+    charts: &[HelmChart<'_>],
+    entries: &[HelmReleaseSummary<'_>],
     index: usize,
-    entry: &ReleaseSummary<'_>,
+    entry: &HelmReleaseSummary<'_>,
 ) -> bool {
     let aligned = charts.len() == entries.len() && charts.iter().zip(entries).all(|(chart, entry)| chart.can_be(entry));
     if aligned {
-        return charts.get(index).is_some_and(Chart::uninstalls);
+        return charts.get(index).is_some_and(HelmChart::uninstalls);
     }
     let (removed, kept): (Vec<_>, Vec<_>) = charts.iter().partition(|chart| chart.uninstalls());
     removed.iter().any(|chart| chart.can_be(entry)) && !kept.iter().any(|chart| chart.can_be(entry))

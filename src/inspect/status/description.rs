@@ -1,51 +1,49 @@
-//! A closer look at one release.
+//! The detailed description of one release.
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::row::{Row, since};
-use super::survey::{StatusError, View};
+use super::assess::since;
+use super::summary::ReleaseSummary;
+use super::survey::{StatusError, row};
 use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
 use crate::engine::overrides::Override;
 use crate::engine::policy::OverrideSettings;
 use crate::engine::release::{History, ReleaseRef, Storage};
 use crate::engine::rules::flux_release::FluxRelease;
 use crate::engine::rules::{RuleId, RunbookCheck};
-use crate::inspect::unstick::Pending;
+use crate::inspect::runbook::PendingRecord;
+use crate::inspect::view::View;
 use crate::world::World;
 
-/// One release, its records and whatever bears on it.
+/// A release with its records, overrides and HelmReleases.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Described {
-    /// As in the table.
+pub struct ReleaseDescription {
     #[serde(flatten)]
-    pub row: Row,
-    /// Its records, newest first.
-    pub history: Vec<RevisionLine>,
-    /// The runbook's checks, where an operation is pending; empty where none is.
+    pub row: ReleaseSummary,
+    /// Newest first.
+    pub history: Vec<RevisionSummary>,
+    /// The runbook's checks; empty if no operation is pending.
     pub checks: Vec<RunbookCheck>,
-    /// The overrides that are in force.
     pub overrides: Vec<OverrideInForce>,
-    /// The HelmReleases that name its records, the oldest first.
-    pub helm_releases: Vec<HelmReleaseLine>,
-    /// What could not be learnt, and why.
+    /// The HelmReleases that refer to its records, oldest first.
+    pub helm_releases: Vec<HelmReleaseSummary>,
+    /// What could not be read, and why.
     pub not_looked_at: Vec<String>,
 }
 
-/// One record.
+/// One record of the history.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RevisionLine {
-    /// Its revision.
+pub struct RevisionSummary {
     pub revision: u64,
-    /// Its status, by its label.
     pub status: &'static str,
-    /// Since when it has been so, by the API server's clock.
+    /// When the record reached its status, by the API server's clock.
     pub since: Option<Timestamp>,
-    /// `name-version` of its chart, as stamped.
+    /// `name-version` of the chart, from the stamp.
     pub chart: Option<String>,
-    /// Who started its operation, as stamped.
+    /// The user who started the operation, from the stamp.
     pub holder: Option<String>,
 }
 
@@ -53,37 +51,35 @@ pub struct RevisionLine {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OverrideInForce {
-    /// Its namespace and name.
     pub name: String,
-    /// What it opens.
     pub rules: Vec<&'static str>,
-    /// To whom; to everybody where nobody is named.
+    /// Empty for all users.
     pub users: Vec<String>,
-    /// When it closes.
     pub until: Option<Timestamp>,
-    /// In its maker's words.
     pub reason: String,
 }
 
 /// A HelmRelease.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct HelmReleaseLine {
-    /// Its namespace and name.
+pub struct HelmReleaseSummary {
     pub name: String,
-    /// Whether it counts: it has installed the release, or Flux holds it.
+    /// Whether it manages the release: it has installed it, or Flux holds it.
     pub drives: bool,
-    /// Whether Flux does nothing for it.
     pub suspended: bool,
-    /// For how long Flux may be silent, in seconds.
+    /// How long an operation of Flux may take, in seconds.
     pub longest_timeout_seconds: i64,
 }
 
-/// Looks at a release closely; once for each storage that has records of its name, as a rule one.
+/// Describes a release, once for each storage that has records of it; usually one.
 ///
 /// # Errors
-/// When its records cannot be read. What else cannot is told.
-pub async fn describe(view: &View<'_>, release: &ReleaseRef, now: Timestamp) -> Result<Vec<Described>, StatusError> {
+/// When its records cannot be read. The description names everything else that cannot be read.
+pub async fn describe(
+    view: &View<'_>,
+    release: &ReleaseRef,
+    now: Timestamp,
+) -> Result<Vec<ReleaseDescription>, StatusError> {
     let mut described = Vec::new();
     for (storage, history) in view.releases(release).await? {
         described.extend(closely(view, release, storage, &history, now).await);
@@ -97,11 +93,11 @@ async fn closely(
     storage: Storage,
     history: &History,
     now: Timestamp,
-) -> Option<Described> {
-    let row = view.row(release, storage, history, now).await?;
+) -> Option<ReleaseDescription> {
+    let row = row(view, release, storage, history, now).await?;
     let mut not_looked_at: Vec<_> = view.gap().map(|gap| format!("{}: {}", gap.what, gap.why)).into_iter().collect();
     let policy = view.policies.of(&release.namespace);
-    let checks = match Pending::read(view, release, storage, history).await {
+    let checks = match PendingRecord::read(view, release, storage, history).await {
         Ok(Some(pending)) => pending.checks(view, now).await.unwrap_or_else(|why| {
             not_looked_at.push(why);
             Vec::new()
@@ -128,20 +124,20 @@ async fn closely(
     let driven =
         FluxRelease { storage, namespace: &release.namespace, release: &release.name, holder: row.holder.as_deref() };
     let naming = driven.helm_releases_among(view.world.drivers.as_deref().unwrap_or_default());
-    let helm_releases = naming.iter().map(|driver| HelmReleaseLine {
+    let helm_releases = naming.iter().map(|driver| HelmReleaseSummary {
         name: format!("{}/{}", driver.namespace, driver.name),
         drives: driven.is_driven_by(driver, policy),
         suspended: driver.suspended,
         longest_timeout_seconds: driver.longest_timeout.as_secs(),
     });
-    let lines = history.iter().map(|entry| RevisionLine {
+    let lines = history.iter().map(|entry| RevisionSummary {
         revision: entry.revision.0,
         status: entry.status.as_str(),
         since: since(entry),
         chart: entry.stamps.chart().map(str::to_owned),
         holder: entry.stamps.holder().map(str::to_owned),
     });
-    Some(Described {
+    Some(ReleaseDescription {
         history: lines.collect(),
         checks,
         overrides,

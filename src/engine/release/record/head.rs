@@ -1,7 +1,7 @@
-//! Reads the head of a body as strictly as Go reads it loosely.
+//! Parses the head of a body as strictly as Go parses it loosely.
 //!
-//! Go takes a key in whatever case for the field, and the last of several: `"Manifest"` behind `"manifest"` is what Helm
-//! would act on. No client writes such keys, so a body with one does not decode.
+//! Go ignores the case of keys and takes the last of several: of `"manifest"` and a later `"Manifest"` Helm would act
+//! on the latter. No client writes such keys, so a body with one is refused.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,19 +9,20 @@ use std::fmt;
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::{Info, Record};
+use super::{Record, RecordInfo};
+use crate::engine::json::Text;
 
 /// The members of a body that Helm knows.
-const BODY: [&str; 10] =
+const KNOWN_KEYS: [&str; 10] =
     ["name", "info", "chart", "config", "manifest", "hooks", "version", "namespace", "apply_method", "labels"];
 /// The members of `info` that this crate reads.
-const INFO: [&str; 3] = ["status", "last_deployed", "description"];
+const KNOWN_INFO_KEYS: [&str; 3] = ["status", "last_deployed", "description"];
 
-/// Fails on a key that Go takes for one of the known ones and serde does not.
-fn unambiguous<E: Error>(key: &str, known: &[&str]) -> Result<(), E> {
+/// Fails on a key that Go takes for a known one and serde does not.
+fn reject_case_variant<E: Error>(key: &str, known: &[&str]) -> Result<(), E> {
     let folded =
         |text: &str| text.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect::<String>();
-    // Exact keys never get here, and one of another length in letters folds to nothing known.
+    // Exact keys never get here. No longer key folds to a known one.
     let alike = key.chars().count() <= 16 && {
         let key = folded(key);
         known.iter().any(|known| folded(known) == key)
@@ -33,8 +34,8 @@ fn unambiguous<E: Error>(key: &str, known: &[&str]) -> Result<(), E> {
     }
 }
 
-/// Puts a value where there must not be one yet.
-fn once<T, E: Error>(slot: &mut Option<T>, field: &'static str, value: T) -> Result<(), E> {
+/// Sets a value that must not be set yet.
+fn set_once<T, E: Error>(slot: &mut Option<T>, field: &'static str, value: T) -> Result<(), E> {
     if slot.replace(value).is_some() { Err(E::duplicate_field(field)) } else { Ok(()) }
 }
 
@@ -54,18 +55,18 @@ impl<'de: 'b, 'b> Deserialize<'de> for Record<'b> {
                 let mut hooks = None;
                 while let Some(key) = members.next_key::<Cow<'de, str>>()? {
                     match key.as_ref() {
-                        "name" => once(&mut name, "name", members.next_value::<Text<'de>>()?.0)?,
-                        "version" => once(&mut version, "version", members.next_value()?)?,
-                        "info" => once(&mut info, "info", members.next_value()?)?,
-                        "namespace" => once(&mut namespace, "namespace", members.next_value::<Text<'de>>()?.0)?,
-                        "chart" => once(&mut chart, "chart", members.next_value()?)?,
-                        "config" => once(&mut config, "config", members.next_value()?)?,
-                        "manifest" => once(&mut manifest, "manifest", members.next_value()?)?,
-                        "labels" => once(&mut labels, "labels", members.next_value()?)?,
+                        "name" => set_once(&mut name, "name", members.next_value::<Text<'de>>()?.0)?,
+                        "version" => set_once(&mut version, "version", members.next_value()?)?,
+                        "info" => set_once(&mut info, "info", members.next_value()?)?,
+                        "namespace" => set_once(&mut namespace, "namespace", members.next_value::<Text<'de>>()?.0)?,
+                        "chart" => set_once(&mut chart, "chart", members.next_value()?)?,
+                        "config" => set_once(&mut config, "config", members.next_value()?)?,
+                        "manifest" => set_once(&mut manifest, "manifest", members.next_value()?)?,
+                        "labels" => set_once(&mut labels, "labels", members.next_value()?)?,
                         "hooks" => hooks = Some(members.next_value()?),
                         "apply_method" => _ = members.next_value::<IgnoredAny>()?,
                         other => {
-                            unambiguous(other, &BODY)?;
+                            reject_case_variant(other, &KNOWN_KEYS)?;
                             members.next_value::<IgnoredAny>()?;
                         }
                     }
@@ -87,32 +88,34 @@ impl<'de: 'b, 'b> Deserialize<'de> for Record<'b> {
     }
 }
 
-impl<'de: 'b, 'b> Deserialize<'de> for Info<'b> {
+impl<'de: 'b, 'b> Deserialize<'de> for RecordInfo<'b> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Members;
         impl<'de> Visitor<'de> for Members {
-            type Value = Info<'de>;
+            type Value = RecordInfo<'de>;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str("the info of a release")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Info<'de>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<RecordInfo<'de>, A::Error> {
                 let (mut status, mut last_deployed, mut description) = (None, None, None);
                 while let Some(key) = members.next_key::<Cow<'de, str>>()? {
                     match key.as_ref() {
-                        "status" => once(&mut status, "status", members.next_value::<Text<'de>>()?.0)?,
+                        "status" => set_once(&mut status, "status", members.next_value::<Text<'de>>()?.0)?,
                         "last_deployed" => {
-                            once(&mut last_deployed, "last_deployed", members.next_value::<Text<'de>>()?.0)?;
+                            set_once(&mut last_deployed, "last_deployed", members.next_value::<Text<'de>>()?.0)?;
                         }
-                        "description" => once(&mut description, "description", members.next_value::<Text<'de>>()?.0)?,
+                        "description" => {
+                            set_once(&mut description, "description", members.next_value::<Text<'de>>()?.0)?
+                        }
                         other => {
-                            unambiguous(other, &INFO)?;
+                            reject_case_variant(other, &KNOWN_INFO_KEYS)?;
                             members.next_value::<IgnoredAny>()?;
                         }
                     }
                 }
-                Ok(Info {
+                Ok(RecordInfo {
                     status: status.ok_or_else(|| A::Error::missing_field("status"))?,
                     last_deployed: last_deployed.unwrap_or_default(),
                     description: description.unwrap_or_default(),
@@ -123,16 +126,12 @@ impl<'de: 'b, 'b> Deserialize<'de> for Info<'b> {
     }
 }
 
-/// A JSON string, borrowed where it needs no unescaping.
-#[derive(Deserialize)]
-pub(super) struct Text<'b>(#[serde(borrow)] pub(super) Cow<'b, str>);
-
 #[cfg(test)]
 mod tests {
     use crate::engine::release::record::{DecodeError, Record};
 
     #[test]
-    fn a_key_that_go_would_take_for_a_known_one_does_not_decode() {
+    fn a_key_that_go_takes_for_a_known_one_is_an_error() {
         let body = |more: &str| format!(r#"{{"name":"a","version":1,"info":{{"status":"failed"{more}}}{more}}}"#);
         assert!(Record::read(body(r#","later":1"#).as_bytes()).is_ok());
         for key in ["Manifest", "VERSION", "hoo\\u212As", "ver\\u017Fion", "Status", "\\u017Ftatus"] {

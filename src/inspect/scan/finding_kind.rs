@@ -1,74 +1,40 @@
-//! What a scan looks for, and how much each matters.
+//! The problems that a scan finds, and their severity.
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-/// How much a finding matters, in the words of the reports too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// Legal, and worth knowing.
-    Info,
-    /// It has no effect yet.
-    Low,
-    /// The next operation may do something else than is meant.
-    Medium,
-    /// The next operation fails or does damage.
-    High,
-}
+use crate::engine::severity::Severity;
 
-impl Severity {
-    /// All of them, the worst first.
-    pub const ALL: [Self; 4] = [Self::High, Self::Medium, Self::Low, Self::Info];
-
-    /// As it is spelled.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.as_str())
-    }
-}
-
-/// One thing that can be wrong.
+/// A kind of problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Check {
-    /// Several records of a release say `deployed`.
+pub enum FindingKind {
+    /// Several records of a release have the status `deployed`.
     SeveralDeployed,
-    /// An operation has been in flight for longer than the policy's `staleAfter`.
+    /// An operation has been pending for longer than the policy's `staleAfter`.
     StuckOperation,
-    /// The body of a record does not decode.
+    /// The body of a record cannot be decoded.
     UnreadableRecord,
-    /// Two HelmReleases drive one release.
+    /// Several HelmReleases manage one release.
     DuplicateRelease,
-    /// Object name, labels and body of a record say different things.
+    /// Object name, labels and body of a record contradict one another.
     InconsistentRecord,
-    /// An operation was cut short, and nothing newer was deployed since.
+    /// An operation was interrupted, and nothing newer has been deployed since.
     InterruptedOperation,
-    /// The newest record says `failed`.
+    /// The newest record has the status `failed`.
     FailedRelease,
     /// A ConfigurationGroup names bundles that do not exist.
     DanglingBundle,
-    /// An object of a release is gone.
+    /// An object of a release does not exist.
     MissingObject,
     /// Declared fields of an object differ from the manifest of its release.
     Drift,
-    /// An older record stayed pending.
+    /// An older record is still pending.
     BuriedOperation,
 }
 
-impl Check {
+impl FindingKind {
     /// All of them, the worst first.
     pub const ALL: [Self; 11] = [
         Self::SeveralDeployed,
@@ -84,7 +50,7 @@ impl Check {
         Self::BuriedOperation,
     ];
 
-    /// As it is spelled.
+    /// The spelling in output, JSON and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -102,7 +68,6 @@ impl Check {
         }
     }
 
-    /// How much it matters.
     #[must_use]
     pub fn severity(self) -> Severity {
         match self {
@@ -119,26 +84,26 @@ impl Check {
         }
     }
 
-    /// What it means, in a sentence.
+    /// A one-sentence description.
     #[must_use]
     pub fn sentence(self) -> &'static str {
         match self {
-            Self::SeveralDeployed => "Several records of a release say deployed.",
-            Self::StuckOperation => "An operation has been in flight for longer than the policy's staleAfter.",
-            Self::UnreadableRecord => "The body of a record does not decode.",
-            Self::DuplicateRelease => "Two HelmReleases drive one release.",
-            Self::InconsistentRecord => "Object name, labels and body of a record say different things.",
-            Self::InterruptedOperation => "An operation was cut short, and nothing newer was deployed since.",
-            Self::FailedRelease => "The newest record says failed.",
+            Self::SeveralDeployed => "Several records of a release have the status deployed.",
+            Self::StuckOperation => "An operation has been pending for longer than the policy's staleAfter.",
+            Self::UnreadableRecord => "The body of a record cannot be decoded.",
+            Self::DuplicateRelease => "Several HelmReleases manage one release.",
+            Self::InconsistentRecord => "Object name, labels and body of a record contradict one another.",
+            Self::InterruptedOperation => "An operation was interrupted, and nothing newer has been deployed since.",
+            Self::FailedRelease => "The newest record has the status failed.",
             Self::DanglingBundle => "A ConfigurationGroup names bundles that do not exist.",
-            Self::MissingObject => "An object of a release is gone.",
+            Self::MissingObject => "An object of a release does not exist.",
             Self::Drift => "Declared fields of an object differ from the manifest of its release.",
-            Self::BuriedOperation => "An older record stayed pending.",
+            Self::BuriedOperation => "An older record is still pending.",
         }
     }
 }
 
-impl fmt::Display for Check {
+impl fmt::Display for FindingKind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.as_str())
     }
@@ -150,11 +115,11 @@ mod tests {
 
     #[test]
     fn all_are_listed_once_the_worst_first_and_spelled_as_in_json() {
-        for (place, check) in Check::ALL.into_iter().enumerate() {
+        for (place, check) in FindingKind::ALL.into_iter().enumerate() {
             assert_eq!(check as usize, place, "{check}");
             assert_eq!(serde_json::to_value(check).unwrap(), check.as_str());
         }
-        assert!(Check::ALL.is_sorted_by_key(|check| std::cmp::Reverse(check.severity())));
+        assert!(FindingKind::ALL.is_sorted_by_key(|check| std::cmp::Reverse(check.severity())));
         for severity in Severity::ALL {
             assert_eq!(serde_json::to_value(severity).unwrap(), severity.as_str());
         }

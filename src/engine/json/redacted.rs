@@ -1,19 +1,19 @@
-//! What is wrong with an object that does not read, without what stands in it: the reason goes into refusals, Events, reports
-//! and the log, and objects include Secrets.
+//! Parse errors without the values of the document. The text appears in denials, Events, reports and the log, and
+//! objects include Secrets.
 
-/// How messages begin that name nothing but keys that we know.
-const HARMLESS: [&str; 3] =
+/// The prefixes of messages that quote nothing but known keys.
+const KEY_ONLY_PREFIXES: [&str; 3] =
     ["missing field ", "duplicate field ", "a key that differs from a known one only in case: "];
 
-/// serde quotes the value that it did not expect. What it did expect, and where, is kept.
-pub(crate) fn unquoted(error: &serde_json::Error) -> String {
+/// What was expected, and where. serde quotes the unexpected value, which is left out.
+pub(crate) fn redacted(error: &serde_json::Error) -> String {
     let said = error.to_string();
-    if !error.is_data() || HARMLESS.iter().any(|beginning| said.starts_with(beginning)) {
+    if !error.is_data() || KEY_ONLY_PREFIXES.iter().any(|beginning| said.starts_with(beginning)) {
         return said;
     }
     match said.rsplit_once(", expected ") {
         Some((_, expected)) => format!("expected {expected}"),
-        None => format!("something unexpected at line {} column {}", error.line(), error.column()),
+        None => format!("unexpected value at line {} column {}", error.line(), error.column()),
     }
 }
 
@@ -39,11 +39,11 @@ mod tests {
     }
 
     fn reason(json: &str) -> String {
-        unquoted(&serde_json::from_str::<Shape>(json).unwrap_err())
+        redacted(&serde_json::from_str::<Shape>(json).unwrap_err())
     }
 
     #[test]
-    fn what_was_expected_is_told_and_what_was_there_is_not() {
+    fn errors_contain_the_expected_type_and_not_the_value() {
         for (json, told) in [
             (r#"{"name":"a","labels":"hunter2"}"#, "expected a map at line 1 column 30"),
             (r#"{"name":"a","kind":"hunter2"}"#, "expected `One` at line 1 column "),

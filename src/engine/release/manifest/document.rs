@@ -1,63 +1,59 @@
-//! One object's own document in a manifest.
+//! The document of one object in a manifest.
 
 use memchr::memmem;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{LONGEST, documents, is_json, plain, read};
-use crate::engine::review::group_of;
+use super::documents::{check_length, is_json, json_documents, parse, plain_scalar, position, yaml_documents};
+use crate::engine::object::group_of;
 
-/// An object, as a request names it.
+/// The object whose document is wanted, as a request names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ObjectRef {
-    /// The API group, empty for the core group. Its version may have changed since the chart was written.
+pub struct DocumentKey {
+    /// Empty for the core group. Without version, which may have changed since the chart was written.
     pub group: String,
-    /// The kind.
     pub kind: String,
     /// Empty for cluster-scoped objects.
     pub namespace: String,
-    /// The name.
     pub name: String,
-    /// Where objects go whose document says no namespace.
+    /// The namespace of documents without one.
     pub default_namespace: String,
 }
 
-/// What names the object of a document.
+/// The fields that name the object of a document.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Heading {
     api_version: String,
     kind: String,
-    metadata: Option<Names>,
+    metadata: Option<HeadingMetadata>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Names {
+struct HeadingMetadata {
     name: Option<String>,
     namespace: Option<String>,
 }
 
-/// The document of an object; `None` where the manifest has none. Only this document is parsed.
+/// The document of an object; `None` if the manifest has none. Only this document is parsed.
 ///
 /// # Errors
-/// When the document does not read, or the manifest is longer than 16 MiB.
-pub fn document(manifest: &str, wanted: &ObjectRef) -> Result<Option<Value>, String> {
-    if manifest.len() > LONGEST {
-        return Err(format!("it is longer than {} MiB", LONGEST >> 20));
-    }
+/// The document cannot be parsed, or the manifest is longer than 16 MiB.
+pub fn document(manifest: &str, wanted: &DocumentKey) -> Result<Option<Value>, String> {
+    check_length(manifest)?;
     if is_json(manifest) {
         return json_document(manifest, wanted);
     }
     let (name, kind) = (memmem::Finder::new(&wanted.name), memmem::Finder::new(&wanted.kind));
     let mentions =
         |document: &&str| name.find(document.as_bytes()).is_some() && kind.find(document.as_bytes()).is_some();
-    for document in documents(manifest).filter(mentions) {
-        let found = match heading(document) {
-            Some(heading) if heading.names(wanted) => read(document)?,
+    for document in yaml_documents(manifest).filter(mentions) {
+        let found = match heading_from_lines(document) {
+            Some(heading) if heading.names(wanted) => parse(document)?,
             Some(heading) if heading.kind != "List" => None,
-            _ => read::<Value>(document)?.and_then(|value| within(value, wanted)),
+            _ => parse::<Value>(document)?.and_then(|value| in_list(value, wanted)),
         };
         if found.is_some() {
             return Ok(found);
@@ -66,20 +62,19 @@ pub fn document(manifest: &str, wanted: &ObjectRef) -> Result<Option<Value>, Str
     Ok(None)
 }
 
-fn json_document(manifest: &str, wanted: &ObjectRef) -> Result<Option<Value>, String> {
-    let broken = |error: serde_json::Error| format!("line {}, column {}", error.line(), error.column());
-    for document in serde_json::Deserializer::from_str(manifest).into_iter::<&RawValue>() {
-        let document = document.map_err(broken)?;
-        let heading: Heading = serde_json::from_str(document.get()).map_err(broken)?;
+fn json_document(manifest: &str, wanted: &DocumentKey) -> Result<Option<Value>, String> {
+    for document in json_documents::<&RawValue>(manifest) {
+        let document = document?.get();
+        let heading: Heading = serde_json::from_str(document).map_err(|error| position(&error))?;
         if heading.names(wanted) {
-            return serde_json::from_str(document.get()).map(Some).map_err(broken);
+            return serde_json::from_str(document).map(Some).map_err(|error| position(&error));
         }
     }
     Ok(None)
 }
 
-/// The object itself, or the one among the items of a list.
-fn within(value: Value, wanted: &ObjectRef) -> Option<Value> {
+/// The object itself, or the matching item of a list.
+fn in_list(value: Value, wanted: &DocumentKey) -> Option<Value> {
     let heading = Heading::deserialize(&value).ok()?;
     if heading.names(wanted) {
         return Some(value);
@@ -88,17 +83,17 @@ fn within(value: Value, wanted: &ObjectRef) -> Option<Value> {
         return None;
     };
     match list.remove("items")? {
-        Value::Array(items) => items.into_iter().find_map(|item| within(item, wanted)),
+        Value::Array(items) => items.into_iter().find_map(|item| in_list(item, wanted)),
         _ => None,
     }
 }
 
-/// Reads what names a document's object off its lines, without parsing it; `None` where it is not written as charts write
-/// it: keys at the margin, the members of `metadata` below it.
-fn heading(document: &str) -> Option<Heading> {
+/// Reads the heading from the lines of a document, without parsing the document. `None` if the document is not written
+/// like those of charts: keys at the margin, the members of `metadata` indented.
+fn heading_from_lines(document: &str) -> Option<Heading> {
     let mut heading = Heading::default();
-    let mut names = Names::default();
-    // How far the members of `metadata` stand in, while its lines are read.
+    let mut names = HeadingMetadata::default();
+    // The indentation of the members of `metadata`.
     let mut indent = None;
     let mut in_metadata = false;
     for line in document.lines() {
@@ -128,14 +123,14 @@ fn heading(document: &str) -> Option<Heading> {
     (!heading.kind.is_empty()).then_some(heading)
 }
 
-/// A scalar on one line; `None` where it takes a parser to read it.
+/// A scalar on one line; `None` if only a parser can read it.
 fn scalar(text: &str) -> Option<String> {
-    let text = plain(text);
+    let text = plain_scalar(text);
     (!text.starts_with(['&', '*', '!', '|', '>', '{', '[']) && !text.contains('\\')).then(|| text.to_owned())
 }
 
 impl Heading {
-    fn names(&self, wanted: &ObjectRef) -> bool {
+    fn names(&self, wanted: &DocumentKey) -> bool {
         let Some(names) = &self.metadata else {
             return false;
         };
@@ -143,7 +138,7 @@ impl Heading {
         group_of(&self.api_version) == wanted.group
             && self.kind == wanted.kind
             && names.name.as_deref() == Some(wanted.name.as_str())
-            // Cluster-scoped objects are in no namespace, whatever their document says.
+            // Cluster-scoped objects have no namespace, even if their document says so.
             && (wanted.namespace.is_empty() || namespace.unwrap_or(&wanted.default_namespace) == wanted.namespace)
     }
 }
@@ -152,12 +147,12 @@ impl Heading {
 mod tests {
     use super::*;
 
-    fn wanted(name: &str) -> ObjectRef {
+    fn wanted(name: &str) -> DocumentKey {
         let [group, kind, namespace, default_namespace] = ["apps", "Deployment", "shop", "shop"].map(str::to_owned);
-        ObjectRef { group, kind, namespace, name: name.to_owned(), default_namespace }
+        DocumentKey { group, kind, namespace, name: name.to_owned(), default_namespace }
     }
 
-    fn replicas(manifest: &str, wanted: &ObjectRef) -> Option<i64> {
+    fn replicas(manifest: &str, wanted: &DocumentKey) -> Option<i64> {
         document(manifest, wanted).unwrap()?["spec"]["replicas"].as_i64()
     }
 
@@ -170,10 +165,10 @@ mod tests {
             metadata: {name: api}, spec: {replicas: 4}}\n---\nkind: List\nitems:\n- kind: Deployment\n  \
             apiVersion: apps/v1\n  metadata: {name: item}\n  spec: {replicas: 5}\n";
         assert_eq!(replicas(manifest, &wanted("web")), Some(3));
-        assert_eq!(replicas(manifest, &ObjectRef { namespace: "db".into(), ..wanted("web") }), Some(2));
-        assert_eq!(replicas(manifest, &ObjectRef { namespace: String::new(), ..wanted("web") }), Some(2));
+        assert_eq!(replicas(manifest, &DocumentKey { namespace: "db".into(), ..wanted("web") }), Some(2));
+        assert_eq!(replicas(manifest, &DocumentKey { namespace: String::new(), ..wanted("web") }), Some(2));
         assert_eq!(
-            replicas(manifest, &ObjectRef { group: String::new(), kind: "Service".into(), ..wanted("web") }),
+            replicas(manifest, &DocumentKey { group: String::new(), kind: "Service".into(), ..wanted("web") }),
             Some(1)
         );
         assert_eq!(replicas(manifest, &wanted("api")), Some(4));
@@ -191,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_a_number_beyond_all_to_yaml_and_text_to_helm_is_there() {
+    fn text_that_yaml_takes_for_infinity_stays_text() {
         let manifest =
             "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: 263e7411\n  labels:\n    sha: 263e7411\n";
         let found = document(manifest, &wanted("263e7411")).unwrap().unwrap();
@@ -199,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_object_s_own_document_has_to_read() {
+    fn only_the_document_of_the_object_must_be_valid() {
         let manifest = "kind: Other\nmetadata: {name: web}\nspec: [Deployment\n---\napiVersion: apps/v1\nkind: Deployment\n\
                         metadata:\n  name: web\nspec: {replicas: 1}\n";
         assert!(document(manifest, &wanted("api")).unwrap().is_none());

@@ -1,28 +1,34 @@
-//! What to do next, in one short sentence, and the commands for it.
+//! The next safe step for a release, and its commands.
 
 use jiff::tz::TimeZone;
 
-use super::row::{Kept, Owner, Row, Stuck};
+use super::summary::{Owner, ReleaseSummary, Stuck};
 use crate::engine::release::{Entry, History, Status};
+use crate::inspect::storage_kind::StorageKind;
 
-/// The next safe step; `None` where nothing is to be done.
-pub(super) fn next(row: &Row, history: &History, newest: &Entry, closes_rollback: bool) -> Option<String> {
-    let Row { namespace, release, .. } = row;
-    let uninstall = || helm(row, &format!("uninstall {release}"));
+/// The next safe step; `None` if nothing is to be done.
+pub(super) fn next_step(
+    row: &ReleaseSummary,
+    history: &History,
+    newest: &Entry,
+    closes_rollback: bool,
+) -> Option<String> {
+    let ReleaseSummary { namespace, release, .. } = row;
+    let uninstall = || helm_command(row, &format!("uninstall {release}"));
     let step = match (newest.status, row.stuck) {
         (status, Stuck::No) if status.is_in_flight() => match row.stuck_from {
             Some(from) => format!("wait until {}", from.to_zoned(TimeZone::UTC).strftime("%H:%M UTC")),
-            None => "wait: nothing shows when it started".to_owned(),
+            None => "wait: the start of the operation is unknown".to_owned(),
         },
-        (_, Stuck::Unknown) => "find out whether Flux may be at work: the HelmReleases cannot be read".to_owned(),
-        (Status::Uninstalling, _) => format!("{}, again: it goes on where it ended", uninstall()),
+        (_, Stuck::Unknown) => "check whether Flux is working on it: the HelmReleases cannot be read".to_owned(),
+        (Status::Uninstalling, _) => format!("run again: {}", uninstall()),
         (status, _) if status.is_pending() => {
             let superseded = history.below(newest.revision).find(|entry| entry.status == Status::Superseded);
             match superseded {
                 _ if history.newest_deployed().is_some() => format!("interlock unstick {namespace}/{release}"),
                 Some(below) => {
-                    let rollback = helm(row, &format!("rollback {release} {}", below.revision));
-                    let opened = if closes_rollback { "break the glass for pending-recovery, then " } else { "" };
+                    let rollback = helm_command(row, &format!("rollback {release} {}", below.revision));
+                    let opened = if closes_rollback { "create an override for pending-recovery, then " } else { "" };
                     format!("{opened}{rollback}")
                 }
                 None => format!("{}, then install again", uninstall()),
@@ -30,43 +36,43 @@ pub(super) fn next(row: &Row, history: &History, newest: &Entry, closes_rollback
         }
         (Status::Deployed | Status::Failed, _) if row.interrupted.is_some() => {
             let chart = row.interrupted.as_deref().and_then(|note| note.rsplit_once('@')).map(|(chart, _)| chart);
-            format!("finish {} first: {}", chart.unwrap_or_default(), again(row, chart))
+            format!("finish {} first: {}", chart.unwrap_or_default(), retry(row, chart))
         }
-        (Status::Failed, _) => format!("roll forward: {}", again(row, None)),
-        (Status::Unknown | Status::Superseded, _) => "look closer: interlock scan".to_owned(),
+        (Status::Failed, _) => format!("roll forward: {}", retry(row, None)),
+        (Status::Unknown | Status::Superseded, _) => "find the cause: interlock scan".to_owned(),
         _ => return None,
     };
     Some(step)
 }
 
-/// What makes whoever drives a release upgrade it again, to the chart of the record that was in the way.
+/// The command that upgrades a release again, to the chart of the deleted record.
 #[must_use]
-pub fn forward(row: &Row) -> String {
-    again(row, row.chart.as_deref())
+pub fn roll_forward(row: &ReleaseSummary) -> String {
+    retry(row, row.chart.as_deref())
 }
 
-/// A command of helm over the records of a release.
+/// A helm command for a release, with its storage driver.
 #[must_use]
-pub fn helm(row: &Row, command: &str) -> String {
-    let driver = if row.storage == Kept::ConfigMap { "HELM_DRIVER=configmap " } else { "" };
+pub fn helm_command(row: &ReleaseSummary, command: &str) -> String {
+    let driver = if row.storage == StorageKind::ConfigMap { "HELM_DRIVER=configmap " } else { "" };
     format!("{driver}helm {command} -n {}", row.namespace)
 }
 
-fn again(row: &Row, chart: Option<&str>) -> String {
+fn retry(row: &ReleaseSummary, chart: Option<&str>) -> String {
     match &row.owner {
         Owner::Flux(name) => {
             let (namespace, name) = name.split_once('/').unwrap_or_default();
             format!("flux reconcile helmrelease {name} -n {namespace} --reset")
         }
-        Owner::Olm(name) => format!("OLM tries again by itself: kubectl get clusterextension {name} -w"),
+        Owner::Olm(name) => format!("OLM retries by itself: kubectl get clusterextension {name} -w"),
         Owner::Helm | Owner::Sveltos | Owner::Unknown => {
             let version = chart.and_then(version).map(|version| format!(" --version {version}")).unwrap_or_default();
-            helm(row, &format!("upgrade {} CHART{version}", row.release))
+            helm_command(row, &format!("upgrade {} CHART{version}", row.release))
         }
     }
 }
 
-/// The version at the end of `name-version`, both of which may have dashes in them.
+/// The version at the end of `name-version`; both may contain dashes.
 fn version(chart: &str) -> Option<&str> {
     let starts = chart.match_indices('-').map(|(at, _)| &chart[at + 1..]);
     starts.into_iter().find(|rest| {
@@ -81,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_what_looks_like_one() {
+    fn the_version_of_a_chart_is_found() {
         for (chart, wanted) in [
             ("demo-1.0.0", Some("1.0.0")),
             ("ingress-nginx-4.11.2-rc.1+build-7", Some("4.11.2-rc.1+build-7")),

@@ -1,27 +1,25 @@
-//! The further parts of records that OLM cuts up.
+//! The further chunks of the records that OLM splits.
 
-use crate::engine::release::storage::{OLM_CHUNK_TYPE, storing_kind};
+use super::storing_kind::storing_kind;
+use crate::engine::release::storage::OLM_CHUNK_TYPE;
 use crate::engine::release::{RecordName, Stored};
 use crate::engine::review::{Operation, Request};
 
-/// A Secret with a further part of a record, which goes.
+/// The deletion of a Secret with a further chunk of a record.
 #[derive(Debug)]
-pub struct Part<'r> {
-    /// Its namespace.
+pub struct RecordChunk<'r> {
     pub namespace: &'r str,
-    /// Its name.
     pub name: String,
-    /// The name of the Secret that lists it, as the operator-controller labels it.
+    /// The name of the Secret that lists the chunk, from the label of the operator-controller.
     pub index: String,
-    /// The release of that record.
     pub release: String,
-    /// Whether it is on its way out already.
-    pub dying: bool,
+    /// Whether a deletion of the Secret has already started.
+    pub being_deleted: bool,
 }
 
-impl<'r> Part<'r> {
-    /// Reads the Secret that a request deletes; `None` where it is no part of a record. A part is immutable, so nothing
-    /// else can be done to it.
+impl<'r> RecordChunk<'r> {
+    /// Reads the Secret that a request deletes; `None` if it is not a chunk. A chunk is immutable, so no other request
+    /// can change it.
     pub(super) fn read(request: &'r Request<'r>, deleted: Option<&Stored<'_>>) -> Option<Self> {
         let deleted = deleted.filter(|it| it.secret_type.as_deref() == Some(OLM_CHUNK_TYPE))?;
         if request.operation != Operation::Delete || storing_kind(request) != Some("Secret") {
@@ -34,7 +32,7 @@ impl<'r> Part<'r> {
             name: deleted.metadata.name.to_string(),
             index: index.to_owned(),
             release: record.release.to_string(),
-            dying: deleted.metadata.deletion_timestamp.is_some(),
+            being_deleted: deleted.metadata.deletion_timestamp.is_some(),
         })
     }
 }

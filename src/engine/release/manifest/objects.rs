@@ -1,27 +1,17 @@
-//! Every object of a manifest.
+//! All objects of a manifest.
 
 use serde_json::Value;
 
-use super::{LONGEST, documents, is_json, read};
+use super::documents::parsed;
 
-/// The objects of a manifest, those of lists each by itself. What has no kind and name is none.
+/// The objects of a manifest. The items of a list count one by one. A document without kind and name is no object.
 ///
 /// # Errors
-/// When a document does not read, or the manifest is longer than 16 MiB.
-pub fn contents(manifest: &str) -> Result<Vec<Value>, String> {
-    if manifest.len() > LONGEST {
-        return Err(format!("it is longer than {} MiB", LONGEST >> 20));
-    }
+/// A document cannot be parsed, or the manifest is longer than 16 MiB.
+pub fn objects(manifest: &str) -> Result<Vec<Value>, String> {
     let mut found = Vec::new();
-    if is_json(manifest) {
-        for document in serde_json::Deserializer::from_str(manifest).into_iter::<Value>() {
-            let broken = |error: serde_json::Error| format!("line {}, column {}", error.line(), error.column());
-            collect(document.map_err(broken)?, &mut found);
-        }
-        return Ok(found);
-    }
-    for document in documents(manifest).filter(|document| !document.trim().is_empty()) {
-        collect(read::<Value>(document)?.unwrap_or_default(), &mut found);
+    for document in parsed(manifest, |document| !document.trim().is_empty())? {
+        collect(document?, &mut found);
     }
     Ok(found)
 }
@@ -31,15 +21,15 @@ fn collect(mut value: Value, found: &mut Vec<Value>) {
     match value.get_mut("items").map(Value::take) {
         Some(Value::Array(items)) if is_list => items.into_iter().for_each(|item| collect(item, found)),
         Some(items) => {
-            // A field of an object of its own kind.
+            // `items` is a field of this kind, not a list of objects.
             value["items"] = items;
-            keep(value, found);
+            push_object(value, found);
         }
-        None => keep(value, found),
+        None => push_object(value, found),
     }
 }
 
-fn keep(value: Value, found: &mut Vec<Value>) {
+fn push_object(value: Value, found: &mut Vec<Value>) {
     if value["kind"].is_string() && value["metadata"]["name"].is_string() {
         found.push(value);
     }
@@ -51,7 +41,7 @@ mod tests {
 
     fn names(manifest: &str) -> Vec<String> {
         let name = |value: &Value| format!("{} {}", value["kind"], value["metadata"]["name"]).replace('"', "");
-        contents(manifest).unwrap().iter().map(name).collect()
+        objects(manifest).unwrap().iter().map(name).collect()
     }
 
     #[test]
@@ -66,8 +56,8 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_read_is_told_by_its_place_alone() {
-        let error = contents("kind: A\nmetadata: [hunter2\n").unwrap_err();
+    fn an_error_contains_the_position_alone() {
+        let error = objects("kind: A\nmetadata: [hunter2\n").unwrap_err();
         assert!(error.contains("line") && !error.contains("hunter2"), "{error}");
     }
 }

@@ -1,0 +1,23 @@
+//! The argument that names a directory of policies.
+
+use std::path::PathBuf;
+
+use crate::engine::policy::{Policies, PolicyFiles};
+
+/// The policies to apply.
+#[derive(Debug, clap::Args)]
+pub(super) struct PolicyDir {
+    /// Directory with cluster.yaml [default: the policy shipped with this binary]
+    #[arg(long, value_name = "DIR", env = "INTERLOCK_POLICIES")]
+    pub(super) policies: Option<PathBuf>,
+}
+
+impl PolicyDir {
+    pub(super) fn load(&self) -> anyhow::Result<Policies> {
+        Ok(Policies::load_or_shipped(self.policies.as_deref())?)
+    }
+
+    pub(super) fn files(&self) -> PolicyFiles {
+        self.policies.as_deref().map_or_else(PolicyFiles::shipped, PolicyFiles::read)
+    }
+}

@@ -1,0 +1,95 @@
+//! The arguments of `interlock serve`.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::certificates::CertificateArguments;
+use super::reports::ReportArguments;
+use crate::cli::cluster::ClusterArguments;
+use crate::cli::policy_dir::PolicyDir;
+use crate::cli::telemetry::TelemetryArguments;
+use crate::engine::policy::{DEFAULT_NAMESPACE, is_label};
+use crate::serve::https::Limits;
+
+const ADMISSION_PORT: u16 = 8443;
+const ADMIN_PORT: u16 = 8081;
+
+/// Run the webhook: in a cluster, against a cluster with --kubeconfig, or standalone
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct Arguments {
+    #[command(flatten)]
+    pub(super) cluster: ClusterArguments,
+    /// Interlock's own namespace, where the replicas elect a leader
+    #[arg(long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = DEFAULT_NAMESPACE)]
+    pub(super) namespace: String,
+    /// Watch only these namespaces; rights in them are then enough, and objects in other namespaces that refer to their
+    /// releases are not known
+    #[arg(long, value_name = "NAMESPACE,...", env = "INTERLOCK_NAMESPACES", value_delimiter = ',', value_parser = namespace)]
+    pub(super) namespaces: Vec<String>,
+    /// Address for admission reviews [default: port 8443, on 127.0.0.1 when standalone, otherwise on all addresses]
+    #[arg(long, value_name = "ADDRESS", env = "INTERLOCK_LISTEN")]
+    pub(super) listen: Option<SocketAddr>,
+    /// Address for probes and metrics, plain HTTP [default: port 8081, on 127.0.0.1 when standalone, otherwise on all
+    /// addresses]
+    #[arg(long, value_name = "ADDRESS", env = "INTERLOCK_ADMIN_LISTEN")]
+    pub(super) admin_listen: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(super) certificates: CertificateArguments,
+    /// Seconds to keep accepting connections after SIGTERM, while the cluster stops sending them [default: 5, or 0
+    /// when standalone]
+    #[arg(long, value_name = "SECONDS", env = "INTERLOCK_DRAIN_DELAY")]
+    pub(super) drain_delay: Option<u64>,
+    /// YAML file of ReleaseOverrides, read again when it changes; standalone only, a cluster stores its own
+    #[arg(long, value_name = "FILE", env = "INTERLOCK_OVERRIDES")]
+    pub(super) overrides: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) policies: PolicyDir,
+    #[command(flatten)]
+    pub(super) reports: ReportArguments,
+    #[command(flatten)]
+    pub(super) telemetry: TelemetryArguments,
+}
+
+impl Arguments {
+    /// The addresses for reviews, and for probes and metrics.
+    pub(super) fn addresses(&self, is_standalone: bool) -> (SocketAddr, SocketAddr) {
+        let host = IpAddr::V4(if is_standalone { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED });
+        (
+            self.listen.unwrap_or(SocketAddr::new(host, ADMISSION_PORT)),
+            self.admin_listen.unwrap_or(SocketAddr::new(host, ADMIN_PORT)),
+        )
+    }
+
+    pub(super) fn limits(&self, is_standalone: bool) -> Limits {
+        let mut limits = Limits::default();
+        if let Some(seconds) = self.drain_delay.or(is_standalone.then_some(0)) {
+            limits.drain_delay = Duration::from_secs(seconds);
+        }
+        limits
+    }
+}
+
+fn namespace(text: &str) -> Result<String, String> {
+    if is_label(text) { Ok(text.to_owned()) } else { Err("is not the name of a namespace".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{ArgAction, Args, Command};
+
+    use super::*;
+
+    #[test]
+    fn the_variable_of_a_flag_that_may_be_repeated_holds_a_list() {
+        let command = Arguments::augment_args(Command::new("serve"));
+        let lists: Vec<_> = command
+            .get_arguments()
+            .filter(|it| it.get_env().is_some() && matches!(it.get_action(), ArgAction::Append))
+            .collect();
+        let undivided: Vec<_> = lists.iter().filter(|it| it.get_value_delimiter() != Some(',')).collect();
+        assert!(lists.len() >= 3 && undivided.is_empty(), "{undivided:?}");
+        let given = command.get_matches_from(["serve", "--client-ca-file=ca.crt", "--client-name=one,two"]);
+        assert_eq!(given.get_many::<String>("client_names").unwrap().collect::<Vec<_>>(), ["one", "two"]);
+    }
+}

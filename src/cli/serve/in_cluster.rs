@@ -1,0 +1,89 @@
+//! The webhook in a cluster: its caches, its certificates, and the work of the leader.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use anyhow::ensure;
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use kube::Config;
+use tokio::time::sleep;
+
+use super::arguments::Arguments;
+use super::certificates::CertificateCluster;
+use super::clients::Clients;
+use super::policies::PolicySource;
+use super::running::{Background, Running};
+use super::shared::Shared;
+use crate::engine::policy::Policies;
+use crate::judge::Judge;
+use crate::serve::leader::Candidate;
+use crate::serve::report::metrics::Metrics;
+use crate::serve::report::openreports::Reports;
+use crate::serve::report::{Reporter, events};
+use crate::serve::webhook::Webhook;
+use crate::world::kubernetes::{Cluster, Reach, identity};
+
+/// Overrides expire without an event, so the metric is counted anew at this interval.
+const OVERRIDE_COUNT_INTERVAL: Duration = Duration::from_secs(15);
+
+pub(super) fn in_cluster(
+    arguments: &Arguments,
+    config: Config,
+    PolicySource { policies, directory }: PolicySource,
+    shared: &Shared,
+) -> anyhow::Result<Running> {
+    ensure!(
+        arguments.overrides.is_none(),
+        "--overrides is for a standalone server. In a cluster use `interlock override`"
+    );
+    let Shared { decodes, metrics, readiness } = shared;
+    let clients = Clients::new(&config)?;
+    let reach = Reach::only(arguments.namespaces.iter().cloned());
+    let world = Arc::new(Cluster::new(clients.reviews.clone(), decodes.clone()).within(reach.clone()));
+    let watches = world.watch(&clients.watches, readiness);
+    let cluster =
+        CertificateCluster { client: clients.certificates, watches: &clients.watches, namespace: &arguments.namespace };
+    let certificates = arguments.certificates.load(Some(cluster), metrics, readiness)?;
+    let identity = replica_identity();
+    let (queue, events) = events::start(clients.reports.clone(), identity.clone(), world.clone(), metrics.clone());
+    let reports = arguments.reports.settings(&arguments.namespace, &reach).map(|settings| {
+        let (client, watches) = (clients.reports.clone(), clients.watches.clone());
+        Arc::new(Reports::new(client, watches, world.clone(), metrics.clone(), settings))
+    });
+    let own_user = Arc::<OnceLock<String>>::default();
+    let known = readiness.gate("the API server to tell who we are");
+    tokio::spawn(identity::learn(clients.reviews.clone(), own_user.clone(), known));
+    let judge = Judge::new(policies, world.clone(), decodes.clone()).with_own_user(own_user);
+    directory.follow(&judge, shared);
+    tokio::spawn(count_overrides(world.clone(), judge.policies(), metrics.clone()));
+    let candidate = Candidate {
+        client: clients.reviews,
+        for_scans: clients.reports,
+        namespace: arguments.namespace.clone(),
+        identity,
+        losses: world.losses(),
+        world,
+        reports,
+        reach,
+        rotator: certificates.rotator.clone(),
+        policies: judge.policies(),
+        metrics: metrics.clone(),
+    };
+    let webhook = Webhook::new(judge, Reporter::new(metrics.clone()).with_events(queue));
+    let background = Background { watches, candidacy: candidate.stand(), events };
+    Ok(Running { webhook, certificates, background: Some(background) })
+}
+
+async fn count_overrides(world: Arc<Cluster>, policies: Arc<ArcSwap<Policies>>, metrics: Arc<Metrics>) {
+    loop {
+        metrics.overrides_in_force(world.overrides_in_force(&policies.load(), Timestamp::now()));
+        sleep(OVERRIDE_COUNT_INTERVAL).await;
+    }
+}
+
+/// Distinguishes the replicas: the name of the pod, and the process id for several processes on one machine.
+fn replica_identity() -> String {
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "interlock".to_owned());
+    format!("{host}-{}", std::process::id())
+}

@@ -1,0 +1,49 @@
+//! The policies of the server, and the directory that it follows.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use super::shared::Shared;
+use crate::engine::policy::{LoadedPolicies, Policies, PolicyFiles};
+use crate::judge::Judge;
+use crate::serve::reload::Reload;
+
+const DEFAULT_DIRECTORY: &str = "policies";
+
+/// The policies at the start, and where later ones come from.
+pub(super) struct PolicySource {
+    pub(super) policies: Policies,
+    pub(super) directory: PolicyDirectory,
+}
+
+/// A directory and the files read from it; `None` for the shipped policy, which cannot change.
+pub(super) struct PolicyDirectory(Option<(PathBuf, PolicyFiles)>);
+
+impl PolicySource {
+    /// Reads the directory that was named, or `policies/` if it exists; otherwise the shipped policy.
+    pub(super) fn load(named: Option<&Path>) -> anyhow::Result<Self> {
+        let directory = named.or_else(|| Some(Path::new(DEFAULT_DIRECTORY)).filter(|directory| directory.exists()));
+        if directory.is_none() {
+            tracing::info!("the shipped policy is in force, because there is no directory {DEFAULT_DIRECTORY}");
+        }
+        let files = directory.map_or_else(PolicyFiles::shipped, PolicyFiles::read);
+        let policies = LoadedPolicies::of(&files).into_policies()?;
+        let directory = PolicyDirectory(directory.map(|directory| (directory.to_owned(), files)));
+        Ok(Self { policies, directory })
+    }
+}
+
+impl PolicyDirectory {
+    /// Follows the directory, so that a judge applies changed policies.
+    pub(super) fn follow(self, judge: &Judge, shared: &Shared) {
+        let Some((directory, files)) = self.0 else {
+            shared.metrics.policies().loaded(Timestamp::now());
+            return;
+        };
+        let reload = Reload::new(&directory, files, judge.policies(), shared.metrics.clone());
+        let state = reload.state();
+        shared.readiness.note("policies", move || state.borrow().to_string());
+        tokio::spawn(reload.follow());
+    }
+}

@@ -1,0 +1,47 @@
+//! A server that is wired up: what answers reviews, and what ends with it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::certificates::ServingCertificates;
+use super::shared::Shared;
+use crate::serve::https::{self, Bound, Limits, Setup, Signals, Stopped};
+use crate::serve::leader::Candidacy;
+use crate::serve::report::events::Writing;
+use crate::serve::webhook::Webhook;
+use crate::world::kubernetes::Watches;
+
+pub(super) struct Running {
+    pub(super) webhook: Webhook,
+    pub(super) certificates: ServingCertificates,
+    /// `None` when standalone.
+    pub(super) background: Option<Background>,
+}
+
+/// The work beside reviews, in a cluster.
+pub(super) struct Background {
+    /// They end when this is dropped.
+    pub(super) watches: Watches,
+    pub(super) candidacy: Candidacy,
+    pub(super) events: Writing,
+}
+
+impl Running {
+    /// The file of the CA that signed a development certificate.
+    pub(super) fn ca_file(&self) -> Option<&Path> {
+        self.certificates.ca_file.as_deref()
+    }
+
+    /// Answers reviews until a signal, then ends the background work.
+    pub(super) async fn serve(self, bound: Bound, shared: Shared, limits: Limits, signals: Signals) -> Stopped {
+        let Self { webhook, certificates: ServingCertificates { certificates, clients, .. }, background } = self;
+        let Shared { metrics, readiness, .. } = shared;
+        let setup = Setup { certificates, clients, metrics, readiness, limits };
+        let stopped = https::run(bound, Arc::new(webhook), setup, signals).await;
+        if let Some(Background { watches, candidacy, events }) = background {
+            tokio::join!(candidacy.resign(), events.finish());
+            drop(watches);
+        }
+        stopped
+    }
+}

@@ -1,0 +1,31 @@
+//! The webhook without a cluster: it remembers the objects of the requests that it admits.
+
+use std::sync::Arc;
+
+use super::arguments::Arguments;
+use super::policies::PolicySource;
+use super::running::Running;
+use super::shared::Shared;
+use crate::judge::Judge;
+use crate::serve::report::Reporter;
+use crate::serve::webhook::Webhook;
+use crate::world::memory::{Memory, OverrideFile};
+
+/// The memory for remembered objects, in bytes.
+const MEMORY_BYTES: usize = 64 << 20;
+
+pub(super) fn standalone(
+    arguments: &Arguments,
+    PolicySource { policies, directory }: PolicySource,
+    shared: &Shared,
+) -> anyhow::Result<Running> {
+    let memory = Arc::new(Memory::new(MEMORY_BYTES));
+    let judge = Judge::new(policies, memory.clone(), shared.decodes.clone());
+    directory.follow(&judge, shared);
+    if let Some(path) = &arguments.overrides {
+        tokio::spawn(OverrideFile::open(path.clone(), memory.clone())?.follow());
+    }
+    let certificates = arguments.certificates.load(None, &shared.metrics, &shared.readiness)?;
+    let reporter = Reporter::new(shared.metrics.clone());
+    Ok(Running { webhook: Webhook::standalone(judge, reporter, memory), certificates, background: None })
+}

@@ -1,0 +1,11 @@
+//! Which requests can concern a record at all.
+
+use crate::engine::review::Request;
+
+/// The kind of the object of a request, if records are stored in objects of that kind.
+#[must_use]
+pub fn storing_kind<'r>(request: &'r Request<'_>) -> Option<&'r str> {
+    let is_core_object = request.kind.group.is_empty() && request.sub_resource().is_none();
+    let kind = request.kind.kind.as_ref();
+    (is_core_object && matches!(kind, "Secret" | "ConfigMap")).then_some(kind)
+}

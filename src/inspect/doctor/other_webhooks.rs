@@ -1,0 +1,224 @@
+//! Other webhooks that receive release records, and records that nothing guards.
+
+use serde_json::Value;
+
+use super::diagnosis::Diagnosis;
+use super::registration::RECORD_ENTRY;
+use super::selector::{Label, label_of, label_of_record, matches};
+use super::snapshot::Snapshot;
+use crate::engine::severity::Severity::{Low, Medium};
+
+const OTHER_WEBHOOKS_TOPIC: &str = "other-webhooks";
+const UNGUARDED_TOPIC: &str = "unguarded";
+
+pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
+    let mut checks = Vec::new();
+    for (fetched, mutating) in [(&snapshot.validating, false), (&snapshot.mutating, true)] {
+        match fetched.items() {
+            Ok(all) => {
+                checks.extend(all.iter().flat_map(|it| diagnose_configuration(it, mutating, &snapshot.namespace)))
+            }
+            Err(why) => checks.push(Diagnosis::skipped(OTHER_WEBHOOKS_TOPIC, why)),
+        }
+    }
+    if checks.is_empty() {
+        checks.push(Diagnosis::ok(OTHER_WEBHOOKS_TOPIC, "no other webhook receives release records"));
+    }
+    checks.push(unguarded(snapshot));
+    checks
+}
+
+fn diagnose_configuration(configuration: &Value, mutating: bool, own: &str) -> Vec<Diagnosis> {
+    let name = configuration["metadata"]["name"].as_str().unwrap_or_default();
+    if name == "interlock" {
+        return Vec::new();
+    }
+    let resource = if mutating { "mutatingwebhookconfiguration" } else { "validatingwebhookconfiguration" };
+    let entries = configuration["webhooks"].as_array().into_iter().flatten();
+    entries.filter_map(|entry| diagnose_entry(entry, name, resource, mutating, own)).collect()
+}
+
+fn diagnose_entry(entry: &Value, configuration: &str, resource: &str, mutating: bool, own: &str) -> Option<Diagnosis> {
+    let name = entry["name"].as_str().unwrap_or_default();
+    if name.ends_with(".interlock.dev") && !configuration.ends_with(".static.k8s.io") {
+        let evidence = format!(
+            "{resource} {configuration} also contains Interlock's entry {name}: every request is \
+            reviewed twice"
+        );
+        return Some(Diagnosis::found(
+            OTHER_WEBHOOKS_TOPIC,
+            Medium,
+            evidence,
+            format!("kubectl delete {resource} {configuration}"),
+        ));
+    }
+    if !receives(entry, "secrets", &["CREATE", "UPDATE"]) || !matches(&entry["objectSelector"], label_of_record) {
+        return blocks_our_pods(entry, name, configuration, resource, own);
+    }
+    let conditions = entry["matchConditions"].as_array().map_or(0, Vec::len);
+    let narrowed = if conditions > 0 { ", unless its matchConditions exclude them" } else { "" };
+    if mutating {
+        // The API server calls configurations in the order of their names.
+        let order = if configuration > "interlock" { "after" } else { "before" };
+        let evidence = format!(
+            "{name} ({configuration}) may rewrite release records, {order} Interlock stamps \
+            them{narrowed}"
+        );
+        let fix = format!(
+            "exclude release records: in {resource} {configuration}, entry {name}, add\nmatchConditions: [{{name: \
+                no-release-records, expression: \"!has(object.type) || object.type != 'helm.sh/release.v1'\"}}]"
+        );
+        return Some(Diagnosis::found(OTHER_WEBHOOKS_TOPIC, Low, evidence, fix));
+    }
+    (entry["failurePolicy"] != "Ignore").then(|| {
+        Diagnosis::note(
+            OTHER_WEBHOOKS_TOPIC,
+            format!("{name} ({configuration}) reviews release records: while it is down, helm fails{narrowed}"),
+        )
+    })
+}
+
+/// An entry whose outage would prevent Interlock's pods from starting.
+fn blocks_our_pods(entry: &Value, name: &str, configuration: &str, resource: &str, own: &str) -> Option<Diagnosis> {
+    let is_own = |key: &str| {
+        if key == "kubernetes.io/metadata.name" { Label::Is(own) } else { Label::Absent }
+    };
+    let reaches_us = matches(&entry["namespaceSelector"], is_own);
+    // Every installation has this label on its pods; other labels are not known.
+    let ours = |key: &str| {
+        if key == "app.kubernetes.io/name" { Label::Is("interlock") } else { Label::Absent }
+    };
+    let stops = entry["failurePolicy"] != "Ignore" && receives(entry, "pods", &["CREATE"]);
+    (stops && reaches_us && matches(&entry["objectSelector"], ours)).then(|| {
+        let evidence = format!("while {name} ({configuration}) is down, no pod of Interlock can start");
+        let fix = format!(
+            "exclude namespace {own}: in {resource} {configuration}, entry {name}, add to its \
+             namespaceSelector\n{{key: kubernetes.io/metadata.name, operator: NotIn, values: [{own}]}}"
+        );
+        Diagnosis::found(OTHER_WEBHOOKS_TOPIC, Low, evidence, fix)
+    })
+}
+
+/// Whether an entry receives a resource of the core group.
+fn receives(entry: &Value, resource: &str, operations: &[&str]) -> bool {
+    let has = |list: &Value, wanted: &[&str]| {
+        list.as_array().into_iter().flatten().filter_map(Value::as_str).any(|it| wanted.contains(&it))
+    };
+    entry["rules"].as_array().into_iter().flatten().any(|rule| {
+        has(&rule["apiGroups"], &["", "*"])
+            && has(&rule["resources"], &[resource, "*", "*/*"])
+            && (has(&rule["operations"], operations) || has(&rule["operations"], &["*"]))
+            && rule["scope"] != "Cluster"
+    })
+}
+
+/// Namespaces with releases that Interlock does not guard.
+fn unguarded(snapshot: &Snapshot) -> Diagnosis {
+    let (records, namespaces) = match (&snapshot.records, snapshot.namespaces.items()) {
+        (Ok(records), Ok(namespaces)) => (records, namespaces),
+        (Err(why), _) => return Diagnosis::skipped(UNGUARDED_TOPIC, why),
+        (_, Err(why)) => return Diagnosis::skipped(UNGUARDED_TOPIC, why),
+    };
+    let configuration = snapshot.validating.named("interlock").ok().flatten();
+    let entry =
+        configuration.and_then(|it| it["webhooks"].as_array()?.iter().find(|entry| entry["name"] == RECORD_ENTRY));
+    let Some(selector) = entry.map(|entry| &entry["namespaceSelector"]) else {
+        return Diagnosis::skipped(UNGUARDED_TOPIC, "the registration is missing, so nothing is guarded");
+    };
+    let mut left: Vec<_> = namespaces
+        .iter()
+        .filter(|it| !matches(selector, |key| label_of(it, key)))
+        .filter_map(|it| it["metadata"]["name"].as_str())
+        .filter_map(|name| records.by_namespace.get(name).map(|count| format!("{name} ({count} records)")))
+        .collect();
+    let at_least = if records.truncated { "at least " } else { "" };
+    let all: usize = records.by_namespace.values().sum();
+    if left.is_empty() {
+        return Diagnosis::ok(
+            UNGUARDED_TOPIC,
+            format!("all namespaces with releases are guarded ({at_least}{all} records in Secrets)"),
+        );
+    }
+    // Interlock's own release must not be guarded: an outage could not be repaired.
+    let own = format!("{} (", snapshot.namespace);
+    left.sort();
+    let others = left.iter().any(|it| !it.starts_with(&own));
+    let what = format!("unguarded releases exist in {}", left.join(", "));
+    if others {
+        Diagnosis::note(UNGUARDED_TOPIC, what + ": the registration excludes these namespaces")
+    } else {
+        Diagnosis::ok(UNGUARDED_TOPIC, what + ", which is Interlock's own namespace")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::inspect::doctor::fetch::Fetched;
+    use crate::inspect::doctor::records::RecordCounts;
+
+    fn entry(name: &str, resource: &str, policy: &str) -> Value {
+        let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource]});
+        json!({"name": name, "failurePolicy": policy, "rules": [rule]})
+    }
+
+    fn described(change: impl FnOnce(&mut Value), mutating: bool) -> Vec<(&'static str, String)> {
+        let mut other = json!({"metadata": {"name": "other"}, "webhooks": [entry("a.example.dev", "secrets", "Fail")]});
+        change(&mut other["webhooks"][0]);
+        let checks = diagnose_configuration(&other, mutating, "guard");
+        checks.into_iter().map(|check| (check.state.as_str(), check.evidence)).collect()
+    }
+
+    #[test]
+    fn other_webhooks_that_receive_records_are_named() {
+        let mutating = described(|_| {}, true);
+        assert!(
+            mutating[0].0 == "low"
+                && mutating[0].1.contains(
+                    "may rewrite release records, after Interlock stamps \
+                them"
+                ),
+            "{mutating:?}"
+        );
+        assert_eq!(described(|_| {}, false)[0].0, "note");
+        assert!(described(|it| it["failurePolicy"] = "Ignore".into(), false).is_empty());
+        assert!(described(|it| it["objectSelector"] = json!({"matchLabels": {"inject": "yes"}}), true).is_empty());
+        assert!(described(|it| it["rules"][0]["apiGroups"] = json!(["apps"]), true).is_empty());
+        let pods = described(|it| *it = entry("b.example.dev", "pods", "Fail"), false);
+        assert!(pods[0].0 == "low" && pods[0].1.contains("no pod of Interlock can start"), "{pods:?}");
+        let spared = |it: &mut Value| {
+            *it = entry("b.example.dev", "pods", "Fail");
+            let name = json!({"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["guard"]});
+            it["namespaceSelector"] = json!({"matchExpressions": [name]});
+        };
+        assert!(described(spared, false).is_empty());
+        assert_eq!(described(|it| it["name"] = RECORD_ENTRY.into(), false)[0].0, "medium");
+    }
+
+    #[test]
+    fn unguarded_releases_are_named() {
+        let namespace =
+            |name: &str| json!({"metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}}});
+        let names = ["guard", "kube-system"];
+        let left_out = json!({"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": names});
+        let selector = json!({"matchExpressions": [left_out]});
+        let registered = json!({"metadata": {"name": "interlock"}, "webhooks": [{"name": RECORD_ENTRY, "namespaceSelector": selector}]});
+        let with = |counts: &[(&str, usize)]| {
+            let by_namespace = counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+            let namespaces: Vec<_> = ["shop", "guard", "kube-system"].into_iter().map(namespace).collect();
+            let check = unguarded(&Snapshot {
+                validating: Fetched::Known(json!({"items": [registered]})),
+                namespaces: Fetched::Known(json!({"items": namespaces})),
+                records: Ok(RecordCounts { by_namespace, truncated: false }),
+                ..Snapshot::unread()
+            });
+            (check.state.as_str(), check.evidence)
+        };
+        assert_eq!(with(&[("shop", 3)]).0, "ok");
+        assert_eq!(with(&[("shop", 3), ("guard", 1)]).0, "ok");
+        let left = with(&[("shop", 3), ("kube-system", 2)]);
+        assert!(left.0 == "note" && left.1.contains("kube-system (2 records)"), "{left:?}");
+    }
+}

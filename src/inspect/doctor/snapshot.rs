@@ -1,0 +1,111 @@
+//! What the API server says about an installation, fetched once.
+
+use jiff::Timestamp;
+use kube::Client;
+
+use super::fetch::{self, Fetched};
+use super::records::{self, RecordCounts};
+use crate::engine::policy::PolicyFiles;
+
+/// The objects of an installation, fetched once.
+pub(super) struct Snapshot {
+    pub(super) namespace: String,
+    pub(super) validating: Fetched,
+    pub(super) mutating: Fetched,
+    pub(super) deployment: Fetched,
+    pub(super) pods: Fetched,
+    pub(super) budgets: Fetched,
+    pub(super) lease: Fetched,
+    pub(super) definition: Fetched,
+    /// `None` without a ConfigMap of policies.
+    pub(super) policies: Result<Option<PolicyFiles>, String>,
+    pub(super) namespaces: Fetched,
+    pub(super) nodes: Fetched,
+    pub(super) records: Result<RecordCounts, String>,
+    pub(super) version: Fetched,
+    pub(super) roles: Fetched,
+    pub(super) bindings: Fetched,
+    pub(super) local_roles: Fetched,
+    pub(super) local_bindings: Fetched,
+    /// The API server's clock and ours, at one moment.
+    pub(super) clocks: (Timestamp, Timestamp),
+}
+
+impl Snapshot {
+    pub(super) async fn fetch(client: &Client, namespace: &str, clocks: (Timestamp, Timestamp)) -> Self {
+        let get = |path: String| fetch::get(client, path);
+        let admission = "/apis/admissionregistration.k8s.io/v1";
+        let rbac = "/apis/rbac.authorization.k8s.io/v1";
+        let core = format!("/api/v1/namespaces/{namespace}");
+        let local = format!("{rbac}/namespaces/{namespace}");
+        let (validating, mutating, deployment, pods, budgets, lease) = tokio::join!(
+            get(format!("{admission}/validatingwebhookconfigurations?limit=500")),
+            get(format!("{admission}/mutatingwebhookconfigurations?limit=500")),
+            get(format!("/apis/apps/v1/namespaces/{namespace}/deployments/interlock")),
+            get(format!("{core}/pods?labelSelector=app.kubernetes.io%2Fname%3Dinterlock&limit=100")),
+            get(format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets?limit=100")),
+            get(format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/interlock-leader")),
+        );
+        let (definition, policies, namespaces, nodes, records, version) = tokio::join!(
+            get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/releaseoverrides.interlock.dev".to_owned()),
+            fetch::policies(client, namespace),
+            fetch::metadata(client, "/api/v1/namespaces?limit=5000"),
+            fetch::metadata(client, "/api/v1/nodes?limit=2"),
+            records::count(client),
+            get("/version".to_owned()),
+        );
+        let (roles, bindings, local_roles, local_bindings) = tokio::join!(
+            get(format!("{rbac}/clusterroles?limit=2000")),
+            get(format!("{rbac}/clusterrolebindings?limit=2000")),
+            get(format!("{local}/roles?limit=500")),
+            get(format!("{local}/rolebindings?limit=500")),
+        );
+        Self {
+            namespace: namespace.to_owned(),
+            validating,
+            mutating,
+            deployment,
+            pods,
+            budgets,
+            lease,
+            definition,
+            policies,
+            namespaces,
+            nodes,
+            records,
+            version,
+            roles,
+            bindings,
+            local_roles,
+            local_bindings,
+            clocks,
+        }
+    }
+
+    /// A snapshot in which nothing is known but the time: 2026-11-21T10:00:00Z.
+    #[cfg(test)]
+    pub(super) fn unread() -> Self {
+        let now: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
+        let unknown = || Fetched::Unknown("not asked".to_owned());
+        Self {
+            namespace: "guard".to_owned(),
+            validating: unknown(),
+            mutating: unknown(),
+            deployment: unknown(),
+            pods: unknown(),
+            budgets: unknown(),
+            lease: unknown(),
+            definition: unknown(),
+            policies: Err("not asked".to_owned()),
+            namespaces: unknown(),
+            nodes: unknown(),
+            records: Err("not asked".to_owned()),
+            version: unknown(),
+            roles: unknown(),
+            bindings: unknown(),
+            local_roles: unknown(),
+            local_bindings: unknown(),
+            clocks: (now, now),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The runbook's checks of a pending record: those of the rule, over the deletion that is about to be requested.
+
+use jiff::Timestamp;
+use serde_json::value::RawValue;
+
+use super::view::View;
+use crate::engine::evidence::Evidence;
+use crate::engine::facts::{Facts, RequestObjects};
+use crate::engine::release::{Entry, History, ReleaseRef, Storage};
+use crate::engine::review::{Gvk, Gvr, Operation, Request, UserInfo};
+use crate::engine::rules::{RunbookCheck, inspect};
+use crate::world::World;
+
+/// The newest record of a release, which is pending, as it was read at one moment. Checks, copy and deletion apply to
+/// this version only.
+pub struct PendingRecord {
+    pub(super) release: ReleaseRef,
+    pub(super) storage: Storage,
+    pub(super) entry: Entry,
+    pub(super) object: Box<RawValue>,
+}
+
+impl PendingRecord {
+    /// Reads the newest record of a release; `None` if it is not pending, or was deleted meanwhile.
+    ///
+    /// # Errors
+    /// When the API server does not answer.
+    pub(crate) async fn read(
+        view: &View<'_>,
+        release: &ReleaseRef,
+        storage: Storage,
+        history: &History,
+    ) -> Result<Option<Self>, String> {
+        let Some(entry) = history.newest().filter(|newest| newest.status.is_pending()) else {
+            return Ok(None);
+        };
+        let Some(text) = view.world.cluster.text(storage, &release.namespace, &entry.name).await? else {
+            return Ok(None);
+        };
+        let object =
+            RawValue::from_string(text).map_err(|error| format!("{} cannot be parsed: {error}", entry.name))?;
+        Ok(Some(Self { release: release.clone(), storage, entry: entry.clone(), object }))
+    }
+
+    /// Evaluates every check of the runbook.
+    ///
+    /// # Errors
+    /// When the record cannot be parsed. A check that cannot be evaluated says so.
+    pub(crate) async fn checks(&self, view: &View<'_>, now: Timestamp) -> Result<Vec<RunbookCheck>, String> {
+        let kind = self.storage.kind();
+        let request = Request {
+            uid: "".into(),
+            kind: Gvk { group: "".into(), version: "v1".into(), kind: kind.into() },
+            resource: Gvr { group: "".into(), version: "v1".into(), resource: plural(kind).into() },
+            sub_resource: None,
+            name: Some(self.entry.name.as_str().into()),
+            namespace: Some(self.release.namespace.as_str().into()),
+            operation: Operation::Delete,
+            // The checks do not depend on the user.
+            user_info: UserInfo { username: "".into(), groups: Vec::new() },
+            object: None,
+            old_object: Some(&self.object),
+            dry_run: None,
+        };
+        let objects = RequestObjects::read(&request).map_err(|error| error.to_string())?;
+        let bodies = objects.payloads(request.operation).inflate();
+        let facts = Facts::of(&request, &objects, &bodies);
+        let policy = view.policies.of(&self.release.namespace);
+        let mut evidence = Evidence::default();
+        loop {
+            match inspect(&facts, policy, &evidence, now) {
+                Ok(checks) => return Ok(checks),
+                Err(query) => {
+                    let answer = view.world.answer(&query).await;
+                    evidence.add(query, answer);
+                }
+            }
+        }
+    }
+
+    /// The object name of the record.
+    #[must_use]
+    pub fn record(&self) -> &str {
+        &self.entry.name
+    }
+}
+
+/// The resource of a kind that stores records.
+pub(super) fn plural(kind: &str) -> &'static str {
+    if kind == "ConfigMap" { "configmaps" } else { "secrets" }
+}

@@ -1,0 +1,88 @@
+//! A cluster as the user of a kubeconfig sees it: the HelmReleases, and the records of one release at a time.
+
+use std::sync::Arc;
+
+use kube::Client;
+
+use super::api_error::reason;
+use super::scan::{DECODE_BYTES, Gap, gather};
+use crate::budget::Budget;
+use crate::engine::evidence::{Answer, Knowledge, Query};
+use crate::engine::policy::Policies;
+use crate::engine::release::{History, ReleaseRef, Storage};
+use crate::world::World;
+use crate::world::kubernetes::Cluster;
+use crate::world::kubernetes::listed::Listed;
+
+/// The records of a release cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("failed to read the records of release {release}: {why}")]
+pub struct ReadError {
+    release: ReleaseRef,
+    why: String,
+}
+
+/// A cluster as the user of a kubeconfig sees it, at one moment.
+pub struct View<'p> {
+    pub(crate) client: Client,
+    pub(crate) world: Listed,
+    pub(crate) policies: &'p Policies,
+}
+
+impl<'p> View<'p> {
+    /// Reads the HelmReleases. Everything else is read on demand.
+    pub async fn open(client: &Client, policies: &'p Policies) -> Self {
+        let cluster = Cluster::new(client.clone(), Arc::new(Budget::new(DECODE_BYTES)));
+        let mut view = Self { client: client.clone(), world: Listed { cluster, drivers: Ok(Vec::new()) }, policies };
+        view.refresh().await;
+        view
+    }
+
+    /// Reads the HelmReleases again.
+    pub(crate) async fn refresh(&mut self) {
+        self.world.drivers = match gather::helm_releases(&self.client, [None]).await {
+            Ok(None) => Ok(Vec::new()),
+            // A HelmRelease that cannot be parsed manages nothing, as for the webhook.
+            Ok(Some((drivers, _))) => Ok(drivers),
+            // The CustomResourceDefinition has just been created or deleted.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+            Err(error) => Err(reason(&error)),
+        };
+    }
+
+    /// The gap, if the HelmReleases cannot be read.
+    pub(crate) fn gap(&self) -> Option<Gap> {
+        let why = self.world.drivers.as_ref().err()?;
+        Some(Gap { what: "HelmReleases".to_owned(), times: 1, why: why.clone() })
+    }
+
+    /// The history of a release in one storage, from metadata.
+    ///
+    /// # Errors
+    /// When the API server does not answer.
+    pub(crate) async fn history(&self, release: &ReleaseRef, storage: Storage) -> Result<History, ReadError> {
+        let ReleaseRef { namespace, name } = release.clone();
+        let failed = |why| ReadError { release: release.clone(), why };
+        match self.world.answer(&Query::History { storage, namespace, release: name }).await {
+            Answer::Known(Knowledge::History(history)) => Ok(history),
+            Answer::Unavailable(why) => Err(failed(why)),
+            Answer::Known(_) | Answer::Absent => Err(failed("unexpected answer".to_owned())),
+        }
+    }
+
+    /// The histories of a release, by storage; usually one.
+    ///
+    /// # Errors
+    /// When the records in Secrets cannot be read, or those in ConfigMaps if there are no others.
+    pub(crate) async fn releases(&self, release: &ReleaseRef) -> Result<Vec<(Storage, History)>, ReadError> {
+        let mut found = Vec::new();
+        for storage in [Storage::Secret, Storage::OlmIndex, Storage::ConfigMap] {
+            match self.history(release, storage).await {
+                Ok(history) => found.extend(history.newest().is_some().then_some((storage, history))),
+                Err(_) if storage == Storage::ConfigMap && !found.is_empty() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,124 @@
+//! The files of `src/`, and the arrows between them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use super::imports::{Contents, Import};
+
+/// A module by its path: `["engine", "facts"]`.
+pub(super) type Module = Vec<String>;
+
+/// An import of one file from another.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Arrow {
+    pub(super) from: Module,
+    pub(super) line: usize,
+    pub(super) to: Module,
+}
+
+impl Arrow {
+    /// `src/judge.rs:3 imports serve/https`.
+    pub(super) fn description(&self) -> String {
+        format!("src/{}.rs:{} imports {}", self.from.join("/"), self.line, self.to.join("/"))
+    }
+}
+
+/// Every file by its module, tests left out.
+pub(super) struct House(BTreeMap<Module, Contents>);
+
+impl House {
+    pub(super) fn of(files: impl IntoIterator<Item = (String, String)>) -> Self {
+        let modules = files.into_iter().filter_map(|(path, text)| {
+            let module: Module = path.strip_suffix(".rs")?.split('/').map(str::to_owned).collect();
+            let is_room = module != ["lib"] && module != ["main"] && !module.iter().any(|name| name == "tests");
+            is_room.then(|| (module, Contents::of(&text)))
+        });
+        Self(modules.collect())
+    }
+
+    pub(super) fn of_the_project() -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut files = Vec::new();
+        read(&root, &root, &mut files);
+        Self::of(files)
+    }
+
+    pub(super) fn files(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn contents(&self) -> impl Iterator<Item = (&Module, &Contents)> {
+        self.0.iter()
+    }
+
+    /// Every arrow, once a pair of files and line.
+    pub(super) fn arrows(&self) -> BTreeSet<Arrow> {
+        let arrows = self.0.iter().flat_map(|(from, contents)| {
+            let imports = contents.imports.iter().filter(|import| !import.is_handed_on);
+            imports.filter_map(move |import| {
+                let to = self.definition(&self.absolute(from, &import.path)?, 0)?;
+                (to != *from).then(|| Arrow { from: from.clone(), line: import.line, to })
+            })
+        });
+        arrows.collect()
+    }
+
+    pub(super) fn undocumented(&self) -> Vec<String> {
+        let lines = self.0.iter().flat_map(|(module, contents)| {
+            let line =
+                |line: &usize| format!("src/{}.rs:{line}: a public item without a doc comment", module.join("/"));
+            contents.undocumented.iter().map(line)
+        });
+        lines.collect()
+    }
+
+    /// A path from the root of the crate; `None` where it leads out of it.
+    fn absolute(&self, module: &Module, path: &[String]) -> Option<Vec<String>> {
+        let (first, rest) = path.split_first()?;
+        let mut from = match first.as_str() {
+            "crate" => Vec::new(),
+            "self" => module.clone(),
+            "super" => module[..module.len() - 1].to_vec(),
+            _ => {
+                let child: Module = module.iter().chain([first]).cloned().collect();
+                return self.0.contains_key(&child).then(|| [&child, rest].concat());
+            }
+        };
+        let above = rest.iter().take_while(|segment| *segment == "super").count();
+        from.truncate(from.len().saturating_sub(above));
+        from.extend_from_slice(&rest[above..]);
+        Some(from)
+    }
+
+    /// The file that defines a path, through any file that hands its name on.
+    fn definition(&self, path: &[String], depth: usize) -> Option<Module> {
+        let length = (1..=path.len()).rev().find(|&length| self.0.contains_key(&path[..length]))?;
+        let module = path[..length].to_vec();
+        let handed_on = path.get(length).and_then(|name| {
+            let imports = self.0[&module].imports.iter().filter(|import| import.is_use);
+            imports
+                .filter(|import| import.name == *name)
+                .find_map(|import: &Import| self.absolute(&module, &import.path))
+        });
+        match handed_on {
+            // A chain of names is short; a circle of them would not compile.
+            Some(next) if depth < 8 => {
+                self.definition(&[&next, &path[length + 1..]].concat(), depth + 1).or(Some(module))
+            }
+            _ => Some(module),
+        }
+    }
+}
+
+fn read(root: &Path, directory: &Path, files: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            read(root, &path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            files.push((name, fs::read_to_string(&path).unwrap()));
+        }
+    }
+}
