@@ -12,7 +12,7 @@ use crate::engine::decision::Decision;
 use crate::engine::evidence::{Answer, Evidence};
 use crate::engine::facts::{Facts, RecordBodies, RequestObjects, Subject};
 use crate::engine::json::Patch;
-use crate::engine::outcome::{Judged, Outcome};
+use crate::engine::outcome::{Outcome, WeighedViolation};
 use crate::engine::overrides::objection;
 use crate::engine::policy::{Policies, Policy};
 use crate::engine::review::{BadReview, Request};
@@ -24,12 +24,12 @@ use crate::world::World;
 pub struct Judge {
     policies: Arc<ArcSwap<Policies>>,
     world: Arc<dyn World>,
-    decodes: Arc<Budget>,
-    ourselves: Arc<OnceLock<String>>,
+    decode_budget: Arc<Budget>,
+    own_user: Arc<OnceLock<String>>,
 }
 
 /// What came of a review.
-pub struct Verdict {
+pub struct Judgement {
     /// For the reply.
     pub outcome: Outcome,
     /// For everybody else.
@@ -37,10 +37,15 @@ pub struct Verdict {
 }
 
 impl Judge {
-    /// A judge; `decodes` bounds the memory of record bodies that are inflated at once.
+    /// A judge; `decode_budget` bounds the memory of record bodies that are inflated at once.
     #[must_use]
-    pub fn new(policies: impl Into<Policies>, world: Arc<dyn World>, decodes: Arc<Budget>) -> Self {
-        Self { policies: Arc::new(ArcSwap::from_pointee(policies.into())), world, decodes, ourselves: Arc::default() }
+    pub fn new(policies: impl Into<Policies>, world: Arc<dyn World>, decode_budget: Arc<Budget>) -> Self {
+        Self {
+            policies: Arc::new(ArcSwap::from_pointee(policies.into())),
+            world,
+            decode_budget,
+            own_user: Arc::default(),
+        }
     }
 
     /// The policies in force; what is stored there judges from the next review on.
@@ -52,8 +57,8 @@ impl Judge {
     /// The same judge, which knows its own writes: by the name of the user that Interlock is to the API server, once that is
     /// set.
     #[must_use]
-    pub fn knowing(self, ourselves: Arc<OnceLock<String>>) -> Self {
-        Self { ourselves, ..self }
+    pub fn with_own_user(self, own_user: Arc<OnceLock<String>>) -> Self {
+        Self { own_user, ..self }
     }
 
     /// Judges a request at a moment, answering by a deadline.
@@ -65,11 +70,11 @@ impl Judge {
         request: &Request<'_>,
         now: Timestamp,
         deadline: Instant,
-    ) -> Result<Verdict, BadReview> {
+    ) -> Result<Judgement, BadReview> {
         let started = Instant::now();
         let objects = RequestObjects::read(request)?;
         let payloads = objects.payloads(request.operation);
-        let granted = timeout_at(deadline, self.decodes.grant(payloads.inflated_size())).await;
+        let granted = timeout_at(deadline, self.decode_budget.grant(payloads.inflated_size())).await;
         let decoding = Instant::now();
         let bodies = if granted.is_ok() { payloads.inflate() } else { payloads.unread() };
         let facts = self.facts(request, &objects, &bodies);
@@ -80,12 +85,12 @@ impl Judge {
             (Subject::Override(write), _) => {
                 Outcome::of_override(objection(write, facts.actor.name, &policy.overrides, now))
             }
-            (_, Ok(_)) => Outcome::of(policy, self.settle(&facts, policy, now, deadline).await),
+            (_, Ok(_)) => Outcome::of(policy, self.decide_with_world(&facts, policy, now, deadline).await),
             // Only the bodies of records wait for memory.
             (_, Err(_)) => Outcome::of(policy, overloaded(&facts, policy)),
         };
         let decision = Decision::of(request, &facts, &outcome, started.elapsed());
-        Ok(Verdict { outcome, decision: Decision { decoded, ..decision } })
+        Ok(Judgement { outcome, decision: Decision { decoded, ..decision } })
     }
 
     /// The stamps that a request must be given.
@@ -100,7 +105,7 @@ impl Judge {
     ) -> Result<Option<Patch>, BadReview> {
         let objects = RequestObjects::read(request)?;
         let payloads = objects.payloads(request.operation);
-        let granted = timeout_at(deadline, self.decodes.grant(payloads.inflated_size())).await;
+        let granted = timeout_at(deadline, self.decode_budget.grant(payloads.inflated_size())).await;
         // Without its body a record is still stamped with holder and start.
         let bodies = if granted.is_ok() { payloads.inflate() } else { payloads.unread() };
         Ok(stamp::stamp(&self.facts(request, &objects, &bodies), now))
@@ -113,12 +118,18 @@ impl Judge {
         bodies: &'r RecordBodies,
     ) -> Facts<'r> {
         let facts = Facts::of(request, objects, bodies);
-        let ourselves = self.ourselves.get().map(String::as_str);
-        Facts { actor: facts.actor.or_interlock(ourselves), ..facts }
+        let own_user = self.own_user.get().map(String::as_str);
+        Facts { actor: facts.actor.or_interlock(own_user), ..facts }
     }
 
     /// Runs the rules, answering their queries, until they reach a decision.
-    async fn settle(&self, facts: &Facts<'_>, policy: &Policy, now: Timestamp, deadline: Instant) -> Vec<Judged> {
+    async fn decide_with_world(
+        &self,
+        facts: &Facts<'_>,
+        policy: &Policy,
+        now: Timestamp,
+        deadline: Instant,
+    ) -> Vec<WeighedViolation> {
         let mut evidence = Evidence::default();
         let mut in_time = true;
         loop {
@@ -128,7 +139,7 @@ impl Judge {
                 Step::Ask(query) => {
                     let mut late = || {
                         in_time = false;
-                        Answer::Unavailable("the API server did not answer within the time of the review".into())
+                        Answer::Unavailable("the API server did not answer in time".into())
                     };
                     let asked = self.world.answer(&query);
                     // A world that is always ready would outrun the timer.
@@ -144,7 +155,7 @@ impl Judge {
 }
 
 /// Marks a violation that is undecided because the time of the review was over.
-fn late(mut judged: Judged) -> Judged {
+fn late(mut judged: WeighedViolation) -> WeighedViolation {
     if judged.violation.kind == ViolationKind::Unavailable {
         judged.violation.kind = ViolationKind::Late;
     }

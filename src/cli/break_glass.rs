@@ -169,7 +169,7 @@ mod tests {
         );
         let text = object.to_string();
         // The rules parse the same values.
-        let read: crate::engine::overrides::Spec = serde_json::from_value(object["spec"].clone()).unwrap();
+        let read: crate::engine::overrides::OverrideSpec = serde_json::from_value(object["spec"].clone()).unwrap();
         assert_eq!(
             (read.rules, text.contains("11:30")),
             (

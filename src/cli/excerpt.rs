@@ -14,15 +14,15 @@ pub(super) fn excerpts(error: &PolicyError) -> String {
 
 fn excerpt(problem: &Problem, renderer: &Renderer) -> String {
     let (title, file) = (Level::ERROR.primary_title(&problem.message), problem.file.display().to_string());
-    let group = match &problem.place {
-        Some(place) if place.text.is_empty() => {
-            title.element(Origin::path(file).line(place.line).char_column(place.column))
+    let group = match &problem.location {
+        Some(location) if location.text.is_empty() => {
+            title.element(Origin::path(file).line(location.line).char_column(location.column))
         }
-        Some(place) => title.element(
-            Snippet::source(&place.text)
+        Some(location) => title.element(
+            Snippet::source(&location.text)
                 .path(file)
-                .line_start(place.line)
-                .annotation(AnnotationKind::Primary.span(place.range.clone())),
+                .line_start(location.line)
+                .annotation(AnnotationKind::Primary.span(location.range.clone())),
         ),
         None => title.element(Origin::path(file)),
     };

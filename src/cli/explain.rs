@@ -8,7 +8,7 @@ use super::exit_status::ExitStatus;
 use super::output::Output;
 use super::policy_dir::PolicyDir;
 use super::table;
-use crate::engine::policy::{InForce, Origin, SettingInForce, in_force, nearest_to, settings_of};
+use crate::engine::policy::{InForce, SettingInForce, SettingOrigin, in_force, nearest_to, settings_of};
 use crate::engine::rule::{RuleId, Specification};
 use crate::engine::rules;
 
@@ -117,8 +117,8 @@ fn namespace_json(namespace: &str, in_force: &InForce) -> Value {
 
 fn setting_json(setting: &SettingInForce) -> Value {
     let origin = match &setting.origin {
-        Origin::BuiltIn => Value::Null,
-        Origin::File { file, line } => json!({"file": file, "line": line}),
+        SettingOrigin::BuiltIn => Value::Null,
+        SettingOrigin::File { file, line } => json!({"file": file, "line": line}),
     };
     json!({"name": setting.name, "value": setting.value, "origin": origin})
 }
@@ -145,7 +145,7 @@ fn namespace_text(namespace: &str, in_force: &InForce) -> String {
 
 fn origin(setting: &SettingInForce) -> String {
     match &setting.origin {
-        Origin::BuiltIn => "built in".to_owned(),
-        Origin::File { file, line } => format!("{}:{line}", file.display()),
+        SettingOrigin::BuiltIn => "built in".to_owned(),
+        SettingOrigin::File { file, line } => format!("{}:{line}", file.display()),
     }
 }

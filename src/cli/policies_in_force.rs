@@ -4,7 +4,7 @@ use kube::Client;
 
 use super::policy_dir::PolicyDir;
 use super::table::printable;
-use crate::engine::policy::{DEFAULT_NAMESPACE, Files, Policies};
+use crate::engine::policy::{DEFAULT_NAMESPACE, Policies, PolicyFiles};
 use crate::world::kubernetes::api_error::reason;
 use crate::world::kubernetes::policies::policies;
 
@@ -48,7 +48,7 @@ impl PoliciesInForce {
 }
 
 /// The policies of an installation, or why they cannot be used.
-fn usable(found: Option<Files>) -> Result<Policies, String> {
+fn usable(found: Option<PolicyFiles>) -> Result<Policies, String> {
     let files = found.ok_or("there is no ConfigMap interlock-policies")?;
     Policies::of_files(&files).map_err(|error| error.to_string())
 }
@@ -68,11 +68,11 @@ mod tests {
     #[test]
     fn the_notice_has_one_line_and_another_installation_can_be_named() {
         let shipped = || ("cluster.yaml".to_owned(), include_str!("../../policies/cluster.yaml").to_owned());
-        assert!(usable(Some(Files::mounted([shipped()], []))).is_ok());
+        assert!(usable(Some(PolicyFiles::mounted([shipped()], []))).is_ok());
         assert!(usable(None).unwrap_err().contains("no ConfigMap interlock-policies"));
         let wrong = [("cluster.yaml".to_owned(), "kind: Nonsense\n".to_owned())];
-        assert!(usable(Some(Files::mounted(wrong, []))).unwrap_err().contains("cluster.yaml"));
-        let without = usable(Some(Files::mounted([], []))).unwrap_err();
+        assert!(usable(Some(PolicyFiles::mounted(wrong, []))).unwrap_err().contains("cluster.yaml"));
+        let without = usable(Some(PolicyFiles::mounted([], []))).unwrap_err();
         assert!(without.contains("has no key cluster.yaml"), "{without}");
         let line = Line::try_parse_from(["status", "--interlock-namespace", "guard"]).unwrap();
         let told = line.in_force.fallback_notice("forbidden:\n\x1b[2J");

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::excerpt::excerpts;
 use super::exit_status::ExitStatus;
 use super::output::Output;
-use crate::engine::policy::{Files, PolicyError, Problem, Reading, schema};
+use crate::engine::policy::{LoadedPolicies, PolicyError, PolicyFiles, Problem, schema};
 
 /// Check policy files, and print their JSON Schema for editors
 #[derive(Debug, clap::Args)]
@@ -47,12 +47,12 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 
 impl CheckArguments {
     fn run(&self) -> anyhow::Result<ExitStatus> {
-        let files = Files::read(&self.directory);
-        let Reading { problems, .. } = Reading::of(&files);
+        let files = PolicyFiles::read(&self.directory);
+        let LoadedPolicies { problems, .. } = LoadedPolicies::of(&files);
         match self.output {
             Output::Json => {
                 let of = |file: &Path| problems.iter().filter(|problem| problem.file == file).map(json_of).collect();
-                let unread = problems.iter().filter(|problem| problem.place.is_none());
+                let unread = problems.iter().filter(|problem| problem.location.is_none());
                 let mut paths: Vec<_> = files.paths().chain(unread.map(|problem| problem.file.as_path())).collect();
                 paths.dedup();
                 for path in paths {
@@ -66,7 +66,7 @@ impl CheckArguments {
                 }
             }
         }
-        if problems.iter().any(|problem| problem.place.is_none()) {
+        if problems.iter().any(|problem| problem.location.is_none()) {
             return Err(PolicyError { problems }.into());
         }
         if problems.is_empty() {
@@ -80,10 +80,10 @@ impl CheckArguments {
 }
 
 fn json_of(problem: &Problem) -> Value {
-    let place = problem.place.as_ref();
+    let location = problem.location.as_ref();
     json!({
-        "line": place.map(|place| place.line),
-        "column": place.map(|place| place.column),
+        "line": location.map(|location| location.line),
+        "column": location.map(|location| location.column),
         "message": problem.message,
     })
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::engine::policy::{Files, Policies};
+use crate::engine::policy::{Policies, PolicyFiles};
 
 /// The policies to apply.
 #[derive(Debug, clap::Args)]
@@ -17,7 +17,7 @@ impl PolicyDir {
         Ok(Policies::load_or_shipped(self.policies.as_deref())?)
     }
 
-    pub(super) fn files(&self) -> Files {
-        self.policies.as_deref().map_or_else(Files::shipped, Files::read)
+    pub(super) fn files(&self) -> PolicyFiles {
+        self.policies.as_deref().map_or_else(PolicyFiles::shipped, PolicyFiles::read)
     }
 }

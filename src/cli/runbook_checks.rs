@@ -1,15 +1,15 @@
 //! Prints the runbook's checks for people.
 
 use super::table::{PLAIN, RED, YELLOW, printable};
-use crate::engine::rules::{Holds, RunbookCheck};
+use crate::engine::rules::{RunbookCheck, RunbookResult};
 
 /// One check per line.
 pub(super) fn checks(checks: &[RunbookCheck], coloured: bool) -> String {
-    let lines = checks.iter().map(|RunbookCheck { name, evidence, holds }| {
-        let (mark, colour, why) = match holds {
-            Holds::Yes => ("ok  ", None, ""),
-            Holds::No(_) => ("FAIL", Some(RED), ""),
-            Holds::Unknown(why) => ("?   ", Some(YELLOW), why.as_str()),
+    let lines = checks.iter().map(|RunbookCheck { name, evidence, result }| {
+        let (mark, colour, why) = match result {
+            RunbookResult::Passed => ("ok  ", None, ""),
+            RunbookResult::Failed(_) => ("FAIL", Some(RED), ""),
+            RunbookResult::Unknown(why) => ("?   ", Some(YELLOW), why.as_str()),
         };
         let colour = colour.filter(|_| coloured);
         let (on, off) = (colour.unwrap_or_default(), colour.map_or("", |_| PLAIN));

@@ -15,7 +15,7 @@ use super::runbook_checks::checks;
 use super::runtime::block_on;
 use super::table::{colours, printable};
 use crate::engine::release::{History, ReleaseRef, Status, Storage};
-use crate::engine::rules::{Holds, RunbookCheck};
+use crate::engine::rules::{RunbookCheck, RunbookResult};
 use crate::inspect::runbook::PendingRecord;
 use crate::inspect::status::{self, ReleaseSummary, helm_command, roll_forward};
 use crate::inspect::unstick::{RecordCopy, UnstickError};
@@ -142,7 +142,7 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<UnstickReport> {
         let checks = checks(&report.checks, colours());
         write!(stdout(), "{release}: {status}, revision {revision}\n{checks}")?;
     }
-    if report.checks.iter().any(|check| !check.is_met()) {
+    if report.checks.iter().any(|check| !check.passed()) {
         report.why = Some(failures(&report.checks));
         report.next = row.next.filter(|next| !next.starts_with("interlock unstick"));
         return Ok(report);
@@ -242,10 +242,10 @@ impl Arguments {
 
 /// The failed checks, in the words of the webhook.
 fn failures(checks: &[RunbookCheck]) -> String {
-    let failed = checks.iter().filter_map(|check| match &check.holds {
-        Holds::Yes => None,
-        Holds::No(why) => Some(why.clone()),
-        Holds::Unknown(why) => Some(format!("{} could not be checked ({why})", check.name)),
+    let failed = checks.iter().filter_map(|check| match &check.result {
+        RunbookResult::Passed => None,
+        RunbookResult::Failed(why) => Some(why.clone()),
+        RunbookResult::Unknown(why) => Some(format!("{} could not be checked ({why})", check.name)),
     });
     failed.collect::<Vec<_>>().join("; ")
 }

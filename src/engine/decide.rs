@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::evidence::{Evidence, Query};
 use super::facts::Facts;
-use super::outcome::{Judged, weigh};
+use super::outcome::{WeighedViolation, weigh};
 use super::overrides::relieve;
 use super::policy::Policy;
 use super::rule::RuleId;
@@ -17,7 +17,7 @@ pub enum Step {
     /// A rule needs to know this. Decide again with the answer.
     Ask(Query),
     /// The rules have decided.
-    Done(Vec<Judged>),
+    Done(Vec<WeighedViolation>),
 }
 
 /// Judges a request. Pure: the same arguments give the same step.
@@ -32,11 +32,11 @@ pub fn decide(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Time
 
 /// What becomes of a request about a record when there was no memory to read its body in time.
 #[must_use]
-pub fn overloaded(facts: &Facts<'_>, policy: &Policy) -> Vec<Judged> {
+pub fn overloaded(facts: &Facts<'_>, policy: &Policy) -> Vec<WeighedViolation> {
     let overloaded = |rule: RuleId| Violation {
         rule,
         kind: ViolationKind::Overloaded,
-        sentence: "The record could not be read in time: too many large records are being judged.".to_owned(),
+        sentence: "The record could not be read in time: too many large records are being checked.".to_owned(),
         way_out: "Try again.".to_owned(),
         pointers: Vec::new(),
         // No override helps: there is no time left to look for one.

@@ -13,20 +13,21 @@ use serde_json::value::RawValue;
 use super::facts::{Facts, Subject};
 use super::json::first_at;
 use super::outcome::{Outcome, Verdict};
-use super::policy::{Mode, Scalable};
+use super::policy::{Mode, ScalableResource};
 use super::release::ReleaseRef;
 use super::review::{Operation, Request};
-use super::rules::{Kind, RuleId};
+use super::rule::RuleId;
+use super::violation::ViolationKind;
 
 /// The fields whose values tell one change from another, at most: each is looked for in an object of up to some MiB.
-const FIELDS: usize = 8;
+const MAX_HASHED_FIELDS: usize = 8;
 
 /// Where the values are that tell one change from another if a violation points nowhere: most objects have the first, records
 /// the others.
-const PLACES: [&str; 3] = ["/spec", "/data", "/metadata/labels"];
+const DEFAULT_POINTERS: [&str; 3] = ["/spec", "/data", "/metadata/labels"];
 
 /// The keys of hashes of changes, by chance, so that nobody can make two changes pass for one.
-static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+static HASH_KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// What happened to one review. Never holds any of the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +55,7 @@ pub struct Decision {
     /// The rules that were broken or undecided.
     pub findings: Vec<DecisionFinding>,
     /// The object concerned, where something was found.
-    pub object: Option<Object>,
+    pub object: Option<ObjectReference>,
     /// Its uid, empty where it has none yet or nothing was found.
     pub object_uid: String,
     /// Tells one change of the object from another where something was found: a hash of the values at the places concerned,
@@ -71,7 +72,7 @@ pub struct Decision {
 /// An object of the cluster by its names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Object {
+pub struct ObjectReference {
     /// For example `apps/v1`.
     pub api_version: String,
     /// For example `Deployment`.
@@ -86,24 +87,24 @@ pub struct Object {
 /// A text that names no object.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected <apiVersion> <kind> <namespace>/<name>")]
-pub struct BadObject;
+pub struct BadObjectReference;
 
-impl fmt::Display for Object {
+impl fmt::Display for ObjectReference {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} {} {}/{}", self.api_version, self.kind, self.namespace, self.name)
     }
 }
 
-impl FromStr for Object {
-    type Err = BadObject;
+impl FromStr for ObjectReference {
+    type Err = BadObjectReference;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         // Names of roles may have spaces; no name has a slash.
         let mut parts = text.splitn(3, ' ').map(str::to_owned);
         let (Some(api_version), Some(kind), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(BadObject);
+            return Err(BadObjectReference);
         };
-        let (namespace, name) = path.split_once('/').ok_or(BadObject)?;
+        let (namespace, name) = path.split_once('/').ok_or(BadObjectReference)?;
         Ok(Self { api_version, kind, namespace: namespace.to_owned(), name: name.to_owned() })
     }
 }
@@ -116,7 +117,7 @@ pub struct DecisionFinding {
     /// How the policy applies it.
     pub mode: Mode,
     /// Broken, or why it could not be decided.
-    pub kind: Kind,
+    pub kind: ViolationKind,
     /// Whether it refuses the request.
     pub refuses: bool,
     /// The override by which it does not, as `namespace/name`.
@@ -131,7 +132,7 @@ impl DecisionFinding {
     /// Whether it could not be decided.
     #[must_use]
     pub fn is_undecided(&self) -> bool {
-        self.kind != Kind::Refused
+        self.kind != ViolationKind::Refused
     }
 
     /// What it came to.
@@ -158,8 +159,8 @@ impl Decision {
             Subject::Record(..) | Subject::RecordChunk(_) | Subject::Override(_) => facts.release(),
             Subject::Declaration(_) | Subject::Other => None,
         };
-        let disturbed = outcome.judged.iter().find_map(|judged| judged.violation.release.clone());
-        let findings = outcome.judged.iter().map(|judged| DecisionFinding {
+        let disturbed = outcome.violations.iter().find_map(|judged| judged.violation.release.clone());
+        let findings = outcome.violations.iter().map(|judged| DecisionFinding {
             rule: judged.violation.rule,
             mode: judged.mode,
             kind: judged.violation.kind,
@@ -168,7 +169,7 @@ impl Decision {
             pointers: judged.violation.pointers.clone(),
             message: judged.violation.message(),
         });
-        let is_found = !outcome.judged.is_empty();
+        let is_found = !outcome.violations.is_empty();
         Self {
             uid: request.uid.to_string(),
             operation: request.operation,
@@ -178,9 +179,9 @@ impl Decision {
             user: facts.actor.name.to_owned(),
             release: of_itself.or(disturbed),
             allowed: outcome.allowed,
-            objection: Some(&outcome.message).filter(|_| !outcome.allowed && outcome.judged.is_empty()).cloned(),
+            objection: Some(&outcome.message).filter(|_| !outcome.allowed && outcome.violations.is_empty()).cloned(),
             dry_run: request.dry_run.unwrap_or_default(),
-            object: is_found.then(|| Object::of(request, facts, name)),
+            object: is_found.then(|| ObjectReference::of(request, facts, name)),
             object_uid: is_found.then(|| uid(request)).flatten().unwrap_or_default(),
             change: if is_found { change(request, outcome) } else { 0 },
             repeated: false,
@@ -197,7 +198,7 @@ impl Decision {
     }
 }
 
-impl Object {
+impl ObjectReference {
     /// What a request is about; of a subresource that is the object which has it.
     fn of(request: &Request<'_>, facts: &Facts<'_>, name: &str) -> Self {
         let (group, version) = match request.sub_resource() {
@@ -205,8 +206,8 @@ impl Object {
             None => (&request.kind.group, &request.kind.version),
         };
         let scalable = || {
-            let mut kinds = Scalable::built_in().into_iter();
-            let wanted = |kind: &Scalable| kind.group == *group && kind.resource == request.resource.resource;
+            let mut kinds = ScalableResource::built_in().into_iter();
+            let wanted = |kind: &ScalableResource| kind.group == *group && kind.resource == request.resource.resource;
             kinds.find(wanted).map(|known| known.kind)
         };
         let scaled = request.sub_resource().and_then(|_| scalable());
@@ -229,15 +230,15 @@ fn uid(request: &Request<'_>) -> Option<String> {
 
 /// A hash of what the violations point to in the new object, or of what it is about where they point nowhere.
 fn change(request: &Request<'_>, outcome: &Outcome) -> u64 {
-    let mut hasher = KEYS.build_hasher();
-    let pointers = outcome.judged.iter().flat_map(|judged| &judged.violation.pointers);
+    let mut hasher = HASH_KEYS.build_hasher();
+    let pointers = outcome.violations.iter().flat_map(|judged| &judged.violation.pointers);
     let mut pointers: Vec<_> = pointers.map(String::as_str).collect();
     pointers.sort_unstable();
     pointers.hash(&mut hasher);
     if pointers.is_empty() {
-        pointers.extend(PLACES);
+        pointers.extend(DEFAULT_POINTERS);
     }
-    for pointer in pointers.into_iter().take(FIELDS) {
+    for pointer in pointers.into_iter().take(MAX_HASHED_FIELDS) {
         value_at(request, pointer).map(RawValue::get).hash(&mut hasher);
     }
     hasher.finish()
@@ -256,13 +257,13 @@ pub(crate) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::engine::outcome::Judged;
+    use crate::engine::outcome::WeighedViolation;
     use crate::engine::review::Review;
     use crate::engine::rules::Violation;
 
     /// alice changes the Deployment web of the release shop/web.
     pub(crate) fn decision(findings: Vec<DecisionFinding>) -> Decision {
-        let object = Object {
+        let object = ObjectReference {
             api_version: "apps/v1".into(),
             kind: "Deployment".into(),
             namespace: "shop".into(),
@@ -294,7 +295,7 @@ pub(crate) mod tests {
         DecisionFinding {
             rule,
             mode,
-            kind: Kind::Refused,
+            kind: ViolationKind::Refused,
             refuses: mode == Mode::Enforce,
             pointers: vec!["/spec/replicas".into()],
             message: format!("It is so. Do this. [{rule}]"),
@@ -311,14 +312,14 @@ pub(crate) mod tests {
         let review = Review::parse(body.as_bytes()).unwrap();
         let violation = Violation {
             rule: RuleId::known("manual-edit"),
-            kind: Kind::Refused,
+            kind: ViolationKind::Refused,
             sentence: String::new(),
             way_out: String::new(),
             pointers: pointers.iter().map(|&pointer| pointer.to_owned()).collect(),
             release: None,
             overridden: None,
         };
-        let judged = vec![Judged { violation, mode: Mode::Audit, refuses: false }];
+        let judged = vec![WeighedViolation { violation, mode: Mode::Audit, refuses: false }];
         let outcome = Outcome {
             allowed: true,
             code: 200,
@@ -326,7 +327,7 @@ pub(crate) mod tests {
             emergency: None,
             warnings: Vec::new(),
             audit: Vec::new(),
-            judged,
+            violations: judged,
         };
         change(&review.request, &outcome)
     }
@@ -358,7 +359,7 @@ pub(crate) mod tests {
     fn an_object_reads_as_it_was_written() {
         let deployment = decision(Vec::new()).object.unwrap();
         assert_eq!(deployment.to_string(), "apps/v1 Deployment shop/web");
-        let role = Object {
+        let role = ObjectReference {
             api_version: "rbac.authorization.k8s.io/v1".into(),
             kind: "ClusterRole".into(),
             namespace: String::new(),
@@ -368,7 +369,7 @@ pub(crate) mod tests {
             assert_eq!(object.to_string().parse(), Ok(object));
         }
         for wrong in ["", "apps/v1", "apps/v1 Deployment", "apps/v1 Deployment web"] {
-            assert_eq!(wrong.parse::<Object>(), Err(BadObject), "{wrong}");
+            assert_eq!(wrong.parse::<ObjectReference>(), Err(BadObjectReference), "{wrong}");
         }
     }
 }

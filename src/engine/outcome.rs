@@ -2,13 +2,13 @@
 
 mod annotations;
 mod emergency;
-mod judged;
 mod verdict;
+mod weighed;
 
 use std::collections::HashSet;
 
-pub use judged::Judged;
 pub use verdict::{BadVerdict, Verdict};
+pub use weighed::WeighedViolation;
 
 use annotations::annotations;
 
@@ -17,7 +17,7 @@ use super::rule::{FailsClosed, Mode};
 use super::violation::{Relief, Violation, ViolationKind};
 
 /// The longest warning that the API server hands on whole, in characters.
-const WARNING_LENGTH: usize = 120;
+const MAX_WARNING_CHARS: usize = 120;
 
 /// What becomes of a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,13 +35,13 @@ pub struct Outcome {
     /// For the audit log of the API server: key and value.
     pub audit: Vec<(&'static str, String)>,
     /// Every violation, whatever became of it.
-    pub judged: Vec<Judged>,
+    pub violations: Vec<WeighedViolation>,
 }
 
 impl Outcome {
     /// The violations that refuse the request.
-    pub fn refusals(&self) -> impl Iterator<Item = &Judged> {
-        self.judged.iter().filter(|judged| judged.refuses)
+    pub fn refusals(&self) -> impl Iterator<Item = &WeighedViolation> {
+        self.violations.iter().filter(|judged| judged.refuses)
     }
 
     /// What is no matter of rules: an override that is as it must be, or what is wrong with it.
@@ -54,20 +54,20 @@ impl Outcome {
             emergency: None,
             warnings: Vec::new(),
             audit: Vec::new(),
-            judged: Vec::new(),
+            violations: Vec::new(),
         }
     }
 }
 
 /// Applies the modes of a policy to the violations of a request. Violations of rules that are off are dropped.
 #[must_use]
-pub fn weigh(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> Vec<Judged> {
+pub fn weigh(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> Vec<WeighedViolation> {
     let judged = violations.into_iter().map(|violation| {
         // Only the rule knows which release a scaled object belongs to.
         let release = violation.release.as_ref().map(|release| release.name.as_str()).or(scope.release);
         let mode = policy.mode(violation.rule, &Scope { release, ..*scope });
         let refuses = mode == Mode::Enforce && denies(policy, scope, &violation) && violation.overridden.is_none();
-        Judged { violation, mode, refuses }
+        WeighedViolation { violation, mode, refuses }
     });
     judged.filter(|judged| judged.mode != Mode::Off).collect()
 }
@@ -89,7 +89,7 @@ fn denies(policy: &Policy, scope: &Scope<'_>, violation: &Violation) -> bool {
 impl Outcome {
     /// The outcome of the violations that the rules found.
     #[must_use]
-    pub fn of(policy: &Policy, judged: Vec<Judged>) -> Self {
+    pub fn of(policy: &Policy, judged: Vec<WeighedViolation>) -> Self {
         let refusing = || judged.iter().filter(|judged| judged.refuses).map(|judged| &judged.violation);
         let emergency = emergency::way_out(policy, refusing());
         let message = refusing().map(Violation::message).chain(emergency.clone());
@@ -97,12 +97,20 @@ impl Outcome {
         let allowed = message.is_empty();
         let code = refusing().map(|violation| violation.rule.specification().status_code).max();
         let warnings = warnings(&judged);
-        Self { allowed, code: code.unwrap_or(200), message, emergency, warnings, audit: annotations(&judged), judged }
+        Self {
+            allowed,
+            code: code.unwrap_or(200),
+            message,
+            emergency,
+            warnings,
+            audit: annotations(&judged),
+            violations: judged,
+        }
     }
 }
 
 /// Warnings for the violations that do not refuse. What keeps several rules from being decided is warned of once.
-fn warnings(judged: &[Judged]) -> Vec<String> {
+fn warnings(judged: &[WeighedViolation]) -> Vec<String> {
     let mut seen = HashSet::new();
     let warned = judged.iter().filter(|judged| !judged.refuses && judged.mode != Mode::Audit);
     let warned = warned.filter(|judged| seen.insert(judged.violation.sentence.as_str()));
@@ -121,19 +129,19 @@ fn warning(violation: &Violation) -> String {
 
 /// Breaks a message at spaces into warnings of bounded length.
 fn wrapped(message: &str) -> Vec<String> {
-    const HEAD: &str = "interlock: ";
+    const WARNING_PREFIX: &str = "interlock: ";
     let mut lines = Vec::new();
-    let mut line = HEAD.to_owned();
+    let mut line = WARNING_PREFIX.to_owned();
     for word in message.split_whitespace() {
-        let fits = line.chars().count() + 1 + word.chars().count() <= WARNING_LENGTH;
-        if !fits && line.len() > HEAD.len() {
-            lines.push(std::mem::replace(&mut line, HEAD.to_owned()));
+        let fits = line.chars().count() + 1 + word.chars().count() <= MAX_WARNING_CHARS;
+        if !fits && line.len() > WARNING_PREFIX.len() {
+            lines.push(std::mem::replace(&mut line, WARNING_PREFIX.to_owned()));
         }
-        if line.len() > HEAD.len() {
+        if line.len() > WARNING_PREFIX.len() {
             line.push(' ');
         }
         // The API server throws away a warning with a control character in it.
-        line.extend(word.chars().filter(|letter| !letter.is_control()).take(WARNING_LENGTH - HEAD.len()));
+        line.extend(word.chars().filter(|letter| !letter.is_control()).take(MAX_WARNING_CHARS - WARNING_PREFIX.len()));
     }
     lines.push(line);
     lines
@@ -195,10 +203,10 @@ mod tests {
             ("'off'", deny, ViolationKind::Unavailable, true, (true, false, 0)),
         ] {
             let outcome = apply(&policy(mode, setting), &scope(creates), vec![violation(kind)]);
-            let got = (outcome.allowed, !outcome.warnings.is_empty(), outcome.judged.len());
+            let got = (outcome.allowed, !outcome.warnings.is_empty(), outcome.violations.len());
             assert_eq!(got, wanted, "{mode}{setting} {kind:?} creates={creates}");
             assert_eq!(outcome.code, if outcome.allowed { 200 } else { 403 });
-            assert_eq!(outcome.audit.is_empty(), outcome.judged.is_empty());
+            assert_eq!(outcome.audit.is_empty(), outcome.violations.is_empty());
         }
     }
 
@@ -246,7 +254,7 @@ mod tests {
         let with = |settings: &str| Policy::parse(&format!("{head}{settings}\n"), Path::new("test")).unwrap();
         assert_eq!(apply(&with("{allowed: false}"), &scope(false), both()).emergency, None);
         let second = message(&with("{secondPerson: true}"), both()).unwrap();
-        assert!(second.starts_with("In an emergency, by somebody else than you: "), "{second}");
+        assert!(second.starts_with("In an emergency, another person can run: "), "{second}");
         for (settings, open_for) in [("20m", "20m"), ("1m30s", "1m30s"), ("1h", "30m")] {
             let short = message(&with(&format!("{{maxDuration: {settings}}}")), both()).unwrap();
             assert!(short.contains(&format!(" --for {open_for} --reason")), "{short}");
@@ -270,7 +278,7 @@ mod tests {
     fn what_several_rules_could_not_learn_is_warned_of_once() {
         let twice = vec![violation(ViolationKind::Unavailable), violation(ViolationKind::Unavailable)];
         let outcome = apply(&policy("enforce", ""), &scope(false), twice);
-        assert_eq!((outcome.warnings.len(), outcome.judged.len()), (1, 2));
+        assert_eq!((outcome.warnings.len(), outcome.violations.len()), (1, 2));
     }
 
     #[test]
@@ -284,6 +292,6 @@ mod tests {
         let text = format!("{} {}", "word ".repeat(60), "x".repeat(300));
         let lines = wrapped(&text);
         assert!(lines.len() > 3);
-        assert!(lines.iter().all(|line| line.chars().count() <= WARNING_LENGTH && line.starts_with("interlock: ")));
+        assert!(lines.iter().all(|line| line.chars().count() <= MAX_WARNING_CHARS && line.starts_with("interlock: ")));
     }
 }

@@ -5,7 +5,7 @@ mod relief;
 use jiff::{SignedDuration, Timestamp};
 
 use super::facts::OverrideWrite;
-use super::policy::{Globs, Overrides};
+use super::policy::{Globs, OverrideSettings};
 use super::rule::RuleId;
 use super::stamp::creator;
 
@@ -19,20 +19,20 @@ const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(120);
 impl Override {
     /// When it closes: at its own end, at the latest so long after its creation as the policy allows.
     #[must_use]
-    pub fn closes(&self, policy: &Overrides) -> Option<Timestamp> {
+    pub fn closes(&self, policy: &OverrideSettings) -> Option<Timestamp> {
         let longest = self.created?.checked_add(policy.max_duration).ok()?;
         Some(self.spec.expires_at.min(longest))
     }
 
     /// Whether it is open at a moment.
     #[must_use]
-    pub fn is_in_force(&self, policy: &Overrides, now: Timestamp) -> bool {
+    pub fn is_in_force(&self, policy: &OverrideSettings, now: Timestamp) -> bool {
         policy.allowed && self.closes(policy).is_some_and(|end| now < end)
     }
 
     /// Whether it opens a rule to a user at a moment.
     #[must_use]
-    pub fn opens(&self, rule: RuleId, user: &str, policy: &Overrides, now: Timestamp) -> bool {
+    pub fn opens(&self, rule: RuleId, user: &str, policy: &OverrideSettings, now: Timestamp) -> bool {
         let meant = |users: &Vec<String>| globs(users).is_ok_and(|globs| globs.contains(user));
         self.is_in_force(policy, now)
             && self.spec.rules.contains(&rule)
@@ -44,12 +44,12 @@ impl Override {
 /// Why a ReleaseOverride must not be stored as it is; `None` where it may. This webhook may have been away when one was
 /// made, so all of it is checked again at each use.
 #[must_use]
-pub fn objection(write: &OverrideWrite<'_>, user: &str, policy: &Overrides, now: Timestamp) -> Option<String> {
+pub fn objection(write: &OverrideWrite<'_>, user: &str, policy: &OverrideSettings, now: Timestamp) -> Option<String> {
     if let Some(sent) = write.after.annotation(CREATED_BY)
         && creator::expected(write, user) != Some(sent)
     {
         return Some(format!(
-            "The annotation {CREATED_BY} says who made an override, and only Interlock writes it. Leave it as it is."
+            "The annotation {CREATED_BY} names the user who created an override, and only Interlock writes it. Do not change it."
         ));
     }
     // What is in the specification never changes: its definition sees to that.
@@ -58,23 +58,28 @@ pub fn objection(write: &OverrideWrite<'_>, user: &str, policy: &Overrides, now:
     }
     let namespace = write.namespace;
     if !policy.allowed {
-        return Some(format!("The policy allows no overrides in namespace {namespace}. Ask those who keep it."));
+        return Some(format!(
+            "The policy allows no overrides in namespace {namespace}. Ask the people who maintain the policy."
+        ));
     }
     let spec = match &write.spec {
         Ok(spec) => spec,
-        Err(why) => return Some(format!("The override does not read: {why}.")),
+        Err(why) => return Some(format!("The override cannot be parsed: {why}.")),
     };
     if let Err(error) = globs(spec.users.as_deref().unwrap_or_default()) {
-        return Some(format!("The users of the override do not read: {error}."));
+        return Some(format!("The users of the override cannot be parsed: {error}."));
     }
     let left = spec.expires_at.duration_since(now);
     if !left.is_positive() {
-        return Some(format!("The override has expired already: its end is {}, and it is {now}.", spec.expires_at));
+        return Some(format!(
+            "The override has already expired: it ended at {}, and it is {now} now.",
+            spec.expires_at
+        ));
     }
     if left > policy.max_duration.saturating_add(CLOCK_TOLERANCE) {
         return Some(format!(
-            "The override would be open for {:#}, and the policy allows {:#} at most. Let it expire earlier; another one can \
-             be made when it has.",
+            "The override would be open for {:#}, but the policy allows at most {:#}. Set an earlier end. You can create \
+             another override when this one has expired.",
             left.round(jiff::Unit::Minute).unwrap_or(left),
             policy.max_duration,
         ));
@@ -102,7 +107,7 @@ mod tests {
             name: "web-1".into(),
             created: Some(at(0)),
             created_by: Some("alice".into()),
-            spec: Spec {
+            spec: OverrideSpec {
                 release: "web".into(),
                 rules: vec![RuleId::known("manual-edit"), RuleId::known("manual-delete")],
                 users: users.map(|users| users.iter().map(|&user| user.into()).collect()),
@@ -112,13 +117,13 @@ mod tests {
         }
     }
 
-    fn opens(it: &Override, rule: RuleId, user: &str, policy: &Overrides, seconds: i64) -> bool {
+    fn opens(it: &Override, rule: RuleId, user: &str, policy: &OverrideSettings, seconds: i64) -> bool {
         it.opens(rule, user, policy, at(seconds))
     }
 
     #[test]
     fn it_opens_the_named_rules_until_it_expires() {
-        let (policy, it) = (Overrides::default(), made(None, 60));
+        let (policy, it) = (OverrideSettings::default(), made(None, 60));
         assert!(opens(&it, RuleId::known("manual-edit"), "bob", &policy, 59));
         assert!(opens(&it, RuleId::known("manual-delete"), "alice", &policy, 0));
         assert!(!opens(&it, RuleId::known("manual-scale"), "bob", &policy, 59));
@@ -127,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_policy_ends_what_was_made_too_long_while_the_webhook_was_away() {
-        let policy = Overrides { max_duration: SignedDuration::from_secs(100), ..Overrides::default() };
+        let policy = OverrideSettings { max_duration: SignedDuration::from_secs(100), ..OverrideSettings::default() };
         let it = made(None, 86_400);
         assert!(opens(&it, RuleId::known("manual-edit"), "bob", &policy, 99));
         assert!(!opens(&it, RuleId::known("manual-edit"), "bob", &policy, 100));
@@ -137,13 +142,13 @@ mod tests {
 
     #[test]
     fn a_policy_may_close_them_all() {
-        let closed = Overrides { allowed: false, ..Overrides::default() };
+        let closed = OverrideSettings { allowed: false, ..OverrideSettings::default() };
         assert!(!opens(&made(None, 60), RuleId::known("manual-edit"), "bob", &closed, 1));
     }
 
     #[test]
     fn users_are_named_by_globs() {
-        let policy = Overrides::default();
+        let policy = OverrideSettings::default();
         let it = made(Some(&["bob", "system:serviceaccount:ci:*"]), 60);
         assert!(opens(&it, RuleId::known("manual-edit"), "bob", &policy, 1));
         assert!(opens(&it, RuleId::known("manual-edit"), "system:serviceaccount:ci:bot", &policy, 1));
@@ -156,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_second_person_is_somebody_else_than_the_known_creator() {
-        let policy = Overrides { second_person: true, ..Overrides::default() };
+        let policy = OverrideSettings { second_person: true, ..OverrideSettings::default() };
         let it = made(None, 60);
         assert!(!opens(&it, RuleId::known("manual-edit"), "alice", &policy, 1));
         assert!(opens(&it, RuleId::known("manual-edit"), "bob", &policy, 1));
@@ -164,6 +169,6 @@ mod tests {
         assert!(!opens(&by_alice_for_alice, RuleId::known("manual-edit"), "alice", &policy, 1));
         let unstamped = Override { created_by: None, ..it };
         assert!(!opens(&unstamped, RuleId::known("manual-edit"), "bob", &policy, 1));
-        assert!(opens(&unstamped, RuleId::known("manual-edit"), "bob", &Overrides::default(), 1));
+        assert!(opens(&unstamped, RuleId::known("manual-edit"), "bob", &OverrideSettings::default(), 1));
     }
 }

@@ -1,23 +1,23 @@
 //! The checked policy: which rules are in force, and how.
 
+mod effective;
 mod globs;
 mod ignore;
 mod policies;
-mod scalable;
+mod scalable_resource;
 mod scope;
 mod settings;
-mod whole;
 
+pub use effective::Policy;
 pub use globs::Globs;
-pub use ignore::Ignored;
+pub use ignore::IgnoredFields;
 pub use policies::Policies;
-pub use scalable::Scalable;
+pub use scalable_resource::ScalableResource;
 pub use scope::{Scope, When};
 pub use settings::{
-    Consent, DEFAULT_NAMESPACE, Modes, OnUndecided, Overrides, Recovery, RollbackWay, Rollouts, RuleSettings, Starters,
-    Unexplained,
+    AllowRollback, DEFAULT_NAMESPACE, DroppedBundlesSettings, Modes, OnFirstInstall, OnUndecided, OnUnexplained,
+    OverrideSettings, RecoverySettings, RuleSettings, StartedBy,
 };
-pub use whole::Policy;
 
 /// Until everybody names the new rooms.
 pub use super::policy_files::*;

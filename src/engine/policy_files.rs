@@ -1,46 +1,46 @@
-//! Policy files: from YAML texts to policies, with every problem at its place.
+//! Policy files: from YAML texts to policies, with the location of every problem.
 
-mod checked;
+mod cluster;
 mod file;
 mod files;
 mod in_force;
-mod layers;
+mod loaded;
 mod namespace;
 mod problem;
 
 use std::path::Path;
 
 pub use file::{nearest_to, schema};
-pub use files::{Files, NAMESPACES};
-pub(crate) use files::{WRONG_NAME, is_label};
-pub use in_force::{InForce, Origin, RuleInForce, SettingDoc, SettingInForce, in_force, settings_of};
-pub use layers::Reading;
-pub use problem::{Place, PolicyError, Problem};
+pub(crate) use files::{BAD_FILE_NAME, is_label};
+pub use files::{NAMESPACES_DIR, PolicyFiles};
+pub use in_force::{InForce, RuleInForce, SettingDoc, SettingInForce, SettingOrigin, in_force, settings_of};
+pub use loaded::LoadedPolicies;
+pub use problem::{Location, PolicyError, Problem};
 
 use super::policy::Policy;
-use file::Kind;
-use problem::{Problems, Source};
+use file::PolicyKind;
+use problem::{Problems, SourceFile};
 
 impl Policy {
     /// Checks the text of a cluster policy; `source` names it in errors.
     ///
     /// # Errors
-    /// Everything that is wrong, with the places.
+    /// Every problem in the file, with its location.
     pub fn parse(text: &str, source: &Path) -> Result<Self, PolicyError> {
-        let source = Source { path: source.to_owned(), text: text.to_owned() };
+        let source = SourceFile { path: source.to_owned(), text: text.to_owned() };
         let mut problems = Problems::of(&source);
-        let file = file::read(&source, Kind::Cluster, &mut problems);
+        let file = file::read(&source, PolicyKind::Cluster, &mut problems);
         if problems.is_empty() {
-            Ok(checked::cluster(&file))
+            Ok(cluster::policy(&file))
         } else {
             Err(PolicyError { problems: problems.into_list() })
         }
     }
 
-    /// The policy that is shipped as `policies/cluster.yaml`, for a start without policy files.
+    /// The shipped policy `policies/cluster.yaml`, for a start without policy files.
     ///
     /// # Errors
-    /// Never in a build whose tests passed: one of them reads it.
+    /// Never in a build whose tests passed: a test parses it.
     pub fn shipped() -> Result<Self, PolicyError> {
         Self::parse(include_str!("../../policies/cluster.yaml"), Path::new("policies/cluster.yaml"))
     }

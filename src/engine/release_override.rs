@@ -30,13 +30,13 @@ pub struct Override {
     /// Who made it; `None` where that was not stamped.
     pub created_by: Option<String>,
     /// What it opens.
-    pub spec: Spec,
+    pub spec: OverrideSpec,
 }
 
 /// What is opened, to whom, why and until when.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Spec {
+pub struct OverrideSpec {
     /// The name of the release.
     pub release: String,
     /// The rules that do not refuse meanwhile.

@@ -117,7 +117,7 @@ pub fn allow_with_patch(uid: &str, patch: Option<&Patch>) -> Vec<u8> {
 /// The reply to a review that we failed to judge: admitted with a warning, or refused with the reason.
 #[must_use]
 pub fn undecided(uid: &str, allowed: bool, why: &str) -> Vec<u8> {
-    let warning = format!("interlock could not judge this request: {why}");
+    let warning = format!("interlock could not check this request: {why}");
     let warnings: &[String] = if allowed { std::slice::from_ref(&warning) } else { &[] };
     let status = (!allowed).then_some(Status {
         status: "Failure",

@@ -2,10 +2,10 @@
 
 mod check;
 mod declarations;
-pub(crate) mod drivers;
-mod need;
+pub(crate) mod flux_release;
 mod objects;
 pub(crate) mod records;
+mod undecided;
 pub(crate) mod wording;
 
 use jiff::Timestamp;
@@ -27,15 +27,15 @@ use declarations::{
 use objects::case::ObjectCase;
 use objects::{foreign_edit_in_transition, manual_delete, manual_edit, manual_scale};
 use records::case::RecordCase;
-use records::part::PartCase;
+use records::record_part::RecordPartCase;
 use records::{
     concurrent_operation, forged_stamp, illegal_transition, pending_recovery, record_deletion, record_integrity,
     record_tampering, resume_interrupted, revision_order, unusual_create,
 };
 
-pub(crate) use need::{Need, known};
-use need::{migrated, terminating};
-pub use records::runbook::{Holds, RunbookCheck, RunbookCheckName, inspect};
+pub use records::runbook::{RunbookCheck, RunbookCheckName, RunbookResult, inspect};
+pub(crate) use undecided::{Undecided, lookup};
+use undecided::{is_migrated, is_terminating};
 
 /// Every rule, in the order in which they are evaluated and reported: over records, objects and declarations.
 static RULES: [&Rule; 22] = [
@@ -92,7 +92,7 @@ pub fn family(rule: RuleId) -> Family {
     match check {
         Some(Check::Object(_)) => Family::Objects,
         Some(Check::Declaration(_)) => Family::Declarations,
-        Some(Check::Record(_) | Check::Part(_)) | None => Family::Records,
+        Some(Check::Record(_) | Check::RecordPart(_)) | None => Family::Records,
     }
 }
 
@@ -137,7 +137,7 @@ pub(super) fn check(
         Subject::Record(target, change) => {
             table.check_record(&RecordCase { facts, target, change, policy, evidence, now })?
         }
-        Subject::RecordChunk(part) => table.check_part(&PartCase { facts, part, policy, evidence })?,
+        Subject::RecordChunk(part) => table.check_record_part(&RecordPartCase { facts, part, policy, evidence })?,
         Subject::Declaration(declaration) => {
             table.check_declaration(&DeclarationCase { facts, declaration, policy, evidence, now })?
         }
@@ -148,8 +148,8 @@ pub(super) fn check(
     }
     // A namespace that is being deleted takes everything in it along: no deletion in it is ours to refuse.
     let namespace = facts.namespace().filter(|_| facts.operation == Operation::Delete && !violations.is_empty());
-    match namespace.map(|namespace| terminating(evidence, namespace)) {
-        Some(Err(Need::Ask(query))) => Err(query),
+    match namespace.map(|namespace| is_terminating(evidence, namespace)) {
+        Some(Err(Undecided::Ask(query))) => Err(query),
         Some(Ok(true)) => Ok(Vec::new()),
         _ => Ok(violations),
     }
@@ -174,8 +174,8 @@ impl Table<'_> {
             self.consult(|| case.subject(), || self.facts.release(), checked).collect::<Result<Vec<_>, _>>()?;
         // The Helm records of an extension that has moved to revisions of its own describe nothing any more.
         if case.target.storage == Storage::OlmIndex && !violations.is_empty() {
-            match migrated(case.evidence, &case.target.release) {
-                Err(Need::Ask(query)) => return Err(query),
+            match is_migrated(case.evidence, &case.target.release) {
+                Err(Undecided::Ask(query)) => return Err(query),
                 Ok(true) => return Ok(Vec::new()),
                 Ok(false) | Err(_) => {}
             }
@@ -183,9 +183,9 @@ impl Table<'_> {
         Ok(violations)
     }
 
-    fn check_part(&self, case: &PartCase<'_>) -> Result<Vec<Violation>, Query> {
+    fn check_record_part(&self, case: &RecordPartCase<'_>) -> Result<Vec<Violation>, Query> {
         let checked = |check: &Check| match check {
-            Check::Part(check) => Some(check(case).map(Vec::from_iter)),
+            Check::RecordPart(check) => Some(check(case).map(Vec::from_iter)),
             _ => None,
         };
         self.consult(|| case.subject(), || self.facts.release(), checked).collect()
@@ -242,9 +242,9 @@ fn refused(rule: RuleId, release: Option<ReleaseRef>, refusal: Refusal) -> Viola
     Violation { rule, kind: ViolationKind::Refused, sentence, way_out, pointers, release, overridden: None }
 }
 
-fn undecided(rule: RuleId, release: Option<ReleaseRef>, subject: &str, need: Need) -> Result<Violation, Query> {
+fn undecided(rule: RuleId, release: Option<ReleaseRef>, subject: &str, need: Undecided) -> Result<Violation, Query> {
     let (kind, why, way_out) = need.reason()?;
-    let sentence = format!("{subject} could not be judged: {why}.");
+    let sentence = format!("Could not check {subject}: {why}.");
     Ok(Violation { rule, kind, sentence, way_out: way_out.to_owned(), pointers: Vec::new(), release, overridden: None })
 }
 

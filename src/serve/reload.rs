@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::engine::policy::{Files, NAMESPACES, Policies, Problem, Reading};
+use crate::engine::policy::{LoadedPolicies, NAMESPACES_DIR, Policies, PolicyFiles, Problem};
 use crate::file_watch;
 use metrics::{PolicyMetrics, ReloadResult};
 
@@ -21,15 +21,15 @@ const MAX_PROBLEMS_SHOWN: usize = 10;
 /// Follows a directory of policies.
 pub struct Reload {
     directory: PathBuf,
-    files: Files,
+    files: PolicyFiles,
     policies: Arc<ArcSwap<Policies>>,
     metrics: Arc<PolicyMetrics>,
-    state: watch::Sender<LoadedPolicies>,
+    state: watch::Sender<ReloadStatus>,
 }
 
 /// The policies in force, and the problems of the current files.
 #[derive(Debug, Clone)]
-pub struct LoadedPolicies {
+pub struct ReloadStatus {
     /// When the policies in force were loaded.
     pub loaded: Timestamp,
     /// How many namespaces have a policy of their own.
@@ -43,32 +43,37 @@ pub struct LoadedPolicies {
 impl Reload {
     /// Follows a directory whose `files` are in force already.
     #[must_use]
-    pub fn new(directory: &Path, files: Files, policies: Arc<ArcSwap<Policies>>, metrics: Arc<PolicyMetrics>) -> Self {
+    pub fn new(
+        directory: &Path,
+        files: PolicyFiles,
+        policies: Arc<ArcSwap<Policies>>,
+        metrics: Arc<PolicyMetrics>,
+    ) -> Self {
         let (loaded, namespaces) = (Timestamp::now(), policies.load().namespaces().count());
         metrics.set_loaded(loaded);
-        let state = watch::Sender::new(LoadedPolicies { loaded, namespaces, current: true, problems: Vec::new() });
+        let state = watch::Sender::new(ReloadStatus { loaded, namespaces, current: true, problems: Vec::new() });
         Self { directory: directory.to_owned(), files, policies, metrics, state }
     }
 
     /// The policies in force, now and after each change.
     #[must_use]
-    pub fn state(&self) -> watch::Receiver<LoadedPolicies> {
+    pub fn state(&self) -> watch::Receiver<ReloadStatus> {
         self.state.subscribe()
     }
 
     /// Follows the directory until it is dropped.
     pub async fn follow(mut self) {
-        let directories = [self.directory.clone(), self.directory.join(NAMESPACES)];
+        let directories = [self.directory.clone(), self.directory.join(NAMESPACES_DIR)];
         loop {
-            let files = file_watch::changed(&self.files, &directories, || Files::read(&self.directory)).await;
+            let files = file_watch::changed(&self.files, &directories, || PolicyFiles::read(&self.directory)).await;
             self.take(files, Timestamp::now());
         }
     }
 
     /// Puts files in force if they are valid. If the file of a namespace is invalid, the policy of the cluster applies to
     /// that namespace. If a file of the cluster is invalid, nothing changes.
-    fn take(&mut self, files: Files, now: Timestamp) {
-        let Reading { policies, problems } = Reading::of(&files);
+    fn take(&mut self, files: PolicyFiles, now: Timestamp) {
+        let LoadedPolicies { policies, problems } = LoadedPolicies::of(&files);
         self.files = files;
         for problem in &problems {
             tracing::error!(%problem, "a policy file is invalid");
@@ -98,7 +103,7 @@ impl Reload {
 }
 
 /// On one line, for the log and for `/readyz?verbose`.
-impl fmt::Display for LoadedPolicies {
+impl fmt::Display for ReloadStatus {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "loaded {:.0}, {} namespaces with their own", self.loaded, self.namespaces)?;
         if self.problems.is_empty() {

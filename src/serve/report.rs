@@ -19,7 +19,7 @@ mod repeats;
 use std::sync::Arc;
 use std::time::Instant;
 
-pub use crate::engine::decision::{Decision, DecisionFinding, Object};
+pub use crate::engine::decision::{Decision, DecisionFinding, ObjectReference};
 
 use super::traces;
 use events::EventQueue;

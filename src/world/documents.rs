@@ -7,8 +7,7 @@ use quick_cache::sync::Cache;
 use serde_json::Value;
 
 use super::manifests::RecordVersion;
-use crate::engine::release::manifest::DocumentKey;
-use crate::engine::release::manifest::document;
+use crate::engine::release::manifest::{DocumentKey, document};
 
 /// The limit of the cache, in bytes. A document of 3 KiB of YAML takes about 20 KiB.
 const MAX_BYTES: u64 = 32 << 20;

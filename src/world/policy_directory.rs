@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::engine::policy::{Policies, Policy};
-use crate::engine::policy_files::{Files, NAMESPACES, PolicyError, WRONG_NAME, is_label};
+use crate::engine::policy_files::{BAD_FILE_NAME, NAMESPACES_DIR, PolicyError, PolicyFiles, is_label};
 
 /// The size of what a mounted ConfigMap can hold, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -22,7 +22,7 @@ impl Policies {
     /// # Errors
     /// Everything that is wrong, over all files.
     pub fn load(directory: &Path) -> Result<Self, PolicyError> {
-        Self::of_files(&Files::read(directory))
+        Self::of_files(&PolicyFiles::read(directory))
     }
 
     /// The policies of a directory, or the shipped policy where none is named.
@@ -34,7 +34,7 @@ impl Policies {
     }
 }
 
-impl Files {
+impl PolicyFiles {
     /// Reads a directory.
     #[must_use]
     pub fn read(directory: &Path) -> Self {
@@ -44,13 +44,13 @@ impl Files {
             files.set_cluster(path, text);
         }
         for_each(&mut files, directory, report_misplaced);
-        for_each(&mut files, &directory.join(NAMESPACES), read_namespace);
+        for_each(&mut files, &directory.join(NAMESPACES_DIR), read_namespace);
         files
     }
 }
 
 /// Visits everything in a directory, in order.
-fn for_each(files: &mut Files, directory: &Path, visit: fn(&mut Files, PathBuf)) {
+fn for_each(files: &mut PolicyFiles, directory: &Path, visit: fn(&mut PolicyFiles, PathBuf)) {
     match listed(directory) {
         Ok(paths) => paths.into_iter().for_each(|path| visit(files, path)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -59,7 +59,7 @@ fn for_each(files: &mut Files, directory: &Path, visit: fn(&mut Files, PathBuf))
 }
 
 /// Reports a file beside `cluster.yaml` that somebody may take for a policy in force.
-fn report_misplaced(files: &mut Files, path: PathBuf) {
+fn report_misplaced(files: &mut PolicyFiles, path: PathBuf) {
     let name = file_name(&path);
     let is_read = OTHER_FILES.contains(&name) || name.ends_with(SUITE_SUFFIX) || name.starts_with('.');
     if !is_read && (name.ends_with(".yaml") || name.ends_with(".yml")) {
@@ -68,7 +68,7 @@ fn report_misplaced(files: &mut Files, path: PathBuf) {
     }
 }
 
-fn read_namespace(files: &mut Files, path: PathBuf) {
+fn read_namespace(files: &mut PolicyFiles, path: PathBuf) {
     let name = file_name(&path);
     match name.rsplit_once('.') {
         // The directories and links by which Kubernetes mounts a ConfigMap, and what editors leave.
@@ -79,16 +79,16 @@ fn read_namespace(files: &mut Files, path: PathBuf) {
                 files.add_namespace(namespace, path, text);
             }
         }
-        Some((_, "yaml" | "yml")) => files.add_wrong(path, WRONG_NAME.to_owned()),
+        Some((_, "yaml" | "yml")) => files.add_wrong(path, BAD_FILE_NAME.to_owned()),
         _ => {}
     }
 }
 
-fn read_text(files: &mut Files, path: &Path, way_out: &str) -> Option<String> {
+fn read_text(files: &mut PolicyFiles, path: &Path, way_out: &str) -> Option<String> {
     text(path).map_err(|error| report_unreadable(files, path.to_owned(), &error, way_out)).ok()
 }
 
-fn report_unreadable(files: &mut Files, file: PathBuf, error: &io::Error, way_out: &str) {
+fn report_unreadable(files: &mut PolicyFiles, file: PathBuf, error: &io::Error, way_out: &str) {
     let message = format!("failed to read it: {error}; {way_out}");
     match error.kind() {
         // It was read, and is no text.
@@ -118,7 +118,7 @@ fn text(path: &Path) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::policy_files::Reading;
+    use crate::engine::policy_files::LoadedPolicies;
 
     #[test]
     fn a_file_in_the_wrong_place_is_reported() {
@@ -128,7 +128,7 @@ mod tests {
             fs::write(directory.path().join(file), "kind: ClusterPolicy\napiVersion: interlock.dev/v1alpha1\n")
                 .unwrap();
         }
-        let problems = Reading::of(&Files::read(directory.path())).problems;
+        let problems = LoadedPolicies::of(&PolicyFiles::read(directory.path())).problems;
         let reported: Vec<_> = problems.iter().map(|problem| file_name(&problem.file)).collect();
         assert_eq!(reported, ["cluster.yml", "shop.yaml"]);
         assert!(problems[0].message.contains("namespaces/NAMESPACE.yaml"));

@@ -12,9 +12,7 @@ use crate::engine::flux::Driver;
 use crate::engine::json::redacted;
 use crate::engine::managed::Marks;
 use crate::engine::object::ObjectKey;
-use crate::engine::overrides::CREATED_BY;
-use crate::engine::overrides::Override;
-use crate::engine::overrides::Spec;
+use crate::engine::overrides::{CREATED_BY, Override, OverrideSpec};
 use crate::engine::release::{Entry, Stamps, Storage};
 use crate::engine::sveltos::{self, Bundle, BundleRef};
 
@@ -80,7 +78,7 @@ pub(super) fn release_override(object: &DynamicObject) -> Option<Override> {
         name: metadata.name.clone()?,
         created: metadata.creation_timestamp.as_ref().map(|time| time.0),
         created_by: metadata.annotations.as_ref().and_then(|annotations| annotations.get(CREATED_BY)).cloned(),
-        spec: Spec::deserialize(object.data.get("spec")?).ok()?,
+        spec: OverrideSpec::deserialize(object.data.get("spec")?).ok()?,
     })
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use release_interlock::engine::policy::{Files, Reading, schema, settings_of};
+use release_interlock::engine::policy::{LoadedPolicies, PolicyFiles, schema, settings_of};
 use release_interlock::engine::release::status::{Guard, Status, transition};
 use release_interlock::engine::rule::{FailsClosed, RuleId, Specification};
 use release_interlock::engine::rules::{self, Family};
@@ -97,7 +97,7 @@ fn the_examples_of_the_reference_are_a_policy() {
     let dir = tempfile::tempdir().unwrap();
     let file = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nrules:\n{examples}");
     fs::write(dir.path().join("cluster.yaml"), &file).unwrap();
-    let read = Reading::of(&Files::read(dir.path())).whole();
+    let read = LoadedPolicies::of(&PolicyFiles::read(dir.path())).into_policies();
     assert!(read.is_ok(), "{:?}\n{file}", read.err());
 }
 
@@ -208,12 +208,12 @@ fn reference() -> String {
     let schema = schema();
     let mut text = String::from(
         "# Policy reference\n\n\
-         Written from what policy files are read by (`INTERLOCK_WRITE_DOCS=1 cargo test --test it documentation`);\n\
-         `interlock explain RULE` tells the same on a terminal, and `interlock policy schema` prints the JSON Schema. How the\n\
-         files of the cluster and of namespaces go together: [policies](policies.md).\n\n\
-         Durations are numbers with units, as in `90s`, `15m`, `1h30m`. Globs know `*`, `?`, `[ab]` and `{a,b}`, and `*`\n\
-         takes a slash or a colon like any other character.\n\n\
-         ## A file\n\n| key | in the file of | what |\n|---|---|---|\n",
+         Generated from the code that parses policy files: `INTERLOCK_WRITE_DOCS=1 cargo test --test it documentation`.\n\
+         `interlock explain RULE` prints the same on a terminal, and `interlock policy schema` prints the JSON Schema. How the\n\
+         policies of the cluster and of namespaces work together: [policies](policies.md).\n\n\
+         Durations are numbers with units: `90s`, `15m`, `1h30m`. Globs support `*`, `?`, `[ab]` and `{a,b}`; `*` also\n\
+         matches slashes and colons.\n\n\
+         ## A file\n\n| key | in the file of | description |\n|---|---|---|\n",
     );
     let of_namespaces = &schema["then"]["properties"];
     for (key, about) in schema["else"]["properties"].as_object().unwrap() {
@@ -223,9 +223,9 @@ fn reference() -> String {
     }
     text += "\n### overrides\n\n";
     text += &keys(&schema["else"]["properties"]["overrides"]);
-    text += "\n### ignore\n\nA list; each entry has\n\n";
+    text += "\n### ignore\n\nA list. Each entry has these keys:\n\n";
     text += &keys(&schema["else"]["properties"]["ignore"]["items"]);
-    text += "\n## Settings of every rule\n\n| setting | default | what |\n|---|---|---|\n";
+    text += "\n## Settings of every rule\n\n| setting | default | description |\n|---|---|---|\n";
     for setting in settings_of(rules::named("concurrent-operation").unwrap()) {
         let default = if setting.name == "mode" { "see the rule" } else { "-" };
         writeln!(text, "| `{}` | {default} | {}{} |", setting.name, setting.about, choices(&setting.choices)).unwrap();
@@ -233,20 +233,20 @@ fn reference() -> String {
     let case = &schema["definitions"]["cases"]["items"]["properties"];
     text += "\nEach of the `cases` has a `mode` and a `when`. ";
     text += case["when"]["description"].as_str().unwrap();
-    text += " In `when`, all of them globs:\n\n";
+    text += " The keys of `when` are lists of globs:\n\n";
     text += &keys(&case["when"]);
     for rule in rules::all() {
         let Specification { summary, why, allowed, refused, way_out, status_code, .. } = rule.specification();
         write!(
             text,
-            "\n## {rule}\n\n{summary}\n\n{why}\n\n- Passes: {allowed}\n- Refused: {refused}\n- Way out: {way_out}\n- Status of a \
-             refusal: {status_code}. Shipped as: {}.\n\n",
+            "\n## {rule}\n\n{summary}\n\n{why}\n\n- Allowed: {allowed}\n- Refused: {refused}\n- Way out: {way_out}\n- Status code \
+             of a refusal: {status_code}. Shipped as: {}.\n\n",
             shipped(rule),
         )
         .unwrap();
         let own: Vec<_> = settings_of(rule).into_iter().filter(|setting| !SHARED.contains(&setting.name)).collect();
         if !own.is_empty() {
-            text += "| setting | default | what |\n|---|---|---|\n";
+            text += "| setting | default | description |\n|---|---|---|\n";
             for setting in own {
                 let default = setting.default.as_deref().unwrap_or("-");
                 let (name, about, choices) = (setting.name, setting.about, choices(&setting.choices));
@@ -271,7 +271,7 @@ fn example(rule: RuleId) -> String {
 }
 
 fn keys(schema: &Value) -> String {
-    let mut text = String::from("| key | default | what |\n|---|---|---|\n");
+    let mut text = String::from("| key | default | description |\n|---|---|---|\n");
     for (key, about) in schema["properties"].as_object().unwrap() {
         let default = match &about["default"] {
             Value::Null => "-".to_owned(),

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use prometheus_client::registry::Registry;
 use release_interlock::budget::Budget;
 use release_interlock::engine::facts::{Actor, ActorKind};
-use release_interlock::engine::policy::{Files, Mode, Policies, Reading, Scope};
+use release_interlock::engine::policy::{LoadedPolicies, Mode, Policies, PolicyFiles, Scope};
 use release_interlock::engine::release::record::INFLATE_LIMIT;
 use release_interlock::engine::rules;
 use release_interlock::judge::Judge;
@@ -20,7 +20,7 @@ use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::admin;
 use release_interlock::serve::openmetrics;
 use release_interlock::serve::reload::metrics::PolicyMetrics;
-use release_interlock::serve::reload::{LoadedPolicies, Reload};
+use release_interlock::serve::reload::{ReloadStatus, Reload};
 use release_interlock::world::memory::Memory;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -43,7 +43,7 @@ struct Followed {
     directory: TempDir,
     policies: Arc<ArcSwap<Policies>>,
     metrics: Arc<PolicyMetrics>,
-    state: watch::Receiver<LoadedPolicies>,
+    state: watch::Receiver<ReloadStatus>,
     following: JoinHandle<()>,
 }
 
@@ -56,8 +56,8 @@ impl Drop for Followed {
 impl Followed {
     /// Follows a directory and replaces these policies by its content.
     fn new(directory: TempDir, policies: Arc<ArcSwap<Policies>>) -> Self {
-        let files = Files::read(directory.path());
-        policies.store(Arc::new(Reading::of(&files).whole().unwrap()));
+        let files = PolicyFiles::read(directory.path());
+        policies.store(Arc::new(LoadedPolicies::of(&files).into_policies().unwrap()));
         let metrics = Arc::new(PolicyMetrics::default());
         let reload = Reload::new(directory.path(), files, policies.clone(), metrics.clone());
         let state = reload.state();
@@ -71,7 +71,7 @@ impl Followed {
     }
 
     /// The state after the next change.
-    async fn next(&mut self) -> LoadedPolicies {
+    async fn next(&mut self) -> ReloadStatus {
         timeout(TOLD, self.state.changed()).await.expect("expected the change to be seen").unwrap();
         self.state.borrow_and_update().clone()
     }

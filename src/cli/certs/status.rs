@@ -10,8 +10,7 @@ use super::installation::Installation;
 use crate::cli::exit_status::ExitStatus;
 use crate::cli::output::Output;
 use crate::cli::table;
-use crate::serve::pki::bundle::Ca;
-use crate::serve::pki::bundle::CaBundle;
+use crate::serve::pki::bundle::{Ca, CaBundle};
 use crate::serve::pki::ca_secret::{self, CaSecret};
 use crate::serve::pki::live::{self, WebhookConfiguration};
 

@@ -55,7 +55,7 @@ pub(super) fn in_cluster(
     let own_user = Arc::<OnceLock<String>>::default();
     let known = readiness.gate("our user name at the API server");
     tokio::spawn(identity::fetch_username(clients.reviews.clone(), own_user.clone(), known));
-    let judge = Judge::new(policies, traced(world.clone()), decodes.clone()).knowing(own_user);
+    let judge = Judge::new(policies, traced(world.clone()), decodes.clone()).with_own_user(own_user);
     directory.follow(&judge, shared);
     tokio::spawn(count_overrides(world.clone(), judge.policies(), metrics.reports.clone()));
     let candidate = Candidate {

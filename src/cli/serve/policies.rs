@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::shared::Shared;
-use crate::engine::policy::{Files, Policies, Reading};
+use crate::engine::policy::{LoadedPolicies, Policies, PolicyFiles};
 use crate::judge::Judge;
 use crate::serve::reload::Reload;
 
@@ -18,7 +18,7 @@ pub(super) struct PolicySource {
 }
 
 /// A directory and the files read from it; `None` for the shipped policy, which cannot change.
-pub(super) struct PolicyDirectory(Option<(PathBuf, Files)>);
+pub(super) struct PolicyDirectory(Option<(PathBuf, PolicyFiles)>);
 
 impl PolicySource {
     /// Reads the directory that was named, or `policies/` if it exists; otherwise the shipped policy.
@@ -27,8 +27,8 @@ impl PolicySource {
         if directory.is_none() {
             tracing::info!("the shipped policy is in force, because there is no directory {DEFAULT_DIRECTORY}");
         }
-        let files = directory.map_or_else(Files::shipped, Files::read);
-        let policies = Reading::of(&files).whole()?;
+        let files = directory.map_or_else(PolicyFiles::shipped, PolicyFiles::read);
+        let policies = LoadedPolicies::of(&files).into_policies()?;
         let directory = PolicyDirectory(directory.map(|directory| (directory.to_owned(), files)));
         Ok(Self { policies, directory })
     }

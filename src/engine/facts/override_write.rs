@@ -2,7 +2,7 @@
 
 use crate::engine::json::{first_at, redacted};
 use crate::engine::object::Metadata;
-use crate::engine::release_override::{GROUP, KIND, Spec};
+use crate::engine::release_override::{GROUP, KIND, OverrideSpec};
 use crate::engine::review::{BadReview, Operation, Request};
 
 /// A ReleaseOverride that is created or updated.
@@ -13,7 +13,7 @@ pub struct OverrideWrite<'r> {
     pub before: Option<Metadata<'r>>,
     pub after: Metadata<'r>,
     /// The specification, or why it cannot be parsed.
-    pub spec: Result<Spec, String>,
+    pub spec: Result<OverrideSpec, String>,
 }
 
 impl<'r> OverrideWrite<'r> {
@@ -33,7 +33,7 @@ impl<'r> OverrideWrite<'r> {
                 BadReview::Malformed(format!("the metadata of the {KIND} cannot be parsed: {}", redacted(&error)))
             })
         };
-        let spec: Result<Option<Spec>, _> = first_at(after.get().as_bytes(), &["spec"]);
+        let spec: Result<Option<OverrideSpec>, _> = first_at(after.get().as_bytes(), &["spec"]);
         let spec = spec.map_err(|error| error.to_string()).and_then(|spec| spec.ok_or("it has no spec".to_owned()));
         Ok(Some(Self {
             namespace: request.namespace(),

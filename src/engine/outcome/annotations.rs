@@ -13,24 +13,25 @@
 
 use std::collections::BTreeSet;
 
-use super::judged::Judged;
+use super::weighed::WeighedViolation;
 use crate::engine::release::ReleaseRef;
 use crate::engine::violation::ViolationKind;
 
 /// The JSON pointers in an annotation, at most.
-const POINTERS: usize = 20;
+const MAX_POINTERS: usize = 20;
 
 /// The longest value, in bytes. An audit event is one line of a log, and a chart may declare thousands of fields.
-const LONGEST: usize = 1024;
+const MAX_VALUE_BYTES: usize = 1024;
 
 /// The annotations of a review; none where nothing was found.
-pub(super) fn annotations(judged: &[Judged]) -> Vec<(&'static str, String)> {
-    let Some(verdict) = judged.iter().map(Judged::verdict).max() else {
+pub(super) fn annotations(judged: &[WeighedViolation]) -> Vec<(&'static str, String)> {
+    let Some(verdict) = judged.iter().map(WeighedViolation::verdict).max() else {
         return Vec::new();
     };
-    let list = |of: fn(&Judged) -> &str| joined(judged.iter().map(of));
+    let list = |of: fn(&WeighedViolation) -> &str| joined(judged.iter().map(of));
     let release = judged.iter().find_map(|judged| judged.violation.release.as_ref()).map(ReleaseRef::to_string);
-    let fields = joined(judged.iter().flat_map(|judged| &judged.violation.pointers).map(String::as_str).take(POINTERS));
+    let fields =
+        joined(judged.iter().flat_map(|judged| &judged.violation.pointers).map(String::as_str).take(MAX_POINTERS));
     let undecided = judged.iter().any(|judged| judged.violation.kind != ViolationKind::Refused);
     let overrides: BTreeSet<_> = judged
         .iter()
@@ -55,7 +56,7 @@ fn joined<'v>(values: impl Iterator<Item = &'v str>) -> String {
     let mut text = String::new();
     for value in values {
         let comma = if text.is_empty() { "" } else { "," };
-        if text.len() + comma.len() + value.len() > LONGEST {
+        if text.len() + comma.len() + value.len() > MAX_VALUE_BYTES {
             break;
         }
         text.push_str(comma);
@@ -70,7 +71,7 @@ mod tests {
     use crate::engine::rule::Mode;
     use crate::engine::rules::{RuleId, Violation};
 
-    fn judged(rule: RuleId, mode: Mode, kind: ViolationKind, pointers: Vec<String>) -> Judged {
+    fn judged(rule: RuleId, mode: Mode, kind: ViolationKind, pointers: Vec<String>) -> WeighedViolation {
         let release = Some(ReleaseRef::new("shop", "web"));
         let violation = Violation {
             rule,
@@ -81,7 +82,7 @@ mod tests {
             release,
             overridden: None,
         };
-        Judged { violation, mode, refuses: mode == Mode::Enforce && kind == ViolationKind::Refused }
+        WeighedViolation { violation, mode, refuses: mode == Mode::Enforce && kind == ViolationKind::Refused }
     }
 
     #[test]
@@ -106,7 +107,7 @@ mod tests {
     #[test]
     fn the_gravest_finding_is_the_verdict() {
         let refused = |mode| judged(RuleId::known("manual-edit"), mode, ViolationKind::Refused, Vec::new());
-        let verdict = |all: &[Judged]| annotations(all)[0].1.clone();
+        let verdict = |all: &[WeighedViolation]| annotations(all)[0].1.clone();
         assert_eq!(verdict(&[refused(Mode::Warn), refused(Mode::Enforce), refused(Mode::Audit)]), "denied");
         assert_eq!(verdict(&[refused(Mode::Warn), refused(Mode::Audit)]), "would-deny");
         assert_eq!(verdict(&[refused(Mode::Warn)]), "warned");
@@ -124,8 +125,8 @@ mod tests {
                 annotations(&[judged(RuleId::known("manual-edit"), Mode::Audit, ViolationKind::Refused, pointers)]);
             found.into_iter().find(|(key, _)| *key == "fields").map(|(_, value)| value).unwrap_or_default()
         };
-        assert_eq!(fields(50, 3).split(',').count(), POINTERS);
-        assert!(fields(50, 300).len() <= LONGEST);
+        assert_eq!(fields(50, 3).split(',').count(), MAX_POINTERS);
+        assert!(fields(50, 300).len() <= MAX_VALUE_BYTES);
         assert!(fields(50, 300).split(',').all(|field| field.len() == 300));
     }
 }

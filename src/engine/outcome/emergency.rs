@@ -9,7 +9,7 @@ use crate::engine::release::ReleaseRef;
 use crate::engine::violation::Violation;
 
 /// For how long the command opens, where the policy allows as much.
-const LONG_ENOUGH: SignedDuration = SignedDuration::from_mins(30);
+const EMERGENCY_DURATION: SignedDuration = SignedDuration::from_mins(30);
 
 /// The sentence with the command that opens what refuses a request; `None` where an override would not help: the policy
 /// allows none, or one of the violations is about no release that is known.
@@ -31,11 +31,11 @@ pub(super) fn way_out<'v>(policy: &Policy, refusing: impl Iterator<Item = &'v Vi
     let commands = rules.into_iter().map(|(release, rules)| {
         let bounds = policy.overrides_in(&release.namespace);
         second_person |= bounds.second_person;
-        let open_for = format!("{:#}", LONG_ENOUGH.min(bounds.max_duration)).replace(' ', "");
+        let open_for = format!("{:#}", EMERGENCY_DURATION.min(bounds.max_duration)).replace(' ', "");
         format!("interlock override {release} --rule {} --for {open_for} --reason \"...\"", rules.join(" --rule "))
     });
     let commands = commands.collect::<Vec<_>>().join(" and ");
-    let by_whom = if second_person { ", by somebody else than you" } else { "" };
+    let by_whom = if second_person { ", another person can run" } else { "" };
     (!commands.is_empty()).then(|| format!("In an emergency{by_whom}: {commands}"))
 }
 

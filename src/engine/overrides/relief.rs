@@ -6,11 +6,11 @@ use jiff::Timestamp;
 
 use crate::engine::evidence::{Evidence, Freshness, Knowledge, Query};
 use crate::engine::facts::Facts;
-use crate::engine::outcome::Judged;
-use crate::engine::policy::{Overrides, Policy};
+use crate::engine::outcome::WeighedViolation;
+use crate::engine::policy::{OverrideSettings, Policy};
 use crate::engine::release::ReleaseRef;
 use crate::engine::release_override::Override;
-use crate::engine::rules::{Need, known};
+use crate::engine::rules::{Undecided, lookup};
 use crate::engine::violation::Relief;
 
 /// Looks for overrides that open every violation that would refuse the request; with fewer it is refused anyway. Asks nothing
@@ -24,8 +24,8 @@ pub(crate) fn relieve(
     policy: &Policy,
     evidence: &Evidence,
     now: Timestamp,
-    mut judged: Vec<Judged>,
-) -> Result<Vec<Judged>, Query> {
+    mut judged: Vec<WeighedViolation>,
+) -> Result<Vec<WeighedViolation>, Query> {
     let mut refusing: Vec<_> = judged.iter_mut().filter(|judged| judged.refuses).collect();
     if refusing.is_empty() {
         return Ok(judged);
@@ -33,7 +33,7 @@ pub(crate) fn relieve(
     for freshness in [Freshness::Cached, Freshness::Live] {
         let mut reliefs = Vec::new();
         let mut asked: BTreeMap<ReleaseRef, &[Override]> = BTreeMap::new();
-        for Judged { violation, .. } in &refusing {
+        for WeighedViolation { violation, .. } in &refusing {
             let Some(release) = &violation.release else { return Ok(judged) };
             let home = policy.overrides.home_of(release);
             let bounds = policy.overrides_in(&home.namespace);
@@ -58,7 +58,7 @@ pub(crate) fn relieve(
     Ok(judged)
 }
 
-fn relief_of(it: &Override, bounds: &Overrides) -> Option<Relief> {
+fn relief_of(it: &Override, bounds: &OverrideSettings) -> Option<Relief> {
     let until = it.closes(bounds)?;
     Some(Relief { name: it.reference(), reason: it.spec.reason.clone(), until })
 }
@@ -66,9 +66,9 @@ fn relief_of(it: &Override, bounds: &Overrides) -> Option<Relief> {
 /// The overrides of a release. None if there is no answer, so that a refusal stays one.
 fn overrides<'e>(evidence: &'e Evidence, release: &ReleaseRef, freshness: Freshness) -> Result<&'e [Override], Query> {
     let ReleaseRef { namespace, name } = release.clone();
-    match known(evidence, Query::Overrides { namespace, release: name, freshness }) {
+    match lookup(evidence, Query::Overrides { namespace, release: name, freshness }) {
         Ok(Some(Knowledge::Overrides(found))) => Ok(found),
-        Err(Need::Ask(query)) => Err(query),
+        Err(Undecided::Ask(query)) => Err(query),
         Ok(_) | Err(_) => Ok(&[]),
     }
 }

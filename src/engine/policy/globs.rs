@@ -7,7 +7,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 pub struct Globs(GlobSet);
 
 /// Whether a condition that may not be given names something; one that is not given names everything, also what is unknown.
-pub(super) fn named(globs: Option<&Globs>, name: Option<&str>) -> bool {
+pub(super) fn matches(globs: Option<&Globs>, name: Option<&str>) -> bool {
     globs.is_none_or(|globs| name.is_some_and(|name| globs.contains(name)))
 }
 

@@ -3,11 +3,11 @@
 use jsonptr::{Pointer, PointerBuf};
 
 use super::Globs;
-use super::globs::named;
+use super::globs::matches;
 
 /// Fields of some objects that no object rule looks at.
 #[derive(Debug, Clone)]
-pub struct Ignored {
+pub struct IgnoredFields {
     /// JSON pointers; what lies below one is ignored too.
     pub paths: Vec<PointerBuf>,
     /// The kinds of the objects; every one where not given.
@@ -18,13 +18,13 @@ pub struct Ignored {
     pub namespaces: Option<Globs>,
 }
 
-impl Ignored {
+impl IgnoredFields {
     /// Whether a field of an object is among them.
     #[must_use]
     pub fn covers(&self, kind: &str, namespace: &str, name: &str, field: &Pointer) -> bool {
-        named(self.kinds.as_ref(), Some(kind))
-            && named(self.namespaces.as_ref(), Some(namespace))
-            && named(self.names.as_ref(), Some(name))
+        matches(self.kinds.as_ref(), Some(kind))
+            && matches(self.namespaces.as_ref(), Some(namespace))
+            && matches(self.names.as_ref(), Some(name))
             && self.paths.iter().any(|path| field.starts_with(path))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::iter;
 use std::sync::Arc;
 
-use super::whole::Policy;
+use super::effective::Policy;
 
 /// What is in force where.
 #[derive(Debug, Clone)]

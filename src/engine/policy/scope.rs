@@ -1,8 +1,8 @@
 //! Whom and what a mode applies to.
 
 use super::Globs;
-use super::globs::named;
-use super::scalable::Scalable;
+use super::globs::matches;
+use super::scalable_resource::ScalableResource;
 use crate::engine::facts::{Actor, Facts, ObjectChange, Subject};
 use crate::engine::managed::Owner;
 use crate::engine::release::Storage;
@@ -28,7 +28,7 @@ pub struct Scope<'s> {
 impl<'s> Scope<'s> {
     /// The scope of a request.
     #[must_use]
-    pub fn of(facts: &'s Facts<'s>, scalable: &'s [Scalable]) -> Self {
+    pub fn of(facts: &'s Facts<'s>, scalable: &'s [ScalableResource]) -> Self {
         let other =
             Self { actor: facts.actor, namespace: "", release: None, kind: "", owner: None, creates_record: false };
         match (&facts.subject, facts.managed) {
@@ -96,12 +96,12 @@ impl When {
     #[must_use]
     pub fn holds(&self, scope: &Scope<'_>) -> bool {
         let actor = scope.actor;
-        named(self.users.as_ref(), Some(actor.name))
-            && named(self.service_accounts.as_ref(), actor.service_account())
-            && named(self.namespaces.as_ref(), Some(scope.namespace))
-            && named(self.releases.as_ref(), scope.release)
-            && named(self.kinds.as_ref(), Some(scope.kind))
-            && named(self.owners.as_ref(), scope.owner)
+        matches(self.users.as_ref(), Some(actor.name))
+            && matches(self.service_accounts.as_ref(), actor.service_account())
+            && matches(self.namespaces.as_ref(), Some(scope.namespace))
+            && matches(self.releases.as_ref(), scope.release)
+            && matches(self.kinds.as_ref(), Some(scope.kind))
+            && matches(self.owners.as_ref(), scope.owner)
             && self.groups.as_ref().is_none_or(|globs| actor.groups.iter().any(|group| globs.contains(group)))
     }
 }

@@ -65,16 +65,16 @@ impl RuleSettings {
 
 /// The settings of `pending-recovery`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Recovery {
+pub struct RecoverySettings {
     /// An operation older than this, by the server's clock, counts as stuck.
     pub stale_after: SignedDuration,
     /// Whether a rollback may be started over an operation in flight.
-    pub rollback: RollbackWay,
+    pub rollback: AllowRollback,
     /// Closes rollback altogether: over an operation in flight, and for people over a failed record.
     pub roll_forward_only: bool,
 }
 
-impl Recovery {
+impl RecoverySettings {
     /// Whether an operation that started then is stale. What has no start is not: it cannot be shown to be.
     #[must_use]
     pub fn is_stale(&self, started: Option<Timestamp>, now: Timestamp) -> bool {
@@ -84,16 +84,16 @@ impl Recovery {
     /// Whether no rollback is ever admitted over an operation in flight.
     #[must_use]
     pub fn closes_rollback(&self) -> bool {
-        self.roll_forward_only || self.rollback == RollbackWay::Never
+        self.roll_forward_only || self.rollback == AllowRollback::Never
     }
 }
 
-impl Default for Recovery {
+impl Default for RecoverySettings {
     fn default() -> Self {
         Self {
             // Three times helm's default timeout, which is per hook and per wait and is stored nowhere.
             stale_after: SignedDuration::from_mins(15),
-            rollback: RollbackWay::WhenStale,
+            rollback: AllowRollback::WhenStale,
             roll_forward_only: false,
         }
     }
@@ -101,7 +101,7 @@ impl Default for Recovery {
 
 /// When a rollback may be started over an operation in flight; the later the stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RollbackWay {
+pub enum AllowRollback {
     /// At any time, as Helm does without us.
     Always,
     /// Once the operation is stale.
@@ -112,7 +112,7 @@ pub enum RollbackWay {
 
 /// Who may start operations; the later the stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Starters {
+pub enum StartedBy {
     /// Whoever may write records.
     Anybody,
     /// Managers alone, and the account that a HelmRelease names for its release.
@@ -121,22 +121,22 @@ pub enum Starters {
 
 /// The settings of `dropped-bundles`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rollouts {
+pub struct DroppedBundlesSettings {
     /// A release is left out, and no chart is said to have failed.
-    pub unexplained: Unexplained,
+    pub unexplained: OnUnexplained,
     /// What is left out was never delivered, so that nothing can be removed.
-    pub first_install: Consent,
+    pub first_install: OnFirstInstall,
 }
 
-impl Default for Rollouts {
+impl Default for DroppedBundlesSettings {
     fn default() -> Self {
-        Self { unexplained: Unexplained::Deny, first_install: Consent::Allow }
+        Self { unexplained: OnUnexplained::Deny, first_install: OnFirstInstall::Allow }
     }
 }
 
 /// What becomes of a commit that leaves out a release where nothing tells why; the later the stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Unexplained {
+pub enum OnUnexplained {
     /// It is undecided: admitted with a warning, unless `onUndecided` says otherwise.
     Warn,
     /// It is refused.
@@ -145,7 +145,7 @@ pub enum Unexplained {
 
 /// Whether something is admitted; the later the stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Consent {
+pub enum OnFirstInstall {
     /// It is.
     Allow,
     /// It is refused.
@@ -154,7 +154,7 @@ pub enum Consent {
 
 /// What ReleaseOverrides may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Overrides {
+pub struct OverrideSettings {
     /// Whether there may be any.
     pub allowed: bool,
     /// How long one may hold.
@@ -165,7 +165,7 @@ pub struct Overrides {
     pub namespace: String,
 }
 
-impl Overrides {
+impl OverrideSettings {
     /// The release with the namespace in which overrides of it are looked for.
     #[must_use]
     pub fn home_of(&self, release: &ReleaseRef) -> ReleaseRef {
@@ -185,7 +185,7 @@ impl Overrides {
     }
 }
 
-impl Default for Overrides {
+impl Default for OverrideSettings {
     fn default() -> Self {
         Self {
             allowed: true,

@@ -1,4 +1,4 @@
-//! Policy files: read strictly, so that a typing error is an error and not a rule that is silently off.
+//! Parses policy files. Strict: a typing error is an error, not a rule that is silently off.
 
 mod nearest;
 mod parts;
@@ -9,18 +9,19 @@ mod values;
 
 pub use nearest::nearest_to;
 pub(super) use parts::{
-    CaseFile, IgnoredFile, OF_THE_CLUSTER, OverridesFile, PolicyFile, RuleFile, ScalableFile, WhenFile, owner,
+    CLUSTER_ONLY_KEYS, CaseFile, IgnoredFile, OverridesFile, PolicyFile, RuleFile, ScalableResourceFile, WhenFile,
+    rule_of_setting,
 };
-pub(super) use read::{At, Given, Key, Part};
+pub(super) use read::{GivenKey, KeySpec, Mapping, Spanned};
 pub use schema::schema;
-pub(super) use values::{Kind, OneGlob, Spelled};
+pub(super) use values::{PolicyKind, SingleGlob, Spelled};
 
-use super::problem::{Problems, Source};
-use read::Read;
+use super::problem::{Problems, SourceFile};
+use read::FromNode;
 use tree::Node;
 
-/// Reads a file; what is wrong is missing from the result, and told.
-pub(super) fn read(source: &Source, kind: Kind, problems: &mut Problems<'_>) -> PolicyFile {
+/// Parses a file. Wrong values are reported and left out of the result.
+pub(super) fn read(source: &SourceFile, kind: PolicyKind, problems: &mut Problems<'_>) -> PolicyFile {
     let file = Node::parse(&source.text, problems).and_then(|node| PolicyFile::read(&node, problems));
     let file = file.unwrap_or_default();
     if let Some(given) = file.kind.as_ref().filter(|given| given.value != kind) {
@@ -28,7 +29,7 @@ pub(super) fn read(source: &Source, kind: Kind, problems: &mut Problems<'_>) -> 
     }
     for (rule, settings) in file.rules.iter().flat_map(|rules| &rules.value.0) {
         for given in settings.value.given() {
-            if let Some(owner) = owner(given.name).filter(|owner| owner != rule) {
+            if let Some(owner) = rule_of_setting(given.name).filter(|owner| owner != rule) {
                 problems.at(given.key, format!("`{}` is a setting of {owner}, not of {rule}", given.name));
             }
         }

@@ -1,28 +1,28 @@
-//! The texts of policy files, as they were at one moment, wherever they come from.
+//! The texts of policy files at one moment, from a directory or from ConfigMaps.
 
 use std::path::{Path, PathBuf};
 
-use super::problem::{Problem, Source};
+use super::problem::{Problem, SourceFile};
 
-/// Below the directory of policies: the policies of namespaces.
-pub const NAMESPACES: &str = "namespaces";
+/// The subdirectory with the policies of namespaces.
+pub const NAMESPACES_DIR: &str = "namespaces";
 
-/// What is wrong with a file below `namespaces/` whose name is no namespace.
-pub(crate) const WRONG_NAME: &str = "is named for no namespace; name it NAMESPACE.yaml";
+/// The problem of a file in `namespaces/` whose name is not that of a namespace.
+pub(crate) const BAD_FILE_NAME: &str = "the file name is not a namespace; rename the file to NAMESPACE.yaml";
 
 /// The texts of a directory of policies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Files {
-    pub(super) cluster: Option<Source>,
+pub struct PolicyFiles {
+    pub(super) cluster: Option<SourceFile>,
     /// By namespace, in order.
-    pub(super) namespaces: Vec<(String, Source)>,
-    /// What could not be read, and may be unchanged.
+    pub(super) namespaces: Vec<(String, SourceFile)>,
+    /// Files that could not be read. Their content may be unchanged.
     pub(super) unread: Vec<Problem>,
-    /// Files that are no text, or that are not in the right place.
+    /// Files that are not text, or not in the right place.
     pub(super) wrong: Vec<Problem>,
 }
 
-impl Files {
+impl PolicyFiles {
     /// The texts of the two ConfigMaps that are mounted as a directory of policies. The second is mounted at `namespaces/`.
     #[must_use]
     pub fn mounted(
@@ -30,19 +30,19 @@ impl Files {
         namespaces: impl IntoIterator<Item = (String, String)>,
     ) -> Self {
         let cluster = own.into_iter().find(|(key, _)| key == "cluster.yaml");
-        let cluster = cluster.map(|(key, text)| Source { path: key.into(), text });
+        let cluster = cluster.map(|(key, text)| SourceFile { path: key.into(), text });
         let mut files = Self { cluster, ..Self::default() };
         if files.cluster.is_none() {
-            let message = "the ConfigMap has no key cluster.yaml; put the cluster's policy there";
+            let message = "the ConfigMap has no key cluster.yaml; put the cluster policy there";
             files.add_wrong("cluster.yaml".into(), message.to_owned());
         }
         for (key, text) in namespaces {
-            let path = Path::new(NAMESPACES).join(&key);
+            let path = Path::new(NAMESPACES_DIR).join(&key);
             match key.strip_suffix(".yaml") {
                 Some(namespace) if is_label(namespace) => {
-                    files.namespaces.push((namespace.to_owned(), Source { path, text }));
+                    files.namespaces.push((namespace.to_owned(), SourceFile { path, text }));
                 }
-                _ => files.add_wrong(path, WRONG_NAME.to_owned()),
+                _ => files.add_wrong(path, BAD_FILE_NAME.to_owned()),
             }
         }
         files
@@ -52,7 +52,7 @@ impl Files {
     #[must_use]
     pub fn shipped() -> Self {
         let text = include_str!("../../../policies/cluster.yaml").to_owned();
-        Self { cluster: Some(Source { path: "policies/cluster.yaml".into(), text }), ..Self::default() }
+        Self { cluster: Some(SourceFile { path: "policies/cluster.yaml".into(), text }), ..Self::default() }
     }
 
     /// The names of the files, in order.
@@ -62,22 +62,22 @@ impl Files {
 
     /// Adds the text of the cluster policy.
     pub(crate) fn set_cluster(&mut self, path: PathBuf, text: String) {
-        self.cluster = Some(Source { path, text });
+        self.cluster = Some(SourceFile { path, text });
     }
 
     /// Adds the text of the policy of a namespace.
     pub(crate) fn add_namespace(&mut self, namespace: String, path: PathBuf, text: String) {
-        self.namespaces.push((namespace, Source { path, text }));
+        self.namespaces.push((namespace, SourceFile { path, text }));
     }
 
-    /// Adds a file that could not be read now. What was in force stays in force.
+    /// Adds a file that could not be read. The policies in force stay in force.
     pub(crate) fn add_unread(&mut self, file: PathBuf, message: String) {
-        self.unread.push(Problem { file, place: None, message });
+        self.unread.push(Problem { file, location: None, message });
     }
 
     /// Adds a file that is wrong as a whole.
     pub(crate) fn add_wrong(&mut self, file: PathBuf, message: String) {
-        self.wrong.push(Problem { file, place: None, message });
+        self.wrong.push(Problem { file, location: None, message });
     }
 }
 
@@ -98,7 +98,7 @@ mod tests {
     fn mounted_texts_are_read_as_a_directory_is() {
         let text = |key: &str, text: &str| (key.to_owned(), text.to_owned());
         let own = [text("README", "x"), text("cluster.yaml", "a")];
-        let files = Files::mounted(own, [text("shop.yaml", "b"), text("notes.txt", "x"), text("Shop.yaml", "x")]);
+        let files = PolicyFiles::mounted(own, [text("shop.yaml", "b"), text("notes.txt", "x"), text("Shop.yaml", "x")]);
         assert_eq!(files.wrong.len(), 2);
         let paths: Vec<_> = files.paths().map(|path| path.to_string_lossy().into_owned()).collect();
         assert_eq!(paths, ["cluster.yaml", "namespaces/shop.yaml"]);

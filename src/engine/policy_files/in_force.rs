@@ -1,86 +1,80 @@
-//! What is in force in a namespace and where each value stands, for `interlock explain`. Made from the files each time, so
-//! that judging carries none of it.
+//! The settings in force in a namespace and where each of them comes from, for `interlock explain`. Computed from the files on
+//! demand, so that judging requests does not carry it.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::checked::rule_of;
-use super::file::{Given, Key, OF_THE_CLUSTER, OverridesFile, Part, PolicyFile, RuleFile, owner};
-use super::files::{Files, NAMESPACES};
-use super::layers::Layers;
-use super::problem::{PolicyError, Problem, Source, Span};
+use super::cluster::rule_of;
+use super::file::{
+    CLUSTER_ONLY_KEYS, GivenKey, KeySpec, Mapping, OverridesFile, PolicyFile, RuleFile, rule_of_setting,
+};
+use super::files::{NAMESPACES_DIR, PolicyFiles};
+use super::loaded::ParsedFiles;
+use super::problem::{PolicyError, Problem, SourceFile, Span};
 use crate::engine::rule::RuleId;
 use crate::engine::rules;
 
-/// What is in force.
+/// The settings in force in a namespace.
 #[derive(Debug, PartialEq, Eq)]
 pub struct InForce {
-    /// Whether the namespace has a file of its own.
+    /// Whether the namespace has its own file.
     pub has_file: bool,
-    /// Every rule.
     pub rules: Vec<RuleInForce>,
-    /// What ReleaseOverrides may do.
     pub overrides: Vec<SettingInForce>,
-    /// What only the cluster policy says: who is who, what is ignored, and what is delegated.
+    /// Lists that only the cluster policy has: users, ignored fields, delegated rules.
     pub lists: Vec<SettingInForce>,
 }
 
-/// A rule as it is in force.
+/// A rule with its settings in force.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RuleInForce {
-    /// Which rule.
     pub rule: RuleId,
-    /// Whether the cluster policy leaves it to namespaces.
+    /// Whether the cluster policy delegates the rule to namespaces.
     pub delegated: bool,
-    /// Whether both files name modes, so that the stricter one counts for each request.
+    /// Whether both files set modes, so that the stricter one counts for each request.
     pub both: bool,
-    /// Its settings.
     pub settings: Vec<SettingInForce>,
 }
 
-/// A setting as it is in force.
+/// A setting in force.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SettingInForce {
-    /// Its key, or `case` for one of the cases.
+    /// The key, or `case` for one of the cases.
     pub name: &'static str,
     /// As YAML, on one line.
     pub value: String,
-    /// Where it stands.
-    pub origin: Origin,
+    pub origin: SettingOrigin,
 }
 
-/// Where a value comes from.
+/// Where a setting comes from.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// No file says it.
+pub enum SettingOrigin {
+    /// No file sets it.
     BuiltIn,
-    /// A file does.
+    /// A file sets it.
     File {
-        /// Which.
         file: PathBuf,
         /// From 1.
         line: usize,
     },
 }
 
-/// A setting that a policy file may give a rule.
+/// The documentation of a setting.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SettingDoc {
-    /// Its key.
     pub name: &'static str,
-    /// What it is for.
     pub about: String,
-    /// What it may be, where that is a list.
+    /// The accepted values, if they are a fixed list.
     pub choices: Vec<String>,
-    /// What holds where no file says it.
+    /// The value if no file sets it.
     pub default: Option<String>,
 }
 
 /// The settings of a rule.
 #[must_use]
 pub fn settings_of(rule: RuleId) -> Vec<SettingDoc> {
-    let setting = |key: &Key| SettingDoc {
+    let setting = |key: &KeySpec| SettingDoc {
         name: key.name,
         about: key.description(),
         choices: choices(key),
@@ -89,32 +83,32 @@ pub fn settings_of(rule: RuleId) -> Vec<SettingDoc> {
     keys_of(rule).map(setting).collect()
 }
 
-/// What is in force in a namespace.
+/// The settings in force in a namespace.
 ///
 /// # Errors
-/// Everything that is wrong with the file of the cluster and with that of the namespace.
-pub fn in_force(files: &Files, namespace: &str) -> Result<InForce, PolicyError> {
-    let Layers { cluster, namespaces, reading } = Layers::read(files);
+/// Every problem in the file of the cluster and in that of the namespace.
+pub fn in_force(files: &PolicyFiles, namespace: &str) -> Result<InForce, PolicyError> {
+    let ParsedFiles { cluster, namespaces, reading } = ParsedFiles::read(files);
     let mut problems = reading.problems;
-    let own = Path::new(NAMESPACES).join(format!("{namespace}.yaml"));
+    let own = Path::new(NAMESPACES_DIR).join(format!("{namespace}.yaml"));
     problems.retain(|Problem { file, .. }| {
         let of_the_cluster = cluster.as_ref().is_none_or(|(source, _)| source.path == *file);
-        of_the_cluster || file.ends_with(&own) || file.ends_with(NAMESPACES)
+        of_the_cluster || file.ends_with(&own) || file.ends_with(NAMESPACES_DIR)
     });
     if !problems.is_empty() {
         return Err(PolicyError { problems });
     }
-    let cluster = cluster.as_ref().map(|(source, file)| Layer { source, file });
-    let own = namespaces.get(namespace).map(|(source, file)| Layer { source, file });
-    let delegated = cluster.iter().filter_map(|layer| layer.file.delegate.as_ref()).flat_map(|at| &at.value);
+    let cluster = cluster.as_ref().map(|(source, file)| PolicyFileView { source, file });
+    let own = namespaces.get(namespace).map(|(source, file)| PolicyFileView { source, file });
+    let delegated = cluster.iter().filter_map(|view| view.file.delegate.as_ref()).flat_map(|at| &at.value);
     let delegated: Vec<_> = delegated.copied().collect();
     let rules = rules::all().map(|rule| of_rule(rule, delegated.contains(&rule), cluster, own));
     let overrides = OverridesFile::KEYS.iter().filter_map(|key| {
-        let given = [own, cluster].into_iter().flatten().find_map(|layer| layer.overrides(key.name));
+        let given = [own, cluster].into_iter().flatten().find_map(|view| view.overrides(key.name));
         Some(given.unwrap_or(built_in(key.name, key.default?())))
     });
-    let lists = PolicyFile::KEYS.iter().filter(|key| OF_THE_CLUSTER.contains(&key.name)).map(|key| {
-        let given = cluster.and_then(|layer| layer.told(layer.file.given(), key.name));
+    let lists = PolicyFile::KEYS.iter().filter(|key| CLUSTER_ONLY_KEYS.contains(&key.name)).map(|key| {
+        let given = cluster.and_then(|view| view.setting_in(view.file.given(), key.name));
         given.unwrap_or(built_in(key.name, "[]"))
     });
     Ok(InForce {
@@ -125,32 +119,32 @@ pub fn in_force(files: &Files, namespace: &str) -> Result<InForce, PolicyError> 
     })
 }
 
-/// A file, with the text that tells lines.
+/// A parsed file with its text, which tells lines.
 #[derive(Clone, Copy)]
-struct Layer<'f> {
-    source: &'f Source,
+struct PolicyFileView<'f> {
+    source: &'f SourceFile,
     file: &'f PolicyFile,
 }
 
-impl<'f> Layer<'f> {
+impl<'f> PolicyFileView<'f> {
     fn rule(self, rule: RuleId) -> Option<&'f RuleFile> {
         rule_of(self.file, rule)
     }
 
-    fn origin(self, span: Span) -> Origin {
-        Origin::File { file: self.source.path.clone(), line: self.source.line(span) }
+    fn origin(self, span: Span) -> SettingOrigin {
+        SettingOrigin::File { file: self.source.path.clone(), line: self.source.line(span) }
     }
 
     fn setting(self, rule: RuleId, name: &str) -> Option<SettingInForce> {
-        self.told(self.rule(rule)?.given(), name)
+        self.setting_in(self.rule(rule)?.given(), name)
     }
 
     fn overrides(self, name: &str) -> Option<SettingInForce> {
-        self.told(self.file.overrides.as_ref()?.value.given(), name)
+        self.setting_in(self.file.overrides.as_ref()?.value.given(), name)
     }
 
-    fn told(self, given: Vec<Given<'_>>, name: &str) -> Option<SettingInForce> {
-        let Given { name, span, text, .. } = given.into_iter().find(|given| given.name == name)?;
+    fn setting_in(self, given: Vec<GivenKey<'_>>, name: &str) -> Option<SettingInForce> {
+        let GivenKey { name, span, text, .. } = given.into_iter().find(|given| given.name == name)?;
         Some(SettingInForce { name, value: text.to_owned(), origin: self.origin(span) })
     }
 
@@ -169,28 +163,33 @@ impl<'f> Layer<'f> {
     }
 }
 
-fn of_rule(rule: RuleId, delegated: bool, cluster: Option<Layer<'_>>, own: Option<Layer<'_>>) -> RuleInForce {
-    let own_modes = own.is_some_and(|layer| layer.names_modes(rule));
+fn of_rule(
+    rule: RuleId,
+    delegated: bool,
+    cluster: Option<PolicyFileView<'_>>,
+    own: Option<PolicyFileView<'_>>,
+) -> RuleInForce {
+    let own_modes = own.is_some_and(|view| view.names_modes(rule));
     let mut settings = Vec::new();
     for key in keys_of(rule) {
         if key.name == "cases" {
-            // Of a delegated rule the namespace's modes stand alone.
+            // For a delegated rule only the modes of the namespace count.
             let cluster = cluster.filter(|_| !(delegated && own_modes));
-            settings.extend(own.into_iter().chain(cluster).flat_map(|layer| layer.cases(rule)));
+            settings.extend(own.into_iter().chain(cluster).flat_map(|view| view.cases(rule)));
             continue;
         }
-        let given = [own, cluster].into_iter().flatten().find_map(|layer| layer.setting(rule, key.name));
+        let given = [own, cluster].into_iter().flatten().find_map(|view| view.setting(rule, key.name));
         settings.extend(given.or_else(|| Some(built_in(key.name, default(key, rule)?))));
     }
-    let cluster_cases = cluster.is_some_and(|layer| !layer.cases(rule).is_empty());
+    let cluster_cases = cluster.is_some_and(|view| !view.cases(rule).is_empty());
     RuleInForce { rule, delegated, both: own_modes && cluster_cases && !delegated, settings }
 }
 
-fn keys_of(rule: RuleId) -> impl Iterator<Item = &'static Key> {
-    RuleFile::KEYS.iter().filter(move |key| owner(key.name).is_none_or(|owner| owner == rule))
+fn keys_of(rule: RuleId) -> impl Iterator<Item = &'static KeySpec> {
+    RuleFile::KEYS.iter().filter(move |key| rule_of_setting(key.name).is_none_or(|owner| owner == rule))
 }
 
-fn default(key: &Key, rule: RuleId) -> Option<String> {
+fn default(key: &KeySpec, rule: RuleId) -> Option<String> {
     if key.name == "mode" {
         Some(rule.specification().mode.as_str().to_owned())
     } else {
@@ -199,10 +198,10 @@ fn default(key: &Key, rule: RuleId) -> Option<String> {
 }
 
 fn built_in(name: &'static str, value: impl Into<String>) -> SettingInForce {
-    SettingInForce { name, value: value.into(), origin: Origin::BuiltIn }
+    SettingInForce { name, value: value.into(), origin: SettingOrigin::BuiltIn }
 }
 
-fn choices(key: &Key) -> Vec<String> {
+fn choices(key: &KeySpec) -> Vec<String> {
     let schema = key.schema();
     let choices = schema["enum"].as_array().into_iter().flatten();
     choices.filter_map(Value::as_str).map(str::to_owned).collect()

@@ -1,18 +1,19 @@
-//! The policy of a namespace: that of the cluster, tightened. What it would loosen is an error, unless the cluster policy
-//! delegates the rule.
+//! The policy of a namespace: the cluster policy, tightened. A looser setting is an error, unless the cluster policy delegates the
+//! rule.
 
-use super::checked::{modes, rule_of};
-use super::file::{At, Given, OF_THE_CLUSTER, OverridesFile, Part, PolicyFile, RuleFile, Spelled};
+use super::cluster::{modes, rule_of};
+use super::file::{CLUSTER_ONLY_KEYS, GivenKey, Mapping, OverridesFile, PolicyFile, RuleFile, Spanned, Spelled};
 use super::problem::Problems;
-use crate::engine::policy::{OnUndecided, Overrides, Policy, RuleSettings};
+use crate::engine::policy::{OnUndecided, OverrideSettings, Policy, RuleSettings};
 use crate::engine::rule::{Mode, RuleId};
 use crate::engine::rules;
 
-/// Refuses what only the cluster policy may say.
-pub(super) fn refuse_what_is_the_clusters(file: &PolicyFile, problems: &mut Problems<'_>) {
-    let mut refuse = |given: Given<'_>| {
-        if OF_THE_CLUSTER.contains(&given.name) {
-            problems.at(given.key, format!("only the cluster policy has `{}`; put it into cluster.yaml", given.name));
+/// Reports keys that only the cluster policy may set.
+pub(super) fn refuse_cluster_only_keys(file: &PolicyFile, problems: &mut Problems<'_>) {
+    let mut refuse = |given: GivenKey<'_>| {
+        if CLUSTER_ONLY_KEYS.contains(&given.name) {
+            problems
+                .at(given.key, format!("only the cluster policy may set `{}`; move it to cluster.yaml", given.name));
         }
     };
     file.given().into_iter().for_each(&mut refuse);
@@ -21,58 +22,58 @@ pub(super) fn refuse_what_is_the_clusters(file: &PolicyFile, problems: &mut Prob
     file.overrides.iter().flat_map(|overrides| overrides.value.given()).for_each(&mut refuse);
 }
 
-/// The cluster's policy with what a namespace says over it.
-pub(super) fn over(cluster: &Policy, delegated: &[RuleId], file: &PolicyFile, problems: &mut Problems<'_>) -> Policy {
+/// The cluster policy with the settings of a namespace over it.
+pub(super) fn policy(cluster: &Policy, delegated: &[RuleId], file: &PolicyFile, problems: &mut Problems<'_>) -> Policy {
     let mut policy = cluster.clone();
     for rule in rules::all() {
         if let Some(file) = rule_of(file, rule) {
-            let reason = format!("a namespace may only tighten, unless cluster.yaml delegates {rule}");
+            let reason = format!("a namespace may only tighten it, unless cluster.yaml delegates {rule}");
             let free = delegated.contains(&rule);
-            Layer { free, reason, problems }.rule(file, rule, &mut policy);
-            let reason = "a namespace may only tighten, as other rules go by it too".to_owned();
-            Layer { free: false, reason, problems }.shared(file, &mut policy);
+            Tightening { free, reason, problems }.rule(file, rule, &mut policy);
+            let reason = "a namespace may only tighten it, because other rules use it too".to_owned();
+            Tightening { free: false, reason, problems }.shared(file, &mut policy);
         }
     }
     if let Some(file) = &file.overrides {
-        let reason = "a namespace may only tighten".to_owned();
-        Layer { free: false, reason, problems }.overrides(&file.value, &mut policy.overrides);
+        let reason = "a namespace may only tighten it".to_owned();
+        Tightening { free: false, reason, problems }.overrides(&file.value, &mut policy.overrides);
     }
     policy
 }
 
-/// What a namespace says of one thing.
-struct Layer<'p, 's> {
-    /// Whether it may also loosen.
+/// Applies settings of a namespace that may only be stricter than those of the cluster.
+struct Tightening<'p, 's> {
+    /// Whether the namespace may also loosen the settings.
     free: bool,
     reason: String,
     problems: &'p mut Problems<'s>,
 }
 
-impl Layer<'_, '_> {
+impl Tightening<'_, '_> {
     fn rule(&mut self, file: &RuleFile, rule: RuleId, policy: &mut Policy) {
         let settings = &mut policy.settings_mut(rule);
         self.modes(file, settings);
         self.undecided(file, settings);
-        self.put(file.started_by.as_ref(), &mut policy.started_by, PartialOrd::lt);
-        self.put(file.rollback.as_ref(), &mut policy.recovery.rollback, PartialOrd::lt);
-        self.put(file.roll_forward_only.as_ref(), &mut policy.recovery.roll_forward_only, PartialOrd::lt);
-        self.put(file.unexplained.as_ref(), &mut policy.rollouts.unexplained, PartialOrd::lt);
-        self.put(file.first_install.as_ref(), &mut policy.rollouts.first_install, PartialOrd::lt);
+        self.tighten(file.started_by.as_ref(), &mut policy.started_by, PartialOrd::lt);
+        self.tighten(file.rollback.as_ref(), &mut policy.recovery.rollback, PartialOrd::lt);
+        self.tighten(file.roll_forward_only.as_ref(), &mut policy.recovery.roll_forward_only, PartialOrd::lt);
+        self.tighten(file.unexplained.as_ref(), &mut policy.dropped_bundles.unexplained, PartialOrd::lt);
+        self.tighten(file.first_install.as_ref(), &mut policy.dropped_bundles.first_install, PartialOrd::lt);
     }
 
-    /// The settings that bound other rules than the one they stand at, so that they are never delegated with it.
+    /// Settings that affect other rules too, so that they are never delegated with their rule.
     fn shared(&mut self, file: &RuleFile, policy: &mut Policy) {
-        self.put(file.stale_after.as_ref(), &mut policy.recovery.stale_after, PartialOrd::lt);
-        self.put(file.grace_after_failure.as_ref(), &mut policy.grace_after_failure, PartialOrd::gt);
+        self.tighten(file.stale_after.as_ref(), &mut policy.recovery.stale_after, PartialOrd::lt);
+        self.tighten(file.grace_after_failure.as_ref(), &mut policy.grace_after_failure, PartialOrd::gt);
     }
 
-    fn overrides(&mut self, file: &OverridesFile, overrides: &mut Overrides) {
-        self.put(file.allowed.as_ref(), &mut overrides.allowed, PartialOrd::gt);
-        self.put(file.max_duration.as_ref(), &mut overrides.max_duration, PartialOrd::gt);
-        self.put(file.second_person.as_ref(), &mut overrides.second_person, PartialOrd::lt);
+    fn overrides(&mut self, file: &OverridesFile, overrides: &mut OverrideSettings) {
+        self.tighten(file.allowed.as_ref(), &mut overrides.allowed, PartialOrd::gt);
+        self.tighten(file.max_duration.as_ref(), &mut overrides.max_duration, PartialOrd::gt);
+        self.tighten(file.second_person.as_ref(), &mut overrides.second_person, PartialOrd::lt);
     }
 
-    /// Every mode that the namespace names must be at least the one that the cluster has outside its cases.
+    /// Every mode of the namespace must be at least as strict as the mode of the cluster outside its cases.
     fn modes(&mut self, file: &RuleFile, settings: &mut RuleSettings) {
         if file.mode.is_none() && file.cases.is_none() {
             return;
@@ -84,24 +85,29 @@ impl Layer<'_, '_> {
         let cases = file.cases.iter().flat_map(|cases| &cases.value);
         for mode in file.mode.iter().chain(cases.filter_map(|case| case.mode.as_ref())) {
             let mut least = settings.modes.mode;
-            self.put(Some(mode), &mut least, PartialOrd::lt);
+            self.tighten(Some(mode), &mut least, PartialOrd::lt);
         }
         settings.tightened = Some(modes(file, Mode::Off));
     }
 
-    /// To say nothing is looser than to refuse everything, and tighter than to admit it.
+    /// No value is looser than `deny`, and stricter than `allow`.
     fn undecided(&mut self, file: &RuleFile, settings: &mut RuleSettings) {
         let Some(at) = &file.on_undecided else { return };
         if settings.on_undecided.is_none() && at.value == OnUndecided::Allow && !self.free {
             self.loosens(at, "nothing, so that the CREATE of a record is refused");
         }
         let mut current = settings.on_undecided.unwrap_or(at.value);
-        self.put(Some(at), &mut current, PartialOrd::lt);
+        self.tighten(Some(at), &mut current, PartialOrd::lt);
         settings.on_undecided = Some(current);
     }
 
-    /// Puts a value over that of the cluster, unless it is looser.
-    fn put<T: Clone + Spelled>(&mut self, given: Option<&At<T>>, current: &mut T, is_looser: fn(&T, &T) -> bool) {
+    /// Replaces a value of the cluster, unless the new value is looser.
+    fn tighten<T: Clone + Spelled>(
+        &mut self,
+        given: Option<&Spanned<T>>,
+        current: &mut T,
+        is_looser: fn(&T, &T) -> bool,
+    ) {
         let Some(at) = given else { return };
         if !self.free && is_looser(&at.value, current) {
             self.loosens(at, &current.spelled());
@@ -110,7 +116,7 @@ impl Layer<'_, '_> {
         }
     }
 
-    fn loosens<T>(&mut self, at: &At<T>, cluster: &str) {
+    fn loosens<T>(&mut self, at: &Spanned<T>, cluster: &str) {
         let text = format!("`{}` loosens the cluster policy, which says {cluster}; {}", at.text, self.reason);
         self.problems.at(at.span, text);
     }

@@ -1,4 +1,4 @@
-//! What is wrong with policy files: every problem at once, each with its place.
+//! Problems in policy files: all at once, each with its location.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,31 +7,30 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct PolicyError {
-    /// Everything that is wrong, file by file, in the order of the text.
+    /// File by file, in the order of the text.
     pub problems: Vec<Problem>,
 }
 
-/// One thing that is wrong with a policy file.
+/// One problem in a policy file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The file.
     pub file: PathBuf,
-    /// Where in it; `None` where it could not be read at all.
-    pub place: Option<Place>,
-    /// What is wrong, and the way out.
+    /// `None` if the file could not be read.
+    pub location: Option<Location>,
+    /// What is wrong, and how to fix it.
     pub message: String,
 }
 
-/// A place in a file.
+/// A location in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// From 1.
     pub line: usize,
     /// In characters, from 1.
     pub column: usize,
-    /// The text of that line, or the first part of a very long one; empty where the place is beyond that.
+    /// The text of that line, cut if it is very long; empty if the location is in the part that is cut.
     pub text: String,
-    /// What of the text is meant, in bytes.
+    /// The part of the text that is wrong, in bytes.
     pub range: std::ops::Range<usize>,
 }
 
@@ -39,14 +38,14 @@ pub struct Place {
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}:", self.file.display())?;
-        if let Some(Place { line, column, .. }) = self.place {
+        if let Some(Location { line, column, .. }) = self.location {
             write!(out, "{line}:{column}:")?;
         }
         write!(out, " {}", self.message)
     }
 }
 
-/// The bytes of a text that are meant.
+/// A range of bytes in a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) start: usize,
@@ -55,26 +54,26 @@ pub(super) struct Span {
 
 /// The text of a policy file, and the name that problems give it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Source {
+pub(super) struct SourceFile {
     pub(super) path: PathBuf,
     pub(super) text: String,
 }
 
-impl Source {
-    /// The line of a place, from 1.
+impl SourceFile {
+    /// The line of a span, from 1.
     pub(super) fn line(&self, span: Span) -> usize {
         self.text.as_bytes()[..span.start.min(self.text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
     }
 
-    fn place(&self, span: Span) -> Place {
+    fn location(&self, span: Span) -> Location {
         let start = self.text.floor_char_boundary(span.start);
         let before = self.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let line = self.text[before..].lines().next().unwrap_or_default();
         let from = start - before;
         let end = self.text.floor_char_boundary(span.end).saturating_sub(before);
-        let text = if from > SHOWN { "" } else { &line[..line.floor_char_boundary(from + SHOWN)] };
+        let text = if from > MAX_SHOWN_BYTES { "" } else { &line[..line.floor_char_boundary(from + MAX_SHOWN_BYTES)] };
         let from = from.min(text.len());
-        Place {
+        Location {
             line: self.line(span),
             column: self.text[before..start].chars().count() + 1,
             text: text.to_owned(),
@@ -83,27 +82,27 @@ impl Source {
     }
 }
 
-/// The problems of one file that are collected; nobody reads more.
-const MOST: usize = 1000;
+/// The largest number of problems collected in one file. Nobody reads more.
+const MAX_PROBLEMS: usize = 1000;
 
-/// How much of a line is shown before and from what is meant on, in bytes.
-const SHOWN: usize = 300;
+/// How much of a line is shown before the problem, and from the problem on, in bytes.
+const MAX_SHOWN_BYTES: usize = 300;
 
-/// Collects what is wrong with one file.
+/// Collects the problems of one file.
 pub(super) struct Problems<'s> {
-    source: &'s Source,
+    source: &'s SourceFile,
     found: Vec<(Span, String)>,
 }
 
 impl<'s> Problems<'s> {
-    pub(super) fn of(source: &'s Source) -> Self {
+    pub(super) fn of(source: &'s SourceFile) -> Self {
         Self { source, found: Vec::new() }
     }
 
-    /// Something is wrong here. What an alias repeats is told once, and what comes after very many is not told.
+    /// Reports a problem. A problem that an alias repeats is reported once; problems over the limit are not reported.
     pub(super) fn at(&mut self, span: Span, message: impl Into<String>) {
         let problem = (span, message.into());
-        if self.found.len() < MOST && !self.found.contains(&problem) {
+        if self.found.len() < MAX_PROBLEMS && !self.found.contains(&problem) {
             self.found.push(problem);
         }
     }
@@ -112,11 +111,14 @@ impl<'s> Problems<'s> {
         self.found.is_empty()
     }
 
-    /// Everything, in the order of the text.
+    /// Every problem, in the order of the text.
     pub(super) fn into_list(mut self) -> Vec<Problem> {
         self.found.sort_by_key(|(span, _)| span.start);
-        let problem =
-            |(span, message)| Problem { file: self.source.path.clone(), place: Some(self.source.place(span)), message };
+        let problem = |(span, message)| Problem {
+            file: self.source.path.clone(),
+            location: Some(self.source.location(span)),
+            message,
+        };
         self.found.into_iter().map(problem).collect()
     }
 }

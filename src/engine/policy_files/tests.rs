@@ -2,13 +2,16 @@
 
 use jiff::SignedDuration;
 
-use super::file::{Part, RuleFile};
+use super::file::{Mapping, RuleFile};
 use super::*;
 use crate::engine::facts::{Actor, ActorKind};
-use crate::engine::policy::{Consent, OnUndecided, Overrides, Recovery, RollbackWay, Rollouts, Scope, Unexplained};
+use crate::engine::policy::{
+    AllowRollback, DroppedBundlesSettings, OnFirstInstall, OnUndecided, OnUnexplained, OverrideSettings,
+    RecoverySettings, Scope,
+};
 use crate::engine::rule::{Mode, RuleId};
 
-const HEAD: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
+const HEADER: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
 
 fn scope(name: &str) -> Scope<'_> {
     let actor = Actor { name, kind: ActorKind::Person, groups: &[] };
@@ -20,7 +23,7 @@ fn mode(policy: &Policy, rule: RuleId, user: &str) -> Mode {
 }
 
 fn read(rest: &str) -> Result<Policy, String> {
-    Policy::parse(&format!("{HEAD}{rest}"), Path::new("p/cluster.yaml")).map_err(|error| error.to_string())
+    Policy::parse(&format!("{HEADER}{rest}"), Path::new("p/cluster.yaml")).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -35,8 +38,8 @@ fn every_rule_is_enforced_but_those_that_advise_in_the_shipped_policy_and_in_an_
     let robot = "system:serviceaccount:ci:deployer";
     assert_eq!(mode(&policy, RuleId::known("manual-edit"), robot), Mode::Audit);
     assert_eq!(mode(&policy, RuleId::known("concurrent-operation"), robot), Mode::Enforce);
-    assert_eq!(policy.recovery, Recovery::default());
-    assert_eq!(policy.rollouts, Rollouts::default());
+    assert_eq!(policy.recovery, RecoverySettings::default());
+    assert_eq!(policy.dropped_bundles, DroppedBundlesSettings::default());
     assert!(policy.managers.contains("system:serviceaccount:flux-system:helm-controller"));
     assert!(!policy.managers.contains("alice"));
 }
@@ -49,7 +52,7 @@ fn settings_are_read() {
     )
     .unwrap();
     assert_eq!(policy.recovery.stale_after, SignedDuration::from_mins(90));
-    assert_eq!(policy.recovery.rollback, RollbackWay::Never);
+    assert_eq!(policy.recovery.rollback, AllowRollback::Never);
     assert!(policy.recovery.roll_forward_only);
     assert_eq!(mode(&policy, RuleId::known("pending-recovery"), "alice"), Mode::Warn);
     assert_eq!(mode(&policy, RuleId::known("revision-order"), "alice"), Mode::Off);
@@ -61,8 +64,11 @@ fn settings_are_read() {
 #[test]
 fn what_becomes_of_rollouts_that_are_not_whole_is_read() {
     let policy = read("rules:\n  dropped-bundles: {unexplained: warn, firstInstall: deny}\n").unwrap();
-    assert_eq!(policy.rollouts, Rollouts { unexplained: Unexplained::Warn, first_install: Consent::Deny });
-    assert_eq!(read("").unwrap().rollouts, Rollouts::default());
+    assert_eq!(
+        policy.dropped_bundles,
+        DroppedBundlesSettings { unexplained: OnUnexplained::Warn, first_install: OnFirstInstall::Deny }
+    );
+    assert_eq!(read("").unwrap().dropped_bundles, DroppedBundlesSettings::default());
 }
 
 #[test]
@@ -96,12 +102,12 @@ fn ignored_fields_cover_what_lies_below_them() {
 #[test]
 fn every_error_of_a_file_is_told_at_once_with_its_place() {
     for (rest, wanted) in [
-        ("rulez: {}\n", "3:1: there is no key `rulez` here; did you mean `rules`?"),
+        ("rulez: {}\n", "3:1: unknown key `rulez`; did you mean `rules`?"),
         ("rules:\n  manual-edits: {mode: warn}\n", "4:3: there is no rule `manual-edits`; did you mean `manual-edit`?"),
-        ("rules:\n  revision-order: {mode: enforced}\n", "4:26: there is no `enforced` here; did you mean `enforce`?"),
+        ("rules:\n  revision-order: {mode: enforced}\n", "4:26: unknown value `enforced`; did you mean `enforce`?"),
         (
             "rules:\n  revision-order: {mode: strict}\n",
-            "4:26: there is no `strict` here; known are enforce, warn, audit, off",
+            "4:26: unknown value `strict`; use one of enforce, warn, audit, off",
         ),
         ("rules:\n  revision-order: {mode: }\n", "4:24: expected one value, got nothing"),
         (
@@ -114,26 +120,26 @@ fn every_error_of_a_file_is_told_at_once_with_its_place() {
         ("rules:\n  manual-edit: {cases: [{when: {users: ['[']}, mode: off}]}\n", "4:41: `[` is not a glob: "),
         (
             "rules:\n  manual-edit: {cases: [{when: {user: [a]}, mode: off}]}\n",
-            "4:33: there is no key `user` here; did you mean `users`?",
+            "4:33: unknown key `user`; did you mean `users`?",
         ),
-        ("rules:\n  manual-edit: {cases: [{mode: off}]}\n", "4:25: the key `when` is missing here"),
-        ("rules: [manual-edit]\n", "3:8: expected keys with values, got a list"),
+        ("rules:\n  manual-edit: {cases: [{mode: off}]}\n", "4:25: the key `when` is missing"),
+        ("rules: [manual-edit]\n", "3:8: expected a mapping, got a list"),
         ("delegate: [manual-edti]\n", "3:12: there is no rule `manual-edti`; did you mean `manual-edit`?"),
         (
             "ignore: [{paths: [spec]}]\n",
-            "3:19: `spec` is not a JSON pointer like /spec/replicas; / in a name is ~1, ~ is ~0",
+            "3:19: `spec` is not a JSON pointer like /spec/replicas; write / in a name as ~1, and ~ as ~0",
         ),
         ("tools: flux\n", "3:8: expected a list, got `flux`"),
-        ("kind: Again\n", "3:1: the key `kind` stands here twice; leave one"),
+        ("kind: Again\n", "3:1: the key `kind` appears twice; remove one"),
         (
             "rules:\n  manual-edit: {mode: warn}\n  manual-edit: {mode: audit}\n",
-            "5:3: the key `manual-edit` stands here twice; leave one",
+            "5:3: the key `manual-edit` appears twice; remove one",
         ),
         ("? [a]\n: b\n", "3:3: expected a key, got a list"),
         ("---\nkind: ClusterPolicy\n", "3:1: a policy file holds one document"),
         ("tools: *nobody\n", "3:8: "),
         ("tools: [\n", "3:8: unclosed bracket"),
-        ("a: &a [*a]\n", "3:8: an alias of a part that it is in itself"),
+        ("a: &a [*a]\n", "3:8: the alias refers to a value that contains it"),
     ] {
         let error = read(rest).unwrap_err();
         assert!(error.contains(&format!("p/cluster.yaml:{}", wanted.trim_start_matches(':'))), "{rest}: {error}");
@@ -157,24 +163,24 @@ fn what_an_alias_repeats_is_read_each_time_and_told_once() {
 #[test]
 fn files_that_grow_without_bound_are_refused() {
     let deep = format!("tools: {}{}\n", "[".repeat(100), "]".repeat(100));
-    assert!(read(&deep).unwrap_err().contains("deeper than 32"), "{deep}");
+    assert!(read(&deep).unwrap_err().contains("nested deeper than 32 levels"), "{deep}");
     let mut aliases = String::from("a: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..9 {
         let all = vec![format!("*a{}", level - 1); 10].join(", ");
         aliases.push_str(&format!("b{level}: &a{level} [{all}]\n"));
     }
-    assert!(read(&aliases).unwrap_err().contains("larger than 100000 parts"));
+    assert!(read(&aliases).unwrap_err().contains("more than 100000 values"));
     let long = format!("a: &a \"{}\"\ntools: [{}]\n", "x".repeat(800 << 10), "*a, ".repeat(50_000));
-    assert!(read(&long).unwrap_err().contains("larger than 100000 parts"));
+    assert!(read(&long).unwrap_err().contains("more than 100000 values"));
 }
 
 #[test]
 fn of_a_file_that_is_wrong_everywhere_no_more_is_told_than_anybody_reads() {
     let keys: String = (0..2_000).map(|key| format!("k{key}: {{}}, ")).collect();
-    let text = format!("{HEAD}rules: {{{keys}}}\n");
+    let text = format!("{HEADER}rules: {{{keys}}}\n");
     let problems = Policy::parse(&text, Path::new("x")).unwrap_err().problems;
     assert_eq!(problems.len(), 1000);
-    let places: Vec<_> = problems.iter().filter_map(|problem| problem.place.as_ref()).collect();
+    let places: Vec<_> = problems.iter().filter_map(|problem| problem.location.as_ref()).collect();
     assert!(places.iter().all(|place| place.text.len() <= 600 && place.text.get(place.range.clone()).is_some()));
     assert_eq!(&places[1].text[places[1].range.clone()], "k1");
     let last = places.last().unwrap();
@@ -184,13 +190,10 @@ fn of_a_file_that_is_wrong_everywhere_no_more_is_told_than_anybody_reads() {
 #[test]
 fn another_kind_is_refused() {
     let error = Policy::parse("apiVersion: v1\nkind: Pod\n", Path::new("x")).unwrap_err().to_string();
-    assert!(
-        error.contains("x:1:13: there is no `v1` here") && error.contains("x:2:7: there is no `Pod` here"),
-        "{error}"
-    );
+    assert!(error.contains("x:1:13: unknown value `v1`") && error.contains("x:2:7: unknown value `Pod`"), "{error}");
     let error = Policy::parse("kind: NamespacePolicy\n", Path::new("x")).unwrap_err().to_string();
     assert!(error.contains("x:1:7: expected ClusterPolicy in this file, got NamespacePolicy"), "{error}");
-    assert!(error.contains("x:1:1: the key `apiVersion` is missing here"), "{error}");
+    assert!(error.contains("x:1:1: the key `apiVersion` is missing"), "{error}");
     assert!(Policy::parse("", Path::new("x")).is_err());
 }
 
@@ -215,7 +218,7 @@ fn the_defaults_that_are_told_are_those_that_hold() {
 #[test]
 fn the_shipped_policy_says_what_is_built_in() {
     let shipped = Policy::shipped().unwrap();
-    assert_eq!(shipped.overrides, Overrides::default());
+    assert_eq!(shipped.overrides, OverrideSettings::default());
     assert_eq!(shipped.grace_after_failure, Policy::GRACE_AFTER_FAILURE);
     assert_eq!(shipped.overrides.max_duration, SignedDuration::from_hours(4));
 }

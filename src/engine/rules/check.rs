@@ -1,10 +1,10 @@
 //! What a rule consists of, and what its check answers.
 
 use super::declarations::case::DeclarationCase;
-use super::need::Need;
 use super::objects::case::ObjectCase;
 use super::records::case::RecordCase;
-use super::records::part::PartCase;
+use super::records::record_part::RecordPartCase;
+use super::undecided::Undecided;
 use crate::engine::json::FieldPath;
 use crate::engine::release::ReleaseRef;
 use crate::engine::rule::{RuleId, Specification};
@@ -26,17 +26,17 @@ impl Rule {
 pub(crate) enum Check {
     Record(fn(&RecordCase<'_>) -> Checked),
     /// A part of a record that OLM stores in several Secrets.
-    Part(fn(&PartCase<'_>) -> Checked),
+    RecordPart(fn(&RecordPartCase<'_>) -> Checked),
     Object(fn(&ObjectCase<'_>) -> Checked),
     /// One write of a declaration can be wrong in several ways.
     Declaration(fn(&DeclarationCase<'_>) -> CheckedAll),
 }
 
 /// What a rule finds wrong with a request, or what it still needs to know.
-pub(crate) type Checked = Result<Option<Refusal>, Need>;
+pub(crate) type Checked = Result<Option<Refusal>, Undecided>;
 
 /// The same for a rule that can find several things wrong at once.
-pub(crate) type CheckedAll = Result<Vec<Refusal>, Need>;
+pub(crate) type CheckedAll = Result<Vec<Refusal>, Undecided>;
 
 /// What is wrong, before the name of the rule is added.
 #[derive(Debug, PartialEq, Eq)]

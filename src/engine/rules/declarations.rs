@@ -1,12 +1,12 @@
 //! The rules over what declares releases: Sveltos, Flux, OLM.
 
 pub(super) mod case;
-pub(super) mod commit;
 pub(super) mod dangling_bundle;
 pub(super) mod dropped_bundles;
 pub(super) mod duplicate_release;
 pub(super) mod extension_change_while_pending;
 pub(super) mod extension_safety;
+pub(super) mod group_commit;
 pub(super) mod remove_while_live;
 pub(super) mod retarget;
 pub(super) mod retry_strategy;

@@ -1,9 +1,9 @@
 //! The rules over the objects of releases.
 
 pub(super) mod case;
+pub(super) mod declared_fields;
 pub(super) mod foreign_edit_in_transition;
-pub(super) mod lost;
+pub(super) mod holding;
 pub(super) mod manual_delete;
 pub(super) mod manual_edit;
 pub(super) mod manual_scale;
-pub(super) mod standing;

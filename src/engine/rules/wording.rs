@@ -7,7 +7,7 @@ use crate::engine::release::record::truncated;
 use crate::engine::release::{Revision, Status};
 
 /// How many things of one sort a message names.
-pub(crate) const ENUMERATED: usize = 5;
+pub(crate) const MAX_ENUMERATED: usize = 5;
 
 /// `pending-upgrade, revision 6, held by alice for 12 s`; `held` only while an operation is in flight.
 pub(crate) fn state(
@@ -24,6 +24,17 @@ pub(crate) fn state(
         text.push_str(&format!(", held by {holder}{since}"));
     }
     text
+}
+
+/// The operation that a record in this status belongs to, as Helm calls it.
+pub(crate) fn operation(status: Status) -> &'static str {
+    match status {
+        Status::PendingInstall => "install",
+        Status::PendingUpgrade => "upgrade",
+        Status::PendingRollback => "rollback",
+        Status::Uninstalling => "uninstall",
+        _ => "operation",
+    }
 }
 
 /// `a, b and 3 more`, for fields.

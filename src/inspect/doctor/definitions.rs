@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::diagnosis::Diagnosis;
 use super::fetch::Fetched;
 use super::snapshot::Snapshot;
-use crate::engine::policy::Reading;
+use crate::engine::policy::LoadedPolicies;
 use crate::engine::severity::Severity::{High, Medium};
 use crate::world::kubernetes::override_definition::ReleaseOverride;
 
@@ -71,7 +71,7 @@ fn policies(snapshot: &Snapshot) -> Diagnosis {
         }
         Err(why) => return Diagnosis::skipped(POLICIES_TOPIC, why),
     };
-    match Reading::of(files).whole() {
+    match LoadedPolicies::of(files).into_policies() {
         Ok(policies) => Diagnosis::ok(
             POLICIES_TOPIC,
             format!("cluster.yaml and {} namespace policies are valid", policies.namespaces().count()),
@@ -100,7 +100,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::policy::Files;
+    use crate::engine::policy::PolicyFiles;
 
     fn defined() -> Value {
         let mut live = serde_json::to_value(ReleaseOverride::crd()).unwrap();
@@ -127,9 +127,9 @@ mod tests {
     fn policies_are_read_as_replicas_read_them() {
         let good = include_str!("../../../policies/cluster.yaml");
         let of = |namespaces: &[(String, String)], text: &str| {
-            Ok(Some(Files::mounted([("cluster.yaml".to_owned(), text.to_owned())], namespaces.to_vec())))
+            Ok(Some(PolicyFiles::mounted([("cluster.yaml".to_owned(), text.to_owned())], namespaces.to_vec())))
         };
-        let described = |policies: Result<Option<Files>, String>| {
+        let described = |policies: Result<Option<PolicyFiles>, String>| {
             let check = super::policies(&Snapshot { policies, ..Snapshot::unread() });
             (check.state.as_str(), check.evidence)
         };
@@ -141,7 +141,7 @@ mod tests {
             "{wrong:?}"
         );
         assert_eq!(described(of(&[], "nonsense")).0, "high");
-        assert_eq!(described(Ok(Some(Files::mounted([], [])))).0, "high");
+        assert_eq!(described(Ok(Some(PolicyFiles::mounted([], [])))).0, "high");
         assert_eq!(described(Ok(None)).0, "medium");
         assert_eq!(described(Err("forbidden".to_owned())).0, "skipped");
     }

@@ -9,7 +9,7 @@ use kube::{Client, Error};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::engine::policy::Files;
+use crate::engine::policy::PolicyFiles;
 use crate::world;
 use crate::world::kubernetes::api_error::reason;
 use crate::world::kubernetes::clock::{ClockError, server_time};
@@ -69,7 +69,7 @@ async fn request(client: &Client, path: &str, accept: &str) -> Fetched {
 }
 
 /// The policies of the installation in a namespace; `None` without a ConfigMap.
-pub(super) async fn policies(client: &Client, namespace: &str) -> Result<Option<Files>, String> {
+pub(super) async fn policies(client: &Client, namespace: &str) -> Result<Option<PolicyFiles>, String> {
     match timeout(READ_TIMEOUT, world::kubernetes::policies::policies(client, namespace)).await {
         Ok(request) => request.map_err(|error| reason(&error)),
         Err(_) => Err("the API server did not answer within 30 s".to_owned()),

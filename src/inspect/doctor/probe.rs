@@ -18,7 +18,7 @@ use super::registration::RECORD_ENTRY;
 use super::selector::{label_of, matches};
 use super::snapshot::Snapshot;
 use crate::engine::facts::{Actor, ActorKind};
-use crate::engine::policy::{Mode, Reading, Scope};
+use crate::engine::policy::{LoadedPolicies, Mode, Scope};
 use crate::engine::release::stamps::HOLDER;
 use crate::engine::rules::records::record_integrity;
 use crate::engine::severity::Severity::High;
@@ -71,7 +71,7 @@ pub(super) async fn diagnose(client: &Client, snapshot: &Snapshot) -> Vec<Diagno
 /// Whether the policy of a namespace admits an inconsistent record without a warning.
 fn policy_admits_silently(snapshot: &Snapshot, namespace: &str) -> bool {
     let Ok(Some(files)) = &snapshot.policies else { return false };
-    let Some(policies) = Reading::of(files).policies else { return false };
+    let Some(policies) = LoadedPolicies::of(files).policies else { return false };
     let actor = Actor { name: "", kind: ActorKind::Person, groups: &[] };
     let (release, kind, owner) = (Some(RELEASE), "Secret", Some("helm"));
     let scope = Scope { actor, namespace, release, kind, owner, creates_record: true };
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn a_policy_in_audit_mode_is_no_finding() {
         let of = |text: &str| Snapshot {
-            policies: Ok(Some(crate::engine::policy::Files::mounted(
+            policies: Ok(Some(crate::engine::policy::PolicyFiles::mounted(
                 [("cluster.yaml".to_owned(), text.to_owned())],
                 [],
             ))),

@@ -5,7 +5,7 @@ use kube::Client;
 
 use super::fetch::{self, Fetched};
 use super::records::{self, RecordCounts};
-use crate::engine::policy::Files;
+use crate::engine::policy::PolicyFiles;
 
 /// The objects of an installation, fetched once.
 pub(super) struct Snapshot {
@@ -18,7 +18,7 @@ pub(super) struct Snapshot {
     pub(super) lease: Fetched,
     pub(super) definition: Fetched,
     /// `None` without a ConfigMap of policies.
-    pub(super) policies: Result<Option<Files>, String>,
+    pub(super) policies: Result<Option<PolicyFiles>, String>,
     pub(super) namespaces: Fetched,
     pub(super) nodes: Fetched,
     pub(super) records: Result<RecordCounts, String>,

@@ -8,7 +8,7 @@ use super::finding_kind::FindingKind;
 use crate::engine::flux::{self, Driver};
 use crate::engine::object::ObjectKey;
 use crate::engine::release::ReleaseRef;
-use crate::engine::rules::wording::{ENUMERATED, enumerated};
+use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated};
 use crate::engine::sveltos::{self, BundleRef, ConfigurationGroup};
 
 /// The releases that several HelmReleases manage, as the rule `duplicate-release` defines it.
@@ -38,7 +38,7 @@ pub(super) fn duplicates(drivers: &[Driver]) -> Vec<Finding> {
 /// The HelmReleases of one cluster that manage a release.
 fn duplicate(release: ReleaseRef, drivers: &[&Driver]) -> Finding {
     let names = drivers.iter().map(|driver| format!("{}/{}", driver.namespace, driver.name));
-    let named = enumerated(names, ENUMERATED);
+    let named = enumerated(names, MAX_ENUMERATED);
     let newest = drivers.last().copied();
     let is_here = newest.is_some_and(|newest| newest.kube_config.is_none());
     let driven = if is_here { "this release".to_owned() } else { format!("{release} on another cluster") };
@@ -81,7 +81,7 @@ pub(super) fn dangling(
     if missing.is_empty() {
         return None;
     }
-    let names = enumerated(missing.iter().map(|bundle| bundle.name.clone()), ENUMERATED);
+    let names = enumerated(missing.iter().map(|bundle| bundle.name.clone()), MAX_ENUMERATED);
     Some(Finding {
         kind: FindingKind::DanglingBundle,
         release: None,

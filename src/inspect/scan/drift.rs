@@ -11,7 +11,7 @@ use crate::engine::managed::{Declared, ManagedFields, declared_by, delta, is_cus
 use crate::engine::object::{Metadata, ObjectKey};
 use crate::engine::policy::Policy;
 use crate::engine::release::{ReleaseRef, Revision};
-use crate::engine::rules::wording::{ENUMERATED, fields};
+use crate::engine::rules::wording::{MAX_ENUMERATED, fields};
 
 /// The field manager of the Kubernetes controllers, including autoscalers.
 const CONTROLLER_MANAGER: &str = "kube-controller-manager";
@@ -48,13 +48,13 @@ pub(super) fn drifted(
         return Ok(Vec::new());
     };
     let scaled = policy
-        .scalable(&object.group, resource)
+        .scalable_resource(&object.group, resource)
         .filter(|_| is_autoscaled(metadata.managed_fields))
         .map(|scalable| &scalable.replicas);
     let mut fields = touched(&[declared_by(document, &written)], &delta);
     fields.retain(|field| {
         let pointer = field.pointer();
-        let ignored = |ignored: &crate::engine::policy::Ignored| {
+        let ignored = |ignored: &crate::engine::policy::IgnoredFields| {
             ignored.covers(&object.kind, &object.namespace, &object.name, &pointer)
         };
         scaled != Some(&pointer) && !policy.ignore.iter().any(ignored)
@@ -75,7 +75,7 @@ pub(super) fn differing(declaring: &Declaring, object: ObjectKey, differing: &[F
     let message = format!(
         "{}: {} {verb} from the manifest of revision {}.",
         subject(&object),
-        fields(differing, ENUMERATED),
+        fields(differing, MAX_ENUMERATED),
         declaring.revision
     );
     let way_out = "Set it back to the declared value, which is always allowed; or change the chart or its values and \

@@ -6,7 +6,7 @@ use super::finding::Finding;
 use super::finding_kind::FindingKind;
 use crate::engine::object::ObjectKey;
 use crate::engine::release::{Entry, History, ReleaseRef, Status, Storage};
-use crate::engine::rules::wording::{ENUMERATED, enumerated, span};
+use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated, span};
 
 /// The records of a release, and the settings for judging them.
 pub(super) struct ReleaseRecords<'a> {
@@ -34,7 +34,7 @@ impl ReleaseRecords<'_> {
         };
         let mut revisions: Vec<_> = deployed.iter().map(|entry| entry.revision.to_string()).collect();
         revisions.reverse();
-        let revisions = enumerated(revisions.into_iter(), ENUMERATED);
+        let revisions = enumerated(revisions.into_iter(), MAX_ENUMERATED);
         let message = format!(
             "Several revisions are deployed: {revisions}. helm upgrades from {} and ignores the others.",
             newest.revision
@@ -119,7 +119,7 @@ impl ReleaseRecords<'_> {
         let verb = if buried.len() == 1 { "Revision" } else { "Revisions" };
         let message = format!(
             "{verb} {} never finished, and revision {} is newer.",
-            enumerated(named, ENUMERATED),
+            enumerated(named, MAX_ENUMERATED),
             newest.revision
         );
         Some(self.finding(

@@ -15,7 +15,7 @@ use super::options::ScanProgress;
 use crate::engine::flux::Driver;
 use crate::engine::policy::Policy;
 use crate::engine::release::{History, ReleaseRef, Storage};
-use crate::engine::rules::drivers::Driven;
+use crate::engine::rules::flux_release::FluxRelease;
 use crate::engine::severity::Severity;
 
 /// Releases examined concurrently, with one read each; an API server answers this many without throttling.
@@ -96,8 +96,8 @@ impl ScanContext<'_> {
         let in_flight = history.newest().filter(|newest| newest.status.is_in_flight());
         let stale_after = in_flight.map_or(policy.recovery.stale_after, |newest| {
             let ReleaseRef { namespace, name } = release;
-            let driven = Driven { storage, namespace, release: name, holder: newest.stamps.holder() };
-            driven.patience(&driven.named_by(drivers), policy)
+            let driven = FluxRelease { storage, namespace, release: name, holder: newest.stamps.holder() };
+            driven.stale_after_with(&driven.helm_releases_among(drivers), policy)
         });
         let closes_rollback = policy.recovery.closes_rollback();
         ReleaseRecords { release, storage, history, stale_after, closes_rollback, now: self.now }

@@ -7,7 +7,7 @@ use super::summary::{Owner, ReleaseSummary, Stuck};
 use crate::engine::flux::Driver;
 use crate::engine::policy::Policy;
 use crate::engine::release::{Entry, History, ReleaseRef, Status, Storage};
-use crate::engine::rules::drivers::Driven;
+use crate::engine::rules::flux_release::FluxRelease;
 
 /// The service accounts with which Sveltos writes records, in any namespace.
 const SVELTOS_ACCOUNTS: [&str; 2] = [":addon-controller", ":sveltos-applier-manager"];
@@ -23,9 +23,9 @@ pub(super) fn assess(
 ) -> Option<ReleaseSummary> {
     let newest = history.newest()?;
     let ReleaseRef { namespace, name } = release;
-    let driven = Driven { storage, namespace, release: name, holder: newest.stamps.holder() };
-    let naming = drivers.map(|drivers| driven.named_by(drivers));
-    let patience = driven.patience(naming.as_deref().unwrap_or_default(), policy);
+    let driven = FluxRelease { storage, namespace, release: name, holder: newest.stamps.holder() };
+    let naming = drivers.map(|drivers| driven.helm_releases_among(drivers));
+    let patience = driven.stale_after_with(naming.as_deref().unwrap_or_default(), policy);
     let in_flight = newest.status.is_in_flight();
     let stuck_from = newest.started().filter(|_| in_flight).and_then(|started| after(started, patience));
     let is_flux_unknown = naming.is_none() && storage == Storage::Secret;
@@ -35,7 +35,7 @@ pub(super) fn assess(
         Some(_) => Stuck::Yes,
         None => Stuck::No,
     };
-    let flux = naming.iter().flatten().find(|driver| driven.is_driven_for(driver, policy));
+    let flux = naming.iter().flatten().find(|driver| driven.is_driven_by(driver, policy));
     let holder = newest.stamps.holder();
     let owner = match (storage, flux) {
         (Storage::OlmIndex, _) => Owner::Olm(name.clone()),

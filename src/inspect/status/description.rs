@@ -8,9 +8,9 @@ use super::summary::ReleaseSummary;
 use super::survey::{StatusError, row};
 use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
 use crate::engine::overrides::Override;
-use crate::engine::policy::Overrides;
+use crate::engine::policy::OverrideSettings;
 use crate::engine::release::{History, ReleaseRef, Storage};
-use crate::engine::rules::drivers::Driven;
+use crate::engine::rules::flux_release::FluxRelease;
 use crate::engine::rules::{RuleId, RunbookCheck};
 use crate::inspect::runbook::PendingRecord;
 use crate::inspect::view::View;
@@ -122,11 +122,11 @@ async fn closely(
     let overrides =
         overrides.iter().filter(|it| it.is_in_force(&bounds, now)).map(|it| in_force(it, &bounds)).collect();
     let driven =
-        Driven { storage, namespace: &release.namespace, release: &release.name, holder: row.holder.as_deref() };
-    let naming = driven.named_by(view.world.drivers.as_deref().unwrap_or_default());
+        FluxRelease { storage, namespace: &release.namespace, release: &release.name, holder: row.holder.as_deref() };
+    let naming = driven.helm_releases_among(view.world.drivers.as_deref().unwrap_or_default());
     let helm_releases = naming.iter().map(|driver| HelmReleaseSummary {
         name: format!("{}/{}", driver.namespace, driver.name),
-        drives: driven.is_driven_for(driver, policy),
+        drives: driven.is_driven_by(driver, policy),
         suspended: driver.suspended,
         longest_timeout_seconds: driver.longest_timeout.as_secs(),
     });
@@ -147,7 +147,7 @@ async fn closely(
     })
 }
 
-fn in_force(it: &Override, bounds: &Overrides) -> OverrideInForce {
+fn in_force(it: &Override, bounds: &OverrideSettings) -> OverrideInForce {
     OverrideInForce {
         name: it.reference(),
         rules: it.spec.rules.iter().copied().map(RuleId::as_str).collect(),

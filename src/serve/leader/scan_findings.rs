@@ -2,14 +2,12 @@
 
 use jiff::Timestamp;
 
-use crate::engine::decision::Object;
+use crate::engine::decision::ObjectReference;
 use crate::engine::object::ObjectKey;
 use crate::engine::release::ReleaseRef;
 use crate::engine::severity::Severity;
-use crate::inspect::scan::Finding;
-use crate::inspect::scan::ScanReport;
-use crate::serve::report::openreports::ReportEntry;
-use crate::serve::report::openreports::ReportOutcome;
+use crate::inspect::scan::{Finding, ScanReport};
+use crate::serve::report::openreports::{ReportEntry, ReportOutcome};
 
 /// The findings of a scan.
 pub(super) fn entries(report: &ScanReport) -> Vec<ReportEntry> {
@@ -37,10 +35,10 @@ fn entry(finding: &Finding, now: Timestamp) -> ReportEntry {
 }
 
 /// A scan knows the group of an object but not its version. Reports only name the object.
-fn object(key: &ObjectKey) -> Object {
+fn object(key: &ObjectKey) -> ObjectReference {
     let ObjectKey { group, kind, namespace, name } = key.clone();
     let api_version = if group.is_empty() { "v1".to_owned() } else { group };
-    Object { api_version, kind, namespace, name }
+    ObjectReference { api_version, kind, namespace, name }
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use kube::{Client, Error};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::metrics::{ReportMetrics, Sink, Write};
-use crate::engine::decision::Object;
+use crate::engine::decision::ObjectReference;
 use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
 use crate::engine::release::{ReleaseRef, Storage};
 use crate::serve::ownership::MANAGED_BY;
@@ -238,9 +238,9 @@ impl Reports {
         }
     }
 
-    fn scope(&self, release: &ReleaseRef) -> Option<Object> {
+    fn scope(&self, release: &ReleaseRef) -> Option<ObjectReference> {
         let newest = self.world.newest(release).0?;
-        Some(Object {
+        Some(ObjectReference {
             api_version: "v1".to_owned(),
             kind: newest.storage.kind().to_owned(),
             namespace: newest.namespace,

@@ -1,6 +1,3 @@
-//! The definition of ReleaseOverrides, as it is installed and as `interlock override` creates one. Rules read a stored one
-//! through [`release_override`](crate::engine::release_override): the engine knows no client.
-
 #![allow(unreachable_pub, reason = "the derive puts a copy of the type into a function")]
 
 use jiff::Timestamp;

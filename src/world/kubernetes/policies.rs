@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::Api;
 use kube::{Client, Error};
 
-use crate::engine::policy::Files;
+use crate::engine::policy::PolicyFiles;
 
 /// The ConfigMap with the policy of the cluster, and the optional one with policies of namespaces.
 const CLUSTER_POLICY: &str = "interlock-policies";
@@ -14,11 +14,11 @@ const NAMESPACE_POLICIES: &str = "interlock-namespace-policies";
 ///
 /// # Errors
 /// When the API server does not answer, or denies the read.
-pub(crate) async fn policies(client: &Client, namespace: &str) -> Result<Option<Files>, Error> {
+pub(crate) async fn policies(client: &Client, namespace: &str) -> Result<Option<PolicyFiles>, Error> {
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let Some(own) = api.get_opt(CLUSTER_POLICY).await? else {
         return Ok(None);
     };
     let namespaces = api.get_opt(NAMESPACE_POLICIES).await?.and_then(|it| it.data).unwrap_or_default();
-    Ok(Some(Files::mounted(own.data.unwrap_or_default(), namespaces)))
+    Ok(Some(PolicyFiles::mounted(own.data.unwrap_or_default(), namespaces)))
 }

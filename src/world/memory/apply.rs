@@ -6,8 +6,7 @@ use serde_json::value::RawValue;
 
 use super::{Memory, MetadataOnly};
 use crate::engine::json::null_is_default;
-use crate::engine::object::ObjectKey;
-use crate::engine::object::group_of;
+use crate::engine::object::{ObjectKey, group_of};
 use crate::engine::release::InterruptedOperation;
 use crate::engine::release::stamps::INTERRUPTED;
 use crate::engine::review::{Operation, Request};

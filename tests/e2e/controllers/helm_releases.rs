@@ -28,7 +28,7 @@ fn define(plane: &Plane) {
     let probe = helm_release("default", "probe", json!({}));
     eventually(SERVED, "the webhook knows the HelmReleases", || {
         let output = admin.with_file("create", &probe, &["--dry-run=server"]);
-        if output.stderr.contains("could not be judged") { Err(output.to_string()) } else { output.into_result() }
+        if output.stderr.contains("Could not check") { Err(output.to_string()) } else { output.into_result() }
     });
 }
 

@@ -6,7 +6,7 @@ use crate::harness::in_flight::during_an_upgrade;
 use crate::harness::records;
 
 const RULE: &str = "[foreign-edit-in-transition]";
-const WAIT: &str = "Wait until the operation ends; then change it through the release, or ask for a ReleaseOverride.";
+const WAIT: &str = "Wait until the operation ends. Then change it through the release, or ask for a ReleaseOverride.";
 
 #[test]
 fn only_the_holder_edits_what_an_upgrade_in_flight_declares() {

@@ -110,13 +110,13 @@ fn the_same_act_under_every_mode_and_while_files_change() {
 
     // Other namespaces keep their policies while the files of the cluster and of one namespace are wrong.
     policies.cluster("rules:\n  manual-delete: {mode: of}\n");
-    policies.await_state("there is no `of` here; did you mean `off`?");
+    policies.await_state("unknown value `of`; did you mean `off`?");
     as_bob(&enforce, &[]).expect_failure(&["denied the request", RULE]);
     off.kubectl("bob").fails(&["delete", "service/demo"], &["denied the request", "[manual-delete]"]);
     as_bob(&off, &["--dry-run=server"]).expect_success();
     let (_, metrics) = plane.webhook().admin("/metrics");
     assert!(metrics.contains("interlock_policy_errors 1\n"), "{metrics}");
-    assert!(plane.webhook().log().contains("cluster.yaml:5:25: there is no `of` here"));
+    assert!(plane.webhook().log().contains("cluster.yaml:5:25: unknown value `of`"));
 
     policies.cluster("rules:\n  manual-delete: {mode: off}\n");
     policies.namespace(&off, "{mode: of}");

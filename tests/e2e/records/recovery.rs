@@ -19,7 +19,10 @@ fn a_fresh_operation_is_neither_rolled_back_over_nor_deleted_nor_unlocked() {
                 &["denied the request", "[pending-recovery]", "held by alice for", "admitted 15 min after its start"],
             );
             let kubectl = namespace.kubectl(person);
-            kubectl.fails(&["delete", driver.resource(), V2], &["[pending-recovery]", "may be alive", "after 15 min"]);
+            kubectl.fails(
+                &["delete", driver.resource(), V2],
+                &["[pending-recovery]", "may still be running", "after 15 min"],
+            );
         }
         unlock(&namespace, driver, "bob").expect_failure(&["[pending-recovery]", "held by alice"]);
         assert_eq!(records::summary(&namespace.records(driver, "demo")), "1 deployed, 2 pending-upgrade");
@@ -61,7 +64,7 @@ fn a_stale_record_over_an_unhealthy_workload_cannot_be_deleted() {
     eventually(Duration::from_secs(60), "only the workload is left to complain about", || {
         let refused = kubectl.run(&["delete", "secret", V2]).expect_failure(&["[pending-recovery]"]);
         let workload = refused.stderr.contains(&format!("Deployment {}/demo", namespace.name()));
-        if workload && !refused.stderr.contains("may be alive") { Ok(()) } else { Err(refused.to_string()) }
+        if workload && !refused.stderr.contains("may still be running") { Ok(()) } else { Err(refused.to_string()) }
     });
     namespace.ready_pods();
     namespace.await_available("demo");

@@ -1,14 +1,14 @@
-//! What somebody may have meant by a word that is not known.
+//! Suggestions for unknown words.
 
-/// `; did you mean ...?`, or all that is known where nothing is near.
+/// `; did you mean ...?`, or all known words if none is similar.
 pub(super) fn did_you_mean<'k>(word: &str, known: impl Iterator<Item = &'k str> + Clone) -> String {
     match nearest_to(word, known.clone()) {
         Some(nearest) => format!("; did you mean `{nearest}`?"),
-        None => format!("; known are {}", known.collect::<Vec<_>>().join(", ")),
+        None => format!("; use one of {}", known.collect::<Vec<_>>().join(", ")),
     }
 }
 
-/// The known word that is like this one; `None` where none is.
+/// The known word that is most similar to this one; `None` if no word is similar.
 pub fn nearest_to<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let distance = |known: &str| strsim::damerau_levenshtein(&word.to_lowercase(), &known.to_lowercase());
     let nearest = known.map(|known| (distance(known), known)).min_by_key(|(distance, _)| *distance);
@@ -24,6 +24,6 @@ mod tests {
         let said = |word| did_you_mean(word, ["mode", "cases", "staleAfter"].into_iter());
         assert_eq!(said("Mode"), "; did you mean `mode`?");
         assert_eq!(said("stale-after"), "; did you mean `staleAfter`?");
-        assert_eq!(said("x"), "; known are mode, cases, staleAfter");
+        assert_eq!(said("x"), "; use one of mode, cases, staleAfter");
     }
 }

@@ -1,97 +1,103 @@
-//! The parts of policy files.
+//! The keys of policy files. Their doc comments are the texts of the JSON Schema, of `interlock explain` and of the policy
+//! reference.
 
 use jiff::SignedDuration;
 use jsonptr::PointerBuf;
 use serde_json::Value;
 
-use super::read::{At, Given, Key, Part, Read, entries, keys, missing_keys, object_schema, unknown_key, value};
+use super::read::{
+    FromNode, GivenKey, KeySpec, Mapping, Spanned, entries, keys, missing_keys, object_schema, unknown_key, value,
+};
 use super::tree::Node;
-use super::values::{ByRule, EMPTY_LIST, Kind, OneGlob, Spelled, Version};
+use super::values::{ByRule, EMPTY_LIST, PolicyKind, SingleGlob, Spelled, Version};
 use crate::engine::policy::{
-    Consent, DEFAULT_NAMESPACE, Globs, OnUndecided, Overrides, Policy, Recovery, RollbackWay, Rollouts, Scalable,
-    Starters, Unexplained,
+    AllowRollback, DEFAULT_NAMESPACE, DroppedBundlesSettings, Globs, OnFirstInstall, OnUndecided, OnUnexplained,
+    OverrideSettings, Policy, RecoverySettings, ScalableResource, StartedBy,
 };
 use crate::engine::policy_files::problem::Problems;
 use crate::engine::rule::{Mode, RuleId};
 use crate::engine::rules;
 
 keys! {
-    /// A policy file, of the cluster or of a namespace.
+    /// A policy file of the cluster or of a namespace.
     PolicyFile {
         /// The version of this format.
         api_version "apiVersion": Version, required;
         /// ClusterPolicy in cluster.yaml; NamespacePolicy in namespaces/NAMESPACE.yaml.
-        kind "kind": Kind, required;
-        /// What becomes of requests that break a rule, by the name of the rule; `interlock explain RULE` tells about each.
+        kind "kind": PolicyKind, required;
+        /// The settings of each rule. `interlock explain RULE` describes a rule.
         rules "rules": ByRule<RuleFile>;
-        /// The rules of which a namespace's policy may also say less than this one.
+        /// The rules that the policy of a namespace may loosen.
         delegate "delegate": Vec<RuleId>;
-        /// The ways to open a rule for a while by a ReleaseOverride.
+        /// What ReleaseOverrides may do.
         overrides "overrides": OverridesFile;
-        /// Who drives releases for others: globs over user names.
+        /// Users that deploy releases for others, such as GitOps controllers: globs over user names.
         managers "managers": Globs;
-        /// Who restores records from a backup: globs over user names.
+        /// Users that restore records from a backup: globs over user names.
         tools "tools": Globs;
-        /// Who completes the objects of releases for others: globs over user names.
+        /// Users that write the objects of releases as part of their work, such as autoscalers: globs over user names.
         controllers "controllers": Globs;
-        /// Fields that anybody may change.
+        /// Fields that every user may change.
         ignore "ignore": Vec<IgnoredFile>;
     }
 }
 
 keys! {
-    /// What a policy says of a rule. Settings of one rule alone stand beside those of every rule.
+    /// The settings of a rule: those that every rule has, and those of single rules.
     RuleFile {
-        /// Refuse (enforce), admit with a warning (warn), admit silently and log (audit), or do not ask (off).
+        /// What happens to a request that breaks the rule: refuse it (enforce), admit it with a warning (warn), admit it and log it
+        /// (audit), or do not check the rule (off).
         mode "mode": Mode;
-        /// When the rule could not learn what it needs. Left out: refuse the CREATE of a record, admit everything else.
+        /// What happens if the rule cannot be checked, for example because the API server does not answer. Default: see the rule;
+        /// usually the CREATE of a record is refused and other requests are admitted.
         on_undecided "onUndecided": OnUndecided;
-        /// Modes for some requests: the first case whose `when` holds counts, otherwise `mode`.
+        /// Modes for some requests. The first case whose `when` matches counts; if none matches, `mode` counts.
         cases "cases": Vec<CaseFile>;
-        /// Who may start operations, uninstalls included; everybody, or managers and the accounts of HelmReleases alone.
-        started_by "startedBy": Starters = Starters::Anybody;
-        /// An operation in flight for longer than this, by the API server's clock, counts as stuck.
-        stale_after "staleAfter": SignedDuration = Recovery::default().stale_after;
-        /// Whether a rollback may be started over an operation in flight.
-        rollback "rollback": RollbackWay = Recovery::default().rollback;
-        /// No rollback over an operation in flight, and for people none over a failed one.
-        roll_forward_only "rollForwardOnly": bool = Recovery::default().roll_forward_only;
-        /// How long the former holder of a failed operation may go on writing the objects of its release.
+        /// Who may start operations, including uninstalls: everybody, or only managers and the accounts of HelmReleases.
+        started_by "startedBy": StartedBy = StartedBy::Anybody;
+        /// An operation that is in flight for longer than this, by the clock of the API server, counts as stuck.
+        stale_after "staleAfter": SignedDuration = RecoverySettings::default().stale_after;
+        /// When a rollback may start over an operation in flight.
+        rollback "rollback": AllowRollback = RecoverySettings::default().rollback;
+        /// Refuse every rollback over an operation in flight, and rollbacks by people over a failed revision.
+        roll_forward_only "rollForwardOnly": bool = RecoverySettings::default().roll_forward_only;
+        /// How long after a failure the user of the operation may still write the objects of its release.
         grace_after_failure "graceAfterFailure": SignedDuration = Policy::GRACE_AFTER_FAILURE;
-        /// Custom resources with a scale subresource, beside Kubernetes' own kinds.
-        resources "resources": Vec<ScalableFile> = EMPTY_LIST;
-        /// A release is left out and no chart is said to have failed.
-        unexplained "unexplained": Unexplained = Rollouts::default().unexplained;
-        /// What is left out was never delivered, so that nothing is removed.
-        first_install "firstInstall": Consent = Rollouts::default().first_install;
+        /// Custom resources with a scale subresource. Deployments, ReplicaSets, StatefulSets and ReplicationControllers are
+        /// built in.
+        resources "resources": Vec<ScalableResourceFile> = EMPTY_LIST;
+        /// What happens if a release is left out and no chart is reported as failed.
+        unexplained "unexplained": OnUnexplained = DroppedBundlesSettings::default().unexplained;
+        /// What happens if what is left out was never delivered, so that nothing is removed.
+        first_install "firstInstall": OnFirstInstall = DroppedBundlesSettings::default().first_install;
     }
 }
 
-/// Keys that only the cluster policy has, wherever they stand.
-pub(in crate::engine::policy_files) const OF_THE_CLUSTER: [&str; 7] =
+/// Keys that only the cluster policy may set, at any level.
+pub(in crate::engine::policy_files) const CLUSTER_ONLY_KEYS: [&str; 7] =
     ["delegate", "managers", "tools", "controllers", "ignore", "resources", "namespace"];
 
-/// The rule that a setting belongs to; `None` for those of every rule.
-pub(in crate::engine::policy_files) fn owner(setting: &str) -> Option<RuleId> {
+/// The rule that a setting belongs to; `None` for settings that every rule has.
+pub(in crate::engine::policy_files) fn rule_of_setting(setting: &str) -> Option<RuleId> {
     rules::all().find(|rule| rule.specification().settings.contains(&setting))
 }
 
 keys! {
     /// A mode for some requests.
     CaseFile {
-        /// Which requests: every list that is given must name the request, and one entry of a list is enough.
+        /// The requests that the case applies to. Every list must match the request; a list matches if one of its entries does.
         when "when": WhenFile, required;
-        /// What becomes of them.
+        /// The mode for these requests.
         mode "mode": Mode, required;
     }
 }
 
 keys! {
-    /// A condition on requests; each list is of globs.
+    /// A condition on requests. Each list holds globs.
     WhenFile {
         /// User names.
         users "users": Globs;
-        /// Groups, of which the user has one.
+        /// Groups of the user.
         groups "groups": Globs;
         /// Service accounts as NAMESPACE:NAME.
         service_accounts "serviceAccounts": Globs;
@@ -101,57 +107,57 @@ keys! {
         releases "releases": Globs;
         /// Kinds of objects.
         kinds "kinds": Globs;
-        /// Who keeps the record: helm, operator-controller.
+        /// The label `owner` of the record: helm or operator-controller.
         owners "owners": Globs;
     }
 }
 
 keys! {
-    /// Fields of some objects that no object rule looks at.
+    /// Fields that the rules over objects ignore.
     IgnoredFile {
-        /// JSON pointers; what lies below one is ignored too.
+        /// JSON pointers. Fields below a pointer are ignored too.
         paths "paths": Vec<PointerBuf>, required;
-        /// The objects; left out: every one.
+        /// The objects. Default: every object.
         target "target": TargetFile;
     }
 }
 
 keys! {
-    /// Objects, by globs.
+    /// Objects that an entry applies to.
     TargetFile {
-        /// Their kind.
-        kind "kind": OneGlob;
-        /// Their name.
-        name "name": OneGlob;
-        /// Their namespace.
-        namespace "namespace": OneGlob;
+        /// A glob over kinds.
+        kind "kind": SingleGlob;
+        /// A glob over names.
+        name "name": SingleGlob;
+        /// A glob over namespaces.
+        namespace "namespace": SingleGlob;
     }
 }
 
 keys! {
     /// A resource with a scale subresource.
-    ScalableFile {
-        /// The API group; left out: the core group.
+    ScalableResourceFile {
+        /// The API group. Default: the core group.
         group "group": String;
         /// The resource, for example widgets.
         resource "resource": String, required;
         /// The kind, for example Widget.
         kind "kind": String, required;
-        /// JSON pointer to the field that the subresource sets.
-        replicas "replicas": PointerBuf = Scalable::usual_replicas().as_str();
+        /// A JSON pointer to the field that the scale subresource sets.
+        replicas "replicas": PointerBuf = ScalableResource::usual_replicas().as_str();
     }
 }
 
 keys! {
     /// What ReleaseOverrides may do.
     OverridesFile {
-        /// Whether there may be any.
-        allowed "allowed": bool = Overrides::default().allowed;
-        /// How long one may hold.
-        max_duration "maxDuration": SignedDuration = Overrides::default().max_duration;
-        /// Whether who makes one may not use it.
-        second_person "secondPerson": bool = Overrides::default().second_person;
-        /// The namespace of those for what is in no namespace.
+        /// Whether ReleaseOverrides are allowed.
+        allowed "allowed": bool = OverrideSettings::default().allowed;
+        /// The longest time for which an override may be open.
+        max_duration "maxDuration": SignedDuration = OverrideSettings::default().max_duration;
+        /// Whether the creator of an override may not use it, so that a second person is needed.
+        second_person "secondPerson": bool = OverrideSettings::default().second_person;
+        /// The namespace of overrides for cluster-scoped releases.
         namespace "namespace": String = DEFAULT_NAMESPACE;
     }
 }

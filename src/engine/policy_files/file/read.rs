@@ -1,39 +1,39 @@
-//! How parts of a file become values: everything wrong is collected, nothing ends the reading.
+//! How the nodes of a file become values. Every problem is collected; none ends the reading.
 
 use serde_json::{Map, Value, json};
 
 use super::nearest::did_you_mean;
-use super::tree::{Content, Entry, Node};
+use super::tree::{Content, KeyValue, Node};
 use crate::engine::policy_files::problem::{Problems, Span};
 
-/// What can be read from a part of a file. One description serves the reader, the schema and `explain`.
-pub(super) trait Read: Sized {
-    /// The JSON Schema of what is accepted.
+/// A value that can be read from a node of a file. One description serves the reader, the schema and `explain`.
+pub(super) trait FromNode: Sized {
+    /// The JSON Schema of the accepted values.
     fn schema() -> Value;
-    /// `None` where it is wrong, which has been told then.
+    /// Returns `None` if the node is wrong; the problem has been reported then.
     fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self>;
 }
 
-/// A value of a key, with its places.
+/// The value of a key with its location.
 #[derive(Debug)]
-pub(in crate::engine::policy_files) struct At<T> {
+pub(in crate::engine::policy_files) struct Spanned<T> {
     pub(in crate::engine::policy_files) value: T,
     /// Of the value.
     pub(in crate::engine::policy_files) span: Span,
     /// Of the key.
     pub(in crate::engine::policy_files) key: Span,
-    /// The value as it stands there, on one line.
+    /// The value as written, on one line.
     pub(in crate::engine::policy_files) text: String,
 }
 
 /// The value of a key.
-pub(super) fn value<T: Read>(entry: &Entry, problems: &mut Problems<'_>) -> Option<At<T>> {
+pub(super) fn value<T: FromNode>(entry: &KeyValue, problems: &mut Problems<'_>) -> Option<Spanned<T>> {
     let value = T::read(&entry.value, problems)?;
-    Some(At { value, span: entry.value.span, key: entry.at, text: entry.value.to_string() })
+    Some(Spanned { value, span: entry.value.span, key: entry.at, text: entry.value.to_string() })
 }
 
-/// A key that a part may have.
-pub(in crate::engine::policy_files) struct Key {
+/// A key that a mapping may have.
+pub(in crate::engine::policy_files) struct KeySpec {
     pub(in crate::engine::policy_files) name: &'static str,
     pub(in crate::engine::policy_files) about: &'static [&'static str],
     /// As YAML.
@@ -42,7 +42,7 @@ pub(in crate::engine::policy_files) struct Key {
     schema: fn() -> Value,
 }
 
-impl Key {
+impl KeySpec {
     pub(super) const fn new(name: &'static str, about: &'static [&'static str], schema: fn() -> Value) -> Self {
         Self { name, about, default: None, required: false, schema }
     }
@@ -60,29 +60,29 @@ impl Key {
         (self.schema)()
     }
 
-    /// What it is for.
+    /// The documentation of the key, on one line.
     pub(in crate::engine::policy_files) fn description(&self) -> String {
         self.about.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// A key that was given, for those who ask whether it may be there and what it says.
-pub(in crate::engine::policy_files) struct Given<'f> {
+/// A key that is present in a file.
+pub(in crate::engine::policy_files) struct GivenKey<'f> {
     pub(in crate::engine::policy_files) name: &'static str,
     pub(in crate::engine::policy_files) key: Span,
     pub(in crate::engine::policy_files) span: Span,
     pub(in crate::engine::policy_files) text: &'f str,
 }
 
-/// A part of a file with keys of known names.
-pub(in crate::engine::policy_files) trait Part {
+/// A mapping with known keys.
+pub(in crate::engine::policy_files) trait Mapping {
     /// Every key, in the order of the documentation.
-    const KEYS: &'static [Key];
-    /// The keys that are there.
-    fn given(&self) -> Vec<Given<'_>>;
+    const KEYS: &'static [KeySpec];
+    /// The keys that are present.
+    fn given(&self) -> Vec<GivenKey<'_>>;
 }
 
-/// Makes a struct of optional keys, each a line: doc, field, key, type, `= default`, `, required`.
+/// Defines a mapping. Each key is a line: doc comment, field, key, type, `= default`, `, required`.
 macro_rules! keys {
     ($(#[doc = $about:literal])+ $name:ident {
         $($(#[doc = $doc:literal])+ $field:ident $key:literal: $type:ty $(= $default:expr)? $(, $required:ident)?;)+
@@ -90,23 +90,23 @@ macro_rules! keys {
         $(#[doc = $about])+
         #[derive(Debug, Default)]
         pub(in crate::engine::policy_files) struct $name {
-            $(pub(in crate::engine::policy_files) $field: Option<At<$type>>,)+
+            $(pub(in crate::engine::policy_files) $field: Option<Spanned<$type>>,)+
         }
 
-        impl Part for $name {
-            const KEYS: &'static [Key] = &[
-                $(Key::new($key, &[$($doc),+], <$type as Read>::schema)$(.default(|| Spelled::spelled(&$default)))?$(.$required())?,)+
+        impl Mapping for $name {
+            const KEYS: &'static [KeySpec] = &[
+                $(KeySpec::new($key, &[$($doc),+], <$type as FromNode>::schema)$(.default(|| Spelled::spelled(&$default)))?$(.$required())?,)+
             ];
 
-            fn given(&self) -> Vec<Given<'_>> {
+            fn given(&self) -> Vec<GivenKey<'_>> {
                 let given = [
-                    $(self.$field.as_ref().map(|at| Given { name: $key, key: at.key, span: at.span, text: &at.text }),)+
+                    $(self.$field.as_ref().map(|at| GivenKey { name: $key, key: at.key, span: at.span, text: &at.text }),)+
                 ];
                 given.into_iter().flatten().collect()
             }
         }
 
-        impl Read for $name {
+        impl FromNode for $name {
             fn schema() -> Value {
                 object_schema(Self::KEYS)
             }
@@ -129,32 +129,32 @@ macro_rules! keys {
 
 pub(super) use keys;
 
-/// The keys of a part with their values.
-pub(super) fn entries<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n [Entry]> {
+/// The keys of a mapping with their values.
+pub(super) fn entries<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n [KeyValue]> {
     match &node.content {
-        Content::Nothing => Some(&[]),
-        Content::Keys(entries) => Some(entries),
+        Content::Null => Some(&[]),
+        Content::Mapping(entries) => Some(entries),
         _ => {
-            problems.at(node.span, format!("expected keys with values, got {}", node.description()));
+            problems.at(node.span, format!("expected a mapping, got {}", node.description()));
             None
         }
     }
 }
 
-pub(super) fn unknown_key(entry: &Entry, keys: &[Key], problems: &mut Problems<'_>) {
+pub(super) fn unknown_key(entry: &KeyValue, keys: &[KeySpec], problems: &mut Problems<'_>) {
     let known = || keys.iter().map(|key| key.name);
-    problems.at(entry.at, format!("there is no key `{}` here{}", entry.key, did_you_mean(&entry.key, known())));
+    problems.at(entry.at, format!("unknown key `{}`{}", entry.key, did_you_mean(&entry.key, known())));
 }
 
-pub(super) fn missing_keys(node: &Node, entries: &[Entry], keys: &[Key], problems: &mut Problems<'_>) {
+pub(super) fn missing_keys(node: &Node, entries: &[KeyValue], keys: &[KeySpec], problems: &mut Problems<'_>) {
     let missing = keys.iter().filter(|key| key.required && !entries.iter().any(|entry| entry.key == key.name));
     for key in missing {
-        problems.at(node.span, format!("the key `{}` is missing here", key.name));
+        problems.at(node.span, format!("the key `{}` is missing", key.name));
     }
 }
 
-/// The schema of what stands behind a key.
-pub(super) fn described(key: &Key) -> Value {
+/// The schema of the value of a key, with its description and default.
+pub(super) fn described(key: &KeySpec) -> Value {
     let mut schema = key.schema();
     schema["description"] = key.description().into();
     if let Some(default) = key.default {
@@ -166,8 +166,8 @@ pub(super) fn described(key: &Key) -> Value {
     schema
 }
 
-/// The schema of a part with these keys and no others.
-pub(super) fn object_schema<'k>(keys: impl IntoIterator<Item = &'k Key>) -> Value {
+/// The schema of a mapping with these keys and no others.
+pub(super) fn object_schema<'k>(keys: impl IntoIterator<Item = &'k KeySpec>) -> Value {
     let (mut properties, mut required) = (Map::new(), Vec::new());
     for key in keys {
         properties.insert(key.name.to_owned(), described(key));

@@ -1,13 +1,13 @@
-//! The JSON Schema of policy files, from the description that they are read by.
+//! The JSON Schema of policy files, generated from the definitions that read them.
 
 use serde_json::{Value, json};
 
-use super::parts::{OF_THE_CLUSTER, OverridesFile, PolicyFile, RuleFile, owner};
-use super::read::{Key, Part, described, object_schema};
-use super::values::{Kind, Spelled};
+use super::parts::{CLUSTER_ONLY_KEYS, OverridesFile, PolicyFile, RuleFile, rule_of_setting};
+use super::read::{KeySpec, Mapping, described, object_schema};
+use super::values::{PolicyKind, Spelled};
 use crate::engine::rules;
 
-const CASES: &str = "cases";
+const CASES_KEY: &str = "cases";
 
 /// The JSON Schema of both kinds of policy files.
 #[must_use]
@@ -18,32 +18,32 @@ pub fn schema() -> Value {
         "title": "A policy of Interlock",
         "definitions": {"cases": cases()},
         "type": "object",
-        "properties": {"kind": {"enum": [Kind::Cluster.spelled(), Kind::Namespace.spelled()]}},
-        "if": {"properties": {"kind": {"const": Kind::Namespace.spelled()}}, "required": ["kind"]},
-        "then": of(Kind::Namespace),
-        "else": of(Kind::Cluster),
+        "properties": {"kind": {"enum": [PolicyKind::Cluster.spelled(), PolicyKind::Namespace.spelled()]}},
+        "if": {"properties": {"kind": {"const": PolicyKind::Namespace.spelled()}}, "required": ["kind"]},
+        "then": of(PolicyKind::Namespace),
+        "else": of(PolicyKind::Cluster),
     })
 }
 
-/// What every rule has; written once, since editors read this with each file.
+/// The cases of a rule. Written once, because editors load the schema with each file.
 fn cases() -> Value {
-    RuleFile::KEYS.iter().find(|key| key.name == CASES).map(described).unwrap_or_default()
+    RuleFile::KEYS.iter().find(|key| key.name == CASES_KEY).map(described).unwrap_or_default()
 }
 
-fn of(kind: Kind) -> Value {
+fn of(kind: PolicyKind) -> Value {
     let mut schema = object_schema(keys(PolicyFile::KEYS, kind));
     let properties = &mut schema["properties"];
     properties["kind"] = json!({"const": kind.spelled()});
     properties["overrides"]["properties"] = object_schema(keys(OverridesFile::KEYS, kind))["properties"].clone();
     for rule in rules::all() {
-        let belongs = |key: &&Key| owner(key.name).is_none_or(|owner| owner == rule);
+        let belongs = |key: &&KeySpec| rule_of_setting(key.name).is_none_or(|owner| owner == rule);
         let mut own = object_schema(keys(RuleFile::KEYS, kind).filter(belongs));
-        own["properties"][CASES] = json!({"$ref": "#/definitions/cases"});
+        own["properties"][CASES_KEY] = json!({"$ref": "#/definitions/cases"});
         properties["rules"]["properties"][rule.as_str()] = own;
     }
     schema
 }
 
-fn keys(keys: &'static [Key], kind: Kind) -> impl Iterator<Item = &'static Key> {
-    keys.iter().filter(move |key| kind == Kind::Cluster || !OF_THE_CLUSTER.contains(&key.name))
+fn keys(keys: &'static [KeySpec], kind: PolicyKind) -> impl Iterator<Item = &'static KeySpec> {
+    keys.iter().filter(move |key| kind == PolicyKind::Cluster || !CLUSTER_ONLY_KEYS.contains(&key.name))
 }

@@ -1,4 +1,4 @@
-//! YAML as a tree that knows where everything stands.
+//! YAML as a tree whose nodes know their location.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,16 +8,16 @@ use granit_parser::{Event, Marker, Parser, ScalarStyle};
 
 use crate::engine::policy_files::problem::{Problems, Span};
 
-/// The parts of a file at most, those that aliases repeat included; the shipped policy has some three hundred.
-const NODES: usize = 100_000;
+/// The largest number of nodes in a file, including those that aliases repeat. The shipped policy has about three hundred.
+const MAX_NODES: usize = 100_000;
 
-/// What a part has of text before it counts for another one.
-const TEXT_BYTES: usize = 16;
+/// Each node counts once more for this many bytes of text.
+const TEXT_BYTES_PER_NODE: usize = 16;
 
-/// How deep parts may lie in one another.
-const DEPTH: usize = 32;
+/// The deepest nesting.
+const MAX_DEPTH: usize = 32;
 
-/// A part of a file.
+/// A node of a file.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) span: Span,
@@ -27,26 +27,26 @@ pub(super) struct Node {
 #[derive(Debug, Clone)]
 pub(super) enum Content {
     /// `~`, `null`, or nothing at all.
-    Nothing,
+    Null,
     /// `quoted` tells `'true'` from `true`.
-    Text {
+    Scalar {
         text: String,
         quoted: bool,
     },
     List(Vec<Node>),
-    Keys(Vec<Entry>),
+    Mapping(Vec<KeyValue>),
 }
 
 /// A key with its value.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct KeyValue {
     pub(super) key: String,
     pub(super) at: Span,
     pub(super) value: Node,
 }
 
 impl Node {
-    /// Reads the one document of a file; an empty file is [`Content::Nothing`].
+    /// Reads the one document of a file; an empty file is [`Content::Null`].
     pub(super) fn parse(text: &str, problems: &mut Problems<'_>) -> Option<Self> {
         let mut reader = Reader { events: Parser::new_from_str(text), anchors: HashMap::new(), nodes: 0, problems };
         match reader.document() {
@@ -58,38 +58,38 @@ impl Node {
         }
     }
 
-    /// What it is, for messages.
+    /// A short description for messages.
     pub(super) fn description(&self) -> String {
         match &self.content {
-            Content::Nothing => "nothing".to_owned(),
-            Content::Text { text, .. } => format!("`{text}`"),
+            Content::Null => "nothing".to_owned(),
+            Content::Scalar { text, .. } => format!("`{text}`"),
             Content::List(_) => "a list".to_owned(),
-            Content::Keys(_) => "keys with values".to_owned(),
+            Content::Mapping(_) => "a mapping".to_owned(),
         }
     }
 
-    /// The number of parts in it, itself included; long texts count for several.
+    /// The number of nodes in this one, including itself. Long texts count for several.
     fn size(&self) -> usize {
-        let of_text = |text: &str| 1 + text.len() / TEXT_BYTES;
+        let of_text = |text: &str| 1 + text.len() / TEXT_BYTES_PER_NODE;
         match &self.content {
-            Content::Nothing => 1,
-            Content::Text { text, .. } => of_text(text),
+            Content::Null => 1,
+            Content::Scalar { text, .. } => of_text(text),
             Content::List(items) => 1 + items.iter().map(Self::size).sum::<usize>(),
-            Content::Keys(entries) => {
+            Content::Mapping(entries) => {
                 1 + entries.iter().map(|entry| of_text(&entry.key) + entry.value.size()).sum::<usize>()
             }
         }
     }
 }
 
-/// On one line, as YAML's flow style has it.
+/// On one line, in YAML's flow style.
 impl fmt::Display for Node {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let comma = |index: usize| if index == 0 { "" } else { ", " };
         match &self.content {
-            Content::Nothing => out.write_str("~"),
-            Content::Text { text, quoted: true } => write!(out, "'{}'", text.replace('\'', "''")),
-            Content::Text { text, quoted: false } => out.write_str(text),
+            Content::Null => out.write_str("~"),
+            Content::Scalar { text, quoted: true } => write!(out, "'{}'", text.replace('\'', "''")),
+            Content::Scalar { text, quoted: false } => out.write_str(text),
             Content::List(items) => {
                 out.write_str("[")?;
                 for (index, item) in items.iter().enumerate() {
@@ -97,9 +97,9 @@ impl fmt::Display for Node {
                 }
                 out.write_str("]")
             }
-            Content::Keys(entries) => {
+            Content::Mapping(entries) => {
                 out.write_str("{")?;
-                for (index, Entry { key, value, .. }) in entries.iter().enumerate() {
+                for (index, KeyValue { key, value, .. }) in entries.iter().enumerate() {
                     write!(out, "{}{key}: {value}", comma(index))?;
                 }
                 out.write_str("}")
@@ -108,7 +108,7 @@ impl fmt::Display for Node {
     }
 }
 
-type Broken = (Span, String);
+type SyntaxError = (Span, String);
 
 struct Reader<'t, 'p, 's> {
     events: Parser<'t, granit_parser::StrInput<'t>>,
@@ -118,27 +118,27 @@ struct Reader<'t, 'p, 's> {
 }
 
 impl<'t> Reader<'t, '_, '_> {
-    fn document(&mut self) -> Result<Node, Broken> {
+    fn document(&mut self) -> Result<Node, SyntaxError> {
         let mut document = None;
         loop {
             let (event, span) = self.next()?;
             match event {
                 Event::StreamEnd => break,
                 Event::DocumentStart(..) if document.is_some() => {
-                    return Err((span, "a policy file holds one document; put this one into a file of its own".into()));
+                    return Err((span, "a policy file holds one document; move this one to its own file".into()));
                 }
                 Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd => {}
                 event => document = Some(self.node(event, span, 0)?),
             }
         }
-        Ok(document.unwrap_or(Node { span: Span::default(), content: Content::Nothing }))
+        Ok(document.unwrap_or(Node { span: Span::default(), content: Content::Null }))
     }
 
     /// The next event that is more than a comment.
-    fn next(&mut self) -> Result<(Event<'t>, Span), Broken> {
+    fn next(&mut self) -> Result<(Event<'t>, Span), SyntaxError> {
         loop {
             let Some(event) = self.events.next_event() else {
-                return Err((Span::default(), "the file ends in the middle".to_owned()));
+                return Err((Span::default(), "the file ends unexpectedly".to_owned()));
             };
             let (event, span) = event.map_err(|error| (at(*error.marker(), None), error.info()))?;
             if !matches!(event, Event::Comment(..)) {
@@ -147,10 +147,13 @@ impl<'t> Reader<'t, '_, '_> {
         }
     }
 
-    fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Node, Broken> {
+    fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Node, SyntaxError> {
         self.nodes += 1;
-        if self.nodes > NODES || depth > DEPTH {
-            return Err((span, format!("the file is larger than {NODES} parts, or deeper than {DEPTH}")));
+        if self.nodes > MAX_NODES || depth > MAX_DEPTH {
+            return Err((
+                span,
+                format!("the file has more than {MAX_NODES} values, or is nested deeper than {MAX_DEPTH} levels"),
+            ));
         }
         let (content, anchor) = match event {
             Event::Scalar(text, style, anchor, _) => (scalar(text, style), anchor),
@@ -158,7 +161,7 @@ impl<'t> Reader<'t, '_, '_> {
             Event::MappingStart(_, anchor, _) => (self.keys(depth)?, anchor),
             Event::Alias(anchor) => {
                 let Some(node) = self.anchors.get(&anchor).cloned() else {
-                    return Err((span, "an alias of a part that it is in itself".to_owned()));
+                    return Err((span, "the alias refers to a value that contains it".to_owned()));
                 };
                 self.nodes += node.size();
                 return Ok(node);
@@ -172,7 +175,7 @@ impl<'t> Reader<'t, '_, '_> {
         Ok(node)
     }
 
-    fn list(&mut self, depth: usize) -> Result<Content, Broken> {
+    fn list(&mut self, depth: usize) -> Result<Content, SyntaxError> {
         let mut items = Vec::new();
         loop {
             match self.next()? {
@@ -182,21 +185,21 @@ impl<'t> Reader<'t, '_, '_> {
         }
     }
 
-    fn keys(&mut self, depth: usize) -> Result<Content, Broken> {
-        let mut entries: Vec<Entry> = Vec::new();
+    fn keys(&mut self, depth: usize) -> Result<Content, SyntaxError> {
+        let mut entries: Vec<KeyValue> = Vec::new();
         loop {
             let (event, at) = self.next()?;
             if event == Event::MappingEnd {
-                return Ok(Content::Keys(entries));
+                return Ok(Content::Mapping(entries));
             }
             let key = self.node(event, at, depth + 1)?;
             let (event, span) = self.next()?;
             let value = self.node(event, span, depth + 1)?;
             match key.content {
-                Content::Text { text: key, .. } if entries.iter().any(|entry| entry.key == key) => {
-                    self.problems.at(at, format!("the key `{key}` stands here twice; leave one"));
+                Content::Scalar { text: key, .. } if entries.iter().any(|entry| entry.key == key) => {
+                    self.problems.at(at, format!("the key `{key}` appears twice; remove one"));
                 }
-                Content::Text { text: key, .. } => entries.push(Entry { key, at, value }),
+                Content::Scalar { text: key, .. } => entries.push(KeyValue { key, at, value }),
                 _ => self.problems.at(at, format!("expected a key, got {}", key.description())),
             }
         }
@@ -206,9 +209,9 @@ impl<'t> Reader<'t, '_, '_> {
 fn scalar(text: Cow<'_, str>, style: ScalarStyle) -> Content {
     let quoted = style != ScalarStyle::Plain;
     if !quoted && matches!(text.as_ref(), "" | "~" | "null") {
-        return Content::Nothing;
+        return Content::Null;
     }
-    Content::Text { text: text.into_owned(), quoted }
+    Content::Scalar { text: text.into_owned(), quoted }
 }
 
 fn at(start: Marker, end: Option<Marker>) -> Span {

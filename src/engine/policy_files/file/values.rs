@@ -1,18 +1,18 @@
-//! What stands behind the keys: choices, durations, globs, pointers, names of rules.
+//! The values of keys: choices, durations, globs, pointers, names of rules.
 
 use jiff::SignedDuration;
 use jsonptr::PointerBuf;
 use serde_json::{Value, json};
 
 use super::nearest::did_you_mean;
-use super::read::{At, Read, entries, value};
+use super::read::{FromNode, Spanned, entries, value};
 use super::tree::{Content, Node};
-use crate::engine::policy::{Consent, Globs, OnUndecided, RollbackWay, Starters, Unexplained};
+use crate::engine::policy::{AllowRollback, Globs, OnFirstInstall, OnUndecided, OnUnexplained, StartedBy};
 use crate::engine::policy_files::problem::{Problems, Span};
 use crate::engine::rule::{Mode, RuleId};
 use crate::engine::rules;
 
-/// A value that policies spell, so that two layers can be told apart in a message.
+/// A value that can be spelled as in a policy file, for messages.
 pub(in crate::engine::policy_files) trait Spelled {
     /// As policies spell it.
     fn spelled(&self) -> String;
@@ -21,7 +21,7 @@ pub(in crate::engine::policy_files) trait Spelled {
 /// Names the variants of an enum as policies spell them.
 macro_rules! choice {
     ($name:ty { $($word:literal => $variant:path),+ $(,)? }) => {
-        impl Read for $name {
+        impl FromNode for $name {
             fn schema() -> Value {
                 json!({"enum": [$($word),+]})
             }
@@ -53,25 +53,25 @@ pub(in crate::engine::policy_files) enum Version {
 
 /// `kind`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine::policy_files) enum Kind {
+pub(in crate::engine::policy_files) enum PolicyKind {
     Cluster,
     Namespace,
 }
 
 choice!(Version { "interlock.dev/v1alpha1" => Version::V1Alpha1 });
-choice!(Kind { "ClusterPolicy" => Kind::Cluster, "NamespacePolicy" => Kind::Namespace });
+choice!(PolicyKind { "ClusterPolicy" => PolicyKind::Cluster, "NamespacePolicy" => PolicyKind::Namespace });
 choice!(Mode { "enforce" => Mode::Enforce, "warn" => Mode::Warn, "audit" => Mode::Audit, "off" => Mode::Off });
 choice!(OnUndecided { "deny" => OnUndecided::Deny, "allow" => OnUndecided::Allow });
-choice!(RollbackWay {
-    "never" => RollbackWay::Never,
-    "whenStale" => RollbackWay::WhenStale,
-    "always" => RollbackWay::Always,
+choice!(AllowRollback {
+    "never" => AllowRollback::Never,
+    "whenStale" => AllowRollback::WhenStale,
+    "always" => AllowRollback::Always,
 });
-choice!(Unexplained { "deny" => Unexplained::Deny, "warn" => Unexplained::Warn });
-choice!(Starters { "anybody" => Starters::Anybody, "managers" => Starters::Managers });
-choice!(Consent { "allow" => Consent::Allow, "deny" => Consent::Deny });
+choice!(OnUnexplained { "deny" => OnUnexplained::Deny, "warn" => OnUnexplained::Warn });
+choice!(StartedBy { "anybody" => StartedBy::Anybody, "managers" => StartedBy::Managers });
+choice!(OnFirstInstall { "allow" => OnFirstInstall::Allow, "deny" => OnFirstInstall::Deny });
 
-impl Read for RuleId {
+impl FromNode for RuleId {
     fn schema() -> Value {
         json!({"enum": rules::all().map(Self::as_str).collect::<Vec<_>>()})
     }
@@ -81,15 +81,15 @@ impl Read for RuleId {
     }
 }
 
-impl Read for bool {
+impl FromNode for bool {
     fn schema() -> Value {
         json!({"type": "boolean"})
     }
 
     fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
         match &node.content {
-            Content::Text { text, quoted: false } if text == "true" => Some(true),
-            Content::Text { text, quoted: false } if text == "false" => Some(false),
+            Content::Scalar { text, quoted: false } if text == "true" => Some(true),
+            Content::Scalar { text, quoted: false } if text == "false" => Some(false),
             _ => {
                 problems.at(node.span, format!("expected true or false, got {}", node.description()));
                 None
@@ -98,7 +98,7 @@ impl Read for bool {
     }
 }
 
-/// How a list that is left out is spelled.
+/// The default of a list.
 pub(super) const EMPTY_LIST: &str = "[]";
 
 impl Spelled for &str {
@@ -113,7 +113,7 @@ impl Spelled for bool {
     }
 }
 
-impl Read for String {
+impl FromNode for String {
     fn schema() -> Value {
         json!({"type": "string"})
     }
@@ -123,7 +123,7 @@ impl Read for String {
     }
 }
 
-impl Read for SignedDuration {
+impl FromNode for SignedDuration {
     fn schema() -> Value {
         json!({"type": "string", "examples": ["90s", "15m", "1h30m"]})
     }
@@ -144,7 +144,7 @@ impl Spelled for SignedDuration {
     }
 }
 
-impl Read for PointerBuf {
+impl FromNode for PointerBuf {
     fn schema() -> Value {
         json!({"type": "string", "pattern": "^(/([^~/]|~[01])*)*$"})
     }
@@ -155,14 +155,14 @@ impl Read for PointerBuf {
         if pointer.is_err() {
             problems.at(
                 node.span,
-                format!("`{text}` is not a JSON pointer like /spec/replicas; / in a name is ~1, ~ is ~0"),
+                format!("`{text}` is not a JSON pointer like /spec/replicas; write / in a name as ~1, and ~ as ~0"),
             );
         }
         pointer.ok()
     }
 }
 
-impl<T: Read> Read for Vec<T> {
+impl<T: FromNode> FromNode for Vec<T> {
     fn schema() -> Value {
         json!({"type": "array", "items": T::schema()})
     }
@@ -172,7 +172,7 @@ impl<T: Read> Read for Vec<T> {
     }
 }
 
-impl Read for Globs {
+impl FromNode for Globs {
     fn schema() -> Value {
         Vec::<String>::schema()
     }
@@ -183,11 +183,11 @@ impl Read for Globs {
     }
 }
 
-/// Globs of which there is one.
+/// A single glob.
 #[derive(Debug)]
-pub(in crate::engine::policy_files) struct OneGlob(pub(in crate::engine::policy_files) Globs);
+pub(in crate::engine::policy_files) struct SingleGlob(pub(in crate::engine::policy_files) Globs);
 
-impl Read for OneGlob {
+impl FromNode for SingleGlob {
     fn schema() -> Value {
         String::schema()
     }
@@ -197,17 +197,17 @@ impl Read for OneGlob {
     }
 }
 
-/// Values by the names of rules.
+/// One value for each rule.
 #[derive(Debug)]
-pub(in crate::engine::policy_files) struct ByRule<T>(pub(in crate::engine::policy_files) Vec<(RuleId, At<T>)>);
+pub(in crate::engine::policy_files) struct ByRule<T>(pub(in crate::engine::policy_files) Vec<(RuleId, Spanned<T>)>);
 
 impl<T> ByRule<T> {
-    pub(in crate::engine::policy_files) fn of(&self, rule: RuleId) -> Option<&At<T>> {
+    pub(in crate::engine::policy_files) fn of(&self, rule: RuleId) -> Option<&Spanned<T>> {
         self.0.iter().find(|(named, _)| *named == rule).map(|(_, value)| value)
     }
 }
 
-impl<T: Read> Read for ByRule<T> {
+impl<T: FromNode> FromNode for ByRule<T> {
     fn schema() -> Value {
         let properties: serde_json::Map<_, _> =
             rules::all().map(|rule| (rule.as_str().to_owned(), T::schema())).collect();
@@ -217,7 +217,7 @@ impl<T: Read> Read for ByRule<T> {
     fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
         let mut read = Vec::new();
         for entry in entries(node, problems)? {
-            // What is wrong below an unknown name is told all the same.
+            // Problems below an unknown name are reported too.
             let value = value(entry, problems);
             if let (Some(rule), Some(value)) = (rule(entry.at, &entry.key, problems), value) {
                 read.push((rule, value));
@@ -248,12 +248,12 @@ fn glob<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n str> {
 }
 
 fn unknown<'k>(span: Span, text: &str, known: impl Iterator<Item = &'k str> + Clone, problems: &mut Problems<'_>) {
-    problems.at(span, format!("there is no `{text}` here{}", did_you_mean(text, known)));
+    problems.at(span, format!("unknown value `{text}`{}", did_you_mean(text, known)));
 }
 
 fn word<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n str> {
     match &node.content {
-        Content::Text { text, .. } => Some(text),
+        Content::Scalar { text, .. } => Some(text),
         _ => {
             problems.at(node.span, format!("expected one value, got {}", node.description()));
             None
@@ -263,7 +263,7 @@ fn word<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n str> {
 
 fn items<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n [Node]> {
     match &node.content {
-        Content::Nothing => Some(&[]),
+        Content::Null => Some(&[]),
         Content::List(items) => Some(items),
         _ => {
             problems.at(node.span, format!("expected a list, got {}", node.description()));

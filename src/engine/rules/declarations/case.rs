@@ -10,7 +10,7 @@ use crate::engine::json::redacted;
 use crate::engine::object::ObjectKey;
 use crate::engine::olm::{self, ClusterExtension, ClusterObjectSet};
 use crate::engine::policy::Policy;
-use crate::engine::rules::need::{Need, known, object};
+use crate::engine::rules::undecided::{Undecided, lookup, lookup_object};
 use crate::engine::sveltos::{self, Bundle, BundleRef, ConfigurationGroup};
 
 /// One request about a declaration.
@@ -24,7 +24,7 @@ pub(crate) struct DeclarationCase<'a> {
 
 impl<'a> DeclarationCase<'a> {
     /// The write of a ClusterExtension; `None` where the request is about something else.
-    pub(crate) fn extension(&self) -> Result<Option<&'a DeclarationWrite<'a, ClusterExtension<'a>>>, Need> {
+    pub(crate) fn extension(&self) -> Result<Option<&'a DeclarationWrite<'a, ClusterExtension<'a>>>, Undecided> {
         match self.declaration {
             Declaration::ClusterExtension(written) => Ok(Some(written)),
             other => unless_unread(other, &[olm::CLUSTER_EXTENSION]),
@@ -32,7 +32,7 @@ impl<'a> DeclarationCase<'a> {
     }
 
     /// The write of a ClusterObjectSet.
-    pub(crate) fn object_set(&self) -> Result<Option<&'a DeclarationWrite<'a, ClusterObjectSet<'a>>>, Need> {
+    pub(crate) fn object_set(&self) -> Result<Option<&'a DeclarationWrite<'a, ClusterObjectSet<'a>>>, Undecided> {
         match self.declaration {
             Declaration::ClusterObjectSet(written) => Ok(Some(written)),
             other => unless_unread(other, &olm::OBJECT_SET_KINDS),
@@ -40,7 +40,7 @@ impl<'a> DeclarationCase<'a> {
     }
 
     /// The write of a HelmRelease.
-    pub(crate) fn helm_release(&self) -> Result<Option<&'a DeclarationWrite<'a, HelmRelease>>, Need> {
+    pub(crate) fn helm_release(&self) -> Result<Option<&'a DeclarationWrite<'a, HelmRelease>>, Undecided> {
         match self.declaration {
             Declaration::HelmRelease(written, _) => Ok(Some(written)),
             other => unless_unread(other, &[flux::HELM_RELEASE]),
@@ -48,7 +48,7 @@ impl<'a> DeclarationCase<'a> {
     }
 
     /// The write of a ConfigurationGroup.
-    pub(crate) fn group(&self) -> Result<Option<&'a DeclarationWrite<'a, ConfigurationGroup<'a>>>, Need> {
+    pub(crate) fn group(&self) -> Result<Option<&'a DeclarationWrite<'a, ConfigurationGroup<'a>>>, Undecided> {
         match self.declaration {
             Declaration::ConfigurationGroup(written) => Ok(Some(written)),
             other => unless_unread(other, &[sveltos::CONFIGURATION_GROUP]),
@@ -63,42 +63,42 @@ impl<'a> DeclarationCase<'a> {
     }
 
     /// What an object says; `None` where there is none.
-    pub(crate) fn read<T: Deserialize<'a>>(&self, key: ObjectKey) -> Result<Option<T>, Need> {
+    pub(crate) fn read<T: Deserialize<'a>>(&self, key: ObjectKey) -> Result<Option<T>, Undecided> {
         let subject = format!("{} {}", key.kind, key.name);
-        let Some(text) = object(self.evidence, key)? else {
+        let Some(text) = lookup_object(self.evidence, key)? else {
             return Ok(None);
         };
         serde_json::from_str(text)
             .map(Some)
-            .map_err(|error| unread(&format!("{subject} does not read ({})", redacted(&error))))
+            .map_err(|error| unread(&format!("{subject} cannot be parsed ({})", redacted(&error))))
     }
 
     /// What bundles say of themselves, in the order in which they are named; `None` for one that does not exist.
-    pub(crate) fn bundles(&self, named: &[BundleRef]) -> Result<&'a [Option<Bundle>], Need> {
+    pub(crate) fn bundles(&self, named: &[BundleRef]) -> Result<&'a [Option<Bundle>], Undecided> {
         if named.is_empty() {
             return Ok(&[]);
         }
-        match known(self.evidence, Query::Bundles(named.to_vec()))? {
+        match lookup(self.evidence, Query::Bundles(named.to_vec()))? {
             Some(Knowledge::Bundles(Ok(bundles))) => Ok(bundles),
             Some(Knowledge::Bundles(Err(why))) => Err(unread(why)),
-            _ => Err(Need::Unavailable("the bundles of the group were not answered".to_owned())),
+            _ => Err(Undecided::Unavailable("the bundles of the group could not be read".to_owned())),
         }
     }
 }
 
 /// What to say of an object that has another shape than the one known.
-pub(crate) fn unread(why: &str) -> Need {
-    Need::Unclear {
+pub(crate) fn unread(why: &str) -> Undecided {
+    Undecided::Unclear {
         why: why.to_owned(),
-        way_out: "Its version may be newer than this Interlock: update Interlock, or switch the rule off.",
+        way_out: "Its API version may be newer than this Interlock. Update Interlock, or switch the rule off.",
     }
 }
 
 /// Nothing, unless the request is about one of these kinds and its object does not read.
-fn unless_unread<T>(declaration: &Declaration<'_>, kinds: &[&str]) -> Result<Option<T>, Need> {
+fn unless_unread<T>(declaration: &Declaration<'_>, kinds: &[&str]) -> Result<Option<T>, Undecided> {
     match declaration {
         Declaration::Unparsed { kind, why, .. } if kinds.contains(kind) => {
-            Err(unread(&format!("it does not read ({why})")))
+            Err(unread(&format!("it cannot be parsed ({why})")))
         }
         _ => Ok(None),
     }

@@ -3,10 +3,10 @@
 //! Sveltos writes the bundles before the group, and deletes them before the group.
 
 use super::case::DeclarationCase;
-use super::commit::Commit;
+use super::group_commit::GroupCommit;
 use crate::engine::rule::{FailsClosed, Mode, Specification, UNPROCESSABLE};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
-use crate::engine::rules::wording::{ENUMERATED, enumerated};
+use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated};
 
 /// The rule `dangling-bundle`.
 pub(crate) static RULE: Rule = Rule {
@@ -26,7 +26,7 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
-    let Some(commit) = Commit::delivering(case)? else {
+    let Some(commit) = GroupCommit::delivering(case)? else {
         return Ok(Vec::new());
     };
     // Without a ClusterSummary nothing tells a rollout from a teardown; `dropped-bundles` says so.
@@ -40,8 +40,8 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     if missing.is_empty() {
         return Ok(Vec::new());
     }
-    let names = enumerated(missing.into_iter(), ENUMERATED);
+    let names = enumerated(missing.into_iter(), MAX_ENUMERATED);
     let sentence = format!("{} names bundles that do not exist: {names}.", commit.subject());
-    let way_out = "Write the bundles first; Sveltos does, and tries again with new ones within a minute.";
+    let way_out = "Write the bundles first. Sveltos does, and retries with new ones within a minute.";
     Ok(vec![Refusal::new(sentence, way_out).at("/spec/configurationItem")])
 }

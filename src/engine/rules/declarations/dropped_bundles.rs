@@ -17,13 +17,13 @@ mod required;
 mod sources;
 
 use super::case::DeclarationCase;
-use super::commit::Commit;
+use super::group_commit::GroupCommit;
 use crate::engine::object::ObjectKey;
-use crate::engine::policy::Consent;
+use crate::engine::policy::OnFirstInstall;
 use crate::engine::rule::{FailsClosed, Mode, Specification, UNPROCESSABLE};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
-use crate::engine::rules::need::Need;
-use crate::engine::rules::wording::{ENUMERATED, enumerated};
+use crate::engine::rules::undecided::Undecided;
+use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated};
 use crate::engine::sveltos::{self, ClusterSummary, Feature, RemoteRelease, SveltosCluster};
 
 /// The rule `dropped-bundles`.
@@ -47,36 +47,36 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 /// A commit with the ClusterSummary that tells what it must hold.
-struct Rollout<'a> {
+struct Delivery<'a> {
     case: &'a DeclarationCase<'a>,
-    commit: Commit<'a>,
+    commit: GroupCommit<'a>,
     summary: ClusterSummary<'a>,
 }
 
 pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
-    let Some(commit) = Commit::delivering(case)? else {
+    let Some(commit) = GroupCommit::delivering(case)? else {
         return Ok(Vec::new());
     };
     let Some(summary) = commit.summary()? else {
         let why = match commit.requestor() {
-            Some(_) => format!("{} does not exist, so nothing tells what it must hold", commit.summary_name()),
-            None => "it does not name its ClusterSummary, which tells what it must hold".to_owned(),
+            Some(_) => format!("{} does not exist, so nothing shows what it must contain", commit.summary_name()),
+            None => "it does not name its ClusterSummary, which shows what it must contain".to_owned(),
         };
-        return Err(Need::Unclear { why, way_out: "Leave ConfigurationGroups to addon-controller." });
+        return Err(Undecided::Unclear { why, way_out: "Let addon-controller write ConfigurationGroups." });
     };
     if summary.metadata.deletion_timestamp.is_some() {
         return Ok(Vec::new());
     }
-    let rollout = Rollout { case, commit, summary };
-    match rollout.commit.feature {
-        Feature::Helm => releases::check(&rollout),
-        Feature::Resources => sources::check(&rollout),
+    let delivery = Delivery { case, commit, summary };
+    match delivery.commit.feature {
+        Feature::Helm => releases::check(&delivery),
+        Feature::Resources => sources::check(&delivery),
     }
 }
 
-impl Rollout<'_> {
+impl Delivery<'_> {
     /// Asks whether an agent acts on the group at all. Only on the way to a denial: a group is nothing without one.
-    fn expect_agent(&self) -> Result<(), Need> {
+    fn expect_agent(&self) -> Result<(), Undecided> {
         let spec = &self.summary.spec;
         let cluster = match spec.cluster_type.as_ref() {
             // Cluster API has no clusters in pull mode.
@@ -91,8 +91,8 @@ impl Rollout<'_> {
         if cluster.is_some_and(|cluster| cluster.spec.pull_mode) {
             return Ok(());
         }
-        Err(Need::Unclear {
-            why: format!("cluster {} is no SveltosCluster with spec.pullMode", self.cluster()),
+        Err(Undecided::Unclear {
+            why: format!("cluster {} is not a SveltosCluster with spec.pullMode", self.cluster()),
             way_out: "Only clusters in pull mode have ConfigurationGroups.",
         })
     }
@@ -100,15 +100,15 @@ impl Rollout<'_> {
     /// What becomes of a commit that leaves out what was never delivered: nothing is lost, but the profile can end as
     /// Provisioned without it.
     fn first_install(&self, left_out: &str) -> CheckedAll {
-        if self.case.policy.rollouts.first_install == Consent::Allow {
+        if self.case.policy.dropped_bundles.first_install == OnFirstInstall::Allow {
             return Ok(Vec::new());
         }
         let sentence = format!(
-            "{} leaves out {left_out}, never delivered to cluster {} before: its first install would not be whole.",
+            "{} leaves out {left_out}, never delivered to cluster {} before: its first install would be incomplete.",
             self.commit.subject(),
             self.cluster()
         );
-        Ok(vec![Refusal::new(sentence, AGAIN).at("/spec/configurationItem")])
+        Ok(vec![Refusal::new(sentence, NOTHING_CHANGED).at("/spec/configurationItem")])
     }
 
     /// `civ/prod`.
@@ -118,11 +118,11 @@ impl Rollout<'_> {
 }
 
 /// What happens after a refusal.
-const AGAIN: &str = "Nothing was changed on the cluster. Sveltos tries again within a minute.";
+const NOTHING_CHANGED: &str = "Nothing was changed on the cluster. Sveltos retries within a minute.";
 
 /// `release shop/web`, `releases shop/web, shop/cache and 3 more`.
 fn listed(releases: &[RemoteRelease]) -> String {
-    format!("{} {}", noun(releases), enumerated(releases.iter().map(ToString::to_string), ENUMERATED))
+    format!("{} {}", noun(releases), enumerated(releases.iter().map(ToString::to_string), MAX_ENUMERATED))
 }
 
 fn noun(releases: &[RemoteRelease]) -> &'static str {

@@ -8,7 +8,7 @@ use crate::engine::facts::DeclarationWrite;
 use crate::engine::flux::HelmRelease;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
-use crate::engine::rules::drivers::helm_releases;
+use crate::engine::rules::flux_release::helm_releases;
 
 /// The rule `duplicate-release`.
 pub(crate) static RULE: Rule = Rule {
@@ -47,20 +47,20 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     let state = match () {
         () if other.being_deleted => "is uninstalling",
         () if !other.wants(&release) => "still has installed",
-        () => "drives already",
+        () => "already manages",
     };
     let sentence = format!(
-        "{} would drive release {}/{}, which {first} {state}: Flux would upgrade or uninstall the one for the other, for ever.",
+        "{} would manage release {}/{}, which {first} {state}: Flux would upgrade or uninstall one for the other, forever.",
         case.subject(),
         release.namespace,
         release.name
     );
     let way_out = if other.being_deleted {
-        "Wait until it is gone.".to_owned()
+        "Wait until that HelmRelease is gone.".to_owned()
     } else {
         format!(
-            "Give it another releaseName or storageNamespace. To move the release, suspend {first} first (spec.suspend: true), \
-             then delete that: Flux does nothing for a suspended one."
+            "Set another releaseName or storageNamespace. To move the release, first suspend {first} (spec.suspend: true), then \
+             delete it: Flux does nothing for a suspended HelmRelease."
         )
     };
     Ok(vec![Refusal::new(sentence, way_out).at("/spec/releaseName").at("/spec/storageNamespace")])

@@ -9,7 +9,7 @@ use crate::engine::olm::CatalogSource;
 use crate::engine::release::{Entry, Record};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
-use crate::engine::rules::need::{Need, known, migrated};
+use crate::engine::rules::undecided::{Undecided, is_migrated, lookup};
 use crate::engine::rules::wording;
 
 /// The rule `extension-change-while-pending`.
@@ -49,7 +49,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         if pins(to, pending.as_deref()) {
             return Ok(Vec::new());
         }
-        if freshness == Freshness::Live && !migrated(case.evidence, &written.name)? {
+        if freshness == Freshness::Live && !is_migrated(case.evidence, &written.name)? {
             return Ok(vec![refusal(case, &written.name, pending.as_deref(), located, newest)]);
         }
     }
@@ -65,8 +65,8 @@ fn pending<'a>(
     case: &DeclarationCase<'a>,
     extension: &str,
     freshness: Freshness,
-) -> Result<Option<(&'a Located, &'a Entry)>, Need> {
-    let located = match known(case.evidence, Query::Extension { name: extension.to_owned(), freshness })? {
+) -> Result<Option<(&'a Located, &'a Entry)>, Undecided> {
+    let located = match lookup(case.evidence, Query::Extension { name: extension.to_owned(), freshness })? {
         Some(Knowledge::Release(located)) => located,
         _ => return Ok(None),
     };
@@ -74,13 +74,13 @@ fn pending<'a>(
 }
 
 /// What the pending operation brings in: as stamped, or, of a large record whose beginning does not tell, from its body.
-fn brought_in(case: &DeclarationCase<'_>, located: &Located, newest: &Entry) -> Result<Option<String>, Need> {
+fn brought_in(case: &DeclarationCase<'_>, located: &Located, newest: &Entry) -> Result<Option<String>, Undecided> {
     if let Some(stamped) = newest.stamps.chart() {
         return Ok(Some(stamped.to_owned()));
     }
     let Located { storage, namespace, .. } = located;
     let query = Query::Body { storage: *storage, namespace: namespace.clone(), object: newest.name.clone() };
-    Ok(match known(case.evidence, query)? {
+    Ok(match lookup(case.evidence, query)? {
         Some(Knowledge::Body(json)) => Record::read(json).ok().and_then(|record| record.chart()),
         _ => None,
     })
@@ -112,8 +112,8 @@ fn refusal(
         "Cannot change the version or channels of ClusterExtension {extension}: its operation{chart} is {state}."
     );
     let way_out = format!(
-        "Wait until it ends. If it is stuck, pin the version that is pending, check the workloads, and delete only the record \
-         {}/{}: so the next step finishes it.",
+        "Wait until the operation ends. If it is stuck, pin the version that is pending, check the workloads, and delete only \
+         the record {}/{}: the next step then finishes the operation.",
         located.namespace, newest.name
     );
     Refusal::new(sentence, way_out).at("/spec/source/catalog")

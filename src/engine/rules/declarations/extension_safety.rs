@@ -72,6 +72,6 @@ fn by_hand(written: &DeclarationWrite<'_, ClusterObjectSet<'_>>) -> Option<Refus
         "{} {} ({state}) is a revision of ClusterExtension {extension}, and is {act} by hand.",
         written.kind, written.name
     );
-    let way_out = "Change the ClusterExtension; operator-controller makes and archives its revisions.";
+    let way_out = "Change the ClusterExtension. operator-controller creates and archives its revisions.";
     Some(Refusal::new(sentence, way_out).about(ReleaseRef::new(written.namespace, extension)))
 }

@@ -1,7 +1,7 @@
 //! The rule `remove-while-live`.
 
 use super::case::DeclarationCase;
-use super::commit::Commit;
+use super::group_commit::GroupCommit;
 use crate::engine::rule::{FailsClosed, Mode, Specification, UNPROCESSABLE};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 
@@ -25,7 +25,7 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
-    let commit = Commit::of(case)?.filter(|commit| commit.group.removes() && !commit.group.is_teardown());
+    let commit = GroupCommit::of(case)?.filter(|commit| commit.group.removes() && !commit.group.is_teardown());
     let Some(commit) = commit else {
         return Ok(Vec::new());
     };
@@ -38,6 +38,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         commit.subject(),
         commit.summary_name()
     );
-    let way_out = "Delete the profile, or let it no longer select the cluster; Sveltos then removes what it deployed.";
+    let way_out = "Delete the profile, or change its selector so that it no longer selects the cluster. Sveltos then removes what it \
+                   deployed.";
     Ok(vec![Refusal::new(sentence, way_out).at("/spec/action")])
 }

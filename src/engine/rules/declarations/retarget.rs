@@ -65,7 +65,8 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         installed.snapshot.status
     );
     let way_out = format!(
-        "Make a new HelmRelease for the new one; or, if the loss is meant, annotate this one with {ACKNOWLEDGEMENT}: {acknowledged}"
+        "Create another HelmRelease for the new release. To let Flux uninstall the old one, annotate this HelmRelease with \
+         {ACKNOWLEDGEMENT}: {acknowledged}"
     );
     Ok(vec![Refusal::new(sentence, way_out).at(pointer).about(installed.release())])
 }

@@ -8,12 +8,11 @@ use jiff::SignedDuration;
 
 use super::case::DeclarationCase;
 use crate::engine::evidence::{Knowledge, Query};
-use crate::engine::facts::DeclarationWrite;
 use crate::engine::flux::{HelmRelease, HelmReleaseSpec, Remediation};
 use crate::engine::release::Storage;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, CheckedAll, Refusal, Rule};
-use crate::engine::rules::need::{Need, known};
+use crate::engine::rules::undecided::{Undecided, lookup};
 use crate::engine::rules::wording;
 
 /// The rule `retry-strategy`.
@@ -35,7 +34,7 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 /// Below this a failing release keeps Helm busy without a pause, and runs its hooks each time.
-const SHORT: SignedDuration = SignedDuration::from_secs(30);
+const MIN_RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
 /// One thing that can go wrong.
 struct Risk {
@@ -50,8 +49,8 @@ const RISKS: [Risk; 11] = [
     Risk {
         holds: |spec| spec.install.strategy.retries() != spec.upgrade.strategy.retries(),
         pointer: "/spec/install/strategy",
-        what: "retries on failure either installs or upgrades: a failed first install is retried as an upgrade, so with the \
-               one alone the release stalls",
+        what: "sets RetryOnFailure for only one of install and upgrade: a failed first install is retried as an upgrade, so \
+               the release stalls",
         way_out: "Set RetryOnFailure in install.strategy and in upgrade.strategy.",
     },
     Risk {
@@ -66,8 +65,8 @@ const RISKS: [Risk; 11] = [
                     .is_some_and(|remedy| remedy.acts() && remedy.strategy != "uninstall")
         },
         pointer: "/spec/upgrade/remediation",
-        what: "rolls back a failed upgrade though a failed first install is retried as one: then there is nothing to roll back to, \
-               and it stalls",
+        what: "rolls back failed upgrades, and retries a failed first install as an upgrade: then there is no revision to \
+               roll back to, and the release stalls",
         way_out: "Set RetryOnFailure in upgrade.strategy too.",
     },
     Risk {
@@ -77,8 +76,8 @@ const RISKS: [Risk; 11] = [
                 || ignored(spec.upgrade.strategy.retries(), &spec.upgrade.remediation)
         },
         pointer: "/spec/upgrade/remediation",
-        what: "has a remediation beside RetryOnFailure, which ignores it",
-        way_out: "Remove remediation, or the strategy.",
+        what: "sets a remediation together with RetryOnFailure, which ignores it",
+        way_out: "Remove the remediation or the strategy.",
     },
     Risk {
         holds: |spec| {
@@ -90,16 +89,18 @@ const RISKS: [Risk; 11] = [
                     || endless(&spec.upgrade.remediation))
         },
         pointer: "/spec/maxHistory",
-        what: "keeps every record and retries without end: each try leaves one more Secret behind",
+        what: "keeps every record and retries without limit: each try leaves one more Secret behind",
         way_out: "Set maxHistory to a positive number.",
     },
     Risk {
         holds: |spec| {
             let strategies = [&spec.install.strategy, &spec.upgrade.strategy];
-            strategies.iter().any(|it| it.retries() && it.retry_interval.is_some_and(|pause| pause < SHORT))
+            strategies
+                .iter()
+                .any(|it| it.retries() && it.retry_interval.is_some_and(|pause| pause < MIN_RETRY_INTERVAL))
         },
         pointer: "/spec/upgrade/strategy/retryInterval",
-        what: "retries within less than 30 s: a failing release keeps Helm busy, and its hooks run each time",
+        what: "retries after less than 30 s: a failing release keeps Helm busy, and its hooks run each time",
         way_out: "Set retryInterval to a minute or more.",
     },
     Risk {
@@ -117,19 +118,19 @@ const RISKS: [Risk; 11] = [
             remedy.is_some_and(|remedy| remedy.retries < 0)
         },
         pointer: "/spec/upgrade/remediation/retries",
-        what: "rolls back and upgrades again without end",
-        way_out: "Bound upgrade.remediation.retries, or use RetryOnFailure.",
+        what: "rolls back and upgrades again without limit",
+        way_out: "Limit upgrade.remediation.retries, or use RetryOnFailure.",
     },
     Risk {
         holds: |spec| spec.upgrade.force || spec.rollback.force,
         pointer: "/spec/upgrade/force",
-        what: "forces: with client-side apply objects are deleted and made again, with server-side apply it does nothing",
-        way_out: "Take force away.",
+        what: "sets force: with client-side apply objects are deleted and created again, with server-side apply it has no effect",
+        way_out: "Remove force.",
     },
     Risk {
         holds: |spec| spec.upgrade.preserve_values,
         pointer: "/spec/upgrade/preserveValues",
-        what: "preserves values of revisions before: what is released does not follow from the HelmRelease any more",
+        what: "preserves the values of earlier revisions: the HelmRelease no longer describes what is released",
         way_out: "Write the values into the HelmRelease.",
     },
     Risk {
@@ -138,15 +139,15 @@ const RISKS: [Risk; 11] = [
             spec.uninstall.keep_history && !spec.install.replace && retries
         },
         pointer: "/spec/uninstall/keepHistory",
-        what: "keeps the records of an uninstalled release without install.replace: an install after a remediation fails, its \
-               name is in use",
-        way_out: "Set install.replace, or let uninstall.keepHistory go.",
+        what: "keeps the records of an uninstalled release without install.replace: an install after a remediation fails, \
+               because the name is in use",
+        way_out: "Set install.replace, or remove uninstall.keepHistory.",
     },
     Risk {
         holds: |spec| spec.rollback.recreate || (spec.install.create_namespace && spec.target_namespace.is_empty()),
         pointer: "/spec",
-        what: "sets what has no effect: rollback.recreate, or install.createNamespace without a targetNamespace",
-        way_out: "Take it away.",
+        what: "sets a field that has no effect: rollback.recreate, or install.createNamespace without a targetNamespace",
+        way_out: "Remove the field.",
     },
 ];
 
@@ -163,7 +164,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
             let mut found: Vec<_> = risks.map(|risk| risk.refusal(case)).collect();
             let stale_after = case.policy.recovery.stale_after;
             if brought_in(&|read| read.longest_timeout() > stale_after) {
-                found.push(long_timeout(case, written, after.longest_timeout()));
+                found.push(long_timeout(case, after.longest_timeout()));
             }
             Ok(found)
         }
@@ -177,18 +178,14 @@ impl Risk {
     }
 }
 
-fn long_timeout(
-    case: &DeclarationCase<'_>,
-    written: &DeclarationWrite<'_, HelmRelease>,
-    timeout: SignedDuration,
-) -> Refusal {
+fn long_timeout(case: &DeclarationCase<'_>, timeout: SignedDuration) -> Refusal {
     let (timeout, stale) = (wording::span(timeout), wording::span(case.policy.recovery.stale_after));
     let sentence = format!(
-        "{} {}/{} waits for up to {timeout}: a dead operation of its release counts as stuck only after that, not after {stale}, and \
-         Flux itself waits 10 min at most when it is restarted.",
-        written.kind, written.namespace, written.name
+        "{} has a timeout of {timeout}: a dead operation of its release counts as stuck only after that time, not after \
+         {stale}, and Flux itself waits at most 10 min when it is restarted.",
+        case.subject()
     );
-    Refusal::new(sentence, "Shorten the timeout where you can.").at("/spec/timeout")
+    Refusal::new(sentence, "Shorten the timeout if you can.").at("/spec/timeout")
 }
 
 /// What a deletion leaves behind, or breaks off.
@@ -197,8 +194,11 @@ fn deletion(case: &DeclarationCase<'_>, before: &HelmRelease) -> Checked {
         return Ok(None);
     }
     if before.spec.suspend {
-        let sentence = format!("{} is suspended: its deletion leaves objects and records behind.", case.subject());
-        return Ok(Some(Refusal::new(sentence, "To uninstall, resume it first.")));
+        let sentence = format!(
+            "{} is suspended: deleting it leaves the objects and records of its release behind.",
+            case.subject()
+        );
+        return Ok(Some(Refusal::new(sentence, "To uninstall the release, resume the HelmRelease first.")));
     }
     // The records of a release on another cluster are there.
     if before.spec.kube_config.is_some() {
@@ -214,15 +214,15 @@ fn deletion(case: &DeclarationCase<'_>, before: &HelmRelease) -> Checked {
         namespace: release.namespace.clone(),
         release: release.name.clone(),
     };
-    let Some(Knowledge::History(history)) = known(case.evidence, query)? else {
-        return Err(Need::Unavailable("the records of the release were not answered".to_owned()));
+    let Some(Knowledge::History(history)) = lookup(case.evidence, query)? else {
+        return Err(Undecided::Unavailable("the records of the release could not be read".to_owned()));
     };
     let Some(newest) = history.newest().filter(|newest| newest.status.is_pending()) else {
         return Ok(None);
     };
     let state = wording::state(newest.status, newest.revision, newest.stamps.holder(), newest.started(), case.now);
     let sentence = format!(
-        "{} is deleted while release {}/{} is {state}: Flux uninstalls what is half applied.",
+        "{} is deleted while release {}/{} is {state}: Flux uninstalls a release that is only partly applied.",
         case.subject(),
         release.namespace,
         release.name

@@ -4,15 +4,15 @@ use std::cell::OnceCell;
 
 use jiff::Timestamp;
 
-use super::standing::{Standing, declaring, standing};
+use super::holding::{Holding, declaring_record, holding};
 use crate::engine::evidence::{Evidence, Freshness, Knowledge, Located, Query, RecordRef, ScaledRef};
 use crate::engine::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
 use crate::engine::json::FieldPath;
 use crate::engine::managed::{Marks, Owner};
-use crate::engine::policy::{Policy, Scalable};
+use crate::engine::policy::{Policy, ScalableResource};
 use crate::engine::release::{Entry, ReleaseRef, Storage};
-use crate::engine::rules::drivers::Driven;
-use crate::engine::rules::need::{Need, known, migrated};
+use crate::engine::rules::flux_release::FluxRelease;
+use crate::engine::rules::undecided::{Undecided, is_migrated, lookup};
 use crate::engine::rules::wording;
 
 /// One request about an object.
@@ -23,12 +23,12 @@ pub(crate) struct ObjectCase<'a> {
     pub(crate) evidence: &'a Evidence,
     pub(crate) now: Timestamp,
     /// Several rules ask for it, and it is the expensive part of all of them.
-    disturbance: OnceCell<Result<Option<Disturbance>, Need>>,
+    conflict: OnceCell<Result<Option<OwnershipConflict>, Undecided>>,
 }
 
 /// What a request would disturb.
 #[derive(Debug)]
-pub(crate) struct Disturbance {
+pub(crate) struct OwnershipConflict {
     /// `release shop/web (revision 7, deployed)`.
     pub(crate) owner: String,
     /// Who declares the fields: the chart, or the profile.
@@ -49,29 +49,29 @@ impl<'a> ObjectCase<'a> {
         evidence: &'a Evidence,
         now: Timestamp,
     ) -> Self {
-        Self { facts, write, policy, evidence, now, disturbance: OnceCell::new() }
+        Self { facts, write, policy, evidence, now, conflict: OnceCell::new() }
     }
 
     /// What the request disturbs; `None` if the request is fine.
-    pub(crate) fn disturbance(&self) -> Result<Option<&Disturbance>, Need> {
-        self.disturbance.get_or_init(|| self.disturbed()).as_ref().map(Option::as_ref).map_err(Need::clone)
+    pub(crate) fn conflict(&self) -> Result<Option<&OwnershipConflict>, Undecided> {
+        self.conflict.get_or_init(|| self.find_conflict()).as_ref().map(Option::as_ref).map_err(Undecided::clone)
     }
 
     /// Looks twice, at caches and at the API server itself: a cache may say that the request is fine, and only the API server
     /// that it is not.
-    fn disturbed(&self) -> Result<Option<Disturbance>, Need> {
+    fn find_conflict(&self) -> Result<Option<OwnershipConflict>, Undecided> {
         if self.is_exempt() || self.write.being_deleted || self.changes_nothing() {
             return Ok(None);
         }
         // What has been asked of the API server was not fine by the caches.
         if !self.evidence.is_live() {
-            match self.look(Freshness::Cached) {
+            match self.conflict_by(Freshness::Cached) {
                 Ok(None) => return Ok(None),
-                Err(Need::Ask(query)) => return Err(Need::Ask(query)),
+                Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
                 Ok(Some(_)) | Err(_) => {}
             }
         }
-        self.look(Freshness::Live)
+        self.conflict_by(Freshness::Live)
     }
 
     /// `Deployment shop/web`.
@@ -84,7 +84,7 @@ impl<'a> ObjectCase<'a> {
 
     /// The kind of the object; of the one behind a Scale.
     pub(crate) fn kind(&self) -> &'a str {
-        self.scalable().map_or(self.write.kind, |scalable| &scalable.kind)
+        self.scalable_resource().map_or(self.write.kind, |scalable| &scalable.kind)
     }
 
     /// Those who write the objects of others because it is what they are for.
@@ -103,15 +103,17 @@ impl<'a> ObjectCase<'a> {
         }
     }
 
-    fn look(&self, freshness: Freshness) -> Result<Option<Disturbance>, Need> {
+    fn conflict_by(&self, freshness: Freshness) -> Result<Option<OwnershipConflict>, Undecided> {
         let Some(marks) = self.marks(freshness)? else {
             return Ok(None);
         };
         match &marks.owner {
-            Owner::Release { name, target_namespace, .. } => self.of_release(marks, name, target_namespace, freshness),
+            Owner::Release { name, target_namespace, .. } => {
+                self.conflict_with_release(marks, name, target_namespace, freshness)
+            }
             Owner::Profile { kind, name } => {
-                trusted(marks)?;
-                Ok(self.lost_by_account(marks).map(|fields| Disturbance {
+                require_consistent(marks)?;
+                Ok(self.changed_managed_fields(marks).map(|fields| OwnershipConflict {
                     owner: format!("the Sveltos {kind} {name}"),
                     declarer: "the profile",
                     release: ReleaseRef::new(&self.write.namespace, name),
@@ -123,91 +125,92 @@ impl<'a> ObjectCase<'a> {
     }
 
     /// What an object of a release loses by the request.
-    fn of_release(
+    fn conflict_with_release(
         &self,
         marks: &Marks,
         name: &str,
         target_namespace: &str,
         freshness: Freshness,
-    ) -> Result<Option<Disturbance>, Need> {
-        let Some(Located { storage, namespace, history }) = self.located(&marks.owner, freshness)? else {
+    ) -> Result<Option<OwnershipConflict>, Undecided> {
+        let Some(Located { storage, namespace, history }) = self.records_of(&marks.owner, freshness)? else {
             return Ok(None);
         };
         let holder = history.newest().and_then(|newest| newest.stamps.holder());
-        let driven = Driven { storage: *storage, namespace, release: name, holder };
-        let is_stale = |entry: &Entry| driven.is_stale(self.evidence, self.policy, entry.started(), self.now);
-        let standing = standing(history, self.facts.actor.name, self.policy, self.now, is_stale)?;
-        let entry = match standing {
-            Standing::Gone | Standing::Holder => return Ok(None),
-            Standing::Foreign(entry) | Standing::AtRest(entry) | Standing::Unknown(entry) => entry,
+        let flux_release = FluxRelease { storage: *storage, namespace, release: name, holder };
+        let is_stale = |entry: &Entry| flux_release.is_stale(self.evidence, self.policy, entry.started(), self.now);
+        let holding = holding(history, self.facts.actor.name, self.policy, self.now, is_stale)?;
+        let entry = match holding {
+            Holding::Gone | Holding::Actor => return Ok(None),
+            Holding::Other(entry) | Holding::Nobody(entry) | Holding::Unknown(entry) => entry,
         };
         if self.is_taken_over(freshness)? {
             return Ok(None);
         }
-        let Some(declaring) = declaring(history) else {
+        let Some(declaring_record) = declaring_record(history) else {
             return Ok(None);
         };
         let record = RecordRef {
             storage: *storage,
             namespace: namespace.clone(),
-            name: declaring.name.clone(),
-            uid: declaring.uid.clone(),
-            resource_version: declaring.resource_version.clone(),
+            name: declaring_record.name.clone(),
+            uid: declaring_record.uid.clone(),
+            resource_version: declaring_record.resource_version.clone(),
         };
-        let lost = trusted(marks).and_then(|()| self.lost(marks, record, target_namespace.to_owned()));
+        let lost = require_consistent(marks)
+            .and_then(|()| self.changed_declared_fields(marks, record, target_namespace.to_owned()));
         // Flux's work for a tenant outside of any operation: it corrects drift, runs tests, applies definitions. Asked last, so
         // that what may go on anyway costs nothing.
-        let may_go_on = matches!(lost, Ok(None) | Err(Need::Ask(_)));
-        if !may_go_on && driven.is_driven_by(self.evidence, self.policy, self.facts.actor)? {
+        let may_go_on = matches!(lost, Ok(None) | Err(Undecided::Ask(_)));
+        if !may_go_on && flux_release.is_flux_account(self.evidence, self.policy, self.facts.actor)? {
             return Ok(None);
         }
         let Some(fields) = lost? else {
             return Ok(None);
         };
         // The Helm records of an extension that has moved on describe nothing any more.
-        if *storage == Storage::OlmIndex && migrated(self.evidence, name)? {
+        if *storage == Storage::OlmIndex && is_migrated(self.evidence, name)? {
             return Ok(None);
         }
-        if matches!(standing, Standing::Unknown(_)) {
+        if matches!(holding, Holding::Unknown(_)) {
             let status = entry.status;
-            return Err(Need::Unclear {
-                why: format!("its release is {status}, and who holds it is not known"),
+            return Err(Undecided::Unclear {
+                why: format!("its release is {status}, and the user who holds it is not known"),
                 way_out: "Wait until the operation ends.",
             });
         }
-        Ok(Some(Disturbance {
+        Ok(Some(OwnershipConflict {
             owner: format!("release {namespace}/{name} ({})", self.state(entry)),
             declarer: "the chart",
             release: ReleaseRef::new(namespace, name),
             fields,
-            in_flight: matches!(standing, Standing::Foreign(_)),
+            in_flight: matches!(holding, Holding::Other(_)),
         }))
     }
 
     /// Whether the request hands the object over to another release, in the course of that one's own operation:
     /// `helm --take-ownership`.
-    fn is_taken_over(&self, freshness: Freshness) -> Result<bool, Need> {
+    fn is_taken_over(&self, freshness: Freshness) -> Result<bool, Undecided> {
         let ObjectChange::Edited { marks, marks_after: Some(after), .. } = &self.write.change else {
             return Ok(false);
         };
         if after.owner == marks.owner || after.contradiction.is_some() {
             return Ok(false);
         }
-        let located = self.located(&after.owner, freshness)?;
+        let located = self.records_of(&after.owner, freshness)?;
         let Some(Located { history, .. }) = located else {
             return Ok(false);
         };
         // How old that operation is makes no difference to its holder.
         let is_stale = |_: &Entry| Ok(false);
-        let standing = standing(history, self.facts.actor.name, self.policy, self.now, is_stale)?;
-        Ok(standing == Standing::Holder)
+        let holding = holding(history, self.facts.actor.name, self.policy, self.now, is_stale)?;
+        Ok(holding == Holding::Actor)
     }
 
-    fn marks(&self, freshness: Freshness) -> Result<Option<&Marks>, Need> {
+    fn marks(&self, freshness: Freshness) -> Result<Option<&Marks>, Undecided> {
         match &self.write.change {
             ObjectChange::Edited { marks, .. } | ObjectChange::Deleted { marks } => Ok(Some(marks)),
             ObjectChange::Scaled { resource, .. } => {
-                let Some(scalable) = self.scalable() else {
+                let Some(scalable) = self.scalable_resource() else {
                     return Ok(None);
                 };
                 let version = self.write.api_version.rsplit('/').next().unwrap_or_default();
@@ -219,7 +222,7 @@ impl<'a> ObjectCase<'a> {
                     namespace: self.write.namespace.clone(),
                     name: self.write.name.clone(),
                 };
-                match known(self.evidence, Query::Parent { object, freshness })? {
+                match lookup(self.evidence, Query::Parent { object, freshness })? {
                     Some(Knowledge::Parent(marks)) => Ok(Some(marks)),
                     _ => Ok(None),
                 }
@@ -227,21 +230,21 @@ impl<'a> ObjectCase<'a> {
         }
     }
 
-    pub(crate) fn scalable(&self) -> Option<&'a Scalable> {
+    pub(crate) fn scalable_resource(&self) -> Option<&'a ScalableResource> {
         let ObjectChange::Scaled { resource, .. } = &self.write.change else {
             return None;
         };
-        self.policy.scalable(self.write.group(), resource)
+        self.policy.scalable_resource(self.write.group(), resource)
     }
 
     /// The records of an owner; `None` where there are none, and for a profile, which keeps none.
-    fn located(&self, owner: &Owner, freshness: Freshness) -> Result<Option<&'a Located>, Need> {
+    fn records_of(&self, owner: &Owner, freshness: Freshness) -> Result<Option<&'a Located>, Undecided> {
         let Owner::Release { name, target_namespace, origin, of_extension } = owner else {
             return Ok(None);
         };
         if *of_extension {
             let query = Query::Extension { name: name.clone(), freshness };
-            if let Some(Knowledge::Release(located)) = known(self.evidence, query)? {
+            if let Some(Knowledge::Release(located)) = lookup(self.evidence, query)? {
                 return Ok(Some(located));
             }
         }
@@ -251,7 +254,7 @@ impl<'a> ObjectCase<'a> {
             origin: origin.clone(),
             freshness,
         };
-        match known(self.evidence, query)? {
+        match lookup(self.evidence, query)? {
             Some(Knowledge::Release(located)) => Ok(Some(located)),
             _ => Ok(None),
         }
@@ -267,12 +270,12 @@ impl<'a> ObjectCase<'a> {
 }
 
 /// Contradictory marks lead nowhere for certain.
-fn trusted(marks: &Marks) -> Result<(), Need> {
+fn require_consistent(marks: &Marks) -> Result<(), Undecided> {
     match marks.contradiction {
         None => Ok(()),
-        Some(mark) => Err(Need::Unclear {
-            why: format!("its {mark} is missing or says otherwise than its other marks"),
-            way_out: "Put it right, or take the other marks off too.",
+        Some(mark) => Err(Undecided::Unclear {
+            why: format!("its {mark} is missing or contradicts its other ownership marks"),
+            way_out: "Correct it, or remove the other marks too.",
         }),
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! While this rule is off, [`super::manual_edit`] and its siblings judge the same requests.
 
-use super::case::{Disturbance, ObjectCase};
+use super::case::{ObjectCase, OwnershipConflict};
 use super::manual_edit::declared;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
-use crate::engine::rules::need::Need;
+use crate::engine::rules::undecided::Undecided;
 
 /// The rule `foreign-edit-in-transition`.
 pub(crate) static RULE: Rule = Rule {
@@ -27,23 +27,23 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 const WAY_OUT: &str =
-    "Wait until the operation ends; then change it through the release, or ask for a ReleaseOverride.";
+    "Wait until the operation ends. Then change it through the release, or ask for a ReleaseOverride.";
 
 fn check(case: &ObjectCase<'_>) -> Checked {
-    match case.disturbance() {
-        Ok(Some(disturbance)) if disturbance.in_flight => Ok(Some(refusal(case, disturbance))),
-        Err(need @ Need::Ask(_)) => Err(need),
+    match case.conflict() {
+        Ok(Some(conflict)) if conflict.in_flight => Ok(Some(refusal(case, conflict))),
+        Err(need @ Undecided::Ask(_)) => Err(need),
         // Whatever cannot be decided is reported once, by the rule over this kind of request.
         Ok(_) | Err(_) => Ok(None),
     }
 }
 
-fn refusal(case: &ObjectCase<'_>, disturbance: &Disturbance) -> Refusal {
-    let declared = if disturbance.fields.is_empty() {
-        format!("it is declared by {}", disturbance.declarer)
+fn refusal(case: &ObjectCase<'_>, conflict: &OwnershipConflict) -> Refusal {
+    let declared = if conflict.fields.is_empty() {
+        format!("it is declared by {}", conflict.declarer)
     } else {
-        declared(disturbance)
+        declared(conflict)
     };
-    let sentence = format!("{} is managed by {}: {declared}.", case.subject(), disturbance.owner);
-    Refusal::new(sentence, WAY_OUT).at_fields(&disturbance.fields).about(disturbance.release.clone())
+    let sentence = format!("{} is managed by {}: {declared}.", case.subject(), conflict.owner);
+    Refusal::new(sentence, WAY_OUT).at_fields(&conflict.fields).about(conflict.release.clone())
 }

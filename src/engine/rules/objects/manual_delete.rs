@@ -1,6 +1,6 @@
 //! The rule `manual-delete`.
 
-use super::case::{Disturbance, ObjectCase};
+use super::case::{ObjectCase, OwnershipConflict};
 use crate::engine::facts::ObjectChange;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
@@ -29,8 +29,8 @@ fn check(case: &ObjectCase<'_>) -> Checked {
     if !matches!(case.write.change, ObjectChange::Deleted { .. }) {
         return Ok(None);
     }
-    Ok(case.disturbance()?.map(|disturbance| {
-        let Disturbance { owner, declarer, release, .. } = disturbance;
+    Ok(case.conflict()?.map(|conflict| {
+        let OwnershipConflict { owner, declarer, release, .. } = conflict;
         let sentence = format!("{} is managed by {owner}, and declared by {declarer}.", case.subject());
         Refusal::new(sentence, WAY_OUT).about(release.clone())
     }))

@@ -4,11 +4,11 @@
 //! are declared too. List items are matched by their keys and values compared by their meaning. Setting a field back to its declared
 //! value is no change.
 
-use super::case::{Disturbance, ObjectCase};
+use super::case::{ObjectCase, OwnershipConflict};
 use crate::engine::facts::ObjectChange;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
-use crate::engine::rules::wording::{ENUMERATED, fields};
+use crate::engine::rules::wording::{MAX_ENUMERATED, fields};
 
 /// The rule `manual-edit`.
 pub(crate) static RULE: Rule = Rule {
@@ -34,18 +34,18 @@ fn check(case: &ObjectCase<'_>) -> Checked {
     if !matches!(case.write.change, ObjectChange::Edited { .. }) {
         return Ok(None);
     }
-    Ok(case.disturbance()?.map(|disturbance| refusal(case, disturbance)))
+    Ok(case.conflict()?.map(|conflict| refusal(case, conflict)))
 }
 
 /// The refusal of a change of declared fields; a scaling is one too.
-pub(crate) fn refusal(case: &ObjectCase<'_>, disturbance: &Disturbance) -> Refusal {
-    let declared = declared(disturbance);
-    let sentence = format!("{} is managed by {}: {declared}.", case.subject(), disturbance.owner);
-    Refusal::new(sentence, WAY_OUT).at_fields(&disturbance.fields).about(disturbance.release.clone())
+pub(crate) fn refusal(case: &ObjectCase<'_>, conflict: &OwnershipConflict) -> Refusal {
+    let declared = declared(conflict);
+    let sentence = format!("{} is managed by {}: {declared}.", case.subject(), conflict.owner);
+    Refusal::new(sentence, WAY_OUT).at_fields(&conflict.fields).about(conflict.release.clone())
 }
 
 /// `spec.replicas is declared by the chart`.
-pub(crate) fn declared(disturbance: &Disturbance) -> String {
-    let verb = if disturbance.fields.len() == 1 { "is" } else { "are" };
-    format!("{} {verb} declared by {}", fields(&disturbance.fields, ENUMERATED), disturbance.declarer)
+pub(crate) fn declared(conflict: &OwnershipConflict) -> String {
+    let verb = if conflict.fields.len() == 1 { "is" } else { "are" };
+    format!("{} {verb} declared by {}", fields(&conflict.fields, MAX_ENUMERATED), conflict.declarer)
 }

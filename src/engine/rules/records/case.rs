@@ -9,8 +9,8 @@ use crate::engine::facts::{Facts, RecordChange, Target};
 use crate::engine::policy::Policy;
 use crate::engine::release::manifest::WorkloadRef;
 use crate::engine::release::{Entry, History, Record, Status};
-use crate::engine::rules::drivers::Driven;
-use crate::engine::rules::need::{Need, known};
+use crate::engine::rules::flux_release::FluxRelease;
+use crate::engine::rules::undecided::{Undecided, lookup};
 use crate::engine::rules::wording;
 
 /// One request that writes or deletes a record.
@@ -25,42 +25,42 @@ pub(crate) struct RecordCase<'a> {
 
 impl<'a> RecordCase<'a> {
     /// The other records of the release. On an update or a deletion the record itself is among them.
-    pub(crate) fn history(&self) -> Result<&'a History, Need> {
+    pub(crate) fn history(&self) -> Result<&'a History, Undecided> {
         let query = Query::History {
             storage: self.target.storage,
             namespace: self.target.namespace.clone(),
             release: self.target.release.clone(),
         };
-        match self.known(query)? {
+        match self.lookup(query)? {
             Some(Knowledge::History(history)) => Ok(history),
-            _ => Err(Need::Unavailable("the records of the release were not answered".to_owned())),
+            _ => Err(Undecided::Unavailable("the records of the release could not be read".to_owned())),
         }
     }
 
     /// The JSON of a record's body; `None` when it is gone.
-    pub(crate) fn body(&self, object: &str) -> Result<Option<&'a [u8]>, Need> {
+    pub(crate) fn body(&self, object: &str) -> Result<Option<&'a [u8]>, Undecided> {
         let query = Query::Body {
             storage: self.target.storage,
             namespace: self.target.namespace.clone(),
             object: object.to_owned(),
         };
-        match self.known(query)? {
+        match self.lookup(query)? {
             Some(Knowledge::Body(json)) => Ok(Some(json)),
             _ => Ok(None),
         }
     }
 
     /// Workloads, in the order in which they are named; `None` for one that does not exist.
-    pub(crate) fn workloads(&self, named: &[WorkloadRef]) -> Result<&'a [Option<Workload>], Need> {
-        match self.known(Query::Workloads(named.to_vec()))? {
+    pub(crate) fn workloads(&self, named: &[WorkloadRef]) -> Result<&'a [Option<Workload>], Undecided> {
+        match self.lookup(Query::Workloads(named.to_vec()))? {
             Some(Knowledge::Workloads(workloads)) => Ok(workloads),
-            _ => Err(Need::Unavailable("the workloads of the release were not answered".to_owned())),
+            _ => Err(Undecided::Unavailable("the workloads of the release could not be read".to_owned())),
         }
     }
 
     /// The leases that nelm and werf hold in the namespace of the records.
-    pub(crate) fn leases(&self) -> Result<Option<&'a BTreeMap<String, String>>, Need> {
-        match self.known(Query::Leases { namespace: self.target.namespace.clone() })? {
+    pub(crate) fn leases(&self) -> Result<Option<&'a BTreeMap<String, String>>, Undecided> {
+        match self.lookup(Query::Leases { namespace: self.target.namespace.clone() })? {
             Some(Knowledge::Leases(annotations)) => Ok(Some(annotations)),
             _ => Ok(None),
         }
@@ -69,12 +69,12 @@ impl<'a> RecordCase<'a> {
     /// The newest record, if an operation is in flight on it: by its label, and by its body too where that can be read.
     /// Somebody may have edited the label alone while the webhook was away; Helm goes by the body, and so an edit must not
     /// lock a release.
-    pub(crate) fn in_flight(&self) -> Result<Option<&'a Entry>, Need> {
+    pub(crate) fn in_flight(&self) -> Result<Option<&'a Entry>, Undecided> {
         let Some(newest) = self.history()?.newest().filter(|newest| newest.status.is_in_flight()) else {
             return Ok(None);
         };
         let body = match self.body(&newest.name) {
-            Err(Need::Unavailable(_) | Need::Unclear { .. }) => None,
+            Err(Undecided::Unavailable(_) | Undecided::Unclear { .. }) => None,
             body => body?,
         };
         let status = body.and_then(|json| Record::read(json).ok()).map(|record| record.info.status.parse::<Status>());
@@ -83,22 +83,26 @@ impl<'a> RecordCase<'a> {
     }
 
     /// Whether an operation is old enough to count as stuck. What has no start is not: it cannot be shown to be.
-    pub(crate) fn is_stale(&self, started: Option<Timestamp>, holder: Option<&str>) -> Result<bool, Need> {
-        self.driven(holder).is_stale(self.evidence, self.policy, started, self.now)
+    pub(crate) fn is_stale(&self, started: Option<Timestamp>, holder: Option<&str>) -> Result<bool, Undecided> {
+        self.flux_release(holder).is_stale(self.evidence, self.policy, started, self.now)
     }
 
     /// How old that is, as far as is known: a HelmRelease may make it more, and is asked once it matters.
-    pub(crate) fn stale_after(&self, started: Option<Timestamp>, holder: Option<&str>) -> Result<SignedDuration, Need> {
-        self.driven(holder).stale_after(self.evidence, self.policy, started, self.now)
+    pub(crate) fn stale_after(
+        &self,
+        started: Option<Timestamp>,
+        holder: Option<&str>,
+    ) -> Result<SignedDuration, Undecided> {
+        self.flux_release(holder).stale_after(self.evidence, self.policy, started, self.now)
     }
 
     /// The release, for the questions about its HelmReleases.
-    pub(crate) fn driven<'h>(&self, holder: Option<&'h str>) -> Driven<'h>
+    pub(crate) fn flux_release<'h>(&self, holder: Option<&'h str>) -> FluxRelease<'h>
     where
         'a: 'h,
     {
         let target = self.target;
-        Driven { storage: target.storage, namespace: &target.namespace, release: &target.release, holder }
+        FluxRelease { storage: target.storage, namespace: &target.namespace, release: &target.release, holder }
     }
 
     /// `release shop/web`, and the revision where it is known.
@@ -112,7 +116,7 @@ impl<'a> RecordCase<'a> {
         wording::state(entry.status, entry.revision, entry.stamps.holder(), entry.started(), self.now)
     }
 
-    fn known(&self, query: Query) -> Result<Option<&'a Knowledge>, Need> {
-        known(self.evidence, query)
+    fn lookup(&self, query: Query) -> Result<Option<&'a Knowledge>, Undecided> {
+        lookup(self.evidence, query)
     }
 }

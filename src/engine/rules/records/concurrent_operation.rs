@@ -12,7 +12,8 @@ use crate::engine::facts::RecordChange;
 use crate::engine::release::Status;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
-use crate::engine::rules::need::Need;
+use crate::engine::rules::undecided::Undecided;
+use crate::engine::rules::wording;
 
 /// The rule `concurrent-operation`.
 pub(crate) static RULE: Rule = Rule {
@@ -46,21 +47,26 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     if lease::is_held(case)? {
         return Ok(None);
     }
-    let sentence = format!("Cannot start {status} of {}: it is {}.", case.subject(), case.state(newest));
+    let operation = wording::operation(status);
+    let sentence =
+        format!("Cannot start the {operation} of {}: the release is {}.", case.subject(), case.state(newest));
     let stale = match case.is_stale(newest.started(), newest.stamps.holder()) {
         // Only the advice depends on it.
-        Err(Need::Unavailable(_) | Need::Unclear { .. }) => false,
+        Err(Undecided::Unavailable(_) | Undecided::Unclear { .. }) => false,
         stale => stale?,
     };
     let way_out = if stale {
+        let ways = if case.policy.recovery.closes_rollback() { "Check" } else { "Roll back; or check" };
         format!(
-            "That operation counts as stuck: {}check the workloads and delete only the record {} with kubectl, then run \
-             this again.",
-            if case.policy.recovery.closes_rollback() { "" } else { "roll back, or " },
+            "That operation counts as stuck. {ways} the workloads, delete only the record {} with kubectl, and run the \
+             {operation} again.",
             newest.name
         )
     } else {
-        "Wait until it ends, then run this again; it would have been computed from what is stale by then.".to_owned()
+        format!(
+            "Wait until that operation ends. Then run the {operation} again, so that it starts from the new state of the \
+             release."
+        )
     };
     Ok(Some(Refusal::new(sentence, way_out)))
 }

@@ -22,7 +22,7 @@ pub(crate) static RULE: Rule = Rule {
               would open both.",
         allowed: "A record without stamps, as helm writes it.",
         refused: "The CREATE of a record that names another user as the holder, while the mutating half is out of service.",
-        way_out: "Leave the annotations of interlock.dev alone; the webhook writes them.",
+        way_out: "Do not set annotations of interlock.dev: only the webhook writes them.",
         settings: &[],
     },
     checks: &[Check::Record(check)],
@@ -46,6 +46,6 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     };
     let must = must.map_or("be absent".to_owned(), |value| format!("be {value:?}"));
     let sentence = format!("The annotation {key} on the record of {} must {must}.", case.subject());
-    let way_out = "Leave the annotations of interlock.dev alone; they are written by the webhook.";
+    let way_out = "Do not set annotations of interlock.dev: only the webhook writes them.";
     Ok(Some(Refusal::new(sentence, way_out).at(annotation_pointer(key))))
 }

@@ -43,7 +43,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
             let Some(above) = case.history()?.above(revision).next() else {
                 return Ok(None);
             };
-            format!("the release has moved on to {}", case.state(above))
+            format!("the release has a newer record ({})", case.state(above))
         }
         Guard::NewerRollback => {
             let Some(revision) = case.target.revision else {
@@ -53,12 +53,12 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
             if rolled_over {
                 return Ok(None);
             }
-            "no rollback over it is pending".to_owned()
+            "no rollback over this revision is pending".to_owned()
         }
-        Guard::Never => "no client of Helm does that".to_owned(),
+        Guard::Never => "no Helm client does this".to_owned(),
         Guard::Free | Guard::Unlock | Guard::NothingInFlight | Guard::MappedApis | Guard::Deletion => return Ok(None),
     };
-    let sentence = format!("Cannot change {} from {from} to {to}: {why}.", case.subject());
-    let way_out = "Look at `helm history`; to change the release, start a new upgrade or rollback.";
+    let sentence = format!("Cannot change the status of {} from {from} to {to}: {why}.", case.subject());
+    let way_out = "See `helm history`. To change the release, start a new upgrade or rollback.";
     Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
 }

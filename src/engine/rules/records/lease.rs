@@ -7,7 +7,7 @@ use serde::Deserialize;
 use sha3::{Digest, Sha3_224};
 
 use super::case::RecordCase;
-use crate::engine::rules::need::Need;
+use crate::engine::rules::undecided::Undecided;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -17,7 +17,7 @@ struct Lease {
 }
 
 /// Whether an unexpired lease says that nelm or werf is at work on the release.
-pub(crate) fn is_held(case: &RecordCase<'_>) -> Result<bool, Need> {
+pub(crate) fn is_held(case: &RecordCase<'_>) -> Result<bool, Undecided> {
     let Some(annotations) = case.leases()? else {
         return Ok(false);
     };

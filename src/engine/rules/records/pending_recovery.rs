@@ -8,7 +8,7 @@
 use super::case::RecordCase;
 use super::{lease, runbook};
 use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
-use crate::engine::policy::RollbackWay;
+use crate::engine::policy::AllowRollback;
 use crate::engine::release::Status;
 use crate::engine::release::status::{Guard, transition};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
@@ -53,35 +53,37 @@ fn rollback(case: &RecordCase<'_>) -> Checked {
         return Ok(None);
     };
     let refused = |why: &str, way_out: &str| {
-        let sentence = format!("Cannot roll back {}: it is {}{why}.", case.subject(), case.state(newest));
+        let sentence = format!("Cannot roll back {}: the release is {}{why}.", case.subject(), case.state(newest));
         Ok(Some(Refusal::new(sentence, way_out)))
     };
-    const FORWARD: &str = "Upgrade to a revision that mends it instead.";
+    const FORWARD: &str = "Upgrade to a version that fixes the release instead.";
     if newest.status == Status::Failed && recovery.roll_forward_only && case.facts.actor.kind == ActorKind::Person {
-        return refused(", and this cluster only rolls forward", FORWARD);
+        return refused(", and the policy allows only rolling forward (rollForwardOnly)", FORWARD);
     }
     let (started, holder) = (newest.started(), newest.stamps.holder());
-    let way = if recovery.roll_forward_only { RollbackWay::Never } else { recovery.rollback };
+    let way = if recovery.roll_forward_only { AllowRollback::Never } else { recovery.rollback };
     let open = match way {
-        RollbackWay::Always => true,
-        RollbackWay::WhenStale => !newest.status.is_in_flight() || case.is_stale(started, holder)?,
-        RollbackWay::Never => false,
+        AllowRollback::Always => true,
+        AllowRollback::WhenStale => !newest.status.is_in_flight() || case.is_stale(started, holder)?,
+        AllowRollback::Never => false,
     };
     if !newest.status.is_in_flight() || open || case.in_flight()?.is_none() || lease::is_held(case)? {
         return Ok(None);
     }
     match way {
-        RollbackWay::Never => {
+        AllowRollback::Never => {
             let delete = format!(
-                "Wait until it ends; once it is stuck, check the workloads, delete only the record {} and upgrade again.",
+                "Wait until the operation ends. Once it counts as stuck, check the workloads, delete only the record {} with \
+                 kubectl, and upgrade again.",
                 newest.name
             );
-            refused(", and this cluster does not roll back over an operation in flight", &delete)
+            refused(", and the policy allows no rollback over an operation in flight", &delete)
         }
-        RollbackWay::WhenStale | RollbackWay::Always => {
+        AllowRollback::WhenStale | AllowRollback::Always => {
             let stale_after = wording::span(case.stale_after(started, holder)?);
-            let wait =
-                format!("Wait until it ends; if it does not, a rollback is admitted {stale_after} after its start.");
+            let wait = format!(
+                "Wait until the operation ends. If it does not end, you can roll back {stale_after} after it started."
+            );
             refused("", &wait)
         }
     }
@@ -98,7 +100,7 @@ fn unlock(case: &RecordCase<'_>, before: &RecordSide<'_>) -> Checked {
     if holder == actor
         || (managers.contains(holder) && managers.contains(actor))
         || case.is_stale(created, Some(holder))?
-        || case.driven(Some(holder)).is_handed_over(case.evidence, case.policy, case.facts.actor)?
+        || case.flux_release(Some(holder)).is_flux_handover(case.evidence, case.policy, case.facts.actor)?
     {
         return Ok(None);
     }
@@ -107,11 +109,13 @@ fn unlock(case: &RecordCase<'_>, before: &RecordSide<'_>) -> Checked {
     };
     let state = wording::state(status, revision, Some(holder), created, case.now);
     let sentence = format!(
-        "Cannot unlock release {}/{}: it is {state}, and that operation may be alive.",
+        "Cannot unlock release {}/{}: the release is {state}, and that operation may still be running.",
         case.target.namespace, case.target.release
     );
     let stale_after = wording::span(case.stale_after(created, Some(holder))?);
-    let way_out = format!("Wait until it ends; if it does not, {stale_after} after its start anyone may unlock it.");
+    let way_out = format!(
+        "Wait until the operation ends. If it does not end, anyone can unlock the release {stale_after} after it started."
+    );
     Ok(Some(Refusal::new(sentence, way_out)))
 }
 
@@ -130,8 +134,8 @@ fn delete(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
     }
     let status = side.label_status().map_or("pending", Status::as_str);
     let sentence =
-        format!("Cannot delete the {status} record of {}: these checks fail: {}.", case.subject(), failed.join("; "));
+        format!("Cannot delete the {status} record of {}. These checks fail: {}.", case.subject(), failed.join("; "));
     let way_out =
-        "Wait until the operation ends or the checks hold; then delete only this record and run the upgrade again.";
+        "Wait until the operation ends or the checks pass. Then delete only this record and run the upgrade again.";
     Ok(Some(Refusal::new(sentence, way_out)))
 }

@@ -4,7 +4,7 @@
 //! allowed. Deleting a part of a record that OLM stores in several Secrets is deleting the record: nobody can read it afterwards.
 
 use super::case::RecordCase;
-use super::{lease, part};
+use super::{lease, record_part};
 use crate::engine::facts::{ActorKind, RecordChange};
 use crate::engine::release::Status;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
@@ -25,10 +25,10 @@ pub(crate) static RULE: Rule = Rule {
         way_out: "Use `helm uninstall` to remove the release, or delete one superseded or failed record by name.",
         settings: &[],
     },
-    checks: &[Check::Record(check), Check::Part(part::check)],
+    checks: &[Check::Record(check), Check::RecordPart(record_part::check)],
 };
 
-const WAY_OUT: &str = "Use `helm uninstall` to remove the release, or name one superseded or failed record.";
+const WAY_OUT: &str = "Use `helm uninstall` to remove the release, or delete one superseded or failed record by name.";
 
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let RecordChange::Deleted(side) = case.change else {
@@ -38,7 +38,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         return Ok(None);
     }
     if case.facts.collection && case.facts.actor.kind == ActorKind::Person {
-        let sentence = format!("Cannot delete the record of {} together with others.", case.subject());
+        let sentence = format!("Cannot delete the record of {} together with other records.", case.subject());
         return Ok(Some(Refusal::new(sentence, WAY_OUT)));
     }
     if side.label_status() != Some(Status::Deployed) {

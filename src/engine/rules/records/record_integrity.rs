@@ -68,8 +68,8 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         return Ok(None);
     }
     let sentences: Vec<_> = worse.iter().map(|disagreement| disagreement.sentence.as_str()).collect();
-    let sentence = format!("The record of {} would not hold together: {}.", case.subject(), sentences.join("; "));
-    let way_out = "Do not edit records by hand; use helm, and look at `helm history` for the state of the release.";
+    let sentence = format!("The record of {} would be inconsistent: {}.", case.subject(), sentences.join("; "));
+    let way_out = "Do not edit records by hand. Use helm to change the release, and `helm history` to see its state.";
     let refusal = Refusal::new(sentence, way_out);
     Ok(Some(worse.iter().fold(refusal, |refusal, disagreement| refusal.at(disagreement.pointer))))
 }
@@ -115,17 +115,17 @@ pub(crate) fn disagreements(storage: Storage, object: &str, side: &RecordSide<'_
     match &side.body {
         RecordBody::Read(record) => {
             if name.as_ref().is_some_and(|name| record.name != name.release.as_str()) {
-                note(About::BodyName, "/data", format!("its body is of release {:?}", truncated(&record.name)));
+                note(About::BodyName, "/data", format!("its body belongs to release {:?}", truncated(&record.name)));
             }
             if name.as_ref().is_some_and(|name| record.version != name.revision) {
-                note(About::BodyVersion, "/data", format!("its body is of revision {}", record.version));
+                note(About::BodyVersion, "/data", format!("its body belongs to revision {}", record.version));
             }
             if label("status") != record.info.status {
                 let (label, body) = (label("status"), truncated(&record.info.status));
                 note(
                     About::StatusLabel,
                     "/metadata/labels/status",
-                    format!("its label says {label:?}, its body {body:?}"),
+                    format!("its label status is {label:?}, but its body says {body:?}"),
                 );
             }
             if side.status().is_none() {

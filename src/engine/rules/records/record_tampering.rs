@@ -51,8 +51,9 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         if moved.is_empty() {
             return Ok(None);
         }
-        let sentence = format!("Cannot change only the label {} of {}.", moved.join(", "), case.subject());
-        let refusal = Refusal::new(sentence, "Helm reads its body too; use helm to change the release.");
+        let sentence =
+            format!("Cannot change only the label {} on the record of {}.", moved.join(", "), case.subject());
+        let refusal = Refusal::new(sentence, "Helm also reads the body of the record. Use helm to change the release.");
         return Ok(Some(moved.iter().fold(refusal, |refusal, label| refusal.at(format!("/metadata/labels/{label}")))));
     }
     let (Some(old), Some(new)) = (before.record(), after.record()) else {
@@ -68,6 +69,6 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     }
     let members: Vec<_> = changed.into_iter().map(Difference::member).collect();
     let sentence = format!("Cannot change {} in the stored record of {}.", members.join(", "), case.subject());
-    let way_out = "A record is history; start a new upgrade to change the release.";
+    let way_out = "A record is history. Start a new upgrade to change the release.";
     Ok(Some(Refusal::new(sentence, way_out).at("/data")))
 }

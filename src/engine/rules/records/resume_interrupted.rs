@@ -45,15 +45,15 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         return Ok(None);
     }
     let sentence = format!(
-        "Cannot upgrade {} to {chart}: its upgrade to {} (revision {}) was interrupted and never finished.",
+        "Cannot upgrade {} to {chart}: the upgrade to {} (revision {}) was interrupted and never finished.",
         case.subject(),
         interrupted.chart,
         interrupted.revision
     );
-    let rollback = if case.policy.recovery.roll_forward_only { "" } else { ", or roll back," };
+    let rollback = if case.policy.recovery.roll_forward_only { "" } else { " or roll back" };
     let way_out = format!(
-        "Upgrade to {} again{rollback} and go on from there. If it is never to be finished, take the annotation {INTERRUPTED} \
-         off the record {}.",
+        "Upgrade to {} again{rollback}, then continue from there. If you will not finish that upgrade, remove the annotation \
+         {INTERRUPTED} from the record {}.",
         interrupted.chart, entry.name
     );
     Ok(Some(Refusal::new(sentence, way_out)))

@@ -36,7 +36,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let newest = case.history()?.newest().filter(|newest| newest.revision >= revision);
     Ok(newest.map(|newest| {
         Refusal::new(
-            format!("Cannot create {}: the release is at {}.", case.subject(), case.state(newest)),
+            format!("Cannot create the record of {}: the newest record is {}.", case.subject(), case.state(newest)),
             "Run the operation again, so that it starts from the newest revision.",
         )
         .at("/metadata/name")

@@ -1,8 +1,8 @@
 //! The checks of the on-call runbook before the record of a stuck operation may be deleted.
 //!
-//! Deleting it changes only what Helm believes, not the workload: it makes the revision before look live. So nobody may be
-//! at work, there must be such a revision, and what the dead operation has applied must be healthy, or the cause is not
-//! Helm's to mend.
+//! Deleting the record changes what Helm believes, not the workload: the previous revision looks live again. So no operation may
+//! be running, there must be a previous revision, and the objects that the dead operation applied must be healthy. If they are
+//! not, Helm cannot fix the cause.
 
 use std::fmt;
 
@@ -18,71 +18,73 @@ use crate::engine::policy::Policy;
 use crate::engine::release::manifest::{HookJob, WorkloadRef, workloads};
 use crate::engine::release::record::truncated;
 use crate::engine::release::{DecodeError, Record, Status};
-use crate::engine::rules::need::{Need, object};
+use crate::engine::rules::undecided::{Undecided, lookup_object};
 use crate::engine::rules::wording;
 
-/// How far updated and available replicas may lie apart, in percent of the wanted ones: an autoscaler moves meanwhile.
+/// The largest difference between updated and available replicas, in percent of the desired replicas: an autoscaler may be at
+/// work.
 const TOLERANCE_PERCENT: i64 = 10;
 
-/// What is looked at.
+/// Which check of the runbook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunbookCheckName {
     /// The record is deleted alone.
     Alone,
-    /// A revision below it is deployed.
+    /// An earlier revision is deployed.
     DeployedBelow,
-    /// The operation is older than it takes to count as stuck.
+    /// The operation is old enough to count as stuck.
     Stale,
     /// Neither nelm nor werf holds a lease.
     NoLease,
-    /// The body decodes, and is pending as the label is.
+    /// The body can be decoded, and is pending like the label.
     PendingBody,
     /// A workload of the manifest is healthy.
     Healthy,
-    /// No Job of a hook runs. Only people are told: the webhook reads no Jobs.
+    /// No Job of a hook is running. Only `status` and `unstick` check this: the webhook reads no Jobs.
     NoHookRuns,
 }
 
-/// What came of a check.
+/// The result of a check of the runbook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase", tag = "holds", content = "why")]
-pub enum Holds {
-    /// It holds.
-    Yes,
-    /// It does not, in the words of a refusal.
-    No(String),
-    /// That could not be learnt, for this reason.
+#[serde(tag = "holds", content = "why")]
+pub enum RunbookResult {
+    /// The check passed.
+    #[serde(rename = "yes")]
+    Passed,
+    /// The check failed, in the words of a refusal.
+    #[serde(rename = "no")]
+    Failed(String),
+    /// The check could not be run, for this reason.
+    #[serde(rename = "unknown")]
     Unknown(String),
 }
 
 /// One check of the runbook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunbookCheck {
-    /// What was looked at.
     #[serde(rename = "check")]
     pub name: RunbookCheckName,
-    /// What was seen, with its numbers; nothing that an object contains, names apart.
+    /// What was seen, with the numbers. Never contains anything of an object but its name.
     pub evidence: String,
-    /// What came of it.
     #[serde(flatten)]
-    pub holds: Holds,
+    pub result: RunbookResult,
 }
 
 impl RunbookCheck {
     fn of(name: RunbookCheckName, evidence: impl Into<String>, failure: Option<String>) -> Self {
-        Self { name, evidence: evidence.into(), holds: failure.map_or(Holds::Yes, Holds::No) }
+        Self { name, evidence: evidence.into(), result: failure.map_or(RunbookResult::Passed, RunbookResult::Failed) }
     }
 
-    /// Whether it holds for certain.
+    /// Whether the check passed; an unknown result is no pass.
     #[must_use]
-    pub fn is_met(&self) -> bool {
-        self.holds == Holds::Yes
+    pub fn passed(&self) -> bool {
+        self.result == RunbookResult::Passed
     }
 }
 
 impl RunbookCheckName {
-    /// As it is spelled.
+    /// As `status` and `unstick` spell it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -103,11 +105,11 @@ impl fmt::Display for RunbookCheckName {
     }
 }
 
-/// One look, for one or several checks.
-type Look = fn(&RecordCase<'_>, &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Need>;
+/// Runs one or several checks of the runbook.
+type RunbookProbe = fn(&RecordCase<'_>, &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Undecided>;
 
-/// What the rule goes by, and what each look is about; the cheapest first.
-const LOOKS: [(RunbookCheckName, Look); 5] = [
+/// The checks that the rule needs, the cheapest first.
+const RUNBOOK_PROBES: [(RunbookCheckName, RunbookProbe); 5] = [
     (RunbookCheckName::Alone, |case, _| Ok(vec![alone(case)])),
     (RunbookCheckName::DeployedBelow, |case, _| Ok(vec![deployed_below(case)?])),
     (RunbookCheckName::Stale, |case, side| Ok(vec![stale(case, side)?])),
@@ -115,18 +117,18 @@ const LOOKS: [(RunbookCheckName, Look); 5] = [
     (RunbookCheckName::PendingBody, healthy),
 ];
 
-/// The checks that do not hold, each with its numbers.
-pub(crate) fn failed_checks(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<String>, Need> {
+/// Why checks of the rule fail, each with its numbers.
+pub(crate) fn failed_checks(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<String>, Undecided> {
     let mut failed = Vec::new();
-    for (_, look) in LOOKS {
-        match look(case, side) {
-            Ok(checks) => failed.extend(checks.into_iter().filter_map(|check| match check.holds {
-                Holds::No(why) => Some(why),
-                Holds::Yes | Holds::Unknown(_) => None,
+    for (_, probe) in RUNBOOK_PROBES {
+        match probe(case, side) {
+            Ok(checks) => failed.extend(checks.into_iter().filter_map(|check| match check.result {
+                RunbookResult::Failed(why) => Some(why),
+                RunbookResult::Passed | RunbookResult::Unknown(_) => None,
             })),
-            // What failed already is reason enough, and what cannot be read must not undo it.
-            Err(Need::Unavailable(why)) if !failed.is_empty() => {
-                failed.push(format!("the other checks could not be made ({why})"));
+            // One failed check is enough for a refusal. Missing data must not undo it.
+            Err(Undecided::Unavailable(why)) if !failed.is_empty() => {
+                failed.push(format!("the other checks could not be run ({why})"));
                 break;
             }
             Err(need) => return Err(need),
@@ -135,11 +137,11 @@ pub(crate) fn failed_checks(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Res
     Ok(failed)
 }
 
-/// Every check, those that hold included, for the deletion of a pending record; none for another request. Pure, as
-/// [`decide`](crate::engine::rules::decide) is.
+/// Runs every check for the deletion of a pending record, and none for other requests. Pure, like
+/// [`decide`](crate::engine::decide::decide).
 ///
 /// # Errors
-/// What must be known first.
+/// The query that a check needs answered.
 pub fn inspect(
     facts: &Facts<'_>,
     policy: &Policy,
@@ -154,15 +156,17 @@ pub fn inspect(
     };
     let case = RecordCase { facts, target, change, policy, evidence, now };
     let mut checks = Vec::new();
-    for (name, look) in LOOKS.into_iter().chain([(RunbookCheckName::NoHookRuns, no_hook_runs as Look)]) {
-        match look(&case, side) {
+    for (name, probe) in
+        RUNBOOK_PROBES.into_iter().chain([(RunbookCheckName::NoHookRuns, no_hook_runs as RunbookProbe)])
+    {
+        match probe(&case, side) {
             Ok(found) => checks.extend(found),
             Err(need) => {
                 let (_, why, _) = need.reason()?;
                 checks.push(RunbookCheck {
                     name,
-                    evidence: "could not be learnt".to_owned(),
-                    holds: Holds::Unknown(why),
+                    evidence: "could not be checked".to_owned(),
+                    result: RunbookResult::Unknown(why),
                 });
             }
         }
@@ -171,24 +175,26 @@ pub fn inspect(
 }
 
 fn alone(case: &RecordCase<'_>) -> RunbookCheck {
-    let failure = case.facts.collection.then(|| "it is deleted together with others, name it alone".to_owned());
+    let failure =
+        case.facts.collection.then(|| "it is deleted together with other records, not alone by its name".to_owned());
     RunbookCheck::of(RunbookCheckName::Alone, "only this record is deleted", failure)
 }
 
-fn deployed_below(case: &RecordCase<'_>) -> Result<RunbookCheck, Need> {
+fn deployed_below(case: &RecordCase<'_>) -> Result<RunbookCheck, Undecided> {
     let history = case.history()?;
     let deployed = |revision| history.below(revision).find(|entry| entry.status == Status::Deployed);
     let below = case.target.revision.and_then(deployed);
-    let evidence = below.map_or("no revision below it is deployed".to_owned(), |below| {
-        format!("revision {} is deployed below it", below.revision)
+    let evidence = below.map_or("no earlier revision is deployed".to_owned(), |below| {
+        format!("the earlier revision {} is deployed", below.revision)
     });
     let failure = below.is_none().then(|| {
-        "no earlier revision is deployed, so nothing would be left to upgrade from: uninstall, or roll back".to_owned()
+        "no earlier revision is deployed, so nothing would be left to upgrade from: uninstall or roll back instead"
+            .to_owned()
     });
     Ok(RunbookCheck::of(RunbookCheckName::DeployedBelow, evidence, failure))
 }
 
-fn stale(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<RunbookCheck, Need> {
+fn stale(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<RunbookCheck, Undecided> {
     let (created, stamps) = (side.stored.metadata.creation_timestamp, side.stamps());
     let is_stale = case.is_stale(created, stamps.holder())?;
     let age = created.map_or("of unknown age".to_owned(), |created| {
@@ -197,40 +203,41 @@ fn stale(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<RunbookCheck, N
     let stale = wording::span(case.stale_after(created, stamps.holder())?);
     let holder = stamps.holder().unwrap_or("an unknown user");
     let evidence = format!("held by {holder}, {age}; counts as stuck after {stale}");
-    let failure = (!is_stale)
-        .then(|| format!("the operation of {holder} may be alive, it is {age} and counts as stuck after {stale}"));
+    let failure = (!is_stale).then(|| {
+        format!("the operation of {holder} may still be running: it is {age} and counts as stuck after {stale}")
+    });
     Ok(RunbookCheck::of(RunbookCheckName::Stale, evidence, failure))
 }
 
-fn no_lease(case: &RecordCase<'_>) -> Result<RunbookCheck, Need> {
+fn no_lease(case: &RecordCase<'_>) -> Result<RunbookCheck, Undecided> {
     let is_held = lease::is_held(case)?;
     let evidence = if is_held { "nelm or werf holds a lease" } else { "neither nelm nor werf holds a lease" };
     let failure = is_held.then(|| "nelm or werf holds a live lease of the release".to_owned());
     Ok(RunbookCheck::of(RunbookCheckName::NoLease, evidence, failure))
 }
 
-/// Pending in its body too, and over healthy workloads.
-fn healthy(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Need> {
+/// Checks that the body is pending too, and that the workloads of its manifest are healthy.
+fn healthy(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Undecided> {
     let named = with_record(case, side, |record| match record {
-        Err(error) => Err(format!("its body does not decode ({error}), so its workloads are unknown")),
+        Err(error) => Err(format!("its body cannot be decoded ({error}), so its workloads are unknown")),
         Ok(record) if !record.info.status.parse::<Status>().is_ok_and(Status::is_pending) => {
             Err(format!("its body says {:?}, which is not pending", truncated(&record.info.status)))
         }
         Ok(record) => workloads(&record.manifest(), &record.namespace)
-            .map_err(|error| format!("its manifest does not read ({error}), so its workloads are unknown")),
+            .map_err(|error| format!("its manifest cannot be parsed ({error}), so its workloads are unknown")),
     })?;
     let named = match named {
         Ok(named) => named,
         Err(why) => {
             return Ok(vec![RunbookCheck::of(
                 RunbookCheckName::PendingBody,
-                "not a pending body that reads",
+                "its body is not pending, or cannot be parsed",
                 Some(why),
             )]);
         }
     };
     let mut checks =
-        vec![RunbookCheck::of(RunbookCheckName::PendingBody, "label and body say that it is pending", None)];
+        vec![RunbookCheck::of(RunbookCheckName::PendingBody, "its label and its body say that it is pending", None)];
     if named.is_empty() {
         let evidence = "its manifest has no Deployment, StatefulSet or DaemonSet";
         checks.push(RunbookCheck::of(RunbookCheckName::Healthy, evidence, None));
@@ -238,21 +245,21 @@ fn healthy(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<RunbookCh
     }
     let found = case.workloads(&named)?.iter().map(Option::as_ref);
     checks.extend(named.iter().zip(found).map(|(reference, found)| {
-        RunbookCheck::of(RunbookCheckName::Healthy, standing(reference, found), unhealthy(reference, found))
+        RunbookCheck::of(RunbookCheckName::Healthy, describe_workload(reference, found), failure_of(reference, found))
     }));
     Ok(checks)
 }
 
-/// None of the Jobs that its hooks are runs.
-fn no_hook_runs(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Need> {
-    // A body that does not read is another check's.
+/// Checks that no Job of a hook is running.
+fn no_hook_runs(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Undecided> {
+    // `healthy` reports a body that cannot be parsed.
     let jobs = with_record(case, side, |record| record.map_or_else(|_| Ok(Vec::new()), Record::hook_jobs))?;
     let check = |evidence: String, failure| RunbookCheck::of(RunbookCheckName::NoHookRuns, evidence, failure);
     let jobs = match jobs {
         Ok(jobs) => jobs,
         Err(error) => {
-            let failure = format!("its hooks do not read ({error}), so their Jobs are unknown");
-            return Ok(vec![check("its hooks do not read".to_owned(), Some(failure))]);
+            let failure = format!("its hooks cannot be parsed ({error}), so their Jobs are unknown");
+            return Ok(vec![check("its hooks cannot be parsed".to_owned(), Some(failure))]);
         }
     };
     if jobs.is_empty() {
@@ -260,18 +267,18 @@ fn no_hook_runs(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<Runb
     }
     let mut checks = Vec::new();
     for HookJob { namespace, name } in jobs {
-        let found = object(case.evidence, ObjectKey::new("batch", "Job", &namespace, &name))?;
+        let found = lookup_object(case.evidence, ObjectKey::new("batch", "Job", &namespace, &name))?;
         let job = format!("Job {namespace}/{name}");
         let active =
             found.map(|text| serde_json::from_str::<Job>(text).map(|job| job.status.unwrap_or_default().active));
         checks.push(match active {
-            None => check(format!("{job} is not there"), None),
-            Some(Ok(0)) => check(format!("{job} does not run"), None),
+            None => check(format!("{job} does not exist"), None),
+            Some(Ok(0)) => check(format!("{job} is not running"), None),
             Some(Ok(active)) => {
                 let evidence = format!("{job} has {active} active pods");
-                check(evidence, Some(format!("{job} of a hook still runs with {active} active pods")))
+                check(evidence, Some(format!("{job} of a hook is still running with {active} active pods")))
             }
-            Some(Err(_)) => check(format!("{job} does not read"), Some(format!("{job} of a hook does not read"))),
+            Some(Err(_)) => check(format!("{job} cannot be parsed"), Some(format!("{job} of a hook cannot be parsed"))),
         });
     }
     Ok(checks)
@@ -289,12 +296,12 @@ struct JobStatus {
     active: i64,
 }
 
-/// Hands on the record that is deleted: from the request, or, where OLM cut it up, from the cluster.
+/// Parses the record that is deleted: from the request, or from the cluster if OLM stores it in several Secrets.
 fn with_record<T>(
     case: &RecordCase<'_>,
     side: &RecordSide<'_>,
     read: impl FnOnce(Result<&Record<'_>, DecodeError>) -> T,
-) -> Result<T, Need> {
+) -> Result<T, Undecided> {
     match &side.body {
         RecordBody::Read(record) => Ok(read(Ok(record))),
         RecordBody::Broken(DecodeError::Chunked) | RecordBody::Unread => {
@@ -309,14 +316,14 @@ fn with_record<T>(
     }
 }
 
-fn unhealthy(reference: &WorkloadRef, found: Option<&Workload>) -> Option<String> {
+fn failure_of(reference: &WorkloadRef, found: Option<&Workload>) -> Option<String> {
     let WorkloadRef { kind, namespace, name } = reference;
-    let ailment = found.map_or_else(|| Some("does not exist".to_owned()), ailment)?;
-    Some(format!("{} {namespace}/{name} {ailment}", kind.as_str()))
+    let health_problem = found.map_or_else(|| Some("does not exist".to_owned()), health_problem)?;
+    Some(format!("{} {namespace}/{name} {health_problem}", kind.as_str()))
 }
 
 /// `Deployment shop/web: 4 of 4 available, 4 updated, Available, Progressing`.
-fn standing(reference: &WorkloadRef, found: Option<&Workload>) -> String {
+fn describe_workload(reference: &WorkloadRef, found: Option<&Workload>) -> String {
     let WorkloadRef { kind, namespace, name } = reference;
     let name = format!("{} {namespace}/{name}", kind.as_str());
     let Some(Workload { desired, updated, available, observed, conditions }) = found else {
@@ -328,17 +335,17 @@ fn standing(reference: &WorkloadRef, found: Option<&Workload>) -> String {
         text.push_str(condition);
     }
     if !observed {
-        text.push_str(", with a change that its controller has not seen");
+        text.push_str(", with a change that its controller has not seen yet");
     }
     text
 }
 
-fn ailment(workload: &Workload) -> Option<String> {
+fn health_problem(workload: &Workload) -> Option<String> {
     if !workload.observed {
         return Some("has a change that its controller has not seen yet".to_owned());
     }
     let missing = ["Available", "Progressing"].into_iter().find(|condition| {
-        // StatefulSets and DaemonSets have no conditions, and their numbers are all there is.
+        // StatefulSets and DaemonSets have no conditions: only their numbers count.
         !workload.conditions.is_empty() && workload.conditions.get(*condition) != Some(&true)
     });
     let Workload { desired, updated, available, .. } = workload;
@@ -362,25 +369,28 @@ mod tests {
 
     #[test]
     fn updated_and_available_may_differ_by_a_tenth() {
-        assert_eq!(ailment(&deployment(10, 10, 9)), None);
-        assert_eq!(ailment(&deployment(10, 9, 10)), None);
-        assert!(ailment(&deployment(10, 10, 8)).is_some_and(|text| text.contains("10 updated and 8 available of 10")));
-        assert!(ailment(&deployment(9, 9, 8)).is_some());
-        assert_eq!(ailment(&deployment(0, 0, 0)), None);
+        assert_eq!(health_problem(&deployment(10, 10, 9)), None);
+        assert_eq!(health_problem(&deployment(10, 9, 10)), None);
+        assert!(
+            health_problem(&deployment(10, 10, 8))
+                .is_some_and(|text| text.contains("10 updated and 8 available of 10"))
+        );
+        assert!(health_problem(&deployment(9, 9, 8)).is_some());
+        assert_eq!(health_problem(&deployment(0, 0, 0)), None);
     }
 
     #[test]
     fn conditions_count_where_there_are_any() {
         let mut workload = deployment(1, 1, 1);
         workload.conditions.insert("Progressing".to_owned(), false);
-        assert!(ailment(&workload).is_some_and(|text| text.contains("not Progressing")));
+        assert!(health_problem(&workload).is_some_and(|text| text.contains("not Progressing")));
         workload.conditions.clear();
-        assert_eq!(ailment(&workload), None);
+        assert_eq!(health_problem(&workload), None);
     }
 
     #[test]
     fn an_unseen_change_is_an_ailment() {
         let workload = Workload { observed: false, ..deployment(1, 1, 1) };
-        assert!(ailment(&workload).is_some());
+        assert!(health_problem(&workload).is_some());
     }
 }

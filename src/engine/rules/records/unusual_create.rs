@@ -6,13 +6,14 @@
 
 use super::case::RecordCase;
 use crate::engine::facts::{RecordChange, RecordSide, RecordWrite};
-use crate::engine::policy::Starters;
+use crate::engine::policy::StartedBy;
 use crate::engine::release::record::same_chart_and_config;
 use crate::engine::release::status::{Guard, transition};
 use crate::engine::release::{Record, Revision, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
-use crate::engine::rules::need::Need;
+use crate::engine::rules::undecided::Undecided;
+use crate::engine::rules::wording;
 
 /// The rule `unusual-create`.
 pub(crate) static RULE: Rule = Rule {
@@ -45,7 +46,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     if !unusual || case.policy.tools.contains(case.facts.actor.name) {
         return Ok(None);
     }
-    let status = side.status().map_or("without a status", Status::as_str);
+    let status = side.status().map_or("without a status".to_owned(), |status| format!("as {status}"));
     let why = if guard == Guard::MappedApis {
         match unlike_a_mapping(case, side)? {
             None => return Ok(None),
@@ -54,39 +55,41 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     } else {
         String::new()
     };
-    let sentence = format!("Cannot create {} as {status}: no operation of Helm starts like that{why}.", case.subject());
-    let way_out = "Use helm to change the release; a restore tool must be listed under tools in the cluster policy.";
+    let sentence =
+        format!("Cannot create the record of {} {status}: no Helm operation starts like this{why}.", case.subject());
+    let way_out = "Use helm to change the release. A restore tool must be listed under `tools` in the cluster policy.";
     Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
 }
 
 /// What is wrong with an operation that starts where only managers may start one.
 fn started_by_somebody_else(case: &RecordCase<'_>) -> Checked {
     let starts = case.change.write().filter(RecordWrite::starts);
-    let (Some(write), Starters::Managers, actor) = (starts, case.policy.started_by, case.facts.actor) else {
+    let (Some(write), StartedBy::Managers, actor) = (starts, case.policy.started_by, case.facts.actor) else {
         return Ok(None);
     };
     let may = [&case.policy.managers, &case.policy.tools].into_iter().any(|users| users.contains(actor.name));
-    if may || case.driven(None).is_driven_by(case.evidence, case.policy, actor)? {
+    if may || case.flux_release(None).is_flux_account(case.evidence, case.policy, actor)? {
         return Ok(None);
     }
-    let status = write.after.status().map_or("an operation", Status::as_str);
+    let operation = write.after.status().map_or("operation", wording::operation);
     let sentence = format!(
-        "Cannot start {status} of {}: the policy lets only managers start operations (startedBy), and {} is none.",
+        "Cannot start the {operation} of {}: the policy allows only managers to start operations (startedBy), and {} is not a \
+         manager.",
         case.subject(),
         actor.name
     );
-    let way_out = "Make the change where the managers take it from, usually in Git.";
+    let way_out = "Make the change in the source that the managers deploy from, usually Git.";
     Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
 }
 
 /// Why the new record is not the mapped copy of the newest one.
-fn unlike_a_mapping(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Option<String>, Need> {
+fn unlike_a_mapping(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Option<String>, Undecided> {
     let history = case.history()?;
     if let Some(deployed) = history.newest_deployed() {
         return Ok(Some(format!("revision {} is deployed", deployed.revision)));
     }
     let Some(newest) = history.newest() else {
-        return Ok(Some("the release has no record to be a copy of".to_owned()));
+        return Ok(Some("the release has no record that this one could be a copy of".to_owned()));
     };
     if newest.status != Status::Superseded {
         return Ok(Some(format!("the newest record is {}", case.state(newest))));
@@ -98,5 +101,5 @@ fn unlike_a_mapping(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Opti
         return Ok(Some("the two records cannot be compared".to_owned()));
     };
     let copied = Record::read(json).is_ok_and(|old| same_chart_and_config(&old, new));
-    Ok((!copied).then(|| format!("chart or values are not those of revision {}", newest.revision)))
+    Ok((!copied).then(|| format!("its chart or values differ from those of revision {}", newest.revision)))
 }

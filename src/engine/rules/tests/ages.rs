@@ -103,5 +103,5 @@ fn a_refusal_says_who_holds_the_release_since_when_and_what_to_do() {
     let message = running("", 12).refusal("CREATE", "bob", &rec(7, "pending-rollback"));
     assert!(message.contains("release shop/web, revision 7"), "{message}");
     assert!(message.contains("pending-upgrade, revision 6, held by alice for 12 s"), "{message}");
-    assert!(message.contains("admitted 15 min after its start"), "{message}");
+    assert!(message.contains("you can roll back 15 min after it started"), "{message}");
 }

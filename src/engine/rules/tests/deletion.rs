@@ -43,7 +43,7 @@ fn each_check_alone_keeps_it_and_is_named() {
     };
     let mut fresh = stuck();
     fresh.later(-1);
-    says(fresh, &pending, "may be alive, it is 14 min old");
+    says(fresh, &pending, "may still be running: it is 14 min old");
     let mut unhealthy = stuck();
     unhealthy.given(deployment(10, 8, "True"));
     says(unhealthy, &pending, "Deployment shop/web has 10 updated and 8 available of 10 replicas");
@@ -58,7 +58,7 @@ fn each_check_alone_keeps_it_and_is_named() {
     alone.later(STALE);
     says(alone, &pending, "no earlier revision is deployed");
     says(stuck(), &Rec { status: "failed", ..pending.clone() }, "its body says \"failed\"");
-    says(stuck(), &Rec { payload: Some("%".into()), ..pending }, "its body does not decode");
+    says(stuck(), &Rec { payload: Some("%".into()), ..pending }, "its body cannot be decoded");
 }
 
 #[test]

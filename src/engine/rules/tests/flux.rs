@@ -133,16 +133,16 @@ fn a_refusal_names_the_first_helm_release_and_how_to_move_its_release() {
     assert_eq!(
         found,
         [
-            "HelmRelease shop/c would drive release shop/web, which HelmRelease shop/b drives already: Flux would upgrade or \
-          uninstall the one for the other, for ever. Give it another releaseName or storageNamespace. To move the release, \
-          suspend HelmRelease shop/b first (spec.suspend: true), then delete that: Flux does nothing for a suspended one. \
+            "HelmRelease shop/c would manage release shop/web, which HelmRelease shop/b already manages: Flux would upgrade or \
+          uninstall one for the other, forever. Set another releaseName or storageNamespace. To move the release, first \
+          suspend HelmRelease shop/b (spec.suspend: true), then delete it: Flux does nothing for a suspended HelmRelease. \
           [duplicate-release]"
         ]
     );
     cluster.given(dying(made("b", "2026-11-21T09:00:00Z")));
     let found = cluster.findings("alice", None, Some(made("c", "2026-11-21T10:00:00Z"))).concat();
     assert!(
-        found.contains("HelmRelease shop/b is uninstalling") && found.contains("Wait until it is gone."),
+        found.contains("HelmRelease shop/b is uninstalling") && found.contains("Wait until that HelmRelease is gone."),
         "{found}"
     );
 }
@@ -251,18 +251,21 @@ fn each_risk_is_told_once_by_the_write_that_brings_it_in() {
         (both, vec![]),
         (json!({"upgrade": remedy(3, "rollback"), "install": remedy(3, "")}), vec![]),
         (json!({"timeout": "15m"}), vec![]),
-        (json!({"install": retry("5m")}), vec!["either installs or upgrades"]),
-        (json!({"upgrade": retry("5m")}), vec!["either installs or upgrades"]),
-        (json!({"install": retry("5m"), "upgrade": remedy(1, "")}), vec!["either installs", "nothing to roll back to"]),
+        (json!({"install": retry("5m")}), vec!["only one of install and upgrade"]),
+        (json!({"upgrade": retry("5m")}), vec!["only one of install and upgrade"]),
+        (
+            json!({"install": retry("5m"), "upgrade": remedy(1, "")}),
+            vec!["only one of install and upgrade", "no revision to roll back to"],
+        ),
         (ignored, vec!["which ignores it"]),
         (endless, vec!["keeps every record"]),
-        (json!({"maxHistory": 0, "upgrade": remedy(-1, "")}), vec!["keeps every record", "without end"]),
+        (json!({"maxHistory": 0, "upgrade": remedy(-1, "")}), vec!["keeps every record", "without limit"]),
         (json!({"install": retry("29s"), "upgrade": retry("1m")}), vec!["less than 30 s"]),
         (json!({"upgrade": remedy(1, "uninstall")}), vec!["uninstalls the running release"]),
-        (json!({"upgrade": {"force": true}}), vec!["forces"]),
-        (json!({"rollback": {"force": true}}), vec!["forces"]),
-        (json!({"upgrade": {"preserveValues": true}}), vec!["preserves values"]),
-        (json!({"uninstall": {"keepHistory": true}, "install": remedy(1, "")}), vec!["its name is in use"]),
+        (json!({"upgrade": {"force": true}}), vec!["sets force"]),
+        (json!({"rollback": {"force": true}}), vec!["sets force"]),
+        (json!({"upgrade": {"preserveValues": true}}), vec!["preserves the values"]),
+        (json!({"uninstall": {"keepHistory": true}, "install": remedy(1, "")}), vec!["the name is in use"]),
         (json!({"install": {"createNamespace": true}}), vec!["no effect"]),
         (json!({"install": {"createNamespace": true}, "targetNamespace": "prod"}), vec![]),
         (json!({"timeout": "5m", "install": {"timeout": "15m1s"}}), vec!["counts as stuck only after that"]),
@@ -286,9 +289,9 @@ fn a_deletion_tells_what_it_leaves_behind_or_breaks_off() {
     let told = |cluster: &mut Cluster, object: Value| cluster.findings("alice", Some(object), None).concat();
     assert_eq!(told(&mut cluster, first()), "");
     let suspended = helm_release("web", json!({"suspend": true}));
-    assert!(
-        told(&mut cluster, suspended).contains("leaves objects and records behind. To uninstall, resume it first.")
-    );
+    assert!(told(&mut cluster, suspended).contains(
+        "leaves the objects and records of its release behind. To uninstall the release, resume the HelmRelease first."
+    ));
     cluster.given_record(&record(5, "deployed", CONTROLLER));
     assert_eq!(told(&mut cluster, first()), "");
     cluster.given_record(&record(6, "pending-upgrade", CONTROLLER));
@@ -306,7 +309,7 @@ fn what_does_not_read_decides_nothing() {
     let mut cluster = Cluster::new();
     let strange = helm_release("web", json!({"suspend": "perhaps"}));
     let found = cluster.findings("alice", None, Some(strange.clone())).concat();
-    assert!(found.contains("HelmRelease shop/web could not be judged: it does not read"), "{found}");
+    assert!(found.contains("Could not check HelmRelease shop/web: it cannot be parsed"), "{found}");
     assert_eq!(cluster.create_object("alice", strange), Ok(()));
 }
 
@@ -368,11 +371,11 @@ fn flux_is_given_as_long_as_its_longest_timeout() {
     assert_eq!(running(remote, CONTROLLER, STALE).create("alice", &rollback), Ok(()), "its release is elsewhere");
 
     let message = running(patient(), CONTROLLER, STALE).refusal("CREATE", "alice", &rollback);
-    assert!(message.contains("a rollback is admitted 60 min after its start"), "{message}");
+    assert!(message.contains("you can roll back 60 min after it started"), "{message}");
     let message = running(patient(), CONTROLLER, STALE).refusal("DELETE", "alice", &pending);
     assert!(message.contains("counts as stuck after 60 min"), "{message}");
     let message = running(patient(), CONTROLLER, STALE).refusal("CREATE", "alice", &rec(7, "pending-upgrade"));
-    assert!(message.contains("Wait until it ends"), "{message}");
+    assert!(message.contains("Wait until that operation ends"), "{message}");
     let message = running(patient(), CONTROLLER, 3_600).refusal("CREATE", "alice", &rec(7, "pending-upgrade"));
     assert!(message.contains("counts as stuck"), "{message}");
 }

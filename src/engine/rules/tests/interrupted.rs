@@ -41,10 +41,10 @@ fn another_version_waits_until_the_interrupted_one_is_finished() {
     let mut cluster = interrupted();
     assert_eq!(cluster.create("alice", &third()), Err(vec![RESUME_INTERRUPTED]));
     let told = cluster.refusal("CREATE", "alice", &third());
-    assert!(told.contains("its upgrade to shop-2.0.0 (revision 2) was interrupted and never finished"), "{told}");
+    assert!(told.contains("the upgrade to shop-2.0.0 (revision 2) was interrupted and never finished"), "{told}");
     assert!(
         told.contains(
-            "Upgrade to shop-2.0.0 again, or roll back, and go on from there. If it is never to be finished, take"
+            "Upgrade to shop-2.0.0 again or roll back, then continue from there. If you will not finish that upgrade, remove"
         ),
         "{told}"
     );

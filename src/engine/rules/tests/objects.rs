@@ -168,7 +168,7 @@ fn a_lost_stamp_is_no_reason_to_refuse() {
     let mut cluster = release("pending-upgrade", "");
     assert_eq!(edit(&mut cluster, "alice", image("2")), Ok(()));
     let told = cluster.told("alice", web(), image("2"));
-    assert!(told.contains("who holds it is not known. Wait until the operation ends."), "{told}");
+    assert!(told.contains("the user who holds it is not known. Wait until the operation ends."), "{told}");
     assert_eq!(cluster.told("alice", web(), with("/metadata/labels/team", json!("x"))), "");
 }
 
@@ -263,8 +263,8 @@ fn contradictory_marks_decide_nothing() {
     let stripped = with(MANAGED_BY, json!(null));
     assert_eq!(cluster.update_objects("bob", stripped.clone(), image("2")), Ok(()));
     let told = cluster.told("bob", stripped, image("2"));
-    assert!(told.contains("app.kubernetes.io/managed-by is missing or says otherwise"), "{told}");
-    assert!(told.contains("Put it right"), "{told}");
+    assert!(told.contains("app.kubernetes.io/managed-by is missing or contradicts its other"), "{told}");
+    assert!(told.contains("Correct it"), "{told}");
     let argo = with("/metadata/annotations", json!(null));
     assert_eq!(cluster.told("bob", argo, image("2")), "");
 }

@@ -230,7 +230,7 @@ fn an_extension_that_does_not_read_is_undecided() {
     let mut cluster = Cluster::new();
     assert_eq!(cluster.update_objects("alice", extension("1.0.0", &[]), odd.clone()), Ok(()));
     let told = cluster.told("alice", extension("1.0.0", &[]), odd);
-    assert!(told.contains("ClusterExtension shop/web could not be judged: it does not read"), "{told}");
+    assert!(told.contains("Could not check ClusterExtension shop/web: it cannot be parsed"), "{told}");
 }
 
 #[test]

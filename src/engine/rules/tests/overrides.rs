@@ -177,11 +177,11 @@ fn what_may_not_be_stored_is_told_in_a_sentence() {
         ("{}", &fine, None),
         ("{}", &override_of("web", &["manual-edit"], 240), None),
         ("{allowed: false}", &fine, Some("The policy allows no overrides in namespace shop.")),
-        ("{maxDuration: 20m}", &fine, Some("would be open for 30m, and the policy allows 20m at most")),
-        ("{}", &override_of("web", &["manual-edit"], 0), Some("has expired already")),
+        ("{maxDuration: 20m}", &fine, Some("would be open for 30m, but the policy allows at most 20m")),
+        ("{}", &override_of("web", &["manual-edit"], 0), Some("has already expired")),
         ("{}", &override_of("web", &["manual-edits"], 30), Some("there is no rule `manual-edits`")),
         ("{}", &with("/spec", json!({"release": "web"})), Some("missing field `rules`")),
-        ("{}", &with("/spec", Value::Null), Some("does not read")),
+        ("{}", &with("/spec", Value::Null), Some("cannot be parsed")),
     ] {
         let told = objection("alice", policy, None, object);
         match wanted {
@@ -239,7 +239,7 @@ fn stored(rules: &[RuleId]) -> Answer {
         name: "web-1".into(),
         created: Some(start()),
         created_by: None,
-        spec: crate::engine::overrides::Spec {
+        spec: crate::engine::overrides::OverrideSpec {
             release: "web".into(),
             rules: rules.to_vec(),
             users: None,

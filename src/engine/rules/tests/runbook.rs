@@ -10,7 +10,7 @@ use crate::engine::facts::{Facts, RequestObjects};
 use crate::engine::object::ObjectKey;
 use crate::engine::policy::Policy;
 use crate::engine::review::Review;
-use crate::engine::rules::{Holds, RunbookCheck, RunbookCheckName, inspect};
+use crate::engine::rules::{RunbookCheck, RunbookCheckName, RunbookResult, inspect};
 use crate::world::World;
 use crate::world::memory::Memory;
 
@@ -60,7 +60,7 @@ fn checks(record: &Rec, objects: &[Value], after: i64, lost: fn(&Query) -> bool)
 }
 
 fn failing(checks: &[RunbookCheck]) -> Vec<RunbookCheckName> {
-    checks.iter().filter(|check| !check.is_met()).map(|check| check.name).collect()
+    checks.iter().filter(|check| !check.passed()).map(|check| check.name).collect()
 }
 
 const STALE: i64 = 15 * 60;
@@ -74,12 +74,12 @@ fn all_are_told_with_what_was_seen_when_all_hold() {
         told,
         [
             ("alone", "only this record is deleted"),
-            ("deployed-below", "revision 5 is deployed below it"),
+            ("deployed-below", "the earlier revision 5 is deployed"),
             ("stale", "held by alice, 15 min old; counts as stuck after 15 min"),
             ("no-lease", "neither nelm nor werf holds a lease"),
-            ("pending-body", "label and body say that it is pending"),
+            ("pending-body", "its label and its body say that it is pending"),
             ("healthy", "Deployment shop/web: 10 of 10 available, 10 updated, Available, Progressing"),
-            ("no-hook-runs", "Job shop/migrate does not run"),
+            ("no-hook-runs", "Job shop/migrate is not running"),
         ]
     );
     assert_eq!(failing(&checks), []);
@@ -97,7 +97,10 @@ fn one_that_fails_hides_no_other() {
     ];
     assert_eq!(failing(&checks), wanted);
     let last = checks.last().unwrap();
-    assert_eq!(last.holds, Holds::No("Job shop/migrate of a hook still runs with 2 active pods".to_owned()));
+    assert_eq!(
+        last.result,
+        RunbookResult::Failed("Job shop/migrate of a hook is still running with 2 active pods".to_owned())
+    );
     let seen = &checks[checks.len() - 2].evidence;
     assert_eq!(seen, "Deployment shop/web: 5 of 10 available, 10 updated, Available, not Progressing");
 }
@@ -112,7 +115,12 @@ fn what_cannot_be_learnt_is_no_check_that_holds() {
         failing(&checks),
         [RunbookCheckName::Stale, RunbookCheckName::PendingBody, RunbookCheckName::NoHookRuns]
     );
-    assert!(checks.iter().filter(|check| !check.is_met()).all(|it| it.holds == Holds::Unknown("no answer".to_owned())));
+    assert!(
+        checks
+            .iter()
+            .filter(|check| !check.passed())
+            .all(|it| it.result == RunbookResult::Unknown("no answer".to_owned()))
+    );
     let json = serde_json::to_value(&checks[2]).unwrap();
     assert_eq!(
         (&json["check"], &json["holds"], &json["why"]),

@@ -28,15 +28,15 @@ const CONTROLLER: &str = "system:serviceaccount:projectsveltos:addon-controller"
 const SUMMARY: &str = "shop-sveltos-prod";
 
 /// What came of a write, and what had to be asked for it.
-struct Judged {
+struct ReviewedCommit {
     outcome: Outcome,
     asked: Vec<Query>,
 }
 
-impl Judged {
+impl ReviewedCommit {
     #[track_caller]
     fn admitted(&self) -> &Self {
-        assert!(self.outcome.judged.is_empty(), "expected no finding: {:?}", self.outcome.judged);
+        assert!(self.outcome.violations.is_empty(), "expected no finding: {:?}", self.outcome.violations);
         self
     }
 
@@ -59,7 +59,7 @@ impl Judged {
     /// Admitted with these texts in a warning.
     #[track_caller]
     fn warned(&self, rule: RuleId, texts: &[&str]) -> &Self {
-        let rules: Vec<_> = self.outcome.judged.iter().map(|judged| judged.violation.rule).collect();
+        let rules: Vec<_> = self.outcome.violations.iter().map(|judged| judged.violation.rule).collect();
         assert_eq!((self.outcome.allowed, rules), (true, vec![rule]), "{}", self.outcome.message);
         let warnings = self.outcome.warnings.join(" ").replace(" interlock: ", " ");
         for text in texts {
@@ -197,15 +197,15 @@ impl Shop {
         group(&[self.stage("web", 1), self.stage("cache", 2), self.stage("db", 3)].concat())
     }
 
-    fn create(&self, group: &Value) -> Judged {
+    fn create(&self, group: &Value) -> ReviewedCommit {
         self.judge("CREATE", None, Some(group))
     }
 
-    fn update(&self, old: &Value, new: &Value) -> Judged {
+    fn update(&self, old: &Value, new: &Value) -> ReviewedCommit {
         self.judge("UPDATE", Some(old), Some(new))
     }
 
-    fn judge(&self, operation: &str, old: Option<&Value>, new: Option<&Value>) -> Judged {
+    fn judge(&self, operation: &str, old: Option<&Value>, new: Option<&Value>) -> ReviewedCommit {
         let object = new.or(old).unwrap();
         let kind = object["kind"].as_str().unwrap();
         let resource = format!("{}s", kind.to_lowercase());
@@ -229,7 +229,7 @@ impl Shop {
             match decide(&facts, &self.policy, &evidence, start()) {
                 Step::Done(judged) => {
                     let outcome = Outcome::of(&self.policy, judged);
-                    return Judged { outcome, asked };
+                    return ReviewedCommit { outcome, asked };
                 }
                 Step::Ask(query) => {
                     assert!(!asked.contains(&query), "asked twice: {query:?}");

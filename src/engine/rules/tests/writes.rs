@@ -295,7 +295,7 @@ fn where_only_managers_start_operations_nobody_else_does_and_everybody_ends_what
     assert_eq!(cluster.update("alice", &running, &running.to("deployed")), Ok(()));
     let message = fresh().refusal("CREATE", "alice", &rec(6, "pending-upgrade"));
     assert!(
-        message.contains("Cannot start pending-upgrade of release shop/web, revision 6: the policy lets only"),
+        message.contains("Cannot start the upgrade of release shop/web, revision 6: the policy allows only"),
         "{message}"
     );
 }

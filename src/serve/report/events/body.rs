@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use super::annotation::{self, CONTROLLER};
 use super::series::OpenSeries;
 use super::series_key::SeriesKey;
-use crate::engine::decision::Object;
+use crate::engine::decision;
 use crate::engine::outcome::Verdict;
 use crate::engine::review::Operation;
 use crate::engine::rules::RuleId;
@@ -79,7 +79,7 @@ fn annotations(key: &SeriesKey, has_record: bool) -> BTreeMap<String, String> {
         (annotation::OPERATION, Some(operation.as_str().to_owned())),
         (annotation::ACTOR, Some(cut(actor, MAX_ACTOR_BYTES).to_owned())),
         (annotation::RELEASE, release.as_ref().map(|release| release.to_string())),
-        (annotation::OBJECT, object.as_ref().map(Object::to_string)),
+        (annotation::OBJECT, object.as_ref().map(decision::ObjectReference::to_string)),
         (annotation::OVERRIDE, overridden.clone()),
         (annotation::RECORDED, has_record.then(|| "true".to_owned())),
     ];
@@ -106,8 +106,8 @@ fn references(key: &SeriesKey, record: Option<&NewestRecord>) -> (ObjectReferenc
     }
 }
 
-fn reference(object: &Object, uid: &str) -> ObjectReference {
-    let Object { api_version, kind, namespace, name } = object;
+fn reference(object: &decision::ObjectReference, uid: &str) -> ObjectReference {
+    let decision::ObjectReference { api_version, kind, namespace, name } = object;
     let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     ObjectReference {
         api_version: given(api_version),
@@ -120,7 +120,7 @@ fn reference(object: &Object, uid: &str) -> ObjectReference {
 }
 
 fn of_record(record: &NewestRecord) -> ObjectReference {
-    let object = Object {
+    let object = decision::ObjectReference {
         api_version: "v1".to_owned(),
         kind: record.storage.kind().to_owned(),
         namespace: record.namespace.clone(),
@@ -131,7 +131,7 @@ fn of_record(record: &NewestRecord) -> ObjectReference {
 
 /// The Namespace, as if it lay in itself: an Event must be in the namespace of the object that it regards.
 fn of_namespace(name: &str) -> ObjectReference {
-    let object = Object {
+    let object = decision::ObjectReference {
         api_version: "v1".to_owned(),
         kind: "Namespace".to_owned(),
         namespace: name.to_owned(),
@@ -268,7 +268,8 @@ mod tests {
         assert_eq!(about(&creation, Some(&record)), shown("shop", &secret, "Deployment/web"));
         assert_eq!(about(&creation, None), shown("shop", "Deployment/web", ""));
         let elsewhere = |namespace: &str| {
-            let object = here.object.clone().map(|object| Object { namespace: namespace.into(), ..object });
+            let object =
+                here.object.clone().map(|object| decision::ObjectReference { namespace: namespace.into(), ..object });
             SeriesKey { object, ..here.clone() }
         };
         for namespace in ["front", ""] {
@@ -278,7 +279,11 @@ mod tests {
         }
         let extension = SeriesKey { release: Some(ReleaseRef::new("", "web")), ..elsewhere("") };
         assert_eq!(about(&extension, Some(&record)), shown(CLUSTER_SCOPED_NAMESPACE, "Deployment/web", &secret));
-        let itself = here.object.clone().map(|object| Object { name: newest.into(), kind: "Secret".into(), ..object });
+        let itself = here.object.clone().map(|object| decision::ObjectReference {
+            name: newest.into(),
+            kind: "Secret".into(),
+            ..object
+        });
         assert_eq!(about(&SeriesKey { object: itself, ..here }, Some(&record)), shown("shop", &secret, ""));
     }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::limit::{Rate, TokenBucket, TokenBuckets};
 use super::series_key::SeriesKey;
-use crate::engine::decision::Object;
+use crate::engine::decision::ObjectReference;
 
 /// A series ends this long after its last finding, as in Kubernetes' own recorders.
 const IDLE_AFTER: Duration = Duration::from_secs(6 * 60);
@@ -25,7 +25,7 @@ const TOTAL_RATE: Rate = Rate { burst: 100, each: Duration::from_millis(100) };
 #[derive(Debug)]
 pub(super) struct SeriesTable {
     live: HashMap<SeriesKey, OpenSeries>,
-    of_objects: TokenBuckets<Option<Object>>,
+    of_objects: TokenBuckets<Option<ObjectReference>>,
     of_all: TokenBucket,
 }
 
@@ -132,7 +132,7 @@ mod tests {
 
     fn key(actor: &str, name: &str) -> SeriesKey {
         let decision = decision(vec![finding(RuleId::known("manual-edit"), Mode::Enforce)]);
-        let object = decision.object.clone().map(|object| Object { name: name.into(), ..object });
+        let object = decision.object.clone().map(|object| ObjectReference { name: name.into(), ..object });
         let key = SeriesKey::of(&decision, &decision.findings[0]).unwrap();
         SeriesKey { actor: actor.into(), object, ..key }
     }

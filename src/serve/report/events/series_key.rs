@@ -1,6 +1,6 @@
 //! What an Event is about: a finding, without what differs between repetitions.
 
-use crate::engine::decision::{Decision, DecisionFinding, Object};
+use crate::engine::decision::{Decision, DecisionFinding, ObjectReference};
 use crate::engine::outcome::Verdict;
 use crate::engine::policy::Mode;
 use crate::engine::release::ReleaseRef;
@@ -16,7 +16,7 @@ pub(super) struct SeriesKey {
     pub(super) operation: Operation,
     pub(super) actor: String,
     pub(super) release: Option<ReleaseRef>,
-    pub(super) object: Option<Object>,
+    pub(super) object: Option<ObjectReference>,
     pub(super) object_uid: String,
     pub(super) overridden: Option<String>,
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::entry::{ReportEntry, ReportOutcome};
-use crate::engine::decision::Object;
+use crate::engine::decision::ObjectReference;
 use crate::engine::release::{ReleaseName, ReleaseRef};
 use crate::engine::severity::Severity;
 
@@ -37,7 +37,7 @@ const SCAN: &str = "scan";
 #[serde(rename_all = "camelCase")]
 pub(super) struct ReportBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) scope: Option<Object>,
+    pub(super) scope: Option<ObjectReference>,
     #[serde(default)]
     pub(super) summary: Summary,
     #[serde(default)]
@@ -65,7 +65,7 @@ pub(super) struct ReportResult {
     result: ReportOutcome,
     scored: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    resources: Vec<Object>,
+    resources: Vec<ObjectReference>,
     message: String,
     properties: BTreeMap<String, String>,
 }
@@ -84,7 +84,10 @@ pub(super) enum FoundBy {
 
 impl ReportBody {
     /// The report of these entries. The scope is the newest record, if there is one.
-    pub(super) fn of<'e>(entries: impl IntoIterator<Item = (&'e ReportEntry, FoundBy)>, scope: Option<Object>) -> Self {
+    pub(super) fn of<'e>(
+        entries: impl IntoIterator<Item = (&'e ReportEntry, FoundBy)>,
+        scope: Option<ObjectReference>,
+    ) -> Self {
         let results: Vec<_> = entries.into_iter().map(|(entry, origin)| ReportResult::of(entry, origin)).collect();
         let count = |outcome| results.iter().filter(|line| line.result == outcome).count() as u64;
         let summary =

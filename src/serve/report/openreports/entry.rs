@@ -5,16 +5,13 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::api::events::v1::Event;
 
-use crate::engine::decision::Object;
+use crate::engine::decision::ObjectReference;
 use crate::engine::outcome::Verdict;
 use crate::engine::policy::Mode;
 use crate::engine::release::ReleaseRef;
 use crate::engine::rules;
 use crate::engine::severity::Severity;
-use crate::serve::report::events::CLUSTER_SCOPED_NAMESPACE;
-use crate::serve::report::events::CONTROLLER;
-use crate::serve::report::events::annotation;
-use crate::serve::report::events::cut;
+use crate::serve::report::events::{CLUSTER_SCOPED_NAMESPACE, CONTROLLER, annotation, cut};
 
 /// The longest message, in bytes.
 const MAX_MESSAGE_BYTES: usize = 500;
@@ -34,7 +31,7 @@ pub struct ReportEntry {
     pub outcome: ReportOutcome,
     /// The user.
     pub actor: Option<String>,
-    pub object: Option<Object>,
+    pub object: Option<ObjectReference>,
     /// The message, at most 500 bytes of it. It contains no data of an object.
     pub message: String,
     pub first: Timestamp,
@@ -59,7 +56,7 @@ pub enum ReportOutcome {
 pub(super) struct EntryKey {
     check: String,
     actor: Option<String>,
-    object: Option<Object>,
+    object: Option<ObjectReference>,
     outcome: ReportOutcome,
 }
 

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::body::{FoundBy, ReportBody};
 use super::entry::{EntryKey, ObservedEvent, ReportEntry};
 use super::writer::StoredReport;
-use crate::engine::decision::Object;
+use crate::engine::decision::ObjectReference;
 use crate::engine::release::ReleaseRef;
 
 /// How many entries a release has. Above it the oldest one is dropped.
@@ -203,7 +203,7 @@ impl ReportStore {
         &mut self,
         limit: usize,
         now: Timestamp,
-        scope: impl Fn(&ReleaseRef) -> Option<Object>,
+        scope: impl Fn(&ReleaseRef) -> Option<ObjectReference>,
     ) -> Vec<DueReport> {
         let mut due = Vec::new();
         for (release, held) in &mut self.releases {

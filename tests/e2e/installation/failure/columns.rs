@@ -18,7 +18,7 @@ use crate::harness::process::Output;
 use crate::harness::records::{V1, V2};
 
 /// Messages of an act that failed closed: the API server's without an answer, and Interlock's if it could not judge.
-const CLOSED: [&str; 2] = ["failed calling webhook", "could not be judged"];
+const CLOSED: [&str; 2] = ["failed calling webhook", "Could not check"];
 
 /// An act of one column.
 enum Act {

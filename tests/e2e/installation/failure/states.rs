@@ -93,7 +93,7 @@ impl<'p> States<'p> {
             "it answers with an error" => Some("an error on the server"),
             "its certificate has expired" => Some("certificate has expired"),
             "the caBundle is wiped" => Some("signed by unknown authority"),
-            "Interlock cannot reach the API server" => Some("could not be judged"),
+            "Interlock cannot reach the API server" => Some("Could not check"),
             other => panic!("nobody knows the sign of this state: {other}"),
         }
     }

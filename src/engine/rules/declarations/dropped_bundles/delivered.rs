@@ -1,54 +1,54 @@
 //! Whether what a commit leaves out was delivered before: only then there is something to lose.
 
-use super::Rollout;
+use super::Delivery;
 use crate::engine::object::ObjectKey;
-use crate::engine::rules::need::Need;
+use crate::engine::rules::undecided::Undecided;
 use crate::engine::sveltos::{self, ClusterConfiguration, RemoteRelease};
 
 /// Whether one of these was. Each piece of evidence has gaps: the hash is missing after a release changed hands, and
 /// present where a chart was rendered but never delivered; the agent's account lags; the commit before is there only
 /// while a rollout is in flight. So any of them is enough, the one that costs no read first.
-pub(super) fn any_release(rollout: &Rollout<'_>, releases: &[RemoteRelease]) -> Result<bool, Need> {
+pub(super) fn any_release(delivery: &Delivery<'_>, releases: &[RemoteRelease]) -> Result<bool, Undecided> {
     if releases.is_empty() {
         return Ok(false);
     }
-    let entries = rollout.summary.releases();
+    let entries = delivery.summary.releases();
     let hashed = |release: &RemoteRelease| entries.iter().any(|it| it.is_of(release) && !it.values_hash.is_empty());
     if releases.iter().any(hashed) {
         return Ok(true);
     }
     // What a release of another profile has delivered is not this one's to remove, unless it has changed hands.
-    let profile = &rollout.commit.group.spec.source_ref;
+    let profile = &delivery.commit.group.spec.source_ref;
     let managed = |release: &RemoteRelease| entries.iter().any(|entry| entry.is_of(release) && entry.is_managed());
     let listed = |account: ClusterConfiguration<'_>| {
         let lists = |it: &RemoteRelease| if managed(it) { account.lists(it) } else { account.lists_of(profile, it) };
         releases.iter().any(lists)
     };
-    if account(rollout)?.is_some_and(listed) {
+    if account(delivery)?.is_some_and(listed) {
         return Ok(true);
     }
-    let mut before = rollout.commit.bundles_before()?.iter().flatten();
+    let mut before = delivery.commit.bundles_before()?.iter().flatten();
     Ok(before.any(|bundle| releases.iter().any(|release| bundle.deploys(release))))
 }
 
 /// Whether one of these sources, kind and name, was.
-pub(super) fn any_source(rollout: &Rollout<'_>, sources: &[(String, String)]) -> Result<bool, Need> {
-    let profile = &rollout.commit.group.spec.source_ref;
+pub(super) fn any_source(delivery: &Delivery<'_>, sources: &[(String, String)]) -> Result<bool, Undecided> {
+    let profile = &delivery.commit.group.spec.source_ref;
     let listed = |account: ClusterConfiguration<'_>| {
         sources.iter().any(|(kind, name)| account.may_list_source(profile, kind, name))
     };
-    if account(rollout)?.is_some_and(listed) {
+    if account(delivery)?.is_some_and(listed) {
         return Ok(true);
     }
-    let mut before = rollout.commit.bundles_before()?.iter().flatten();
+    let mut before = delivery.commit.bundles_before()?.iter().flatten();
     Ok(before.any(|bundle| sources.iter().any(|(kind, name)| bundle.is_from(kind, name))))
 }
 
 /// What the agent says it has delivered to the cluster.
-fn account<'a>(rollout: &Rollout<'a>) -> Result<Option<ClusterConfiguration<'a>>, Need> {
-    let spec = &rollout.summary.spec;
+fn account<'a>(delivery: &Delivery<'a>) -> Result<Option<ClusterConfiguration<'a>>, Undecided> {
+    let spec = &delivery.summary.spec;
     let name = format!("{}--{}", spec.cluster_type.to_ascii_lowercase(), spec.cluster_name);
-    rollout.case.read(ObjectKey::new(
+    delivery.case.read(ObjectKey::new(
         sveltos::CONFIG_GROUP,
         sveltos::CLUSTER_CONFIGURATION,
         &spec.cluster_namespace,

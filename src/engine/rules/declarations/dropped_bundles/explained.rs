@@ -5,7 +5,7 @@ use crate::engine::sveltos::{
 };
 
 /// A chart's error goes on for pages where it quotes a template.
-const LONGEST: usize = 300;
+const MAX_MESSAGE_CHARS: usize = 300;
 
 /// The entry that explains why a release was not rendered: its own, if its chart failed; else one at which the walk over
 /// the charts ended. `None` where its chart may as well have rendered to nothing.
@@ -25,15 +25,15 @@ fn ends_walk(summary: &ClusterSummary<'_>, entry: &HelmReleaseSummary<'_>) -> bo
 }
 
 /// `shop/web: values don't meet the specifications of the schema`.
-pub(super) fn told(entry: &HelmReleaseSummary<'_>) -> String {
+pub(super) fn failure_text(entry: &HelmReleaseSummary<'_>) -> String {
     let message = match entry.failure_message.as_ref() {
         "" if entry.conflict_message.is_empty() => "another profile manages it",
         "" => entry.conflict_message.as_ref(),
         message => message,
     };
     let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    let cut = if line.chars().nth(LONGEST).is_some() { "…" } else { "" };
-    let line: String = line.chars().take(LONGEST).collect();
+    let cut = if line.chars().nth(MAX_MESSAGE_CHARS).is_some() { "…" } else { "" };
+    let line: String = line.chars().take(MAX_MESSAGE_CHARS).collect();
     format!("{}: {}{cut}", entry.release(), line.trim_end_matches('.'))
 }
 

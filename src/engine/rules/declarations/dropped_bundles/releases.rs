@@ -1,101 +1,101 @@
 //! Commits of charts.
 
-use super::{AGAIN, Rollout, delivered, explained, listed, noun, required};
+use super::{Delivery, NOTHING_CHANGED, delivered, explained, listed, noun, required};
 use crate::engine::object::ObjectKey;
-use crate::engine::policy::Unexplained;
+use crate::engine::policy::OnUnexplained;
 use crate::engine::rules::check::{CheckedAll, Refusal};
-use crate::engine::rules::need::Need;
-use crate::engine::rules::wording::{ENUMERATED, enumerated};
+use crate::engine::rules::undecided::Undecided;
+use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated};
 use crate::engine::sveltos::{self, MAY_RENDER_NOTHING, Profile, RemoteRelease};
 
 /// How many errors of charts a message repeats.
-const CAUSES: usize = 3;
+const MAX_CAUSES: usize = 3;
 
 /// A release is there if its last bundle is: a chart that could not be staged whole has the first ones only.
-pub(super) fn check(rollout: &Rollout<'_>) -> CheckedAll {
-    let required = required::releases(&rollout.summary);
+pub(super) fn check(delivery: &Delivery<'_>) -> CheckedAll {
+    let required = required::releases(&delivery.summary);
     if required.is_empty() {
         return Ok(Vec::new());
     }
-    let bundles = rollout.commit.bundles()?;
+    let bundles = delivery.commit.bundles()?;
     let is_whole = |release: &RemoteRelease| bundles.iter().flatten().any(|it| it.deploys(release) && it.is_last);
     let missing: Vec<_> = required.into_iter().filter(|release| !is_whole(release)).collect();
     if missing.is_empty() {
         return Ok(Vec::new());
     }
-    rollout.expect_agent()?;
+    delivery.expect_agent()?;
     // What has some bundles did not render to nothing.
     let is_begun = |release: &RemoteRelease| bundles.iter().flatten().any(|it| it.deploys(release));
-    let is_failure = |release: &RemoteRelease| is_begun(release) || explained::by(&rollout.summary, release).is_some();
+    let is_failure = |release: &RemoteRelease| is_begun(release) || explained::by(&delivery.summary, release).is_some();
     let (failed, unexplained): (Vec<_>, Vec<_>) = missing.iter().cloned().partition(is_failure);
     let left_out = |missing: &[RemoteRelease]| {
         let name = |release: &RemoteRelease| {
             if is_begun(release) { format!("{release} (its last bundle)") } else { release.to_string() }
         };
         format!(
-            "{} leaves out {} {}: the agent would remove from cluster {} what was delivered.",
-            rollout.commit.subject(),
+            "{} leaves out {} {}: the agent would remove what was delivered to cluster {}.",
+            delivery.commit.subject(),
             noun(missing),
-            enumerated(missing.iter().map(name), ENUMERATED),
-            rollout.cluster()
+            enumerated(missing.iter().map(name), MAX_ENUMERATED),
+            delivery.cluster()
         )
     };
-    if delivered::any_release(rollout, &failed)? {
-        return Ok(vec![failure(rollout, &left_out(&missing), &missing)]);
+    if delivered::any_release(delivery, &failed)? {
+        return Ok(vec![failure(delivery, &left_out(&missing), &missing)]);
     }
-    let unexplained = not_allowed(rollout, unexplained)?;
-    if delivered::any_release(rollout, &unexplained)? {
-        return match rollout.case.policy.rollouts.unexplained {
-            Unexplained::Deny => Ok(vec![silence(rollout, &left_out(&unexplained), &unexplained)]),
-            Unexplained::Warn => Err(Need::Unclear {
-                why: format!("it has no bundle of {}, and no chart is said to have failed", listed(&unexplained)),
-                way_out: "If a chart is to render to nothing, list its release in the annotation \
+    let unexplained = not_allowed(delivery, unexplained)?;
+    if delivered::any_release(delivery, &unexplained)? {
+        return match delivery.case.policy.dropped_bundles.unexplained {
+            OnUnexplained::Deny => Ok(vec![silence(delivery, &left_out(&unexplained), &unexplained)]),
+            OnUnexplained::Warn => Err(Undecided::Unclear {
+                why: format!("it has no bundle of {}, and no chart is reported as failed", listed(&unexplained)),
+                way_out: "If a chart is meant to render to nothing, list its release in the annotation \
                           interlock.dev/may-render-nothing of the profile.",
             }),
         };
     }
     let never: Vec<_> = missing.into_iter().filter(|it| failed.contains(it) || unexplained.contains(it)).collect();
-    if never.is_empty() { Ok(Vec::new()) } else { rollout.first_install(&listed(&never)) }
+    if never.is_empty() { Ok(Vec::new()) } else { delivery.first_install(&listed(&never)) }
 }
 
 /// Leaves the releases of which nobody has said that they may render to nothing.
-fn not_allowed(rollout: &Rollout<'_>, releases: Vec<RemoteRelease>) -> Result<Vec<RemoteRelease>, Need> {
-    let left = explained::not_allowed_by_summary(&rollout.summary, &releases);
-    let profile = &rollout.commit.group.spec.source_ref;
+fn not_allowed(delivery: &Delivery<'_>, releases: Vec<RemoteRelease>) -> Result<Vec<RemoteRelease>, Undecided> {
+    let left = explained::not_allowed_by_summary(&delivery.summary, &releases);
+    let profile = &delivery.commit.group.spec.source_ref;
     if left.is_empty() || !matches!(profile.kind.as_ref(), "ClusterProfile" | "Profile") {
         return Ok(left);
     }
     let key = ObjectKey::new(sveltos::CONFIG_GROUP, &profile.kind, &profile.namespace, &profile.name);
-    let profile = rollout.case.read::<Profile<'_>>(key)?;
+    let profile = delivery.case.read::<Profile<'_>>(key)?;
     Ok(profile.map_or_else(|| left.clone(), |profile| explained::not_allowed_by_profile(&profile, &left)))
 }
 
 /// Up to 1.7.0 the error of a chart is nowhere in the API.
 const IN_THE_LOG: &str =
-    "No chart is said to have failed: up to Sveltos 1.7.0 its error is only in the log of addon-controller";
+    "No chart is reported as failed: up to Sveltos 1.7.0 the error is only in the log of addon-controller";
 
 /// What to say where charts failed.
-fn failure(rollout: &Rollout<'_>, left_out: &str, missing: &[RemoteRelease]) -> Refusal {
+fn failure(delivery: &Delivery<'_>, left_out: &str, missing: &[RemoteRelease]) -> Refusal {
     let mut causes: Vec<String> = Vec::new();
-    for cause in missing.iter().filter_map(|release| explained::by(&rollout.summary, release)) {
-        let cause = explained::told(cause);
-        if causes.len() < CAUSES && !causes.contains(&cause) {
+    for cause in missing.iter().filter_map(|release| explained::by(&delivery.summary, release)) {
+        let cause = explained::failure_text(cause);
+        if causes.len() < MAX_CAUSES && !causes.contains(&cause) {
             causes.push(cause);
         }
     }
     let causes = if causes.is_empty() { IN_THE_LOG.to_owned() } else { causes.join("; ") };
-    let way_out = format!("{AGAIN} The commit passes once every chart renders.");
+    let way_out = format!("{NOTHING_CHANGED} The commit is admitted once every chart renders.");
     Refusal::new(format!("{left_out} {causes}."), way_out).at("/spec/configurationItem")
 }
 
 /// What to say where nothing tells a chart that failed from one that renders to nothing.
-fn silence(rollout: &Rollout<'_>, left_out: &str, missing: &[RemoteRelease]) -> Refusal {
+fn silence(delivery: &Delivery<'_>, left_out: &str, missing: &[RemoteRelease]) -> Refusal {
     let names: Vec<_> = missing.iter().map(ToString::to_string).collect();
     let way_out = format!(
-        "{AGAIN} Where rendering to nothing is meant, annotate {} with {MAY_RENDER_NOTHING}: {}",
-        rollout.commit.profile(),
+        "{NOTHING_CHANGED} If a chart is meant to render to nothing, annotate {} with {MAY_RENDER_NOTHING}: {}",
+        delivery.commit.profile(),
         names.join(",")
     );
-    let sentence = format!("{left_out} {IN_THE_LOG}, and a chart that renders to nothing has none.");
+    let sentence = format!("{left_out} {IN_THE_LOG}, and a chart that renders to nothing has no error.");
     Refusal::new(sentence, way_out).at("/spec/configurationItem")
 }

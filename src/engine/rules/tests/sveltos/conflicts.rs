@@ -20,7 +20,7 @@ fn after_a_conflict_that_the_walk_went_past_a_chart_may_render_to_nothing() {
     shop.change("/spec/clusterProfileSpec/continueOnConflict", true.into());
     shop.releases(json!([conflict("web"), managing("cache"), managing("db")]));
     let short = group(&shop.stage("db", 3));
-    shop.create(&short).refused(&[DROPPED_BUNDLES], &["No chart is said to have failed"]);
+    shop.create(&short).refused(&[DROPPED_BUNDLES], &["No chart is reported as failed"]);
     shop.annotate_profile("shop/cache");
     shop.create(&short).admitted();
 }

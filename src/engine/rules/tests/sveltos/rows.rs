@@ -86,7 +86,7 @@ fn row_7_without_a_summary_or_an_agent_there_is_nothing_to_compare_with() {
         "apiVersion": "lib.projectsveltos.io/v1beta1", "kind": "SveltosCluster",
         "metadata": {"name": "prod", "namespace": "civ"}, "spec": {"pullMode": false},
     }));
-    let pushed = ["cluster civ/prod is no SveltosCluster with spec.pullMode"];
+    let pushed = ["cluster civ/prod is not a SveltosCluster with spec.pullMode"];
     shop.create(&group(&[])).warned(DROPPED_BUNDLES, &pushed);
     shop.remove(LIB, "SveltosCluster", "prod");
     shop.create(&group(&[])).warned(DROPPED_BUNDLES, &pushed);
@@ -118,9 +118,9 @@ fn row_9_a_delivered_release_that_is_missing_is_refused() {
     let partial = group(&shop.stage("web", 1));
     let texts = [
         "ConfigurationGroup civ/config-g of ClusterProfile shop leaves out releases shop/cache and shop/db",
-        "remove from cluster civ/prod what was delivered",
+        "remove what was delivered to cluster civ/prod",
         "shop/cache: cache: missing required value.",
-        "Nothing was changed on the cluster. Sveltos tries again within a minute.",
+        "Nothing was changed on the cluster. Sveltos retries within a minute.",
         "[dropped-bundles]",
     ];
     let refused = shop.create(&partial);

@@ -9,12 +9,12 @@ use crate::engine::rules::tests::names::{DANGLING_BUNDLE, DROPPED_BUNDLES, REMOV
 fn a_group_of_another_shape_is_undecided() {
     let shop = Shop::new();
     let judged = shop.create(&with(&group(&[]), "dryRun", "perhaps"));
-    let rules: Vec<_> = judged.outcome.judged.iter().map(|judged| judged.violation.rule).collect();
+    let rules: Vec<_> = judged.outcome.violations.iter().map(|judged| judged.violation.rule).collect();
     assert_eq!((judged.outcome.allowed, rules), (true, vec![DROPPED_BUNDLES, DANGLING_BUNDLE, REMOVE_WHILE_LIVE]));
     for items in [json!("all"), json!([{"ref": "x"}]), json!([{"contentRef": {"kind": "OCIArtifact", "name": "x"}}])] {
         let judged = shop.create(&with(&group(&[]), "configurationItem", items));
-        let reason = &judged.outcome.judged[0].violation;
-        assert!(judged.outcome.allowed && reason.sentence.contains("list of bundles does not read"), "{reason:?}");
+        let reason = &judged.outcome.violations[0].violation;
+        assert!(judged.outcome.allowed && reason.sentence.contains("list of bundles cannot be parsed"), "{reason:?}");
     }
 }
 
@@ -55,8 +55,8 @@ fn what_does_not_read_is_undecided_and_not_refused() {
     let shop = Shop::new();
     shop.memory.put(ObjectKey::new(LIB, "ConfigurationBundle", "civ", "config-odd"), json!({"spec": 7}).to_string());
     let judged = shop.create(&group(&["config-odd".to_owned()]));
-    let rules: Vec<_> = judged.outcome.judged.iter().map(|judged| judged.violation.rule).collect();
+    let rules: Vec<_> = judged.outcome.violations.iter().map(|judged| judged.violation.rule).collect();
     assert_eq!((judged.outcome.allowed, rules), (true, vec![DROPPED_BUNDLES, DANGLING_BUNDLE]));
     let warnings = judged.outcome.warnings.join(" ");
-    assert!(warnings.contains("civ/config-odd") && warnings.contains("update Interlock"), "{warnings}");
+    assert!(warnings.contains("civ/config-odd") && warnings.contains("Update Interlock"), "{warnings}");
 }

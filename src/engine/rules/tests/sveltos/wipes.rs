@@ -96,7 +96,7 @@ fn up_to_1_7_0_the_message_says_where_the_error_is_and_how_to_opt_out() {
     let short = group(&[shop.stage("web", 1), shop.stage("cache", 2)].concat());
     let refused = shop.create(&short);
     let texts = [
-        "up to Sveltos 1.7.0 its error is only in the log of addon-controller",
+        "up to Sveltos 1.7.0 the error is only in the log of addon-controller",
         "annotate ClusterProfile shop with interlock.dev/may-render-nothing: shop/db",
     ];
     refused.refused(&[DROPPED_BUNDLES], &texts);

@@ -7,7 +7,7 @@ use crate::engine::violation::ViolationKind;
 
 /// Why a rule cannot speak yet, or at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Need {
+pub(crate) enum Undecided {
     /// It must know this first.
     Ask(Query),
     /// It asked, and there was no answer.
@@ -21,7 +21,7 @@ pub(crate) enum Need {
     },
 }
 
-impl Need {
+impl Undecided {
     /// Why nothing can be said, and what to do about it; what is to be asked where that is all that is missing.
     pub(crate) fn reason(self) -> Result<(ViolationKind, String, &'static str), Query> {
         match self {
@@ -33,29 +33,29 @@ impl Need {
 }
 
 /// The answer to a query; `None` when there is no such object.
-pub(crate) fn known(evidence: &Evidence, query: Query) -> Result<Option<&Knowledge>, Need> {
+pub(crate) fn lookup(evidence: &Evidence, query: Query) -> Result<Option<&Knowledge>, Undecided> {
     match evidence.get(&query) {
-        None => Err(Need::Ask(query)),
+        None => Err(Undecided::Ask(query)),
         Some(Answer::Known(knowledge)) => Ok(Some(knowledge)),
         Some(Answer::Absent) => Ok(None),
-        Some(Answer::Unavailable(why)) => Err(Need::Unavailable(why.clone())),
+        Some(Answer::Unavailable(why)) => Err(Undecided::Unavailable(why.clone())),
     }
 }
 
 /// The JSON text of an object; `None` where there is none.
-pub(crate) fn object(evidence: &Evidence, key: ObjectKey) -> Result<Option<&str>, Need> {
-    match known(evidence, Query::Object(key))? {
+pub(crate) fn lookup_object(evidence: &Evidence, key: ObjectKey) -> Result<Option<&str>, Undecided> {
+    match lookup(evidence, Query::Object(key))? {
         Some(Knowledge::Object(text)) => Ok(Some(text)),
         _ => Ok(None),
     }
 }
 
 /// Whether a ClusterExtension has moved to revisions of its own, which leave its Helm records behind as they were.
-pub(crate) fn migrated(evidence: &Evidence, extension: &str) -> Result<bool, Need> {
+pub(crate) fn is_migrated(evidence: &Evidence, extension: &str) -> Result<bool, Undecided> {
     for kind in olm::OBJECT_SET_KINDS {
         let query =
             Query::Exists { group: olm::GROUP, kind, label: olm::OWNER_NAME_LABEL, value: extension.to_owned() };
-        if matches!(known(evidence, query)?, Some(Knowledge::Exists(true))) {
+        if matches!(lookup(evidence, query)?, Some(Knowledge::Exists(true))) {
             return Ok(true);
         }
     }
@@ -63,7 +63,7 @@ pub(crate) fn migrated(evidence: &Evidence, extension: &str) -> Result<bool, Nee
 }
 
 /// Whether a namespace is on its way out.
-pub(crate) fn terminating(evidence: &Evidence, namespace: &str) -> Result<bool, Need> {
-    let terminating = known(evidence, Query::Namespace { name: namespace.to_owned() })?;
+pub(crate) fn is_terminating(evidence: &Evidence, namespace: &str) -> Result<bool, Undecided> {
+    let terminating = lookup(evidence, Query::Namespace { name: namespace.to_owned() })?;
     Ok(matches!(terminating, Some(Knowledge::Terminating(true))))
 }

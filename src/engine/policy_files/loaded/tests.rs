@@ -4,24 +4,24 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::engine::facts::{Actor, ActorKind};
-use crate::engine::policy::{Mode, OnUndecided, Origin, RollbackWay, Scope, Starters, in_force};
+use crate::engine::policy::{AllowRollback, Mode, OnUndecided, Scope, SettingOrigin, StartedBy, in_force};
 use crate::engine::rule::RuleId;
 
 const CLUSTER: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
 const NAMESPACE: &str = "apiVersion: interlock.dev/v1alpha1\nkind: NamespacePolicy\n";
 
 /// A directory with a policy of the cluster and one of the namespace `shop`.
-fn files(cluster: &str, shop: &str) -> Files {
-    let source = |path: &str, text: String| Source { path: path.into(), text };
-    Files {
+fn files(cluster: &str, shop: &str) -> PolicyFiles {
+    let source = |path: &str, text: String| SourceFile { path: path.into(), text };
+    PolicyFiles {
         cluster: Some(source("p/cluster.yaml", format!("{CLUSTER}{cluster}"))),
         namespaces: vec![("shop".to_owned(), source("p/namespaces/shop.yaml", format!("{NAMESPACE}{shop}")))],
-        ..Files::default()
+        ..PolicyFiles::default()
     }
 }
 
 fn read(cluster: &str, shop: &str) -> Result<Policies, String> {
-    Reading::of(&files(cluster, shop)).whole().map_err(|error| error.to_string())
+    LoadedPolicies::of(&files(cluster, shop)).into_policies().map_err(|error| error.to_string())
 }
 
 fn mode(policies: &Policies, namespace: &str, rule: RuleId, user: &str) -> Mode {
@@ -59,7 +59,7 @@ fn of_a_delegated_rule_the_namespace_alone_counts_where_it_says_something() {
     let policies = read(cluster, shop).unwrap();
     assert_eq!(mode(&policies, "shop", RuleId::known("manual-edit"), "bot"), Mode::Off);
     assert_eq!(policies.of("shop").on_undecided(RuleId::known("manual-edit")), Some(OnUndecided::Allow));
-    assert_eq!(policies.of("shop").recovery.rollback, RollbackWay::Always);
+    assert_eq!(policies.of("shop").recovery.rollback, AllowRollback::Always);
     assert_eq!(mode(&policies, "shop", RuleId::known("pending-recovery"), "bot"), Mode::Enforce);
     assert_eq!(mode(&policies, "bar", RuleId::known("manual-edit"), "bot"), Mode::Warn);
     // Where it says nothing of modes, those of the cluster stand.
@@ -69,7 +69,7 @@ fn of_a_delegated_rule_the_namespace_alone_counts_where_it_says_something() {
     // Other rules than the delegated one go by these.
     for loose in ["manual-edit: {graceAfterFailure: 1h}", "pending-recovery: {staleAfter: 5m}"] {
         let error = read(cluster, &format!("rules:\n  {loose}\n")).unwrap_err();
-        assert!(error.ends_with("a namespace may only tighten, as other rules go by it too"), "{error}");
+        assert!(error.ends_with("a namespace may only tighten it, because other rules use it too"), "{error}");
     }
 }
 
@@ -86,11 +86,11 @@ fn a_policy_knows_how_namespaces_bound_overrides() {
 
 #[test]
 fn what_cannot_be_read_now_keeps_everything_as_it_is() {
-    let problem = Problem { file: "p/namespaces/bar.yaml".into(), place: None, message: "gone".to_owned() };
-    let unread = Files { unread: vec![problem.clone()], ..files("", "") };
-    assert!(Reading::of(&unread).policies.is_none());
-    let wrong = Files { wrong: vec![problem], ..files("", "") };
-    let reading = Reading::of(&wrong);
+    let problem = Problem { file: "p/namespaces/bar.yaml".into(), location: None, message: "gone".to_owned() };
+    let unread = PolicyFiles { unread: vec![problem.clone()], ..files("", "") };
+    assert!(LoadedPolicies::of(&unread).policies.is_none());
+    let wrong = PolicyFiles { wrong: vec![problem], ..files("", "") };
+    let reading = LoadedPolicies::of(&wrong);
     assert!(reading.policies.is_some() && reading.problems.len() == 1);
 }
 
@@ -99,9 +99,9 @@ fn a_wrong_file_of_another_namespace_hides_nothing() {
     let files = files("managers: [flux]\n", "rulez: {}\n");
     let bar = in_force(&files, "bar").unwrap();
     let told = |name: &str| bar.lists.iter().find(|list| list.name == name).unwrap();
-    let origin = Origin::File { file: "p/cluster.yaml".into(), line: 3 };
+    let origin = SettingOrigin::File { file: "p/cluster.yaml".into(), line: 3 };
     assert_eq!((told("managers").value.as_str(), &told("managers").origin), ("[flux]", &origin));
-    assert_eq!((told("ignore").value.as_str(), &told("ignore").origin), ("[]", &Origin::BuiltIn));
+    assert_eq!((told("ignore").value.as_str(), &told("ignore").origin), ("[]", &SettingOrigin::BuiltIn));
     assert!(in_force(&files, "shop").is_err());
 }
 
@@ -113,11 +113,11 @@ fn settings_are_tightened() {
     let policies = read("", shop).unwrap();
     let (shop, bar) = (policies.of("shop"), policies.of("bar"));
     assert_eq!(shop.recovery.stale_after, SignedDuration::from_hours(1));
-    assert!(shop.recovery.roll_forward_only && shop.recovery.rollback == RollbackWay::Never);
+    assert!(shop.recovery.roll_forward_only && shop.recovery.rollback == AllowRollback::Never);
     assert_eq!(shop.on_undecided(RuleId::known("pending-recovery")), Some(OnUndecided::Deny));
     assert_eq!(shop.grace_after_failure, SignedDuration::from_secs(1));
-    assert_eq!(shop.rollouts.first_install, crate::engine::policy::Consent::Deny);
-    assert_eq!((shop.started_by, bar.started_by), (Starters::Managers, Starters::Anybody));
+    assert_eq!(shop.dropped_bundles.first_install, crate::engine::policy::OnFirstInstall::Deny);
+    assert_eq!((shop.started_by, bar.started_by), (StartedBy::Managers, StartedBy::Anybody));
     let overrides = &shop.overrides;
     assert_eq!((overrides.allowed, overrides.second_person), (false, true));
     assert_eq!(overrides.max_duration, SignedDuration::from_hours(1));
@@ -135,7 +135,7 @@ fn what_loosens_is_an_error_at_its_value() {
             "",
             "  pending-recovery: {staleAfter: 5m}\n",
             "4:34",
-            "which says 15m; a namespace may only tighten, as other rules go by it too",
+            "which says 15m; a namespace may only tighten it, because other rules use it too",
         ),
         ("", "  pending-recovery: {rollback: always}\n", "4:32", "unless cluster.yaml delegates pending-recovery"),
         (
@@ -153,13 +153,13 @@ fn what_loosens_is_an_error_at_its_value() {
             "4:31",
             "which says managers",
         ),
-        ("", "  manual-scale: {resources: []}\n", "4:18", "only the cluster policy has `resources`"),
-        ("", "overrides: {maxDuration: 5h}\n", "4:26", "which says 4h; a namespace may only tighten"),
+        ("", "  manual-scale: {resources: []}\n", "4:18", "only the cluster policy may set `resources`"),
+        ("", "overrides: {maxDuration: 5h}\n", "4:26", "which says 4h; a namespace may only tighten it"),
         ("overrides: {secondPerson: true}\n", "overrides: {secondPerson: false}\n", "4:27", "which says true"),
         ("overrides: {allowed: false}\n", "overrides: {allowed: true}\n", "4:22", "which says false"),
-        ("", "overrides: {namespace: x}\n", "4:13", "only the cluster policy has `namespace`"),
-        ("", "managers: ['*']\n", "4:1", "only the cluster policy has `managers`; put it into cluster.yaml"),
-        ("", "delegate: []\n", "4:1", "only the cluster policy has `delegate`"),
+        ("", "overrides: {namespace: x}\n", "4:13", "only the cluster policy may set `namespace`"),
+        ("", "managers: ['*']\n", "4:1", "only the cluster policy may set `managers`; move it to cluster.yaml"),
+        ("", "delegate: []\n", "4:1", "only the cluster policy may set `delegate`"),
     ] {
         let (cluster, text) = (format!("rules:\n{cluster}"), format!("rules:\n{shop}"));
         let error = read(&cluster, &text).map(drop).unwrap_err();
@@ -175,9 +175,9 @@ fn what_loosens_is_an_error_at_its_value() {
 fn a_wrong_file_of_a_namespace_leaves_it_the_policy_of_the_cluster_and_the_others_theirs() {
     let mut files = files("rules:\n  manual-edit: {mode: audit}\n", "rules:\n  manual-edit: {mode: enforced}\n");
     let (_, wrong) = files.namespaces[0].clone();
-    let bar = Source { text: wrong.text.replace("enforced", "enforce"), ..wrong };
+    let bar = SourceFile { text: wrong.text.replace("enforced", "enforce"), ..wrong };
     files.namespaces.push(("bar".to_owned(), bar));
-    let reading = Reading::of(&files);
+    let reading = LoadedPolicies::of(&files);
     let policies = reading.policies.unwrap();
     assert_eq!(mode(&policies, "shop", RuleId::known("manual-edit"), "bob"), Mode::Audit);
     assert_eq!(mode(&policies, "bar", RuleId::known("manual-edit"), "bob"), Mode::Enforce);
@@ -187,7 +187,7 @@ fn a_wrong_file_of_a_namespace_leaves_it_the_policy_of_the_cluster_and_the_other
 
 #[test]
 fn over_a_wrong_policy_of_the_cluster_there_is_none_and_every_file_is_told_of() {
-    let reading = Reading::of(&files("rulez: {}\n", "rules:\n  manual-edit: {mode: off}\n  manual-edti: {}\n"));
+    let reading = LoadedPolicies::of(&files("rulez: {}\n", "rules:\n  manual-edit: {mode: off}\n  manual-edti: {}\n"));
     assert!(reading.policies.is_none());
     let files: Vec<_> = reading.problems.iter().map(|problem| problem.file.to_str().unwrap()).collect();
     assert_eq!(files, ["p/cluster.yaml", "p/namespaces/shop.yaml"]);
@@ -201,8 +201,10 @@ fn what_is_in_force_names_file_and_line() {
     let told = |namespace: &str| {
         let in_force = in_force(&files(cluster, shop), namespace).unwrap();
         let told = |setting: &crate::engine::policy::SettingInForce| match &setting.origin {
-            Origin::BuiltIn => format!("{} {} built in", setting.name, setting.value),
-            Origin::File { file, line } => format!("{} {} {}:{line}", setting.name, setting.value, file.display()),
+            SettingOrigin::BuiltIn => format!("{} {} built in", setting.name, setting.value),
+            SettingOrigin::File { file, line } => {
+                format!("{} {} {}:{line}", setting.name, setting.value, file.display())
+            }
         };
         let rule = |rule: RuleId| {
             in_force.rules.iter().find(|it| it.rule == rule).unwrap().settings.iter().map(told).collect::<Vec<_>>()

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 
 use super::globs::Globs;
-use super::ignore::Ignored;
-use super::scalable::Scalable;
+use super::ignore::IgnoredFields;
+use super::scalable_resource::ScalableResource;
 use super::scope::Scope;
-use super::settings::{OnUndecided, Overrides, Recovery, Rollouts, RuleSettings, Starters};
+use super::settings::{
+    DroppedBundlesSettings, OnUndecided, OverrideSettings, RecoverySettings, RuleSettings, StartedBy,
+};
 use crate::engine::facts::Facts;
 use crate::engine::rule::{Mode, RuleId};
 
@@ -19,15 +21,15 @@ pub struct Policy {
     /// Of every rule.
     pub(in crate::engine) rules: Vec<(RuleId, RuleSettings)>,
     /// Who may start operations.
-    pub started_by: Starters,
+    pub started_by: StartedBy,
     /// The ways out of a stuck operation.
-    pub recovery: Recovery,
+    pub recovery: RecoverySettings,
     /// What becomes of commits of Sveltos that are not whole.
-    pub rollouts: Rollouts,
+    pub dropped_bundles: DroppedBundlesSettings,
     /// What ReleaseOverrides may do.
-    pub overrides: Overrides,
+    pub overrides: OverrideSettings,
     /// The same of the namespaces that bound them further.
-    pub(in crate::engine) bounds: Arc<BTreeMap<String, Overrides>>,
+    pub(in crate::engine) bounds: Arc<BTreeMap<String, OverrideSettings>>,
     /// Users that drive releases for others and may change over one another's work: Flux, Sveltos, OLM, Fleet.
     pub managers: Globs,
     /// Users that restore records from a backup.
@@ -35,9 +37,9 @@ pub struct Policy {
     /// Users that complete the objects of releases for others, beside the controllers of Kubernetes itself.
     pub controllers: Globs,
     /// Fields that anybody may change.
-    pub ignore: Vec<Ignored>,
+    pub ignore: Vec<IgnoredFields>,
     /// Resources with a scale subresource.
-    pub(in crate::engine) scalable: Vec<Scalable>,
+    pub(in crate::engine) scalable_resources: Vec<ScalableResource>,
     /// How long the former holder of a failed operation may go on writing the objects of its release.
     pub grace_after_failure: SignedDuration,
 }
@@ -49,13 +51,13 @@ impl Policy {
     /// What this policy can tell a request apart by.
     #[must_use]
     pub fn scope<'s>(&'s self, facts: &'s Facts<'s>) -> Scope<'s> {
-        Scope::of(facts, &self.scalable)
+        Scope::of(facts, &self.scalable_resources)
     }
 
     /// What is known of a resource with a scale subresource.
     #[must_use]
-    pub fn scalable(&self, group: &str, resource: &str) -> Option<&Scalable> {
-        self.scalable.iter().find(|known| known.is(group, resource))
+    pub fn scalable_resource(&self, group: &str, resource: &str) -> Option<&ScalableResource> {
+        self.scalable_resources.iter().find(|known| known.is(group, resource))
     }
 
     /// How a rule is applied to a request: by the first of its cases that holds.
@@ -67,7 +69,7 @@ impl Policy {
     /// What ReleaseOverrides of a namespace may do, which bounds them wherever the request is: objects of its releases lie
     /// elsewhere too, some of them in no namespace.
     #[must_use]
-    pub fn overrides_in(&self, namespace: &str) -> Overrides {
+    pub fn overrides_in(&self, namespace: &str) -> OverrideSettings {
         self.bounds.get(namespace).map_or_else(|| self.overrides.clone(), |bounds| self.overrides.stricter(bounds))
     }
 

@@ -3,21 +3,21 @@
 use super::case::{DeclarationCase, unread};
 use crate::engine::facts::DeclarationWrite;
 use crate::engine::object::ObjectKey;
-use crate::engine::rules::need::Need;
+use crate::engine::rules::undecided::Undecided;
 use crate::engine::sveltos::{self, Bundle, BundleRef, ClusterSummary, ConfigurationGroup, Feature};
 
 /// A group whose specification changes, of a feature that rules judge.
-pub(crate) struct Commit<'a> {
+pub(crate) struct GroupCommit<'a> {
     case: &'a DeclarationCase<'a>,
     written: &'a DeclarationWrite<'a, ConfigurationGroup<'a>>,
     pub(crate) group: &'a ConfigurationGroup<'a>,
     pub(crate) feature: Feature,
 }
 
-impl<'a> Commit<'a> {
+impl<'a> GroupCommit<'a> {
     /// The commit of a request. `None` for groups of other requestors and features, and for what changes nothing: the
     /// finalizers of the agent, the same list written again, a group on its way out. Nothing is read for these.
-    pub(crate) fn of(case: &'a DeclarationCase<'a>) -> Result<Option<Self>, Need> {
+    pub(crate) fn of(case: &'a DeclarationCase<'a>) -> Result<Option<Self>, Undecided> {
         let Some(written) = case.group()?.filter(|written| !written.same_spec) else {
             return Ok(None);
         };
@@ -33,7 +33,7 @@ impl<'a> Commit<'a> {
     /// The commit of a request whose bundles the agent would take for all that there is to be. `None` besides for one
     /// that removes everything, is part of a teardown (which names at most what runs before a removal), is a dry run
     /// (partial ones are normal there), or whose list does not change while its bundles are still being written.
-    pub(crate) fn delivering(case: &'a DeclarationCase<'a>) -> Result<Option<Self>, Need> {
+    pub(crate) fn delivering(case: &'a DeclarationCase<'a>) -> Result<Option<Self>, Undecided> {
         let delivers = |commit: &Self| {
             let group = commit.group;
             let same_items = commit.written.before.as_ref().is_some_and(|before| group.same_items(before));
@@ -48,7 +48,7 @@ impl<'a> Commit<'a> {
 
     /// The ClusterSummary that requested it, as the API server has it now: the controller wrote its status milliseconds
     /// ago. `None` where there is none.
-    pub(crate) fn summary(&self) -> Result<Option<ClusterSummary<'a>>, Need> {
+    pub(crate) fn summary(&self) -> Result<Option<ClusterSummary<'a>>, Undecided> {
         let Some(name) = self.requestor() else {
             return Ok(None);
         };
@@ -56,25 +56,25 @@ impl<'a> Commit<'a> {
     }
 
     /// The bundles that it names.
-    pub(crate) fn named(&self) -> Result<Vec<BundleRef>, Need> {
+    pub(crate) fn named(&self) -> Result<Vec<BundleRef>, Undecided> {
         self.named_in(self.group)
     }
 
     /// What the bundles that it names say of themselves; `None` for one that does not exist.
-    pub(crate) fn bundles(&self) -> Result<&'a [Option<Bundle>], Need> {
+    pub(crate) fn bundles(&self) -> Result<&'a [Option<Bundle>], Undecided> {
         self.case.bundles(&self.named()?)
     }
 
     /// The bundles of the commit before, as far as they are still there; none where that delivered nothing.
-    pub(crate) fn bundles_before(&self) -> Result<&'a [Option<Bundle>], Need> {
+    pub(crate) fn bundles_before(&self) -> Result<&'a [Option<Bundle>], Undecided> {
         let before = self.written.before.as_ref().filter(|before| !before.removes() && !before.spec.dry_run);
         before.map_or(Ok(&[]), |before| self.case.bundles(&self.named_in(before)?))
     }
 
-    fn named_in(&self, group: &ConfigurationGroup<'_>) -> Result<Vec<BundleRef>, Need> {
+    fn named_in(&self, group: &ConfigurationGroup<'_>) -> Result<Vec<BundleRef>, Undecided> {
         group
             .bundles(self.written.namespace)
-            .map_err(|why| unread(&format!("its list of bundles does not read ({why})")))
+            .map_err(|why| unread(&format!("its list of bundles cannot be parsed ({why})")))
     }
 
     /// The name of the ClusterSummary.

@@ -6,7 +6,7 @@ use crate::engine::violation::Violation;
 
 /// A violation with what the policy makes of it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Judged {
+pub struct WeighedViolation {
     /// What a rule found.
     pub violation: Violation,
     /// The mode of that rule.
@@ -15,7 +15,7 @@ pub struct Judged {
     pub refuses: bool,
 }
 
-impl Judged {
+impl WeighedViolation {
     /// What it came to.
     #[must_use]
     pub fn verdict(&self) -> Verdict {

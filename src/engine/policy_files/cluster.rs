@@ -1,20 +1,23 @@
-//! From the file of the cluster to its policy. What was wrong in the file has been told and counts as left out.
+//! From the file of the cluster to its policy. Wrong values have been reported and count as left out.
 
 use std::sync::Arc;
 
-use super::file::{At, CaseFile, IgnoredFile, OneGlob, OverridesFile, PolicyFile, RuleFile, ScalableFile, WhenFile};
+use super::file::{
+    CaseFile, IgnoredFile, OverridesFile, PolicyFile, RuleFile, ScalableResourceFile, SingleGlob, Spanned, WhenFile,
+};
 use crate::engine::policy::{
-    Ignored, Modes, Overrides, Policy, Recovery, Rollouts, RuleSettings, Scalable, Starters, When,
+    DroppedBundlesSettings, IgnoredFields, Modes, OverrideSettings, Policy, RecoverySettings, RuleSettings,
+    ScalableResource, StartedBy, When,
 };
 use crate::engine::rule::{Mode, RuleId};
 use crate::engine::rules;
 
-/// The value of a key, where it is there.
-pub(super) fn value<T: Clone>(key: Option<&At<T>>) -> Option<T> {
+/// The value of a key, if it is present.
+pub(super) fn value<T: Clone>(key: Option<&Spanned<T>>) -> Option<T> {
     key.map(|at| at.value.clone())
 }
 
-pub(super) fn cluster(file: &PolicyFile) -> Policy {
+pub(super) fn policy(file: &PolicyFile) -> Policy {
     let rules = rules::all().map(|rule| {
         let shipped = RuleSettings::shipped(rule);
         let settings = rule_of(file, rule).map(|file| RuleSettings {
@@ -25,26 +28,26 @@ pub(super) fn cluster(file: &PolicyFile) -> Policy {
         (rule, settings.unwrap_or(shipped))
     });
     let listed = rule_files(file).filter_map(|rule| rule.resources.as_ref());
-    let listed = listed.flat_map(|listed| &listed.value).filter_map(scalable);
+    let listed = listed.flat_map(|listed| &listed.value).filter_map(scalable_resource);
     Policy {
         rules: rules.collect(),
-        started_by: setting(file, |rule| rule.started_by.as_ref()).unwrap_or(Starters::Anybody),
+        started_by: setting(file, |rule| rule.started_by.as_ref()).unwrap_or(StartedBy::Anybody),
         recovery: recovery(file),
-        rollouts: rollouts(file),
+        dropped_bundles: dropped_bundles(file),
         overrides: file.overrides.as_ref().map(|file| overrides(&file.value)).unwrap_or_default(),
         bounds: Arc::default(),
         managers: value(file.managers.as_ref()).unwrap_or_default(),
         tools: value(file.tools.as_ref()).unwrap_or_default(),
         controllers: value(file.controllers.as_ref()).unwrap_or_default(),
         ignore: file.ignore.iter().flat_map(|ignore| &ignore.value).filter_map(ignored).collect(),
-        scalable: Scalable::built_in().into_iter().chain(listed).collect(),
+        scalable_resources: ScalableResource::built_in().into_iter().chain(listed).collect(),
         grace_after_failure: setting(file, |rule| rule.grace_after_failure.as_ref())
             .unwrap_or(Policy::GRACE_AFTER_FAILURE),
     }
 }
 
-/// The value of a setting that one rule has: a file that gives it to another rule is wrong.
-fn setting<T: Clone>(file: &PolicyFile, of: impl Fn(&RuleFile) -> Option<&At<T>>) -> Option<T> {
+/// The value of a setting that only one rule has.
+fn setting<T: Clone>(file: &PolicyFile, of: impl Fn(&RuleFile) -> Option<&Spanned<T>>) -> Option<T> {
     rule_files(file).find_map(|rule| value(of(rule)))
 }
 
@@ -56,7 +59,7 @@ pub(super) fn rule_of(file: &PolicyFile, rule: RuleId) -> Option<&RuleFile> {
     file.rules.as_ref().and_then(|rules| rules.value.of(rule)).map(|at| &at.value)
 }
 
-/// The modes that a file gives, with this one where it gives none.
+/// The modes in a file, with a default.
 pub(super) fn modes(file: &RuleFile, otherwise: Mode) -> Modes {
     let cases = file.cases.iter().flat_map(|cases| &cases.value).filter_map(case).collect();
     Modes { mode: value(file.mode.as_ref()).unwrap_or(otherwise), cases }
@@ -78,26 +81,26 @@ fn when(file: &WhenFile) -> When {
     }
 }
 
-fn recovery(file: &PolicyFile) -> Recovery {
-    let shipped = Recovery::default();
-    Recovery {
+fn recovery(file: &PolicyFile) -> RecoverySettings {
+    let shipped = RecoverySettings::default();
+    RecoverySettings {
         stale_after: setting(file, |rule| rule.stale_after.as_ref()).unwrap_or(shipped.stale_after),
         rollback: setting(file, |rule| rule.rollback.as_ref()).unwrap_or(shipped.rollback),
         roll_forward_only: setting(file, |rule| rule.roll_forward_only.as_ref()).unwrap_or(shipped.roll_forward_only),
     }
 }
 
-fn rollouts(file: &PolicyFile) -> Rollouts {
-    let shipped = Rollouts::default();
-    Rollouts {
+fn dropped_bundles(file: &PolicyFile) -> DroppedBundlesSettings {
+    let shipped = DroppedBundlesSettings::default();
+    DroppedBundlesSettings {
         unexplained: setting(file, |rule| rule.unexplained.as_ref()).unwrap_or(shipped.unexplained),
         first_install: setting(file, |rule| rule.first_install.as_ref()).unwrap_or(shipped.first_install),
     }
 }
 
-fn overrides(file: &OverridesFile) -> Overrides {
-    let shipped = Overrides::default();
-    Overrides {
+fn overrides(file: &OverridesFile) -> OverrideSettings {
+    let shipped = OverrideSettings::default();
+    OverrideSettings {
         allowed: value(file.allowed.as_ref()).unwrap_or(shipped.allowed),
         max_duration: value(file.max_duration.as_ref()).unwrap_or(shipped.max_duration),
         second_person: value(file.second_person.as_ref()).unwrap_or(shipped.second_person),
@@ -105,10 +108,10 @@ fn overrides(file: &OverridesFile) -> Overrides {
     }
 }
 
-fn ignored(file: &IgnoredFile) -> Option<Ignored> {
+fn ignored(file: &IgnoredFile) -> Option<IgnoredFields> {
     let target = file.target.as_ref().map(|at| &at.value);
-    let globs = |key: Option<&At<OneGlob>>| key.map(|at| at.value.0.clone());
-    Some(Ignored {
+    let globs = |key: Option<&Spanned<SingleGlob>>| key.map(|at| at.value.0.clone());
+    Some(IgnoredFields {
         paths: file.paths.as_ref()?.value.clone(),
         kinds: globs(target.and_then(|target| target.kind.as_ref())),
         names: globs(target.and_then(|target| target.name.as_ref())),
@@ -116,11 +119,11 @@ fn ignored(file: &IgnoredFile) -> Option<Ignored> {
     })
 }
 
-fn scalable(file: &ScalableFile) -> Option<Scalable> {
-    Some(Scalable {
+fn scalable_resource(file: &ScalableResourceFile) -> Option<ScalableResource> {
+    Some(ScalableResource {
         group: value(file.group.as_ref()).unwrap_or_default(),
         resource: value(file.resource.as_ref())?,
         kind: value(file.kind.as_ref())?,
-        replicas: value(file.replicas.as_ref()).unwrap_or_else(Scalable::usual_replicas),
+        replicas: value(file.replicas.as_ref()).unwrap_or_else(ScalableResource::usual_replicas),
     })
 }

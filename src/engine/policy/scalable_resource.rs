@@ -4,7 +4,7 @@ use jsonptr::PointerBuf;
 
 /// A resource with a scale subresource.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scalable {
+pub struct ScalableResource {
     /// The API group, empty for the core group.
     pub group: String,
     /// The resource, for example `deployments`.
@@ -15,7 +15,7 @@ pub struct Scalable {
     pub replicas: PointerBuf,
 }
 
-impl Scalable {
+impl ScalableResource {
     /// Whether this is the resource of a group.
     #[must_use]
     pub fn is(&self, group: &str, resource: &str) -> bool {

@@ -9,36 +9,37 @@ use crate::engine::policy::Policy;
 use crate::engine::release::record::extra_chunks;
 use crate::engine::release::{Stamps, Stored};
 use crate::engine::rules::check::{Checked, Refusal};
-use crate::engine::rules::need::{Need, object};
+use crate::engine::rules::undecided::{Undecided, lookup_object};
 
 /// One request that deletes a part of a record.
-pub(crate) struct PartCase<'a> {
+pub(crate) struct RecordPartCase<'a> {
     pub(crate) facts: &'a Facts<'a>,
     pub(crate) part: &'a RecordChunk<'a>,
     pub(crate) policy: &'a Policy,
     pub(crate) evidence: &'a Evidence,
 }
 
-impl PartCase<'_> {
-    /// `The part shop.v2-1 of a record`.
+impl RecordPartCase<'_> {
+    /// `Secret shop.v2-1, a part of a record`.
     pub(crate) fn subject(&self) -> String {
-        format!("The part {} of a record", self.part.name)
+        format!("Secret {}, a part of a record", self.part.name)
     }
 }
 
 /// Refuses the deletion of a part that a live record lists, except by the holder of the record or a manager: an update of such
 /// a record starts with the deletion of its parts.
-pub(crate) fn check(case: &PartCase<'_>) -> Checked {
-    let PartCase { facts, part, policy, evidence } = *case;
+pub(crate) fn check(case: &RecordPartCase<'_>) -> Checked {
+    let RecordPartCase { facts, part, policy, evidence } = *case;
     let actor = facts.actor.name;
     if part.being_deleted || policy.managers.contains(actor) {
         return Ok(None);
     }
     let key = ObjectKey::new("", "Secret", part.namespace, &part.index);
-    let Some(text) = object(evidence, key)? else {
+    let Some(text) = lookup_object(evidence, key)? else {
         return Ok(None);
     };
-    let unreadable = |error: String| Need::Unavailable(format!("the record {} cannot be parsed: {error}", part.index));
+    let unreadable =
+        |error: String| Undecided::Unavailable(format!("the record {} cannot be parsed: {error}", part.index));
     let index: Stored<'_> = serde_json::from_str(text).map_err(|error| unreadable(redacted(&error)))?;
     let listed = extra_chunks(&index.data).map_err(|error| unreadable(error.to_string()))?;
     let stamps = Stamps::of(|key| index.metadata.annotation(key).map(str::to_owned));
@@ -49,8 +50,8 @@ pub(crate) fn check(case: &PartCase<'_>) -> Checked {
         return Ok(None);
     }
     let sentence = format!(
-        "Cannot delete {}/{}: it holds a part of the record {}, which nobody can read without it.",
+        "Cannot delete Secret {}/{}: it holds a part of the record {}, which cannot be read without it.",
         part.namespace, part.name, part.index
     );
-    Ok(Some(Refusal::new(sentence, "To delete the record, delete its index Secret; the parts are deleted with it.")))
+    Ok(Some(Refusal::new(sentence, "To delete the record, delete its index Secret: the parts are deleted with it.")))
 }

@@ -7,19 +7,19 @@ use crate::engine::evidence::{Knowledge, Query, RecordRef};
 use crate::engine::facts::{EditedObject, ManagedWrite, ObjectChange};
 use crate::engine::json::FieldPath;
 use crate::engine::managed::{Declared, Marks, declared_by, is_custom_resource, touched};
-use crate::engine::policy::Scalable;
+use crate::engine::policy::ScalableResource;
 use crate::engine::release::manifest::DocumentKey;
-use crate::engine::rules::need::{Need, known};
+use crate::engine::rules::undecided::{Undecided, lookup};
 
 impl ObjectCase<'_> {
     /// The declared fields that change, none where the whole object goes; `None` when nothing is lost, and when the object
     /// is not in the manifest at all: then the release has left it behind.
-    pub(crate) fn lost(
+    pub(crate) fn changed_declared_fields(
         &self,
         marks: &Marks,
         record: RecordRef,
         default_namespace: String,
-    ) -> Result<Option<Vec<FieldPath>>, Need> {
+    ) -> Result<Option<Vec<FieldPath>>, Undecided> {
         let object = DocumentKey {
             group: self.write.group().to_owned(),
             kind: self.kind().to_owned(),
@@ -27,25 +27,26 @@ impl ObjectCase<'_> {
             name: self.write.name.clone(),
             default_namespace,
         };
-        let document = match known(self.evidence, Query::Document { record, object }) {
+        let document = match lookup(self.evidence, Query::Document { record, object }) {
             Ok(Some(Knowledge::Document(document))) => Ok(document.as_deref()),
-            Ok(_) => Err(Need::Unavailable("its record has gone meanwhile".to_owned())),
+            Ok(_) => Err(Undecided::Unavailable("its record was deleted in the meantime".to_owned())),
             Err(need) => Err(need),
         };
         let lost = |fields: Vec<FieldPath>| (!fields.is_empty()).then_some(fields);
         match (&self.write.change, document) {
-            (_, Err(Need::Ask(query))) => Err(Need::Ask(query)),
+            (_, Err(Undecided::Ask(query))) => Err(Undecided::Ask(query)),
             (_, Ok(None)) => Ok(None),
             (ObjectChange::Deleted { .. }, Ok(Some(_))) => Ok(Some(Vec::new())),
             (ObjectChange::Edited { sides, .. }, Ok(Some(document))) => {
-                Ok(lost(self.of_document(marks, document, sides)))
+                Ok(lost(self.changed_in_document(marks, document, sides)))
             }
-            (ObjectChange::Scaled { new, .. }, Ok(Some(document))) => {
-                Ok(self.scalable().and_then(|scalable| scaled(scalable, document, *new)).map(|path| vec![path]))
-            }
+            (ObjectChange::Scaled { new, .. }, Ok(Some(document))) => Ok(self
+                .scalable_resource()
+                .and_then(|scalable| scaled_field(scalable, document, *new))
+                .map(|path| vec![path])),
             // Who wrote which field last tells a part: what the release owns, it has declared.
             (ObjectChange::Edited { sides, .. }, Err(unavailable)) => {
-                match lost(self.changed(marks, sides, [self.owned(marks, sides)])) {
+                match lost(self.changed_among(marks, sides, [self.owned_fields(marks, sides)])) {
                     None => Err(unavailable),
                     fields => Ok(fields),
                 }
@@ -56,22 +57,22 @@ impl ObjectCase<'_> {
 
     /// The declared fields that change. A document of another version of the API may name fields otherwise; there the account
     /// of who wrote what helps out.
-    fn of_document(&self, marks: &Marks, document: &Value, sides: &EditedObject<'_>) -> Vec<FieldPath> {
+    fn changed_in_document(&self, marks: &Marks, document: &Value, sides: &EditedObject<'_>) -> Vec<FieldPath> {
         let account = || sides.managed_fields().of(&self.write.api_version, |_| true);
         let written = if is_custom_resource(document) { account() } else { Declared::nothing() };
         let same_version = document.get("apiVersion").and_then(Value::as_str) == Some(self.write.api_version.as_str());
-        let owned = (!same_version).then(|| self.owned(marks, sides));
-        self.changed(marks, sides, [declared_by(document, &written)].into_iter().chain(owned))
+        let owned = (!same_version).then(|| self.owned_fields(marks, sides));
+        self.changed_among(marks, sides, [declared_by(document, &written)].into_iter().chain(owned))
     }
 
     /// What the owner wrote last, by the object's own account.
-    fn owned(&self, marks: &Marks, sides: &EditedObject<'_>) -> Declared<'static> {
+    fn owned_fields(&self, marks: &Marks, sides: &EditedObject<'_>) -> Declared<'static> {
         sides.managed_fields().of(&self.write.api_version, |manager| marks.is_manager(manager))
     }
 
     /// The fields that are declared, changed and not ignored. The marks count as declared, and so does the account of who
     /// wrote what, once it is cleared.
-    fn changed<'d>(
+    fn changed_among<'d>(
         &self,
         marks: &Marks,
         sides: &EditedObject<'_>,
@@ -94,10 +95,11 @@ impl ObjectCase<'_> {
     }
 
     /// What an owner loses who keeps no manifest here: the account of fields is all there is.
-    pub(crate) fn lost_by_account(&self, marks: &Marks) -> Option<Vec<FieldPath>> {
+    pub(crate) fn changed_managed_fields(&self, marks: &Marks) -> Option<Vec<FieldPath>> {
         match &self.write.change {
             ObjectChange::Edited { sides, .. } => {
-                Some(self.changed(marks, sides, [self.owned(marks, sides)])).filter(|fields| !fields.is_empty())
+                Some(self.changed_among(marks, sides, [self.owned_fields(marks, sides)]))
+                    .filter(|fields| !fields.is_empty())
             }
             ObjectChange::Deleted { .. } => Some(Vec::new()),
             ObjectChange::Scaled { .. } => None,
@@ -106,7 +108,7 @@ impl ObjectCase<'_> {
 }
 
 /// The field of a document that a scaling would change.
-fn scaled(scalable: &Scalable, document: &Value, new: i64) -> Option<FieldPath> {
+fn scaled_field(scalable: &ScalableResource, document: &Value, new: i64) -> Option<FieldPath> {
     let declared = scalable.replicas.resolve(document).ok().filter(|declared| !declared.is_null())?;
     let tokens: Vec<_> = scalable.replicas.tokens().map(|token| token.decoded().into_owned()).collect();
     (declared.as_i64() != Some(new)).then(|| FieldPath::of(tokens.iter().map(String::as_str)))

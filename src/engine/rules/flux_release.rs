@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::need::{Need, known};
+use super::undecided::{Undecided, lookup};
 use crate::engine::evidence::{Evidence, Knowledge, Query};
 use crate::engine::facts::{Actor, ActorKind};
 use crate::engine::flux::Driver;
@@ -11,7 +11,7 @@ use crate::engine::release::Storage;
 
 /// A release as its records name it, in this cluster.
 #[derive(Clone, Copy)]
-pub(crate) struct Driven<'a> {
+pub(crate) struct FluxRelease<'a> {
     pub(crate) storage: Storage,
     pub(crate) namespace: &'a str,
     pub(crate) release: &'a str,
@@ -20,61 +20,79 @@ pub(crate) struct Driven<'a> {
 }
 
 /// The HelmReleases with these records, the oldest first, those of other clusters included.
-pub(crate) fn helm_releases<'e>(evidence: &'e Evidence, namespace: &str, release: &str) -> Result<&'e [Driver], Need> {
+pub(crate) fn helm_releases<'e>(
+    evidence: &'e Evidence,
+    namespace: &str,
+    release: &str,
+) -> Result<&'e [Driver], Undecided> {
     let query = Query::HelmReleases { namespace: namespace.to_owned(), release: release.to_owned() };
-    match known(evidence, query)? {
+    match lookup(evidence, query)? {
         Some(Knowledge::HelmReleases(drivers)) => Ok(drivers),
         _ => Ok(&[]),
     }
 }
 
-impl Driven<'_> {
+impl FluxRelease<'_> {
     /// The HelmReleases for which Flux acts on it. Flux keeps records in Secrets of the cluster that the release is on.
     ///
     /// Whoever may write a HelmRelease can ask for records in any namespace, and must not win anything over a release there
     /// that is another's: it counts where Flux has installed the release, or is who holds it.
-    fn drivers<'e>(self, evidence: &'e Evidence, policy: &Policy) -> Result<impl Iterator<Item = &'e Driver>, Need> {
+    fn behind<'e>(
+        self,
+        evidence: &'e Evidence,
+        policy: &Policy,
+    ) -> Result<impl Iterator<Item = &'e Driver>, Undecided> {
         let drivers = match self.storage {
             Storage::Secret => helm_releases(evidence, self.namespace, self.release)?,
             Storage::ConfigMap | Storage::OlmIndex => &[],
         };
-        Ok(drivers.iter().filter(move |driver| self.is_driven_for(driver, policy)))
+        Ok(drivers.iter().filter(move |driver| self.is_driven_by(driver, policy)))
     }
 
     /// Whether that holds of a HelmRelease that names its records.
-    pub(crate) fn is_driven_for(self, driver: &Driver, policy: &Policy) -> bool {
+    pub(crate) fn is_driven_by(self, driver: &Driver, policy: &Policy) -> bool {
         let held = self.holder.is_none_or(|holder| is_flux(driver, policy, holder));
         driver.kube_config.is_none() && (held || driver.has_installed(self.namespace, self.release))
     }
 
     /// Those of all HelmReleases that name its records.
-    pub(crate) fn named_by(self, all: &[Driver]) -> Vec<Driver> {
+    pub(crate) fn helm_releases_among(self, all: &[Driver]) -> Vec<Driver> {
         let naming = all.iter().filter(|driver| driver.drives(self.namespace, self.release));
         naming.filter(|_| self.storage == Storage::Secret).cloned().collect()
     }
 
     /// How old an operation must be to count as stuck, where all the HelmReleases are known that name its records.
-    pub(crate) fn patience(self, drivers: &[Driver], policy: &Policy) -> SignedDuration {
-        let behind = drivers.iter().filter(|driver| self.is_driven_for(driver, policy));
+    pub(crate) fn stale_after_with(self, drivers: &[Driver], policy: &Policy) -> SignedDuration {
+        let behind = drivers.iter().filter(|driver| self.is_driven_by(driver, policy));
         behind.map(|driver| driver.longest_timeout).fold(policy.recovery.stale_after, SignedDuration::max)
     }
 
     /// Whether Flux acts for one of them under the name of this actor.
-    pub(crate) fn is_driven_by(self, evidence: &Evidence, policy: &Policy, actor: Actor<'_>) -> Result<bool, Need> {
+    pub(crate) fn is_flux_account(
+        self,
+        evidence: &Evidence,
+        policy: &Policy,
+        actor: Actor<'_>,
+    ) -> Result<bool, Undecided> {
         // Flux impersonates nobody else, so people cost no question.
         if actor.kind != ActorKind::ServiceAccount {
             return Ok(false);
         }
-        Ok(self.drivers(evidence, policy)?.any(|driver| driver.is_account(actor.name)))
+        Ok(self.behind(evidence, policy)?.any(|driver| driver.is_account(actor.name)))
     }
 
     /// Whether an actor may go on with what its holder began, because both are, or may have been, Flux at work for the same
     /// HelmRelease: the account that one names changes in mid-life, to and from the controller's own.
-    pub(crate) fn is_handed_over(self, evidence: &Evidence, policy: &Policy, actor: Actor<'_>) -> Result<bool, Need> {
+    pub(crate) fn is_flux_handover(
+        self,
+        evidence: &Evidence,
+        policy: &Policy,
+        actor: Actor<'_>,
+    ) -> Result<bool, Undecided> {
         let Some(holder) = self.holder.filter(|_| actor.kind == ActorKind::ServiceAccount) else {
             return Ok(false);
         };
-        Ok(self.drivers(evidence, policy)?.any(|driver| {
+        Ok(self.behind(evidence, policy)?.any(|driver| {
             (policy.managers.contains(actor.name) || driver.is_account(actor.name)) && is_flux(driver, policy, holder)
         }))
     }
@@ -89,12 +107,12 @@ impl Driven<'_> {
         policy: &Policy,
         started: Option<Timestamp>,
         now: Timestamp,
-    ) -> Result<SignedDuration, Need> {
+    ) -> Result<SignedDuration, Undecided> {
         let stale_after = policy.recovery.stale_after;
         if !policy.recovery.is_stale(started, now) {
             return Ok(stale_after);
         }
-        Ok(self.drivers(evidence, policy)?.map(|driver| driver.longest_timeout).fold(stale_after, SignedDuration::max))
+        Ok(self.behind(evidence, policy)?.map(|driver| driver.longest_timeout).fold(stale_after, SignedDuration::max))
     }
 
     /// Whether an operation that started then counts as stuck.
@@ -104,7 +122,7 @@ impl Driven<'_> {
         policy: &Policy,
         started: Option<Timestamp>,
         now: Timestamp,
-    ) -> Result<bool, Need> {
+    ) -> Result<bool, Undecided> {
         let stale_after = self.stale_after(evidence, policy, started, now)?;
         Ok(started.is_some_and(|started| now.duration_since(started) >= stale_after))
     }
