@@ -20,7 +20,7 @@ use crate::engine::stamp;
 use crate::engine::violation::ViolationKind;
 use crate::world::World;
 
-/// Judges reviews by a policy, asking a world what it needs to know.
+/// Judges reviews by a policy. A world answers its queries.
 pub struct Judge {
     policies: Arc<ArcSwap<Policies>>,
     world: Arc<dyn World>,
@@ -28,11 +28,11 @@ pub struct Judge {
     own_user: Arc<OnceLock<String>>,
 }
 
-/// What came of a review.
+/// The result of a review.
 pub struct Judgement {
     /// For the reply.
     pub outcome: Outcome,
-    /// For everybody else.
+    /// For the log, metrics, Events and reports.
     pub decision: Decision,
 }
 
@@ -48,14 +48,13 @@ impl Judge {
         }
     }
 
-    /// The policies in force; what is stored there judges from the next review on.
+    /// The policies in force. A stored replacement counts from the next review on.
     #[must_use]
     pub fn policies(&self) -> Arc<ArcSwap<Policies>> {
         Arc::clone(&self.policies)
     }
 
-    /// The same judge, which knows its own writes: by the name of the user that Interlock is to the API server, once that is
-    /// set.
+    /// The same judge, which recognises the writes of Interlock itself by its user name at the API server, once that is set.
     #[must_use]
     pub fn with_own_user(self, own_user: Arc<OnceLock<String>>) -> Self {
         Self { own_user, ..self }
@@ -64,7 +63,7 @@ impl Judge {
     /// Judges a request at a moment, answering by a deadline.
     ///
     /// # Errors
-    /// When the objects of the request do not read.
+    /// If the objects of the request cannot be parsed.
     pub async fn validate(
         &self,
         request: &Request<'_>,
@@ -96,7 +95,7 @@ impl Judge {
     /// The stamps that a request must be given.
     ///
     /// # Errors
-    /// When the objects of the request do not read.
+    /// If the objects of the request cannot be parsed.
     pub async fn mutate(
         &self,
         request: &Request<'_>,

@@ -30,7 +30,7 @@ pub fn decide(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Time
     judged.map_or_else(Step::Ask, Step::Done)
 }
 
-/// What becomes of a request about a record when there was no memory to read its body in time.
+/// The violations of a request about a record if there was no memory to read its body in time.
 #[must_use]
 pub fn overloaded(facts: &Facts<'_>, policy: &Policy) -> Vec<WeighedViolation> {
     let overloaded = |rule: RuleId| Violation {

@@ -1,4 +1,4 @@
-//! The one structured account of what happened to a review; log line, metrics and audit annotations are made of it.
+//! The structured account of what happened to a review. The log line, metrics, Events and reports are built from it.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -19,22 +19,19 @@ use super::review::{Operation, Request};
 use super::rule::RuleId;
 use super::violation::ViolationKind;
 
-/// The fields whose values tell one change from another, at most: each is looked for in an object of up to some MiB.
+/// The largest number of fields that are hashed: finding each of them parses an object of up to several MiB.
 const MAX_HASHED_FIELDS: usize = 8;
 
-/// Where the values are that tell one change from another if a violation points nowhere: most objects have the first, records
-/// the others.
+/// The fields that are hashed if a violation has no pointers: most objects have the first, records the others.
 const DEFAULT_POINTERS: [&str; 3] = ["/spec", "/data", "/metadata/labels"];
 
-/// The keys of hashes of changes, by chance, so that nobody can make two changes pass for one.
+/// Random keys for hashes of changes, so that nobody can construct two changes with the same hash.
 static HASH_KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// What happened to one review. Never holds any of the object.
+/// What happened to one review. Never contains content of the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// Of the review.
     pub uid: String,
-    /// What was asked for.
     pub operation: Operation,
     /// `secrets`, `deployments.apps/scale`.
     pub resource: String,
@@ -46,45 +43,42 @@ pub struct Decision {
     pub user: String,
     /// The release concerned, where one is known.
     pub release: Option<ReleaseRef>,
-    /// Whether the API server may go on.
     pub allowed: bool,
-    /// Whether nothing would have been stored anyway.
+    /// Whether the request is a dry run.
     pub dry_run: bool,
-    /// Why an override may not be stored, which is no matter of rules.
+    /// Why a ReleaseOverride may not be stored; no rule decides this.
     pub objection: Option<String>,
     /// The rules that were broken or undecided.
     pub findings: Vec<DecisionFinding>,
-    /// The object concerned, where something was found.
+    /// The object concerned; `None` if nothing was found.
     pub object: Option<ObjectReference>,
-    /// Its uid, empty where it has none yet or nothing was found.
+    /// Empty if the object has no uid yet, or nothing was found.
     pub object_uid: String,
-    /// Tells one change of the object from another where something was found: a hash of the values at the places concerned,
-    /// which says nothing of them to anybody outside this process, and never leaves it.
+    /// Distinguishes changes of the object if something was found: a hash of the values of the fields concerned. Never leaves the
+    /// process.
     pub change: u64,
-    /// Whether the API server has asked the same a moment ago; set by the [`Reporter`](crate::serve::report::Reporter).
+    /// Whether the API server sent the same request a moment ago; set by the [`Reporter`](crate::serve::report::Reporter).
     pub repeated: bool,
-    /// From the body's arrival to the verdict.
+    /// From the arrival of the body to the verdict.
     pub took: Duration,
-    /// How long it took to inflate and parse the bodies of the records in the request, where there are some.
+    /// The time to inflate and parse the bodies of the records in the request, if it has any.
     pub decoded: Option<Duration>,
 }
 
-/// An object of the cluster by its names.
+/// A reference to an object of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectReference {
     /// For example `apps/v1`.
     pub api_version: String,
-    /// For example `Deployment`.
     pub kind: String,
     /// Empty for cluster-scoped objects.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
-/// A text that names no object.
+/// A text that is no reference to an object.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected <apiVersion> <kind> <namespace>/<name>")]
 pub struct BadObjectReference;
@@ -112,30 +106,26 @@ impl FromStr for ObjectReference {
 /// One rule in a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecisionFinding {
-    /// Which rule.
     pub rule: RuleId,
-    /// How the policy applies it.
     pub mode: Mode,
-    /// Broken, or why it could not be decided.
+    /// Broken, or why the rule could not be evaluated.
     pub kind: ViolationKind,
-    /// Whether it refuses the request.
     pub refuses: bool,
-    /// The override by which it does not, as `namespace/name`.
+    /// The override that opened the rule, as `namespace/name`.
     pub overridden: Option<String>,
-    /// The places in the object that are concerned, as JSON pointers.
+    /// JSON pointers to the fields concerned.
     pub pointers: Vec<String>,
-    /// The sentence for the user.
     pub message: String,
 }
 
 impl DecisionFinding {
-    /// Whether it could not be decided.
+    /// Whether the rule could not be evaluated.
     #[must_use]
     pub fn is_undecided(&self) -> bool {
         self.kind != ViolationKind::Refused
     }
 
-    /// What it came to.
+    /// The verdict on this finding.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         Verdict::of(self.kind, self.mode, self.refuses, self.overridden.is_some())
@@ -154,7 +144,7 @@ impl Decision {
             (Subject::Declaration(_) | Subject::Other, None) => None,
         };
         let name = request.name().or(known).unwrap_or_default();
-        // What a rule has learnt counts for more than what the marks of an object say.
+        // The release that a rule found counts more than the marks of an object.
         let of_itself = match &facts.subject {
             Subject::Record(..) | Subject::RecordChunk(_) | Subject::Override(_) => facts.release(),
             Subject::Declaration(_) | Subject::Other => None,
@@ -191,7 +181,7 @@ impl Decision {
         }
     }
 
-    /// The gravest of what was found.
+    /// The most severe verdict of the findings.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.findings.iter().map(DecisionFinding::verdict).max().unwrap_or(Verdict::Allowed)
@@ -199,7 +189,7 @@ impl Decision {
 }
 
 impl ObjectReference {
-    /// What a request is about; of a subresource that is the object which has it.
+    /// The object of a request; for a subresource the object that has it.
     fn of(request: &Request<'_>, facts: &Facts<'_>, name: &str) -> Self {
         let (group, version) = match request.sub_resource() {
             Some(_) => (&request.resource.group, &request.resource.version),
@@ -211,7 +201,7 @@ impl ObjectReference {
             kinds.find(wanted).map(|known| known.kind)
         };
         let scaled = request.sub_resource().and_then(|_| scalable());
-        // A Namespace carries its own name in the request, and is in none.
+        // The request for a Namespace names it as its namespace, but a Namespace is cluster-scoped.
         let namespace = facts.namespace().unwrap_or_default();
         Self {
             api_version: if group.is_empty() { version.to_string() } else { format!("{group}/{version}") },
@@ -222,13 +212,13 @@ impl ObjectReference {
     }
 }
 
-/// The uid of the object; a new one has its own already when it is reviewed.
+/// The uid of the object. A new object already has its uid when it is reviewed.
 fn uid(request: &Request<'_>) -> Option<String> {
     let object = request.old_object.or(request.object)?;
     first_at(object.get().as_bytes(), &["metadata", "uid"]).ok().flatten()
 }
 
-/// A hash of what the violations point to in the new object, or of what it is about where they point nowhere.
+/// A hash of the fields of the new object that the violations point to, or of its main fields.
 fn change(request: &Request<'_>, outcome: &Outcome) -> u64 {
     let mut hasher = HASH_KEYS.build_hasher();
     let pointers = outcome.violations.iter().flat_map(|judged| &judged.violation.pointers);
@@ -244,7 +234,7 @@ fn change(request: &Request<'_>, outcome: &Outcome) -> u64 {
     hasher.finish()
 }
 
-/// The API server writes what is equal in one way, so the text of a value will do.
+/// The API server writes equal values in the same way, so comparing texts is enough.
 fn value_at<'r>(request: &Request<'r>, pointer: &str) -> Option<&'r RawValue> {
     let pointer = Pointer::parse(pointer).ok()?;
     let path: Vec<_> = pointer.tokens().map(|token| token.decoded().into_owned()).collect();
@@ -333,7 +323,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_change_is_told_by_the_values_at_its_places_and_by_nothing_else() {
+    fn a_change_is_identified_by_the_values_of_its_fields_alone() {
         let object = |image: &str, version: &str| {
             json!({
                 "metadata": {"resourceVersion": version, "labels": {"example.com/a": image}},
@@ -356,7 +346,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_object_reads_as_it_was_written() {
+    fn a_reference_is_parsed_as_it_is_printed() {
         let deployment = decision(Vec::new()).object.unwrap();
         assert_eq!(deployment.to_string(), "apps/v1 Deployment shop/web");
         let role = ObjectReference {

@@ -1,5 +1,5 @@
-//! The questions that rules ask of the cluster, and the answers collected so far. Plain values: rules depend on these,
-//! never on who answers.
+//! The queries of rules to the cluster, and the answers collected so far. Plain values: rules depend on these, never on the world
+//! that answers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,91 +17,65 @@ use super::sveltos::{Bundle, BundleRef};
 /// How old an answer may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Freshness {
-    /// A copy that lags behind will do: it may say that a request is fine, never that it is not.
+    /// A cache may answer: it may say that a request is allowed, never that it is refused.
     Cached,
     /// As the API server has it now.
     Live,
 }
 
-/// Everything that a rule can ask.
+/// Everything that a rule can query.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Query {
     /// The records of a release, by their metadata.
     History {
-        /// How they are stored.
         storage: Storage,
         /// The namespace of the records.
         namespace: String,
-        /// The release.
         release: String,
     },
-    /// The body of one record, with the further parts that OLM may have cut it into.
+    /// The body of one record, including the other Secrets in which OLM may store parts of it.
     Body {
-        /// How it is stored.
         storage: Storage,
         /// The namespace of the record.
         namespace: String,
-        /// The object's name.
         object: String,
     },
-    /// The release that an object names as its own: where its records are, and what they say by their metadata.
+    /// The release that an object names as its owner: where its records are, and their metadata.
     Release {
-        /// The name of the release.
         name: String,
-        /// The namespace that its objects go to, which need not be that of its records.
+        /// The namespace of the objects, which may differ from that of the records.
         target_namespace: String,
-        /// The HelmRelease that the object's labels name, where Flux put some.
+        /// The HelmRelease that the labels of the object name, if Flux has set them.
         origin: Option<Origin>,
-        /// How old the answer may be.
         freshness: Freshness,
     },
-    /// The records of a ClusterExtension, wherever OLM keeps them: its name is the release's, and there is no other of it.
-    Extension {
-        /// Its name.
-        name: String,
-        /// How old the answer may be.
-        freshness: Freshness,
-    },
-    /// Whether there is any object of a kind with a label.
+    /// The records of a ClusterExtension, in any namespace: its name is the name of its only release.
+    Extension { name: String, freshness: Freshness },
+    /// Whether any object of a kind has a label.
     Exists {
-        /// The API group.
         group: &'static str,
         /// The kind, in whatever version the cluster serves it.
         kind: &'static str,
-        /// The label.
         label: &'static str,
-        /// Its value.
         value: String,
     },
-    /// What the manifest of one state of a record says of an object. Neither ever changes.
-    Document {
-        /// The record.
-        record: RecordRef,
-        /// The object.
-        object: DocumentKey,
-    },
-    /// The marks of an object that is scaled, which its Scale does not carry.
-    Parent {
-        /// The object.
-        object: ScaledRef,
-        /// How old the answer may be.
-        freshness: Freshness,
-    },
-    /// The HelmReleases that drive a release by its records, those whose release is on another cluster included. Which may
-    /// be among them is told by a copy that lags behind, and each is read from the API server itself.
+    /// The document of an object in the manifest of one version of a record. It never changes.
+    Document { record: RecordRef, object: DocumentKey },
+    /// The marks of an object that is scaled: its Scale does not carry them.
+    Parent { object: ScaledRef, freshness: Freshness },
+    /// The HelmReleases that drive a release, including those whose release is on another cluster. A cache finds them, and each is
+    /// read from the API server.
     HelmReleases {
         /// The namespace of the records.
         namespace: String,
-        /// The release, its name as Flux shortens it.
+        /// The name of the release, shortened as Flux does.
         release: String,
     },
-    /// The ReleaseOverrides of a release. A copy that is not whole knows of none.
+    /// The ReleaseOverrides of a release. An incomplete cache answers with none.
     Overrides {
         /// Where they are.
         namespace: String,
-        /// The name of the release.
         release: String,
-        /// How old the answer may be.
         freshness: Freshness,
     },
     /// The state of some workloads, all at once: a release may have hundreds.
@@ -116,14 +90,11 @@ pub enum Query {
     /// What ConfigurationBundles of Sveltos say of themselves, all at once: a commit may name hundreds.
     Bundles(Vec<BundleRef>),
     /// A namespace.
-    Namespace {
-        /// Its name.
-        name: String,
-    },
+    Namespace { name: String },
 }
 
 impl Query {
-    /// What is asked for, in a word.
+    /// The kind of the query, for metrics and traces.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -145,22 +116,18 @@ impl Query {
     }
 }
 
-/// One state of a record.
+/// One version of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RecordRef {
-    /// How it is stored.
     pub storage: Storage,
     /// The namespace of the record.
     pub namespace: String,
-    /// The object's name.
     pub name: String,
-    /// The object's uid.
     pub uid: String,
-    /// The object's resourceVersion.
     pub resource_version: String,
 }
 
-/// An object with a scale subresource, as a request on that names it.
+/// An object with a scale subresource, as a request on the subresource names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ScaledRef {
     /// Empty for the core group.
@@ -169,29 +136,24 @@ pub struct ScaledRef {
     pub version: String,
     /// For example `deployments`.
     pub resource: String,
-    /// For example `Deployment`.
     pub kind: String,
-    /// The object's namespace.
     pub namespace: String,
-    /// The object's name.
     pub name: String,
 }
 
 /// The records of a release, found from one of its objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located {
-    /// How they are stored.
     pub storage: Storage,
     /// The namespace of the records.
     pub namespace: String,
-    /// What they say by their metadata. A cached answer leaves out superseded ones.
+    /// From the metadata of the records. A cached answer omits superseded records.
     pub history: History,
 }
 
-/// How the rollout of a workload stands.
+/// The state of the rollout of a workload.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Workload {
-    /// Pods wanted.
     pub desired: i64,
     /// Pods of the newest revision.
     pub updated: i64,
@@ -203,10 +165,10 @@ pub struct Workload {
     pub conditions: BTreeMap<String, bool>,
 }
 
-/// What there is to know.
+/// The content of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Knowledge {
-    /// Of a release: its records, none at all included.
+    /// Of a release: its records, possibly none.
     History(History),
     /// Of a record: the JSON of its body.
     Body(Vec<u8>),
@@ -220,7 +182,7 @@ pub enum Knowledge {
     HelmReleases(Vec<Driver>),
     /// Of a release: its overrides, expired ones included.
     Overrides(Vec<Override>),
-    /// Of workloads, in the order of the query; `None` where there is no such one.
+    /// Of workloads, in the order of the query; `None` for one that does not exist.
     Workloads(Vec<Option<Workload>>),
     /// Of a ConfigMap with leases: its annotations.
     Leases(BTreeMap<String, String>),
@@ -228,7 +190,7 @@ pub enum Knowledge {
     Exists(bool),
     /// Of an object: its JSON text.
     Object(String),
-    /// Of bundles, in the order of the query; `None` where there is no such one, and what is wrong where one does not read.
+    /// Of bundles, in the order of the query; `None` for one that does not exist. An error if one cannot be parsed.
     Bundles(Result<Vec<Option<Bundle>>, String>),
     /// Of a namespace: whether it is terminating.
     Terminating(bool),
@@ -237,15 +199,15 @@ pub enum Knowledge {
 /// The answer to a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// This is how it is.
+    /// The answer is known.
     Known(Knowledge),
     /// There is no such object.
     Absent,
-    /// It could not be learnt, for this reason. The rule is undecided, never silently satisfied.
+    /// The answer is not available, for this reason. The rule is undecided, never silently satisfied.
     Unavailable(String),
 }
 
-/// The answers to the questions asked so far in one review.
+/// The answers to the queries so far in one review.
 #[derive(Debug, Default)]
 pub struct Evidence(Vec<(Query, Answer)>);
 
@@ -261,7 +223,7 @@ impl Evidence {
         self.0.iter().find(|(asked, _)| asked == query).map(|(_, answer)| answer)
     }
 
-    /// Whether the API server itself was asked for what a cache may know.
+    /// Whether a query that a cache can answer was sent to the API server.
     #[must_use]
     pub fn is_live(&self) -> bool {
         let live = |query: &Query| match query {
@@ -273,13 +235,13 @@ impl Evidence {
         self.0.iter().any(|(query, _)| live(query))
     }
 
-    /// How many questions were asked.
+    /// The number of queries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether nothing was asked.
+    /// Whether there was no query.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

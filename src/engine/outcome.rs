@@ -16,25 +16,24 @@ use super::policy::{OnUndecided, Policy, Scope};
 use super::rule::{FailsClosed, Mode};
 use super::violation::{Relief, Violation, ViolationKind};
 
-/// The longest warning that the API server hands on whole, in characters.
+/// The longest warning that the API server passes on without cutting it, in characters.
 const MAX_WARNING_CHARS: usize = 120;
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Whether it is admitted.
     pub allowed: bool,
-    /// 200, or that of the rule that refuses.
+    /// 200, or the status code of the rule that refuses.
     pub code: u16,
-    /// Why it is refused; empty otherwise.
+    /// Why the request is refused; empty if it is admitted.
     pub message: String,
-    /// The end of that: the command that opens what refuses it, where there is one.
+    /// The end of the message: the command that opens the rules, if there is one.
     pub emergency: Option<String>,
     /// For the user, at most 120 characters each.
     pub warnings: Vec<String>,
     /// For the audit log of the API server: key and value.
     pub audit: Vec<(&'static str, String)>,
-    /// Every violation, whatever became of it.
+    /// Every violation, whether it refuses the request or not.
     pub violations: Vec<WeighedViolation>,
 }
 
@@ -44,7 +43,7 @@ impl Outcome {
         self.violations.iter().filter(|judged| judged.refuses)
     }
 
-    /// What is no matter of rules: an override that is as it must be, or what is wrong with it.
+    /// The outcome for a ReleaseOverride, which no rule decides: admitted, or refused with an objection.
     #[must_use]
     pub fn of_override(objection: Option<String>) -> Self {
         Self {
@@ -76,7 +75,7 @@ pub fn weigh(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> 
 fn denies(policy: &Policy, scope: &Scope<'_>, violation: &Violation) -> bool {
     let closed = match (violation.kind, violation.rule.specification().fails_closed) {
         (ViolationKind::Refused, _) => return true,
-        // A clear answer that decides nothing will be the same at the next try.
+        // An answer that does not decide the rule will be the same at the next try.
         (ViolationKind::Unclear, FailsClosed::Always) => scope.creates_record,
         (_, FailsClosed::Always) => true,
         (_, FailsClosed::OnRecordCreate) => scope.creates_record,
@@ -109,7 +108,7 @@ impl Outcome {
     }
 }
 
-/// Warnings for the violations that do not refuse. What keeps several rules from being decided is warned of once.
+/// Warnings for the violations that do not refuse. A reason that leaves several rules undecided is reported once.
 fn warnings(judged: &[WeighedViolation]) -> Vec<String> {
     let mut seen = HashSet::new();
     let warned = judged.iter().filter(|judged| !judged.refuses && judged.mode != Mode::Audit);
@@ -117,7 +116,7 @@ fn warnings(judged: &[WeighedViolation]) -> Vec<String> {
     warned.flat_map(|judged| wrapped(&warning(&judged.violation))).collect()
 }
 
-/// What the user is told of a violation that does not refuse.
+/// The warning for a violation that does not refuse.
 fn warning(violation: &Violation) -> String {
     match &violation.overridden {
         Some(Relief { name, reason, until }) => {
@@ -140,7 +139,7 @@ fn wrapped(message: &str) -> Vec<String> {
         if line.len() > WARNING_PREFIX.len() {
             line.push(' ');
         }
-        // The API server throws away a warning with a control character in it.
+        // The API server drops a warning that contains a control character.
         line.extend(word.chars().filter(|letter| !letter.is_control()).take(MAX_WARNING_CHARS - WARNING_PREFIX.len()));
     }
     lines.push(line);
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_of_which_nothing_can_be_learnt_is_refused_and_one_that_is_unclear_is_not() {
+    fn a_commit_without_answers_is_refused_and_an_unclear_one_is_admitted() {
         let commit = |kind| Violation { rule: RuleId::known("dropped-bundles"), ..violation(kind) };
         let allowed = |policy: &Policy, kind| apply(policy, &scope(false), vec![commit(kind)]).allowed;
         let shipped = Policy::shipped().unwrap();
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn every_refusal_ends_with_the_command_that_opens_it() {
+    fn every_refusal_ends_with_the_command_that_opens_the_rule() {
         let about =
             |release: ReleaseRef, rule| Violation { release: Some(release), rule, ..violation(ViolationKind::Refused) };
         let message = |policy: &Policy, violations: Vec<Violation>| {
@@ -243,7 +242,7 @@ mod tests {
         let extension = vec![about(ReleaseRef::new("", "argocd"), RuleId::known("record-deletion"))];
         let text = apply(&shipped, &scope(false), extension).message;
         assert!(text.contains("interlock override interlock-system/argocd --rule record-deletion"), "{text}");
-        // Nothing that would not help, or that a shell would take for something else.
+        // No command that would not help, or that a shell would misinterpret.
         let unknown = vec![violation(ViolationKind::Refused), about(web(), RuleId::known("record-deletion"))];
         let hostile = |name: &str| vec![about(ReleaseRef::new("shop", name), RuleId::known("record-deletion"))];
         for violations in [unknown, hostile("web; rm -rf ~"), hostile("$(id)"), hostile("--for"), hostile("")] {
@@ -262,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_overridden_is_admitted_with_its_traces() {
+    fn an_overridden_violation_is_admitted_and_recorded() {
         let relief =
             Relief { name: "shop/web-1".into(), reason: "a\u{7} b".into(), until: jiff::Timestamp::UNIX_EPOCH };
         let overridden = Violation { overridden: Some(relief), ..violation(ViolationKind::Refused) };
@@ -275,14 +274,14 @@ mod tests {
     }
 
     #[test]
-    fn what_several_rules_could_not_learn_is_warned_of_once() {
+    fn one_reason_for_several_undecided_rules_is_one_warning() {
         let twice = vec![violation(ViolationKind::Unavailable), violation(ViolationKind::Unavailable)];
         let outcome = apply(&policy("enforce", ""), &scope(false), twice);
         assert_eq!((outcome.warnings.len(), outcome.violations.len()), (1, 2));
     }
 
     #[test]
-    fn no_violation_is_an_admission_without_a_word() {
+    fn a_request_without_violations_is_admitted_silently() {
         let outcome = apply(&policy("enforce", ""), &scope(true), Vec::new());
         assert!(outcome.allowed && outcome.warnings.is_empty() && outcome.audit.is_empty());
     }

@@ -1,4 +1,4 @@
-//! Break-glass: which ReleaseOverrides may be stored, and what they open.
+//! Break-glass: which ReleaseOverrides may be stored, and which rules they open.
 
 mod relief;
 
@@ -13,11 +13,11 @@ use super::stamp::creator;
 pub use super::release_override::*;
 pub(crate) use relief::relieve;
 
-/// How much too long an override may seem to be when it is made: the clocks of its maker and of this process differ.
+/// How much longer than allowed a new override may seem: the clocks of its creator and of this process differ.
 const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(120);
 
 impl Override {
-    /// When it closes: at its own end, at the latest so long after its creation as the policy allows.
+    /// When it closes: at its own end, or earlier if the policy allows less time after its creation.
     #[must_use]
     pub fn closes(&self, policy: &OverrideSettings) -> Option<Timestamp> {
         let longest = self.created?.checked_add(policy.max_duration).ok()?;
@@ -41,8 +41,8 @@ impl Override {
     }
 }
 
-/// Why a ReleaseOverride must not be stored as it is; `None` where it may. This webhook may have been away when one was
-/// made, so all of it is checked again at each use.
+/// Why a ReleaseOverride must not be stored; `None` if it may. The webhook may have been unavailable when an override was
+/// created, so everything is checked again at each use.
 #[must_use]
 pub fn objection(write: &OverrideWrite<'_>, user: &str, policy: &OverrideSettings, now: Timestamp) -> Option<String> {
     if let Some(sent) = write.after.annotation(CREATED_BY)
@@ -52,7 +52,7 @@ pub fn objection(write: &OverrideWrite<'_>, user: &str, policy: &OverrideSetting
             "The annotation {CREATED_BY} names the user who created an override, and only Interlock writes it. Do not change it."
         ));
     }
-    // What is in the specification never changes: its definition sees to that.
+    // The definition of the resource makes the specification immutable.
     if write.before.is_some() {
         return None;
     }

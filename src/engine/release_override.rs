@@ -1,4 +1,4 @@
-//! ReleaseOverride, the break-glass resource: what one holds. What it opens is judged in [`overrides`](super::overrides).
+//! The definition of ReleaseOverride, the break-glass resource. What an override opens is decided in [`overrides`](super::overrides).
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ pub const KIND: &str = "ReleaseOverride";
 pub const PLURAL: &str = "releaseoverrides";
 /// The name of the definition.
 pub const DEFINITION: &str = "releaseoverrides.interlock.dev";
-/// The annotation with the user who made one, as stamped.
+/// The annotation with the user who created an override, as stamped.
 pub const CREATED_BY: &str = "interlock.dev/created-by";
 
 /// A stored ReleaseOverride.
@@ -23,13 +23,11 @@ pub const CREATED_BY: &str = "interlock.dev/created-by";
 pub struct Override {
     /// The namespace of the release's records.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// By the API server's clock. Without it nobody can say for how long it has been open, so that it is not.
+    /// By the clock of the API server. An override without it is not open.
     pub created: Option<Timestamp>,
-    /// Who made it; `None` where that was not stamped.
+    /// The creator; `None` if it was not stamped.
     pub created_by: Option<String>,
-    /// What it opens.
     pub spec: OverrideSpec,
 }
 
@@ -37,14 +35,12 @@ pub struct Override {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OverrideSpec {
-    /// The name of the release.
     pub release: String,
-    /// The rules that do not refuse meanwhile.
+    /// The rules that it opens.
     pub rules: Vec<RuleId>,
     /// Globs over user names; `None` for everybody.
     #[serde(default)]
     pub users: Option<Vec<String>>,
-    /// For those who ask later.
     pub reason: String,
     /// The latest end; the policy may set an earlier one.
     pub expires_at: Timestamp,

@@ -1,4 +1,4 @@
-//! The AdmissionReview that goes back.
+//! The AdmissionReview that is sent back.
 
 use std::borrow::Cow;
 
@@ -35,7 +35,7 @@ struct Response<'a> {
 
 type AuditAnnotations<'a> = std::collections::BTreeMap<&'a str, &'a str>;
 
-/// `metav1.Status`, as far as the API server hands it on to the user.
+/// `metav1.Status`, as far as the API server passes it on to the user.
 #[derive(Serialize)]
 struct Status<'a> {
     status: &'static str,
@@ -65,7 +65,7 @@ struct Cause<'a> {
 #[must_use]
 pub fn answer(uid: &str, outcome: &Outcome) -> Vec<u8> {
     let invalid = outcome.code == 422;
-    // Of what is invalid kubectl shows the causes and nothing else, so they must say what to do.
+    // For a reply with reason Invalid kubectl shows only the causes, so they must say what to do.
     let emergency = outcome.emergency.as_deref().filter(|_| invalid);
     let status = (!outcome.allowed).then(|| Status {
         status: "Failure",
@@ -114,7 +114,7 @@ pub fn allow_with_patch(uid: &str, patch: Option<&Patch>) -> Vec<u8> {
     })
 }
 
-/// The reply to a review that we failed to judge: admitted with a warning, or refused with the reason.
+/// The reply to a review that could not be judged: admitted with a warning, or refused with the reason.
 #[must_use]
 pub fn undecided(uid: &str, allowed: bool, why: &str) -> Vec<u8> {
     let warning = format!("interlock could not check this request: {why}");
@@ -137,7 +137,7 @@ pub fn undecided(uid: &str, allowed: bool, why: &str) -> Vec<u8> {
     })
 }
 
-/// What goes back, with status 400, for a body that is no review.
+/// The body of the reply, with status 400, to a body that is no review.
 #[must_use]
 pub fn bad_request(error: &BadReview) -> Vec<u8> {
     format!(
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_is_invalid_the_causes_say_what_to_do_because_kubectl_shows_nothing_else() {
+    fn the_causes_of_an_invalid_reply_say_what_to_do_because_kubectl_shows_only_them() {
         let invalid = status(RuleId::known("dropped-bundles"));
         assert_eq!((&invalid["code"], &invalid["reason"]), (&422.into(), &"Invalid".into()));
         let told = "It is so. Do this. [dropped-bundles]";

@@ -57,9 +57,7 @@ pub struct Specification {
     pub id: &'static str,
     /// The mode in the shipped policy, and where a policy does not mention the rule.
     pub mode: Mode,
-    /// The HTTP status code of a refusal.
     pub status_code: u16,
-    /// What an enforced rule does when it cannot be evaluated.
     pub fails_closed: FailsClosed,
     /// The rule in one sentence.
     pub summary: &'static str,

@@ -8,17 +8,15 @@ use super::rule::RuleId;
 /// A rule that a request breaks, or that could not be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The rule.
     pub rule: RuleId,
     /// Whether it is broken or undecided.
     pub kind: ViolationKind,
     /// What is refused, the release and its state.
     pub sentence: String,
-    /// What to do about it.
     pub way_out: String,
     /// JSON pointers to the fields concerned.
     pub pointers: Vec<String>,
-    /// The release concerned, where one is known.
+    /// The release concerned, if one is known.
     pub release: Option<ReleaseRef>,
     /// The override that opens the rule to this request.
     pub overridden: Option<Relief>,

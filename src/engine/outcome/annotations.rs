@@ -1,14 +1,14 @@
-//! What the audit log of the API server is told of a review in which something was found. The API server puts the name of the
-//! webhook before each key, which leaves no room for a slash in it:
+//! The annotations for the audit log of the API server, for a review in which something was found. The API server prefixes each key
+//! with the name of the webhook and a slash, so a key must not contain one:
 //!
 //! | key | value |
 //! |---|---|
-//! | `verdict` | `denied`, `overridden`, `would-deny`, `warned` or `undecided`: the gravest of what was found |
+//! | `verdict` | `denied`, `overridden`, `would-deny`, `warned` or `undecided`: the most severe of the findings |
 //! | `rule` | the rules, for example `manual-edit,foreign-edit-in-transition` |
 //! | `mode` | their modes in the same order, for example `audit,enforce` |
-//! | `undecided` | why a rule could not be decided, in the same order as `rule`; left out where every one was |
-//! | `release` | namespace and name of the release, where one is known |
-//! | `override` | the overrides that let it go on, for example `shop/web-x7k2p` |
+//! | `undecided` | why a rule could not be evaluated, in the same order as `rule`; absent if every rule was |
+//! | `release` | namespace and name of the release, if one is known |
+//! | `override` | the overrides that opened the rules, for example `shop/web-x7k2p` |
 //! | `fields` | JSON pointers to the fields concerned, at most 20 in 1 KiB |
 
 use std::collections::BTreeSet;
@@ -17,13 +17,13 @@ use super::weighed::WeighedViolation;
 use crate::engine::release::ReleaseRef;
 use crate::engine::violation::ViolationKind;
 
-/// The JSON pointers in an annotation, at most.
+/// The largest number of JSON pointers in an annotation.
 const MAX_POINTERS: usize = 20;
 
 /// The longest value, in bytes. An audit event is one line of a log, and a chart may declare thousands of fields.
 const MAX_VALUE_BYTES: usize = 1024;
 
-/// The annotations of a review; none where nothing was found.
+/// The annotations of a review; none if nothing was found.
 pub(super) fn annotations(judged: &[WeighedViolation]) -> Vec<(&'static str, String)> {
     let Some(verdict) = judged.iter().map(WeighedViolation::verdict).max() else {
         return Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn annotations(judged: &[WeighedViolation]) -> Vec<(&'static str, Str
     found.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
-/// Joins by commas as many of the values as fit.
+/// Joins as many of the values as fit, with commas.
 fn joined<'v>(values: impl Iterator<Item = &'v str>) -> String {
     let mut text = String::new();
     for value in values {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gravest_finding_is_the_verdict() {
+    fn the_most_severe_finding_is_the_verdict() {
         let refused = |mode| judged(RuleId::known("manual-edit"), mode, ViolationKind::Refused, Vec::new());
         let verdict = |all: &[WeighedViolation]| annotations(all)[0].1.clone();
         assert_eq!(verdict(&[refused(Mode::Warn), refused(Mode::Enforce), refused(Mode::Audit)]), "denied");

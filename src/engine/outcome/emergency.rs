@@ -1,4 +1,4 @@
-//! The way out of every refusal: the command that breaks the glass.
+//! The break-glass command at the end of a refusal.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use crate::engine::policy::Policy;
 use crate::engine::release::ReleaseRef;
 use crate::engine::violation::Violation;
 
-/// For how long the command opens, where the policy allows as much.
+/// How long the command opens the rules, if the policy allows it.
 const EMERGENCY_DURATION: SignedDuration = SignedDuration::from_mins(30);
 
-/// The sentence with the command that opens what refuses a request; `None` where an override would not help: the policy
-/// allows none, or one of the violations is about no release that is known.
+/// The sentence with the command that opens the rules that refuse a request. `None` if an override would not help: the policy
+/// allows none, or the release of a violation is not known.
 pub(super) fn way_out<'v>(policy: &Policy, refusing: impl Iterator<Item = &'v Violation>) -> Option<String> {
     let mut rules: BTreeMap<ReleaseRef, Vec<&str>> = BTreeMap::new();
     for violation in refusing {
         let release = policy.overrides.home_of(violation.release.as_ref()?);
-        // It is to be pasted into a shell.
+        // Users paste the command into a shell.
         if !policy.overrides_in(&release.namespace).allowed || !is_plain(&release.namespace) || !is_plain(&release.name)
         {
             return None;

@@ -1,4 +1,4 @@
-//! What a finding came to, in one word for every place that tells of it.
+//! The verdict on a finding: the same word in metrics, annotations, Events and reports.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,24 +6,24 @@ use std::str::FromStr;
 use crate::engine::rule::Mode;
 use crate::engine::violation::ViolationKind;
 
-/// What a finding came to; a review comes to the last of these that one of its findings did.
+/// The verdict on a finding. The verdict on a review is the greatest verdict on its findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Verdict {
     /// Nothing was found.
     Allowed,
-    /// The rule could not be decided, and the request went on.
+    /// The rule could not be evaluated, and the request was admitted.
     Undecided,
     /// The rule is broken, and the user was warned.
     Warned,
-    /// The rule is broken, and nobody was told: in mode `enforce` it would have been a denial.
+    /// The rule is broken, and the request was admitted silently. The mode `enforce` would have refused it.
     WouldDeny,
-    /// The rule is broken, and an override let the request go on.
+    /// The rule is broken, and an override opened it.
     Overridden,
     /// The request was refused.
     Denied,
 }
 
-/// A text that is no verdict.
+/// A text that is not a verdict.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected allowed, undecided, warned, would-deny, overridden or denied")]
 pub struct BadVerdict;
@@ -32,7 +32,7 @@ impl Verdict {
     const ALL: [Self; 6] =
         [Self::Allowed, Self::Undecided, Self::Warned, Self::WouldDeny, Self::Overridden, Self::Denied];
 
-    /// Of one finding.
+    /// The verdict on one finding.
     #[must_use]
     pub fn of(kind: ViolationKind, mode: Mode, refuses: bool, overridden: bool) -> Self {
         match mode {

@@ -1,4 +1,4 @@
-//! Names by globs.
+//! Globs over names.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
@@ -6,7 +6,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 #[derive(Debug, Clone, Default)]
 pub struct Globs(GlobSet);
 
-/// Whether a condition that may not be given names something; one that is not given names everything, also what is unknown.
+/// Whether an optional condition matches a name. A condition that is not set matches everything, including an unknown name.
 pub(super) fn matches(globs: Option<&Globs>, name: Option<&str>) -> bool {
     globs.is_none_or(|globs| name.is_some_and(|name| globs.contains(name)))
 }
@@ -24,7 +24,7 @@ impl Globs {
         Ok(Self(set.build()?))
     }
 
-    /// Whether a name is among them.
+    /// Whether a name matches one of the globs.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         self.0.is_match(name)

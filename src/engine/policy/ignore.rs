@@ -1,25 +1,23 @@
-//! Fields that anybody may change.
+//! Fields that every user may change.
 
 use jsonptr::{Pointer, PointerBuf};
 
 use super::Globs;
 use super::globs::matches;
 
-/// Fields of some objects that no object rule looks at.
+/// Fields that the rules over objects ignore.
 #[derive(Debug, Clone)]
 pub struct IgnoredFields {
-    /// JSON pointers; what lies below one is ignored too.
+    /// JSON pointers. Fields below a pointer are ignored too.
     pub paths: Vec<PointerBuf>,
-    /// The kinds of the objects; every one where not given.
+    /// `None` matches every kind; the same for names and namespaces.
     pub kinds: Option<Globs>,
-    /// Their names.
     pub names: Option<Globs>,
-    /// Their namespaces.
     pub namespaces: Option<Globs>,
 }
 
 impl IgnoredFields {
-    /// Whether a field of an object is among them.
+    /// Whether a field of an object is ignored.
     #[must_use]
     pub fn covers(&self, kind: &str, namespace: &str, name: &str, field: &Pointer) -> bool {
         matches(self.kinds.as_ref(), Some(kind))

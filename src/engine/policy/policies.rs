@@ -1,4 +1,4 @@
-//! What is in force where: the policy of the cluster, and those of namespaces.
+//! The cluster policy and the policies of namespaces.
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::effective::Policy;
 
-/// What is in force where.
+/// The policies in force: of the cluster, and of namespaces.
 #[derive(Debug, Clone)]
 pub struct Policies {
     pub(in crate::engine) cluster: Arc<Policy>,
@@ -14,7 +14,7 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Tells every policy how namespaces bound the overrides that lie in them.
+    /// Gives every policy the bounds that namespaces set on their overrides.
     pub(in crate::engine) fn share_bounds(&mut self) {
         let bounds = self.namespaces.iter().filter(|(_, policy)| policy.overrides != self.cluster.overrides);
         let bounds = bounds.map(|(namespace, policy)| (namespace.clone(), policy.overrides.clone()));
@@ -30,7 +30,7 @@ impl Policies {
         self.namespaces.get(namespace).unwrap_or(&self.cluster)
     }
 
-    /// The namespaces that have a policy of their own.
+    /// The namespaces with their own policy.
     pub fn namespaces(&self) -> impl Iterator<Item = &str> {
         self.namespaces.keys().map(String::as_str)
     }

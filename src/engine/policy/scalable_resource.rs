@@ -1,4 +1,4 @@
-//! Which field holds the number of replicas that a scale subresource sets.
+//! Resources with a scale subresource, and the field that it sets.
 
 use jsonptr::PointerBuf;
 
@@ -22,7 +22,7 @@ impl ScalableResource {
         self.group == group && self.resource == resource
     }
 
-    /// Those of Kubernetes itself.
+    /// The resources of Kubernetes itself.
     #[must_use]
     pub fn built_in() -> Vec<Self> {
         let kinds = [
@@ -40,7 +40,7 @@ impl ScalableResource {
         scalable.into()
     }
 
-    /// Where most kinds keep the number.
+    /// The field of most kinds.
     #[must_use]
     pub fn usual_replicas() -> PointerBuf {
         PointerBuf::from_tokens(["spec", "replicas"])

@@ -1,4 +1,4 @@
-//! Whom and what a mode applies to.
+//! The requests that a mode applies to.
 
 use super::Globs;
 use super::globs::matches;
@@ -8,20 +8,18 @@ use crate::engine::managed::Owner;
 use crate::engine::release::Storage;
 use crate::engine::release_override;
 
-/// What a policy can tell requests apart by.
+/// The properties of a request that policies can distinguish.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope<'s> {
-    /// Who asks.
     pub actor: Actor<'s>,
     /// The namespace of the object; empty for cluster-scoped ones.
     pub namespace: &'s str,
-    /// The release concerned, where the request tells.
+    /// The release concerned, if the request names it.
     pub release: Option<&'s str>,
-    /// The kind of the object.
     pub kind: &'s str,
-    /// The label `owner` of the record concerned, which tells who keeps it: `helm` or `operator-controller`.
+    /// The label `owner` of the record concerned: `helm` or `operator-controller`.
     pub owner: Option<&'s str>,
-    /// Whether a record comes to be.
+    /// Whether the request creates a record.
     pub creates_record: bool,
 }
 
@@ -65,27 +63,23 @@ impl<'s> Scope<'s> {
                 });
                 Self { namespace: &write.namespace, release, kind, ..other }
             }
-            // The policy of the namespace is asked, and no rule's mode.
+            // The policy of the namespace decides, not the mode of a rule.
             (Subject::Override(write), _) => Self { namespace: write.namespace, kind: release_override::KIND, ..other },
             (Subject::Other, None) => other,
         }
     }
 }
 
-/// A condition on requests. Every list that is given must name the request; within a list one entry is enough.
+/// A condition on requests. Every list must match the request; a list matches if one of its entries does.
 #[derive(Debug, Clone, Default)]
 pub struct When {
-    /// User names.
     pub users: Option<Globs>,
-    /// Groups, of which the user has one.
+    /// Groups of the user.
     pub groups: Option<Globs>,
     /// Service accounts as `NAMESPACE:NAME`.
     pub service_accounts: Option<Globs>,
-    /// Namespaces of objects.
     pub namespaces: Option<Globs>,
-    /// Names of releases.
     pub releases: Option<Globs>,
-    /// Kinds of objects.
     pub kinds: Option<Globs>,
     /// The label `owner` of records.
     pub owners: Option<Globs>,

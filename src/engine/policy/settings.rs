@@ -1,4 +1,4 @@
-//! What a policy says of a rule.
+//! The settings of rules in a policy.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -6,10 +6,10 @@ use super::scope::{Scope, When};
 use crate::engine::release::ReleaseRef;
 use crate::engine::rule::{Mode, RuleId};
 
-/// The namespace that Interlock is installed in, unless somebody chooses another one.
+/// The default namespace of an installation.
 pub const DEFAULT_NAMESPACE: &str = "interlock-system";
 
-/// What an enforced rule does when it could not learn what it needs; the later the stricter.
+/// What happens if an enforced rule cannot be evaluated; a later variant is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OnUndecided {
     /// Admit, with a warning.
@@ -21,9 +21,9 @@ pub enum OnUndecided {
 /// How a rule is applied to which requests.
 #[derive(Debug, Clone)]
 pub struct Modes {
-    /// Where no case holds.
+    /// The mode if no case matches.
     pub mode: Mode,
-    /// To some requests; the first condition that holds counts.
+    /// Modes for some requests. The first condition that matches counts.
     pub cases: Vec<(When, Mode)>,
 }
 
@@ -39,11 +39,11 @@ impl Modes {
 /// The settings that every rule has.
 #[derive(Debug, Clone)]
 pub struct RuleSettings {
-    /// As the cluster has it, or the namespace that the rule is delegated to.
+    /// The modes of the cluster, or of the namespace that the rule is delegated to.
     pub modes: Modes,
-    /// What a namespace has tightened; the stricter of the two counts.
+    /// Modes that a namespace adds; the stricter of the two counts.
     pub tightened: Option<Modes>,
-    /// `None`: refuse the CREATE of a record, admit everything else.
+    /// `None`: the default of the rule.
     pub on_undecided: Option<OnUndecided>,
 }
 
@@ -66,16 +66,15 @@ impl RuleSettings {
 /// The settings of `pending-recovery`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecoverySettings {
-    /// An operation older than this, by the server's clock, counts as stuck.
+    /// An operation older than this, by the clock of the API server, counts as stuck.
     pub stale_after: SignedDuration,
-    /// Whether a rollback may be started over an operation in flight.
     pub rollback: AllowRollback,
-    /// Closes rollback altogether: over an operation in flight, and for people over a failed record.
+    /// Refuses every rollback over an operation in flight, and rollbacks by people over a failed revision.
     pub roll_forward_only: bool,
 }
 
 impl RecoverySettings {
-    /// Whether an operation that started then is stale. What has no start is not: it cannot be shown to be.
+    /// Whether an operation that started then is stale. An operation without a known start is not.
     #[must_use]
     pub fn is_stale(&self, started: Option<Timestamp>, now: Timestamp) -> bool {
         started.is_some_and(|started| now.duration_since(started) >= self.stale_after)
@@ -99,10 +98,10 @@ impl Default for RecoverySettings {
     }
 }
 
-/// When a rollback may be started over an operation in flight; the later the stricter.
+/// When a rollback may start over an operation in flight; a later variant is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AllowRollback {
-    /// At any time, as Helm does without us.
+    /// At any time, as Helm allows it.
     Always,
     /// Once the operation is stale.
     WhenStale,
@@ -110,21 +109,21 @@ pub enum AllowRollback {
     Never,
 }
 
-/// Who may start operations; the later the stricter.
+/// Who may start operations; a later variant is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StartedBy {
-    /// Whoever may write records.
+    /// Every user who may write records.
     Anybody,
-    /// Managers alone, and the account that a HelmRelease names for its release.
+    /// Only managers, and the account that a HelmRelease names for its release.
     Managers,
 }
 
 /// The settings of `dropped-bundles`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DroppedBundlesSettings {
-    /// A release is left out, and no chart is said to have failed.
+    /// If a release is left out and no chart is reported as failed.
     pub unexplained: OnUnexplained,
-    /// What is left out was never delivered, so that nothing can be removed.
+    /// If what is left out was never delivered, so that nothing can be removed.
     pub first_install: OnFirstInstall,
 }
 
@@ -134,19 +133,19 @@ impl Default for DroppedBundlesSettings {
     }
 }
 
-/// What becomes of a commit that leaves out a release where nothing tells why; the later the stricter.
+/// What happens to a commit that leaves out a release without a known reason; a later variant is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OnUnexplained {
-    /// It is undecided: admitted with a warning, unless `onUndecided` says otherwise.
+    /// The rule is undecided: the commit is admitted with a warning, unless `onUndecided` refuses it.
     Warn,
     /// It is refused.
     Deny,
 }
 
-/// Whether something is admitted; the later the stricter.
+/// What happens to an incomplete first install; a later variant is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OnFirstInstall {
-    /// It is.
+    /// It is admitted.
     Allow,
     /// It is refused.
     Deny,
@@ -155,25 +154,23 @@ pub enum OnFirstInstall {
 /// What ReleaseOverrides may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverrideSettings {
-    /// Whether there may be any.
     pub allowed: bool,
-    /// How long one may hold.
     pub max_duration: SignedDuration,
-    /// Whether who makes one may not use it.
+    /// Whether the creator of an override may not use it.
     pub second_person: bool,
-    /// The namespace of those for what is in no namespace.
+    /// The namespace of overrides for cluster-scoped releases.
     pub namespace: String,
 }
 
 impl OverrideSettings {
-    /// The release with the namespace in which overrides of it are looked for.
+    /// The release with the namespace that holds its overrides.
     #[must_use]
     pub fn home_of(&self, release: &ReleaseRef) -> ReleaseRef {
         let namespace = if release.namespace.is_empty() { &self.namespace } else { &release.namespace };
         ReleaseRef::new(namespace, &release.name)
     }
 
-    /// What both bounds allow.
+    /// The stricter of both settings.
     #[must_use]
     pub fn stricter(&self, other: &Self) -> Self {
         Self {
@@ -189,7 +186,7 @@ impl Default for OverrideSettings {
     fn default() -> Self {
         Self {
             allowed: true,
-            // Longer than an incident's night shift would make it a way of working.
+            // About the length of an incident. Longer overrides would replace the normal way of working.
             max_duration: SignedDuration::from_hours(4),
             second_person: false,
             namespace: DEFAULT_NAMESPACE.to_owned(),

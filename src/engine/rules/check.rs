@@ -1,4 +1,4 @@
-//! What a rule consists of, and what its check answers.
+//! A rule with its checks, and the result of a check.
 
 use super::declarations::case::DeclarationCase;
 use super::objects::case::ObjectCase;
@@ -9,10 +9,10 @@ use crate::engine::json::FieldPath;
 use crate::engine::release::ReleaseRef;
 use crate::engine::rule::{RuleId, Specification};
 
-/// A rule: what it is, and how a request is checked.
+/// A rule: its specification and its checks.
 pub(crate) struct Rule {
     pub(crate) specification: Specification,
-    /// Mostly one. A rule whose subject is stored in several kinds of objects has one for each.
+    /// Usually one. A rule over several kinds of objects has one for each.
     pub(crate) checks: &'static [Check],
 }
 
@@ -32,19 +32,19 @@ pub(crate) enum Check {
     Declaration(fn(&DeclarationCase<'_>) -> CheckedAll),
 }
 
-/// What a rule finds wrong with a request, or what it still needs to know.
+/// What a rule refuses, or why it is undecided.
 pub(crate) type Checked = Result<Option<Refusal>, Undecided>;
 
 /// The same for a rule that can find several things wrong at once.
 pub(crate) type CheckedAll = Result<Vec<Refusal>, Undecided>;
 
-/// What is wrong, before the name of the rule is added.
+/// What a rule refuses and why.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) sentence: String,
     pub(crate) way_out: String,
     pub(crate) pointers: Vec<String>,
-    /// Set where the violation concerns another release than the request.
+    /// Set if the violation concerns another release than the request.
     pub(crate) release: Option<ReleaseRef>,
 }
 

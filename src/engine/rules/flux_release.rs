@@ -1,4 +1,4 @@
-//! The HelmReleases behind a release: who acts for them, and how long Flux may be silent.
+//! The HelmReleases behind a release: the accounts that act for them, and how long Flux may be silent.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -9,17 +9,17 @@ use crate::engine::flux::Driver;
 use crate::engine::policy::Policy;
 use crate::engine::release::Storage;
 
-/// A release as its records name it, in this cluster.
+/// A release in this cluster that Flux may manage.
 #[derive(Clone, Copy)]
 pub(crate) struct FluxRelease<'a> {
     pub(crate) storage: Storage,
     pub(crate) namespace: &'a str,
     pub(crate) release: &'a str,
-    /// Who holds the operation in question, or held the last one; `None` where that is not known.
+    /// The user who holds the operation, or held the last one; `None` if unknown.
     pub(crate) holder: Option<&'a str>,
 }
 
-/// The HelmReleases with these records, the oldest first, those of other clusters included.
+/// The HelmReleases with these records, the oldest first, including those whose release is on another cluster.
 pub(crate) fn helm_releases<'e>(
     evidence: &'e Evidence,
     namespace: &str,
@@ -33,10 +33,10 @@ pub(crate) fn helm_releases<'e>(
 }
 
 impl FluxRelease<'_> {
-    /// The HelmReleases for which Flux acts on it. Flux keeps records in Secrets of the cluster that the release is on.
+    /// The HelmReleases for which Flux acts on the release. Flux stores records as Secrets in the cluster of the release.
     ///
-    /// Whoever may write a HelmRelease can ask for records in any namespace, and must not win anything over a release there
-    /// that is another's: it counts where Flux has installed the release, or is who holds it.
+    /// A user who may write a HelmRelease can name records in any namespace, and must not gain power over the release of another
+    /// user there. So a HelmRelease counts only if Flux has installed the release, or holds it.
     fn behind<'e>(
         self,
         evidence: &'e Evidence,
@@ -49,40 +49,40 @@ impl FluxRelease<'_> {
         Ok(drivers.iter().filter(move |driver| self.is_driven_by(driver, policy)))
     }
 
-    /// Whether that holds of a HelmRelease that names its records.
+    /// Whether Flux acts on the release for a HelmRelease that names its records.
     pub(crate) fn is_driven_by(self, driver: &Driver, policy: &Policy) -> bool {
         let held = self.holder.is_none_or(|holder| is_flux(driver, policy, holder));
         driver.kube_config.is_none() && (held || driver.has_installed(self.namespace, self.release))
     }
 
-    /// Those of all HelmReleases that name its records.
+    /// The HelmReleases among these that name its records.
     pub(crate) fn helm_releases_among(self, all: &[Driver]) -> Vec<Driver> {
         let naming = all.iter().filter(|driver| driver.drives(self.namespace, self.release));
         naming.filter(|_| self.storage == Storage::Secret).cloned().collect()
     }
 
-    /// How old an operation must be to count as stuck, where all the HelmReleases are known that name its records.
+    /// How old an operation must be to count as stuck, given all HelmReleases that name its records.
     pub(crate) fn stale_after_with(self, drivers: &[Driver], policy: &Policy) -> SignedDuration {
         let behind = drivers.iter().filter(|driver| self.is_driven_by(driver, policy));
         behind.map(|driver| driver.longest_timeout).fold(policy.recovery.stale_after, SignedDuration::max)
     }
 
-    /// Whether Flux acts for one of them under the name of this actor.
+    /// Whether Flux acts for one of its HelmReleases as this user.
     pub(crate) fn is_flux_account(
         self,
         evidence: &Evidence,
         policy: &Policy,
         actor: Actor<'_>,
     ) -> Result<bool, Undecided> {
-        // Flux impersonates nobody else, so people cost no question.
+        // Flux impersonates only service accounts, so people need no query.
         if actor.kind != ActorKind::ServiceAccount {
             return Ok(false);
         }
         Ok(self.behind(evidence, policy)?.any(|driver| driver.is_account(actor.name)))
     }
 
-    /// Whether an actor may go on with what its holder began, because both are, or may have been, Flux at work for the same
-    /// HelmRelease: the account that one names changes in mid-life, to and from the controller's own.
+    /// Whether an actor may continue the operation of the holder because both are, or may have been, Flux at work for the same
+    /// HelmRelease: the account that a HelmRelease names may change, also to and from the account of the controller.
     pub(crate) fn is_flux_handover(
         self,
         evidence: &Evidence,
@@ -97,10 +97,10 @@ impl FluxRelease<'_> {
         }))
     }
 
-    /// How old an operation that started then must be to count as stuck: the policy's `staleAfter`, or the longest timeout
-    /// of a HelmRelease behind it, where that is longer. Flux may be silent for so long.
+    /// How old an operation that started then must be to count as stuck: the `staleAfter` of the policy, or the longest timeout of
+    /// a HelmRelease behind it if that is longer. Flux may be silent for that long.
     ///
-    /// Asks only what makes a difference: nothing while the operation is not even as old as the policy says.
+    /// Queries nothing while the operation is younger than `staleAfter`.
     pub(crate) fn stale_after(
         self,
         evidence: &Evidence,

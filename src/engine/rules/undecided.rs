@@ -1,28 +1,23 @@
-//! What a rule still has to know.
+//! Why a rule is undecided, and lookups in the evidence.
 
 use crate::engine::evidence::{Answer, Evidence, Knowledge, Query};
 use crate::engine::object::ObjectKey;
 use crate::engine::olm;
 use crate::engine::violation::ViolationKind;
 
-/// Why a rule cannot speak yet, or at all.
+/// Why a rule is undecided: not yet, or for good.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Undecided {
-    /// It must know this first.
+    /// The rule needs this query answered first.
     Ask(Query),
-    /// It asked, and there was no answer.
+    /// The query has no answer, for this reason.
     Unavailable(String),
-    /// It was answered, and the answer decides nothing.
-    Unclear {
-        /// Why not.
-        why: String,
-        /// What makes it clear.
-        way_out: &'static str,
-    },
+    /// The answer does not decide the rule.
+    Unclear { why: String, way_out: &'static str },
 }
 
 impl Undecided {
-    /// Why nothing can be said, and what to do about it; what is to be asked where that is all that is missing.
+    /// Why the rule is undecided and what to do about it; the query, if only its answer is missing.
     pub(crate) fn reason(self) -> Result<(ViolationKind, String, &'static str), Query> {
         match self {
             Self::Ask(query) => Err(query),
@@ -32,7 +27,7 @@ impl Undecided {
     }
 }
 
-/// The answer to a query; `None` when there is no such object.
+/// The answer to a query; `None` if the object does not exist.
 pub(crate) fn lookup(evidence: &Evidence, query: Query) -> Result<Option<&Knowledge>, Undecided> {
     match evidence.get(&query) {
         None => Err(Undecided::Ask(query)),
@@ -42,7 +37,7 @@ pub(crate) fn lookup(evidence: &Evidence, query: Query) -> Result<Option<&Knowle
     }
 }
 
-/// The JSON text of an object; `None` where there is none.
+/// The JSON text of an object; `None` if it does not exist.
 pub(crate) fn lookup_object(evidence: &Evidence, key: ObjectKey) -> Result<Option<&str>, Undecided> {
     match lookup(evidence, Query::Object(key))? {
         Some(Knowledge::Object(text)) => Ok(Some(text)),
@@ -50,7 +45,7 @@ pub(crate) fn lookup_object(evidence: &Evidence, key: ObjectKey) -> Result<Optio
     }
 }
 
-/// Whether a ClusterExtension has moved to revisions of its own, which leave its Helm records behind as they were.
+/// Whether a ClusterExtension has migrated to ClusterObjectSets. Its Helm records stay behind unchanged.
 pub(crate) fn is_migrated(evidence: &Evidence, extension: &str) -> Result<bool, Undecided> {
     for kind in olm::OBJECT_SET_KINDS {
         let query =
@@ -62,7 +57,7 @@ pub(crate) fn is_migrated(evidence: &Evidence, extension: &str) -> Result<bool, 
     Ok(false)
 }
 
-/// Whether a namespace is on its way out.
+/// Whether a namespace is being deleted.
 pub(crate) fn is_terminating(evidence: &Evidence, namespace: &str) -> Result<bool, Undecided> {
     let terminating = lookup(evidence, Query::Namespace { name: namespace.to_owned() })?;
     Ok(matches!(terminating, Some(Knowledge::Terminating(true))))

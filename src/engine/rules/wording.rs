@@ -1,4 +1,4 @@
-//! Pieces of sentences that several rules use.
+//! Phrases that several rules use.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -6,7 +6,7 @@ use crate::engine::json::FieldPath;
 use crate::engine::release::record::truncated;
 use crate::engine::release::{Revision, Status};
 
-/// How many things of one sort a message names.
+/// How many names a message lists.
 pub(crate) const MAX_ENUMERATED: usize = 5;
 
 /// `pending-upgrade, revision 6, held by alice for 12 s`; `held` only while an operation is in flight.

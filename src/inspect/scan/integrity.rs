@@ -114,9 +114,9 @@ mod tests {
         };
         assert_eq!(told(Ok(&body("web", 2, "deployed"))), None);
         for (wrong, part) in [
-            (body("api", 2, "deployed"), "its body is of release \"api\""),
-            (body("web", 3, "deployed"), "its body is of revision 3"),
-            (body("web", 2, "failed"), "its label says \"deployed\", its body \"failed\""),
+            (body("api", 2, "deployed"), "its body belongs to release \"api\""),
+            (body("web", 3, "deployed"), "its body belongs to revision 3"),
+            (body("web", 2, "failed"), "its label status is \"deployed\", but its body says \"failed\""),
         ] {
             let (check, message) = told(Ok(&wrong)).unwrap();
             assert_eq!(check, FindingKind::InconsistentRecord);

@@ -23,7 +23,7 @@ pub(crate) struct DeclarationCase<'a> {
 }
 
 impl<'a> DeclarationCase<'a> {
-    /// The write of a ClusterExtension; `None` where the request is about something else.
+    /// The write of a ClusterExtension; `None` for other requests.
     pub(crate) fn extension(&self) -> Result<Option<&'a DeclarationWrite<'a, ClusterExtension<'a>>>, Undecided> {
         match self.declaration {
             Declaration::ClusterExtension(written) => Ok(Some(written)),
@@ -62,7 +62,7 @@ impl<'a> DeclarationCase<'a> {
         format!("{} {}{scope}{}", declaration.kind(), declaration.namespace(), declaration.name())
     }
 
-    /// What an object says; `None` where there is none.
+    /// A parsed object; `None` if it does not exist.
     pub(crate) fn read<T: Deserialize<'a>>(&self, key: ObjectKey) -> Result<Option<T>, Undecided> {
         let subject = format!("{} {}", key.kind, key.name);
         let Some(text) = lookup_object(self.evidence, key)? else {
@@ -73,7 +73,7 @@ impl<'a> DeclarationCase<'a> {
             .map_err(|error| unread(&format!("{subject} cannot be parsed ({})", redacted(&error))))
     }
 
-    /// What bundles say of themselves, in the order in which they are named; `None` for one that does not exist.
+    /// The bundles of these names, in the same order; `None` for one that does not exist.
     pub(crate) fn bundles(&self, named: &[BundleRef]) -> Result<&'a [Option<Bundle>], Undecided> {
         if named.is_empty() {
             return Ok(&[]);
@@ -86,7 +86,7 @@ impl<'a> DeclarationCase<'a> {
     }
 }
 
-/// What to say of an object that has another shape than the one known.
+/// An object of an unknown shape.
 pub(crate) fn unread(why: &str) -> Undecided {
     Undecided::Unclear {
         why: why.to_owned(),
@@ -94,7 +94,7 @@ pub(crate) fn unread(why: &str) -> Undecided {
     }
 }
 
-/// Nothing, unless the request is about one of these kinds and its object does not read.
+/// Undecided if the request is about one of these kinds and its object cannot be parsed; `None` otherwise.
 fn unless_unread<T>(declaration: &Declaration<'_>, kinds: &[&str]) -> Result<Option<T>, Undecided> {
     match declaration {
         Declaration::Unparsed { kind, why, .. } if kinds.contains(kind) => {

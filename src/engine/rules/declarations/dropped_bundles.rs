@@ -46,7 +46,7 @@ pub(crate) static RULE: Rule = Rule {
     checks: &[Check::Declaration(check)],
 };
 
-/// A commit with the ClusterSummary that tells what it must hold.
+/// A commit with the ClusterSummary that shows what it must contain.
 struct Delivery<'a> {
     case: &'a DeclarationCase<'a>,
     commit: GroupCommit<'a>,
@@ -75,7 +75,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
 }
 
 impl Delivery<'_> {
-    /// Asks whether an agent acts on the group at all. Only on the way to a denial: a group is nothing without one.
+    /// Requires that an agent acts on the group. Checked only before a refusal: without an agent a group has no effect.
     fn expect_agent(&self) -> Result<(), Undecided> {
         let spec = &self.summary.spec;
         let cluster = match spec.cluster_type.as_ref() {
@@ -97,8 +97,8 @@ impl Delivery<'_> {
         })
     }
 
-    /// What becomes of a commit that leaves out what was never delivered: nothing is lost, but the profile can end as
-    /// Provisioned without it.
+    /// The result for a commit that leaves out what was never delivered: nothing is lost, but the profile can become Provisioned
+    /// without it.
     fn first_install(&self, left_out: &str) -> CheckedAll {
         if self.case.policy.dropped_bundles.first_install == OnFirstInstall::Allow {
             return Ok(Vec::new());

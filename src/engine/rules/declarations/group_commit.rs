@@ -1,4 +1,4 @@
-//! A write of a ConfigurationGroup that changes what the agent of a managed cluster is to do.
+//! A commit of Sveltos: a write of a ConfigurationGroup that changes what the agent of a managed cluster does.
 
 use super::case::{DeclarationCase, unread};
 use crate::engine::facts::DeclarationWrite;
@@ -6,7 +6,7 @@ use crate::engine::object::ObjectKey;
 use crate::engine::rules::undecided::Undecided;
 use crate::engine::sveltos::{self, Bundle, BundleRef, ClusterSummary, ConfigurationGroup, Feature};
 
-/// A group whose specification changes, of a feature that rules judge.
+/// The write of a group whose specification changes, for a feature that rules cover.
 pub(crate) struct GroupCommit<'a> {
     case: &'a DeclarationCase<'a>,
     written: &'a DeclarationWrite<'a, ConfigurationGroup<'a>>,
@@ -15,8 +15,8 @@ pub(crate) struct GroupCommit<'a> {
 }
 
 impl<'a> GroupCommit<'a> {
-    /// The commit of a request. `None` for groups of other requestors and features, and for what changes nothing: the
-    /// finalizers of the agent, the same list written again, a group on its way out. Nothing is read for these.
+    /// The commit of a request. `None` for groups of other requestors and features, and for writes that change nothing: the
+    /// finalizers of the agent, the same list written again, a group that is being deleted. These need no query.
     pub(crate) fn of(case: &'a DeclarationCase<'a>) -> Result<Option<Self>, Undecided> {
         let Some(written) = case.group()?.filter(|written| !written.same_spec) else {
             return Ok(None);
@@ -24,15 +24,15 @@ impl<'a> GroupCommit<'a> {
         let (Some(group), before) = (&written.after, &written.before) else {
             return Ok(None);
         };
-        // Whoever takes the label off means the group all the same.
+        // A write that removes the label still concerns the group.
         let feature = group.feature().or_else(|| before.as_ref().and_then(ConfigurationGroup::feature));
         let changing = feature.filter(|_| group.metadata.deletion_timestamp.is_none());
         Ok(changing.map(|feature| Self { case, written, group, feature }))
     }
 
-    /// The commit of a request whose bundles the agent would take for all that there is to be. `None` besides for one
-    /// that removes everything, is part of a teardown (which names at most what runs before a removal), is a dry run
-    /// (partial ones are normal there), or whose list does not change while its bundles are still being written.
+    /// The commit of a request whose bundles the agent would take as complete. Also `None` for a commit that removes everything,
+    /// is part of a teardown (which names at most what runs before a removal), is a dry run (often partial), or whose list does not
+    /// change while its bundles are still being written.
     pub(crate) fn delivering(case: &'a DeclarationCase<'a>) -> Result<Option<Self>, Undecided> {
         let delivers = |commit: &Self| {
             let group = commit.group;
@@ -46,8 +46,8 @@ impl<'a> GroupCommit<'a> {
         Ok(Self::of(case)?.filter(delivers))
     }
 
-    /// The ClusterSummary that requested it, as the API server has it now: the controller wrote its status milliseconds
-    /// ago. `None` where there is none.
+    /// The ClusterSummary that requested it, read from the API server: the controller wrote its status milliseconds ago. `None` if
+    /// it does not exist.
     pub(crate) fn summary(&self) -> Result<Option<ClusterSummary<'a>>, Undecided> {
         let Some(name) = self.requestor() else {
             return Ok(None);
@@ -55,17 +55,17 @@ impl<'a> GroupCommit<'a> {
         self.case.read(ObjectKey::new(sveltos::CONFIG_GROUP, sveltos::CLUSTER_SUMMARY, self.written.namespace, name))
     }
 
-    /// The bundles that it names.
+    /// The names of its bundles.
     pub(crate) fn named(&self) -> Result<Vec<BundleRef>, Undecided> {
         self.named_in(self.group)
     }
 
-    /// What the bundles that it names say of themselves; `None` for one that does not exist.
+    /// Its bundles; `None` for one that does not exist.
     pub(crate) fn bundles(&self) -> Result<&'a [Option<Bundle>], Undecided> {
         self.case.bundles(&self.named()?)
     }
 
-    /// The bundles of the commit before, as far as they are still there; none where that delivered nothing.
+    /// The bundles of the previous commit that still exist; none if it delivered nothing.
     pub(crate) fn bundles_before(&self) -> Result<&'a [Option<Bundle>], Undecided> {
         let before = self.written.before.as_ref().filter(|before| !before.removes() && !before.spec.dry_run);
         before.map_or(Ok(&[]), |before| self.case.bundles(&self.named_in(before)?))

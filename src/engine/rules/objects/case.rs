@@ -1,4 +1,4 @@
-//! One request that writes, deletes or scales an object, and what it disturbs.
+//! One request that writes, deletes or scales an object, and its conflict with the owner of the object.
 
 use std::cell::OnceCell;
 
@@ -22,22 +22,22 @@ pub(crate) struct ObjectCase<'a> {
     pub(crate) policy: &'a Policy,
     pub(crate) evidence: &'a Evidence,
     pub(crate) now: Timestamp,
-    /// Several rules ask for it, and it is the expensive part of all of them.
+    /// Computed once: several rules need it, and it is their most expensive part.
     conflict: OnceCell<Result<Option<OwnershipConflict>, Undecided>>,
 }
 
-/// What a request would disturb.
+/// The conflict of a request with the owner of an object.
 #[derive(Debug)]
 pub(crate) struct OwnershipConflict {
     /// `release shop/web (revision 7, deployed)`.
     pub(crate) owner: String,
-    /// Who declares the fields: the chart, or the profile.
+    /// What declares the fields: the chart or the profile.
     pub(crate) declarer: &'static str,
-    /// The release; a profile by its name and the object's namespace.
+    /// The release. A profile is represented by its name and the namespace of the object.
     pub(crate) release: ReleaseRef,
-    /// The declared fields that would change; none where the whole object goes.
+    /// The declared fields that would change; empty if the object is deleted.
     pub(crate) fields: Vec<FieldPath>,
-    /// Whether another's operation is in flight.
+    /// Whether the operation of another user is in flight.
     pub(crate) in_flight: bool,
 }
 
@@ -52,18 +52,18 @@ impl<'a> ObjectCase<'a> {
         Self { facts, write, policy, evidence, now, conflict: OnceCell::new() }
     }
 
-    /// What the request disturbs; `None` if the request is fine.
+    /// The conflict of the request; `None` if there is none.
     pub(crate) fn conflict(&self) -> Result<Option<&OwnershipConflict>, Undecided> {
         self.conflict.get_or_init(|| self.find_conflict()).as_ref().map(Option::as_ref).map_err(Undecided::clone)
     }
 
-    /// Looks twice, at caches and at the API server itself: a cache may say that the request is fine, and only the API server
-    /// that it is not.
+    /// Checks caches first, then the API server: a cache may say that there is no conflict, and only the API server that there is
+    /// one.
     fn find_conflict(&self) -> Result<Option<OwnershipConflict>, Undecided> {
         if self.is_exempt() || self.write.being_deleted || self.changes_nothing() {
             return Ok(None);
         }
-        // What has been asked of the API server was not fine by the caches.
+        // If the API server was queried, the caches have already shown a conflict.
         if !self.evidence.is_live() {
             match self.conflict_by(Freshness::Cached) {
                 Ok(None) => return Ok(None),
@@ -82,12 +82,12 @@ impl<'a> ObjectCase<'a> {
         format!("{kind} {scope}{name}")
     }
 
-    /// The kind of the object; of the one behind a Scale.
+    /// The kind of the object; for a Scale the kind of the scaled object.
     pub(crate) fn kind(&self) -> &'a str {
         self.scalable_resource().map_or(self.write.kind, |scalable| &scalable.kind)
     }
 
-    /// Those who write the objects of others because it is what they are for.
+    /// Whether the user writes objects of releases as part of its work.
     fn is_exempt(&self) -> bool {
         let actor = self.facts.actor;
         matches!(actor.kind, ActorKind::ControlPlane | ActorKind::Node)
@@ -124,7 +124,7 @@ impl<'a> ObjectCase<'a> {
         }
     }
 
-    /// What an object of a release loses by the request.
+    /// The conflict with a release.
     fn conflict_with_release(
         &self,
         marks: &Marks,
@@ -158,8 +158,8 @@ impl<'a> ObjectCase<'a> {
         };
         let lost = require_consistent(marks)
             .and_then(|()| self.changed_declared_fields(marks, record, target_namespace.to_owned()));
-        // Flux's work for a tenant outside of any operation: it corrects drift, runs tests, applies definitions. Asked last, so
-        // that what may go on anyway costs nothing.
+        // Flux works for a tenant outside of operations too: it corrects drift, runs tests, applies definitions. Checked last, so
+        // that requests without a conflict need no query.
         let may_go_on = matches!(lost, Ok(None) | Err(Undecided::Ask(_)));
         if !may_go_on && flux_release.is_flux_account(self.evidence, self.policy, self.facts.actor)? {
             return Ok(None);
@@ -167,7 +167,7 @@ impl<'a> ObjectCase<'a> {
         let Some(fields) = lost? else {
             return Ok(None);
         };
-        // The Helm records of an extension that has moved on describe nothing any more.
+        // The Helm records of an extension that has migrated are out of date.
         if *storage == Storage::OlmIndex && is_migrated(self.evidence, name)? {
             return Ok(None);
         }
@@ -187,7 +187,7 @@ impl<'a> ObjectCase<'a> {
         }))
     }
 
-    /// Whether the request hands the object over to another release, in the course of that one's own operation:
+    /// Whether the request transfers the object to another release, during an operation of that release:
     /// `helm --take-ownership`.
     fn is_taken_over(&self, freshness: Freshness) -> Result<bool, Undecided> {
         let ObjectChange::Edited { marks, marks_after: Some(after), .. } = &self.write.change else {
@@ -200,7 +200,7 @@ impl<'a> ObjectCase<'a> {
         let Some(Located { history, .. }) = located else {
             return Ok(false);
         };
-        // How old that operation is makes no difference to its holder.
+        // The age of the operation does not matter to its holder.
         let is_stale = |_: &Entry| Ok(false);
         let holding = holding(history, self.facts.actor.name, self.policy, self.now, is_stale)?;
         Ok(holding == Holding::Actor)
@@ -237,7 +237,7 @@ impl<'a> ObjectCase<'a> {
         self.policy.scalable_resource(self.write.group(), resource)
     }
 
-    /// The records of an owner; `None` where there are none, and for a profile, which keeps none.
+    /// The records of an owner; `None` if there are none, and for a profile, which has none.
     fn records_of(&self, owner: &Owner, freshness: Freshness) -> Result<Option<&'a Located>, Undecided> {
         let Owner::Release { name, target_namespace, origin, of_extension } = owner else {
             return Ok(None);
@@ -260,7 +260,7 @@ impl<'a> ObjectCase<'a> {
         }
     }
 
-    /// `revision 7, deployed`, or who holds it for how long.
+    /// `revision 7, deployed`, or the operation in flight with its holder.
     fn state(&self, entry: &Entry) -> String {
         if entry.status.is_in_flight() {
             return wording::state(entry.status, entry.revision, entry.stamps.holder(), entry.started(), self.now);
@@ -269,7 +269,7 @@ impl<'a> ObjectCase<'a> {
     }
 }
 
-/// Contradictory marks lead nowhere for certain.
+/// Undecided if the marks contradict each other: then the owner is not certain.
 fn require_consistent(marks: &Marks) -> Result<(), Undecided> {
     match marks.contradiction {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! What the owner of an object loses by a request: the declared fields that change, or the object as a whole.
+//! The declared fields of an object that a request changes.
 
 use serde_json::Value;
 
@@ -12,8 +12,8 @@ use crate::engine::release::manifest::DocumentKey;
 use crate::engine::rules::undecided::{Undecided, lookup};
 
 impl ObjectCase<'_> {
-    /// The declared fields that change, none where the whole object goes; `None` when nothing is lost, and when the object
-    /// is not in the manifest at all: then the release has left it behind.
+    /// The declared fields that change, none of them if the object is deleted. `None` if no declared field changes, and if the object
+    /// is not in the manifest: then the release no longer declares it.
     pub(crate) fn changed_declared_fields(
         &self,
         marks: &Marks,
@@ -44,7 +44,7 @@ impl ObjectCase<'_> {
                 .scalable_resource()
                 .and_then(|scalable| scaled_field(scalable, document, *new))
                 .map(|path| vec![path])),
-            // Who wrote which field last tells a part: what the release owns, it has declared.
+            // managedFields show a part: the fields that the release owns, it has declared.
             (ObjectChange::Edited { sides, .. }, Err(unavailable)) => {
                 match lost(self.changed_among(marks, sides, [self.owned_fields(marks, sides)])) {
                     None => Err(unavailable),
@@ -55,8 +55,8 @@ impl ObjectCase<'_> {
         }
     }
 
-    /// The declared fields that change. A document of another version of the API may name fields otherwise; there the account
-    /// of who wrote what helps out.
+    /// The declared fields that change, by the document in the manifest. A document of another API version may name fields
+    /// differently; then managedFields are used too.
     fn changed_in_document(&self, marks: &Marks, document: &Value, sides: &EditedObject<'_>) -> Vec<FieldPath> {
         let account = || sides.managed_fields().of(&self.write.api_version, |_| true);
         let written = if is_custom_resource(document) { account() } else { Declared::nothing() };
@@ -65,13 +65,13 @@ impl ObjectCase<'_> {
         self.changed_among(marks, sides, [declared_by(document, &written)].into_iter().chain(owned))
     }
 
-    /// What the owner wrote last, by the object's own account.
+    /// The fields that the owner wrote last, by managedFields.
     fn owned_fields(&self, marks: &Marks, sides: &EditedObject<'_>) -> Declared<'static> {
         sides.managed_fields().of(&self.write.api_version, |manager| marks.is_manager(manager))
     }
 
-    /// The fields that are declared, changed and not ignored. The marks count as declared, and so does the account of who
-    /// wrote what, once it is cleared.
+    /// The fields that are declared, changed and not ignored. The marks count as declared, and so do managedFields if they are
+    /// cleared.
     fn changed_among<'d>(
         &self,
         marks: &Marks,
@@ -94,7 +94,7 @@ impl ObjectCase<'_> {
         fields
     }
 
-    /// What an owner loses who keeps no manifest here: the account of fields is all there is.
+    /// The changed fields of an owner without a manifest in this cluster, by managedFields alone.
     pub(crate) fn changed_managed_fields(&self, marks: &Marks) -> Option<Vec<FieldPath>> {
         match &self.write.change {
             ObjectChange::Edited { sides, .. } => {
@@ -107,7 +107,7 @@ impl ObjectCase<'_> {
     }
 }
 
-/// The field of a document that a scaling would change.
+/// The declared field that a scaling changes.
 fn scaled_field(scalable: &ScalableResource, document: &Value, new: i64) -> Option<FieldPath> {
     let declared = scalable.replicas.resolve(document).ok().filter(|declared| !declared.is_null())?;
     let tokens: Vec<_> = scalable.replicas.tokens().map(|token| token.decoded().into_owned()).collect();

@@ -33,7 +33,7 @@ fn check(case: &ObjectCase<'_>) -> Checked {
     match case.conflict() {
         Ok(Some(conflict)) if conflict.in_flight => Ok(Some(refusal(case, conflict))),
         Err(need @ Undecided::Ask(_)) => Err(need),
-        // Whatever cannot be decided is reported once, by the rule over this kind of request.
+        // An undecided result is reported once, by the rule over this kind of request.
         Ok(_) | Err(_) => Ok(None),
     }
 }

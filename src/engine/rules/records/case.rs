@@ -1,4 +1,4 @@
-//! What a rule is given: the facts, the policy, the answers so far, and the clock.
+//! One request that writes or deletes a record, with lookups for the rules.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(crate) struct RecordCase<'a> {
 }
 
 impl<'a> RecordCase<'a> {
-    /// The other records of the release. On an update or a deletion the record itself is among them.
+    /// The records of the release; on an update or a deletion including the record itself.
     pub(crate) fn history(&self) -> Result<&'a History, Undecided> {
         let query = Query::History {
             storage: self.target.storage,
@@ -37,7 +37,7 @@ impl<'a> RecordCase<'a> {
         }
     }
 
-    /// The JSON of a record's body; `None` when it is gone.
+    /// The JSON of the body of a record; `None` if the record does not exist.
     pub(crate) fn body(&self, object: &str) -> Result<Option<&'a [u8]>, Undecided> {
         let query = Query::Body {
             storage: self.target.storage,
@@ -50,7 +50,7 @@ impl<'a> RecordCase<'a> {
         }
     }
 
-    /// Workloads, in the order in which they are named; `None` for one that does not exist.
+    /// The workloads of these names, in the same order; `None` for one that does not exist.
     pub(crate) fn workloads(&self, named: &[WorkloadRef]) -> Result<&'a [Option<Workload>], Undecided> {
         match self.lookup(Query::Workloads(named.to_vec()))? {
             Some(Knowledge::Workloads(workloads)) => Ok(workloads),
@@ -66,9 +66,8 @@ impl<'a> RecordCase<'a> {
         }
     }
 
-    /// The newest record, if an operation is in flight on it: by its label, and by its body too where that can be read.
-    /// Somebody may have edited the label alone while the webhook was away; Helm goes by the body, and so an edit must not
-    /// lock a release.
+    /// The newest record, if an operation is in flight on it by its label, and by its body if the body can be read. A user may have
+    /// edited only the label while the webhook was unavailable. Helm uses the body, so such an edit must not lock a release.
     pub(crate) fn in_flight(&self) -> Result<Option<&'a Entry>, Undecided> {
         let Some(newest) = self.history()?.newest().filter(|newest| newest.status.is_in_flight()) else {
             return Ok(None);
@@ -82,12 +81,12 @@ impl<'a> RecordCase<'a> {
         Ok((!at_rest).then_some(newest))
     }
 
-    /// Whether an operation is old enough to count as stuck. What has no start is not: it cannot be shown to be.
+    /// Whether an operation is old enough to count as stuck. An operation without a known start is not.
     pub(crate) fn is_stale(&self, started: Option<Timestamp>, holder: Option<&str>) -> Result<bool, Undecided> {
         self.flux_release(holder).is_stale(self.evidence, self.policy, started, self.now)
     }
 
-    /// How old that is, as far as is known: a HelmRelease may make it more, and is asked once it matters.
+    /// How old an operation must be to count as stuck. HelmReleases are queried only if they can make a difference.
     pub(crate) fn stale_after(
         &self,
         started: Option<Timestamp>,
@@ -96,7 +95,7 @@ impl<'a> RecordCase<'a> {
         self.flux_release(holder).stale_after(self.evidence, self.policy, started, self.now)
     }
 
-    /// The release, for the questions about its HelmReleases.
+    /// The release, for lookups of its HelmReleases.
     pub(crate) fn flux_release<'h>(&self, holder: Option<&'h str>) -> FluxRelease<'h>
     where
         'a: 'h,

@@ -51,7 +51,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let sentence =
         format!("Cannot start the {operation} of {}: the release is {}.", case.subject(), case.state(newest));
     let stale = match case.is_stale(newest.started(), newest.stamps.holder()) {
-        // Only the advice depends on it.
+        // Only the way out depends on it.
         Err(Undecided::Unavailable(_) | Undecided::Unclear { .. }) => false,
         stale => stale?,
     };

@@ -121,7 +121,7 @@ fn unlock(case: &RecordCase<'_>, before: &RecordSide<'_>) -> Checked {
 
 fn delete(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
     let history = case.history()?;
-    // Pruning takes the stuck records of past operations out of the middle of the history.
+    // Pruning deletes stuck records of past operations in the middle of the history.
     let Some(revision) = case.target.revision else {
         return Ok(None);
     };

@@ -50,7 +50,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         return Ok(None);
     }
     let is_newest = history.newest_deployed().is_none_or(|newest| newest.name == case.target.object);
-    // nelm purges in no order, and says so by its lease.
+    // nelm purges in no particular order, and holds its lease meanwhile.
     if !is_newest || lease::is_held(case)? {
         return Ok(None);
     }

@@ -30,7 +30,7 @@ pub(crate) static RULE: Rule = Rule {
     checks: &[Check::Record(check)],
 };
 
-/// One thing that two parts of a record disagree about.
+/// A disagreement between parts of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Disagreement {
     about: About,
@@ -74,7 +74,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     Ok(Some(worse.iter().fold(refusal, |refusal, disagreement| refusal.at(disagreement.pointer))))
 }
 
-/// Everything that the parts of a record disagree about, its body among them where it was read.
+/// Every disagreement between the parts of a record, including its body if it was read.
 pub(crate) fn disagreements(storage: Storage, object: &str, side: &RecordSide<'_>) -> Vec<Disagreement> {
     let mut found = Vec::new();
     let mut note = |about, pointer, sentence: String| found.push(Disagreement { about, sentence, pointer });
@@ -132,7 +132,7 @@ pub(crate) fn disagreements(storage: Storage, object: &str, side: &RecordSide<'_
                 note(About::BodyStatus, "/data", format!("{:?} is not a status", truncated(&record.info.status)));
             }
         }
-        // A record that OLM keeps in several Secrets is whole only after the last of them is written.
+        // A record that OLM stores in several Secrets is complete only after the last of them is written.
         RecordBody::Broken(DecodeError::Chunked) | RecordBody::Unread => {
             if side.label_status().is_none() {
                 note(About::StatusLabel, "/metadata/labels/status", format!("{:?} is not a status", label("status")));

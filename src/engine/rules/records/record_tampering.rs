@@ -37,7 +37,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     };
     if *same_payload {
         let (old, new) = (&before.stored.metadata, &after.stored.metadata);
-        // A label may move alone only to what the body says, which mends it.
+        // A label alone may change only to the value in the body, which repairs it.
         let said = |label: &str| match (label, after.record()) {
             ("owner", _) => Some(case.target.storage.owner().to_owned()),
             ("name", Some(record)) => Some(record.name.to_string()),
@@ -61,7 +61,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     };
     let mut changed = differences(old, new);
     if transition(before.status(), after.status()) == Guard::Unlock {
-        // Tools that unlock date the record anew; who may unlock is another rule's matter.
+        // Tools that unlock change the date of the record. `pending-recovery` decides who may unlock.
         changed.retain(|difference| *difference != Difference::LastDeployed);
     }
     if changed.is_empty() {

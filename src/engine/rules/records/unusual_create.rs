@@ -61,7 +61,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
 }
 
-/// What is wrong with an operation that starts where only managers may start one.
+/// The refusal of an operation if only managers may start one, and the user is none.
 fn started_by_somebody_else(case: &RecordCase<'_>) -> Checked {
     let starts = case.change.write().filter(RecordWrite::starts);
     let (Some(write), StartedBy::Managers, actor) = (starts, case.policy.started_by, case.facts.actor) else {

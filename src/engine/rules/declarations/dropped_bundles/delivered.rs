@@ -1,13 +1,13 @@
-//! Whether what a commit leaves out was delivered before: only then there is something to lose.
+//! Whether what a commit leaves out was delivered before: only then something can be lost.
 
 use super::Delivery;
 use crate::engine::object::ObjectKey;
 use crate::engine::rules::undecided::Undecided;
 use crate::engine::sveltos::{self, ClusterConfiguration, RemoteRelease};
 
-/// Whether one of these was. Each piece of evidence has gaps: the hash is missing after a release changed hands, and
-/// present where a chart was rendered but never delivered; the agent's account lags; the commit before is there only
-/// while a rollout is in flight. So any of them is enough, the one that costs no read first.
+/// Whether one of these releases was delivered. Each piece of evidence has gaps: the hash is missing after a release changed hands,
+/// and present if a chart was rendered but never delivered; the account of the agent lags; the previous commit exists only while a
+/// rollout is in flight. So any of them is enough, the one without a read first.
 pub(super) fn any_release(delivery: &Delivery<'_>, releases: &[RemoteRelease]) -> Result<bool, Undecided> {
     if releases.is_empty() {
         return Ok(false);
@@ -17,7 +17,7 @@ pub(super) fn any_release(delivery: &Delivery<'_>, releases: &[RemoteRelease]) -
     if releases.iter().any(hashed) {
         return Ok(true);
     }
-    // What a release of another profile has delivered is not this one's to remove, unless it has changed hands.
+    // What another profile delivered cannot be removed by this one, unless the release has changed hands.
     let profile = &delivery.commit.group.spec.source_ref;
     let managed = |release: &RemoteRelease| entries.iter().any(|entry| entry.is_of(release) && entry.is_managed());
     let listed = |account: ClusterConfiguration<'_>| {
@@ -31,7 +31,7 @@ pub(super) fn any_release(delivery: &Delivery<'_>, releases: &[RemoteRelease]) -
     Ok(before.any(|bundle| releases.iter().any(|release| bundle.deploys(release))))
 }
 
-/// Whether one of these sources, kind and name, was.
+/// Whether one of these sources, as kind and name, was delivered.
 pub(super) fn any_source(delivery: &Delivery<'_>, sources: &[(String, String)]) -> Result<bool, Undecided> {
     let profile = &delivery.commit.group.spec.source_ref;
     let listed = |account: ClusterConfiguration<'_>| {
@@ -44,7 +44,7 @@ pub(super) fn any_source(delivery: &Delivery<'_>, sources: &[(String, String)]) 
     Ok(before.any(|bundle| sources.iter().any(|(kind, name)| bundle.is_from(kind, name))))
 }
 
-/// What the agent says it has delivered to the cluster.
+/// The account of the agent of what it has delivered to the cluster.
 fn account<'a>(delivery: &Delivery<'a>) -> Result<Option<ClusterConfiguration<'a>>, Undecided> {
     let spec = &delivery.summary.spec;
     let name = format!("{}--{}", spec.cluster_type.to_ascii_lowercase(), spec.cluster_name);

@@ -1,14 +1,14 @@
-//! Why a release has no bundle, as far as the ClusterSummary tells, and who has agreed to that.
+//! Why a release has no bundle, as far as the ClusterSummary shows, and whether a user has allowed it.
 
 use crate::engine::sveltos::{
     ClusterSummary, HelmReleaseSummary, MAY_RENDER_NOTHING, Profile, RemoteRelease, named_releases,
 };
 
-/// A chart's error goes on for pages where it quotes a template.
+/// The error of a chart can quote pages of a template.
 const MAX_MESSAGE_CHARS: usize = 300;
 
-/// The entry that explains why a release was not rendered: its own, if its chart failed; else one at which the walk over
-/// the charts ended. `None` where its chart may as well have rendered to nothing.
+/// The entry that explains why a release was not rendered: its own if its chart failed, otherwise one at which the walk over the
+/// charts ended. `None` if its chart may have rendered to nothing.
 pub(super) fn by<'s, 'a>(
     summary: &'s ClusterSummary<'a>,
     release: &RemoteRelease,
@@ -37,12 +37,12 @@ pub(super) fn failure_text(entry: &HelmReleaseSummary<'_>) -> String {
     format!("{}: {}{cut}", entry.release(), line.trim_end_matches('.'))
 }
 
-/// Leaves the releases of which the ClusterSummary does not say that they may render to nothing.
+/// The releases that the ClusterSummary does not allow to render to nothing.
 pub(super) fn not_allowed_by_summary(summary: &ClusterSummary<'_>, releases: &[RemoteRelease]) -> Vec<RemoteRelease> {
     not_named(summary.metadata.annotation(MAY_RENDER_NOTHING), releases)
 }
 
-/// The same for the profile.
+/// The releases that the profile does not allow to render to nothing.
 pub(super) fn not_allowed_by_profile(profile: &Profile<'_>, releases: &[RemoteRelease]) -> Vec<RemoteRelease> {
     not_named(profile.metadata.annotation(MAY_RENDER_NOTHING), releases)
 }

@@ -8,10 +8,10 @@ use crate::engine::rules::undecided::Undecided;
 use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated};
 use crate::engine::sveltos::{self, MAY_RENDER_NOTHING, Profile, RemoteRelease};
 
-/// How many errors of charts a message repeats.
+/// How many errors of charts a message quotes.
 const MAX_CAUSES: usize = 3;
 
-/// A release is there if its last bundle is: a chart that could not be staged whole has the first ones only.
+/// A release is complete if its last bundle is present: a chart that could not be staged completely has only the first bundles.
 pub(super) fn check(delivery: &Delivery<'_>) -> CheckedAll {
     let required = required::releases(&delivery.summary);
     if required.is_empty() {
@@ -24,7 +24,7 @@ pub(super) fn check(delivery: &Delivery<'_>) -> CheckedAll {
         return Ok(Vec::new());
     }
     delivery.expect_agent()?;
-    // What has some bundles did not render to nothing.
+    // A release with some bundles did not render to nothing.
     let is_begun = |release: &RemoteRelease| bundles.iter().flatten().any(|it| it.deploys(release));
     let is_failure = |release: &RemoteRelease| is_begun(release) || explained::by(&delivery.summary, release).is_some();
     let (failed, unexplained): (Vec<_>, Vec<_>) = missing.iter().cloned().partition(is_failure);
@@ -58,7 +58,7 @@ pub(super) fn check(delivery: &Delivery<'_>) -> CheckedAll {
     if never.is_empty() { Ok(Vec::new()) } else { delivery.first_install(&listed(&never)) }
 }
 
-/// Leaves the releases of which nobody has said that they may render to nothing.
+/// The releases that neither the ClusterSummary nor the profile allows to render to nothing.
 fn not_allowed(delivery: &Delivery<'_>, releases: Vec<RemoteRelease>) -> Result<Vec<RemoteRelease>, Undecided> {
     let left = explained::not_allowed_by_summary(&delivery.summary, &releases);
     let profile = &delivery.commit.group.spec.source_ref;
@@ -70,11 +70,11 @@ fn not_allowed(delivery: &Delivery<'_>, releases: Vec<RemoteRelease>) -> Result<
     Ok(profile.map_or_else(|| left.clone(), |profile| explained::not_allowed_by_profile(&profile, &left)))
 }
 
-/// Up to 1.7.0 the error of a chart is nowhere in the API.
+/// Up to 1.7.0 the API does not contain the error of a chart.
 const IN_THE_LOG: &str =
     "No chart is reported as failed: up to Sveltos 1.7.0 the error is only in the log of addon-controller";
 
-/// What to say where charts failed.
+/// The refusal if charts failed.
 fn failure(delivery: &Delivery<'_>, left_out: &str, missing: &[RemoteRelease]) -> Refusal {
     let mut causes: Vec<String> = Vec::new();
     for cause in missing.iter().filter_map(|release| explained::by(&delivery.summary, release)) {
@@ -88,7 +88,7 @@ fn failure(delivery: &Delivery<'_>, left_out: &str, missing: &[RemoteRelease]) -
     Refusal::new(format!("{left_out} {causes}."), way_out).at("/spec/configurationItem")
 }
 
-/// What to say where nothing tells a chart that failed from one that renders to nothing.
+/// The refusal if a failed chart cannot be distinguished from one that renders to nothing.
 fn silence(delivery: &Delivery<'_>, left_out: &str, missing: &[RemoteRelease]) -> Refusal {
     let names: Vec<_> = missing.iter().map(ToString::to_string).collect();
     let way_out = format!(

@@ -1,14 +1,14 @@
-//! The releases that a commit must hold.
+//! The releases that a commit must contain.
 
 use std::collections::HashSet;
 
 use crate::engine::sveltos::{ClusterSummary, HelmChart, HelmReleaseSummary, RemoteRelease};
 
-/// What the profile manages and wants, each once, under the names that it has on the cluster, in the order of its charts.
+/// The releases that the profile manages and wants, each once, by their names on the cluster, in the order of the charts.
 ///
-/// The status has the names filled in, and no longer lists charts that were taken out of the profile. But while another
-/// profile contests a release, its entry comes and goes: so charts whose names are no templates count as well, unless
-/// their entry says that another profile has won.
+/// The status has the names without templates, and no longer lists charts that were removed from the profile. But while another
+/// profile contests a release, its entry comes and goes. So charts whose names are no templates count too, unless their entry says
+/// that another profile has won.
 pub(super) fn releases(summary: &ClusterSummary<'_>) -> Vec<RemoteRelease> {
     let entries = summary.releases();
     let charts = &summary.spec.cluster_profile_spec.helm_charts;
@@ -22,8 +22,8 @@ pub(super) fn releases(summary: &ClusterSummary<'_>) -> Vec<RemoteRelease> {
     kept.map(|(_, entry)| entry.release()).chain(wanted).filter(|release| seen.insert(release.clone())).collect()
 }
 
-/// Whether the chart of an entry is to be removed: without hooks for that it has no bundle. By position, because its name
-/// may be a template; by name where the two lists do not match, and then only if no chart that is to stay can be its.
+/// Whether the chart of an entry is to be removed: without hooks such a chart has no bundle. Matched by position, because its name
+/// may be a template; by name if the two lists do not match, and then only if no chart that stays can belong to the entry.
 fn is_uninstalled(
     charts: &[HelmChart<'_>],
     entries: &[HelmReleaseSummary<'_>],

@@ -1,5 +1,5 @@
-//! Commits of ConfigMaps, Secrets and Flux sources. Sveltos fails where one of the first two is missing and not optional,
-//! but skips a source that is gone, and so removes what came from it.
+//! Commits of ConfigMaps, Secrets and Flux sources. Sveltos fails if a ConfigMap or Secret is missing and not optional, but skips a
+//! missing Flux source and so removes what came from it.
 
 use super::{Delivery, NOTHING_CHANGED, delivered};
 use crate::engine::rules::check::{CheckedAll, Refusal};
@@ -17,7 +17,7 @@ pub(super) fn check(delivery: &Delivery<'_>) -> CheckedAll {
     let mut missing: Vec<(String, String)> = Vec::new();
     for PolicyRef { kind, name, .. } in required {
         let source = (kind.to_string(), name.to_string());
-        // One source can be referred to several times, with different paths.
+        // A profile may refer to a source several times, with different paths.
         if !bundles.iter().flatten().any(|bundle| bundle.is_from(kind, name)) && !missing.contains(&source) {
             missing.push(source);
         }
