@@ -36,7 +36,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::engine::policy::PolicyError;
+use crate::engine::policy_files::PolicyError;
 use exit_status::ExitStatus;
 
 /// Enforces safe release transitions: a Kubernetes admission webhook for Helm, Flux, Sveltos and OLM.

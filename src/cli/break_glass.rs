@@ -12,8 +12,8 @@ use super::exit_status::ExitStatus;
 use super::output::Output;
 use super::release_argument::release;
 use super::runtime::block_on;
-use crate::engine::overrides::PLURAL;
 use crate::engine::release::ReleaseRef;
+use crate::engine::release_override::PLURAL;
 use crate::engine::rules;
 use crate::world::kubernetes::override_definition::{ReleaseOverride, ReleaseOverrideSpec};
 
@@ -169,7 +169,8 @@ mod tests {
         );
         let text = object.to_string();
         // The rules parse the same values.
-        let read: crate::engine::overrides::OverrideSpec = serde_json::from_value(object["spec"].clone()).unwrap();
+        let read: crate::engine::release_override::OverrideSpec =
+            serde_json::from_value(object["spec"].clone()).unwrap();
         assert_eq!(
             (read.rules, text.contains("11:30")),
             (

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, stderr};
 
 use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
 
-use crate::engine::policy::{PolicyError, Problem};
+use crate::engine::policy_files::{PolicyError, Problem};
 
 /// Every problem with an excerpt, in colour on a terminal.
 pub(super) fn excerpts(error: &PolicyError) -> String {

@@ -8,7 +8,7 @@ use super::exit_status::ExitStatus;
 use super::output::Output;
 use super::policy_dir::PolicyDir;
 use super::table;
-use crate::engine::policy::{InForce, SettingInForce, SettingOrigin, in_force, nearest_to, settings_of};
+use crate::engine::policy_files::{InForce, SettingInForce, SettingOrigin, in_force, nearest_to, settings_of};
 use crate::engine::rule::{RuleId, Specification};
 use crate::engine::rules;
 

@@ -4,7 +4,8 @@ use kube::Client;
 
 use super::policy_dir::PolicyDir;
 use super::table::printable;
-use crate::engine::policy::{DEFAULT_NAMESPACE, Policies, PolicyFiles};
+use crate::engine::policy::{DEFAULT_NAMESPACE, Policies};
+use crate::engine::policy_files::PolicyFiles;
 use crate::world::kubernetes::api_error::reason;
 use crate::world::kubernetes::policies::policies;
 

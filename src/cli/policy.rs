@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::excerpt::excerpts;
 use super::exit_status::ExitStatus;
 use super::output::Output;
-use crate::engine::policy::{LoadedPolicies, PolicyError, PolicyFiles, Problem, schema};
+use crate::engine::policy_files::{LoadedPolicies, PolicyError, PolicyFiles, Problem, schema};
 
 /// Check policy files, and print their JSON Schema for editors
 #[derive(Debug, clap::Args)]

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::engine::policy::{Policies, PolicyFiles};
+use crate::engine::policy::Policies;
+use crate::engine::policy_files::PolicyFiles;
 
 /// The policies to apply.
 #[derive(Debug, clap::Args)]

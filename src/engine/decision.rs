@@ -13,10 +13,10 @@ use serde_json::value::RawValue;
 use super::facts::{Facts, Subject};
 use super::json::first_at;
 use super::outcome::{Outcome, Verdict};
-use super::policy::{Mode, ScalableResource};
+use super::policy::ScalableResource;
 use super::release::ReleaseRef;
 use super::review::{Operation, Request};
-use super::rule::RuleId;
+use super::rule::{Mode, RuleId};
 use super::violation::ViolationKind;
 
 /// The largest number of fields that are hashed: finding each of them parses an object of up to several MiB.
@@ -249,7 +249,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::engine::outcome::WeighedViolation;
     use crate::engine::review::Review;
-    use crate::engine::rules::Violation;
+    use crate::engine::violation::Violation;
 
     /// alice changes the Deployment web of the release shop/web.
     pub(crate) fn decision(findings: Vec<DecisionFinding>) -> Decision {

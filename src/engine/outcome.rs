@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use crate::engine::facts::{Actor, ActorKind};
     use crate::engine::release::ReleaseRef;
-    use crate::engine::rules::RuleId;
+    use crate::engine::rule::RuleId;
 
     fn apply(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> Outcome {
         Outcome::of(policy, weigh(policy, scope, violations))

@@ -6,11 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::facts::OverrideWrite;
 use super::policy::{Globs, OverrideSettings};
+use super::release_override::{CREATED_BY, Override};
 use super::rule::RuleId;
 use super::stamp::creator;
 
-/// Until everybody names the new rooms.
-pub use super::release_override::*;
 pub(crate) use relief::relieve;
 
 /// How much longer than allowed a new override may seem: the clocks of its creator and of this process differ.
@@ -94,6 +93,7 @@ fn globs(users: &[String]) -> Result<Globs, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::release_override::OverrideSpec;
 
     const SECOND: i64 = 1_795_000_000;
 

@@ -18,7 +18,3 @@ pub use settings::{
     AllowRollback, DEFAULT_NAMESPACE, DroppedBundlesSettings, Modes, OnFirstInstall, OnUndecided, OnUnexplained,
     OverrideSettings, RecoverySettings, RuleSettings, StartedBy,
 };
-
-/// Until everybody names the new rooms.
-pub use super::policy_files::*;
-pub use super::rule::Mode;

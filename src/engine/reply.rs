@@ -164,7 +164,8 @@ mod tests {
     use crate::engine::outcome::{Outcome, weigh};
     use crate::engine::policy::{Policy, Scope};
     use crate::engine::release::ReleaseRef;
-    use crate::engine::rules::{Kind, RuleId, Violation};
+    use crate::engine::rule::RuleId;
+    use crate::engine::violation::{Violation, ViolationKind as Kind};
 
     fn status(rule: RuleId) -> Value {
         let policy =

@@ -16,8 +16,8 @@ use super::facts::{ActorKind, Facts, Subject};
 use super::policy::{Policy, Scope};
 use super::release::{ReleaseRef, Storage};
 use super::review::Operation;
-use super::rule::Mode;
-use super::violation::ViolationKind;
+use super::rule::{Mode, RuleId};
+use super::violation::{Violation, ViolationKind};
 use check::{Check, CheckedAll, Refusal, Rule};
 use declarations::case::DeclarationCase;
 use declarations::{
@@ -247,10 +247,6 @@ fn undecided(rule: RuleId, release: Option<ReleaseRef>, subject: &str, need: Und
     let sentence = format!("Could not check {subject}: {why}.");
     Ok(Violation { rule, kind, sentence, way_out: way_out.to_owned(), pointers: Vec::new(), release, overridden: None })
 }
-
-/// Until everybody names the new rooms.
-pub use super::rule::RuleId;
-pub use super::violation::{Relief, Violation, ViolationKind as Kind};
 
 #[cfg(test)]
 mod tests;

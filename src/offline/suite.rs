@@ -16,7 +16,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::replay::{Replay, Source, SourceError};
-use crate::engine::policy::{Policies, PolicyError};
+use crate::engine::policy::Policies;
+use crate::engine::policy_files::PolicyError;
 use expectation::Expectation;
 pub use expectation::StepFailure;
 use file::{CaseFile, SuiteFile};

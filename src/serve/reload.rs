@@ -11,7 +11,8 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::engine::policy::{LoadedPolicies, NAMESPACES_DIR, Policies, PolicyFiles, Problem};
+use crate::engine::policy::Policies;
+use crate::engine::policy_files::{LoadedPolicies, NAMESPACES_DIR, PolicyFiles, Problem};
 use crate::file_watch;
 use metrics::{PolicyMetrics, ReloadResult};
 

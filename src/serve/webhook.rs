@@ -11,7 +11,7 @@ use super::https::{BoxFuture, Endpoint, Reply, Reviewer};
 use super::report::Reporter;
 use crate::engine::facts::storing_kind;
 use crate::engine::review::{BadReview, Operation, Review, uid_of};
-use crate::engine::{overrides, reply, sveltos};
+use crate::engine::{release_override, reply, sveltos};
 use crate::judge::Judge;
 use crate::world::memory::Memory;
 
@@ -88,7 +88,7 @@ fn fails_closed(body: &[u8]) -> bool {
     Review::parse(body).is_ok_and(|review| {
         let (request, kind) = (&review.request, &review.request.kind);
         let is_commit = kind.group == sveltos::LIB_GROUP && kind.kind == sveltos::CONFIGURATION_GROUP;
-        let is_override = kind.group == overrides::GROUP && kind.kind == overrides::KIND;
+        let is_override = kind.group == release_override::GROUP && kind.kind == release_override::KIND;
         is_commit || is_override || (request.operation == Operation::Create && storing_kind(request).is_some())
     })
 }
@@ -111,7 +111,10 @@ mod tests {
             let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
             fails_closed(review.to_string().as_bytes())
         };
-        assert!(gate(overrides::GROUP, overrides::KIND) && gate(sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP));
+        assert!(
+            gate(release_override::GROUP, release_override::KIND)
+                && gate(sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP)
+        );
         assert!(!gate("apps", "Deployment"));
     }
 }

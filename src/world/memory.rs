@@ -22,10 +22,10 @@ use crate::engine::flux::{self, Driver, HelmRelease};
 use crate::engine::json::first_at;
 use crate::engine::managed::{Marks, Origin};
 use crate::engine::object::{Metadata, ObjectKey};
-use crate::engine::overrides::{self, Override};
 use crate::engine::release::manifest::{DocumentKey, WorkloadKind, WorkloadRef};
 use crate::engine::release::record::{DecodeError, Payload};
 use crate::engine::release::{History, Storage};
+use crate::engine::release_override::{self, Override};
 use crate::engine::sveltos::{Bundle, BundleRef};
 pub use override_file::OverrideFile;
 
@@ -211,7 +211,7 @@ impl Memory {
 
     fn overrides(&self, namespace: &str, release: &str) -> Vec<Override> {
         let objects = self.lock();
-        let of_kind = objects.of_kind(overrides::GROUP, overrides::KIND);
+        let of_kind = objects.of_kind(release_override::GROUP, release_override::KIND);
         let read = of_kind.filter_map(|text| read::release_override(&serde_json::from_str(text).ok()?));
         read.filter(|it| it.namespace == namespace && it.spec.release == release).collect()
     }

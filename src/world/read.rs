@@ -12,8 +12,8 @@ use crate::engine::flux::Driver;
 use crate::engine::json::redacted;
 use crate::engine::managed::Marks;
 use crate::engine::object::ObjectKey;
-use crate::engine::overrides::{CREATED_BY, Override, OverrideSpec};
 use crate::engine::release::{Entry, Stamps, Storage};
+use crate::engine::release_override::{CREATED_BY, Override, OverrideSpec};
 use crate::engine::sveltos::{self, Bundle, BundleRef};
 
 /// The label selector of records, of every release and storage.

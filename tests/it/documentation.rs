@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use release_interlock::engine::policy::{LoadedPolicies, PolicyFiles, schema, settings_of};
+use release_interlock::engine::policy_files::{LoadedPolicies, PolicyFiles, schema, settings_of};
 use release_interlock::engine::release::status::{Guard, Status, transition};
 use release_interlock::engine::rule::{FailsClosed, RuleId, Specification};
 use release_interlock::engine::rules::{self, Family};

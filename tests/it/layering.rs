@@ -1,7 +1,7 @@
 //! The house of `src/lib.rs`: arrows point down, nothing runs in circles, and the engine is pure.
 //!
-//! An arrow is a `use`, or a path in a body, from one file to the file that defines the name. A `pub use` hands a name on and is
-//! no arrow: whoever imports the name depends on its definition. Tests are left out.
+//! An arrow is a `use`, or a path in a body, from one file to the file that defines the name. A
+//! `pub use` of a child is no arrow: whoever imports the name depends on its definition. Tests are left out.
 
 mod arrows;
 mod house;

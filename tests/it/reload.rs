@@ -12,15 +12,17 @@ use bytes::Bytes;
 use prometheus_client::registry::Registry;
 use release_interlock::budget::Budget;
 use release_interlock::engine::facts::{Actor, ActorKind};
-use release_interlock::engine::policy::{LoadedPolicies, Mode, Policies, PolicyFiles, Scope};
+use release_interlock::engine::policy::{Policies, Scope};
+use release_interlock::engine::policy_files::{LoadedPolicies, PolicyFiles};
 use release_interlock::engine::release::record::INFLATE_LIMIT;
+use release_interlock::engine::rule::Mode;
 use release_interlock::engine::rules;
 use release_interlock::judge::Judge;
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::admin;
 use release_interlock::serve::openmetrics;
 use release_interlock::serve::reload::metrics::PolicyMetrics;
-use release_interlock::serve::reload::{ReloadStatus, Reload};
+use release_interlock::serve::reload::{Reload, ReloadStatus};
 use release_interlock::world::memory::Memory;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -136,7 +138,7 @@ async fn a_wrong_file_changes_nothing_but_what_is_told_of_it() {
     let ready = told("/readyz?verbose").await;
     assert!(ready.starts_with("[i] policies: loaded ") && ready.ends_with("ok\n"), "{ready}");
     assert!(
-        ready.contains("earlier ones stay in force") && ready.contains("cluster.yaml:4:30: there is no `enforced`"),
+        ready.contains("earlier ones stay in force") && ready.contains("cluster.yaml:4:30: unknown value `enforced`"),
         "{ready}"
     );
     let metrics = told("/metrics").await;

@@ -9,7 +9,8 @@ use super::reports::ReportArguments;
 use crate::cli::cluster::ClusterArguments;
 use crate::cli::policy_dir::PolicyDir;
 use crate::cli::telemetry::TelemetryArguments;
-use crate::engine::policy::{DEFAULT_NAMESPACE, is_label};
+use crate::engine::policy::DEFAULT_NAMESPACE;
+use crate::engine::policy_files::is_label;
 use crate::serve::https::Limits;
 
 const ADMISSION_PORT: u16 = 8443;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::shared::Shared;
-use crate::engine::policy::{LoadedPolicies, Policies, PolicyFiles};
+use crate::engine::policy::Policies;
+use crate::engine::policy_files::{LoadedPolicies, PolicyFiles};
 use crate::judge::Judge;
 use crate::serve::reload::Reload;
 

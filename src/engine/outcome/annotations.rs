@@ -68,8 +68,8 @@ fn joined<'v>(values: impl Iterator<Item = &'v str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::rule::Mode;
-    use crate::engine::rules::{RuleId, Violation};
+    use crate::engine::rule::{Mode, RuleId};
+    use crate::engine::violation::Violation;
 
     fn judged(rule: RuleId, mode: Mode, kind: ViolationKind, pointers: Vec<String>) -> WeighedViolation {
         let release = Some(ReleaseRef::new("shop", "web"));

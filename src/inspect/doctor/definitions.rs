@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::diagnosis::Diagnosis;
 use super::fetch::Fetched;
 use super::snapshot::Snapshot;
-use crate::engine::policy::LoadedPolicies;
+use crate::engine::policy_files::LoadedPolicies;
 use crate::engine::severity::Severity::{High, Medium};
 use crate::world::kubernetes::override_definition::ReleaseOverride;
 
@@ -100,7 +100,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::policy::PolicyFiles;
+    use crate::engine::policy_files::PolicyFiles;
 
     fn defined() -> Value {
         let mut live = serde_json::to_value(ReleaseOverride::crd()).unwrap();

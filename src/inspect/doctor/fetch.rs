@@ -9,7 +9,7 @@ use kube::{Client, Error};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::engine::policy::PolicyFiles;
+use crate::engine::policy_files::PolicyFiles;
 use crate::world;
 use crate::world::kubernetes::api_error::reason;
 use crate::world::kubernetes::clock::{ClockError, server_time};

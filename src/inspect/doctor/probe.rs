@@ -18,8 +18,10 @@ use super::registration::RECORD_ENTRY;
 use super::selector::{label_of, matches};
 use super::snapshot::Snapshot;
 use crate::engine::facts::{Actor, ActorKind};
-use crate::engine::policy::{LoadedPolicies, Mode, Scope};
+use crate::engine::policy::Scope;
+use crate::engine::policy_files::LoadedPolicies;
 use crate::engine::release::stamps::HOLDER;
+use crate::engine::rule::Mode;
 use crate::engine::rules::records::record_integrity;
 use crate::engine::severity::Severity::High;
 
@@ -269,7 +271,7 @@ mod tests {
     #[test]
     fn a_policy_in_audit_mode_is_no_finding() {
         let of = |text: &str| Snapshot {
-            policies: Ok(Some(crate::engine::policy::PolicyFiles::mounted(
+            policies: Ok(Some(crate::engine::policy_files::PolicyFiles::mounted(
                 [("cluster.yaml".to_owned(), text.to_owned())],
                 [],
             ))),

@@ -5,7 +5,7 @@ use kube::Client;
 
 use super::fetch::{self, Fetched};
 use super::records::{self, RecordCounts};
-use crate::engine::policy::PolicyFiles;
+use crate::engine::policy_files::PolicyFiles;
 
 /// The objects of an installation, fetched once.
 pub(super) struct Snapshot {

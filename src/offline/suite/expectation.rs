@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::engine::rules::RuleId;
+use crate::engine::rule::RuleId;
 use crate::offline::replay::{Replayed, ReplayedViolation};
 
 /// A step with an unexpected result.

@@ -38,8 +38,8 @@ fn rule(finding: &DecisionFinding) -> String {
 mod tests {
     use super::*;
     use crate::engine::decision::tests::finding;
-    use crate::engine::policy::Mode;
-    use crate::engine::rules::{Kind, RuleId};
+    use crate::engine::rule::{Mode, RuleId};
+    use crate::engine::violation::ViolationKind as Kind;
 
     #[test]
     fn a_rule_is_told_with_its_mode_and_what_is_special_about_it() {

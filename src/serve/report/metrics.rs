@@ -9,9 +9,9 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::engine::decision::Decision;
 use crate::engine::outcome::Verdict;
-use crate::engine::policy::Mode;
 use crate::engine::review::Operation;
-use crate::engine::rules::{Kind, RuleId};
+use crate::engine::rule::{Mode, RuleId};
+use crate::engine::violation::ViolationKind as Kind;
 use crate::serve::openmetrics;
 
 /// Bounds of the decode histogram, in seconds: an ordinary record takes a fraction of a millisecond, the largest possible

@@ -77,9 +77,8 @@ impl RecentFindings {
 mod tests {
     use super::*;
     use crate::engine::decision::tests::{decision, finding};
-    use crate::engine::policy::Mode;
     use crate::engine::review::Operation;
-    use crate::engine::rules::RuleId;
+    use crate::engine::rule::{Mode, RuleId};
 
     #[test]
     fn what_is_found_again_in_a_moment_is_one_finding() {

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::Api;
 use kube::{Client, Error};
 
-use crate::engine::policy::PolicyFiles;
+use crate::engine::policy_files::PolicyFiles;
 
 /// The ConfigMap with the policy of the cluster, and the optional one with policies of namespaces.
 const CLUSTER_POLICY: &str = "interlock-policies";

@@ -11,12 +11,15 @@ use super::custom::{CustomKind, CustomObjects};
 use super::namespaced_name::NamespacedName;
 use super::reach::Reach;
 use super::watch::Feed;
-use crate::engine::overrides::{self, Override};
+use crate::engine::release_override::{self, Override};
 use crate::readiness::Gate;
 use crate::world::read::release_override;
 
-const RELEASE_OVERRIDES: CustomKind =
-    CustomKind { group: overrides::GROUP, kind: overrides::KIND, definition: overrides::DEFINITION };
+const RELEASE_OVERRIDES: CustomKind = CustomKind {
+    group: release_override::GROUP,
+    kind: release_override::KIND,
+    definition: release_override::DEFINITION,
+};
 
 /// How many are listed at a time. Each has a few hundred bytes, and expired ones remain until somebody deletes them.
 const PAGE_SIZE: u32 = 500;
@@ -54,8 +57,8 @@ impl ReleaseOverrides {
 /// # Errors
 /// When the API server does not answer, or not with a list; 404 if the definition is not installed.
 pub(super) async fn list(client: &Client, namespace: &str, release: &str) -> kube::Result<Vec<Override>> {
-    let kind = GroupVersionKind::gvk(overrides::GROUP, overrides::VERSION, overrides::KIND);
-    let resource = ApiResource::from_gvk_with_plural(&kind, overrides::PLURAL);
+    let kind = GroupVersionKind::gvk(release_override::GROUP, release_override::VERSION, release_override::KIND);
+    let resource = ApiResource::from_gvk_with_plural(&kind, release_override::PLURAL);
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
     let mut page = ListParams::default().fields(&format!("spec.release={release}")).limit(PAGE_SIZE);
     let mut found = Vec::new();
@@ -95,7 +98,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::overrides::CREATED_BY;
+    use crate::engine::release_override::CREATED_BY;
     use crate::world::kubernetes::definition::Definition;
 
     fn object(name: &str, release: &str, rule: &str) -> DynamicObject {

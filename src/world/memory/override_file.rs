@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use super::Memory;
 use crate::engine::object::ObjectKey;
-use crate::engine::overrides::{GROUP, KIND};
+use crate::engine::release_override::{GROUP, KIND};
 use crate::world::read::release_override;
 
 /// How often the file is read. It bounds how long somebody in an incident waits for an override.

@@ -55,10 +55,11 @@ impl House {
     /// Every arrow, once a pair of files and line.
     pub(super) fn arrows(&self) -> BTreeSet<Arrow> {
         let arrows = self.0.iter().flat_map(|(from, contents)| {
-            let imports = contents.imports.iter().filter(|import| !import.is_handed_on);
-            imports.filter_map(move |import| {
+            contents.imports.iter().filter_map(move |import| {
                 let to = self.definition(&self.absolute(from, &import.path)?, 0)?;
-                (to != *from).then(|| Arrow { from: from.clone(), line: import.line, to })
+                // A parent that shows what its children define is their face; any other name that is handed on is imported.
+                let is_face = import.is_handed_on && to.starts_with(from);
+                (to != *from && !is_face).then(|| Arrow { from: from.clone(), line: import.line, to })
             })
         });
         arrows.collect()

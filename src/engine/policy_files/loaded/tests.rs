@@ -4,8 +4,9 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::engine::facts::{Actor, ActorKind};
-use crate::engine::policy::{AllowRollback, Mode, OnUndecided, Scope, SettingOrigin, StartedBy, in_force};
-use crate::engine::rule::RuleId;
+use crate::engine::policy::{AllowRollback, OnUndecided, Scope, StartedBy};
+use crate::engine::policy_files::{SettingOrigin, in_force};
+use crate::engine::rule::{Mode, RuleId};
 
 const CLUSTER: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
 const NAMESPACE: &str = "apiVersion: interlock.dev/v1alpha1\nkind: NamespacePolicy\n";
@@ -200,7 +201,7 @@ fn what_is_in_force_names_file_and_line() {
     let shop = "rules:\n  manual-edit: {mode: enforce}\n  manual-scale: {mode: 'off'}\noverrides: {maxDuration: 1h}\n";
     let told = |namespace: &str| {
         let in_force = in_force(&files(cluster, shop), namespace).unwrap();
-        let told = |setting: &crate::engine::policy::SettingInForce| match &setting.origin {
+        let told = |setting: &crate::engine::policy_files::SettingInForce| match &setting.origin {
             SettingOrigin::BuiltIn => format!("{} {} built in", setting.name, setting.value),
             SettingOrigin::File { file, line } => {
                 format!("{} {} {}:{line}", setting.name, setting.value, file.display())

@@ -10,9 +10,9 @@ use crate::engine::decide::{Step, decide};
 use crate::engine::evidence::{Answer, Evidence, Freshness, Knowledge, Query};
 use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
 use crate::engine::outcome::Outcome;
-use crate::engine::overrides::CREATED_BY;
 use crate::engine::policy::Policy;
 use crate::engine::release::ReleaseRef;
+use crate::engine::release_override::CREATED_BY;
 use crate::engine::review::Review;
 use crate::engine::rule::RuleId;
 
@@ -234,12 +234,12 @@ fn blind(overrides: impl Fn(Freshness) -> Answer) -> (bool, Option<String>, usiz
 }
 
 fn stored(rules: &[RuleId]) -> Answer {
-    Answer::Known(Knowledge::Overrides(vec![crate::engine::overrides::Override {
+    Answer::Known(Knowledge::Overrides(vec![crate::engine::release_override::Override {
         namespace: "shop".into(),
         name: "web-1".into(),
         created: Some(start()),
         created_by: None,
-        spec: crate::engine::overrides::OverrideSpec {
+        spec: crate::engine::release_override::OverrideSpec {
             release: "web".into(),
             rules: rules.to_vec(),
             users: None,

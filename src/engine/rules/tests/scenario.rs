@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 
 use crate::engine::policy::Policies;
-use crate::engine::rules::RuleId;
+use crate::engine::rule::RuleId;
 use crate::offline::replay::Replay;
 
 pub(super) const MANIFEST: &str = "---\nkind: Deployment\nmetadata: {name: web}\n";

@@ -214,7 +214,7 @@ fn stamps_come_from_the_mutating_half_and_survive_every_put() {
     // The mutating half overwrites it, so the forgery has no effect: bob may not unlock.
     assert_eq!(cluster.create("alice", &forged), Ok(()));
     let unlock = cluster.update("bob", &running, &running.to("failed"));
-    assert_eq!(unlock, Err(vec![crate::engine::rules::RuleId::known("pending-recovery")]));
+    assert_eq!(unlock, Err(vec![crate::engine::rule::RuleId::known("pending-recovery")]));
     assert_eq!(cluster.update("alice", &running, &Rec { hooks_run: 1, ..running.clone() }), Ok(()));
     assert_eq!(cluster.update("alice", &running, &running.to("failed")), Ok(()));
 }

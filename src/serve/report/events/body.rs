@@ -16,7 +16,7 @@ use super::series_key::SeriesKey;
 use crate::engine::decision;
 use crate::engine::outcome::Verdict;
 use crate::engine::review::Operation;
-use crate::engine::rules::RuleId;
+use crate::engine::rule::RuleId;
 use crate::serve::ownership::MANAGED_BY;
 use crate::world::NewestRecord;
 
@@ -181,8 +181,8 @@ mod tests {
 
     use super::*;
     use crate::engine::decision::tests::{decision, finding};
-    use crate::engine::policy::Mode;
     use crate::engine::release::{Entry, ReleaseRef, Status, Storage};
+    use crate::engine::rule::Mode;
     use crate::serve::report::events::series::SeriesTable;
 
     fn key(mode: Mode) -> SeriesKey {

@@ -127,8 +127,7 @@ impl OpenSeries {
 mod tests {
     use super::*;
     use crate::engine::decision::tests::{decision, finding};
-    use crate::engine::policy::Mode;
-    use crate::engine::rules::RuleId;
+    use crate::engine::rule::{Mode, RuleId};
 
     fn key(actor: &str, name: &str) -> SeriesKey {
         let decision = decision(vec![finding(RuleId::known("manual-edit"), Mode::Enforce)]);

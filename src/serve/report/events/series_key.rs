@@ -2,10 +2,9 @@
 
 use crate::engine::decision::{Decision, DecisionFinding, ObjectReference};
 use crate::engine::outcome::Verdict;
-use crate::engine::policy::Mode;
 use crate::engine::release::ReleaseRef;
 use crate::engine::review::Operation;
-use crate::engine::rules::RuleId;
+use crate::engine::rule::{Mode, RuleId};
 
 /// A user's operation on an object, as a rule judged it. Equal keys are one series.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

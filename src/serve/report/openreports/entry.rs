@@ -7,8 +7,8 @@ use k8s_openapi::api::events::v1::Event;
 
 use crate::engine::decision::ObjectReference;
 use crate::engine::outcome::Verdict;
-use crate::engine::policy::Mode;
 use crate::engine::release::ReleaseRef;
+use crate::engine::rule::Mode;
 use crate::engine::rules;
 use crate::engine::severity::Severity;
 use crate::serve::report::events::{CLUSTER_SCOPED_NAMESPACE, CONTROLLER, annotation, cut};
