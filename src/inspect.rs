@@ -1,10 +1,10 @@
 //! Looking at a cluster: for people on the command line, and for the leader in the background.
 
-pub mod doctor;
-pub mod runbook;
+pub(crate) mod doctor;
+pub(crate) mod runbook;
 pub mod scan;
-pub mod server_clock;
-pub mod status;
-pub mod storage_kind;
-pub mod unstick;
-pub mod view;
+pub(crate) mod server_clock;
+pub(crate) mod status;
+pub(crate) mod storage_kind;
+pub(crate) mod unstick;
+pub(crate) mod view;

@@ -62,7 +62,7 @@
 pub mod budget;
 pub mod cli;
 pub mod engine;
-pub mod file_watch;
+pub(crate) mod file_watch;
 pub mod inspect;
 pub mod judge;
 pub mod offline;

@@ -1,4 +1,4 @@
 //! Judging requests without a server: recordings, and the test suites of policies.
 
 pub mod replay;
-pub mod suite;
+pub(crate) mod suite;

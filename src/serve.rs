@@ -8,5 +8,5 @@ pub mod pki;
 pub mod process;
 pub mod reload;
 pub mod report;
-pub mod traces;
+pub(crate) mod traces;
 pub mod webhook;

@@ -9,23 +9,20 @@ mod spec;
 use jiff::SignedDuration;
 use serde::Deserialize;
 
-pub use driver::Driver;
-pub use name::shortened_release_name;
-pub use spec::{
-    ChartSourceRef, ChartTemplate, ChartTemplateSpec, FailureStrategy, HelmReleaseSpec, InstallSpec, Remediation,
-    RollbackSpec, TestSpec, UninstallSpec, UpgradeSpec,
-};
+pub(crate) use driver::Driver;
+pub(crate) use name::shortened_release_name;
+pub(crate) use spec::{HelmReleaseSpec, Remediation};
 
 use super::json::null_is_default;
 use super::object::{OwnedMetadata, service_account_user};
 use super::release::ReleaseRef;
 
 /// The API group of HelmReleases.
-pub const GROUP: &str = "helm.toolkit.fluxcd.io";
+pub(crate) const GROUP: &str = "helm.toolkit.fluxcd.io";
 /// The kind of a HelmRelease.
-pub const HELM_RELEASE: &str = "HelmRelease";
+pub(crate) const HELM_RELEASE: &str = "HelmRelease";
 /// The name of the CustomResourceDefinition of HelmReleases.
-pub const DEFINITION: &str = "helmreleases.helm.toolkit.fluxcd.io";
+pub(crate) const DEFINITION: &str = "helmreleases.helm.toolkit.fluxcd.io";
 
 /// How long Flux waits in each step of an action by default.
 const DEFAULT_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);

@@ -8,12 +8,12 @@ mod ownership;
 mod semantics;
 mod touched;
 
-pub use declared::{Declared, DocumentPart, ItemKey};
-pub use delta::{Delta, DifferingItem, delta};
-pub use document::{declared_by, is_custom_resource};
-pub use fields::ManagedFields;
-pub use ownership::{Marks, Origin, Owner, may_be_marked};
-pub use touched::touched;
+pub(crate) use declared::Declared;
+pub(crate) use delta::{Delta, delta};
+pub(crate) use document::{declared_by, is_custom_resource};
+pub(crate) use fields::ManagedFields;
+pub(crate) use ownership::{Marks, Origin, Owner, may_be_marked};
+pub(crate) use touched::touched;
 
 #[cfg(test)]
 mod tests;

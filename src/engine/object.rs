@@ -92,13 +92,13 @@ impl ObjectKey {
 
 /// The API group of an `apiVersion`; empty for the core group.
 #[must_use]
-pub fn group_of(api_version: &str) -> &str {
+pub(crate) fn group_of(api_version: &str) -> &str {
     api_version.rsplit_once('/').map_or("", |(group, _)| group)
 }
 
 /// Whether a text is a lower-case DNS subdomain of at most `max_length` bytes.
 #[must_use]
-pub fn is_dns_subdomain(text: &str, max_length: usize) -> bool {
+pub(crate) fn is_dns_subdomain(text: &str, max_length: usize) -> bool {
     let label = |label: &str| {
         !label.is_empty()
             && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
@@ -109,17 +109,17 @@ pub fn is_dns_subdomain(text: &str, max_length: usize) -> bool {
 }
 
 /// The prefix of the user name of a service account.
-pub const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
+pub(crate) const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 
 /// The user name of a service account.
 #[must_use]
-pub fn service_account_user(namespace: &str, name: &str) -> String {
+pub(crate) fn service_account_user(namespace: &str, name: &str) -> String {
     format!("{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}")
 }
 
 /// The JSON pointer to an annotation.
 #[must_use]
-pub fn annotation_pointer(key: &str) -> String {
+pub(crate) fn annotation_pointer(key: &str) -> String {
     jsonptr::PointerBuf::from_tokens(["metadata", "annotations", key]).to_string()
 }
 

@@ -8,19 +8,19 @@ use super::json::null_is_default;
 use super::object::Metadata;
 
 /// The API group of OLM.
-pub const GROUP: &str = "olm.operatorframework.io";
+pub(crate) const GROUP: &str = "olm.operatorframework.io";
 /// The kind that users create to install an operator.
-pub const CLUSTER_EXTENSION: &str = "ClusterExtension";
+pub(crate) const CLUSTER_EXTENSION: &str = "ClusterExtension";
 /// The kinds of one revision of an extension in the runtime without Helm records: the current name, and the name until
 /// March 2026.
-pub const OBJECT_SET_KINDS: [&str; 2] = ["ClusterObjectSet", "ClusterExtensionRevision"];
+pub(crate) const OBJECT_SET_KINDS: [&str; 2] = ["ClusterObjectSet", "ClusterExtensionRevision"];
 /// The label on such a revision with the name of its extension.
-pub const OWNER_NAME_LABEL: &str = "olm.operatorframework.io/owner-name";
+pub(crate) const OWNER_NAME_LABEL: &str = "olm.operatorframework.io/owner-name";
 
 /// The label in the body of a record with the package that it installs.
-pub const PACKAGE_NAME_LABEL: &str = "olm.operatorframework.io/package-name";
+pub(crate) const PACKAGE_NAME_LABEL: &str = "olm.operatorframework.io/package-name";
 /// The label in the body of a record with the version of the bundle.
-pub const BUNDLE_VERSION_LABEL: &str = "olm.operatorframework.io/bundle-version";
+pub(crate) const BUNDLE_VERSION_LABEL: &str = "olm.operatorframework.io/bundle-version";
 
 /// A ClusterExtension.
 #[derive(Debug, Default, Deserialize)]

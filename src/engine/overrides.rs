@@ -43,7 +43,12 @@ impl Override {
 /// Why a ReleaseOverride must not be stored; `None` if it may. The webhook may have been unavailable when an override was
 /// created, so everything is checked again at each use.
 #[must_use]
-pub fn objection(write: &OverrideWrite<'_>, user: &str, policy: &OverrideSettings, now: Timestamp) -> Option<String> {
+pub(crate) fn objection(
+    write: &OverrideWrite<'_>,
+    user: &str,
+    policy: &OverrideSettings,
+    now: Timestamp,
+) -> Option<String> {
     if let Some(sent) = write.after.annotation(CREATED_BY)
         && creator::expected(write, user) != Some(sent)
     {

@@ -1,13 +1,13 @@
 //! Helm's model of a release: names, revisions, statuses and transitions, records and their storage.
 
-pub mod history;
-pub mod interrupted;
-pub mod manifest;
-pub mod name;
+pub(crate) mod history;
+pub(crate) mod interrupted;
+pub(crate) mod manifest;
+pub(crate) mod name;
 pub mod record;
 pub mod stamps;
 pub mod status;
-pub mod storage;
+pub(crate) mod storage;
 
 pub use history::{Entry, History};
 pub use interrupted::InterruptedOperation;

@@ -6,17 +6,17 @@ use serde::Deserialize;
 use super::rule::RuleId;
 
 /// The API group.
-pub const GROUP: &str = "interlock.dev";
+pub(crate) const GROUP: &str = "interlock.dev";
 /// The version that is served.
-pub const VERSION: &str = "v1alpha1";
+pub(crate) const VERSION: &str = "v1alpha1";
 /// The kind.
-pub const KIND: &str = "ReleaseOverride";
+pub(crate) const KIND: &str = "ReleaseOverride";
 /// The resource.
-pub const PLURAL: &str = "releaseoverrides";
+pub(crate) const PLURAL: &str = "releaseoverrides";
 /// The name of the definition.
-pub const DEFINITION: &str = "releaseoverrides.interlock.dev";
+pub(crate) const DEFINITION: &str = "releaseoverrides.interlock.dev";
 /// The annotation with the user who created an override, as stamped.
-pub const CREATED_BY: &str = "interlock.dev/created-by";
+pub(crate) const CREATED_BY: &str = "interlock.dev/created-by";
 
 /// A stored ReleaseOverride.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 //! gets a note of the interrupted operation. An override is stamped with its [creator].
 
 mod annotations;
-pub mod creator;
+pub(crate) mod creator;
 
 use jiff::{SignedDuration, Timestamp, Unit};
 
@@ -22,7 +22,7 @@ const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(120);
 
 /// The required stamps of a written record.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Expected {
+pub(crate) enum Expected {
     /// A transition starts with these stamps. A value that the request does not contain is left out.
     Started(Stamps),
     /// The stamps of the stored object, unchanged.
@@ -31,7 +31,7 @@ pub enum Expected {
 
 /// The stamps that a write of a record must carry.
 #[must_use]
-pub fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestamp) -> Expected {
+pub(crate) fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestamp) -> Expected {
     if !write.starts() {
         let mut kept = write.before.map(RecordSide::stamps).unwrap_or_default();
         kept.set_or_remove(INTERRUPTED, interrupted_note(facts, write));
@@ -93,7 +93,7 @@ fn is_unlocked(facts: &Facts<'_>, write: &RecordWrite<'_>) -> bool {
 
 /// The first stamp from the client with a wrong value, and the required value.
 #[must_use]
-pub fn forged(
+pub(crate) fn forged(
     expected: &Expected,
     before: &Stamps,
     sent: &Stamps,
@@ -117,7 +117,7 @@ pub fn forged(
 ///
 /// The patch changes only metadata: after a change of the data Flux would reinstall at every reconcile.
 #[must_use]
-pub fn stamp(facts: &Facts<'_>, now: Timestamp) -> Option<Patch> {
+pub(crate) fn stamp(facts: &Facts<'_>, now: Timestamp) -> Option<Patch> {
     if let Subject::Override(write) = &facts.subject {
         return creator::patch(write, facts.actor.name);
     }

@@ -13,31 +13,31 @@ mod summary;
 
 use std::fmt;
 
-pub use bundle::{Bundle, BundleRef};
-pub use cluster::{Profile, SveltosCluster};
-pub use configuration::ClusterConfiguration;
-pub use group::{ConfigurationGroup, Feature, ProfileRef};
-pub use summary::{ClusterSummary, HelmChart, HelmReleaseSummary, PolicyRef};
+pub(crate) use bundle::{Bundle, BundleRef};
+pub(crate) use cluster::{Profile, SveltosCluster};
+pub(crate) use configuration::ClusterConfiguration;
+pub(crate) use group::{ConfigurationGroup, Feature, ProfileRef};
+pub(crate) use summary::{ClusterSummary, HelmChart, HelmReleaseSummary, PolicyRef};
 
 /// The API group that the controller and the agent share.
-pub const LIB_GROUP: &str = "lib.projectsveltos.io";
+pub(crate) const LIB_GROUP: &str = "lib.projectsveltos.io";
 /// The API group that users and the controller share.
-pub const CONFIG_GROUP: &str = "config.projectsveltos.io";
+pub(crate) const CONFIG_GROUP: &str = "config.projectsveltos.io";
 /// The kind of a commit of bundles.
-pub const CONFIGURATION_GROUP: &str = "ConfigurationGroup";
+pub(crate) const CONFIGURATION_GROUP: &str = "ConfigurationGroup";
 /// The kind of a bundle.
-pub const CONFIGURATION_BUNDLE: &str = "ConfigurationBundle";
+pub(crate) const CONFIGURATION_BUNDLE: &str = "ConfigurationBundle";
 /// The kind that joins a profile and a cluster.
-pub const CLUSTER_SUMMARY: &str = "ClusterSummary";
+pub(crate) const CLUSTER_SUMMARY: &str = "ClusterSummary";
 /// The kind in which the agent reports what it has delivered.
-pub const CLUSTER_CONFIGURATION: &str = "ClusterConfiguration";
+pub(crate) const CLUSTER_CONFIGURATION: &str = "ClusterConfiguration";
 /// The kind of a managed cluster that Sveltos itself registers.
-pub const SVELTOS_CLUSTER: &str = "SveltosCluster";
+pub(crate) const SVELTOS_CLUSTER: &str = "SveltosCluster";
 
 /// The annotation on a ClusterProfile, a Profile or a ClusterSummary with the releases whose charts may render no
 /// objects: `namespace/name`, separated by commas. Without it, such a release cannot be distinguished from one whose
 /// chart failed.
-pub const MAY_RENDER_NOTHING: &str = "interlock.dev/may-render-nothing";
+pub(crate) const MAY_RENDER_NOTHING: &str = "interlock.dev/may-render-nothing";
 
 /// A Helm release on a managed cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,7 +62,7 @@ impl fmt::Display for RemoteRelease {
 }
 
 /// The releases in the value of [`MAY_RENDER_NOTHING`]. Text other than `namespace/name` is ignored.
-pub fn named_releases(value: &str) -> impl Iterator<Item = RemoteRelease> {
+pub(crate) fn named_releases(value: &str) -> impl Iterator<Item = RemoteRelease> {
     let pairs = value.split(',').filter_map(|release| release.trim().split_once('/'));
     pairs.map(|(namespace, name)| RemoteRelease::new(namespace.trim(), name.trim()))
 }

@@ -21,14 +21,14 @@ mod writers;
 use kube::Client;
 use serde_json::Value;
 
-pub use diagnosis::{Diagnosis, DiagnosisState, DoctorReport};
+pub(crate) use diagnosis::{DiagnosisState, DoctorReport};
 use snapshot::Snapshot;
 
 /// Examines the installation in a namespace.
 ///
 /// # Errors
 /// When the API server cannot be reached at all. A check whose objects cannot be read is reported as skipped.
-pub async fn examine(client: &Client, namespace: &str) -> Result<DoctorReport, kube::Error> {
+pub(crate) async fn examine(client: &Client, namespace: &str) -> Result<DoctorReport, kube::Error> {
     let clocks = fetch::clocks(client).await?;
     let snapshot = Snapshot::fetch(client, namespace, clocks).await;
     let mut checks = Vec::new();
@@ -49,7 +49,7 @@ pub async fn examine(client: &Client, namespace: &str) -> Result<DoctorReport, k
 ///
 /// # Errors
 /// When the API server does not answer.
-pub async fn registration(client: &Client, namespace: &str) -> Result<Value, kube::Error> {
+pub(crate) async fn registration(client: &Client, namespace: &str) -> Result<Value, kube::Error> {
     let [validating, mutating] = fetch::registrations(client).await?;
     Ok(registration::repair(namespace, &validating, &mutating))
 }

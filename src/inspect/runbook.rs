@@ -13,7 +13,7 @@ use crate::world::World;
 
 /// The newest record of a release, which is pending, as it was read at one moment. Checks, copy and deletion apply to
 /// this version only.
-pub struct PendingRecord {
+pub(crate) struct PendingRecord {
     pub(super) release: ReleaseRef,
     pub(super) storage: Storage,
     pub(super) entry: Entry,
@@ -80,7 +80,7 @@ impl PendingRecord {
 
     /// The object name of the record.
     #[must_use]
-    pub fn record(&self) -> &str {
+    pub(crate) fn record(&self) -> &str {
         &self.entry.name
     }
 }

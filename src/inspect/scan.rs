@@ -22,7 +22,7 @@ mod integrity;
 pub(crate) mod inventory;
 pub(crate) mod listing;
 mod options;
-pub mod page;
+pub(crate) mod page;
 mod releases;
 mod report;
 mod run;

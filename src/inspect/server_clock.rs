@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 /// The API server's clock, continued from one reading of it.
 #[derive(Debug, Clone, Copy)]
-pub struct ServerClock {
+pub(crate) struct ServerClock {
     start: Timestamp,
     read_at: Instant,
 }
@@ -14,13 +14,13 @@ pub struct ServerClock {
 impl ServerClock {
     /// Continues from a reading that was taken just now.
     #[must_use]
-    pub fn starting_at(start: Timestamp) -> Self {
+    pub(crate) fn starting_at(start: Timestamp) -> Self {
         Self { start, read_at: Instant::now() }
     }
 
     /// The current time.
     #[must_use]
-    pub fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         let elapsed = SignedDuration::try_from(self.read_at.elapsed()).unwrap_or_default();
         self.start.checked_add(elapsed).unwrap_or(self.start)
     }

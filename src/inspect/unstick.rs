@@ -16,8 +16,8 @@ use super::view::View;
 use crate::engine::release::record::extra_chunks;
 use crate::engine::release::{Storage, Stored};
 use copy::{Origin, copy_of};
-pub use error::UnstickError;
-pub use restore::{RecordCopy, Restored};
+pub(crate) use error::UnstickError;
+pub(crate) use restore::RecordCopy;
 use store::ObjectStore;
 
 impl PendingRecord {
@@ -28,7 +28,7 @@ impl PendingRecord {
     /// # Errors
     /// When a part cannot be read or copied, when the record changed, when an admission webhook refuses the deletion,
     /// or when the API server does not answer.
-    pub async fn unstick(&self, view: &View<'_>, dry_run: bool) -> Result<Vec<String>, UnstickError> {
+    pub(crate) async fn unstick(&self, view: &View<'_>, dry_run: bool) -> Result<Vec<String>, UnstickError> {
         let store = ObjectStore::of(&view.client, &self.release.namespace);
         let copies = self.copy(&store, dry_run).await?;
         let Err(error) = self.delete(&store, dry_run).await else {

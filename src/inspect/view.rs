@@ -17,13 +17,13 @@ use crate::world::kubernetes::listed::Listed;
 /// The records of a release cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("failed to read the records of release {release}: {why}")]
-pub struct ReadError {
+pub(crate) struct ReadError {
     release: ReleaseRef,
     why: String,
 }
 
 /// A cluster as the user of a kubeconfig sees it, at one moment.
-pub struct View<'p> {
+pub(crate) struct View<'p> {
     pub(crate) client: Client,
     pub(crate) world: Listed,
     pub(crate) policies: &'p Policies,
@@ -31,7 +31,7 @@ pub struct View<'p> {
 
 impl<'p> View<'p> {
     /// Reads the HelmReleases. Everything else is read on demand.
-    pub async fn open(client: &Client, policies: &'p Policies) -> Self {
+    pub(crate) async fn open(client: &Client, policies: &'p Policies) -> Self {
         let cluster = Cluster::new(client.clone(), Arc::new(Budget::new(DECODE_BYTES)));
         let mut view = Self { client: client.clone(), world: Listed { cluster, drivers: Ok(Vec::new()) }, policies };
         view.refresh().await;

@@ -19,17 +19,17 @@ use super::replay::{Replay, Source, SourceError};
 use crate::engine::policy::Policies;
 use crate::engine::policy_files::PolicyError;
 use expectation::Expectation;
-pub use expectation::StepFailure;
+pub(crate) use expectation::StepFailure;
 use file::{CaseFile, SuiteFile};
 
 /// The suffix of suite files.
-pub const SUITE_SUFFIX: &str = ".test.yaml";
+pub(crate) const SUITE_SUFFIX: &str = ".test.yaml";
 
 /// The clock of suites without `now`: any fixed time.
 const DEFAULT_NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
 /// A loaded suite.
-pub struct Suite {
+pub(crate) struct Suite {
     path: PathBuf,
     file: SuiteFile,
     /// The world with which every case starts.
@@ -39,7 +39,7 @@ pub struct Suite {
 
 /// The result of a case.
 #[derive(Debug)]
-pub struct CaseResult {
+pub(crate) struct CaseResult {
     pub name: String,
     /// The line in the suite, from 1.
     pub line: u64,
@@ -50,7 +50,7 @@ pub struct CaseResult {
 
 /// A suite cannot be run.
 #[derive(Debug, thiserror::Error)]
-pub enum SuiteError {
+pub(crate) enum SuiteError {
     /// A file cannot be read.
     #[error("failed to read {}", path.display())]
     Read {
@@ -84,7 +84,7 @@ impl Suite {
     ///
     /// # Errors
     /// Names the file, and line and column if the file is readable but not valid.
-    pub async fn load(path: &Path) -> Result<Self, SuiteError> {
+    pub(crate) async fn load(path: &Path) -> Result<Self, SuiteError> {
         let text = read(path)?;
         let invalid = |message: String| SuiteError::Invalid { path: path.to_path_buf(), message };
         let file: SuiteFile = serde_saphyr::from_str(&text).map_err(|error| invalid(error.to_string()))?;
@@ -117,7 +117,7 @@ impl Suite {
     }
 
     /// The names of the cases.
-    pub fn cases(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn cases(&self) -> impl Iterator<Item = &str> {
         self.file.cases.iter().map(|case| case.name.value.as_str())
     }
 
@@ -125,7 +125,7 @@ impl Suite {
     ///
     /// # Errors
     /// When a step is not valid.
-    pub async fn run(&self, number: usize) -> Result<Option<CaseResult>, SuiteError> {
+    pub(crate) async fn run(&self, number: usize) -> Result<Option<CaseResult>, SuiteError> {
         let Some(case) = self.file.cases.get(number) else { return Ok(None) };
         let started = Instant::now();
         let failures = self.failures(case).await?;

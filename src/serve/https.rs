@@ -13,7 +13,7 @@ pub mod admission;
 pub mod clients;
 pub mod limits;
 pub mod metrics;
-pub mod shutdown;
+pub(crate) mod shutdown;
 
 mod body;
 mod connection;

@@ -10,10 +10,10 @@
 //! | [Kubernetes Events](events) | findings of the same | later, from a bounded queue |
 //! | [reports](openreports) of releases | failures and warnings of the same, and scans | every few seconds, by the leader |
 
-pub mod events;
+pub(crate) mod events;
 mod log;
 pub mod metrics;
-pub mod openreports;
+pub(crate) mod openreports;
 mod repeats;
 
 use std::sync::Arc;

@@ -24,7 +24,7 @@ pub use world::TracedWorld;
 /// Sends no spans.
 #[cfg(not(feature = "otel"))]
 #[derive(Debug)]
-pub struct Sending;
+pub(crate) struct Sending;
 
 #[cfg(not(feature = "otel"))]
 impl Sending {
@@ -32,12 +32,12 @@ impl Sending {
     ///
     /// # Errors
     /// Never, but with the feature `otel` it may fail.
-    pub fn start(_: &tokio::runtime::Handle) -> anyhow::Result<Self> {
+    pub(crate) fn start(_: &tokio::runtime::Handle) -> anyhow::Result<Self> {
         Ok(Self)
     }
 
     /// Ends nothing.
-    pub fn finish(self) {}
+    pub(crate) fn finish(self) {}
 }
 
 /// The longest value, in bytes: a queue of spans is held in memory, and any client of the port chooses the values. No name
@@ -90,10 +90,10 @@ pub fn decided(decision: &Decision) {
 /// No span.
 #[cfg(not(feature = "otel"))]
 #[must_use]
-pub fn review(_: Endpoint, _: &HeaderMap) -> Span {
+pub(crate) fn review(_: Endpoint, _: &HeaderMap) -> Span {
     Span::none()
 }
 
 /// Records nothing.
 #[cfg(not(feature = "otel"))]
-pub fn decided(_: &Decision) {}
+pub(crate) fn decided(_: &Decision) {}

@@ -10,7 +10,7 @@ const DIGEST_DIGITS: usize = 12;
 /// The release name that Flux passes to Helm. A name of more than 53 bytes is shortened to its first 40 bytes, `-`, and
 /// the first 12 hexadecimal digits of the SHA-256 of the whole name.
 #[must_use]
-pub fn shortened_release_name(name: &str) -> String {
+pub(crate) fn shortened_release_name(name: &str) -> String {
     if name.len() <= MAX_RELEASE_NAME_LENGTH {
         return name.to_owned();
     }

@@ -38,7 +38,7 @@ const DECLARABLE_METADATA: [&str; 4] = ["annotations", "finalizers", "labels", "
 /// Whether the object of a document is a custom resource: its group has a domain of its own. Only `managedFields` knows
 /// the keys of its lists, because its schema defines them.
 #[must_use]
-pub fn is_custom_resource(document: &Value) -> bool {
+pub(crate) fn is_custom_resource(document: &Value) -> bool {
     let group = group(document);
     group.contains('.') && !group.ends_with(".k8s.io")
 }
@@ -46,7 +46,7 @@ pub fn is_custom_resource(document: &Value) -> bool {
 /// The fields that a document declares. A table has the keys of lists in Kubernetes' own kinds; `written`, from
 /// `managedFields`, has those of others. A list that neither knows is declared as a whole.
 #[must_use]
-pub fn declared_by<'d>(document: &'d Value, written: &'d Declared<'d>) -> Declared<'d> {
+pub(crate) fn declared_by<'d>(document: &'d Value, written: &'d Declared<'d>) -> Declared<'d> {
     let Value::Object(members) = document else {
         return Declared::nothing();
     };

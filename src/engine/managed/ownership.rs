@@ -86,7 +86,7 @@ const OWNER_KINDS: [OwnerKind; 2] = [
 /// Whether an object can have marks at all. Searches for the text of the annotations, which is much faster than
 /// parsing. The API server never escapes these characters.
 #[must_use]
-pub fn may_be_marked(object: &str) -> bool {
+pub(crate) fn may_be_marked(object: &str) -> bool {
     let mut annotations = OWNER_KINDS.iter().flat_map(|row| [row.name, row.scope]);
     annotations.any(|annotation| memmem::find(object.as_bytes(), annotation.as_bytes()).is_some())
 }

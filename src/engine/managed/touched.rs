@@ -17,7 +17,7 @@ const MAX_DIFFERENCES_PER_VALUE: usize = 1_000;
 /// The declared fields that a write changes, at most 100, for any of several declarations. A field that is set to its
 /// declared value, or to one that means the same, is not changed: this reverts a change.
 #[must_use]
-pub fn touched(declarations: &[Declared<'_>], delta: &Delta<'_>) -> Vec<FieldPath> {
+pub(crate) fn touched(declarations: &[Declared<'_>], delta: &Delta<'_>) -> Vec<FieldPath> {
     let mut found = Vec::new();
     for declared in declarations {
         collect_touched(declared, delta, &FieldPath::default(), &mut found);

@@ -6,7 +6,7 @@ mod hooks;
 mod objects;
 mod workloads;
 
-pub use document::{DocumentKey, document};
-pub use hooks::{HookJob, hook_jobs};
-pub use objects::objects;
-pub use workloads::{WorkloadKind, WorkloadRef, workloads};
+pub(crate) use document::{DocumentKey, document};
+pub(crate) use hooks::{HookJob, hook_jobs};
+pub(crate) use objects::objects;
+pub(crate) use workloads::{WorkloadKind, WorkloadRef, workloads};

@@ -10,11 +10,11 @@ use crate::engine::json::null_is_default;
 use crate::engine::object::Metadata;
 
 /// The type of Helm's record Secrets.
-pub const HELM_SECRET_TYPE: &str = "helm.sh/release.v1";
+pub(crate) const HELM_SECRET_TYPE: &str = "helm.sh/release.v1";
 /// The type of the Secret in which OLM's operator-controller stores a record, or its first chunk.
-pub const OLM_INDEX_TYPE: &str = "operatorframework.io/index.v1";
+pub(crate) const OLM_INDEX_TYPE: &str = "operatorframework.io/index.v1";
 /// The type of the Secrets with the other chunks of such a record.
-pub const OLM_CHUNK_TYPE: &str = "operatorframework.io/chunk.v1";
+pub(crate) const OLM_CHUNK_TYPE: &str = "operatorframework.io/chunk.v1";
 
 /// The storage of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -7,7 +7,7 @@ use crate::engine::release_override::CREATED_BY;
 
 /// The user that the stamp must name: the user who creates the override, and later the user in the stored stamp.
 #[must_use]
-pub fn expected<'w>(write: &'w OverrideWrite<'_>, user: &'w str) -> Option<&'w str> {
+pub(crate) fn expected<'w>(write: &'w OverrideWrite<'_>, user: &'w str) -> Option<&'w str> {
     match &write.before {
         None => Some(user),
         Some(before) => before.annotation(CREATED_BY),

@@ -8,7 +8,7 @@ use crate::engine::object::Metadata;
 /// A SveltosCluster.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct SveltosCluster {
+pub(crate) struct SveltosCluster {
     #[serde(deserialize_with = "null_is_default")]
     pub spec: SveltosClusterSpec,
 }
@@ -16,7 +16,7 @@ pub struct SveltosCluster {
 /// `spec` of a SveltosCluster.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct SveltosClusterSpec {
+pub(crate) struct SveltosClusterSpec {
     /// Whether an agent on the cluster pulls the configuration.
     #[serde(deserialize_with = "null_is_default")]
     pub pull_mode: bool,
@@ -25,7 +25,7 @@ pub struct SveltosClusterSpec {
 /// A ClusterProfile or Profile. Rules read only its annotations.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Profile<'a> {
+pub(crate) struct Profile<'a> {
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
 }

@@ -10,7 +10,7 @@ use crate::engine::json::null_is_default;
 /// A ClusterConfiguration.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct ClusterConfiguration<'a> {
+pub(crate) struct ClusterConfiguration<'a> {
     #[serde(borrow, deserialize_with = "null_is_default")]
     status: ClusterConfigurationStatus<'a>,
 }
@@ -73,21 +73,21 @@ struct ResourceOwner<'a> {
 impl ClusterConfiguration<'_> {
     /// Whether any profile has delivered a release. The release may have moved to another profile.
     #[must_use]
-    pub fn lists(&self, release: &RemoteRelease) -> bool {
+    pub(crate) fn lists(&self, release: &RemoteRelease) -> bool {
         let ClusterConfigurationStatus { cluster_profile_resources, profile_resources } = &self.status;
         cluster_profile_resources.iter().chain(profile_resources).any(|delivered| delivered.lists(release))
     }
 
     /// Whether this profile has delivered a release.
     #[must_use]
-    pub fn lists_of(&self, profile: &ProfileRef<'_>, release: &RemoteRelease) -> bool {
+    pub(crate) fn lists_of(&self, profile: &ProfileRef<'_>, release: &RemoteRelease) -> bool {
         self.of(profile).any(|delivered| delivered.lists(release))
     }
 
     /// Whether a profile may have delivered objects from a source. An object whose owner the agent does not name may
     /// come from it.
     #[must_use]
-    pub fn may_list_source(&self, profile: &ProfileRef<'_>, kind: &str, name: &str) -> bool {
+    pub(crate) fn may_list_source(&self, profile: &ProfileRef<'_>, kind: &str, name: &str) -> bool {
         let features = self.of(profile).flat_map(|delivered| &delivered.features);
         let mut resources = features.filter(|feature| feature.id == "Resources").flat_map(|feature| &feature.resources);
         resources.any(|resource| {

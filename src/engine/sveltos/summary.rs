@@ -11,7 +11,7 @@ use crate::engine::object::Metadata;
 /// A ClusterSummary.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct ClusterSummary<'a> {
+pub(crate) struct ClusterSummary<'a> {
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
     #[serde(borrow, deserialize_with = "null_is_default")]
@@ -24,7 +24,7 @@ pub struct ClusterSummary<'a> {
 /// `spec` of a ClusterSummary.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ClusterSummarySpec<'a> {
+pub(crate) struct ClusterSummarySpec<'a> {
     /// The namespace of the cluster's object.
     #[serde(borrow)]
     pub cluster_namespace: Cow<'a, str>,
@@ -41,7 +41,7 @@ pub struct ClusterSummarySpec<'a> {
 /// `spec` of a profile.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ProfileSpec<'a> {
+pub(crate) struct ProfileSpec<'a> {
     /// In the order in which they are rendered.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub helm_charts: Vec<HelmChart<'a>>,
@@ -59,7 +59,7 @@ pub struct ProfileSpec<'a> {
 /// A chart of a profile.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct HelmChart<'a> {
+pub(crate) struct HelmChart<'a> {
     /// May be a template.
     #[serde(borrow)]
     pub release_name: Cow<'a, str>,
@@ -74,7 +74,7 @@ pub struct HelmChart<'a> {
 /// A reference of a profile to objects to deploy.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct PolicyRef<'a> {
+pub(crate) struct PolicyRef<'a> {
     /// `ConfigMap`, `Secret`, or one of Flux's sources.
     #[serde(borrow)]
     pub kind: Cow<'a, str>,
@@ -95,7 +95,7 @@ pub struct PolicyRef<'a> {
 /// `status` of a ClusterSummary.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ClusterSummaryStatus<'a> {
+pub(crate) struct ClusterSummaryStatus<'a> {
     /// The releases, with expanded names. In the order of the charts, except for races with other profiles.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub helm_release_summaries: Vec<HelmReleaseSummary<'a>>,
@@ -104,7 +104,7 @@ pub struct ClusterSummaryStatus<'a> {
 /// The state of a release.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct HelmReleaseSummary<'a> {
+pub(crate) struct HelmReleaseSummary<'a> {
     #[serde(borrow)]
     pub release_name: Cow<'a, str>,
     /// The namespace on the managed cluster.
@@ -132,20 +132,20 @@ fn is_template(name: &str) -> bool {
 impl HelmChart<'_> {
     /// The release, if neither name is a template.
     #[must_use]
-    pub fn release(&self) -> Option<RemoteRelease> {
+    pub(crate) fn release(&self) -> Option<RemoteRelease> {
         let plain = !is_template(&self.release_name) && !is_template(&self.release_namespace);
         plain.then(|| RemoteRelease::new(&self.release_namespace, &self.release_name))
     }
 
     /// Whether the release must be removed. By default it is not.
     #[must_use]
-    pub fn uninstalls(&self) -> bool {
+    pub(crate) fn uninstalls(&self) -> bool {
         self.helm_chart_action == "Uninstall"
     }
 
     /// Whether a release can be that of the chart. A template can expand to any name.
     #[must_use]
-    pub fn can_be(&self, release: &HelmReleaseSummary<'_>) -> bool {
+    pub(crate) fn can_be(&self, release: &HelmReleaseSummary<'_>) -> bool {
         let agree = |template: &str, name: &str| is_template(template) || template == name;
         agree(&self.release_name, &release.release_name) && agree(&self.release_namespace, &release.release_namespace)
     }
@@ -154,7 +154,7 @@ impl HelmChart<'_> {
 impl PolicyRef<'_> {
     /// Whether it is a Flux source whose name is not a template.
     #[must_use]
-    pub fn is_plain_source(&self) -> bool {
+    pub(crate) fn is_plain_source(&self) -> bool {
         matches!(self.kind.as_ref(), "GitRepository" | "OCIRepository" | "Bucket")
             && !is_template(&self.name)
             && !is_template(&self.namespace)
@@ -164,25 +164,25 @@ impl PolicyRef<'_> {
 impl HelmReleaseSummary<'_> {
     /// The release of this summary.
     #[must_use]
-    pub fn release(&self) -> RemoteRelease {
+    pub(crate) fn release(&self) -> RemoteRelease {
         RemoteRelease::new(&self.release_namespace, &self.release_name)
     }
 
     /// Whether this is the state of a release.
     #[must_use]
-    pub fn is_of(&self, release: &RemoteRelease) -> bool {
+    pub(crate) fn is_of(&self, release: &RemoteRelease) -> bool {
         self.release_name == release.name && self.release_namespace == release.namespace
     }
 
     /// Whether the profile manages the release.
     #[must_use]
-    pub fn is_managed(&self) -> bool {
+    pub(crate) fn is_managed(&self) -> bool {
         self.status == "Managing"
     }
 
     /// Whether another profile manages it.
     #[must_use]
-    pub fn is_in_conflict(&self) -> bool {
+    pub(crate) fn is_in_conflict(&self) -> bool {
         self.status == "Conflict"
     }
 }
@@ -190,7 +190,7 @@ impl HelmReleaseSummary<'_> {
 impl ClusterSummary<'_> {
     /// The state of the releases.
     #[must_use]
-    pub fn releases(&self) -> &[HelmReleaseSummary<'_>] {
+    pub(crate) fn releases(&self) -> &[HelmReleaseSummary<'_>] {
         &self.status.helm_release_summaries
     }
 }

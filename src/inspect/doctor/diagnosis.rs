@@ -6,7 +6,7 @@ use crate::engine::severity::Severity;
 
 /// All checks of an installation, in display order.
 #[derive(Debug, Clone, Serialize)]
-pub struct DoctorReport {
+pub(crate) struct DoctorReport {
     /// The version of this binary.
     pub version: &'static str,
     pub namespace: String,
@@ -16,7 +16,7 @@ pub struct DoctorReport {
 /// The result of one check. It contains names and settings of Interlock's own objects, and nothing else from the
 /// content of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Diagnosis {
+pub(crate) struct Diagnosis {
     /// The topic, for example `registration`.
     pub check: &'static str,
     pub state: DiagnosisState,
@@ -29,7 +29,7 @@ pub struct Diagnosis {
 /// How it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum DiagnosisState {
+pub(crate) enum DiagnosisState {
     /// As expected.
     Ok,
     /// Different from the shipped manifests, possibly on purpose.
@@ -44,7 +44,7 @@ pub enum DiagnosisState {
 impl DiagnosisState {
     /// The spelling in output and JSON.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Note => "note",
@@ -57,7 +57,7 @@ impl DiagnosisState {
 impl DoctorReport {
     /// Whether a check found something wrong.
     #[must_use]
-    pub fn has_findings(&self) -> bool {
+    pub(crate) fn has_findings(&self) -> bool {
         self.checks.iter().any(|check| matches!(check.state, DiagnosisState::Finding(_)))
     }
 }

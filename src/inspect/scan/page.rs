@@ -17,7 +17,7 @@ const SCRIPT: &str = include_str!("page/page.js");
 
 /// Renders a report.
 #[must_use]
-pub fn page(report: &ScanReport) -> String {
+pub(crate) fn page(report: &ScanReport) -> String {
     let mut html = String::with_capacity(16 * 1024 + 1024 * report.findings.len());
     // Writing into a String cannot fail.
     let _ = write(&mut html, report);

@@ -20,7 +20,7 @@ use crate::world::World;
 /// A release with its records, overrides and HelmReleases.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ReleaseDescription {
+pub(crate) struct ReleaseDescription {
     #[serde(flatten)]
     pub row: ReleaseSummary,
     /// Newest first.
@@ -37,7 +37,7 @@ pub struct ReleaseDescription {
 /// One record of the history.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RevisionSummary {
+pub(crate) struct RevisionSummary {
     pub revision: u64,
     pub status: &'static str,
     /// When the record reached its status, by the API server's clock.
@@ -51,7 +51,7 @@ pub struct RevisionSummary {
 /// An override.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct OverrideInForce {
+pub(crate) struct OverrideInForce {
     pub name: String,
     pub rules: Vec<&'static str>,
     /// Empty for all users.
@@ -63,7 +63,7 @@ pub struct OverrideInForce {
 /// A HelmRelease.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct HelmReleaseSummary {
+pub(crate) struct HelmReleaseSummary {
     pub name: String,
     /// Whether it manages the release: it has installed it, or Flux holds it.
     pub drives: bool,
@@ -76,7 +76,7 @@ pub struct HelmReleaseSummary {
 ///
 /// # Errors
 /// When its records cannot be read. The description names everything else that cannot be read.
-pub async fn describe(
+pub(crate) async fn describe(
     view: &View<'_>,
     release: &ReleaseRef,
     now: Timestamp,

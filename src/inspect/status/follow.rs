@@ -53,7 +53,7 @@ enum RecordEvent {
 ///
 /// # Errors
 /// When the records cannot be watched, or `print` fails.
-pub async fn follow(
+pub(crate) async fn follow(
     view: &mut View<'_>,
     options: &StatusOptions,
     only: Option<&ReleaseRef>,

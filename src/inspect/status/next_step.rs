@@ -47,13 +47,13 @@ pub(super) fn next_step(
 
 /// The command that upgrades a release again, to the chart of the deleted record.
 #[must_use]
-pub fn roll_forward(row: &ReleaseSummary) -> String {
+pub(crate) fn roll_forward(row: &ReleaseSummary) -> String {
     retry(row, row.chart.as_deref())
 }
 
 /// A helm command for a release, with its storage driver.
 #[must_use]
-pub fn helm_command(row: &ReleaseSummary, command: &str) -> String {
+pub(crate) fn helm_command(row: &ReleaseSummary, command: &str) -> String {
     let driver = if row.storage == StorageKind::ConfigMap { "HELM_DRIVER=configmap " } else { "" };
     format!("{driver}helm {command} -n {}", row.namespace)
 }

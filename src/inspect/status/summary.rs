@@ -10,7 +10,7 @@ use crate::world::kubernetes::RecordSummary;
 /// The status of a release. It contains names, and nothing else from the content of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ReleaseSummary {
+pub(crate) struct ReleaseSummary {
     pub namespace: String,
     pub release: String,
     pub storage: StorageKind,
@@ -42,7 +42,7 @@ pub struct ReleaseSummary {
 /// What manages a release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "kind", content = "name")]
-pub enum Owner {
+pub(crate) enum Owner {
     /// People and pipelines, with Helm.
     Helm,
     /// Flux, by this HelmRelease.
@@ -58,7 +58,7 @@ pub enum Owner {
 /// Whether an operation counts as stuck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stuck {
+pub(crate) enum Stuck {
     /// No operation is pending, or it is not old enough.
     No,
     /// The operation is older than the policy and the HelmReleases allow.
@@ -70,7 +70,7 @@ pub enum Stuck {
 impl Owner {
     /// `Flux (shop/web)`.
     #[must_use]
-    pub fn display(&self) -> String {
+    pub(crate) fn display(&self) -> String {
         match self {
             Self::Helm => "Helm".to_owned(),
             Self::Flux(name) => format!("Flux ({name})"),
@@ -96,7 +96,7 @@ impl ReleaseSummary {
 
     /// The release.
     #[must_use]
-    pub fn release_ref(&self) -> ReleaseRef {
+    pub(crate) fn release_ref(&self) -> ReleaseRef {
         ReleaseRef::new(&self.namespace, &self.release)
     }
 }

@@ -16,7 +16,7 @@ const CONCURRENT_READS: usize = 8;
 
 /// Which releases to list.
 #[derive(Debug, Clone, Default)]
-pub struct StatusOptions {
+pub(crate) struct StatusOptions {
     /// `None` for all namespaces.
     pub namespace: Option<String>,
     /// Only releases whose operation is, or may be, stuck.
@@ -25,7 +25,7 @@ pub struct StatusOptions {
 
 /// The listed releases.
 #[derive(Debug, Clone)]
-pub struct Survey {
+pub(crate) struct Survey {
     /// Sorted by namespace and name.
     pub rows: Vec<ReleaseSummary>,
     /// What could not be read.
@@ -34,7 +34,7 @@ pub struct Survey {
 
 /// The status of releases is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum StatusError {
+pub(crate) enum StatusError {
     /// The records in Secrets.
     #[error("failed to list the records in Secrets: {0}")]
     Records(String),
@@ -82,7 +82,7 @@ async fn completed(view: &View<'_>, row: ReleaseSummary, storage: Storage) -> Re
 ///
 /// # Errors
 /// When the records in Secrets cannot be listed. The survey names everything else that cannot be read.
-pub async fn survey(view: &View<'_>, options: &StatusOptions, now: Timestamp) -> Result<Survey, StatusError> {
+pub(crate) async fn survey(view: &View<'_>, options: &StatusOptions, now: Timestamp) -> Result<Survey, StatusError> {
     let namespace = options.namespace.as_deref();
     let listed = gather::secrets(&view.client, [namespace]).await;
     let mut inventory = listed.map_err(|error| StatusError::Records(reason(&error)))?;

@@ -2,7 +2,7 @@
 
 /// Why a record was not deleted or restored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UnstickError {
+pub(crate) enum UnstickError {
     /// The record changed after the checks.
     #[error(
         "the record {0} changed after it was checked: another operation on the release is in progress. Check the \
@@ -26,7 +26,7 @@ pub enum UnstickError {
 impl UnstickError {
     /// Whether the command got a definite answer.
     #[must_use]
-    pub fn is_answer(&self) -> bool {
+    pub(crate) fn is_answer(&self) -> bool {
         !matches!(self, Self::Failed { .. })
     }
 }

@@ -14,7 +14,7 @@ const OWNER_UID: &str = "/metadata/ownerReferences/0/uid";
 
 /// A restored record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Restored {
+pub(crate) struct Restored {
     /// The object name of the record.
     pub record: String,
     pub revision: u64,
@@ -23,7 +23,7 @@ pub struct Restored {
 }
 
 /// A copy of a record that can be restored.
-pub struct RecordCopy {
+pub(crate) struct RecordCopy {
     release: ReleaseRef,
     storage: Storage,
     revision: Revision,
@@ -44,7 +44,7 @@ impl RecordCopy {
     /// # Errors
     /// When the same or a newer revision exists, when the copy cannot be parsed, or when the API server does not
     /// answer.
-    pub async fn find(view: &View<'_>, release: &ReleaseRef) -> Result<Option<Self>, UnstickError> {
+    pub(crate) async fn find(view: &View<'_>, release: &ReleaseRef) -> Result<Option<Self>, UnstickError> {
         let failed = |what: &str, why: String| UnstickError::Failed { what: what.to_owned(), why };
         let store = ObjectStore::of(&view.client, &release.namespace);
         let (label, value) = COPY_LABEL;
@@ -95,7 +95,7 @@ impl RecordCopy {
 
     /// The object name of the record.
     #[must_use]
-    pub fn record(&self) -> &str {
+    pub(crate) fn record(&self) -> &str {
         text(&self.original, "/metadata/name")
     }
 
@@ -103,7 +103,7 @@ impl RecordCopy {
     ///
     /// # Errors
     /// When an admission webhook refuses the record, or the API server does not answer.
-    pub async fn restore(self, view: &View<'_>, dry_run: bool) -> Result<Restored, UnstickError> {
+    pub(crate) async fn restore(self, view: &View<'_>, dry_run: bool) -> Result<Restored, UnstickError> {
         let store = ObjectStore::of(&view.client, &self.release.namespace);
         let uid = self.there.as_ref().map(|there| text(there, "/metadata/uid").to_owned());
         for (_, part) in &self.parts {

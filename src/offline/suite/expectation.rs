@@ -7,7 +7,7 @@ use crate::offline::replay::{Replayed, ReplayedViolation};
 
 /// A step with an unexpected result.
 #[derive(Debug, PartialEq, Eq)]
-pub struct StepFailure {
+pub(crate) struct StepFailure {
     /// From 1.
     pub step: usize,
     pub expected: String,

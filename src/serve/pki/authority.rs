@@ -26,16 +26,16 @@ const BACKDATED: SignedDuration = SignedDuration::from_hours(1);
 const SERIAL_BYTES: usize = 16;
 
 /// A CA with its key, able to sign.
-pub struct Authority {
+pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate_pem: String,
     key_pem: String,
-    not_after: Timestamp,
+    pub(super) not_after: Timestamp,
 }
 
 /// A certificate and its key, both as PEM.
 #[derive(Clone)]
-pub struct Pair {
+pub(crate) struct Pair {
     pub certificate_pem: String,
     /// Its private key, PKCS#8.
     pub key_pem: String,
@@ -81,7 +81,7 @@ impl Authority {
     ///
     /// # Errors
     /// [`AuthorityError::Signing`] and [`AuthorityError::NoRandomness`].
-    pub fn generate(name: &str, now: Timestamp, lifetime: SignedDuration) -> Result<Self, AuthorityError> {
+    pub(crate) fn generate(name: &str, now: Timestamp, lifetime: SignedDuration) -> Result<Self, AuthorityError> {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let serial = random_serial()?;
         let mut params = CertificateParams::default();
@@ -106,7 +106,7 @@ impl Authority {
     ///
     /// # Errors
     /// Every [`AuthorityError`] but those of signing.
-    pub fn from_pem(certificate_pem: &str, key_pem: &str, now: Timestamp) -> Result<Self, AuthorityError> {
+    pub(crate) fn from_pem(certificate_pem: &str, key_pem: &str, now: Timestamp) -> Result<Self, AuthorityError> {
         let not_after = check_ca(certificate_pem, now)?;
         let der = CertificateDer::from_pem_slice(certificate_pem.as_bytes()).map_err(|_| AuthorityError::NotACa)?;
         let key = KeyPair::from_pem(key_pem).map_err(|_| AuthorityError::WrongKey)?;
@@ -122,7 +122,12 @@ impl Authority {
     ///
     /// # Errors
     /// [`AuthorityError::Signing`] and [`AuthorityError::NoRandomness`].
-    pub fn issue(&self, names: &[&str], now: Timestamp, lifetime: SignedDuration) -> Result<Pair, AuthorityError> {
+    pub(crate) fn issue(
+        &self,
+        names: &[&str],
+        now: Timestamp,
+        lifetime: SignedDuration,
+    ) -> Result<Pair, AuthorityError> {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let common_name = names.first().map_or("interlock", String::as_str);
@@ -143,20 +148,14 @@ impl Authority {
 
     /// The CA certificate, as it goes into a `caBundle`.
     #[must_use]
-    pub fn certificate_pem(&self) -> &str {
+    pub(crate) fn certificate_pem(&self) -> &str {
         &self.certificate_pem
     }
 
     /// The CA's private key.
     #[must_use]
-    pub fn key_pem(&self) -> &str {
+    pub(crate) fn key_pem(&self) -> &str {
         &self.key_pem
-    }
-
-    /// The last moment at which the CA is valid.
-    #[must_use]
-    pub fn not_after(&self) -> Timestamp {
-        self.not_after
     }
 }
 
@@ -164,7 +163,7 @@ impl Authority {
 ///
 /// # Errors
 /// [`AuthorityError::NotACa`] and [`AuthorityError::OutOfDate`].
-pub fn check_ca(certificate_pem: &str, now: Timestamp) -> Result<Timestamp, AuthorityError> {
+pub(crate) fn check_ca(certificate_pem: &str, now: Timestamp) -> Result<Timestamp, AuthorityError> {
     let der = CertificateDer::from_pem_slice(certificate_pem.as_bytes()).map_err(|_| AuthorityError::NotACa)?;
     let (_, parsed) = X509Certificate::from_der(&der).map_err(|_| AuthorityError::NotACa)?;
     if !parsed.is_ca() {
@@ -265,7 +264,7 @@ mod tests {
         assert_eq!(not_before.to_string(), "2026-11-20T11:00:00Z");
         assert_eq!(not_after.to_string(), "2026-11-27T12:00:00Z");
         assert_eq!(pair.not_after, not_after);
-        assert_eq!(validity(&ca).unwrap().1, authority.not_after());
+        assert_eq!(validity(&ca).unwrap().1, authority.not_after);
         assert!(ca.is_ca() && !leaf.is_ca());
         assert_eq!(leaf.issuer(), ca.subject());
         assert_ne!(leaf.raw_serial(), ca.raw_serial());
@@ -298,9 +297,9 @@ mod tests {
     fn a_stored_authority_signs_like_the_one_that_was_made() {
         let made = Authority::generate("test CA", now(), YEAR).unwrap();
         let read = Authority::from_pem(made.certificate_pem(), made.key_pem(), now()).unwrap();
-        assert_eq!(read.not_after(), made.not_after());
+        assert_eq!(read.not_after, made.not_after);
         let pair = read.issue(&["localhost"], now(), YEAR + WEEK).unwrap();
-        assert_eq!(pair.not_after, made.not_after(), "a leaf does not outlive its CA");
+        assert_eq!(pair.not_after, made.not_after, "a leaf does not outlive its CA");
         let (ca_der, leaf_der) = (der(made.certificate_pem()), der(&pair.certificate_pem));
         assert_eq!(
             X509Certificate::from_der(&leaf_der).unwrap().1.issuer(),

@@ -10,11 +10,11 @@ use sha2::{Digest, Sha256};
 use super::authority;
 
 /// The SHA-256 of a certificate's DER.
-pub type Fingerprint = [u8; 32];
+pub(crate) type Fingerprint = [u8; 32];
 
 /// A CA certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ca {
+pub(crate) struct Ca {
     pub id: Fingerprint,
     /// This certificate alone, as PEM.
     pub pem: String,
@@ -24,12 +24,12 @@ pub struct Ca {
 
 /// A set of CA certificates, ordered by fingerprint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CaBundle(BTreeMap<Fingerprint, Ca>);
+pub(crate) struct CaBundle(BTreeMap<Fingerprint, Ca>);
 
 impl Ca {
     /// Parses the first certificate of a PEM, whatever its dates; `None` if there is none, or it is not a CA.
     #[must_use]
-    pub fn read(pem: &str) -> Option<Self> {
+    pub(crate) fn read(pem: &str) -> Option<Self> {
         Self::of(&CertificateDer::from_pem_slice(pem.as_bytes()).ok()?)
     }
 
@@ -40,7 +40,7 @@ impl Ca {
 
     /// The first bytes of the fingerprint in hex, enough for people to distinguish CAs.
     #[must_use]
-    pub fn short(&self) -> String {
+    pub(crate) fn short(&self) -> String {
         self.id.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
     }
 }
@@ -49,63 +49,57 @@ impl CaBundle {
     /// Parses every CA certificate of a PEM. Anything else is left out: bundles are rewritten as a whole, and a bundle that
     /// cannot be parsed is treated as empty.
     #[must_use]
-    pub fn read(pem: &[u8]) -> Self {
+    pub(crate) fn read(pem: &[u8]) -> Self {
         let found = CertificateDer::pem_slice_iter(pem).filter_map(|der| Ca::of(&der.ok()?));
         found.collect()
     }
 
     /// All certificates, as PEM.
     #[must_use]
-    pub fn pem(&self) -> String {
+    pub(crate) fn pem(&self) -> String {
         self.0.values().map(|ca| ca.pem.as_str()).collect()
     }
 
     /// Adds a CA.
-    pub fn add(&mut self, ca: &Ca) {
+    pub(crate) fn add(&mut self, ca: &Ca) {
         self.0.entry(ca.id).or_insert_with(|| ca.clone());
     }
 
     /// The union of two bundles.
     #[must_use]
-    pub fn with(mut self, other: &Self) -> Self {
+    pub(crate) fn with(mut self, other: &Self) -> Self {
         other.0.values().for_each(|ca| self.add(ca));
         self
     }
 
     /// The CAs that are valid at `now` or later.
     #[must_use]
-    pub fn unexpired(mut self, now: Timestamp) -> Self {
+    pub(crate) fn unexpired(mut self, now: Timestamp) -> Self {
         self.0.retain(|_, ca| ca.not_after >= now);
         self
     }
 
     /// Whether a CA is in the bundle.
     #[must_use]
-    pub fn has(&self, ca: &Ca) -> bool {
+    pub(crate) fn has(&self, ca: &Ca) -> bool {
         self.0.contains_key(&ca.id)
     }
 
     /// Whether all CAs of another bundle are in this one.
     #[must_use]
-    pub fn has_all(&self, others: &Self) -> bool {
+    pub(crate) fn has_all(&self, others: &Self) -> bool {
         others.0.values().all(|ca| self.has(ca))
     }
 
     /// The CAs.
-    pub fn iter(&self) -> impl Iterator<Item = &Ca> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Ca> {
         self.0.values()
     }
 
     /// The number of CAs.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
-    }
-
-    /// Whether the bundle is empty.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 }
 
@@ -147,7 +141,7 @@ mod tests {
         for authority in [&one, &two] {
             assert!(bundle.has(&Ca::read(authority.certificate_pem()).unwrap()));
         }
-        assert!(CaBundle::read(b"\xff\xfe-----BEGIN CERTIFICATE-----").is_empty());
+        assert!(CaBundle::read(b"\xff\xfe-----BEGIN CERTIFICATE-----").0.is_empty());
         assert_eq!(Ca::read(&leaf.certificate_pem), None);
     }
 
@@ -156,7 +150,7 @@ mod tests {
         let (short, long) = (authority(1), authority(9));
         let bundle = CaBundle::read(format!("{}{}", short.certificate_pem(), long.certificate_pem()).as_bytes());
         let left = bundle.clone().unexpired(now() + SignedDuration::from_hours(25));
-        assert_eq!(left.iter().map(|ca| ca.not_after).collect::<Vec<_>>(), [long.not_after()]);
+        assert_eq!(left.iter().map(|ca| ca.not_after).collect::<Vec<_>>(), [long.not_after]);
         assert!(bundle.has_all(&left) && !left.has_all(&bundle));
     }
 }

@@ -13,13 +13,13 @@ use super::bundle::{Ca, CaBundle};
 use super::rotation::CaSet;
 
 /// The name of the Secret, in Interlock's own namespace.
-pub const SECRET_NAME: &str = "interlock-ca";
+pub(crate) const SECRET_NAME: &str = "interlock-ca";
 
 /// The time from which the current CA signs leaves, RFC 3339.
-pub const PROMOTED_ANNOTATION: &str = "interlock.dev/promoted";
+pub(crate) const PROMOTED_ANNOTATION: &str = "interlock.dev/promoted";
 
 /// This annotation requests a rotation from the leader. Its value, for people, is the time of the request.
-pub const ROTATE_ANNOTATION: &str = "interlock.dev/rotate";
+pub(crate) const ROTATE_ANNOTATION: &str = "interlock.dev/rotate";
 
 const CURRENT: CaKeys = CaKeys { certificate: "current.crt", key: "current.key" };
 const NEXT: CaKeys = CaKeys { certificate: "next.crt", key: "next.key" };
@@ -33,7 +33,7 @@ struct CaKeys {
 
 /// The content of the Secret.
 #[derive(Debug, Clone)]
-pub struct CaSecret {
+pub(crate) struct CaSecret {
     pub cas: CaSet,
     /// Signs leaves now.
     pub current: Arc<Authority>,
@@ -43,7 +43,7 @@ pub struct CaSecret {
 
 /// The content of the Secret is not valid.
 #[derive(Debug, thiserror::Error)]
-pub enum CaSecretError {
+pub(crate) enum CaSecretError {
     /// A key is missing, or its value is not text.
     #[error("{0} is missing, or not text")]
     Missing(&'static str),
@@ -61,7 +61,7 @@ impl CaSecret {
     ///
     /// # Errors
     /// [`CaSecretError::Authority`] if the certificate cannot be parsed.
-    pub fn fresh(current: Arc<Authority>, live: &[CaBundle], now: Timestamp) -> Result<Self, CaSecretError> {
+    pub(crate) fn fresh(current: Arc<Authority>, live: &[CaBundle], now: Timestamp) -> Result<Self, CaSecretError> {
         let cas = CaSet::fresh(CURRENT.certificate(&current)?, live, now);
         Ok(Self { cas, current, next: None })
     }
@@ -70,7 +70,7 @@ impl CaSecret {
     ///
     /// # Errors
     /// [`CaSecretError`] names the invalid part. A CA that is not valid at `now` is invalid.
-    pub fn parse(secret: &Secret, now: Timestamp) -> Result<Self, CaSecretError> {
+    pub(crate) fn parse(secret: &Secret, now: Timestamp) -> Result<Self, CaSecretError> {
         let none = BTreeMap::new();
         let data = secret.data.as_ref().unwrap_or(&none);
         let current = CURRENT.read(data, now)?.ok_or(CaSecretError::Missing(CURRENT.certificate))?;
@@ -91,27 +91,27 @@ impl CaSecret {
     ///
     /// # Errors
     /// As [`Self::fresh`].
-    pub fn begun(&self, next: Arc<Authority>) -> Result<Self, CaSecretError> {
+    pub(crate) fn begun(&self, next: Arc<Authority>) -> Result<Self, CaSecretError> {
         let cas = self.cas.begun(NEXT.certificate(&next)?);
         Ok(Self { cas, current: Arc::clone(&self.current), next: Some(next) })
     }
 
     /// The content with the next authority as the current one.
     #[must_use]
-    pub fn promoted(&self, now: Timestamp) -> Self {
+    pub(crate) fn promoted(&self, now: Timestamp) -> Self {
         let current = Arc::clone(self.next.as_ref().unwrap_or(&self.current));
         Self { cas: self.cas.promoted(now), current, next: None }
     }
 
     /// The content with another bundle.
     #[must_use]
-    pub fn retired(&self, bundle: CaBundle) -> Self {
+    pub(crate) fn retired(&self, bundle: CaBundle) -> Self {
         Self { cas: self.cas.retired(bundle), ..self.clone() }
     }
 
     /// Writes the content into the Secret that it was read from, or a new one. Everything else in it is kept.
     #[must_use]
-    pub fn written(&self, mut secret: Secret) -> Secret {
+    pub(crate) fn written(&self, mut secret: Secret) -> Secret {
         let mut data = BTreeMap::new();
         let mut put = |key: &str, text: &str| data.insert(key.to_owned(), ByteString(text.as_bytes().to_vec()));
         for (half, authority) in [(CURRENT, Some(&self.current)), (NEXT, self.next.as_ref())] {
@@ -135,7 +135,7 @@ impl CaSecret {
 
     /// An empty Secret for the first content.
     #[must_use]
-    pub fn object() -> Secret {
+    pub(crate) fn object() -> Secret {
         let labels = [("app.kubernetes.io/name", "interlock")].map(|(key, value)| (key.to_owned(), value.to_owned()));
         let metadata =
             ObjectMeta { name: Some(SECRET_NAME.to_owned()), labels: Some(labels.into()), ..ObjectMeta::default() };

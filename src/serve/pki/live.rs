@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use super::bundle::CaBundle;
 
 /// The name of both configurations.
-pub const CONFIGURATION: &str = "interlock";
+pub(crate) const CONFIGURATION: &str = "interlock";
 
 /// The field manager of caBundles. It stays in `managedFields` for a moment only.
-pub const FIELD_MANAGER: &str = "interlock-certificates";
+pub(crate) const FIELD_MANAGER: &str = "interlock-certificates";
 
 /// The validating or the mutating configuration.
 #[derive(Debug, Clone)]
-pub struct WebhookConfiguration {
+pub(crate) struct WebhookConfiguration {
     kind: ConfigurationKind,
     resource_version: String,
     managers: Vec<ManagedFieldsEntry>,
@@ -41,7 +41,7 @@ enum ConfigurationKind {
 
 /// A change of the caBundles.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BundleChange {
+pub(crate) enum BundleChange {
     /// Adds CAs. Expired certificates and those that are no CA are removed at the same time.
     Add(CaBundle),
     /// Replaces all CAs.
@@ -52,7 +52,7 @@ pub enum BundleChange {
 ///
 /// # Errors
 /// When the API server does not answer, or denies the read.
-pub async fn read(client: &Client) -> Result<Vec<WebhookConfiguration>, Error> {
+pub(crate) async fn read(client: &Client) -> Result<Vec<WebhookConfiguration>, Error> {
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     let (validating, mutating) =
@@ -72,7 +72,7 @@ pub async fn read(client: &Client) -> Result<Vec<WebhookConfiguration>, Error> {
 
 /// The caBundle of every entry.
 #[must_use]
-pub fn bundles(configurations: &[WebhookConfiguration]) -> Vec<CaBundle> {
+pub(crate) fn bundles(configurations: &[WebhookConfiguration]) -> Vec<CaBundle> {
     configurations.iter().flat_map(|found| &found.entries).map(|entry| entry.bundle.clone()).collect()
 }
 
@@ -84,7 +84,7 @@ impl WebhookConfiguration {
 
     /// The kind, as kubectl spells it.
     #[must_use]
-    pub fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self.kind {
             ConfigurationKind::Validating => "validatingwebhookconfiguration",
             ConfigurationKind::Mutating => "mutatingwebhookconfiguration",
@@ -92,7 +92,7 @@ impl WebhookConfiguration {
     }
 
     /// The name and the caBundle of each entry.
-    pub fn entries(&self) -> impl Iterator<Item = (&str, &CaBundle)> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &CaBundle)> {
         self.entries.iter().map(|entry| (entry.name.as_str(), &entry.bundle))
     }
 
@@ -100,7 +100,7 @@ impl WebhookConfiguration {
     ///
     /// # Errors
     /// A conflict when the configuration was changed since it was read, or any other error of a write.
-    pub async fn change(&self, client: &Client, change: &BundleChange, now: Timestamp) -> Result<(), Error> {
+    pub(crate) async fn change(&self, client: &Client, change: &BundleChange, now: Timestamp) -> Result<(), Error> {
         let done = |entry: &WebhookEntry| match change {
             BundleChange::Add(required) => entry.bundle.has_all(required),
             BundleChange::Set(bundle) => entry.bundle == *bundle,
@@ -140,7 +140,7 @@ impl WebhookConfiguration {
     ///
     /// # Errors
     /// As [`Self::change`].
-    pub async fn disown(&self, client: &Client) -> Result<(), Error> {
+    pub(crate) async fn disown(&self, client: &Client) -> Result<(), Error> {
         let ours = |entry: &&ManagedFieldsEntry| entry.manager.as_deref() == Some(FIELD_MANAGER);
         let others: Vec<_> = self.managers.iter().filter(|entry| !ours(entry)).collect();
         // The API server ignores an empty list.

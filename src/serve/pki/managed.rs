@@ -30,7 +30,7 @@ use crate::readiness::Gate;
 use observation::Observation;
 use pace::{CHECK_INTERVAL, HealPace, MAX_RETRY, RETRY};
 
-pub use rotator::Rotator;
+pub(crate) use rotator::Rotator;
 
 /// The most steps in a row. More are needed only if somebody undoes them at once.
 const MAX_STEPS: usize = 16;
@@ -40,7 +40,7 @@ const MAX_STEPS: usize = 16;
 const WATCH_DEBOUNCE: Duration = Duration::from_millis(50);
 
 /// What the certificates' tasks of a replica need.
-pub struct Managed {
+pub(crate) struct Managed {
     /// For reads and writes.
     pub client: Client,
     pub namespace: String,
@@ -96,7 +96,7 @@ impl ManageError {
 impl Managed {
     /// Starts the tasks, which end with the process. `watches` is a client with a long read timeout.
     #[must_use]
-    pub fn start(self, watches: &Client) -> Arc<Rotator> {
+    pub(crate) fn start(self, watches: &Client) -> Arc<Rotator> {
         let rotator = Arc::new(Rotator::new());
         let secrets: Api<PartialObjectMeta<Secret>> = Api::namespaced(watches.clone(), &self.namespace);
         tokio::spawn(observation::wake(secrets, ca_secret::SECRET_NAME, Arc::clone(&rotator)));

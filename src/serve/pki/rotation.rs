@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use super::bundle::{Ca, CaBundle, Fingerprint};
-pub use lifetimes::{Lifetimes, LifetimesError};
+pub(crate) use lifetimes::{Lifetimes, LifetimesError};
 
 /// How many CAs a bundle may hold before the next rotation has to wait for the retirement of one. They add to the size of
 /// every copy of the configurations, though not to calls.
@@ -30,7 +30,7 @@ const MAX_BUNDLE: usize = 8;
 
 /// The CAs in the Secret, without their keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CaSet {
+pub(crate) struct CaSet {
     /// Signs leaves.
     pub current: Ca,
     /// Signs leaves once it is trusted everywhere.
@@ -45,7 +45,7 @@ pub struct CaSet {
 
 /// The state of the Secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StoredCa {
+pub(crate) enum StoredCa {
     /// It does not exist.
     Absent,
     /// It holds no CA that is valid now. The value is the last CA that this replica knew, if that is still valid.
@@ -56,7 +56,7 @@ pub enum StoredCa {
 
 /// A serving certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Leaf {
+pub(crate) struct Leaf {
     pub issuer: Ca,
     /// When a new leaf is due.
     pub renew_at: Timestamp,
@@ -66,7 +66,7 @@ pub struct Leaf {
 
 /// Everything that a plan depends on.
 #[derive(Debug, Clone, Copy)]
-pub struct Situation<'a> {
+pub(crate) struct Situation<'a> {
     /// The Secret, which is read after the caBundles.
     pub stored: &'a StoredCa,
     /// The caBundle of every entry of the configurations.
@@ -82,11 +82,11 @@ pub struct Situation<'a> {
 
 /// Since when each CA has been in every live caBundle, without an observation that missed it.
 #[derive(Debug, Clone, Default)]
-pub struct TrustHistory(HashMap<Fingerprint, Timestamp>);
+pub(crate) struct TrustHistory(HashMap<Fingerprint, Timestamp>);
 
 /// The next step. Everything is read again after each step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RotationStep {
+pub(crate) enum RotationStep {
     /// Create the Secret, with the CA in memory or a new one.
     Create,
     /// Put a new CA into the Secret: its content cannot be used, and this replica has nothing to serve.
@@ -109,7 +109,7 @@ pub enum RotationStep {
 
 /// Plans the next step.
 #[must_use]
-pub fn plan(situation: &Situation<'_>, lifetimes: &Lifetimes) -> RotationStep {
+pub(crate) fn plan(situation: &Situation<'_>, lifetimes: &Lifetimes) -> RotationStep {
     let leaf = situation.leaf.filter(|leaf| leaf.not_after > situation.now);
     let (cas, in_order) = match (situation.stored, leaf) {
         (StoredCa::Absent, _) => return RotationStep::Create,
@@ -208,7 +208,7 @@ impl Situation<'_> {
 
 impl TrustHistory {
     /// Adds an observation of every entry.
-    pub fn observe(&mut self, live: &[CaBundle], now: Timestamp) {
+    pub(crate) fn observe(&mut self, live: &[CaBundle], now: Timestamp) {
         let Some((first, rest)) = live.split_first() else {
             return self.0.clear();
         };
@@ -222,7 +222,7 @@ impl TrustHistory {
 impl CaSet {
     /// A first CA, with everything that is trusted already: another replica may serve a leaf of it.
     #[must_use]
-    pub fn fresh(current: Ca, live: &[CaBundle], now: Timestamp) -> Self {
+    pub(crate) fn fresh(current: Ca, live: &[CaBundle], now: Timestamp) -> Self {
         let mut bundle = live.iter().fold(CaBundle::default(), CaBundle::with).unexpired(now);
         bundle.add(&current);
         Self { current, next: None, bundle, promoted: Some(now), asked: false }
@@ -230,7 +230,7 @@ impl CaSet {
 
     /// Adds a next CA.
     #[must_use]
-    pub fn begun(&self, next: Ca) -> Self {
+    pub(crate) fn begun(&self, next: Ca) -> Self {
         let mut bundle = self.bundle.clone();
         bundle.add(&next);
         Self { next: Some(next), bundle, asked: false, ..self.clone() }
@@ -238,7 +238,7 @@ impl CaSet {
 
     /// Makes the next CA the current one. Without a next CA nothing changes.
     #[must_use]
-    pub fn promoted(&self, now: Timestamp) -> Self {
+    pub(crate) fn promoted(&self, now: Timestamp) -> Self {
         match &self.next {
             Some(next) => Self { current: next.clone(), next: None, promoted: Some(now), ..self.clone() },
             None => self.clone(),
@@ -247,7 +247,7 @@ impl CaSet {
 
     /// Replaces the bundle.
     #[must_use]
-    pub fn retired(&self, bundle: CaBundle) -> Self {
+    pub(crate) fn retired(&self, bundle: CaBundle) -> Self {
         Self { bundle, ..self.clone() }
     }
 

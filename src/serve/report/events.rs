@@ -2,7 +2,7 @@
 //! show it. Every replica writes its own Events after its replies, from a bounded queue. The leader reads the Events of all
 //! replicas for its [reports](super::openreports) on releases.
 
-pub mod annotation;
+pub(crate) mod annotation;
 mod body;
 mod limit;
 mod series;
@@ -26,7 +26,7 @@ use crate::engine::decision::Decision;
 use crate::serve::ownership::FIELD_MANAGER;
 use crate::world::NewestRecord;
 use crate::world::kubernetes::Cluster;
-pub use annotation::CONTROLLER;
+pub(crate) use annotation::CONTROLLER;
 pub(super) use body::{CLUSTER_SCOPED_NAMESPACE, cut};
 use series::{OpenSeries, SeriesTable};
 use series_key::SeriesKey;
@@ -49,14 +49,14 @@ pub struct EventQueue {
 
 /// The task that writes Events. It ends when this is dropped; [`Self::finish`] lets it write what is queued.
 #[must_use]
-pub struct EventWriter {
+pub(crate) struct EventWriter {
     task: JoinHandle<()>,
     leaving: watch::Sender<bool>,
 }
 
 /// Starts to write Events as `instance`. The client must not be used for anything else, so that slow writes delay nothing
 /// else.
-pub fn start(
+pub(crate) fn start(
     client: Client,
     instance: String,
     world: Arc<Cluster>,
@@ -83,7 +83,7 @@ impl EventQueue {
 
 impl EventWriter {
     /// Writes what is queued, if the API server answers in time.
-    pub async fn finish(mut self) {
+    pub(crate) async fn finish(mut self) {
         _ = self.leaving.send(true);
         _ = timeout(FINISH_TIMEOUT, &mut self.task).await;
     }

@@ -40,8 +40,8 @@ use entry::ObservedEvent;
 use store::{DueReport, ReportStore};
 use writer::ReportWriter;
 
-pub use entry::{ReportEntry, ReportOutcome};
-pub use writer::Flavour;
+pub(crate) use entry::{ReportEntry, ReportOutcome};
+pub(crate) use writer::Flavour;
 
 /// How many reports one round writes.
 const MAX_WRITES: usize = 100;

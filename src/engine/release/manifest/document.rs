@@ -41,7 +41,7 @@ struct HeadingMetadata {
 ///
 /// # Errors
 /// The document cannot be parsed, or the manifest is longer than 16 MiB.
-pub fn document(manifest: &str, wanted: &DocumentKey) -> Result<Option<Value>, String> {
+pub(crate) fn document(manifest: &str, wanted: &DocumentKey) -> Result<Option<Value>, String> {
     check_length(manifest)?;
     if is_json(manifest) {
         return json_document(manifest, wanted);

@@ -42,7 +42,7 @@ struct HookMetadata {
 ///
 /// # Errors
 /// The hooks cannot be parsed. The error contains the position, never the text there.
-pub fn hook_jobs(hooks: &str, namespace: &str) -> Result<Vec<HookJob>, String> {
+pub(crate) fn hook_jobs(hooks: &str, namespace: &str) -> Result<Vec<HookJob>, String> {
     let hooks: Option<Vec<Hook<'_>>> = serde_json::from_str(hooks).map_err(|error| position(&error))?;
     let jobs = hooks.into_iter().flatten().filter(|hook| hook.kind == "Job" && !hook.name.is_empty());
     jobs.map(|hook| {

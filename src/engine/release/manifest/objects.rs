@@ -8,7 +8,7 @@ use super::documents::parsed;
 ///
 /// # Errors
 /// A document cannot be parsed, or the manifest is longer than 16 MiB.
-pub fn objects(manifest: &str) -> Result<Vec<Value>, String> {
+pub(crate) fn objects(manifest: &str) -> Result<Vec<Value>, String> {
     let mut found = Vec::new();
     for document in parsed(manifest, |document| !document.trim().is_empty())? {
         collect(document?, &mut found);

@@ -58,7 +58,7 @@ struct WorkloadMetadata {
 ///
 /// # Errors
 /// A document that mentions such a kind cannot be parsed, or the manifest is longer than 16 MiB.
-pub fn workloads(manifest: &str, namespace: &str) -> Result<Vec<WorkloadRef>, String> {
+pub(crate) fn workloads(manifest: &str, namespace: &str) -> Result<Vec<WorkloadRef>, String> {
     let mut found = Vec::new();
     for object in parsed::<WorkloadDocument>(manifest, may_be_workload)? {
         collect(object?, namespace, &mut found);

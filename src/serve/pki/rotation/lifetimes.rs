@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 /// The lifetimes of managed certificates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lifetimes {
+pub(crate) struct Lifetimes {
     /// The lifetime of a CA. A rotation begins when a third of it is left.
     pub ca: SignedDuration,
     /// The lifetime of a leaf. A new leaf is signed when a third of it is left.
@@ -16,7 +16,7 @@ pub struct Lifetimes {
 
 /// Lifetimes that contradict each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum LifetimesError {
+pub(crate) enum LifetimesError {
     /// A time is shorter than a second.
     #[error("the lifetimes of CA and leaf and the settle time must be at least one second each")]
     Nothing,
@@ -49,7 +49,7 @@ impl Lifetimes {
     ///
     /// # Errors
     /// [`LifetimesError`] says why they do not.
-    pub fn checked(self) -> Result<Self, LifetimesError> {
+    pub(crate) fn checked(self) -> Result<Self, LifetimesError> {
         if [self.ca, self.leaf, self.settle].into_iter().any(|time| time < SignedDuration::from_secs(1)) {
             return Err(LifetimesError::Nothing);
         }
@@ -62,14 +62,14 @@ impl Lifetimes {
 
     /// How long before its end a CA is replaced.
     #[must_use]
-    pub fn ca_renewal(&self) -> SignedDuration {
+    pub(crate) fn ca_renewal(&self) -> SignedDuration {
         self.ca / 3
     }
 
     /// How long after a promotion leaves of older CAs may exist: a replica may have signed one after it read the Secret just
     /// before.
     #[must_use]
-    pub fn retirement(&self) -> SignedDuration {
+    pub(crate) fn retirement(&self) -> SignedDuration {
         self.leaf + self.settle
     }
 }

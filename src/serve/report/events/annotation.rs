@@ -1,25 +1,25 @@
 //! The annotations of Interlock's Events, for programs.
 
 /// The reporting controller of every Event of Interlock.
-pub const CONTROLLER: &str = "interlock.dev/webhook";
+pub(crate) const CONTROLLER: &str = "interlock.dev/webhook";
 
 /// The id of the rule.
-pub const RULE: &str = "interlock.dev/rule";
+pub(crate) const RULE: &str = "interlock.dev/rule";
 /// The mode of the rule.
-pub const MODE: &str = "interlock.dev/mode";
+pub(crate) const MODE: &str = "interlock.dev/mode";
 /// The verdict: `denied`, `warned` and so on.
-pub const VERDICT: &str = "interlock.dev/verdict";
+pub(crate) const VERDICT: &str = "interlock.dev/verdict";
 /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
-pub const OPERATION: &str = "interlock.dev/operation";
+pub(crate) const OPERATION: &str = "interlock.dev/operation";
 /// The user.
-pub const ACTOR: &str = "interlock.dev/actor";
+pub(crate) const ACTOR: &str = "interlock.dev/actor";
 /// Namespace and name of the release.
-pub const RELEASE: &str = "interlock.dev/release";
+pub(crate) const RELEASE: &str = "interlock.dev/release";
 /// The object, as `apps/v1 Deployment shop/web`.
-pub const OBJECT: &str = "interlock.dev/object";
+pub(crate) const OBJECT: &str = "interlock.dev/object";
 /// Namespace and name of the override that was used.
-pub const OVERRIDE: &str = "interlock.dev/override";
+pub(crate) const OVERRIDE: &str = "interlock.dev/override";
 /// Present if the release had records.
-pub const RECORDED: &str = "interlock.dev/recorded";
+pub(crate) const RECORDED: &str = "interlock.dev/recorded";
 /// All of them.
-pub const ALL: [&str; 9] = [RULE, MODE, VERDICT, OPERATION, ACTOR, RELEASE, OBJECT, OVERRIDE, RECORDED];
+pub(crate) const ALL: [&str; 9] = [RULE, MODE, VERDICT, OPERATION, ACTOR, RELEASE, OBJECT, OVERRIDE, RECORDED];
