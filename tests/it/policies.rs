@@ -159,7 +159,7 @@ fn rules_and_namespaces_are_explained() {
     let mistyped = transcript(&interlock(&["explain", "manual-edti", "--policies", "good"]));
     assert!(mistyped.contains("no rule is called manual-edti; did you mean manual-edit? This is what"), "{mistyped}");
     let rule: Value = serde_json::from_slice(&interlock(&["explain", "manual-edit", "-o", "json"]).stdout).unwrap();
-    assert_eq!(rule["settings"][3]["default"], "60s");
+    assert_eq!(rule["settings"][3]["default"], "1m");
     assert!(rule["breakGlass"].as_str().unwrap().contains("--rule manual-edit"));
     let shop = interlock(&["explain", "shop", "--policies", "good", "-o", "json"]);
     let shop: Value = serde_json::from_slice(&shop.stdout).unwrap();

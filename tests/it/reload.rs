@@ -20,7 +20,7 @@ use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::admin;
 use release_interlock::serve::openmetrics;
 use release_interlock::serve::reload::metrics::PolicyMetrics;
-use release_interlock::serve::reload::{ReloadStatus, Reload};
+use release_interlock::serve::reload::{Reload, ReloadStatus};
 use release_interlock::world::memory::Memory;
 use tempfile::TempDir;
 use tokio::sync::watch;

@@ -1,6 +1,6 @@
 //! Whether what a commit leaves out was delivered before: only then something can be lost.
 
-use super::Delivery;
+use super::delivery::Delivery;
 use crate::engine::object::ObjectKey;
 use crate::engine::rules::undecided::Undecided;
 use crate::engine::sveltos::{self, ClusterConfiguration, RemoteRelease};

@@ -1,6 +1,7 @@
 //! Commits of charts.
 
-use super::{Delivery, NOTHING_CHANGED, delivered, explained, listed, noun, required};
+use super::delivery::{Delivery, NOTHING_CHANGED, listed, noun};
+use super::{delivered, explained, required};
 use crate::engine::object::ObjectKey;
 use crate::engine::policy::OnUnexplained;
 use crate::engine::rules::check::{CheckedAll, Refusal};

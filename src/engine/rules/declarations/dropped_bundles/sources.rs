@@ -1,7 +1,8 @@
 //! Commits of ConfigMaps, Secrets and Flux sources. Sveltos fails if a ConfigMap or Secret is missing and not optional, but skips a
 //! missing Flux source and so removes what came from it.
 
-use super::{Delivery, NOTHING_CHANGED, delivered};
+use super::delivered;
+use super::delivery::{Delivery, NOTHING_CHANGED};
 use crate::engine::rules::check::{CheckedAll, Refusal};
 use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated};
 use crate::engine::sveltos::PolicyRef;
