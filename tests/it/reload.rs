@@ -136,7 +136,7 @@ async fn a_wrong_file_changes_nothing_but_what_is_told_of_it() {
     let ready = told("/readyz?verbose").await;
     assert!(ready.starts_with("[i] policies: loaded ") && ready.ends_with("ok\n"), "{ready}");
     assert!(
-        ready.contains("earlier ones stay in force") && ready.contains("cluster.yaml:4:30: there is no `enforced`"),
+        ready.contains("earlier ones stay in force") && ready.contains("cluster.yaml:4:30: unknown value `enforced`"),
         "{ready}"
     );
     let metrics = told("/metrics").await;
