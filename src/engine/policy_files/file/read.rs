@@ -89,8 +89,8 @@ macro_rules! keys {
     }) => {
         $(#[doc = $about])+
         #[derive(Debug, Default)]
-        pub(in crate::engine::policy_files) struct $name {
-            $(pub(in crate::engine::policy_files) $field: Option<Spanned<$type>>,)+
+        pub(in super::super) struct $name {
+            $(pub(in super::super) $field: Option<Spanned<$type>>,)+
         }
 
         impl Mapping for $name {

@@ -112,16 +112,25 @@ pub(crate) fn disagreements(storage: Storage, object: &str, side: &RecordSide<'_
             );
         }
     }
+    found.extend(body_disagreements(name.as_ref(), side));
+    found
+}
+
+/// The disagreements of the body with the name of the object and the label `status`.
+fn body_disagreements(name: Option<&RecordName>, side: &RecordSide<'_>) -> Vec<Disagreement> {
+    let mut found = Vec::new();
+    let mut note = |about, pointer, sentence: String| found.push(Disagreement { about, sentence, pointer });
+    let label = side.stored.metadata.label("status").unwrap_or_default();
     match &side.body {
         RecordBody::Read(record) => {
-            if name.as_ref().is_some_and(|name| record.name != name.release.as_str()) {
+            if name.is_some_and(|name| record.name != name.release.as_str()) {
                 note(About::BodyName, "/data", format!("its body belongs to release {:?}", truncated(&record.name)));
             }
-            if name.as_ref().is_some_and(|name| record.version != name.revision) {
+            if name.is_some_and(|name| record.version != name.revision) {
                 note(About::BodyVersion, "/data", format!("its body belongs to revision {}", record.version));
             }
-            if label("status") != record.info.status {
-                let (label, body) = (label("status"), truncated(&record.info.status));
+            if label != record.info.status {
+                let body = truncated(&record.info.status);
                 note(
                     About::StatusLabel,
                     "/metadata/labels/status",
@@ -135,7 +144,7 @@ pub(crate) fn disagreements(storage: Storage, object: &str, side: &RecordSide<'_
         // A record that OLM stores in several Secrets is complete only after the last of them is written.
         RecordBody::Broken(DecodeError::Chunked) | RecordBody::Unread => {
             if side.label_status().is_none() {
-                note(About::StatusLabel, "/metadata/labels/status", format!("{:?} is not a status", label("status")));
+                note(About::StatusLabel, "/metadata/labels/status", format!("{:?} is not a status", label));
             }
         }
         RecordBody::Broken(error) => note(About::Undecodable, "/data", error.to_string()),

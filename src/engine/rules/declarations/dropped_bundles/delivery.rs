@@ -1,4 +1,4 @@
-//! One commit that delivers bundles, with the ClusterSummary that shows what it must contain.
+//! A commit with its ClusterSummary, and phrases that refusals of commits share.
 
 use crate::engine::object::ObjectKey;
 use crate::engine::policy::OnFirstInstall;
