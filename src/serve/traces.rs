@@ -17,9 +17,9 @@ use crate::engine::decision::Decision;
 use sending::TARGET;
 
 #[cfg(feature = "otel")]
-pub use sending::{Sending, without_spans};
+pub(crate) use sending::{Sending, without_spans};
 #[cfg(feature = "otel")]
-pub use world::TracedWorld;
+pub(crate) use world::TracedWorld;
 
 /// Sends no spans.
 #[cfg(not(feature = "otel"))]
@@ -48,7 +48,7 @@ const MAX_VALUE_BYTES: usize = 253;
 /// The span of a request; ends when its last copy is dropped.
 #[cfg(feature = "otel")]
 #[must_use]
-pub fn review(endpoint: Endpoint, headers: &HeaderMap) -> Span {
+pub(crate) fn review(endpoint: Endpoint, headers: &HeaderMap) -> Span {
     use tracing::field::Empty;
     let name = match endpoint {
         Endpoint::Validate => "validate",
@@ -64,7 +64,7 @@ pub fn review(endpoint: Endpoint, headers: &HeaderMap) -> Span {
 
 /// Records the decision in the span of the review.
 #[cfg(feature = "otel")]
-pub fn decided(decision: &Decision) {
+pub(crate) fn decided(decision: &Decision) {
     let span = Span::current();
     if span.is_disabled() {
         return;

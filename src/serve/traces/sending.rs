@@ -44,14 +44,14 @@ const MAX_ANSWER_BYTES: usize = 64 << 10;
 
 /// Sends the spans of this process, if a receiver is configured.
 #[derive(Debug)]
-pub struct Sending(Option<SdkTracerProvider>);
+pub(crate) struct Sending(Option<SdkTracerProvider>);
 
 impl Sending {
     /// Starts if the environment names a receiver. Requests run on `runtime`.
     ///
     /// # Errors
     /// When a variable is invalid.
-    pub fn start(runtime: &Handle) -> anyhow::Result<Self> {
+    pub(crate) fn start(runtime: &Handle) -> anyhow::Result<Self> {
         if !is_wanted(|name| std::env::var(name).ok()) {
             return Ok(Self(None));
         }
@@ -75,7 +75,7 @@ impl Sending {
 
     /// The layer that receives our spans and nothing else.
     #[must_use]
-    pub fn layer<S: Subscriber + for<'s> LookupSpan<'s>>(&self) -> Option<impl Layer<S>> {
+    pub(crate) fn layer<S: Subscriber + for<'s> LookupSpan<'s>>(&self) -> Option<impl Layer<S>> {
         let tracer = self.0.as_ref()?.tracer("interlock");
         let layer = tracing_opentelemetry::layer().with_tracer(tracer);
         // Source location, thread and busy time are of no use to operators.
@@ -89,7 +89,7 @@ impl Sending {
     }
 
     /// Sends the remaining spans. Blocks for some seconds at most, and needs the runtime.
-    pub fn finish(self) {
+    pub(crate) fn finish(self) {
         if let Some(Err(error)) = self.0.map(|provider| provider.shutdown()) {
             tracing::warn!(%error, "the last traces were not sent");
         }
@@ -100,7 +100,7 @@ impl Sending {
 ///
 /// # Errors
 /// Never, as long as [`TARGET`] is a valid target.
-pub fn without_spans(filter: EnvFilter) -> anyhow::Result<EnvFilter> {
+pub(crate) fn without_spans(filter: EnvFilter) -> anyhow::Result<EnvFilter> {
     Ok(filter.add_directive(format!("{TARGET}=off").parse()?))
 }
 

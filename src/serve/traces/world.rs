@@ -9,12 +9,12 @@ use crate::engine::evidence::Query;
 use crate::world::{AnswerFuture, World};
 
 /// Opens a span for each query, below the span of the review.
-pub struct TracedWorld(Arc<dyn World>);
+pub(crate) struct TracedWorld(Arc<dyn World>);
 
 impl TracedWorld {
     /// Traces the queries to a world.
     #[must_use]
-    pub fn new(world: Arc<dyn World>) -> Self {
+    pub(crate) fn new(world: Arc<dyn World>) -> Self {
         Self(world)
     }
 }
