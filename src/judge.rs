@@ -1,12 +1,13 @@
-//! Takes one review through the core: the only place where the pure steps and the world meet.
+//! Takes one review through the engine. The only place where the engine and a world meet.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
-use crate::budget::Budget;
+use crate::budget::{Budget, Grant};
 use crate::engine::decide::{Step, decide, overloaded};
 use crate::engine::decision::Decision;
 use crate::engine::evidence::{Answer, Evidence};
@@ -15,7 +16,7 @@ use crate::engine::json::Patch;
 use crate::engine::outcome::{Outcome, WeighedViolation};
 use crate::engine::overrides::objection;
 use crate::engine::policy::{Policies, Policy};
-use crate::engine::review::{BadReview, Request};
+use crate::engine::review::{BadReview, Operation, Request};
 use crate::engine::stamp;
 use crate::engine::violation::ViolationKind;
 use crate::world::World;
@@ -26,6 +27,14 @@ pub struct Judge {
     world: Arc<dyn World>,
     decode_budget: Arc<Budget>,
     own_user: Arc<OnceLock<String>>,
+}
+
+/// The bodies of the records of a request.
+struct Decoded {
+    bodies: RecordBodies,
+    /// The memory that they take; `None` if there was none in time, and the bodies are unread.
+    granted: Option<Grant>,
+    took: Option<Duration>,
 }
 
 /// The result of a review.
@@ -72,24 +81,20 @@ impl Judge {
     ) -> Result<Judgement, BadReview> {
         let started = Instant::now();
         let objects = RequestObjects::read(request)?;
-        let payloads = objects.payloads(request.operation);
-        let granted = timeout_at(deadline, self.decode_budget.grant(payloads.inflated_size())).await;
-        let decoding = Instant::now();
-        let bodies = if granted.is_ok() { payloads.inflate() } else { payloads.unread() };
+        let Decoded { bodies, granted, took } = self.decode(&objects, request.operation, deadline).await;
         let facts = self.facts(request, &objects, &bodies);
-        let decoded = objects.storage.filter(|_| granted.is_ok()).map(|_| decoding.elapsed());
         let policies = self.policies.load();
         let policy = policies.of(request.namespace()).as_ref();
-        let outcome = match (&facts.subject, granted) {
+        let outcome = match (&facts.subject, &granted) {
             (Subject::Override(write), _) => {
                 Outcome::of_override(objection(write, facts.actor.name, &policy.overrides, now))
             }
-            (_, Ok(_)) => Outcome::of(policy, self.decide_with_world(&facts, policy, now, deadline).await),
+            (_, Some(_)) => Outcome::of(policy, self.decide_with_world(&facts, policy, now, deadline).await),
             // Only the bodies of records wait for memory.
-            (_, Err(_)) => Outcome::of(policy, overloaded(&facts, policy)),
+            (_, None) => Outcome::of(policy, overloaded(&facts, policy)),
         };
         let decision = Decision::of(request, &facts, &outcome, started.elapsed());
-        Ok(Judgement { outcome, decision: Decision { decoded, ..decision } })
+        Ok(Judgement { outcome, decision: Decision { decoded: objects.storage.and(took), ..decision } })
     }
 
     /// The stamps that a request must be given.
@@ -103,11 +108,20 @@ impl Judge {
         deadline: Instant,
     ) -> Result<Option<Patch>, BadReview> {
         let objects = RequestObjects::read(request)?;
-        let payloads = objects.payloads(request.operation);
-        let granted = timeout_at(deadline, self.decode_budget.grant(payloads.inflated_size())).await;
         // Without its body a record is still stamped with holder and start.
-        let bodies = if granted.is_ok() { payloads.inflate() } else { payloads.unread() };
+        let Decoded { bodies, granted: _granted, .. } = self.decode(&objects, request.operation, deadline).await;
         Ok(stamp::stamp(&self.facts(request, &objects, &bodies), now))
+    }
+
+    /// Inflates the bodies of the records of a request, once there is memory for them.
+    async fn decode(&self, objects: &RequestObjects<'_>, operation: Operation, deadline: Instant) -> Decoded {
+        let payloads = objects.payloads(operation);
+        let granted = timeout_at(deadline, self.decode_budget.grant(payloads.inflated_size())).await.ok().flatten();
+        if granted.is_none() {
+            return Decoded { bodies: payloads.unread(), granted, took: None };
+        }
+        let started = Instant::now();
+        Decoded { bodies: payloads.inflate(), granted, took: Some(started.elapsed()) }
     }
 
     fn facts<'r>(

@@ -1,10 +1,7 @@
 //! A release as the command line names it.
 
-use crate::engine::object::is_dns_subdomain;
+use crate::engine::object::{MAX_NAME_LENGTH, is_dns_subdomain};
 use crate::engine::release::ReleaseRef;
-
-/// The maximum length of an object name, in bytes.
-const LONGEST_NAME: usize = 253;
 
 /// `NAMESPACE/RELEASE`.
 pub(super) fn release(text: &str) -> Result<ReleaseRef, String> {
@@ -13,8 +10,10 @@ pub(super) fn release(text: &str) -> Result<ReleaseRef, String> {
         return Err(format!("{namespace:?} is not a namespace"));
     }
     // Names of profiles and extensions may be longer than names of releases.
-    if !is_dns_subdomain(name, LONGEST_NAME) {
-        return Err(format!("{name:?} is not a name: a lower-case DNS subdomain of at most {LONGEST_NAME} characters"));
+    if !is_dns_subdomain(name, MAX_NAME_LENGTH) {
+        return Err(format!(
+            "{name:?} is not a name: a lower-case DNS subdomain of at most {MAX_NAME_LENGTH} characters"
+        ));
     }
     Ok(ReleaseRef::new(namespace, name))
 }

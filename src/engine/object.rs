@@ -96,16 +96,29 @@ pub(crate) fn group_of(api_version: &str) -> &str {
     api_version.rsplit_once('/').map_or("", |(group, _)| group)
 }
 
-/// Whether a text is a lower-case DNS subdomain of at most `max_length` bytes.
+/// The longest name of an object, in bytes.
+pub(crate) const MAX_NAME_LENGTH: usize = 253;
+
+/// The longest name of a namespace, in bytes.
+const MAX_LABEL_LENGTH: usize = 63;
+
+/// Whether a text is a lower-case DNS subdomain of at most `max_length` bytes (RFC 1123), as names of objects are.
 #[must_use]
 pub(crate) fn is_dns_subdomain(text: &str, max_length: usize) -> bool {
-    let label = |label: &str| {
-        !label.is_empty()
-            && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    text.len() <= max_length && text.split('.').all(label)
+    text.len() <= max_length && text.split('.').all(is_dns_part)
+}
+
+/// Whether a text is a lower-case DNS label (RFC 1123), as names of namespaces are.
+#[must_use]
+pub(crate) fn is_dns_label(text: &str) -> bool {
+    text.len() <= MAX_LABEL_LENGTH && is_dns_part(text)
+}
+
+fn is_dns_part(text: &str) -> bool {
+    !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && !text.starts_with('-')
+        && !text.ends_with('-')
 }
 
 /// The prefix of the user name of a service account.

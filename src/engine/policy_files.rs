@@ -11,7 +11,7 @@ mod problem;
 use std::path::Path;
 
 pub use file::{nearest_to, schema};
-pub(crate) use files::{BAD_FILE_NAME, is_label};
+pub(crate) use files::BAD_FILE_NAME;
 pub use files::{NAMESPACES_DIR, PolicyFiles};
 pub use in_force::{InForce, RuleInForce, SettingDoc, SettingInForce, SettingOrigin, in_force, settings_of};
 pub use loaded::LoadedPolicies;

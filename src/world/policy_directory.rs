@@ -4,8 +4,9 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use crate::engine::object::is_dns_label;
 use crate::engine::policy::{Policies, Policy};
-use crate::engine::policy_files::{BAD_FILE_NAME, NAMESPACES_DIR, PolicyError, PolicyFiles, is_label};
+use crate::engine::policy_files::{BAD_FILE_NAME, NAMESPACES_DIR, PolicyError, PolicyFiles};
 
 /// The size of what a mounted ConfigMap can hold, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -73,7 +74,7 @@ fn read_namespace(files: &mut PolicyFiles, path: PathBuf) {
     match name.rsplit_once('.') {
         // The directories and links by which Kubernetes mounts a ConfigMap, and what editors leave.
         _ if name.starts_with('.') => {}
-        Some((namespace, "yaml")) if is_label(namespace) => {
+        Some((namespace, "yaml")) if is_dns_label(namespace) => {
             let namespace = namespace.to_owned();
             if let Some(text) = read_text(files, &path, "let Interlock read it") {
                 files.add_namespace(namespace, path, text);

@@ -9,8 +9,8 @@ use super::reports::ReportArguments;
 use crate::cli::cluster::ClusterArguments;
 use crate::cli::policy_dir::PolicyDir;
 use crate::cli::telemetry::TelemetryArguments;
+use crate::engine::object::is_dns_label;
 use crate::engine::policy::DEFAULT_NAMESPACE;
-use crate::engine::policy_files::is_label;
 use crate::serve::https::Limits;
 
 const ADMISSION_PORT: u16 = 8443;
@@ -72,7 +72,7 @@ impl Arguments {
 }
 
 fn namespace(text: &str) -> Result<String, String> {
-    if is_label(text) { Ok(text.to_owned()) } else { Err("is not the name of a namespace".to_owned()) }
+    if is_dns_label(text) { Ok(text.to_owned()) } else { Err("is not the name of a namespace".to_owned()) }
 }
 
 #[cfg(test)]

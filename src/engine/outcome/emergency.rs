@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 
+use crate::engine::object::{MAX_NAME_LENGTH, is_dns_subdomain};
 use crate::engine::policy::Policy;
 use crate::engine::release::ReleaseRef;
 use crate::engine::violation::Violation;
@@ -18,7 +19,9 @@ pub(super) fn way_out<'v>(policy: &Policy, refusing: impl Iterator<Item = &'v Vi
     for violation in refusing {
         let release = policy.overrides.home_of(violation.release.as_ref()?);
         // Users paste the command into a shell.
-        if !policy.overrides_in(&release.namespace).allowed || !is_plain(&release.namespace) || !is_plain(&release.name)
+        if !policy.overrides_in(&release.namespace).allowed
+            || !is_dns_subdomain(&release.namespace, MAX_NAME_LENGTH)
+            || !is_dns_subdomain(&release.name, MAX_NAME_LENGTH)
         {
             return None;
         }
@@ -37,9 +40,4 @@ pub(super) fn way_out<'v>(policy: &Policy, refusing: impl Iterator<Item = &'v Vi
     let commands = commands.collect::<Vec<_>>().join(" and ");
     let by_whom = if second_person { ", another person can run" } else { "" };
     (!commands.is_empty()).then(|| format!("In an emergency{by_whom}: {commands}"))
-}
-
-fn is_plain(name: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
-    !name.is_empty() && !name.starts_with('-') && name.bytes().all(plain)
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::problem::{Problem, SourceFile};
+use crate::engine::object::is_dns_label;
 
 /// The subdirectory with the policies of namespaces.
 pub const NAMESPACES_DIR: &str = "namespaces";
@@ -39,7 +40,7 @@ impl PolicyFiles {
         for (key, text) in namespaces {
             let path = Path::new(NAMESPACES_DIR).join(&key);
             match key.strip_suffix(".yaml") {
-                Some(namespace) if is_label(namespace) => {
+                Some(namespace) if is_dns_label(namespace) => {
                     files.namespaces.push((namespace.to_owned(), SourceFile { path, text }));
                 }
                 _ => files.add_wrong(path, BAD_FILE_NAME.to_owned()),
@@ -79,15 +80,6 @@ impl PolicyFiles {
     pub(crate) fn add_wrong(&mut self, file: PathBuf, message: String) {
         self.wrong.push(Problem { file, location: None, message });
     }
-}
-
-/// Whether Kubernetes allows a namespace of this name (RFC 1123 label).
-pub(crate) fn is_label(name: &str) -> bool {
-    let inner = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
-    (1..=63).contains(&name.len())
-        && name.as_bytes().iter().all(inner)
-        && !name.starts_with('-')
-        && !name.ends_with('-')
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::api_error::{is_missing_object, is_not_found, reason};
 use super::kinds::Kinds;
 use super::reach::Reach;
 use crate::engine::evidence::ScaledRef;
-use crate::engine::object::ObjectKey;
+use crate::engine::object::{MAX_NAME_LENGTH, ObjectKey, is_dns_subdomain};
 
 /// Why a query has no answer.
 pub(super) type Unavailable = String;
@@ -134,8 +134,7 @@ impl ApiReader {
 /// A valid name, for use in paths and selectors. The API server sends only valid names, but other clients can reach this
 /// port too.
 pub(super) fn valid_name(name: &str) -> Result<&str, Unavailable> {
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
-    if !name.is_empty() && name.len() <= 253 && name.bytes().all(plain) {
+    if is_dns_subdomain(name, MAX_NAME_LENGTH) {
         return Ok(name);
     }
     Err(format!("{:?} is not the name of an object", name.chars().take(80).collect::<String>()))
