@@ -8,7 +8,7 @@ use super::outcome::{WeighedViolation, weigh};
 use super::overrides::relieve;
 use super::policy::Policy;
 use super::rule::RuleId;
-use super::rules;
+use super::rules::{self, Family};
 use super::violation::{Violation, ViolationKind};
 
 /// The next step of a decision.
@@ -43,5 +43,5 @@ pub fn overloaded(facts: &Facts<'_>, policy: &Policy) -> Vec<WeighedViolation> {
         release: None,
         overridden: None,
     };
-    weigh(policy, &policy.scope(facts), rules::over_records().map(overloaded).collect())
+    weigh(policy, &policy.scope(facts), Family::Records.rules().map(overloaded).collect())
 }

@@ -1,4 +1,4 @@
-//! The rules: one file each, and the table of them in the order in which they are evaluated and reported.
+//! The rules: one file each, and one row in the table of its family.
 
 mod check;
 mod declarations;
@@ -20,61 +20,15 @@ use super::rule::{Mode, RuleId};
 use super::violation::{Violation, ViolationKind};
 use check::{Check, CheckedAll, Refusal, Rule};
 use declarations::case::DeclarationCase;
-use declarations::{
-    dangling_bundle, dropped_bundles, duplicate_release, extension_change_while_pending, extension_safety,
-    remove_while_live, retarget, retry_strategy,
-};
 use objects::case::ObjectCase;
-use objects::{foreign_edit_in_transition, manual_delete, manual_edit, manual_scale};
 use records::case::RecordCase;
 use records::record_part::RecordPartCase;
-use records::{
-    concurrent_operation, forged_stamp, illegal_transition, pending_recovery, record_deletion, record_integrity,
-    record_tampering, resume_interrupted, revision_order, unusual_create,
-};
 
 pub use records::runbook::{RunbookCheck, RunbookCheckName, RunbookResult, inspect};
 pub(crate) use undecided::{Undecided, lookup};
 use undecided::{is_migrated, is_terminating};
 
-/// Every rule, in the order in which they are evaluated and reported: over records, objects and declarations.
-static RULES: [&Rule; 22] = [
-    &concurrent_operation::RULE,
-    &pending_recovery::RULE,
-    &resume_interrupted::RULE,
-    &revision_order::RULE,
-    &unusual_create::RULE,
-    &illegal_transition::RULE,
-    &record_integrity::RULE,
-    &record_tampering::RULE,
-    &record_deletion::RULE,
-    &forged_stamp::RULE,
-    &foreign_edit_in_transition::RULE,
-    &manual_edit::RULE,
-    &manual_delete::RULE,
-    &manual_scale::RULE,
-    &dropped_bundles::RULE,
-    &dangling_bundle::RULE,
-    &remove_while_live::RULE,
-    &duplicate_release::RULE,
-    &retarget::RULE,
-    &retry_strategy::RULE,
-    &extension_change_while_pending::RULE,
-    &extension_safety::RULE,
-];
-
-/// Every rule, in the order of the table.
-pub fn all() -> impl Iterator<Item = RuleId> {
-    RULES.iter().map(|rule| rule.id())
-}
-
-/// The rule of a name.
-#[must_use]
-pub fn named(name: &str) -> Option<RuleId> {
-    all().find(|rule| rule.as_str() == name)
-}
-
-/// What a rule is about.
+/// What a rule is about. Rules are evaluated and reported in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     /// Release records.
@@ -85,20 +39,33 @@ pub enum Family {
     Declarations,
 }
 
-/// The family of a rule, from the kind of its first check.
-#[must_use]
-pub fn family(rule: RuleId) -> Family {
-    let check = RULES.iter().find(|it| it.id() == rule).and_then(|rule| rule.checks.first());
-    match check {
-        Some(Check::Object(_)) => Family::Objects,
-        Some(Check::Declaration(_)) => Family::Declarations,
-        Some(Check::Record(_) | Check::RecordPart(_)) | None => Family::Records,
+impl Family {
+    /// Every family.
+    pub const ALL: [Self; 3] = [Self::Records, Self::Objects, Self::Declarations];
+
+    /// The rules of the family.
+    pub fn rules(self) -> impl Iterator<Item = RuleId> {
+        self.table().iter().map(|rule| rule.id())
+    }
+
+    fn table(self) -> &'static [&'static Rule] {
+        match self {
+            Self::Records => records::RULES,
+            Self::Objects => objects::RULES,
+            Self::Declarations => declarations::RULES,
+        }
     }
 }
 
-/// The rules over release records.
-pub fn over_records() -> impl Iterator<Item = RuleId> {
-    all().filter(|rule| family(*rule) == Family::Records)
+/// Every rule, in the order in which rules are evaluated and reported.
+pub fn all() -> impl Iterator<Item = RuleId> {
+    Family::ALL.into_iter().flat_map(Family::rules)
+}
+
+/// The rule of a name.
+#[must_use]
+pub fn named(name: &str) -> Option<RuleId> {
+    all().find(|rule| rule.as_str() == name)
 }
 
 #[cfg(test)]
@@ -170,8 +137,9 @@ impl Table<'_> {
             Check::Record(check) => Some(check(case).map(Vec::from_iter)),
             _ => None,
         };
-        let violations =
-            self.consult(|| case.subject(), || self.facts.release(), checked).collect::<Result<Vec<_>, _>>()?;
+        let violations = self
+            .consult(Family::Records, || case.subject(), || self.facts.release(), checked)
+            .collect::<Result<Vec<_>, _>>()?;
         // The Helm records of an extension that has moved to revisions of its own describe nothing any more.
         if case.target.storage == Storage::OlmIndex && !violations.is_empty() {
             match is_migrated(case.evidence, &case.target.release) {
@@ -188,7 +156,7 @@ impl Table<'_> {
             Check::RecordPart(check) => Some(check(case).map(Vec::from_iter)),
             _ => None,
         };
-        self.consult(|| case.subject(), || self.facts.release(), checked).collect()
+        self.consult(Family::Records, || case.subject(), || self.facts.release(), checked).collect()
     }
 
     fn check_declaration(&self, case: &DeclarationCase<'_>) -> Result<Vec<Violation>, Query> {
@@ -196,7 +164,7 @@ impl Table<'_> {
             Check::Declaration(check) => Some(check(case)),
             _ => None,
         };
-        self.consult(|| case.subject(), || self.facts.release(), checked).collect()
+        self.consult(Family::Declarations, || case.subject(), || self.facts.release(), checked).collect()
     }
 
     /// At most one rule reports an object: that of the operation in flight comes first.
@@ -205,17 +173,18 @@ impl Table<'_> {
             Check::Object(check) => Some(check(case).map(Vec::from_iter)),
             _ => None,
         };
-        self.consult(|| case.subject(), || case.write.release(), checked).next().transpose()
+        self.consult(Family::Objects, || case.subject(), || case.write.release(), checked).next().transpose()
     }
 
     /// Runs the checks one after the other, each only once the one before it is done.
     fn consult(
         &self,
+        family: Family,
         subject: impl Fn() -> String,
         release: impl Fn() -> Option<ReleaseRef>,
         run: impl Fn(&Check) -> Option<CheckedAll>,
     ) -> impl Iterator<Item = Result<Violation, Query>> {
-        let checks = RULES.iter().flat_map(|rule| rule.checks.iter().map(|check| (rule.id(), check)));
+        let checks = family.table().iter().flat_map(|rule| rule.checks.iter().map(|check| (rule.id(), check)));
         checks.flat_map(move |(rule, check)| {
             let checked = self.is_on(rule).then(|| run(check)).flatten();
             match checked {

@@ -70,7 +70,7 @@ fn rule_list() -> String {
         (Family::Declarations, "Declarations of Sveltos, Flux and OLM"),
     ] {
         writeln!(text, "| **{title}** | | |").unwrap();
-        for rule in rules::all().filter(|rule| rules::family(*rule) == family) {
+        for rule in family.rules() {
             writeln!(text, "| `{rule}` | {} | {} |", shipped(rule), rule.specification().summary).unwrap();
         }
     }

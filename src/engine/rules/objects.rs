@@ -7,3 +7,9 @@ pub(super) mod holding;
 pub(super) mod manual_delete;
 pub(super) mod manual_edit;
 pub(super) mod manual_scale;
+
+use super::check::Rule;
+
+/// In the order in which they are evaluated and reported.
+pub(super) static RULES: &[&Rule] =
+    &[&foreign_edit_in_transition::RULE, &manual_edit::RULE, &manual_delete::RULE, &manual_scale::RULE];

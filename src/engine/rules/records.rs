@@ -14,3 +14,19 @@ pub(super) mod resume_interrupted;
 pub(super) mod revision_order;
 pub(super) mod runbook;
 pub(super) mod unusual_create;
+
+use super::check::Rule;
+
+/// In the order in which they are evaluated and reported.
+pub(super) static RULES: &[&Rule] = &[
+    &concurrent_operation::RULE,
+    &pending_recovery::RULE,
+    &resume_interrupted::RULE,
+    &revision_order::RULE,
+    &unusual_create::RULE,
+    &illegal_transition::RULE,
+    &record_integrity::RULE,
+    &record_tampering::RULE,
+    &record_deletion::RULE,
+    &forged_stamp::RULE,
+];
