@@ -22,7 +22,7 @@ use release_interlock::judge::Judge;
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{
-    self, Bound, BoxFuture, Certificates, Endpoint, Limits, Reply, Reviewer, Setup, Signals,
+    self, Bound, BoxFuture, Certificates, Endpoint, HttpReply, Limits, Reviewer, Setup, Signals,
 };
 use release_interlock::serve::pki::{dev, tls};
 use release_interlock::serve::report::Reporter;
@@ -197,9 +197,9 @@ struct Uid<'a> {
 }
 
 impl Reviewer for AlwaysAllows {
-    fn answer(&self, _: Endpoint, body: Bytes, _: tokio::time::Instant) -> BoxFuture<'_, Reply> {
+    fn answer(&self, _: Endpoint, body: Bytes, _: tokio::time::Instant) -> BoxFuture<'_, HttpReply> {
         let reply = match serde_json::from_slice::<Review<'_>>(&body) {
-            Ok(review) => Reply {
+            Ok(review) => HttpReply {
                 status: StatusCode::OK,
                 body: format!(
                     r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{{"uid":{},"allowed":true}}}}"#,
@@ -207,12 +207,12 @@ impl Reviewer for AlwaysAllows {
                 )
                 .into_bytes(),
             },
-            Err(error) => Reply { status: StatusCode::BAD_REQUEST, body: error.to_string().into_bytes() },
+            Err(error) => HttpReply { status: StatusCode::BAD_REQUEST, body: error.to_string().into_bytes() },
         };
         Box::pin(std::future::ready(reply))
     }
 
-    fn panicked(&self, _: Endpoint, _: &[u8]) -> Reply {
-        Reply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }
+    fn panicked(&self, _: Endpoint, _: &[u8]) -> HttpReply {
+        HttpReply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! # The house
 //!
-//! Six floors. An import points down only, and inside [`engine`] only to what stands earlier in its list. A test reads the
+//! Rooms stand on floors. An import points down only, and inside [`engine`] only to what stands earlier in its list. A test reads the
 //! folders and the imports, and fails on any other arrow.
 //!
 //! ```text

@@ -17,7 +17,7 @@ use super::progress::{Progress, Unit};
 use super::runtime::block_on;
 use crate::engine::policy::Policies;
 use crate::offline::replay::{Replay, Replayed, Source, SourceLine};
-use compare::Comparison;
+use compare::PolicyComparison;
 use tally::Tally;
 
 /// Judge recordings or audit logs, and report what would have been denied
@@ -64,7 +64,7 @@ async fn judge(
     out: &mut impl Write,
 ) -> anyhow::Result<ExitStatus> {
     let json = arguments.output == Output::Json;
-    let (mut tally, mut comparison) = (Tally::default(), Comparison::default());
+    let (mut tally, mut comparison) = (Tally::default(), PolicyComparison::default());
     let is_wanted = |replayed: &&Replayed| arguments.since.is_none_or(|since| replayed.at >= since);
     let mut progress = Progress::new("replaying", source.size(), Unit::Bytes, json);
     loop {

@@ -36,6 +36,7 @@ pub(super) struct Arguments {
     /// Restore the record from its copy, and delete the copy
     #[arg(long)]
     restore: bool,
+    /// Run every check, let the API server check the writes, and write nothing
     #[arg(long)]
     dry_run: bool,
     /// Do not ask for confirmation

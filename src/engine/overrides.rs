@@ -13,7 +13,7 @@ use super::stamp::creator;
 pub(crate) use relief::relieve;
 
 /// How much longer than allowed a new override may seem: the clocks of its creator and of this process differ.
-const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(120);
+const CREATION_TOLERANCE: SignedDuration = SignedDuration::from_secs(120);
 
 impl Override {
     /// When it closes: at its own end, or earlier if the policy allows less time after its creation.
@@ -80,7 +80,7 @@ pub(crate) fn objection(
             spec.expires_at
         ));
     }
-    if left > policy.max_duration.saturating_add(CLOCK_TOLERANCE) {
+    if left > policy.max_duration.saturating_add(CREATION_TOLERANCE) {
         return Some(format!(
             "The override would be open for {:#}, but the policy allows at most {:#}. Set an earlier end. You can create \
              another override when this one has expired.",

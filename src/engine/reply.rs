@@ -22,7 +22,7 @@ struct Response<'a> {
     uid: &'a str,
     allowed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<Status<'a>>,
+    status: Option<ReplyStatus<'a>>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     warnings: &'a [String],
     #[serde(skip_serializing_if = "AuditAnnotations::is_empty")]
@@ -35,9 +35,9 @@ struct Response<'a> {
 
 type AuditAnnotations<'a> = std::collections::BTreeMap<&'a str, &'a str>;
 
-/// `metav1.Status`, as far as the API server passes it on to the user.
+/// `metav1.ReplyStatus`, as far as the API server passes it on to the user.
 #[derive(Serialize)]
-struct Status<'a> {
+struct ReplyStatus<'a> {
     status: &'static str,
     code: u16,
     reason: &'static str,
@@ -67,7 +67,7 @@ pub fn answer(uid: &str, outcome: &Outcome) -> Vec<u8> {
     let invalid = outcome.code == 422;
     // For a reply with reason Invalid kubectl shows only the causes, so they must say what to do.
     let emergency = outcome.emergency.as_deref().filter(|_| invalid);
-    let status = (!outcome.allowed).then(|| Status {
+    let status = (!outcome.allowed).then(|| ReplyStatus {
         status: "Failure",
         code: outcome.code,
         reason: if invalid { "Invalid" } else { "Forbidden" },
@@ -119,7 +119,7 @@ pub fn allow_with_patch(uid: &str, patch: Option<&Patch>) -> Vec<u8> {
 pub fn undecided(uid: &str, allowed: bool, why: &str) -> Vec<u8> {
     let warning = format!("interlock could not check this request: {why}");
     let warnings: &[String] = if allowed { std::slice::from_ref(&warning) } else { &[] };
-    let status = (!allowed).then_some(Status {
+    let status = (!allowed).then_some(ReplyStatus {
         status: "Failure",
         code: 403,
         reason: "Forbidden",

@@ -18,7 +18,7 @@ use super::release::{InterruptedOperation, Revision, Stamps, Status};
 
 /// The allowed distance between the start that one replica stamped and the clock of the replica that checks it. The API
 /// server cuts off a mutating request after 34 seconds; the rest is clock skew.
-const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(120);
+const START_TOLERANCE: SignedDuration = SignedDuration::from_secs(120);
 
 /// The required stamps of a written record.
 #[derive(Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ pub(crate) fn forged(
         Expected::Kept(kept) => kept.get(key) != Some(value),
         Expected::Started(_) if *key == INTERRUPTED => true,
         Expected::Started(_) if *key == STARTED => {
-            value.parse::<Timestamp>().map_or(true, |started| now.duration_since(started).abs() > CLOCK_TOLERANCE)
+            value.parse::<Timestamp>().map_or(true, |started| now.duration_since(started).abs() > START_TOLERANCE)
         }
         Expected::Started(stamps) => stamps.get(key).is_some_and(|must| must != *value),
     };

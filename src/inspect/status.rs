@@ -10,11 +10,11 @@ mod next_step;
 mod summary;
 mod survey;
 
-pub(crate) use description::{HelmReleaseSummary, OverrideInForce, ReleaseDescription, RevisionSummary, describe};
+pub(crate) use description::{HelmReleaseOverview, OverrideInForce, ReleaseDescription, RevisionSummary, describe};
 pub(crate) use follow::follow;
 pub(crate) use next_step::{helm_command, roll_forward};
 #[cfg(test)]
-pub(crate) use summary::Owner;
+pub(crate) use summary::ReleaseOwner;
 pub(crate) use summary::{ReleaseSummary, Stuck};
 pub(crate) use survey::row;
 pub(crate) use survey::{StatusError, StatusOptions, Survey, survey};

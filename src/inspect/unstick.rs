@@ -15,10 +15,10 @@ use super::runbook::PendingRecord;
 use super::view::View;
 use crate::engine::release::record::extra_chunks;
 use crate::engine::release::{Storage, Stored};
-use copy::{Origin, copy_of};
+use copy::{CopyOrigin, copy_of};
 pub(crate) use error::UnstickError;
 pub(crate) use restore::RecordCopy;
-use store::ObjectStore;
+use store::StoredObjects;
 
 impl PendingRecord {
     /// Copies each part of the record to a Secret, deletes the record if it has not changed since it was read, and
@@ -29,7 +29,7 @@ impl PendingRecord {
     /// When a part cannot be read or copied, when the record changed, when an admission webhook refuses the deletion,
     /// or when the API server does not answer.
     pub(crate) async fn unstick(&self, view: &View<'_>, dry_run: bool) -> Result<Vec<String>, UnstickError> {
-        let store = ObjectStore::of(&view.client, &self.release.namespace);
+        let store = StoredObjects::of(&view.client, &self.release.namespace);
         let copies = self.copy(&store, dry_run).await?;
         let Err(error) = self.delete(&store, dry_run).await else {
             return Ok(copies);
@@ -53,7 +53,7 @@ impl PendingRecord {
         Err(error)
     }
 
-    async fn copy(&self, store: &ObjectStore<'_>, dry_run: bool) -> Result<Vec<String>, UnstickError> {
+    async fn copy(&self, store: &StoredObjects<'_>, dry_run: bool) -> Result<Vec<String>, UnstickError> {
         let failed = |why: String| UnstickError::Failed { what: format!("copy the record {}", self.entry.name), why };
         let index = value(&self.object).map_err(failed)?;
         let mut parts = Vec::new();
@@ -61,7 +61,7 @@ impl PendingRecord {
             let part = store.get("Secret", &name).await?;
             parts.push(part.ok_or_else(|| failed(format!("its part {name} does not exist")))?);
         }
-        let origin = Origin { release: &self.release, storage: self.storage, revision: self.entry.revision };
+        let origin = CopyOrigin { release: &self.release, storage: self.storage, revision: self.entry.revision };
         let mut kept = Vec::new();
         // The copy of the record itself comes last: if it exists, the copies of its parts exist.
         for (object, part_of) in parts.iter().map(|part| (part, Some(self.record()))).chain([(&index, None)]) {
@@ -81,7 +81,7 @@ impl PendingRecord {
         Ok(kept)
     }
 
-    async fn delete(&self, store: &ObjectStore<'_>, dry_run: bool) -> Result<(), UnstickError> {
+    async fn delete(&self, store: &StoredObjects<'_>, dry_run: bool) -> Result<(), UnstickError> {
         let Self { storage, entry, object, .. } = self;
         let read = value(object).map_err(|why| UnstickError::Failed { what: format!("read {}", entry.name), why })?;
         let given = |key: &str| read["metadata"][key].as_str().unwrap_or_default();
@@ -101,7 +101,7 @@ impl PendingRecord {
 }
 
 /// Deletes copies that are not needed, because the record still exists.
-async fn delete_copies(store: &ObjectStore<'_>, copies: &[String], dry_run: bool) {
+async fn delete_copies(store: &StoredObjects<'_>, copies: &[String], dry_run: bool) {
     for name in copies.iter().filter(|_| !dry_run) {
         // A remaining copy does no harm.
         let _ = store.delete("Secret", name, None, false).await;

@@ -38,7 +38,7 @@ pub use clients::Clients;
 pub use endpoint::Endpoint;
 pub use limits::Limits;
 pub use rejection::Rejection;
-pub use reviewer::{BoxFuture, Reply, Reviewer};
+pub use reviewer::{BoxFuture, HttpReply, Reviewer};
 pub use shutdown::{Signals, Stopped};
 
 use metrics::{HttpsMetrics, Port};

@@ -7,7 +7,7 @@ use http::StatusCode;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::https::{BoxFuture, Endpoint, Reply, Reviewer};
+use super::https::{BoxFuture, Endpoint, HttpReply, Reviewer};
 use super::report::Reporter;
 use crate::engine::facts::storing_kind;
 use crate::engine::review::{BadReview, Operation, Review, uid_of};
@@ -56,29 +56,29 @@ impl Webhook {
 }
 
 impl Reviewer for Webhook {
-    fn answer(&self, endpoint: Endpoint, body: Bytes, deadline: Instant) -> BoxFuture<'_, Reply> {
+    fn answer(&self, endpoint: Endpoint, body: Bytes, deadline: Instant) -> BoxFuture<'_, HttpReply> {
         Box::pin(async move {
             let answered = match endpoint {
                 Endpoint::Validate => self.validate(&body, deadline).await,
                 Endpoint::Mutate => self.mutate(&body, deadline).await,
             };
             match answered {
-                Ok(body) => Reply { status: StatusCode::OK, body },
+                Ok(body) => HttpReply { status: StatusCode::OK, body },
                 Err(error) => {
                     tracing::warn!(?endpoint, %error, "a body is not a review");
-                    Reply { status: StatusCode::BAD_REQUEST, body: reply::bad_request(&error) }
+                    HttpReply { status: StatusCode::BAD_REQUEST, body: reply::bad_request(&error) }
                 }
             }
         })
     }
 
-    fn panicked(&self, endpoint: Endpoint, body: &[u8]) -> Reply {
+    fn panicked(&self, endpoint: Endpoint, body: &[u8]) -> HttpReply {
         let uid = uid_of(body).unwrap_or_default();
         let body = match endpoint {
             Endpoint::Mutate => reply::allow_with_patch(&uid, None),
             Endpoint::Validate => reply::undecided(&uid, !fails_closed(body), PANIC_REASON),
         };
-        Reply { status: StatusCode::OK, body }
+        HttpReply { status: StatusCode::OK, body }
     }
 }
 

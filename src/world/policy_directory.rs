@@ -64,7 +64,7 @@ fn report_misplaced(files: &mut PolicyFiles, path: PathBuf) {
     let name = file_name(&path);
     let is_read = OTHER_FILES.contains(&name) || name.ends_with(SUITE_SUFFIX) || name.starts_with('.');
     if !is_read && (name.ends_with(".yaml") || name.ends_with(".yml")) {
-        let message = "is read by nobody here; a namespace's policy is namespaces/NAMESPACE.yaml";
+        let message = "is not read from here; the policy of a namespace is namespaces/NAMESPACE.yaml";
         files.add_wrong(path, message.to_owned());
     }
 }

@@ -40,7 +40,7 @@ struct CertificateStatus {
     promoted: Option<Timestamp>,
     /// Whether a requested rotation has not started yet.
     asked: bool,
-    entries: Vec<WebhookEntry>,
+    entries: Vec<WebhookTrust>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -52,7 +52,7 @@ struct CaSummary {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct WebhookEntry {
+struct WebhookTrust {
     configuration: &'static str,
     name: String,
     trusts: Vec<CaSummary>,
@@ -82,7 +82,7 @@ impl CertificateStatus {
         let cas = secret.ok().map(|secret| &secret.cas);
         let current = cas.map(|cas| &cas.current);
         let entries = configurations.iter().flat_map(|found| {
-            found.entries().map(|(name, bundle)| WebhookEntry {
+            found.entries().map(|(name, bundle)| WebhookTrust {
                 configuration: found.kind(),
                 name: name.to_owned(),
                 trusts: summaries(bundle),

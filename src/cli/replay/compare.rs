@@ -11,7 +11,7 @@ use crate::offline::replay::{Replayed, ReplayedViolation};
 
 /// The reviews with different verdicts, grouped and counted.
 #[derive(Default)]
-pub(super) struct Comparison {
+pub(super) struct PolicyComparison {
     reviews: usize,
     differing: usize,
     rows: HashMap<ComparisonKey, TallyRow>,
@@ -29,7 +29,7 @@ struct ComparisonKey {
 
 /// A review with different verdicts; one line of `replay --compare -o json`.
 #[derive(Serialize)]
-pub(super) struct Difference<'r> {
+pub(super) struct VerdictDifference<'r> {
     line: usize,
     uid: &'r str,
     operation: &'r str,
@@ -58,9 +58,9 @@ impl<'r> PolicyVerdict<'r> {
     }
 }
 
-impl Comparison {
+impl PolicyComparison {
     /// Counts a review; returns the difference, if the verdicts differ.
-    pub(super) fn add<'r>(&mut self, here: &'r Replayed, there: &'r Replayed) -> Option<Difference<'r>> {
+    pub(super) fn add<'r>(&mut self, here: &'r Replayed, there: &'r Replayed) -> Option<VerdictDifference<'r>> {
         self.reviews += 1;
         let (said, other) = (verdict(here), verdict(there));
         if said == other {
@@ -73,7 +73,7 @@ impl Comparison {
         }
         let Replayed { line, uid, operation, resource, namespace, name, user, .. } = here;
         let (policies, compare) = (PolicyVerdict::of(here), PolicyVerdict::of(there));
-        Some(Difference { line: *line, uid, operation, resource, namespace, name, user, policies, compare })
+        Some(VerdictDifference { line: *line, uid, operation, resource, namespace, name, user, policies, compare })
     }
 
     pub(super) fn differing(&self) -> usize {
@@ -97,7 +97,7 @@ fn verdict(replayed: &Replayed) -> String {
     format!("{said}: {}", rules.join(", "))
 }
 
-impl fmt::Display for Comparison {
+impl fmt::Display for PolicyComparison {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { reviews, differing, rows, further } = self;
         if !rows.is_empty() {
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn differences_beyond_the_table_are_counted() {
-        let mut comparison = Comparison::default();
+        let mut comparison = PolicyComparison::default();
         for user in 0..MAX_ROWS + 3 {
             assert!(comparison.add(&judged(user, false), &judged(user, true)).is_some());
         }

@@ -1,4 +1,4 @@
-//! Clients of the API server, one for each kind of work, so that none waits for another's connection.
+//! ApiClients of the API server, one for each kind of work, so that none waits for another's connection.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// connection, and its cache is out of date.
 const WATCH_TIMEOUT: Duration = Duration::from_secs(150);
 
-pub(super) struct Clients {
+pub(super) struct ApiClients {
     pub(super) reviews: Client,
     pub(super) watches: Client,
     pub(super) certificates: Client,
@@ -21,7 +21,7 @@ pub(super) struct Clients {
     pub(super) reports: Client,
 }
 
-impl Clients {
+impl ApiClients {
     pub(super) fn new(config: &Config) -> anyhow::Result<Self> {
         let client = |read_timeout| cluster::client(without_retries(config.clone(), read_timeout));
         Ok(Self {

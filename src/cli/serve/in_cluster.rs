@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::arguments::Arguments;
 use super::certificates::CertificateCluster;
-use super::clients::Clients;
+use super::clients::ApiClients;
 use super::policies::PolicySource;
 use super::running::{Background, Running};
 use super::shared::{Shared, traced};
@@ -38,7 +38,7 @@ pub(super) fn in_cluster(
         "--overrides is for a standalone server. In a cluster use `interlock override`"
     );
     let Shared { decodes, metrics, readiness } = shared;
-    let clients = Clients::new(&config)?;
+    let clients = ApiClients::new(&config)?;
     let reach = Reach::only(arguments.namespaces.iter().cloned());
     let world = Arc::new(Cluster::new(clients.reviews.clone(), decodes.clone()).within(reach.clone()));
     let watches = world.watch(&clients.watches, readiness);

@@ -6,7 +6,7 @@ use crate::cli::runbook_checks::checks;
 use crate::cli::table::{PLAIN, RED, YELLOW, colours, printable};
 use crate::engine::rules::wording::span;
 use crate::inspect::status::{
-    HelmReleaseSummary, OverrideInForce, ReleaseDescription, ReleaseSummary, RevisionSummary, Stuck,
+    HelmReleaseOverview, OverrideInForce, ReleaseDescription, ReleaseSummary, RevisionSummary, Stuck,
 };
 
 /// The space between two columns.
@@ -141,7 +141,7 @@ pub(super) fn description(it: &ReleaseDescription, now: Timestamp) -> String {
     if !helm_releases.is_empty() {
         text.push_str("\nHelmReleases\n");
     }
-    for HelmReleaseSummary { name, drives, suspended, longest_timeout_seconds } in helm_releases {
+    for HelmReleaseOverview { name, drives, suspended, longest_timeout_seconds } in helm_releases {
         let drives = if *drives { "manages it" } else { "refers to its records, but has not installed it" };
         let suspended = if *suspended { ", suspended" } else { "" };
         text.push_str(&format!("  {name} {drives}{suspended}; an operation may take {longest_timeout_seconds} s\n"));
@@ -175,7 +175,7 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::status::Owner;
+    use crate::inspect::status::ReleaseOwner;
     use crate::inspect::storage_kind::StorageKind;
 
     fn row(release: &str, holder: Option<&str>) -> ReleaseSummary {
@@ -190,7 +190,7 @@ mod tests {
             holder: holder.map(str::to_owned),
             manager: Some("helm".to_owned()),
             chart: Some("demo-1.0.0".to_owned()),
-            owner: Owner::Helm,
+            owner: ReleaseOwner::Helm,
             stuck: Stuck::Yes,
             stuck_from: None,
             interrupted: None,

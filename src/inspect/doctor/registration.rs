@@ -37,7 +37,7 @@ const CONFIGURATIONS: [(&str, &str, &str); 2] = [
 ];
 
 /// One difference between an entry and the shipped entry, and how much it matters.
-type Difference = (DiagnosisState, String);
+type EntryDifference = (DiagnosisState, String);
 
 pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
     let live = [&snapshot.validating, &snapshot.mutating];
@@ -91,7 +91,7 @@ fn diagnose_configuration(
 struct Differences(BTreeMap<(u8, String), (DiagnosisState, Vec<String>)>);
 
 impl Differences {
-    fn add(&mut self, entry: &str, (state, what): Difference) {
+    fn add(&mut self, entry: &str, (state, what): EntryDifference) {
         let rank = match state {
             DiagnosisState::Finding(severity) => 4 - severity as u8,
             _ => 9,
@@ -187,7 +187,7 @@ fn defaulted(entry: &Value, kind: &str) -> Value {
 }
 
 /// Everything that differs from the shipped entry, or is wrong in itself.
-fn differences(shipped: &Value, live: &Value, namespace: &str) -> Vec<Difference> {
+fn differences(shipped: &Value, live: &Value, namespace: &str) -> Vec<EntryDifference> {
     let mut all = Vec::new();
     let (was, is) = (&shipped["failurePolicy"], &live["failurePolicy"]);
     match (was.as_str(), is.as_str()) {
@@ -231,12 +231,12 @@ fn differences(shipped: &Value, live: &Value, namespace: &str) -> Vec<Difference
     all
 }
 
-fn finding(severity: Severity, says: String) -> Difference {
+fn finding(severity: Severity, says: String) -> EntryDifference {
     (DiagnosisState::Finding(severity), says)
 }
 
 /// Where the API server sends reviews. Another check covers the certificates.
-fn client_config(shipped: &Value, live: &Value) -> Option<Difference> {
+fn client_config(shipped: &Value, live: &Value) -> Option<EntryDifference> {
     let path = shipped["service"]["path"].as_str().unwrap_or_default();
     if let Some(url) = live["url"].as_str() {
         return Some(if url.ends_with(path) {
@@ -282,7 +282,7 @@ fn rule_targets(rules: &Value) -> BTreeSet<RuleTarget> {
     rule_targets
 }
 
-fn rules(shipped: &Value, live: &Value) -> Vec<Difference> {
+fn rules(shipped: &Value, live: &Value) -> Vec<EntryDifference> {
     let (shipped, live) = (rule_targets(shipped), rule_targets(live));
     let described = |rule_targets: &[&RuleTarget]| {
         let of = |(group, _, resource, operation, _): &RuleTarget| {
@@ -326,7 +326,7 @@ fn is_cluster_scoped(entry: &Value) -> bool {
     entry["rules"].as_array().into_iter().flatten().all(|rule| rule["scope"] == "Cluster")
 }
 
-fn conditions(shipped: &Value, live: &Value, guards_selected_namespaces: bool) -> Vec<Difference> {
+fn conditions(shipped: &Value, live: &Value, guards_selected_namespaces: bool) -> Vec<EntryDifference> {
     let named = |all: &Value| -> BTreeMap<String, String> {
         let pair = |it: &Value| Some((it["name"].as_str()?.to_owned(), it["expression"].as_str()?.trim().to_owned()));
         all.as_array().into_iter().flatten().filter_map(pair).collect()
@@ -361,7 +361,7 @@ fn conditions(shipped: &Value, live: &Value, guards_selected_namespaces: bool) -
     all
 }
 
-fn namespaces(shipped: &Value, live: &Value, own: &str) -> Option<Difference> {
+fn namespaces(shipped: &Value, live: &Value, own: &str) -> Option<EntryDifference> {
     if shipped == live {
         return None;
     }

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::next_step::next_step;
-use super::summary::{Owner, ReleaseSummary, Stuck};
+use super::summary::{ReleaseOwner, ReleaseSummary, Stuck};
 use crate::engine::flux::Driver;
 use crate::engine::policy::Policy;
 use crate::engine::release::{Entry, History, ReleaseRef, Status, Storage};
@@ -38,13 +38,13 @@ pub(super) fn assess(
     let flux = naming.iter().flatten().find(|driver| driven.is_driven_by(driver, policy));
     let holder = newest.stamps.holder();
     let owner = match (storage, flux) {
-        (Storage::OlmIndex, _) => Owner::Olm(name.clone()),
-        (_, Some(driver)) => Owner::Flux(format!("{}/{}", driver.namespace, driver.name)),
+        (Storage::OlmIndex, _) => ReleaseOwner::Olm(name.clone()),
+        (_, Some(driver)) => ReleaseOwner::Flux(format!("{}/{}", driver.namespace, driver.name)),
         _ if holder.is_some_and(|holder| SVELTOS_ACCOUNTS.iter().any(|account| holder.ends_with(account))) => {
-            Owner::Sveltos
+            ReleaseOwner::Sveltos
         }
-        _ if is_flux_unknown => Owner::Unknown,
-        _ => Owner::Helm,
+        _ if is_flux_unknown => ReleaseOwner::Unknown,
+        _ => ReleaseOwner::Helm,
     };
     let mut row = ReleaseSummary {
         namespace: namespace.clone(),
@@ -158,7 +158,7 @@ mod tests {
             "{:?}",
             young.stuck
         );
-        assert_eq!((young.owner, young.storage), (Owner::Helm, StorageKind::ConfigMap));
+        assert_eq!((young.owner, young.storage), (ReleaseOwner::Helm, StorageKind::ConfigMap));
     }
 
     #[test]
@@ -172,21 +172,21 @@ mod tests {
         };
         let stuck = || vec![entry(1, Deployed, 9_000, "alice"), entry(2, PendingUpgrade, 3_600, "alice")];
         let patient = row(Storage::Secret, stuck(), Some(&[release("2h")]));
-        assert_eq!((&patient.owner, patient.stuck), (&Owner::Flux("shop/web".to_owned()), Stuck::No));
+        assert_eq!((&patient.owner, patient.stuck), (&ReleaseOwner::Flux("shop/web".to_owned()), Stuck::No));
         assert_eq!(patient.next.as_deref(), Some("wait until 11:00 UTC"));
         let brisk = row(Storage::Secret, stuck(), Some(&[release("5m")]));
         assert_eq!((brisk.owner.display().as_str(), brisk.stuck), ("Flux (shop/web)", Stuck::Yes));
         // Flux stores no records in ConfigMaps.
         assert_eq!(row(Storage::ConfigMap, stuck(), Some(&[release("2h")])).stuck, Stuck::Yes);
         let unread = row(Storage::Secret, stuck(), None);
-        assert_eq!((&unread.owner, unread.stuck), (&Owner::Unknown, Stuck::Unknown));
+        assert_eq!((&unread.owner, unread.stuck), (&ReleaseOwner::Unknown, Stuck::Unknown));
         assert_eq!(
             unread.next.as_deref(),
             Some("check whether Flux is working on it: the HelmReleases cannot be read")
         );
-        assert_eq!(row(Storage::OlmIndex, stuck(), None).owner, Owner::Olm("web".to_owned()));
+        assert_eq!(row(Storage::OlmIndex, stuck(), None).owner, ReleaseOwner::Olm("web".to_owned()));
         let sveltos = entry(1, Deployed, 9, "system:serviceaccount:projectsveltos:addon-controller");
-        assert_eq!(row(Storage::Secret, vec![sveltos], Some(&[])).owner, Owner::Sveltos);
+        assert_eq!(row(Storage::Secret, vec![sveltos], Some(&[])).owner, ReleaseOwner::Sveltos);
     }
 
     #[test]

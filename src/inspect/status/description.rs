@@ -29,7 +29,7 @@ pub(crate) struct ReleaseDescription {
     pub checks: Vec<RunbookCheck>,
     pub overrides: Vec<OverrideInForce>,
     /// The HelmReleases that refer to its records, oldest first.
-    pub helm_releases: Vec<HelmReleaseSummary>,
+    pub helm_releases: Vec<HelmReleaseOverview>,
     /// What could not be read, and why.
     pub not_looked_at: Vec<String>,
 }
@@ -63,7 +63,7 @@ pub(crate) struct OverrideInForce {
 /// A HelmRelease.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct HelmReleaseSummary {
+pub(crate) struct HelmReleaseOverview {
     pub name: String,
     /// Whether it manages the release: it has installed it, or Flux holds it.
     pub drives: bool,
@@ -125,7 +125,7 @@ async fn closely(
     let driven =
         FluxRelease { storage, namespace: &release.namespace, release: &release.name, holder: row.holder.as_deref() };
     let naming = driven.helm_releases_among(view.world.drivers.as_deref().unwrap_or_default());
-    let helm_releases = naming.iter().map(|driver| HelmReleaseSummary {
+    let helm_releases = naming.iter().map(|driver| HelmReleaseOverview {
         name: format!("{}/{}", driver.namespace, driver.name),
         drives: driven.is_driven_by(driver, policy),
         suspended: driver.suspended,

@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 
-use super::summary::{Owner, ReleaseSummary, Stuck};
+use super::summary::{ReleaseOwner, ReleaseSummary, Stuck};
 use crate::engine::release::{Entry, History, Status};
 use crate::inspect::storage_kind::StorageKind;
 
@@ -60,12 +60,12 @@ pub(crate) fn helm_command(row: &ReleaseSummary, command: &str) -> String {
 
 fn retry(row: &ReleaseSummary, chart: Option<&str>) -> String {
     match &row.owner {
-        Owner::Flux(name) => {
+        ReleaseOwner::Flux(name) => {
             let (namespace, name) = name.split_once('/').unwrap_or_default();
             format!("flux reconcile helmrelease {name} -n {namespace} --reset")
         }
-        Owner::Olm(name) => format!("OLM retries by itself: kubectl get clusterextension {name} -w"),
-        Owner::Helm | Owner::Sveltos | Owner::Unknown => {
+        ReleaseOwner::Olm(name) => format!("OLM retries by itself: kubectl get clusterextension {name} -w"),
+        ReleaseOwner::Helm | ReleaseOwner::Sveltos | ReleaseOwner::Unknown => {
             let version = chart.and_then(version).map(|version| format!(" --version {version}")).unwrap_or_default();
             helm_command(row, &format!("upgrade {} CHART{version}", row.release))
         }

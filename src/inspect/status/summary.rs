@@ -29,7 +29,7 @@ pub(crate) struct ReleaseSummary {
     /// `name-version` of the chart of the newest record.
     pub chart: Option<String>,
     /// What manages the release.
-    pub owner: Owner,
+    pub owner: ReleaseOwner,
     pub stuck: Stuck,
     /// When the pending operation starts to count as stuck.
     pub stuck_from: Option<Timestamp>,
@@ -42,7 +42,7 @@ pub(crate) struct ReleaseSummary {
 /// What manages a release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "kind", content = "name")]
-pub(crate) enum Owner {
+pub(crate) enum ReleaseOwner {
     /// People and pipelines, with Helm.
     Helm,
     /// Flux, by this HelmRelease.
@@ -67,7 +67,7 @@ pub(crate) enum Stuck {
     Unknown,
 }
 
-impl Owner {
+impl ReleaseOwner {
     /// `Flux (shop/web)`.
     #[must_use]
     pub(crate) fn display(&self) -> String {

@@ -34,7 +34,7 @@ const COPIED_METADATA: [&str; 6] = ["name", "labels", "annotations", "ownerRefer
 const SERVER_ASSIGNED: [&str; 2] = ["uid", "resourceVersion"];
 
 /// The release and revision of a record.
-pub(super) struct Origin<'a> {
+pub(super) struct CopyOrigin<'a> {
     pub(super) release: &'a ReleaseRef,
     pub(super) storage: Storage,
     pub(super) revision: Revision,
@@ -47,7 +47,7 @@ pub(super) struct Origin<'a> {
 /// When the object has no metadata.
 pub(super) fn copy_of(
     object: &Value,
-    origin: &Origin<'_>,
+    origin: &CopyOrigin<'_>,
     part_of: Option<&str>,
     parts: &[String],
 ) -> Result<Value, String> {
@@ -120,8 +120,8 @@ pub(super) fn original_of(copy: &Value) -> Result<Value, String> {
 mod tests {
     use super::*;
 
-    fn origin(release: &ReleaseRef, storage: Storage) -> Origin<'_> {
-        Origin { release, storage, revision: Revision(2) }
+    fn origin(release: &ReleaseRef, storage: Storage) -> CopyOrigin<'_> {
+        CopyOrigin { release, storage, revision: Revision(2) }
     }
 
     fn record(kind: &str) -> Value {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::copy::{COPY_LABEL, ORIGINAL, PART_OF, PARTS, RELEASE, REVISION, STORAGE, original_of};
 use super::error::UnstickError;
-use super::store::ObjectStore;
+use super::store::StoredObjects;
 use crate::engine::release::{ReleaseRef, Revision, Status, Storage};
 use crate::inspect::view::View;
 
@@ -46,7 +46,7 @@ impl RecordCopy {
     /// answer.
     pub(crate) async fn find(view: &View<'_>, release: &ReleaseRef) -> Result<Option<Self>, UnstickError> {
         let failed = |what: &str, why: String| UnstickError::Failed { what: what.to_owned(), why };
-        let store = ObjectStore::of(&view.client, &release.namespace);
+        let store = StoredObjects::of(&view.client, &release.namespace);
         let (label, value) = COPY_LABEL;
         let all = store.list_metadata("Secret", &format!("{label}={value}")).await?;
         let Some((name, storage, revision)) = newest(&all, &release.name) else {
@@ -104,7 +104,7 @@ impl RecordCopy {
     /// # Errors
     /// When an admission webhook refuses the record, or the API server does not answer.
     pub(crate) async fn restore(self, view: &View<'_>, dry_run: bool) -> Result<Restored, UnstickError> {
-        let store = ObjectStore::of(&view.client, &self.release.namespace);
+        let store = StoredObjects::of(&view.client, &self.release.namespace);
         let uid = self.there.as_ref().map(|there| text(there, "/metadata/uid").to_owned());
         for (_, part) in &self.parts {
             let name = text(part, "/metadata/name");

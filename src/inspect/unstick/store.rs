@@ -16,12 +16,12 @@ const FIELD_MANAGER: &str = "interlock";
 const WEBHOOK_FAILED: &str = "failed calling webhook";
 
 /// The Secrets and ConfigMaps of a namespace.
-pub(super) struct ObjectStore<'c> {
+pub(super) struct StoredObjects<'c> {
     client: &'c Client,
     namespace: &'c str,
 }
 
-impl<'c> ObjectStore<'c> {
+impl<'c> StoredObjects<'c> {
     pub(super) fn of(client: &'c Client, namespace: &'c str) -> Self {
         Self { client, namespace }
     }

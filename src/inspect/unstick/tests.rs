@@ -168,7 +168,7 @@ async fn concurrent_commands_keep_each_others_copies() {
     let (fake, policies) = (stuck(Deletion::Done), Policies::load_or_shipped(None).unwrap());
     let view = view(&fake, &policies).await;
     let (alice, bob) = (fake.pending(), fake.pending());
-    let store = ObjectStore::of(&view.client, "shop");
+    let store = StoredObjects::of(&view.client, "shop");
     // Both have looked, and bob has kept his copy already when alice deletes.
     let bobs = bob.copy(&store, false).await.unwrap();
     let alices = alice.unstick(&view, false).await.unwrap();

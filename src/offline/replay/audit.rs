@@ -30,7 +30,7 @@ pub(super) struct AuditEvent<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct ObjectReference<'a> {
+struct AuditedObject<'a> {
     #[serde(borrow)]
     resource: Cow<'a, str>,
     #[serde(borrow)]
@@ -58,12 +58,12 @@ struct ObjectHeader<'a> {
     #[serde(borrow)]
     kind: Cow<'a, str>,
     #[serde(borrow)]
-    metadata: ObjectName<'a>,
+    metadata: AuditedObjectName<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct ObjectName<'a> {
+struct AuditedObjectName<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
 }
@@ -77,7 +77,7 @@ struct ObjectList<'a> {
     items: Vec<&'a RawValue>,
 }
 
-impl ObjectReference<'_> {
+impl AuditedObject<'_> {
     /// Whether a resource is written often and never sent to the webhook: heartbeats, events, access and token reviews,
     /// and connections.
     fn is_never_sent(&self) -> bool {
@@ -112,7 +112,7 @@ pub(super) enum AuditedChange<'a> {
 
 /// An admitted write.
 pub(super) struct AuditedWrite<'a> {
-    reference: ObjectReference<'a>,
+    reference: AuditedObject<'a>,
     audit_id: &'a str,
     dry_run: bool,
     user: UserInfo<'a>,
@@ -139,7 +139,7 @@ impl AuditEvent<'_> {
         let status: ResponseStatus = self
             .response_status
             .map_or_else(|| Ok(ResponseStatus::default()), |it| parse_field(it, "responseStatus"))?;
-        let reference: ObjectReference<'_> = parse_field(reference, "objectRef")?;
+        let reference: AuditedObject<'_> = parse_field(reference, "objectRef")?;
         if status.code >= 400 || reference.is_never_sent() {
             return Ok(AuditedChange::None);
         }
@@ -151,7 +151,7 @@ impl AuditEvent<'_> {
 
     fn write<'e>(
         &'e self,
-        reference: ObjectReference<'e>,
+        reference: AuditedObject<'e>,
         code: u16,
         memory: &Memory,
     ) -> Result<AuditedChange<'e>, String> {
@@ -191,7 +191,7 @@ impl AuditEvent<'_> {
         self.admitted(reference, operation, kind, name, new, old.into_iter().collect(), unseen)
     }
 
-    fn collection<'e>(&'e self, reference: ObjectReference<'e>) -> Result<AuditedChange<'e>, String> {
+    fn collection<'e>(&'e self, reference: AuditedObject<'e>) -> Result<AuditedChange<'e>, String> {
         let Some(response) = self.response_object else {
             return Ok(AuditedChange::WithoutObjects(reference.resource.into_owned()));
         };
@@ -204,7 +204,7 @@ impl AuditEvent<'_> {
     #[expect(clippy::too_many_arguments, reason = "the parts of one value, told apart by their types")]
     fn admitted<'e>(
         &'e self,
-        reference: ObjectReference<'e>,
+        reference: AuditedObject<'e>,
         operation: Operation,
         kind: Cow<'e, str>,
         name: Option<Cow<'e, str>>,
@@ -239,7 +239,7 @@ impl AuditedWrite<'_> {
     }
 
     fn request<'r>(&'r self, old: Option<&'r RawValue>) -> Request<'r> {
-        let ObjectReference { resource, subresource, namespace, api_group, api_version, .. } = &self.reference;
+        let AuditedObject { resource, subresource, namespace, api_group, api_version, .. } = &self.reference;
         let borrowed = |text: &'r Cow<'_, str>| Cow::Borrowed(text.as_ref());
         Request {
             uid: Cow::Borrowed(self.audit_id),
@@ -262,7 +262,7 @@ impl AuditedWrite<'_> {
 
 /// The object before the write, if it is known.
 fn known(
-    reference: &ObjectReference<'_>,
+    reference: &AuditedObject<'_>,
     kind: &str,
     name: &str,
     object: Option<&RawValue>,

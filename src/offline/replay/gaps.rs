@@ -46,7 +46,7 @@ impl fmt::Display for ReplayGaps {
             let more = if most.len() > MAX_NAMED_RESOURCES { ", ..." } else { "" };
             writeln!(
                 out,
-                "{left_out} writes could not be judged: the audit log has no objects for them, because of its level \
+                "{left_out} writes could not be checked: the audit log has no objects for them, because of its level \
                  or truncation ({}{more}). Log these resources at level RequestResponse, without truncation; see \
                  examples/audit-policy.yaml.",
                 named.join(", ")

@@ -21,7 +21,7 @@ use super::endpoint::Endpoint;
 use super::limits::Limits;
 use super::metrics::{HttpsMetrics, ReviewEnd};
 use super::rejection::{Rejection, sentence};
-use super::reviewer::{Reply, Reviewer};
+use super::reviewer::{HttpReply, Reviewer};
 use crate::serve::traces;
 
 /// The timeout of a request without `?timeout=`: the default of the API server.
@@ -113,7 +113,7 @@ impl Handler {
         endpoint: Endpoint,
         received: ReceivedRequest,
         span: Span,
-    ) -> Result<(Reply, ReviewEnd), Rejection> {
+    ) -> Result<(HttpReply, ReviewEnd), Rejection> {
         let ReceivedRequest { body, held, timeout, deadline } = received;
         let reviewer = Arc::clone(&self.reviewer);
         let body_copy = body.clone();
@@ -141,7 +141,7 @@ impl Handler {
     }
 }
 
-impl IntoResponse for Reply {
+impl IntoResponse for HttpReply {
     fn into_response(self) -> Response {
         if self.status == StatusCode::OK {
             let kind = HeaderValue::from_static("application/json");
@@ -153,7 +153,7 @@ impl IntoResponse for Reply {
 }
 
 /// Aborts a review when its caller disconnects.
-struct AbortOnDrop(JoinHandle<Reply>);
+struct AbortOnDrop(JoinHandle<HttpReply>);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {

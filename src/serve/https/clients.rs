@@ -25,10 +25,10 @@ pub struct Clients {
     path: PathBuf,
     /// If empty, any name is accepted.
     names: BTreeSet<String>,
-    trust: ArcSwap<Trust>,
+    trust: ArcSwap<ClientTrust>,
 }
 
-struct Trust {
+struct ClientTrust {
     pem: Result<Vec<u8>, io::ErrorKind>,
     verifier: Arc<dyn ClientCertVerifier>,
 }
@@ -51,7 +51,7 @@ impl Clients {
     /// # Errors
     /// [`ClientsError`] names the file.
     pub fn open(path: &Path, names: impl IntoIterator<Item = String>) -> Result<Arc<Self>, ClientsError> {
-        let trust = ArcSwap::from_pointee(Trust::of(path, read(path))?);
+        let trust = ArcSwap::from_pointee(ClientTrust::of(path, read(path))?);
         Ok(Arc::new(Self { path: path.to_owned(), names: names.into_iter().collect(), trust }))
     }
 
@@ -61,7 +61,7 @@ impl Clients {
         loop {
             known = file_watch::changed(&known, &[parent_directory(&self.path)], || read(&self.path)).await;
             let file = self.path.display();
-            match Trust::of(&self.path, known.clone()) {
+            match ClientTrust::of(&self.path, known.clone()) {
                 Ok(trust) => {
                     self.trust.store(Arc::new(trust));
                     metrics.count_step(CertificateStep::Loaded);
@@ -81,7 +81,7 @@ impl Clients {
     }
 }
 
-impl Trust {
+impl ClientTrust {
     fn of(path: &Path, pem: Result<Vec<u8>, io::ErrorKind>) -> Result<Self, ClientsError> {
         let no_ca = || ClientsError::NoCa { path: path.to_owned() };
         let text =

@@ -14,14 +14,14 @@ use crate::file_watch::{self, parent_directory};
 pub struct CertificateFiles {
     certificate_path: PathBuf,
     key_path: PathBuf,
-    content: Content,
+    content: CertificateContent,
     certificates: Arc<Certificates>,
     metrics: Arc<CertificateMetrics>,
 }
 
 /// Both files, read at the same time.
 #[derive(PartialEq)]
-struct Content {
+struct CertificateContent {
     certificate: Result<Vec<u8>, io::ErrorKind>,
     key: Result<Vec<u8>, io::ErrorKind>,
 }
@@ -85,7 +85,7 @@ impl CertificateFiles {
     }
 }
 
-fn read(certificate: &PathBuf, key: &PathBuf) -> Content {
+fn read(certificate: &PathBuf, key: &PathBuf) -> CertificateContent {
     let read = |path: &PathBuf| std::fs::read(path).map_err(|error| error.kind());
-    Content { certificate: read(certificate), key: read(key) }
+    CertificateContent { certificate: read(certificate), key: read(key) }
 }

@@ -34,7 +34,7 @@ fn an_interrupted_version_is_finished_before_the_next_one_is_tried() {
     failed(
         olm.reconcile(&chart, &large("three")),
         "upgrade 1 deployed",
-        &["[resume-interrupted]", "to demo-3.0.0: its upgrade to demo-2.0.0 (revision 2) was interrupted"],
+        &["[resume-interrupted]", "to demo-3.0.0: the upgrade to demo-2.0.0 (revision 2) was interrupted"],
     );
     extension.expect_records("1 deployed");
     extension.ask_for(&bob, "2.0.0").expect_success();

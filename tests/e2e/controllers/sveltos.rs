@@ -51,7 +51,7 @@ fn install_all(shop: &mut AddonController<'_>) {
 #[track_caller]
 fn expect_dropped(namespace: &Namespace<'_>, commit: Output, texts: &[&str]) {
     let profile = format!("ClusterProfile {}", namespace.name());
-    let always = ["The request is invalid", &profile, "Sveltos tries again", "[dropped-bundles]"];
+    let always = ["The request is invalid", &profile, "Sveltos retries", "[dropped-bundles]"];
     commit.expect_failure(&[&always[..], texts].concat());
 }
 

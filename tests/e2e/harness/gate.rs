@@ -16,7 +16,7 @@ use release_interlock::engine::review::{Review, uid_of};
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{
-    Bound, BoxFuture, Certificates, Endpoint, Limits, Reply, Reviewer, Setup, Signals, run,
+    Bound, BoxFuture, Certificates, Endpoint, HttpReply, Limits, Reviewer, Setup, Signals, run,
 };
 use release_interlock::serve::pki::{dev, tls};
 use serde_json::json;
@@ -58,19 +58,19 @@ impl Gatekeeper {
 }
 
 impl Reviewer for Gatekeeper {
-    fn answer(&self, _: Endpoint, body: Bytes, _: Instant) -> BoxFuture<'_, Reply> {
+    fn answer(&self, _: Endpoint, body: Bytes, _: Instant) -> BoxFuture<'_, HttpReply> {
         Box::pin(async move {
             if self.count(&body) {
                 // Blocked until the API server gives up, which it does when its client ends.
                 std::future::pending::<()>().await;
             }
             let uid = uid_of(&body).unwrap_or_default();
-            Reply { status: StatusCode::OK, body: allow_with_patch(&uid, None) }
+            HttpReply { status: StatusCode::OK, body: allow_with_patch(&uid, None) }
         })
     }
 
-    fn panicked(&self, _: Endpoint, _: &[u8]) -> Reply {
-        Reply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }
+    fn panicked(&self, _: Endpoint, _: &[u8]) -> HttpReply {
+        HttpReply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }
     }
 }
 

@@ -141,7 +141,7 @@ impl<'p> Releases<'p> {
         let regarding = (&event["regarding"]["kind"], &event["regarding"]["name"], &event["related"]["name"]);
         assert_eq!(regarding, (&"Deployment".into(), &"demo".into(), &V1.into()));
         let described = enforced.kubectl("admin").ok(&["describe", "deployment/demo"]).stdout;
-        assert!(described.contains("Refused to bob"), "{described}");
+        assert!(described.contains("bob was denied"), "{described}");
         let written = await_report(enforced, 1);
         assert_eq!((&written["summary"]["fail"], &written["summary"]["warn"]), (&1.into(), &0.into()));
         assert_eq!(written["scope"]["name"], V1);

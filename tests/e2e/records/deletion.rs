@@ -56,7 +56,9 @@ fn deleting_all_records_leaves_the_live_one() {
 fn a_collection_delete_by_a_person_deletes_no_record() {
     let (namespace, _) = three_revisions("delete-collection", Driver::Secret);
     let path = format!("/api/v1/namespaces/{}/secrets?labelSelector=owner%3Dhelm", namespace.name());
-    namespace.kubectl("alice").fails(&["delete", "--raw", &path], &["[record-deletion]", "together with others"]);
+    namespace
+        .kubectl("alice")
+        .fails(&["delete", "--raw", &path], &["[record-deletion]", "together with other records"]);
     let summary = records::summary(&namespace.records(Driver::Secret, "demo"));
     assert_eq!(summary, "1 superseded, 2 superseded, 3 deployed");
 }

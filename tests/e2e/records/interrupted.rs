@@ -42,7 +42,7 @@ fn another_version_is_refused_until_the_interrupted_one_is_deployed() {
         await_note(&namespace, driver);
         upgrade(&namespace, version, driver, "3.0.0").expect_failure(&[
             "[resume-interrupted]",
-            "to demo-3.0.0: its upgrade to demo-2.0.0 (revision 2) was interrupted and never finished",
+            "to demo-3.0.0: the upgrade to demo-2.0.0 (revision 2) was interrupted and never finished",
         ]);
         // Only the leader writes the note.
         let other = "interlock.dev/interrupted=demo-3.0.0@2";
@@ -69,7 +69,7 @@ fn an_interrupted_operation_is_forgotten_when_its_note_is_removed() {
     let (version, driver) = (HelmVersion::V3, Driver::Secret);
     let namespace = killed_on_the_way_to("2.0.0", impatient(), "forgotten", version, driver, true);
     once_stale("bob unlocks", || unlock(&namespace, driver, "bob"));
-    let note = format!("take the annotation interlock.dev/interrupted off the record {V2}");
+    let note = format!("remove the annotation interlock.dev/interrupted from the record {V2}");
     upgrade(&namespace, version, driver, "3.0.0").expect_failure(&["[resume-interrupted]", &note]);
     namespace.kubectl("bob").ok(&["annotate", "secret", V2, "interlock.dev/interrupted-"]);
     upgrade(&namespace, version, driver, "3.0.0").expect_success();
@@ -92,7 +92,7 @@ fn the_shipped_policy_only_warns_helm() {
     unlock(&namespace, driver, "alice").expect_success();
     let upgraded = upgrade(&namespace, version, driver, "3.0.0").expect_success();
     let told = upgraded.stdout + &upgraded.stderr;
-    assert!(told.contains("to demo-3.0.0: its upgrade to demo-2.0.0"), "expected a warning\n{told}");
+    assert!(told.contains("to demo-3.0.0: the upgrade to demo-2.0.0"), "expected a warning\n{told}");
     assert!(told.contains("[resume-interrupted]"), "expected the rule's name\n{told}");
 }
 

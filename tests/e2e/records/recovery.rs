@@ -16,7 +16,12 @@ fn a_fresh_operation_is_neither_rolled_back_over_nor_deleted_nor_unlocked() {
         for person in ["alice", "bob"] {
             namespace.helm(version, driver, person).fails(
                 &["rollback", "demo", "1"],
-                &["denied the request", "[pending-recovery]", "held by alice for", "admitted 15 min after its start"],
+                &[
+                    "denied the request",
+                    "[pending-recovery]",
+                    "held by alice for",
+                    "you can roll back 15 min after it started",
+                ],
             );
             let kubectl = namespace.kubectl(person);
             kubectl.fails(

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{
-    self, Bound, BoxFuture, Certificates, Clients, Endpoint, Limits, Reply, Reviewer, Setup, Signals, Stopped,
+    self, Bound, BoxFuture, Certificates, Clients, Endpoint, HttpReply, Limits, Reviewer, Setup, Signals, Stopped,
 };
 use release_interlock::serve::pki::{dev, tls};
 use serde_json::{Value, json};
@@ -30,10 +30,10 @@ pub(crate) struct Stub {
 }
 
 impl Reviewer for Stub {
-    fn answer(&self, endpoint: Endpoint, body: Bytes, deadline: Instant) -> BoxFuture<'_, Reply> {
+    fn answer(&self, endpoint: Endpoint, body: Bytes, deadline: Instant) -> BoxFuture<'_, HttpReply> {
         Box::pin(async move {
             let Ok(review) = serde_json::from_slice::<Value>(&body) else {
-                return Reply { status: StatusCode::BAD_REQUEST, body: b"not an AdmissionReview\n".to_vec() };
+                return HttpReply { status: StatusCode::BAD_REQUEST, body: b"not an AdmissionReview\n".to_vec() };
             };
             match review["test"].as_str() {
                 Some("panic" | "panic twice") => panic!("as the test asks"),
@@ -49,17 +49,17 @@ impl Reviewer for Stub {
         })
     }
 
-    fn panicked(&self, _: Endpoint, body: &[u8]) -> Reply {
+    fn panicked(&self, _: Endpoint, body: &[u8]) -> HttpReply {
         let review: Value = serde_json::from_slice(body).unwrap();
         assert!(review["test"] != "panic twice", "as the test asks");
         reply(&review, false, "the review failed")
     }
 }
 
-fn reply(review: &Value, allowed: bool, message: &str) -> Reply {
+fn reply(review: &Value, allowed: bool, message: &str) -> HttpReply {
     let response = json!({"uid": review["request"]["uid"], "allowed": allowed, "status": {"message": message}});
     let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
-    Reply { status: StatusCode::OK, body: body.to_string().into_bytes() }
+    HttpReply { status: StatusCode::OK, body: body.to_string().into_bytes() }
 }
 
 /// A review with a uid, and an instruction for the stub.

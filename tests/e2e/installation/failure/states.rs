@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{
-    Bound, BoxFuture, Certificates, Endpoint, Limits, Reply, Reviewer, Setup, Signals, run,
+    Bound, BoxFuture, Certificates, Endpoint, HttpReply, Limits, Reviewer, Setup, Signals, run,
 };
 use release_interlock::serve::pki::{dev, tls};
 use tokio::time::Instant;
@@ -102,12 +102,12 @@ impl<'p> States<'p> {
 struct Failing;
 
 impl Reviewer for Failing {
-    fn answer(&self, _: Endpoint, _: Bytes, _: Instant) -> BoxFuture<'_, Reply> {
-        Box::pin(async { Reply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() } })
+    fn answer(&self, _: Endpoint, _: Bytes, _: Instant) -> BoxFuture<'_, HttpReply> {
+        Box::pin(async { HttpReply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() } })
     }
 
-    fn panicked(&self, _: Endpoint, _: &[u8]) -> Reply {
-        Reply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }
+    fn panicked(&self, _: Endpoint, _: &[u8]) -> HttpReply {
+        HttpReply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }
     }
 }
 
