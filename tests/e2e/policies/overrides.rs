@@ -83,7 +83,7 @@ fn limits(namespace: &Namespace<'_>) {
     let plane = namespace.plane();
     let alice = plane.person("alice");
     let asked = |more: &[&'static str]| [&["--rule", "manual-edit", "--reason", "incident 7"], more].concat();
-    open(namespace, &alice, &asked(&["--for", "5h"])).expect_failure(&["failed to create the override", "4h at most"]);
+    open(namespace, &alice, &asked(&["--for", "5h"])).expect_failure(&["failed to create the override", "at most 4h"]);
     let short = ["--rule", "manual-edit", "--for", "30m", "--reason", "so"];
     open(namespace, &alice, &short).expect_failure(&["spec.reason"]);
     let guest = plane.account(namespace.name(), "guest").unwrap();

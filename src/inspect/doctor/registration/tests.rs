@@ -1,3 +1,4 @@
+use super::differences::NAMESPACE_LABEL;
 use super::*;
 
 /// Both configurations as stored for an installation in `guard`.
