@@ -252,7 +252,7 @@ fn a_log_becomes_a_table_and_its_gaps_are_reported() {
         {
             assert!(table.contains(wanted), "expected {wanted} in\n{table}");
         }
-        assert!(notes.contains("1 writes could not be judged") && notes.contains("1 of secrets"), "{notes}");
+        assert!(notes.contains("1 writes could not be checked") && notes.contains("1 of secrets"), "{notes}");
     }
 }
 
