@@ -18,11 +18,13 @@ pub(crate) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
+    #[inline]
     pub(crate) fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
 
     /// The next byte that is not white space.
+    #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
         loop {
             match *self.text.as_bytes().get(self.at)? {
@@ -33,11 +35,13 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips a byte that must come next.
+    #[inline]
     pub(crate) fn expect_byte(&mut self, byte: u8) -> Option<()> {
         (self.peek()? == byte).then(|| self.at += 1)
     }
 
     /// The name of the next member as written, with its quotes; `Some(None)` after the last member.
+    #[inline]
     pub(crate) fn next_name(&mut self) -> Option<Option<&'a str>> {
         if !self.has_next(b'}')? {
             return Some(None);
@@ -48,6 +52,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Whether the container that `end` closes has another item or member.
+    #[inline]
     pub(crate) fn has_next(&mut self, end: u8) -> Option<bool> {
         let mut byte = self.peek()?;
         if byte == b',' {
@@ -61,26 +66,31 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips an item whose start was found. Returns whether another item follows in the list.
+    #[inline]
     pub(crate) fn skip_item(&mut self) -> Option<bool> {
         self.skip_value()?;
         self.has_next(b']')
     }
 
     /// The position in bytes from the start of the text.
+    #[inline]
     pub(crate) fn position(&self) -> usize {
         self.at
     }
 
+    #[inline]
     pub(crate) fn remaining(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
     /// The text between an earlier position and this one.
+    #[inline]
     pub(crate) fn text_since(&self, start: usize) -> Option<&'a str> {
         self.text.get(start..self.at)
     }
 
     /// Skips so many bytes and returns them.
+    #[inline]
     pub(crate) fn advance(&mut self, length: usize) -> Option<&'a str> {
         let taken = self.text.get(self.at..self.at.checked_add(length)?)?;
         self.at += length;
@@ -88,6 +98,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips a value if it ends before `end`. Otherwise the cursor does not move.
+    #[inline]
     pub(crate) fn skip_value_before(&mut self, end: usize) -> bool {
         let Some(text) = self.text.get(..end) else {
             return false;
@@ -102,6 +113,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips a value and returns its text.
+    #[inline]
     pub(crate) fn skip_value(&mut self) -> Option<&'a str> {
         match self.peek()? {
             b'"' => self.string(),
@@ -115,11 +127,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    #[inline]
     fn string(&mut self) -> Option<&'a str> {
         let length = string_length(self.text.as_bytes().get(self.at..)?)?;
         self.advance(length)
     }
 
+    #[inline]
     fn container(&mut self) -> Option<&'a str> {
         let bytes = self.text.as_bytes().get(self.at..)?;
         let (mut at, mut depth) = (0, 0_usize);
@@ -142,6 +156,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// The length in bytes of the common prefix of two texts, cut to a character boundary.
+#[inline]
 pub(crate) fn common_prefix(one: &str, other: &str) -> usize {
     const AT_ONCE: usize = 64;
     let (a, b) = (one.as_bytes(), other.as_bytes());
@@ -156,6 +171,7 @@ pub(crate) fn common_prefix(one: &str, other: &str) -> usize {
 }
 
 /// The length of the string at the start of `bytes`, including the quotes.
+#[inline]
 fn string_length(bytes: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {
