@@ -7,6 +7,8 @@ pub(crate) mod clock;
 mod custom;
 mod definition;
 mod deleted_pending;
+#[cfg(test)]
+pub(crate) mod fake;
 mod helm_releases;
 pub(crate) mod identity;
 mod index;

@@ -1,21 +1,15 @@
 //! Scans of an API server of a few answers, which gives its lists in pages.
 
 use std::collections::{HashMap, VecDeque};
-use std::convert::Infallible;
-use std::future::{Ready, ready};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body_util::Full;
-use kube::Client;
-use kube::client::Body;
+use http::Uri;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::policy::Policies;
 use crate::engine::release::storage::HELM_SECRET_TYPE;
+use crate::world::kubernetes::fake;
 
 /// Answers by path and a part of the query, each once and the last one for ever; otherwise an empty list, or 404.
 #[derive(Clone, Default)]
@@ -43,35 +37,24 @@ impl Fake {
 
     async fn scan(&self, options: &ScanOptions) -> Result<ScanReport, ScanError> {
         let policies = Policies::load_or_shipped(None).unwrap();
-        let client = Client::new(self.clone(), "default");
+        let fake = self.clone();
+        let client = fake::client(move |head, _| fake.answered(&head.uri));
         scan(&client, &policies, options, "2026-11-21T10:00:00Z".parse().unwrap(), &|_| {}).await
     }
-}
 
-impl tower_service::Service<Request<Body>> for Fake {
-    type Response = Response<Full<Bytes>>;
-    type Error = Infallible;
-    type Future = Ready<Result<Self::Response, Infallible>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let asked = request.uri().to_string();
+    fn answered(&self, uri: &Uri) -> (u16, Value) {
+        let asked = uri.to_string();
         self.asked.lock().unwrap().push(asked.clone());
         let mut answers = self.answers.lock().unwrap();
-        let fits = |(path, part): &&Collection| request.uri().path() == *path && asked.contains(part);
+        let fits = |(path, part): &&Collection| uri.path() == *path && asked.contains(part);
         let wanted = answers.keys().filter(fits).max_by_key(|(_, part)| part.len()).copied();
-        let (code, body) = match wanted.and_then(|wanted| answers.get_mut(&wanted)) {
+        match wanted.and_then(|wanted| answers.get_mut(&wanted)) {
             Some(answers) if answers.len() > 1 => answers.pop_front().unwrap(),
             Some(answers) => answers.front().cloned().unwrap(),
             None if asked.contains("limit=") => (200, json!({"metadata": {}, "items": null})),
             None if asked == "/apis" => (200, json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": []})),
             None => (404, failure(404, "not found")),
-        };
-        let body = Full::new(Bytes::from(body.to_string()));
-        ready(Ok(Response::builder().status(code).body(body).unwrap()))
+        }
     }
 }
 

@@ -1,23 +1,16 @@
 //! Tests against a fake API server that only has Secrets and fails on request.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use http::{Method, Request, Response};
-use http_body_util::{BodyExt, Full};
-use kube::Client;
-use kube::client::Body;
+use http::Method;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::policy::Policies;
 use crate::engine::release::{Entry, ReleaseRef};
+use crate::world::kubernetes::fake;
 
 const V2: &str = "sh.helm.release.v1.web.v2";
 const SECRETS: &str = "/api/v1/namespaces/shop/secrets";
@@ -43,27 +36,6 @@ struct Fake {
     named: Arc<AtomicUsize>,
     /// So many Secrets can be made.
     quota: Option<usize>,
-}
-
-impl tower_service::Service<Request<Body>> for Fake {
-    type Response = Response<Full<Bytes>>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let fake = self.clone();
-        Box::pin(async move {
-            let (parts, body) = request.into_parts();
-            let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-            let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-            let (code, answer) = fake.answer(&parts.method, parts.uri.path(), &body);
-            Ok(Response::builder().status(code).body(Full::new(Bytes::from(answer.to_string()))).unwrap())
-        })
-    }
 }
 
 fn failure(code: u16, reason: &str, message: &str) -> (u16, Value) {
@@ -160,7 +132,9 @@ fn stuck(deletion: Deletion) -> Fake {
 }
 
 async fn view<'p>(fake: &Fake, policies: &'p Policies) -> View<'p> {
-    View::open(&Client::new(fake.clone(), "default"), policies).await
+    let fake = fake.clone();
+    let client = fake::client(move |head, body| fake.answer(&head.method, head.uri.path(), body));
+    View::open(&client, policies).await
 }
 
 #[tokio::test]

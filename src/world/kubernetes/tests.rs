@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::future::{Ready, ready};
+use std::future::ready;
 use std::sync::Mutex;
-use std::task::{Context, Poll};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -17,6 +16,7 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Frame;
 use kube::client::Body;
 use serde_json::{Value, json};
+use tower::service_fn;
 
 use super::*;
 use crate::engine::evidence::RecordRef;
@@ -45,7 +45,8 @@ impl Fake {
     }
 
     fn client(&self) -> Client {
-        Client::new(self.clone(), "default")
+        let fake = self.clone();
+        Client::new(service_fn(move |request| ready(Ok::<_, Infallible>(fake.answer(&request)))), "default")
     }
 
     /// A cluster whose copies are in sync.
@@ -64,23 +65,15 @@ impl Fake {
     }
 }
 
-impl tower_service::Service<Request<Body>> for Fake {
-    type Response = Response<UnsyncBoxBody<Bytes, Infallible>>;
-    type Error = Infallible;
-    type Future = Ready<Result<Self::Response, Infallible>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+impl Fake {
+    fn answer(&self, request: &Request<Body>) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
         let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
         let accept = request.headers().get(ACCEPT).map_or("", |accept| accept.to_str().unwrap()).to_owned();
         self.asked.lock().unwrap().push(format!("{path}?{query}"));
         if query.contains("watch=true") {
             // A watch of a quiet cluster: open, and silent.
             let silence = StreamBody::new(stream::pending::<Result<Frame<Bytes>, Infallible>>());
-            return ready(Ok(Response::new(silence.boxed_unsync())));
+            return Response::new(silence.boxed_unsync());
         }
         let found = self.objects.lock().unwrap().get(path).cloned();
         let (code, body) = match found {
@@ -92,7 +85,7 @@ impl tower_service::Service<Request<Body>> for Fake {
             None => (404, json!({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404})),
         };
         let body = Full::new(Bytes::from(body.to_string())).boxed_unsync();
-        ready(Ok(Response::builder().status(code).body(body).unwrap()))
+        Response::builder().status(code).body(body).unwrap()
     }
 }
 

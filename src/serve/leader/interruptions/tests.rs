@@ -1,21 +1,15 @@
 //! Notes as an API server receives them.
 
-use std::convert::Infallible;
-use std::future::{Future, Ready, ready};
-use std::pin::Pin;
+use std::future::{Ready, ready};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body_util::{BodyExt, Full};
-use kube::client::Body;
 use serde_json::Value;
 
 use super::*;
 use crate::engine::release::stamps::CHART;
 use crate::engine::release::{History, Stamps, Status, Storage};
 use crate::world::AnswerFuture;
+use crate::world::kubernetes::fake;
 
 /// Answers patches with these codes, one after the other, and then with success; keeps what it received.
 #[derive(Clone, Default)]
@@ -24,33 +18,15 @@ struct Server {
     received: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
-impl tower_service::Service<Request<Body>> for Server {
-    type Response = Response<Full<Bytes>>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let server = self.clone();
-        Box::pin(async move {
-            let path = request.uri().path().to_owned();
-            let body = request.into_body().collect().await.unwrap().to_bytes();
-            server.received.lock().unwrap().push((path, serde_json::from_slice(&body).unwrap()));
-            let code = server.codes.lock().unwrap().pop().unwrap_or(200);
-            let answer = match code {
-                200 => {
-                    json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name": "x"}})
-                }
-                code => {
-                    json!({"kind": "Status", "status": "Failure", "reason": "Conflict", "message": "no", "code": code})
-                }
-            };
-            let body = Full::new(Bytes::from(answer.to_string()));
-            Ok(Response::builder().status(code).body(body).unwrap())
-        })
+impl Server {
+    fn answer(&self, path: &str, body: &Value) -> (u16, Value) {
+        self.received.lock().unwrap().push((path.to_owned(), body.clone()));
+        let code = self.codes.lock().unwrap().pop().unwrap_or(200);
+        let answer = match code {
+            200 => json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name": "x"}}),
+            code => json!({"kind": "Status", "status": "Failure", "reason": "Conflict", "message": "no", "code": code}),
+        };
+        (code, answer)
     }
 }
 
@@ -85,7 +61,8 @@ fn deployed(note: Option<&str>, resource_version: &str) -> History {
 async fn written(codes: &[u16], histories: Vec<History>) -> (Result<(), String>, Vec<(String, Value)>) {
     let server = Server::default();
     *server.codes.lock().unwrap() = codes.iter().rev().copied().collect();
-    let client = Client::new(server.clone(), "default");
+    let answering = server.clone();
+    let client = fake::client(move |head, body| answering.answer(head.uri.path(), body));
     let deleted = DeletedPendingRecord {
         storage: Storage::Secret,
         namespace: "shop".to_owned(),

@@ -1,0 +1,28 @@
+//! The API server of unit tests: a function from a request to an answer.
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use kube::Client;
+use kube::client::Body;
+use serde_json::Value;
+use tower::{BoxError, service_fn};
+
+/// A client whose requests `answer` answers with a status code and an object. It gets null for a request without a body.
+pub(crate) fn client<F>(answer: F) -> Client
+where
+    F: Fn(&Parts, &Value) -> (u16, Value) + Clone + Send + 'static,
+{
+    let service = service_fn(move |request: Request<Body>| {
+        let answer = answer.clone();
+        async move {
+            let (head, body) = request.into_parts();
+            let body = body.collect().await?.to_bytes();
+            let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body)? };
+            let (code, answer) = answer(&head, &body);
+            Ok::<_, BoxError>(Response::builder().status(code).body(Full::new(Bytes::from(answer.to_string())))?)
+        }
+    });
+    Client::new(service, "default")
+}
