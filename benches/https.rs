@@ -22,7 +22,7 @@ use release_interlock::judge::Judge;
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{
-    self, Bound, BoxFuture, Certificates, Endpoint, HttpReply, Limits, Reviewer, Setup, Signals,
+    self, Answer, Bound, BoxFuture, Certificates, Endpoint, HttpReply, Limits, Reviewer, Setup, Signals, Unjudged,
 };
 use release_interlock::serve::pki::{dev, tls};
 use release_interlock::serve::report::Reporter;
@@ -197,7 +197,7 @@ struct Uid<'a> {
 }
 
 impl Reviewer for AlwaysAllows {
-    fn answer(&self, _: Endpoint, body: Bytes, _: tokio::time::Instant) -> BoxFuture<'_, HttpReply> {
+    fn answer(&self, _: Endpoint, body: Bytes, _: tokio::time::Instant) -> BoxFuture<'_, Answer> {
         let reply = match serde_json::from_slice::<Review<'_>>(&body) {
             Ok(review) => HttpReply {
                 status: StatusCode::OK,
@@ -209,10 +209,10 @@ impl Reviewer for AlwaysAllows {
             },
             Err(error) => HttpReply { status: StatusCode::BAD_REQUEST, body: error.to_string().into_bytes() },
         };
-        Box::pin(std::future::ready(reply))
+        Box::pin(std::future::ready(reply.into()))
     }
 
-    fn panicked(&self, _: Endpoint, _: &[u8]) -> HttpReply {
-        HttpReply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }
+    fn undecided(&self, _: Endpoint, _: &Bytes, _: Unjudged) -> Answer {
+        HttpReply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }.into()
     }
 }

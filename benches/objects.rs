@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use release_interlock::engine::decide::{Step, decide};
+use release_interlock::engine::effort::Effort;
 use release_interlock::engine::evidence::{Answer, Evidence, Knowledge, Located, Query};
 use release_interlock::engine::facts::{Facts, RecordBodies, RequestObjects};
 use release_interlock::engine::policy::Policy;
@@ -45,7 +46,8 @@ fn compare(edit: &Edit) {
     let ours = || {
         let objects = RequestObjects::read(request).unwrap();
         let bodies = RecordBodies::default();
-        let facts = Facts::of(request, &objects, &bodies);
+        let effort = Effort::of_review();
+        let facts = Facts::of(request, &objects, &bodies, &effort);
         let mut evidence = Evidence::default();
         let judged = loop {
             match decide(&facts, &policy, &evidence, now) {

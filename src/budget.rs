@@ -1,27 +1,54 @@
-//! A limit on memory in use at once, for work whose size is known before it starts.
+//! What concurrent reviews share: memory, for work whose size is known before it starts, and the cores of the machine.
 
-use std::sync::Arc;
+mod cores;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A number of bytes that concurrent reviews share. Clones share it too.
+pub use cores::Busy;
+use cores::Cores;
+pub(crate) use cores::beside_the_network;
+
+/// A number of bytes, and the cores of the machine. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Budget {
     /// One permit for each free byte.
     free: Arc<Semaphore>,
     total: usize,
+    /// What each user may take of it: one permit for each free byte.
+    shares: Arc<Mutex<HashMap<u64, Weak<Semaphore>>>>,
+    cores: Arc<Cores>,
 }
 
 /// Bytes taken from a [`Budget`], given back on drop.
 #[derive(Debug)]
-pub struct Grant(OwnedSemaphorePermit);
+pub struct Grant {
+    of_all: OwnedSemaphorePermit,
+    _of_user: Option<OwnedSemaphorePermit>,
+}
 
 impl Budget {
-    /// A budget of so many bytes.
+    /// A budget of so many bytes, and of every core.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         let total = bytes.min(Semaphore::MAX_PERMITS);
-        Self { free: Arc::new(Semaphore::new(total)), total }
+        Self {
+            free: Arc::new(Semaphore::new(total)),
+            total,
+            shares: Arc::default(),
+            cores: Arc::new(Cores::of_the_machine()),
+        }
+    }
+
+    /// Waits for a turn at a core, then does the work there, beside the tasks of the network. Users take turns. The work may
+    /// borrow, and should end within a second: nothing interrupts it.
+    ///
+    /// # Errors
+    /// [`Busy`] if too many wait, and this user has the most of them.
+    pub async fn work<T>(&self, user: &str, work: impl FnOnce() -> T) -> Result<T, Busy> {
+        self.cores.work(user, work).await
     }
 
     /// Waits until so many bytes are free and takes them. A request for more than the whole budget takes the whole budget,
@@ -29,18 +56,62 @@ impl Budget {
     pub async fn grant(&self, bytes: usize) -> Option<Grant> {
         let free = Arc::clone(&self.free);
         // The semaphore is never closed.
-        free.acquire_many_owned(self.capped(bytes)).await.ok().map(Grant)
+        let of_all = free.acquire_many_owned(self.capped(bytes)).await.ok()?;
+        Some(Grant { of_all, _of_user: None })
+    }
+
+    /// Like [`Self::grant`], for a user. One user gets at most two thirds of the budget and waits for that share first, so that
+    /// other users do not wait behind a flood.
+    pub async fn grant_to(&self, user: &str, bytes: usize) -> Option<Grant> {
+        let of_user = self.share_of(user).acquire_many_owned(self.capped(bytes.min(self.share()))).await.ok()?;
+        let grant = self.grant(bytes).await?;
+        Some(Grant { _of_user: Some(of_user), ..grant })
+    }
+
+    /// Whether a user has steps at the cores, or holds memory. Users take turns, so a review of such a user that got no turn
+    /// waited behind the user's own reviews.
+    #[must_use]
+    pub fn is_busy_with(&self, user: &str) -> bool {
+        let shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        let holds_memory = shares.get(&self.cores.key_of(user)).is_some_and(|share| share.strong_count() > 0);
+        holds_memory || self.cores.has_steps_of(user)
+    }
+
+    fn share(&self) -> usize {
+        self.total / 3 * 2
+    }
+
+    fn share_of(&self, user: &str) -> Arc<Semaphore> {
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        let user = self.cores.key_of(user);
+        if let Some(share) = shares.get(&user).and_then(Weak::upgrade) {
+            return share;
+        }
+        // Only users who hold or await bytes are kept.
+        shares.retain(|_, share| share.strong_count() > 0);
+        let share = Arc::new(Semaphore::new(self.share()));
+        shares.insert(user, Arc::downgrade(&share));
+        share
     }
 
     /// Takes so many bytes if they are free now, and nobody waits for bytes.
     #[must_use]
     pub fn try_grant(&self, bytes: usize) -> Option<Grant> {
-        Arc::clone(&self.free).try_acquire_many_owned(self.capped(bytes)).ok().map(Grant)
+        Arc::clone(&self.free)
+            .try_acquire_many_owned(self.capped(bytes))
+            .ok()
+            .map(|of_all| Grant { of_all, _of_user: None })
     }
 
     fn capped(&self, bytes: usize) -> u32 {
         // tokio hands out at most 4 GiB at once.
         u32::try_from(bytes.min(self.total)).unwrap_or(u32::MAX)
+    }
+
+    /// A budget without cores, in which so many steps may wait.
+    #[cfg(test)]
+    pub(crate) fn without_cores(bytes: usize, waiting: usize) -> Self {
+        Self { cores: Arc::new(Cores::new(0, waiting)), ..Self::new(bytes) }
     }
 
     #[cfg(test)]
@@ -53,19 +124,33 @@ impl Grant {
     /// The bytes that are held.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.0.num_permits()
+        self.of_all.num_permits()
     }
 
     /// Gives back all but so many bytes.
     pub fn shrink(&mut self, bytes: usize) {
         let surplus = self.bytes().saturating_sub(bytes);
-        drop(self.0.split(surplus));
+        drop(self.of_all.split(surplus));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn one_user_never_takes_what_others_need() {
+        let budget = Budget::new(900);
+        let first = budget.grant_to("mallory", 400).await.unwrap();
+        let second =
+            async { tokio::time::timeout(std::time::Duration::from_secs(1), budget.grant_to("mallory", 400)).await };
+        let honest = async { budget.grant_to("alice", 300).await };
+        let (second, honest) = tokio::join!(second, honest);
+        assert!(second.is_err() && honest.is_some());
+        drop((first, honest));
+        // More than there is takes everything, and nothing waits forever.
+        assert_eq!(budget.grant_to("mallory", 5_000).await.unwrap().bytes(), 900);
+    }
 
     #[tokio::test]
     async fn granted_bytes_are_free_again_only_when_they_are_given_back() {

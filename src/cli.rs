@@ -38,6 +38,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::engine::policy_files::PolicyError;
 use exit_status::ExitStatus;
+use output::complain;
 
 /// Enforces safe release transitions: a Kubernetes admission webhook for Helm, Flux, Sveltos and OLM.
 #[derive(Debug, Parser)]
@@ -103,8 +104,10 @@ pub fn main() -> ExitCode {
         Ok(ExitStatus::Findings) => ExitCode::from(1),
         Err(error) => {
             match error.downcast_ref::<PolicyError>() {
-                Some(error) => eprintln!("interlock: the policies cannot be used\n\n{}", excerpt::excerpts(error)),
-                None => eprintln!("interlock: {error:#}"),
+                Some(error) => {
+                    complain(&format!("interlock: the policies cannot be used\n\n{}", excerpt::excerpts(error)))
+                }
+                None => complain(&format!("interlock: {error:#}")),
             }
             ExitCode::from(2)
         }

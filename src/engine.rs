@@ -2,7 +2,7 @@
 //!
 //! | room | holds |
 //! |---|---|
-//! | [`json`], [`object`], [`severity`] | JSON as text, places in it; metadata and keys of objects; how much a finding matters |
+//! | [`effort`], [`text`], [`json`], [`object`], [`severity`] | what a review may cost; text that is shown; JSON as text, places in it; metadata and keys of objects; how much a finding matters |
 //! | [`olm`], [`release`], [`flux`], [`managed`], [`sveltos`] | what others write: Helm's model, marks of ownership, declared fields, typed views |
 //! | [`review`], [`rule`], [`release_override`] | the request; what a rule is; what a ReleaseOverride holds |
 //! | [`facts`], [`policy`], [`evidence`] | what a request says by itself; which rules are in force; queries and answers |
@@ -12,12 +12,13 @@
 
 pub mod decide;
 pub mod decision;
+pub mod effort;
 pub mod evidence;
 pub mod facts;
 pub(crate) mod flux;
 pub(crate) mod json;
 pub(crate) mod managed;
-pub(crate) mod object;
+pub mod object;
 pub(crate) mod olm;
 pub mod outcome;
 pub(crate) mod overrides;
@@ -32,4 +33,5 @@ pub mod rules;
 pub(crate) mod severity;
 pub(crate) mod stamp;
 pub(crate) mod sveltos;
+pub(crate) mod text;
 pub mod violation;

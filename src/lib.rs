@@ -15,7 +15,7 @@
 //! judge.rs             the one place where the engine and a world meet
 //! world/               who answers queries: memory/ (standalone, replay, tests), kubernetes/ (reads, watches, caches)
 //! engine/              pure, in the order of a request:
-//!     json/ object.rs severity.rs                          places in JSON, metadata, keys
+//!     effort.rs text.rs json/ object.rs severity.rs        what a review may cost; text that is shown; places in JSON, metadata
 //!     olm/ release/ flux/ managed/ sveltos/                what others write: Helm's model, marks and declared fields, typed views
 //!     review/ rule.rs release_override.rs facts/           the request, and what it says by itself
 //!     policy/ evidence.rs violation.rs stamp/              which rules are in force; queries and answers; what is wrong; holders

@@ -2,6 +2,7 @@
 
 pub mod https;
 pub mod leader;
+pub(crate) mod log_limit;
 pub mod openmetrics;
 mod ownership;
 pub mod pki;

@@ -11,6 +11,7 @@ pub(crate) mod read;
 
 use std::pin::Pin;
 
+use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Query};
 use crate::engine::release::{Entry, Storage};
 
@@ -28,8 +29,25 @@ pub struct NewestRecord {
 /// A pending answer.
 pub type AnswerFuture<'w> = Pin<Box<dyn Future<Output = Answer> + Send + 'w>>;
 
+/// On whose behalf a query is answered, and what that may cost.
+#[derive(Debug, Clone, Copy)]
+pub struct Payer<'p> {
+    /// The user of the review.
+    pub user: &'p str,
+    /// The steps that the review has left.
+    pub effort: &'p Effort,
+}
+
 /// Answers the queries of rules.
 pub trait World: Send + Sync {
-    /// Answers one query. Never fails: what cannot be found out is [`Answer::Unavailable`] with the reason.
-    fn answer<'w>(&'w self, query: &'w Query) -> AnswerFuture<'w>;
+    /// Answers one query of a review. Never fails: what cannot be found out is [`Answer::Unavailable`] with the reason.
+    fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w>;
+
+    /// Answers a query that belongs to no review, with a budget of its own.
+    fn answer<'w>(&'w self, query: &'w Query) -> AnswerFuture<'w> {
+        Box::pin(async move {
+            let effort = Effort::of_review();
+            self.answer_for(query, Payer { user: "", effort: &effort }).await
+        })
+    }
 }

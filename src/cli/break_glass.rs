@@ -1,7 +1,5 @@
 //! `interlock override`: suspends rules for one release, for a limited time.
 
-use std::io::{Write, stdout};
-
 use anyhow::Context;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use jiff::{SignedDuration, Timestamp};
@@ -9,7 +7,7 @@ use kube::api::{Api, ObjectMeta, PostParams};
 
 use super::cluster::{ClusterArguments, server_time};
 use super::exit_status::ExitStatus;
-use super::output::Output;
+use super::output::{self, Output};
 use super::release_argument::release;
 use super::runtime::block_on;
 use crate::engine::release::ReleaseRef;
@@ -57,8 +55,8 @@ async fn create(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let parameters = PostParams { dry_run: arguments.dry_run, ..PostParams::default() };
     let created = api.create(&parameters, &requested).await.map_err(describe_failure)?;
     match arguments.output {
-        Output::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&created)?)?,
-        Output::Table => write!(stdout(), "{}", text_of(&created, now, arguments.dry_run))?,
+        Output::Json => output::print_json(&created)?,
+        Output::Table => output::print(&text_of(&created, now, arguments.dry_run))?,
     }
     Ok(ExitStatus::Success)
 }

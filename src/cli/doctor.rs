@@ -1,13 +1,11 @@
 //! `interlock doctor`: checks an installation.
 
-use std::io::{Write, stdout};
-
 use anyhow::Context;
 use comfy_table::{Cell, Color};
 
 use super::cluster::ClusterArguments;
 use super::exit_status::ExitStatus;
-use super::output::Output;
+use super::output::{self, Output};
 use super::runtime::block_on;
 use super::table::{self, printable};
 use crate::engine::policy::DEFAULT_NAMESPACE;
@@ -41,13 +39,13 @@ async fn doctor(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let client = arguments.cluster.client().await?;
     if arguments.registration {
         let whole = registration(&client, &arguments.namespace).await.context("failed to read the registration")?;
-        writeln!(stdout(), "{}", serde_json::to_string_pretty(&whole)?)?;
+        output::print_json(&whole)?;
         return Ok(ExitStatus::Success);
     }
     let report = examine(&client, &arguments.namespace).await.context("failed to reach the API server")?;
     match arguments.output {
-        Output::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&report)?)?,
-        Output::Table => stdout().write_all(text_of(&report).as_bytes())?,
+        Output::Json => output::print_json(&report)?,
+        Output::Table => output::print(&text_of(&report))?,
     }
     Ok(if report.has_findings() { ExitStatus::Findings } else { ExitStatus::Success })
 }

@@ -6,7 +6,8 @@ use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
 
 use crate::engine::policy_files::{PolicyError, Problem};
 
-/// Every problem with an excerpt, in colour on a terminal.
+/// Every problem with an excerpt, in colour on a terminal. To be printed by [`complain`](super::output::complain): a policy may come
+/// from anybody.
 pub(super) fn excerpts(error: &PolicyError) -> String {
     let renderer = if stderr().is_terminal() { Renderer::styled() } else { Renderer::plain() };
     error.problems.iter().map(|problem| excerpt(problem, &renderer)).collect::<Vec<_>>().join("\n\n")

@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use serde_json::{Value, json};
 
 use super::exit_status::ExitStatus;
-use super::output::Output;
+use super::output::{self, Output};
 use super::policy_dir::PolicyDir;
 use super::table;
 use crate::engine::policy_files::{InForce, SettingInForce, SettingOrigin, in_force, nearest_to, settings_of};
@@ -36,9 +36,9 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
                 let in_force = in_force(&files, name)?;
                 let meant = nearest_to(name, rules::all().map(RuleId::as_str).collect::<Vec<_>>().into_iter());
                 if let Some(meant) = meant.filter(|_| !in_force.has_file) {
-                    eprintln!(
+                    output::complain(&format!(
                         "no rule is called {name}; did you mean {meant}? This is what is in force in namespace {name}"
-                    );
+                    ));
                 }
                 if output == Output::Json {
                     namespace_json(name, &in_force).to_string()
@@ -48,7 +48,10 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
             }
         },
     };
-    writeln!(stdout(), "{text}")?;
+    match arguments.output {
+        Output::Json => writeln!(stdout(), "{}", output::escaped(text))?,
+        Output::Table => output::print(&(text + "\n"))?,
+    }
     Ok(ExitStatus::Success)
 }
 

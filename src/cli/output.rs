@@ -1,6 +1,19 @@
-//! The output format of a command.
+//! The output of commands: its formats, and the door through which it leaves.
+//!
+//! Recordings, files and clusters hold names that others chose, and a terminal obeys the escape sequences in them. So every command
+//! prints through this module: text for people without characters that cannot be printed, JSON with these characters escaped, so
+//! that programs read the exact values.
+
+use std::borrow::Cow;
+use std::io::{IsTerminal, Write, stderr, stdout};
 
 use clap::ValueEnum;
+use serde::Serialize;
+
+use crate::engine::text::{is_printable, printable, shown_as};
+
+/// The longest line of a text for people, in bytes: a table of the widest terminal with colours is far below it.
+const MAX_LINE_BYTES: usize = 16 * 1024;
 
 /// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -9,4 +22,123 @@ pub(super) enum Output {
     Table,
     /// For programs.
     Json,
+}
+
+/// Prints a text for people to standard output.
+pub(super) fn print(text: &str) -> std::io::Result<()> {
+    stdout().write_all(screened(text, stdout().is_terminal()).as_bytes())
+}
+
+/// Prints a text for people to standard error. There is nowhere left to report that it cannot be written.
+pub(super) fn complain(text: &str) {
+    let mut stderr = stderr();
+    _ = writeln!(stderr, "{}", screened(text, stderr.is_terminal()));
+}
+
+/// Prints indented JSON to standard output.
+pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    Ok(writeln!(stdout(), "{}", pretty_json(value)?)?)
+}
+
+/// JSON on one line.
+pub(super) fn json(value: &impl Serialize) -> serde_json::Result<String> {
+    serde_json::to_string(value).map(escaped)
+}
+
+/// Indented JSON.
+pub(super) fn pretty_json(value: &impl Serialize) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(value).map(escaped)
+}
+
+/// A text of several lines as it may be printed. Colours pass where they are meant: a sequence that others smuggle in changes no
+/// more than the colour.
+pub(super) fn screened(text: &str, coloured: bool) -> Cow<'_, str> {
+    if text.len() <= MAX_LINE_BYTES && text.split('\n').all(is_printable) {
+        return Cow::Borrowed(text);
+    }
+    let mut screened = String::with_capacity(text.len());
+    for (number, line) in text.split('\n').enumerate() {
+        if number > 0 {
+            screened.push('\n');
+        }
+        let mut rest = line;
+        while let Some((before, colour, after)) = split_at_colour(rest).filter(|_| coloured) {
+            screened.push_str(&printable(before, MAX_LINE_BYTES));
+            screened.push_str(colour);
+            rest = after;
+        }
+        screened.push_str(&printable(rest, MAX_LINE_BYTES));
+    }
+    Cow::Owned(screened)
+}
+
+/// The first sequence for a colour, `ESC [ 31 m`, with the text before and after it.
+fn split_at_colour(text: &str) -> Option<(&str, &str, &str)> {
+    const START: &str = "\x1b[";
+    text.match_indices(START).find_map(|(start, _)| {
+        let parameters = &text[start + START.len()..];
+        let length = parameters.find(|letter: char| !letter.is_ascii_digit() && letter != ';')?;
+        let after = parameters[length..].strip_prefix('m')?;
+        Some((&text[..start], &text[start..text.len() - after.len()], after))
+    })
+}
+
+/// JSON with escapes for the characters that cannot be printed. Outside of strings only line breaks are such.
+pub(super) fn escaped(json: String) -> String {
+    if json.split('\n').all(is_printable) {
+        return json;
+    }
+    let mut escaped = String::with_capacity(json.len() + 64);
+    for character in json.chars() {
+        if character == '\n' || shown_as(character) == character {
+            escaped.push(character);
+        } else {
+            escaped.extend(character.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::engine::text::tests::hostile;
+
+    proptest! {
+        #[test]
+        fn no_text_reaches_a_terminal_as_a_command(text in hostile(), other in hostile()) {
+            let plain = screened(&text, false);
+            prop_assert!(plain.split('\n').all(|line| is_printable(line) && line.len() <= MAX_LINE_BYTES));
+            let coloured = format!("\x1b[31m{text}\x1b[0m {other}");
+            let mut shown = screened(&coloured, true).into_owned();
+            while let Some((before, _, after)) = split_at_colour(&shown) {
+                shown = format!("{before}{after}");
+            }
+            prop_assert!(shown.split('\n').all(is_printable), "{shown:?}");
+        }
+
+        #[test]
+        fn json_is_printable_and_reads_back_as_the_exact_values(key in hostile(), value in hostile()) {
+            let (mut object, replaced) = (json!({"list": [1, value, null]}), value.clone());
+            object[&key] = replaced.into();
+            for text in [json(&object).unwrap(), pretty_json(&object).unwrap()] {
+                prop_assert!(text.split('\n').all(is_printable), "{text:?}");
+                prop_assert_eq!(&serde_json::from_str::<Value>(&text).unwrap(), &object);
+            }
+        }
+    }
+
+    #[test]
+    fn colours_pass_on_a_terminal_and_nothing_else_does() {
+        let text = "\x1b[38;5;9mDENIED\x1b[0m\n\x1b[2Jcleared \x1b]0;title\x07 \x1b[31";
+        assert_eq!(
+            screened(text, true),
+            "\x1b[38;5;9mDENIED\x1b[0m\n\u{fffd}[2Jcleared \u{fffd}]0;title\u{fffd} \u{fffd}[31"
+        );
+        assert!(!screened(text, false).contains('\x1b'));
+        assert!(matches!(screened("a\nb\n", true), Cow::Borrowed("a\nb\n")));
+    }
 }

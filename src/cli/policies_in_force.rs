@@ -2,6 +2,7 @@
 
 use kube::Client;
 
+use super::output;
 use super::policy_dir::PolicyDir;
 use super::table::printable;
 use crate::engine::policy::{DEFAULT_NAMESPACE, Policies};
@@ -33,7 +34,7 @@ impl PoliciesInForce {
             },
             Err(error) => reason(&error),
         };
-        eprintln!("{}", self.fallback_notice(&why));
+        output::complain(&self.fallback_notice(&why));
         self.directory.load()
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::excerpt::excerpts;
 use super::exit_status::ExitStatus;
-use super::output::Output;
+use super::output::{self, Output};
 use crate::engine::policy_files::{LoadedPolicies, PolicyError, PolicyFiles, Problem, schema};
 
 /// Check policy files, and print their JSON Schema for editors
@@ -57,12 +57,13 @@ impl CheckArguments {
                 paths.dedup();
                 for path in paths {
                     let problems: Vec<Value> = of(path);
-                    writeln!(stdout(), "{}", json!({"file": path, "good": problems.is_empty(), "problems": problems}))?;
+                    let line = json!({"file": path, "good": problems.is_empty(), "problems": problems});
+                    writeln!(stdout(), "{}", output::json(&line)?)?;
                 }
             }
             Output::Table => {
                 for path in files.paths().filter(|path| problems.iter().all(|problem| problem.file != **path)) {
-                    writeln!(stdout(), "{} is valid", path.display())?;
+                    output::print(&format!("{} is valid\n", path.display()))?;
                 }
             }
         }
@@ -73,7 +74,7 @@ impl CheckArguments {
             return Ok(ExitStatus::Success);
         }
         if self.output == Output::Table {
-            eprintln!("{}", excerpts(&PolicyError { problems }));
+            output::complain(&excerpts(&PolicyError { problems }));
         }
         Ok(ExitStatus::Findings)
     }

@@ -1,7 +1,6 @@
 //! `interlock registration`: removes Interlock from the API server, in a safe order.
 
 use std::fmt::Debug;
-use std::io::{Write, stdout};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -18,6 +17,7 @@ use tokio::time::{Instant, sleep};
 
 use super::cluster::ClusterArguments;
 use super::exit_status::ExitStatus;
+use super::output;
 use super::runtime::block_on;
 use crate::engine::policy::DEFAULT_NAMESPACE;
 use crate::serve::leader::LEASE;
@@ -168,11 +168,11 @@ impl Removal {
 
     fn report(&self, done: &str, kind: &str, name: &str) -> anyhow::Result<()> {
         let would = if self.dry_run { "would be " } else { "" };
-        Ok(writeln!(stdout(), "{kind} {name} {would}{done}")?)
+        Ok(output::print(&format!("{kind} {name} {would}{done}\n"))?)
     }
 
     fn report_absent(&self, kind: &str, name: &str) -> anyhow::Result<()> {
-        Ok(writeln!(stdout(), "{kind} {name} does not exist")?)
+        Ok(output::print(&format!("{kind} {name} does not exist\n"))?)
     }
 }
 

@@ -4,14 +4,14 @@ mod compare;
 mod since;
 mod tally;
 
-use std::io::{BufWriter, Write, stdout};
+use std::io::{BufWriter, IsTerminal, Write, stdout};
 use std::path::PathBuf;
 
 use anyhow::Context;
 use jiff::Timestamp;
 
 use super::exit_status::ExitStatus;
-use super::output::Output;
+use super::output::{self, Output, screened};
 use super::policy_dir::PolicyDir;
 use super::progress::{Progress, Unit};
 use super::runtime::block_on;
@@ -75,7 +75,7 @@ async fn judge(
             for replayed in judged.iter().filter(is_wanted) {
                 tally.add(replayed);
                 if json {
-                    writeln!(out, "{}", serde_json::to_string(replayed)?)?;
+                    writeln!(out, "{}", output::json(replayed)?)?;
                 }
             }
             continue;
@@ -84,20 +84,24 @@ async fn judge(
         for (here, there) in judged.iter().zip(&other).filter(|(here, _)| is_wanted(here)) {
             let differing = comparison.add(here, there);
             if let Some(differing) = differing.filter(|_| json) {
-                writeln!(out, "{}", serde_json::to_string(&differing)?)?;
+                writeln!(out, "{}", output::json(&differing)?)?;
             }
         }
     }
     drop(progress);
     let gaps = here.gaps();
+    let is_terminal = stdout().is_terminal();
     let found = if there.is_some() { comparison.differing() } else { tally.denied() };
     match arguments.output {
         Output::Json => {}
-        Output::Table if there.is_some() => writeln!(out, "{comparison}")?,
-        Output::Table => writeln!(out, "{tally}")?,
+        Output::Table if there.is_some() => writeln!(out, "{}", screened(&comparison.to_string(), is_terminal))?,
+        Output::Table => writeln!(out, "{}", screened(&tally.to_string(), is_terminal))?,
     }
     out.flush()?;
-    eprint!("{gaps}");
+    let unjudged = gaps.to_string();
+    if !unjudged.is_empty() {
+        output::complain(unjudged.trim_end());
+    }
     if gaps.writes > 0 && tally.denied() > 0 && !arguments.as_recorded {
         eprintln!(
             "The denied writes took place according to the log. Use --as-recorded to judge later writes in the \

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::exit_status::ExitStatus;
-use super::output::Output;
+use super::output::{self, Output};
 use super::policy_dir::PolicyDir;
 use super::runtime::block_on;
 use super::table;
@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let replayed = block_on(async { Ok(replay.line(1, &text).await?) })?;
     let Some(replayed) = replayed.first() else { anyhow::bail!("{} contains no review", arguments.file.display()) };
     match arguments.output {
-        Output::Json => writeln!(stdout(), "{}", serde_json::to_string(replayed)?)?,
+        Output::Json => writeln!(stdout(), "{}", output::json(replayed)?)?,
         Output::Table => {
             let mut table = table::table(&["verdict", "rule", "why"]);
             if replayed.violations.is_empty() {
@@ -41,10 +41,10 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
                 table.add_row([
                     table::verdict(replayed.allowed),
                     violation.rule.into(),
-                    violation.message.as_str().into(),
+                    table::printable(&violation.message).into(),
                 ]);
             }
-            writeln!(stdout(), "{table}")?;
+            output::print(&format!("{table}\n"))?;
         }
     }
     Ok(if replayed.allowed { ExitStatus::Success } else { ExitStatus::Findings })

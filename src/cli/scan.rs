@@ -14,6 +14,7 @@ use tokio::time::sleep;
 
 use super::cluster::{self, ClusterArguments};
 use super::exit_status::ExitStatus;
+use super::output;
 use super::policy_dir::PolicyDir;
 use super::progress::{self, Unit};
 use super::table::{self, printable};
@@ -118,14 +119,16 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     })?;
     let text = match arguments.output {
         Format::Table => text_of(&report),
-        Format::Json => serde_json::to_string_pretty(&report)? + "\n",
+        Format::Json => output::pretty_json(&report)? + "\n",
         Format::Html => page::page(&report),
     };
     match &arguments.output_file {
         Some(file) => {
             fs::write(file, text).with_context(|| format!("failed to write {}", file.display()))?;
-            writeln!(stdout(), "{}: {}", file.display(), counts(&report))?;
+            output::print(&format!("{}: {}\n", file.display(), counts(&report)))?;
         }
+        None if matches!(arguments.output, Format::Table) => output::print(&text)?,
+        // These escape by themselves.
         None => stdout().write_all(text.as_bytes())?,
     }
     let fails = report.worst().is_some_and(|worst| worst >= arguments.fail_on.into());

@@ -32,6 +32,8 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let policies = PolicySource::load(arguments.policies.policies.as_deref())?;
     let ended = runtime.block_on(serve(arguments, policies));
     sending.finish();
+    // A step of a review cannot be interrupted, and must not keep the process alive.
+    runtime.shutdown_background();
     ended
 }
 
@@ -47,7 +49,7 @@ async fn serve(arguments: &Arguments, policies: PolicySource) -> anyhow::Result<
     let (listen, admin_listen) = arguments.addresses(is_standalone);
     let bound = Bound::bind(listen, admin_listen).await?;
     announce(&bound, running.ca_file(), is_standalone)?;
-    match running.serve(bound, shared, arguments.limits(is_standalone), signals).await {
+    match running.serve(bound, shared, arguments.limits(is_standalone), signals).await? {
         Stopped::Drained => tracing::info!("stopped"),
         stopped => tracing::warn!(?stopped, "stopped before every request was answered"),
     }

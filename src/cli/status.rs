@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::cluster::{self, ClusterArguments, server_time};
 use super::exit_status::ExitStatus;
+use super::output;
 use super::policies_in_force::PoliciesInForce;
 use super::release_argument;
 use super::table::printable;
@@ -152,16 +153,14 @@ async fn describe_one(
             release.namespace
         );
     }
-    let text = match format {
+    let whole = StatusOutput { time: now, releases: &described, not_looked_at: &[] };
+    match format {
         Format::Table | Format::Wide => {
-            described.iter().map(|it| lines::description(it, now)).collect::<Vec<_>>().join("\n")
+            output::print(&described.iter().map(|it| lines::description(it, now)).collect::<Vec<_>>().join("\n"))?;
         }
-        Format::Json => {
-            serde_json::to_string_pretty(&StatusOutput { time: now, releases: &described, not_looked_at: &[] })? + "\n"
-        }
-        Format::Yaml => serde_saphyr::to_string(&StatusOutput { time: now, releases: &described, not_looked_at: &[] })?,
-    };
-    stdout().write_all(text.as_bytes())?;
+        Format::Json => output::print_json(&whole)?,
+        Format::Yaml => output::print(&serde_saphyr::to_string(&whole)?)?,
+    }
     let stuck = described.iter().any(|ReleaseDescription { row, .. }| row.stuck == Stuck::Yes);
     Ok(if stuck { ExitStatus::Findings } else { ExitStatus::Success })
 }
@@ -187,31 +186,34 @@ impl Printer {
         let now = self.clock.now();
         let whole = StatusOutput { time: now, releases: rows, not_looked_at: gaps };
         match self.format {
-            Format::Table | Format::Wide if rows.is_empty() && !streams => eprintln!("interlock: no releases found"),
-            Format::Table | Format::Wide => stdout().write_all(self.lines.all(rows, now).as_bytes())?,
+            Format::Table | Format::Wide if rows.is_empty() && !streams => {
+                output::complain("interlock: no releases found")
+            }
+            Format::Table | Format::Wide => output::print(&self.lines.all(rows, now))?,
             Format::Json | Format::Yaml if streams => rows.iter().try_for_each(|row| self.one(row))?,
-            Format::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&whole)?)?,
-            Format::Yaml => write!(stdout(), "{}", serde_saphyr::to_string(&whole)?)?,
+            Format::Json => output::print_json(&whole)?,
+            Format::Yaml => output::print(&serde_saphyr::to_string(&whole)?)?,
         }
         Ok(rows.iter().any(|row| row.stuck == Stuck::Yes))
     }
 
     /// Prints a changed release.
     fn one(&mut self, row: &ReleaseSummary) -> std::io::Result<()> {
-        let text = match self.format {
-            Format::Table | Format::Wide => self.lines.one(row, self.clock.now()),
-            Format::Json => serde_json::to_string(row)? + "\n",
-            Format::Yaml => format!("---\n{}", serde_saphyr::to_string(row).map_err(std::io::Error::other)?),
-        };
-        let mut out = stdout();
-        out.write_all(text.as_bytes())?;
-        out.flush()
+        match self.format {
+            Format::Table | Format::Wide => output::print(&self.lines.one(row, self.clock.now()))?,
+            Format::Json => writeln!(stdout(), "{}", output::json(row)?)?,
+            Format::Yaml => {
+                let document = serde_saphyr::to_string(row).map_err(std::io::Error::other)?;
+                output::print(&format!("---\n{document}"))?;
+            }
+        }
+        stdout().flush()
     }
 }
 
 /// Reports on standard error what could not be read.
 fn report_gap(gap: &Gap) {
-    eprintln!("interlock: not read: {}: {}", gap.what, printable(&gap.why));
+    output::complain(&format!("interlock: not read: {}: {}", gap.what, printable(&gap.why)));
 }
 
 fn is_unread(error: &anyhow::Error) -> bool {

@@ -5,6 +5,8 @@ use std::io::{IsTerminal, stdout};
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Cell, Color, ContentArrangement, Table};
 
+use crate::engine::text;
+
 /// The maximum width of a table.
 const MAX_WIDTH: u16 = 100;
 
@@ -29,9 +31,10 @@ pub(super) fn verdict(allowed: bool) -> Cell {
     if allowed { Cell::new("allowed").fg(Color::Green) } else { Cell::new("DENIED").fg(Color::Red) }
 }
 
-/// Replaces control characters: names come from the cluster, and a terminal would interpret them.
+/// A text on one line, for a cell or the rest of a line: names come from the cluster, and a terminal would obey their escape
+/// sequences.
 pub(super) fn printable(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+    text::printable(text, text::MAX_MESSAGE_BYTES).into_owned()
 }
 
 /// Whether to print colours to standard output.

@@ -3,6 +3,7 @@
 mod junit;
 mod suite_run;
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 
 use super::exit_status::ExitStatus;
-use super::output::Output;
+use super::output::{self, Output, screened};
 use super::progress::{Progress, Unit};
 use super::runtime::block_on;
 use crate::engine::policy::Globs;
@@ -72,14 +73,17 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let mut out = stdout().lock();
     match arguments.output {
         Output::Json => print_lines(&mut out, &run)?,
-        Output::Table => print_text(&mut out, &run, std::io::stdout().is_terminal())?,
+        Output::Table => {
+            let coloured = stdout().is_terminal();
+            out.write_all(screened(&text_of(&run, coloured)?, coloured).as_bytes())?;
+        }
     }
     if let Some(path) = &arguments.junit {
         fs::write(path, junit::report(&run)).with_context(|| format!("failed to write {}", path.display()))?;
     }
     let error: Vec<_> = run.iter().filter_map(|run| run.error.as_ref()).collect();
     for error in error.iter().skip(1) {
-        eprintln!("interlock: {:#}", chain(error));
+        output::complain(&format!("interlock: {:#}", chain(error)));
     }
     if let Some(error) = error.first() {
         bail!("{}", chain(error));
@@ -150,13 +154,15 @@ fn print_lines(out: &mut impl Write, run: &[SuiteRun]) -> anyhow::Result<()> {
                 ok: case.failures.is_empty(),
                 failures: failures.collect(),
             };
-            writeln!(out, "{}", serde_json::to_string(&line)?)?;
+            writeln!(out, "{}", output::json(&line)?)?;
         }
     }
     Ok(())
 }
 
-fn print_text(out: &mut impl Write, run: &[SuiteRun], coloured: bool) -> std::io::Result<()> {
+fn text_of(run: &[SuiteRun], coloured: bool) -> Result<String, std::fmt::Error> {
+    let mut text = String::new();
+    let out = &mut text;
     let [green, red, plain] = if coloured { ["\x1b[32m", "\x1b[31m", "\x1b[0m"] } else { ["", "", ""] };
     let (mut passed, mut failed) = (0, 0);
     for SuiteRun { file, cases, error } in run {
@@ -183,5 +189,6 @@ fn print_text(out: &mut impl Write, run: &[SuiteRun], coloured: bool) -> std::io
         }
     }
     let files = if run.len() == 1 { "1 file".to_owned() } else { format!("{} files", run.len()) };
-    writeln!(out, "{passed} passed, {failed} failed in {files}")
+    writeln!(out, "{passed} passed, {failed} failed in {files}")?;
+    Ok(text)
 }

@@ -1,6 +1,6 @@
 //! `interlock unstick`: the runbook for a stuck release.
 
-use std::io::{BufRead, IsTerminal, Write, stderr, stdin, stdout};
+use std::io::{BufRead, IsTerminal, Write, stderr, stdin};
 
 use anyhow::Context;
 use clap::ValueEnum;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::cluster::{ClusterArguments, server_time};
 use super::exit_status::ExitStatus;
-use super::output::Output;
+use super::output::{self, Output};
 use super::policies_in_force::PoliciesInForce;
 use super::release_argument;
 use super::runbook_checks::checks;
@@ -114,8 +114,8 @@ struct UnstickReport {
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let report = block_on(carry_out(arguments))?;
     match arguments.output {
-        Output::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&report)?)?,
-        Output::Table => write!(stdout(), "{}", report.text())?,
+        Output::Json => output::print_json(&report)?,
+        Output::Table => output::print(&report.text())?,
     }
     Ok(if report.outcome == UnstickResult::Refused { ExitStatus::Findings } else { ExitStatus::Success })
 }
@@ -141,7 +141,7 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<UnstickReport> {
     if arguments.output == Output::Table {
         let ReleaseSummary { revision, status, .. } = row;
         let checks = checks(&report.checks, colours());
-        write!(stdout(), "{release}: {status}, revision {revision}\n{checks}")?;
+        output::print(&format!("{release}: {status}, revision {revision}\n{checks}"))?;
     }
     if report.checks.iter().any(|check| !check.passed()) {
         report.why = Some(failures(&report.checks));

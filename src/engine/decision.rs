@@ -17,7 +17,14 @@ use super::policy::ScalableResource;
 use super::release::ReleaseRef;
 use super::review::{Operation, Request};
 use super::rule::{Mode, RuleId};
+use super::text::{MAX_LABEL_BYTES, MAX_NAME_BYTES, into_printable, printable, printable_name};
 use super::violation::ViolationKind;
+
+/// The longest resource that is shown, with its group and subresource.
+const MAX_RESOURCE_BYTES: usize = MAX_NAME_BYTES + 2 * MAX_LABEL_BYTES + "./".len();
+
+/// The longest API version that is shown, with its group.
+const MAX_API_VERSION_BYTES: usize = MAX_NAME_BYTES + MAX_LABEL_BYTES + "/".len();
 
 /// The largest number of fields that are hashed: finding each of them parses an object of up to several MiB.
 const MAX_HASHED_FIELDS: usize = 8;
@@ -28,7 +35,8 @@ const DEFAULT_POINTERS: [&str; 3] = ["/spec", "/data", "/metadata/labels"];
 /// Random keys for hashes of changes, so that nobody can construct two changes with the same hash.
 static HASH_KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// What happened to one review. Never contains content of the object.
+/// What happened to one review. Never contains content of the object. Every text is printable and of bounded length: a name that is
+/// longer than the API allows is cut, so nothing is looked up by it and nothing decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     pub uid: String,
@@ -54,8 +62,8 @@ pub struct Decision {
     pub object: Option<ObjectReference>,
     /// Empty if the object has no uid yet, or nothing was found.
     pub object_uid: String,
-    /// Distinguishes changes of the object if something was found: a hash of the values of the fields concerned. Never leaves the
-    /// process.
+    /// Distinguishes changes of objects if something was found: a hash of the values of the fields concerned, and of the names that
+    /// the other fields may show cut. Never leaves the process.
     pub change: u64,
     /// Whether the API server sent the same request a moment ago; set by the [`Reporter`](crate::serve::report::Reporter).
     pub repeated: bool,
@@ -63,6 +71,10 @@ pub struct Decision {
     pub took: Duration,
     /// The time to inflate and parse the bodies of the records in the request, if it has any.
     pub decoded: Option<Duration>,
+    /// The steps that the review cost.
+    pub effort: u64,
+    /// Whether something would have cost more than the review had left.
+    pub over_budget: bool,
 }
 
 /// A reference to an object of the cluster.
@@ -113,7 +125,7 @@ pub struct DecisionFinding {
     pub refuses: bool,
     /// The override that opened the rule, as `namespace/name`.
     pub overridden: Option<String>,
-    /// JSON pointers to the fields concerned.
+    /// JSON pointers to the fields concerned, at most 20.
     pub pointers: Vec<String>,
     pub message: String,
 }
@@ -156,28 +168,30 @@ impl Decision {
             kind: judged.violation.kind,
             refuses: judged.refuses,
             overridden: judged.violation.overridden.as_ref().map(|relief| relief.name.clone()),
-            pointers: judged.violation.pointers.clone(),
+            pointers: judged.violation.shown_pointers().collect(),
             message: judged.violation.message(),
         });
         let is_found = !outcome.violations.is_empty();
         Self {
-            uid: request.uid.to_string(),
+            uid: printable_name(&request.uid),
             operation: request.operation,
-            resource: request.resource_name(),
-            namespace: request.namespace().to_owned(),
-            name: name.to_owned(),
-            user: facts.actor.name.to_owned(),
-            release: of_itself.or(disturbed),
+            resource: into_printable(request.resource_name(), MAX_RESOURCE_BYTES),
+            namespace: printable(request.namespace(), MAX_LABEL_BYTES).into_owned(),
+            name: printable_name(name),
+            user: printable_name(facts.actor.name),
+            release: of_itself.map(printable_release).or(disturbed),
             allowed: outcome.allowed,
             objection: Some(&outcome.message).filter(|_| !outcome.allowed && outcome.violations.is_empty()).cloned(),
             dry_run: request.dry_run.unwrap_or_default(),
             object: is_found.then(|| ObjectReference::of(request, facts, name)),
-            object_uid: is_found.then(|| uid(request)).flatten().unwrap_or_default(),
-            change: if is_found { change(request, outcome) } else { 0 },
+            object_uid: is_found.then(|| uid(request)).flatten().map(|uid| printable_name(&uid)).unwrap_or_default(),
+            change: if is_found { change(request, facts.actor.name, outcome) } else { 0 },
             repeated: false,
             findings: findings.collect(),
             took,
             decoded: None,
+            effort: facts.effort.used(),
+            over_budget: facts.effort.was_exceeded(),
         }
     }
 
@@ -203,13 +217,19 @@ impl ObjectReference {
         let scaled = request.sub_resource().and_then(|_| scalable());
         // The request for a Namespace names it as its namespace, but a Namespace is cluster-scoped.
         let namespace = facts.namespace().unwrap_or_default();
+        let api_version = if group.is_empty() { version.to_string() } else { format!("{group}/{version}") };
+        let kind = scaled.unwrap_or_else(|| request.kind.kind.to_string());
         Self {
-            api_version: if group.is_empty() { version.to_string() } else { format!("{group}/{version}") },
-            kind: scaled.unwrap_or_else(|| request.kind.kind.to_string()),
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
+            api_version: into_printable(api_version, MAX_API_VERSION_BYTES),
+            kind: into_printable(kind, MAX_LABEL_BYTES),
+            namespace: printable(namespace, MAX_LABEL_BYTES).into_owned(),
+            name: printable_name(name),
         }
     }
+}
+
+fn printable_release(ReleaseRef { namespace, name }: ReleaseRef) -> ReleaseRef {
+    ReleaseRef { namespace: into_printable(namespace, MAX_LABEL_BYTES), name: into_printable(name, MAX_NAME_BYTES) }
 }
 
 /// The uid of the object. A new object already has its uid when it is reviewed.
@@ -218,9 +238,10 @@ fn uid(request: &Request<'_>) -> Option<String> {
     first_at(object.get().as_bytes(), &["metadata", "uid"]).ok().flatten()
 }
 
-/// A hash of the fields of the new object that the violations point to, or of its main fields.
-fn change(request: &Request<'_>, outcome: &Outcome) -> u64 {
+/// A hash of the fields of the new object that the violations point to, or of its main fields, with its user and its name.
+fn change(request: &Request<'_>, user: &str, outcome: &Outcome) -> u64 {
     let mut hasher = HASH_KEYS.build_hasher();
+    (user, request.namespace(), request.name()).hash(&mut hasher);
     let pointers = outcome.violations.iter().flat_map(|judged| &judged.violation.pointers);
     let mut pointers: Vec<_> = pointers.map(String::as_str).collect();
     pointers.sort_unstable();
@@ -244,11 +265,18 @@ fn value_at<'r>(request: &Request<'r>, pointer: &str) -> Option<&'r RawValue> {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::engine::effort::Effort;
+    use crate::engine::facts::{RecordBodies, RequestObjects};
     use crate::engine::outcome::WeighedViolation;
+    use crate::engine::policy::Policy;
+    use crate::engine::reply;
     use crate::engine::review::Review;
+    use crate::engine::text::is_printable;
+    use crate::engine::text::tests::hostile;
     use crate::engine::violation::Violation;
 
     /// alice changes the Deployment web of the release shop/web.
@@ -277,6 +305,8 @@ pub(crate) mod tests {
             repeated: false,
             took: Duration::from_micros(50),
             decoded: None,
+            effort: 0,
+            over_budget: false,
         }
     }
 
@@ -294,6 +324,10 @@ pub(crate) mod tests {
     }
 
     fn change_of(object: &Value, pointers: &[&str]) -> u64 {
+        change_by("alice", object, pointers)
+    }
+
+    fn change_by(user: &str, object: &Value, pointers: &[&str]) -> u64 {
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
             "uid": "u", "kind": {"group": "apps", "version": "v1", "kind": "Deployment"}, "operation": "UPDATE",
             "resource": {"group": "apps", "version": "v1", "resource": "deployments"}, "userInfo": {}, "object": object,
@@ -319,7 +353,7 @@ pub(crate) mod tests {
             audit: Vec::new(),
             violations: judged,
         };
-        change(&review.request, &outcome)
+        change(&review.request, user, &outcome)
     }
 
     #[test]
@@ -343,6 +377,82 @@ pub(crate) mod tests {
         assert_ne!(one, change_of(&record("deployed", "two"), &[]));
         let image = "/spec/containers/1/image";
         assert_ne!(change_of(&object("one", "1"), &[image]), change_of(&object("one", "1"), &[image, "/spec/x"]));
+        // They are shown alike.
+        let long = |end: &str| change_by(&format!("{}{end}", "x".repeat(300)), &object("one", "1"), &[image]);
+        assert_eq!(long("a"), long("a"));
+        assert_ne!(long("a"), long("b"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+        #[test]
+        fn whatever_a_client_sends_a_decision_is_bounded_and_printable_and_so_is_the_reply(
+            texts in proptest::collection::vec(hostile(), 9),
+            operation in prop_oneof![Just("CREATE"), Just("UPDATE"), Just("DELETE")],
+            mode in prop_oneof![Just(Mode::Enforce), Just(Mode::Warn)],
+        ) {
+            let object = json!({"metadata": {"name": texts[0], "uid": texts[1], "labels": {"a": texts[2]}}});
+            let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+                "uid": "u", "operation": operation, "object": object, "oldObject": object,
+                "kind": {"group": texts[3], "version": texts[4], "kind": texts[5]},
+                "resource": {"group": texts[3], "version": texts[4], "resource": texts[6]},
+                "subResource": texts[0], "name": texts[7], "namespace": texts[8], "userInfo": {"username": texts[2]},
+            }});
+            let body = review.to_string();
+            let request = Review::parse(body.as_bytes()).unwrap().request;
+            let objects = RequestObjects::read(&request).unwrap();
+            let effort = Effort::of_review();
+            let bodies = objects.payloads(request.operation).inflate(&effort);
+            let facts = Facts::of(&request, &objects, &bodies, &effort);
+            let violation = Violation {
+                rule: RuleId::known("manual-edit"),
+                kind: ViolationKind::Refused,
+                sentence: texts[0].clone(),
+                way_out: texts[1].clone(),
+                pointers: vec![texts[2].clone(); 30],
+                release: Some(ReleaseRef::new(&*texts[3], &*texts[4])),
+                overridden: None,
+            };
+            let judged = WeighedViolation { violation, mode, refuses: mode == Mode::Enforce };
+            let outcome = Outcome::of(&Policy::shipped().unwrap(), vec![judged]);
+            let decision = Decision::of(&request, &facts, &outcome, Duration::ZERO);
+            // Debug would escape what cannot be printed, so each text is looked at by itself.
+            let ObjectReference { api_version, kind, namespace, name } = decision.object.clone().unwrap();
+            let finding = &decision.findings[0];
+            let release = decision.release.clone().unwrap().to_string();
+            let shown = [
+                &decision.uid, &decision.resource, &decision.namespace, &decision.name, &decision.user, &decision.object_uid,
+                &api_version, &kind, &namespace, &name, &release,
+            ];
+            for text in shown.into_iter().chain(&finding.pointers) {
+                prop_assert!(text.len() <= 512 && is_printable(text), "{text:?}");
+            }
+            prop_assert!(finding.message.len() <= 5 << 10 && is_printable(&finding.message));
+            prop_assert_eq!(finding.pointers.len(), 20);
+            let reply = reply::answer(&request.uid, &outcome);
+            prop_assert!(reply.len() <= 32 << 10, "{} bytes", reply.len());
+            prop_assert!(is_printable(std::str::from_utf8(&reply).unwrap()));
+        }
+    }
+
+    #[test]
+    fn names_within_the_limits_of_the_api_are_whole() {
+        let (name, namespace) = ("n".repeat(MAX_NAME_BYTES), "s".repeat(MAX_LABEL_BYTES));
+        let group = format!("{}.example.com", "g".repeat(200));
+        let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+            "uid": "705ab4f5-6393-11e8-b7cc-42010a800002", "operation": "UPDATE", "name": name, "namespace": namespace,
+            "kind": {"group": group, "version": "v1", "kind": "Thing"}, "userInfo": {"username": name},
+            "resource": {"group": group, "version": "v1", "resource": "things"}, "subResource": "status",
+        }});
+        let body = review.to_string();
+        let request = Review::parse(body.as_bytes()).unwrap().request;
+        let (objects, bodies) = (RequestObjects::default(), RecordBodies::default());
+        let effort = Effort::of_review();
+        let facts = Facts::of(&request, &objects, &bodies, &effort);
+        let decision = Decision::of(&request, &facts, &Outcome::of_override(None), Duration::ZERO);
+        assert_eq!((&decision.name, &decision.user, &decision.namespace), (&name, &name, &namespace));
+        assert_eq!((decision.uid.len(), decision.resource), (36, format!("things.{group}/status")));
     }
 
     #[test]

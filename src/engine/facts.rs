@@ -16,10 +16,12 @@ pub use declaration::{Declaration, DeclarationWrite};
 pub use managed::{EditedObject, ManagedWrite, ObjectChange};
 pub use objects::{Payloads, RecordBodies, RequestObjects};
 pub use override_write::OverrideWrite;
+pub(crate) use override_write::writes_override;
 pub use record_chunk::RecordChunk;
 pub use storing_kind::storing_kind;
 pub use target::Target;
 
+use super::effort::Effort;
 use super::release::ReleaseRef;
 use super::review::{Operation, Request};
 
@@ -33,6 +35,8 @@ pub struct Facts<'r> {
     pub subject: Subject<'r>,
     /// The owner that the object names, and the change to the object.
     pub managed: Option<&'r ManagedWrite<'r>>,
+    /// What the review may still cost.
+    pub effort: &'r Effort,
 }
 
 /// The object of a request.
@@ -53,9 +57,14 @@ pub enum Subject<'r> {
 impl<'r> Facts<'r> {
     /// Collects the facts from a request, its objects and their inflated bodies.
     #[must_use]
-    pub fn of(request: &'r Request<'r>, objects: &'r RequestObjects<'r>, bodies: &'r RecordBodies) -> Self {
+    pub fn of(
+        request: &'r Request<'r>,
+        objects: &'r RequestObjects<'r>,
+        bodies: &'r RecordBodies,
+        effort: &'r Effort,
+    ) -> Self {
         let record = objects.storage.and_then(|storage| {
-            let change = RecordChange::of(request.operation, objects, bodies)?;
+            let change = RecordChange::of(request.operation, objects, bodies, effort)?;
             Some(Subject::Record(Target::of(storage, request, change.latest()), Box::new(change)))
         });
         let chunk = objects.chunk.as_ref().map(Subject::RecordChunk);
@@ -67,6 +76,7 @@ impl<'r> Facts<'r> {
             collection: request.operation == Operation::Delete && request.name().is_none(),
             subject: record.or(chunk).or(declaration).or(overriding).unwrap_or(Subject::Other),
             managed: objects.managed.as_ref(),
+            effort,
         }
     }
 

@@ -4,6 +4,7 @@ mod declared;
 mod delta;
 mod document;
 mod fields;
+mod list_items;
 mod ownership;
 mod semantics;
 mod touched;

@@ -14,18 +14,19 @@ use annotations::annotations;
 
 use super::policy::{OnUndecided, Policy, Scope};
 use super::rule::{FailsClosed, Mode};
+use super::text::{MAX_MESSAGE_BYTES, into_printable, printable};
 use super::violation::{Relief, Violation, ViolationKind};
 
 /// The longest warning that the API server passes on without cutting it, in characters.
 const MAX_WARNING_CHARS: usize = 120;
 
-/// The outcome of a request.
+/// The outcome of a request. Every text in it is printable and of bounded length.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
     pub allowed: bool,
     /// 200, or the status code of the rule that refuses.
     pub code: u16,
-    /// Why the request is refused; empty if it is admitted.
+    /// Why the request is refused, in at most 8 KiB; empty if it is admitted.
     pub message: String,
     /// The end of the message: the command that opens the rules, if there is one.
     pub emergency: Option<String>,
@@ -49,7 +50,7 @@ impl Outcome {
         Self {
             allowed: objection.is_none(),
             code: if objection.is_none() { 200 } else { 403 },
-            message: objection.unwrap_or_default(),
+            message: objection.map(|objection| into_printable(objection, MAX_MESSAGE_BYTES)).unwrap_or_default(),
             emergency: None,
             warnings: Vec::new(),
             audit: Vec::new(),
@@ -75,6 +76,9 @@ pub fn weigh(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> 
 fn denies(policy: &Policy, scope: &Scope<'_>, violation: &Violation) -> bool {
     let closed = match (violation.kind, violation.rule.specification().fails_closed) {
         (ViolationKind::Refused, _) => return true,
+        // Users take turns, so only a flood of the same user leads here: it must not admit what the rule refuses. A manager
+        // may write very much at a time.
+        (ViolationKind::Overloaded, _) => !policy.managers.contains(scope.actor.name),
         // An answer that does not decide the rule will be the same at the next try.
         (ViolationKind::Unclear, FailsClosed::Always) => scope.creates_record,
         (_, FailsClosed::Always) => true,
@@ -88,12 +92,14 @@ fn denies(policy: &Policy, scope: &Scope<'_>, violation: &Violation) -> bool {
 impl Outcome {
     /// The outcome of the violations that the rules found.
     #[must_use]
-    pub fn of(policy: &Policy, judged: Vec<WeighedViolation>) -> Self {
+    pub fn of(policy: &Policy, mut judged: Vec<WeighedViolation>) -> Self {
+        // Here they stop being compared, and start to be shown.
+        judged.iter_mut().for_each(|judged| judged.violation.make_printable());
         let refusing = || judged.iter().filter(|judged| judged.refuses).map(|judged| &judged.violation);
         let emergency = emergency::way_out(policy, refusing());
-        let message = refusing().map(Violation::message).chain(emergency.clone());
-        let message = message.collect::<Vec<_>>().join(" ");
-        let allowed = message.is_empty();
+        let refused: Vec<_> = refusing().collect();
+        let message = message(&refused, emergency.as_deref());
+        let allowed = refused.is_empty();
         let code = refusing().map(|violation| violation.rule.specification().status_code).max();
         let warnings = warnings(&judged);
         Self {
@@ -106,6 +112,22 @@ impl Outcome {
             violations: judged,
         }
     }
+}
+
+/// The message of a refusal. If it is too long, the sentences are cut to equal parts: a user can do without an end of them, but not
+/// without the ways out and the command at the end.
+fn message(refusing: &[&Violation], emergency: Option<&str>) -> String {
+    let end = emergency.map(|command| format!(" {command}")).unwrap_or_default();
+    let room = MAX_MESSAGE_BYTES.saturating_sub(end.len());
+    let joined = |texts: Vec<String>| texts.join(" ");
+    let whole = joined(refusing.iter().map(|violation| violation.message()).collect());
+    if whole.len() <= room {
+        return whole + &end;
+    }
+    let sentences: usize = refusing.iter().map(|violation| violation.sentence.len()).sum();
+    let share = (room + sentences).saturating_sub(whole.len()) / refusing.len().max(1);
+    let shortened = joined(refusing.iter().map(|violation| violation.shortened_message(share)).collect());
+    into_printable(shortened, room) + &end
 }
 
 /// Warnings for the violations that do not refuse. A reason that leaves several rules undecided is reported once.
@@ -126,7 +148,8 @@ fn warning(violation: &Violation) -> String {
     }
 }
 
-/// Breaks a message at spaces into warnings of bounded length.
+/// Breaks a printable message at spaces into warnings of bounded length. The API server drops a warning that contains a control
+/// character.
 fn wrapped(message: &str) -> Vec<String> {
     const WARNING_PREFIX: &str = "interlock: ";
     let mut lines = Vec::new();
@@ -139,8 +162,7 @@ fn wrapped(message: &str) -> Vec<String> {
         if line.len() > WARNING_PREFIX.len() {
             line.push(' ');
         }
-        // The API server drops a warning that contains a control character.
-        line.extend(word.chars().filter(|letter| !letter.is_control()).take(MAX_WARNING_CHARS - WARNING_PREFIX.len()));
+        line.push_str(&printable(word, MAX_WARNING_CHARS - WARNING_PREFIX.len()));
     }
     lines.push(line);
     lines
@@ -150,10 +172,15 @@ fn wrapped(message: &str) -> Vec<String> {
 mod tests {
     use std::path::Path;
 
+    use proptest::prelude::*;
+
     use super::*;
     use crate::engine::facts::{Actor, ActorKind};
     use crate::engine::release::ReleaseRef;
     use crate::engine::rule::RuleId;
+    use crate::engine::text::is_printable;
+    use crate::engine::text::tests::hostile;
+    use crate::engine::violation::MAX_SENTENCE_BYTES;
 
     fn apply(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> Outcome {
         Outcome::of(policy, weigh(policy, scope, violations))
@@ -267,8 +294,7 @@ mod tests {
         let overridden = Violation { overridden: Some(relief), ..violation(ViolationKind::Refused) };
         let outcome = apply(&policy("enforce", ""), &scope(false), vec![overridden.clone(), overridden]);
         assert!(outcome.allowed && outcome.emergency.is_none());
-        let warned =
-            "interlock: revision-order is overridden by ReleaseOverride shop/web-1 until 1970-01-01T00:00:00Z: a b";
+        let warned = "interlock: revision-order is overridden by ReleaseOverride shop/web-1 until 1970-01-01T00:00:00Z: a\u{fffd} b";
         assert_eq!(outcome.warnings, [warned]);
         assert!(outcome.audit.contains(&("override", "shop/web-1".to_owned())), "{:?}", outcome.audit);
     }
@@ -284,6 +310,66 @@ mod tests {
     fn a_request_without_violations_is_admitted_silently() {
         let outcome = apply(&policy("enforce", ""), &scope(true), Vec::new());
         assert!(outcome.allowed && outcome.warnings.is_empty() && outcome.audit.is_empty());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+        #[test]
+        fn whatever_rules_quote_an_outcome_is_bounded_and_printable(
+            texts in proptest::collection::vec((hostile(), hostile(), hostile(), hostile(), hostile(), any::<bool>()), 0..5),
+            mode in prop_oneof![Just("enforce"), Just("warn"), Just("audit")],
+        ) {
+            let violations = texts.into_iter().map(|(sentence, way_out, namespace, name, pointer, relieved)| {
+                let relief = || Relief { name: name.clone(), reason: sentence.clone(), until: jiff::Timestamp::UNIX_EPOCH };
+                Violation {
+                    overridden: relieved.then(relief),
+                    release: Some(ReleaseRef::new(namespace, name)),
+                    pointers: vec![pointer; 30],
+                    sentence,
+                    way_out,
+                    ..violation(ViolationKind::Refused)
+                }
+            });
+            let outcome = apply(&policy(mode, ""), &scope(false), violations.collect());
+            prop_assert!(outcome.message.len() <= MAX_MESSAGE_BYTES && is_printable(&outcome.message));
+            prop_assert!(outcome.warnings.iter().all(|it| it.chars().count() <= MAX_WARNING_CHARS && is_printable(it)));
+            prop_assert!(outcome.audit.iter().all(|(_, value)| value.len() <= 1024 && is_printable(value)));
+            for WeighedViolation { violation, .. } in &outcome.violations {
+                let release = violation.release.as_ref().map(ToString::to_string).unwrap_or_default();
+                let shown = violation.shown_pointers().chain([violation.message(), release]);
+                prop_assert!(shown.into_iter().all(|text| text.len() <= 5 << 10 && is_printable(&text)));
+            }
+            prop_assert_eq!(outcome.allowed, outcome.message.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_long_refusal_loses_ends_of_sentences_and_neither_a_way_out_nor_the_command() {
+        let about = |number: usize| Violation {
+            sentence: format!("Sentence {number}: {}", "word ".repeat(100_000)),
+            way_out: format!("Way out {number}."),
+            release: Some(ReleaseRef::new("shop", "web")),
+            ..violation(ViolationKind::Refused)
+        };
+        for many in [1, 2, 5, 20] {
+            let outcome = apply(&policy("enforce", ""), &scope(false), (0..many).map(about).collect());
+            let message = outcome.message;
+            let wanted = (many * MAX_SENTENCE_BYTES).min(MAX_MESSAGE_BYTES - 200);
+            assert!(message.len() > wanted && message.len() <= MAX_MESSAGE_BYTES, "{many}: {}", message.len());
+            for number in 0..many {
+                assert!(message.contains(&format!("Sentence {number}: word")), "{message}");
+                assert!(message.contains(&format!("… Way out {number}. [revision-order]")), "{message}");
+            }
+            let command =
+                "In an emergency: interlock override shop/web --rule revision-order --for 30m --reason \"...\"";
+            assert!(message.ends_with(command), "{message}");
+        }
+        // An ordinary one is not touched.
+        let ordinary = apply(&policy("enforce", ""), &scope(false), vec![violation(ViolationKind::Refused)]);
+        assert_eq!(ordinary.message, "It is so. Do this. [revision-order]");
+        let objection = Outcome::of_override(Some("\u{1b}".repeat(1 << 20))).message;
+        assert!(objection.len() <= MAX_MESSAGE_BYTES && is_printable(&objection));
     }
 
     #[test]

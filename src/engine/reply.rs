@@ -1,4 +1,5 @@
-//! The AdmissionReview that is sent back.
+//! The AdmissionReview that is sent back. Its texts are bounded and printable: those of an outcome are so already, and a review
+//! whose uid is not has been refused.
 
 use std::borrow::Cow;
 
@@ -56,8 +57,11 @@ struct Cause<'a> {
     reason: &'a str,
     message: Cow<'a, str>,
     #[serde(skip_serializing_if = "str::is_empty")]
-    field: &'a str,
+    field: Cow<'a, str>,
 }
+
+/// The largest number of causes. No request breaks more rules at a time; the message names them all.
+const MAX_CAUSES: usize = 32;
 
 /// The body of a reply to `/validate`.
 ///
@@ -75,15 +79,20 @@ pub fn answer(uid: &str, outcome: &Outcome) -> Vec<u8> {
         details: Some(Details {
             causes: outcome
                 .refusals()
+                .take(MAX_CAUSES)
                 .map(|judged| Cause {
                     reason: judged.violation.rule.as_str(),
                     message: match &judged.violation {
                         violation if invalid => violation.message().into(),
                         violation => violation.sentence.as_str().into(),
                     },
-                    field: judged.violation.pointers.first().map_or("", String::as_str),
+                    field: judged.violation.shown_pointers().next().unwrap_or_default().into(),
                 })
-                .chain(emergency.map(|command| Cause { reason: "Override", message: command.into(), field: "" }))
+                .chain(emergency.map(|command| Cause {
+                    reason: "Override",
+                    message: command.into(),
+                    field: Cow::default(),
+                }))
                 .collect(),
         }),
     });
@@ -111,29 +120,6 @@ pub fn allow_with_patch(uid: &str, patch: Option<&Patch>) -> Vec<u8> {
         audit_annotations: AuditAnnotations::new(),
         patch,
         patch_type,
-    })
-}
-
-/// The reply to a review that could not be judged: admitted with a warning, or refused with the reason.
-#[must_use]
-pub fn undecided(uid: &str, allowed: bool, why: &str) -> Vec<u8> {
-    let warning = format!("interlock could not check this request: {why}");
-    let warnings: &[String] = if allowed { std::slice::from_ref(&warning) } else { &[] };
-    let status = (!allowed).then_some(ReplyStatus {
-        status: "Failure",
-        code: 403,
-        reason: "Forbidden",
-        message: &warning,
-        details: None,
-    });
-    encode(Response {
-        uid,
-        allowed,
-        status,
-        warnings,
-        audit_annotations: AuditAnnotations::new(),
-        patch: None,
-        patch_type: None,
     })
 }
 

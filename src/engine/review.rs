@@ -1,5 +1,7 @@
 //! The AdmissionReview, as a borrowed view of the body.
 
+mod head;
 mod request;
 
-pub use request::{BadReview, Gvk, Gvr, Operation, Request, Review, UserInfo, uid_of};
+pub use head::head_of;
+pub use request::{BadReview, Gvk, Gvr, Operation, Request, Review, UserInfo};

@@ -20,6 +20,11 @@ use super::release::{InterruptedOperation, Revision, Stamps, Status};
 /// server cuts off a mutating request after 34 seconds; the rest is clock skew.
 const START_TOLERANCE: SignedDuration = SignedDuration::from_secs(120);
 
+/// The longest user name that is stamped, in bytes. All annotations of an object share 256 KiB, so a larger stamp could make the API
+/// server refuse the write that it belongs to. The stamp is compared, so a name is stamped whole or not at all: the holder is then
+/// unknown, as after a lost stamp. The names that authenticators give have some hundred bytes.
+const MAX_STAMPED_USER_BYTES: usize = 4 * 1024;
+
 /// The required stamps of a written record.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
@@ -38,11 +43,16 @@ pub(crate) fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestam
         return Expected::Kept(kept);
     }
     let mut stamps = Stamps::default();
-    stamps.set(HOLDER, facts.actor.name.to_owned());
+    stamps.set_or_remove(HOLDER, stamped_user(facts.actor.name).map(str::to_owned));
     stamps.set(STARTED, now.round(Unit::Second).unwrap_or(now).to_string());
     stamps.set_or_remove(CHART, write.after.chart());
     stamps.set_or_remove(TARGET_NAMESPACE, write.after.record().map(|record| truncated(&record.namespace)));
     Expected::Started(stamps)
+}
+
+/// A user name as it is stamped; `None` if it is too long.
+fn stamped_user(user: &str) -> Option<&str> {
+    (user.len() <= MAX_STAMPED_USER_BYTES).then_some(user)
 }
 
 /// The interrupted operation that a written record must note. If another user ends the operation of this record, that

@@ -1,9 +1,27 @@
 //! What is wrong with a request: a rule that it breaks, or that could not be evaluated.
 
+use std::mem::take;
+
 use jiff::Timestamp;
 
 use super::release::ReleaseRef;
 use super::rule::RuleId;
+use super::text::{MAX_LABEL_BYTES, MAX_NAME_BYTES, into_printable, printable};
+
+/// The longest sentence, in bytes. The longest ones name five releases and quote 300 characters of an error for each.
+pub(crate) const MAX_SENTENCE_BYTES: usize = 3 * 1024;
+
+/// The longest way out, in bytes. The longest ones are 300 bytes and three names.
+const MAX_WAY_OUT_BYTES: usize = 1024;
+
+/// The longest reason of an override, in bytes, as in an Event.
+const MAX_REASON_BYTES: usize = 1024;
+
+/// The longest JSON pointer that is shown, in bytes.
+const MAX_POINTER_BYTES: usize = 512;
+
+/// The largest number of JSON pointers that are shown.
+pub(crate) const MAX_POINTERS: usize = 20;
 
 /// A rule that a request breaks, or that could not be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +32,7 @@ pub struct Violation {
     /// What is refused, the release and its state.
     pub sentence: String,
     pub way_out: String,
-    /// JSON pointers to the fields concerned.
+    /// JSON pointers to the fields concerned, as they find them in the object. To show them: [`Self::shown_pointers`].
     pub pointers: Vec<String>,
     /// The release concerned, if one is known.
     pub release: Option<ReleaseRef>,
@@ -28,6 +46,32 @@ impl Violation {
     pub fn message(&self) -> String {
         format!("{} {} [{}]", self.sentence, self.way_out, self.rule)
     }
+
+    /// The same with at most so many bytes of the sentence.
+    #[must_use]
+    pub(crate) fn shortened_message(&self, sentence_bytes: usize) -> String {
+        format!("{} {} [{}]", printable(&self.sentence, sentence_bytes), self.way_out, self.rule)
+    }
+
+    /// The JSON pointers for people and logs: at most 20, printable and of bounded length.
+    pub(crate) fn shown_pointers(&self) -> impl Iterator<Item = String> {
+        self.pointers.iter().take(MAX_POINTERS).map(|pointer| printable(pointer, MAX_POINTER_BYTES).into_owned())
+    }
+
+    /// Makes every text printable and bounds its length. Rules quote what clients have written.
+    pub(crate) fn make_printable(&mut self) {
+        let within = |text: &mut String, bytes: usize| *text = into_printable(take(text), bytes);
+        within(&mut self.sentence, MAX_SENTENCE_BYTES);
+        within(&mut self.way_out, MAX_WAY_OUT_BYTES);
+        if let Some(ReleaseRef { namespace, name }) = &mut self.release {
+            within(namespace, MAX_LABEL_BYTES);
+            within(name, MAX_NAME_BYTES);
+        }
+        if let Some(Relief { name, reason, .. }) = &mut self.overridden {
+            within(name, MAX_LABEL_BYTES + "/".len() + MAX_NAME_BYTES);
+            within(reason, MAX_REASON_BYTES);
+        }
+    }
 }
 
 /// Whether a rule is broken, or why it could not be evaluated.
@@ -37,10 +81,12 @@ pub enum ViolationKind {
     Refused,
     /// The cluster gave no answer.
     Unavailable,
-    /// The cluster gave no answer before the deadline of the review.
+    /// The cluster gave no answer before the deadline of the review, or the review did not finish.
     Late,
-    /// There was no memory to read the record.
+    /// There was no memory or no core to judge the request.
     Overloaded,
+    /// An internal error of Interlock ended the review.
+    Failed,
     /// The cluster answered, and the answer does not decide the rule.
     Unclear,
 }
@@ -54,6 +100,7 @@ impl ViolationKind {
             Self::Unavailable => "unavailable",
             Self::Late => "late",
             Self::Overloaded => "overloaded",
+            Self::Failed => "failed",
             Self::Unclear => "unclear",
         }
     }

@@ -4,9 +4,11 @@
 //! [`examine`] fetches everything once. Each check is a small pure function of the snapshot.
 
 mod certificates;
+mod clients;
 mod definitions;
 mod diagnosis;
 mod fetch;
+mod network;
 mod other_webhooks;
 mod probe;
 mod records;
@@ -15,6 +17,7 @@ mod replicas;
 mod rights;
 mod selector;
 mod server;
+mod settings;
 mod snapshot;
 mod writers;
 
@@ -22,6 +25,7 @@ use kube::Client;
 use serde_json::Value;
 
 pub(crate) use diagnosis::{DiagnosisState, DoctorReport};
+use probe::DryRuns;
 use snapshot::Snapshot;
 
 /// Examines the installation in a namespace.
@@ -35,7 +39,9 @@ pub(crate) async fn examine(client: &Client, namespace: &str) -> Result<DoctorRe
     checks.extend(server::diagnose(&snapshot));
     checks.extend(registration::diagnose(&snapshot));
     checks.extend(certificates::diagnose(&snapshot, clocks.0));
-    checks.extend(probe::diagnose(client, &snapshot).await);
+    let runs = DryRuns::run(client, &snapshot).await;
+    checks.extend(probe::diagnose(&runs, &snapshot));
+    checks.extend(clients::diagnose(&snapshot, runs.arrival()));
     checks.extend(replicas::diagnose(&snapshot));
     checks.extend(definitions::diagnose(&snapshot));
     checks.extend(rights::diagnose(client, &snapshot).await);

@@ -4,12 +4,13 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use super::view::View;
+use crate::engine::effort::Effort;
 use crate::engine::evidence::Evidence;
 use crate::engine::facts::{Facts, RequestObjects};
 use crate::engine::release::{Entry, History, ReleaseRef, Storage};
 use crate::engine::review::{Gvk, Gvr, Operation, Request, UserInfo};
 use crate::engine::rules::{RunbookCheck, inspect};
-use crate::world::World;
+use crate::world::{Payer, World};
 
 /// The newest record of a release, which is pending, as it was read at one moment. Checks, copy and deletion apply to
 /// this version only.
@@ -63,15 +64,16 @@ impl PendingRecord {
             dry_run: None,
         };
         let objects = RequestObjects::read(&request).map_err(|error| error.to_string())?;
-        let bodies = objects.payloads(request.operation).inflate();
-        let facts = Facts::of(&request, &objects, &bodies);
+        let effort = Effort::of_review();
+        let bodies = objects.payloads(request.operation).inflate(&effort);
+        let facts = Facts::of(&request, &objects, &bodies, &effort);
         let policy = view.policies.of(&self.release.namespace);
         let mut evidence = Evidence::default();
         loop {
             match inspect(&facts, policy, &evidence, now) {
                 Ok(checks) => return Ok(checks),
                 Err(query) => {
-                    let answer = view.world.answer(&query).await;
+                    let answer = view.world.answer_for(&query, Payer { user: "", effort: &effort }).await;
                     evidence.add(query, answer);
                 }
             }

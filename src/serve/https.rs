@@ -15,6 +15,7 @@ pub mod limits;
 pub mod metrics;
 pub(crate) mod shutdown;
 
+mod admin_thread;
 mod body;
 mod connection;
 mod endpoint;
@@ -38,7 +39,7 @@ pub use clients::Clients;
 pub use endpoint::Endpoint;
 pub use limits::Limits;
 pub use rejection::Rejection;
-pub use reviewer::{BoxFuture, HttpReply, Reviewer};
+pub use reviewer::{Answer, BoxFuture, HttpReply, Reviewer, Unjudged};
 pub use shutdown::{Signals, Stopped};
 
 use metrics::{HttpsMetrics, Port};
@@ -47,7 +48,8 @@ use metrics::{HttpsMetrics, Port};
 #[derive(Debug)]
 pub struct Bound {
     admission: TcpListener,
-    admin: TcpListener,
+    /// Of no runtime: the admin port has its own.
+    admin: std::net::TcpListener,
     admission_address: SocketAddr,
     admin_address: SocketAddr,
 }
@@ -59,7 +61,8 @@ impl Bound {
     /// [`BindError`] when an address is in use or does not belong to this machine.
     pub async fn bind(admission: SocketAddr, admin: SocketAddr) -> Result<Self, BindError> {
         let (admission, admission_address) = listen("admission", admission).await?;
-        let (admin, admin_address) = listen("admin", admin).await?;
+        let (socket, admin_address) = listen("admin", admin).await?;
+        let admin = socket.into_std().map_err(|source| BindError { port: "admin", address: admin, source })?;
         Ok(Self { admission, admin, admission_address, admin_address })
     }
 
@@ -113,8 +116,11 @@ pub struct Setup {
 /// First signal: `/readyz` fails at once and every answer closes its connection, but new connections are still
 /// accepted for [`Limits::drain_delay`], because the API server learns of the removed endpoint only after the signal. Then
 /// the port closes and the requests in flight have [`Limits::drain`] to finish. A second signal, at any time, stops
-/// everything at once. The admin port answers until the very end.
-pub async fn run(bound: Bound, reviewer: Arc<dyn Reviewer>, setup: Setup, signals: Signals) -> Stopped {
+/// everything at once. The admin port answers until the very end, from a thread of its own.
+///
+/// # Errors
+/// When the thread of the admin port cannot be started.
+pub async fn run(bound: Bound, reviewer: Arc<dyn Reviewer>, setup: Setup, signals: Signals) -> io::Result<Stopped> {
     let Setup { certificates, clients, metrics, registry, readiness, limits } = setup;
     let (phase, watched) = watch::channel(shutdown::ShutdownPhase::Serving);
     // Never leaves `Serving`: the admin port ends by being dropped.
@@ -139,19 +145,13 @@ pub async fn run(bound: Bound, reviewer: Arc<dyn Reviewer>, setup: Setup, signal
         phase: serving,
     };
 
+    let _admin = admin_thread::AdminThread::start(admin, bound.admin)?;
     let served = admission.serve(bound.admission);
     let stopping = shutdown::run_phases(signals, &phase, &readiness, &limits);
-    let work = async {
-        tokio::pin!(served, stopping);
-        tokio::select! {
-            // Ends only after the port was closed, so no connection was cut.
-            _ = &mut served => Stopped::Drained,
-            stopped = &mut stopping => stopped.with_cut(served.await),
-        }
-    };
-    tokio::select! {
-        biased;
-        stopped = work => stopped,
-        _ = admin.serve(bound.admin) => Stopped::Drained,
-    }
+    tokio::pin!(served, stopping);
+    Ok(tokio::select! {
+        // Ends only after the port was closed, so no connection was cut.
+        _ = &mut served => Stopped::Drained,
+        stopped = &mut stopping => stopped.with_cut(served.await),
+    })
 }

@@ -7,16 +7,17 @@ use http::StatusCode;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::https::{BoxFuture, Endpoint, HttpReply, Reviewer};
+use super::https::{Answer, BoxFuture, Endpoint, HttpReply, Reviewer, Unjudged};
+use super::log_limit::OF_CLIENTS;
 use super::report::Reporter;
-use crate::engine::facts::storing_kind;
-use crate::engine::review::{BadReview, Operation, Review, uid_of};
-use crate::engine::{release_override, reply, sveltos};
-use crate::judge::Judge;
+use crate::budget::beside_the_network;
+use crate::engine::reply;
+use crate::engine::review::{BadReview, Review, head_of};
+use crate::judge::{Judge, Judgement};
 use crate::world::memory::Memory;
 
-/// The reason in the answer to a review that panicked.
-const PANIC_REASON: &str = "an internal error of the webhook, whose log has the details. Please report it";
+/// The answer to a body without the head of a review.
+const HEADLESS: &[u8] = b"the review was not judged, and its head cannot be read\n";
 
 /// Judges and reports reviews.
 pub struct Webhook {
@@ -38,83 +39,152 @@ impl Webhook {
         Self { judge, reporter, memory: Some(memory) }
     }
 
-    async fn validate(&self, body: &[u8], deadline: Instant) -> Result<Vec<u8>, BadReview> {
-        let review = Review::parse(body)?;
-        let verdict = self.judge.validate(&review.request, Timestamp::now(), deadline).await?;
-        if let Some(memory) = self.memory.as_ref().filter(|_| verdict.outcome.allowed) {
-            memory.apply(&review.request);
-        }
-        self.reporter.report(verdict.decision);
-        Ok(reply::answer(&review.request.uid, &verdict.outcome))
+    async fn validate(&self, body: &Bytes, deadline: Instant) -> Result<Answer, BadReview> {
+        let review = match self.judge.parse(body, deadline).await {
+            Ok(review) => review?,
+            Err(why) => return Ok(self.undecided(Endpoint::Validate, body, why)),
+        };
+        let judgement = self.judge.validate(&review.request, Timestamp::now(), deadline).await?;
+        Ok(self.answer_with(&review.request.uid, judgement, Some(body)))
     }
 
-    async fn mutate(&self, body: &[u8], deadline: Instant) -> Result<Vec<u8>, BadReview> {
-        let review = Review::parse(body)?;
+    async fn mutate(&self, body: &Bytes, deadline: Instant) -> Result<Answer, BadReview> {
+        let review = match self.judge.parse(body, deadline).await {
+            Ok(review) => review?,
+            Err(why) => return Ok(self.undecided(Endpoint::Mutate, body, why)),
+        };
         let patch = self.judge.mutate(&review.request, Timestamp::now(), deadline).await?;
-        Ok(reply::allow_with_patch(&review.request.uid, patch.as_ref()))
+        Ok(decided(reply::allow_with_patch(&review.request.uid, patch.as_ref())))
+    }
+
+    /// The answer of a judgement. Once it is delivered, the decision is reported and the write, if there is one, remembered.
+    fn answer_with(&self, uid: &str, judgement: Judgement, write: Option<&Bytes>) -> Answer {
+        let Judgement { outcome, decision } = judgement;
+        let applied = self.memory.clone().zip(write.cloned()).filter(|_| outcome.allowed);
+        let reporter = self.reporter.clone();
+        let delivered = move || {
+            if let Some((memory, body)) = applied {
+                beside_the_network(|| apply(&memory, &body));
+            }
+            reporter.report(decision);
+        };
+        Answer { delivered: Some(Box::new(delivered)), ..decided(reply::answer(uid, &outcome)) }
     }
 }
 
 impl Reviewer for Webhook {
-    fn answer(&self, endpoint: Endpoint, body: Bytes, deadline: Instant) -> BoxFuture<'_, HttpReply> {
+    fn answer(&self, endpoint: Endpoint, body: Bytes, deadline: Instant) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
             let answered = match endpoint {
                 Endpoint::Validate => self.validate(&body, deadline).await,
                 Endpoint::Mutate => self.mutate(&body, deadline).await,
             };
-            match answered {
-                Ok(body) => HttpReply { status: StatusCode::OK, body },
-                Err(error) => {
-                    tracing::warn!(?endpoint, %error, "a body is not a review");
-                    HttpReply { status: StatusCode::BAD_REQUEST, body: reply::bad_request(&error) }
+            answered.unwrap_or_else(|error| {
+                let kind = "a body is not a review";
+                if let Some(suppressed) = OF_CLIENTS.admit(kind) {
+                    tracing::warn!(?endpoint, %error, suppressed, "{kind}");
                 }
-            }
+                HttpReply { status: StatusCode::BAD_REQUEST, body: reply::bad_request(&error) }.into()
+            })
         })
     }
 
-    fn panicked(&self, endpoint: Endpoint, body: &[u8]) -> HttpReply {
-        let uid = uid_of(body).unwrap_or_default();
-        let body = match endpoint {
-            Endpoint::Mutate => reply::allow_with_patch(&uid, None),
-            Endpoint::Validate => reply::undecided(&uid, !fails_closed(body), PANIC_REASON),
+    fn undecided(&self, endpoint: Endpoint, body: &Bytes, why: Unjudged) -> Answer {
+        let Some(head) = head_of(body) else {
+            // The API server takes no reply without the uid. The failure policy decides.
+            let kind = "the head of a review cannot be read";
+            if let Some(suppressed) = OF_CLIENTS.admit(kind) {
+                tracing::warn!(?endpoint, suppressed, "{kind}");
+            }
+            return HttpReply { status: StatusCode::BAD_REQUEST, body: HEADLESS.into() }.into();
         };
-        HttpReply { status: StatusCode::OK, body }
+        match endpoint {
+            Endpoint::Mutate => decided(reply::allow_with_patch(&head.uid, None)),
+            Endpoint::Validate => {
+                // A body that caused a panic is not parsed again.
+                let write = Some(body).filter(|_| why != Unjudged::Failed);
+                self.answer_with(&head.uid, self.judge.undecided(&head, why), write)
+            }
+        }
     }
 }
 
-/// Whether a review must be denied when it cannot be judged: the CREATE of a possible record, commits of Sveltos, and
-/// overrides, which open rules for a while.
-fn fails_closed(body: &[u8]) -> bool {
-    Review::parse(body).is_ok_and(|review| {
-        let (request, kind) = (&review.request, &review.request.kind);
-        let is_commit = kind.group == sveltos::LIB_GROUP && kind.kind == sveltos::CONFIGURATION_GROUP;
-        let is_override = kind.group == release_override::GROUP && kind.kind == release_override::KIND;
-        is_commit || is_override || (request.operation == Operation::Create && storing_kind(request).is_some())
-    })
+fn decided(body: Vec<u8>) -> Answer {
+    HttpReply { status: StatusCode::OK, body }.into()
+}
+
+/// Parses a review again, because the first parse borrowed from a body that has been answered by now.
+fn apply(memory: &Memory, body: &[u8]) {
+    if let Ok(review) = Review::parse(body) {
+        memory.apply(&review.request);
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::budget::Budget;
+    use crate::engine::policy::Policy;
+    use crate::engine::{release_override, sveltos};
+    use crate::serve::report::metrics::ReportMetrics;
+
+    /// Whether a request that was not judged is allowed, and what the user reads.
+    fn undecided(operation: &str, group: &str, kind: &str, user: &str, why: Unjudged) -> (bool, String) {
+        let judge = Judge::new(Policy::shipped().unwrap(), Arc::new(Memory::new(0)), Arc::new(Budget::new(0)));
+        let webhook = Webhook::new(judge, Reporter::new(Arc::new(ReportMetrics::new())));
+        let kind = json!({"group": group, "version": "v1", "kind": kind});
+        let head = json!({
+            "uid": "u", "operation": operation, "name": "web", "namespace": "shop", "kind": kind,
+            "resource": {"group": group, "version": "v1", "resource": "things"}, "userInfo": {"username": user},
+        });
+        let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": head});
+        // The object is not read, so it need not be JSON.
+        let body = review.to_string().replacen("}}}", r#"},"object":{{{"#, 1);
+        let Answer { reply, .. } = webhook.undecided(Endpoint::Validate, &body.into(), why);
+        assert_eq!(reply.status, StatusCode::OK);
+        let reply: Value = serde_json::from_slice(&reply.body).unwrap();
+        let response = &reply["response"];
+        assert_eq!(response["uid"], "u");
+        let message = response["status"]["message"].as_str().or(response["warnings"][0].as_str());
+        (response["allowed"].as_bool().unwrap(), message.unwrap_or_default().to_owned())
+    }
 
     #[test]
     fn what_opens_rules_is_refused_when_it_cannot_be_judged() {
-        let gate = |group: &str, kind: &str| {
-            let kind = json!({"group": group, "version": "v1", "kind": kind});
-            let request = json!({
-                "uid": "u", "operation": "CREATE", "name": "web", "namespace": "shop", "kind": kind,
-                "resource": {"group": group, "version": "v1", "resource": "things"}, "userInfo": {"username": "alice"},
-                "object": {"metadata": {"name": "web"}},
-            });
-            let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
-            fails_closed(review.to_string().as_bytes())
-        };
-        assert!(
-            gate(release_override::GROUP, release_override::KIND)
-                && gate(sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP)
-        );
-        assert!(!gate("apps", "Deployment"));
+        let (ours, override_kind) = (release_override::GROUP, release_override::KIND);
+        let commit = (sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP);
+        for (operation, (group, kind), allowed, warned) in [
+            ("CREATE", (ours, override_kind), false, true),
+            ("UPDATE", (ours, override_kind), false, true),
+            ("DELETE", (ours, override_kind), true, true),
+            ("CREATE", commit, false, true),
+            ("DELETE", commit, true, true),
+            ("CREATE", ("", "Secret"), false, true),
+            ("UPDATE", ("", "Secret"), true, true),
+            ("UPDATE", ("apps", "Deployment"), true, true),
+            ("UPDATE", ("helm.toolkit.fluxcd.io", "HelmRelease"), true, true),
+            // No rule concerns it.
+            ("CREATE", ("apps", "Deployment"), true, false),
+        ] {
+            let got = undecided(operation, group, kind, "alice", Unjudged::Late);
+            assert_eq!((got.0, !got.1.is_empty()), (allowed, warned), "{operation} {kind}: {}", got.1);
+        }
+    }
+
+    #[test]
+    fn the_answer_names_the_reason_and_clean_up_is_never_held_up() {
+        for (why, reason) in [
+            (Unjudged::Late, "the review did not finish in time"),
+            (Unjudged::Busy, "too many reviews of the same user are waiting"),
+            (Unjudged::Failed, "internal error"),
+        ] {
+            let (_, message) = undecided("CREATE", "", "Secret", "alice", why);
+            assert!(message.contains(reason) && message.contains("[concurrent-operation]"), "{message}");
+        }
+        let collector = "system:serviceaccount:kube-system:namespace-controller";
+        let commit = sveltos::CONFIGURATION_GROUP;
+        assert_eq!(undecided("CREATE", sveltos::LIB_GROUP, commit, collector, Unjudged::Busy), (true, String::new()));
     }
 }

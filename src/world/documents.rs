@@ -7,6 +7,7 @@ use quick_cache::sync::Cache;
 use serde_json::Value;
 
 use super::manifests::RecordVersion;
+use crate::engine::effort::Effort;
 use crate::engine::release::manifest::{DocumentKey, document};
 
 /// The limit of the cache, in bytes. A document of 3 KiB of YAML takes about 20 KiB.
@@ -57,8 +58,8 @@ impl DocumentCache {
 ///
 /// # Errors
 /// Names the document that cannot be parsed, and nothing of its content.
-pub(super) fn read(manifest: &str, object: &DocumentKey) -> Result<CachedDocument, String> {
-    let found = document(manifest, object).map_err(|error| {
+pub(super) fn read(manifest: &str, object: &DocumentKey, effort: &Effort) -> Result<CachedDocument, String> {
+    let found = document(manifest, object, effort).map_err(|error| {
         let DocumentKey { kind, name, .. } = object;
         format!("the document of the {kind} {name} in the manifest cannot be parsed: {error}")
     });

@@ -41,7 +41,7 @@ use super::documents::DocumentCache;
 use super::locate::{self, RecordSet, ReleaseQuery};
 use super::manifests::{ManifestCache, ManifestError};
 use super::read::{self, Rollout, entry};
-use super::{AnswerFuture, NewestRecord, World};
+use super::{AnswerFuture, NewestRecord, Payer, World};
 use crate::budget::Budget;
 use crate::engine::evidence::{Answer, Freshness, Knowledge, Located, Query, ScaledRef, Workload};
 use crate::engine::flux::{self, Driver, HelmRelease};
@@ -130,13 +130,13 @@ impl Cluster {
         self.caches.release_overrides().count(|it| it.is_in_force(&policies.of(&it.namespace).overrides, now))
     }
 
-    async fn look_up(&self, query: &Query) -> Result<Option<Knowledge>, Unavailable> {
+    async fn look_up(&self, query: &Query, payer: Payer<'_>) -> Result<Option<Knowledge>, Unavailable> {
         match query {
             Query::History { storage, namespace, release } => {
                 self.history(*storage, namespace, release).await.map(Knowledge::History).map(Some)
             }
             Query::Body { storage, namespace, object } => {
-                Ok(self.body(*storage, namespace, object).await?.map(Knowledge::Body))
+                Ok(self.body(*storage, namespace, object, payer).await?.map(Knowledge::Body))
             }
             Query::Release { name, target_namespace, origin, freshness } => {
                 Ok(self.release(name, target_namespace, origin.as_ref(), *freshness).await?.map(Knowledge::Release))
@@ -145,7 +145,7 @@ impl Cluster {
             Query::Exists { group, kind, label, value } => {
                 self.api.exists(group, kind, label, value).await.map(Knowledge::Exists).map(Some)
             }
-            Query::Document { record, object } => match self.document(record, object).await {
+            Query::Document { record, object } => match self.document(record, object, payer).await {
                 Ok(found) => Ok(Some(Knowledge::Document(found))),
                 Err(ManifestError::Absent) => Ok(None),
                 Err(ManifestError::Unavailable(why)) => Err(why),
@@ -348,9 +348,9 @@ impl Cluster {
 }
 
 impl World for Cluster {
-    fn answer<'w>(&'w self, query: &'w Query) -> AnswerFuture<'w> {
+    fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w> {
         Box::pin(async move {
-            match self.look_up(query).await {
+            match self.look_up(query, payer).await {
                 Ok(Some(knowledge)) => Answer::Known(knowledge),
                 Ok(None) => Answer::Absent,
                 Err(why) => Answer::Unavailable(why),

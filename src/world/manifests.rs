@@ -6,6 +6,7 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use serde::Deserialize;
 
+use crate::engine::effort::Effort;
 use crate::engine::release::{DecodeError, Record};
 
 /// The limit of the cache, in bytes. An ordinary manifest has some 50 KiB, so the cache holds more releases than people and
@@ -96,9 +97,9 @@ impl RecordVersion {
 /// The manifest in the JSON body of a record.
 ///
 /// # Errors
-/// When the body cannot be parsed.
-pub(super) fn manifest(body: &[u8]) -> Result<Arc<str>, DecodeError> {
-    Record::read(body).map(|record| record.manifest().into())
+/// When the body cannot be parsed, or the review has no steps left for it.
+pub(super) fn manifest(body: &[u8], effort: &Effort) -> Result<Arc<str>, DecodeError> {
+    Record::read(body, effort).map(|record| record.manifest().into())
 }
 
 /// The reason for a version that is no longer the current one.

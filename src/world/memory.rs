@@ -16,7 +16,8 @@ use super::locate::{self, RecordSet, ReleaseQuery};
 use super::manifests::{self, RecordVersion};
 use super::payload::{self, OpenedPayload};
 use super::read::{self, Rollout};
-use super::{AnswerFuture, World, documents};
+use super::{AnswerFuture, Payer, World, documents};
+use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Knowledge, Located, Query, RecordRef, ScaledRef, Workload};
 use crate::engine::flux::{self, Driver, HelmRelease};
 use crate::engine::json::first_at;
@@ -107,12 +108,12 @@ impl Memory {
         Self { objects: Mutex::new(self.lock().clone()), limit: self.limit }
     }
 
-    fn look_up(&self, query: &Query) -> Answer {
+    fn look_up(&self, query: &Query, effort: &Effort) -> Answer {
         match query {
             Query::History { storage, namespace, release } => {
                 Answer::Known(Knowledge::History(self.history(*storage, namespace, release)))
             }
-            Query::Body { storage, namespace, object } => self.body(*storage, namespace, object),
+            Query::Body { storage, namespace, object } => self.body(*storage, namespace, object, effort),
             Query::Release { name, target_namespace, origin, .. } => {
                 let storage_namespace = origin.as_ref().and_then(|origin| self.storage_namespace(origin, name));
                 let origin = origin.as_ref().map(|origin| origin.namespace.as_str());
@@ -124,7 +125,7 @@ impl Memory {
             Query::Exists { group, kind, label, value } => {
                 Answer::Known(Knowledge::Exists(self.exists(group, kind, label, value)))
             }
-            Query::Document { record, object } => self.document(record, object),
+            Query::Document { record, object } => self.document(record, object, effort),
             Query::Parent { object, .. } => known(self.parent(object).map(Knowledge::Parent)),
             Query::HelmReleases { namespace, release } => {
                 Answer::Known(Knowledge::HelmReleases(self.helm_releases(namespace, release)))
@@ -223,7 +224,7 @@ impl Memory {
         Driver::from(&read).records_of(release).map(str::to_owned)
     }
 
-    fn document(&self, record: &RecordRef, object: &DocumentKey) -> Answer {
+    fn document(&self, record: &RecordRef, object: &DocumentKey, effort: &Effort) -> Answer {
         let RecordRef { storage, namespace, name, uid, resource_version } = record;
         let Some(text) = self.get(&ObjectKey::new("", storage.kind(), namespace, name)) else {
             return Answer::Absent;
@@ -231,10 +232,10 @@ impl Memory {
         if RecordVersion::new(uid, resource_version).is_some_and(|state| !state.matches(&text)) {
             return Answer::Unavailable(manifests::changed(namespace, name));
         }
-        let body = self.decoded(*storage, namespace, &text);
-        let manifest = body.and_then(|body| manifests::manifest(&body));
+        let body = self.decoded(*storage, namespace, &text, effort);
+        let manifest = body.and_then(|body| manifests::manifest(&body, effort));
         let manifest = manifest.map_err(|error| payload::undecodable(namespace, name, &error));
-        let found = manifest.and_then(|manifest| documents::read(&manifest, object));
+        let found = manifest.and_then(|manifest| documents::read(&manifest, object, effort));
         found.map_or_else(Answer::Unavailable, |found| Answer::Known(Knowledge::Document(found)))
     }
 
@@ -244,18 +245,18 @@ impl Memory {
         read::marks(&found.metadata)
     }
 
-    fn body(&self, storage: Storage, namespace: &str, object: &str) -> Answer {
+    fn body(&self, storage: Storage, namespace: &str, object: &str, effort: &Effort) -> Answer {
         let Some(text) = self.get(&ObjectKey::new("", storage.kind(), namespace, object)) else {
             return Answer::Absent;
         };
-        match self.decoded(storage, namespace, &text) {
+        match self.decoded(storage, namespace, &text, effort) {
             Ok(json) => Answer::Known(Knowledge::Body(json)),
             Err(error) => Answer::Unavailable(payload::undecodable(namespace, object, &error)),
         }
     }
 
     /// The body of a record, from the JSON text of its object and of the further chunks that OLM may have split it into.
-    fn decoded(&self, storage: Storage, namespace: &str, text: &str) -> Result<Vec<u8>, DecodeError> {
+    fn decoded(&self, storage: Storage, namespace: &str, text: &str, effort: &Effort) -> Result<Vec<u8>, DecodeError> {
         let payload = match payload::open(storage, text)? {
             OpenedPayload::Whole(payload) => payload,
             OpenedPayload::Chunked { first, others } => {
@@ -265,7 +266,7 @@ impl Memory {
                 Payload::join(std::iter::once(&first).chain(&others).map(String::as_str))?
             }
         };
-        payload.inflate()
+        payload.inflate(effort)
     }
 
     fn read<T: DeserializeOwned>(&self, key: &ObjectKey) -> Option<T> {
@@ -326,8 +327,8 @@ fn release_of(key: &ObjectKey, text: &str) -> Option<String> {
 }
 
 impl World for Memory {
-    fn answer<'w>(&'w self, query: &'w Query) -> AnswerFuture<'w> {
-        Box::pin(std::future::ready(self.look_up(query)))
+    fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w> {
+        Box::pin(std::future::ready(self.look_up(query, payer.effort)))
     }
 }
 
@@ -379,7 +380,7 @@ mod tests {
             origin: origin.map(|namespace| Origin { namespace: namespace.to_owned(), name: "web".to_owned() }),
             freshness: Freshness::Live,
         };
-        match memory.look_up(&query) {
+        match memory.look_up(&query, &Effort::of_review()) {
             Answer::Known(Knowledge::Release(Located { storage, namespace, history })) => {
                 Some((storage, namespace, history.newest()?.revision.0))
             }
@@ -438,7 +439,7 @@ mod tests {
                 uid: "u".to_owned(),
                 resource_version: resource_version.to_owned(),
             };
-            memory.look_up(&Query::Document { record, object })
+            memory.look_up(&Query::Document { record, object }, &Effort::of_review())
         };
         let document = json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}, "revision": 3});
         let known = Answer::Known(Knowledge::Document(Some(document.into())));
@@ -460,13 +461,15 @@ mod tests {
             name: "web".to_owned(),
         };
         let query = Query::Parent { object, freshness: Freshness::Cached };
-        assert_eq!(memory.look_up(&query), Answer::Absent);
+        assert_eq!(memory.look_up(&query, &Effort::of_review()), Answer::Absent);
         let deployment = json!({"metadata": {
             "name": "web", "labels": {"app.kubernetes.io/managed-by": "Helm"},
             "annotations": {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"},
         }});
         memory.put(ObjectKey::new("apps", "Deployment", "shop", "web"), deployment.to_string());
-        let Answer::Known(Knowledge::Parent(marks)) = memory.look_up(&query) else { panic!("expected marks") };
+        let Answer::Known(Knowledge::Parent(marks)) = memory.look_up(&query, &Effort::of_review()) else {
+            panic!("expected marks")
+        };
         assert!(matches!(marks.owner, Owner::Release { name, .. } if name == "web"));
     }
 }

@@ -4,6 +4,7 @@ mod deletion;
 mod interrupted;
 mod kill;
 mod life;
+mod padding;
 mod races;
 mod recovery;
 mod smoke;

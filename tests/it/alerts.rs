@@ -42,10 +42,10 @@ const OF_THE_API_SERVER: [&str; 3] = [
 
 /// All metrics of a process in which every event has happened.
 static TOLD: LazyLock<String> = LazyLock::new(|| {
-    use Rejection::{BodyTooSlow, NoAnswer, NoMemory, ReviewTooSlow, TooLarge};
+    use Rejection::{BodyTooSlow, NoAnswer, NoMemory, TooLarge};
     let metrics = HttpsMetrics::new();
     metrics.review(Endpoint::Validate).end(ReviewEnd::Answered);
-    for rejection in [TooLarge, NoMemory, BodyTooSlow, ReviewTooSlow, NoAnswer] {
+    for rejection in [TooLarge, NoMemory, BodyTooSlow, NoAnswer] {
         metrics.rejected(rejection);
     }
     metrics.cut(Cut::Full);
@@ -129,6 +129,8 @@ fn decision(kind: ViolationKind, overridden: Option<&str>) -> Decision {
         repeated: false,
         took: Duration::ZERO,
         decoded: Some(Duration::ZERO),
+        effort: 600_000_000,
+        over_budget: true,
     }
 }
 

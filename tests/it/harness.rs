@@ -6,6 +6,7 @@ pub(crate) mod desk;
 pub(crate) mod fixtures;
 pub(crate) mod metrics;
 pub(crate) mod mounted;
+pub(crate) mod named_tests;
 pub(crate) mod secrets;
 pub(crate) mod server;
 pub(crate) mod standalone;

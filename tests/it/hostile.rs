@@ -1,5 +1,7 @@
 //! Hostile and broken clients. After each, the next honest review is answered.
 
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use ::http::{Method, StatusCode};
@@ -8,8 +10,10 @@ use release_interlock::serve::https::limits::BODY_BYTES;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::client::TlsStream;
 
-use crate::harness::client::{Connection, request};
+use crate::harness::client::{Client, Connection, request};
 use crate::harness::server::{Server, review, review_of, soon};
 
 /// Short, but long enough for an honest client on the same machine.
@@ -132,6 +136,31 @@ async fn idle_connections_make_room_when_every_place_is_taken() {
     drop(idle);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_never_finish_a_body_do_not_keep_honest_ones_out() {
+    let server = Server::start(Limits { connections: 256, ..Limits::default() }).await;
+    let mut held = VecDeque::new();
+    for _ in 0..256 {
+        held.push_back(half_request(&server.client()).await.unwrap());
+    }
+    server.counts("interlock_connections{port=\"admission\"} 256").await;
+    let client = server.client();
+    let attack = tokio::spawn(async move {
+        loop {
+            if let Ok(next) = half_request(&client).await {
+                held.push_back(next);
+                held.pop_front();
+            }
+        }
+    });
+    for _ in 0..20 {
+        // The timers of a head and of a body are longer.
+        let honest = timeout(Duration::from_secs(3), server.answers_an_honest_review()).await;
+        assert!(honest.is_ok(), "an honest review had to wait");
+    }
+    attack.abort();
+}
+
 #[tokio::test]
 async fn a_handshake_that_is_not_finished_is_cut() {
     let server = Server::start(Limits { handshake: SHORT, ..Limits::default() }).await;
@@ -246,6 +275,23 @@ async fn a_panic_leaves_the_connection_in_order() {
 }
 
 #[tokio::test]
+async fn the_answer_to_a_client_that_has_gone_is_not_delivered() {
+    let server = Server::start(Limits::default()).await;
+    let mut stream = server.client().stream().await.unwrap();
+    let body = review("1", Some("wait"));
+    let length = format!("content-length: {}", body.len());
+    stream.write_all(&[head(&length).as_bytes(), &body[..]].concat()).await.unwrap();
+    stream.flush().await.unwrap();
+    soon(server.stub.entered.notified()).await;
+    drop(stream);
+    server.counts(r#"interlock_review_duration_seconds_count{endpoint="validate",end="unanswered"} 1"#).await;
+    server.stub.release.notify_one();
+    assert_eq!(server.stub.delivered.load(Relaxed), 0);
+    server.answers_an_honest_review().await;
+    assert_eq!(server.stub.delivered.load(Relaxed), 1);
+}
+
+#[tokio::test]
 async fn the_admin_port_answers_while_the_other_is_under_attack() {
     let server = Server::start(Limits { connections: 4, ..Limits::default() }).await;
     let idle = soon(connections(&server, 4)).await;
@@ -254,6 +300,15 @@ async fn the_admin_port_answers_while_the_other_is_under_attack() {
         assert_eq!(soon(admin.get(path)).await.status, StatusCode::OK, "{path}");
     }
     drop(idle);
+}
+
+/// A connection with a head and one byte of a body.
+async fn half_request(client: &Client) -> std::io::Result<TlsStream<TcpStream>> {
+    let mut stream = client.stream().await?;
+    stream.write_all(head("content-length: 100").as_bytes()).await?;
+    stream.write_all(b"{").await?;
+    stream.flush().await?;
+    Ok(stream)
 }
 
 /// The head of a review with one more header.

@@ -1,6 +1,7 @@
 //! The routers, without a socket.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use ::http::{Method, Request, StatusCode};
@@ -119,11 +120,11 @@ async fn the_body_limit_is_eight_mebibytes() {
 async fn the_deadline_is_the_timeout_of_the_request_less_the_way_back() {
     let desk = Desk::new();
     for (path, left) in [
-        ("/validate", 9_800),
-        ("/validate?timeout=3s", 2_800),
-        ("/validate?timeout=2500ms", 2_300),
-        ("/validate?timeout=1s", 900),
-        ("/validate?timeout=10m", 29_800),
+        ("/validate", 9_600),
+        ("/validate?timeout=3s", 2_600),
+        ("/validate?timeout=2500ms", 2_100),
+        ("/validate?timeout=1s", 800),
+        ("/validate?timeout=10m", 29_600),
     ] {
         let answer = desk.post(path, review("1", None)).await;
         assert_eq!(answer.json()["response"]["status"]["message"], format!("Validate, {left} ms left"), "{path}");
@@ -136,11 +137,16 @@ async fn the_deadline_is_the_timeout_of_the_request_less_the_way_back() {
 #[tokio::test(start_paused = true)]
 async fn a_reviewer_that_misses_its_deadline_is_not_waited_for() {
     let desk = Desk::new();
-    let started = tokio::time::Instant::now();
-    let answer = desk.post("/validate?timeout=3s", review("1", Some("dawdle"))).await;
-    assert_eq!(answer.status, StatusCode::GATEWAY_TIMEOUT);
-    assert_eq!(started.elapsed(), Duration::from_secs(3));
-    desk.counts(r#"interlock_http_refusals_total{reason="review_too_slow"} 1"#);
+    for (timeout, left) in [("3s", 200), ("1s", 100)] {
+        let started = tokio::time::Instant::now();
+        let answer = desk.post(&format!("/validate?timeout={timeout}"), review("1", Some("dawdle"))).await;
+        assert_eq!(answer.status, StatusCode::OK);
+        let response = &answer.json()["response"];
+        assert_eq!((&response["uid"], &response["status"]["message"]), (&"1".into(), &"Late".into()));
+        let patience: Duration = timeout.parse::<jiff::SignedDuration>().unwrap().unsigned_abs();
+        assert_eq!(started.elapsed(), patience - Duration::from_millis(left));
+    }
+    desk.counts(r#"interlock_review_duration_seconds_count{endpoint="validate",end="late"} 2"#);
 }
 
 #[tokio::test]
@@ -179,7 +185,18 @@ async fn a_review_whose_caller_has_gone_is_ended_and_its_memory_given_back() {
         tokio::task::yield_now().await;
     }
     let text = rendered(|registry| metrics.register(registry));
-    assert!(text.contains(r#"{endpoint="validate",end="abandoned"} 1"#), "{text}");
+    assert!(text.contains(r#"{endpoint="validate",end="unanswered"} 1"#), "{text}");
+    assert_eq!(stub.delivered.load(Relaxed), 0);
+}
+
+#[tokio::test]
+async fn what_follows_from_an_answer_follows_once_it_is_delivered() {
+    let (stub, metrics) = (Arc::new(Stub::default()), Arc::new(HttpsMetrics::new()));
+    let desk = Desk { router: admission::router(Arc::clone(&stub) as _, &Limits::default(), metrics.clone()), metrics };
+    assert_eq!(desk.post("/validate", review("1", None)).await.status, StatusCode::OK);
+    assert_eq!(stub.delivered.load(Relaxed), 1);
+    assert_eq!(desk.post("/validate", review("2", Some("panic"))).await.status, StatusCode::OK);
+    assert_eq!(stub.delivered.load(Relaxed), 1);
 }
 
 #[tokio::test]

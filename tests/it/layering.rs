@@ -25,7 +25,9 @@ const FLOORS: [&[&str]; 8] = [
 ];
 
 /// The order inside `engine/`: a room imports only what stands before it.
-const ENGINE: [&str; 23] = [
+const ENGINE: [&str; 25] = [
+    "effort",
+    "text",
     "json",
     "object",
     "severity",

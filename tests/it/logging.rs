@@ -19,6 +19,19 @@ async fn a_decision_is_one_line_of_json_by_flag_and_objects_stay_out_of_the_log_
     assert!(decisions.iter().any(|line| line["verdict"] == "denied" && line["release"] == "shop/web"), "{log}");
 }
 
+/// Everybody who reaches the admin port may read them.
+#[tokio::test]
+async fn metrics_name_no_release_no_user_and_no_content() {
+    let server = Standalone::start(&[], &[]);
+    tell_secrets(&server, &[]).await;
+    let metrics = server.metrics().await;
+    assert!(metrics.contains(r#"verdict="denied""#), "{metrics}");
+    for private in [SECRET, "shop", "\"web", "sh.helm.release", "alice", "system:"] {
+        assert!(!metrics.contains(private), "{private} is in\n{metrics}");
+    }
+    server.stop();
+}
+
 #[tokio::test]
 async fn text_lines_without_a_terminal_have_no_colours() {
     let server = Standalone::start(&[], &[("INTERLOCK_LOG_FORMAT", "text")]);

@@ -1,10 +1,12 @@
-//! `tests/README.md`: every test file is on the page, and every file on the page exists.
+//! `tests/README.md`: every test file is on the page, and every file on the page exists. `docs/threat-model.md`: every
+//! row names a test that attacks it, and the test exists.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use crate::harness::binary::repository;
+use crate::harness::named_tests::{exists, rows, tests};
 
 /// The files of the page's links, relative to `tests/`.
 fn linked() -> BTreeSet<String> {
@@ -50,4 +52,26 @@ fn every_file_on_the_page_exists() {
     assert!(linked.len() > 50, "{linked:?}");
     let missing: Vec<_> = linked.iter().filter(|file| !repository("tests").join(file).exists()).collect();
     assert!(missing.is_empty(), "tests/README.md names {missing:?}, which do not exist");
+}
+
+#[test]
+fn every_threat_is_attacked_by_tests_that_exist() {
+    let rows = rows("docs/threat-model.md");
+    assert!(rows.len() > 12, "{rows:?}");
+    for row in &rows {
+        let [_, threat, defence, attacks] = row.as_slice() else { panic!("four cells: {row:?}") };
+        assert!(!threat.is_empty() && !defence.is_empty(), "{row:?}");
+        assert!(!tests(attacks).is_empty(), "no test attacks {threat}");
+        for (file, name) in tests(attacks) {
+            assert!(exists(&file, &name), "there is no test {name} in {file}: {threat}");
+        }
+    }
+}
+
+#[test]
+fn a_test_that_is_not_there_is_noticed() {
+    assert!(exists("it/proofs.rs", "a_test_that_is_not_there_is_noticed"));
+    assert!(!exists("it/proofs.rs", "with_tests"));
+    assert!(!exists("it/proofs.rs", "somewhere_else"));
+    assert!(!exists("it/nowhere.rs", "with_tests"));
 }

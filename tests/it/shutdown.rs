@@ -83,6 +83,29 @@ async fn a_request_that_outlasts_the_drain_is_cut() {
     assert!(soon(in_flight).await.unwrap().is_err());
 }
 
+/// As `interlock serve` ends: the runtime is left, not waited for.
+#[test]
+fn a_step_that_does_not_end_keeps_neither_the_server_nor_the_process() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let stopped = runtime.block_on(async {
+        let limits = Limits { drain_delay: Duration::ZERO, drain: Duration::from_millis(50), ..Limits::default() };
+        let server = Server::start(limits).await;
+        for uid in ["1", "2", "3"] {
+            let mut busy = server.client().connect().await;
+            let blocked = review(uid, Some("block"));
+            tokio::spawn(async move { busy.try_post("/validate?timeout=30s", blocked).await.map(drop) });
+            soon(server.stub.entered.notified()).await;
+        }
+        // More steps than threads, and everybody is still answered.
+        server.answers_an_honest_review().await;
+        assert_eq!(soon(Connection::plain(server.admin)).await.get("/livez").await.status, StatusCode::OK);
+        server.signals.send(()).await.unwrap();
+        server.stopped().await
+    });
+    assert_eq!(stopped, Stopped::OutOfTime { cut: 3 });
+    runtime.shutdown_background();
+}
+
 #[tokio::test]
 async fn a_second_signal_ends_everything_at_once() {
     let server = Server::start(Limits { drain_delay: FOREVER, ..Limits::default() }).await;

@@ -1,14 +1,12 @@
 //! `interlock certs status`: the CAs, when they expire, and which webhook entries trust them.
 
-use std::io::{Write, stdout};
-
 use anyhow::Context;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::installation::Installation;
 use crate::cli::exit_status::ExitStatus;
-use crate::cli::output::Output;
+use crate::cli::output::{self, Output};
 use crate::cli::table;
 use crate::serve::pki::bundle::{Ca, CaBundle};
 use crate::serve::pki::ca_secret::{self, CaSecret};
@@ -70,8 +68,8 @@ pub(super) async fn run(Arguments { installation, output }: &Arguments) -> anyho
     };
     let status = CertificateStatus::of(parsed.as_ref().map_err(String::as_str), &configurations);
     match output {
-        Output::Json => writeln!(stdout(), "{}", serde_json::to_string_pretty(&status)?)?,
-        Output::Table => write!(stdout(), "{}", status.text())?,
+        Output::Json => output::print_json(&status)?,
+        Output::Table => output::print(&status.text())?,
     }
     let good = status.problem.is_none() && status.entries.iter().all(|entry| entry.trusts_current);
     Ok(if good { ExitStatus::Success } else { ExitStatus::Findings })

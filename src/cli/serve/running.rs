@@ -1,5 +1,6 @@
 //! A server that is wired up: what answers reviews, and what ends with it.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -33,7 +34,13 @@ impl Running {
     }
 
     /// Answers reviews until a signal, then ends the background work.
-    pub(super) async fn serve(self, bound: Bound, shared: Shared, limits: Limits, signals: Signals) -> Stopped {
+    pub(super) async fn serve(
+        self,
+        bound: Bound,
+        shared: Shared,
+        limits: Limits,
+        signals: Signals,
+    ) -> io::Result<Stopped> {
         let Self { webhook, certificates: ServingCertificates { certificates, clients, .. }, background } = self;
         let Shared { metrics, readiness, .. } = shared;
         let registry = metrics.registry(&readiness);

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::suite_run::{SuiteRun, chain};
+use crate::engine::text::{MAX_MESSAGE_BYTES, printable_lines};
 use crate::offline::suite::{CaseResult, StepFailure};
 
 /// Renders all suites.
@@ -48,20 +49,42 @@ fn suite(xml: &mut String, SuiteRun { file, cases, error }: &SuiteRun) {
     xml.push_str("  </testsuite>\n");
 }
 
-/// Escapes text for XML, and replaces characters that XML does not allow.
+/// Escapes text for XML, without characters that XML does not allow or that cannot be shown, and bounds its length.
 fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
+    let mut escaped = String::with_capacity(text.len().min(MAX_MESSAGE_BYTES));
+    for character in printable_lines(text, MAX_MESSAGE_BYTES).chars() {
         match character {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '&' => escaped.push_str("&amp;"),
             '"' => escaped.push_str("&quot;"),
             '\n' => escaped.push_str("&#10;"),
-            '\t' => escaped.push_str("&#9;"),
-            _ if character.is_control() || matches!(character, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
             _ => escaped.push(character),
         }
     }
     escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::engine::text::is_printable;
+
+    #[test]
+    fn a_hostile_suite_gives_a_valid_and_bounded_file() {
+        let hostile = format!("\u{1b}[2J\u{0}\u{fffe}\u{202e}<a b=\"'&]]>\n\t{}", "x".repeat(1 << 20));
+        let failure =
+            StepFailure { step: 1, expected: hostile.clone(), got: hostile.clone(), messages: vec![hostile.clone()] };
+        let case = CaseResult { name: hostile, line: 3, failures: vec![failure], took: Duration::ZERO };
+        let xml = report(&[SuiteRun { file: PathBuf::from("a\u{1b}.test.yaml"), cases: vec![case], error: None }]);
+        // Escapes make a few characters longer.
+        assert!(xml.len() < 4 * MAX_MESSAGE_BYTES, "{} bytes", xml.len());
+        assert!(xml.split('\n').all(is_printable));
+        let document = roxmltree::Document::parse(&xml).unwrap();
+        let failure = document.descendants().find(|node| node.has_tag_name("failure")).unwrap();
+        assert!(failure.text().unwrap().starts_with("\u{fffd}[2J\u{fffd}\u{fffd}\u{fffd}<a b=\"'&]]>\n xxx"));
+    }
 }

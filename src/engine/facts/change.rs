@@ -1,7 +1,11 @@
 //! The change to a record.
 
+use std::sync::OnceLock;
+
 use super::objects::{RecordBodies, RequestObjects};
-use crate::engine::release::record::chart_at_start;
+use crate::engine::effort::Effort;
+use crate::engine::release::manifest::WorkloadRef;
+use crate::engine::release::record::{Difference, chart_at_start, differences};
 use crate::engine::release::{DecodeError, Record, Stamps, Status, Storage, Stored};
 use crate::engine::review::Operation;
 
@@ -10,6 +14,8 @@ use crate::engine::review::Operation;
 pub struct RecordSide<'r> {
     pub stored: &'r Stored<'r>,
     pub body: RecordBody<'r>,
+    /// The workloads of the manifest, or why they are unknown. Found once, if a rule needs them.
+    pub workloads: OnceLock<Result<Vec<WorkloadRef>, String>>,
 }
 
 /// The body of a record, if it was read.
@@ -24,16 +30,22 @@ pub enum RecordBody<'r> {
 }
 
 impl<'r> RecordBody<'r> {
-    fn of(bytes: Option<&'r Result<Vec<u8>, DecodeError>>) -> Self {
+    fn of(bytes: Option<&'r Result<Vec<u8>, DecodeError>>, effort: &Effort) -> Self {
         match bytes {
             None => Self::Unread,
             Some(Err(error)) => Self::Broken(error.clone()),
-            Some(Ok(json)) => Record::read(json).map_or_else(Self::Broken, Self::Read),
+            Some(Ok(json)) => Record::read(json, effort).map_or_else(Self::Broken, Self::Read),
         }
     }
 }
 
-impl RecordSide<'_> {
+impl<'r> RecordSide<'r> {
+    /// A record with its body.
+    #[must_use]
+    pub fn of(stored: &'r Stored<'r>, body: RecordBody<'r>) -> Self {
+        Self { stored, body, workloads: OnceLock::new() }
+    }
+
     /// The body, if it can be decoded.
     #[must_use]
     pub fn record(&self) -> Option<&Record<'_>> {
@@ -85,6 +97,8 @@ pub enum RecordChange<'r> {
         after: RecordSide<'r>,
         /// Whether the payload is the same, byte by byte.
         same_payload: bool,
+        /// Found once: it is the most expensive part of a decision, and a decision has several steps.
+        differences: OnceLock<Vec<Difference>>,
     },
     /// A DELETE.
     Deleted(RecordSide<'r>),
@@ -111,20 +125,26 @@ impl RecordWrite<'_> {
 }
 
 impl<'r> RecordChange<'r> {
-    pub(super) fn of(operation: Operation, objects: &'r RequestObjects<'r>, bodies: &'r RecordBodies) -> Option<Self> {
-        let old = objects.old.as_ref().map(|stored| RecordSide { stored, body: RecordBody::of(bodies.old.as_ref()) });
+    pub(super) fn of(
+        operation: Operation,
+        objects: &'r RequestObjects<'r>,
+        bodies: &'r RecordBodies,
+        effort: &Effort,
+    ) -> Option<Self> {
+        let old =
+            objects.old.as_ref().map(|stored| RecordSide::of(stored, RecordBody::of(bodies.old.as_ref(), effort)));
         let new = objects.new.as_ref().map(|stored| {
             let body = match (&old, bodies.unchanged) {
                 (Some(old), true) => old.body.clone(),
-                _ => RecordBody::of(bodies.new.as_ref()),
+                _ => RecordBody::of(bodies.new.as_ref(), effort),
             };
-            RecordSide { stored, body }
+            RecordSide::of(stored, body)
         });
         match (operation, old, new) {
             (Operation::Create, _, Some(new)) => Some(Self::Created(new)),
             (Operation::Update, Some(_), Some(new)) if !objects.was_record => Some(Self::Created(new)),
             (Operation::Update, Some(before), Some(after)) => {
-                Some(Self::Updated { before, after, same_payload: bodies.unchanged })
+                Some(Self::Updated { before, after, same_payload: bodies.unchanged, differences: OnceLock::new() })
             }
             (Operation::Delete, Some(old), _) => Some(Self::Deleted(old)),
             _ => None,
@@ -136,6 +156,20 @@ impl<'r> RecordChange<'r> {
     pub fn latest(&self) -> &RecordSide<'r> {
         match self {
             Self::Created(side) | Self::Deleted(side) | Self::Updated { after: side, .. } => side,
+        }
+    }
+
+    /// What differs in the content that must never change; empty unless both bodies of an update can be decoded.
+    #[must_use]
+    pub fn differences(&self, effort: &Effort) -> &[Difference] {
+        match self {
+            Self::Updated { before, after, differences: found, .. } => {
+                found.get_or_init(|| match (before.record(), after.record()) {
+                    (Some(old), Some(new)) => differences(old, new, effort),
+                    _ => Vec::new(),
+                })
+            }
+            Self::Created(_) | Self::Deleted(_) => &[],
         }
     }
 

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::engine::effort::Effort;
 use crate::engine::json::redacted;
 use crate::engine::managed::{Delta, ManagedFields, Marks, Owner, delta, may_be_marked};
 use crate::engine::object::{Metadata, group_of};
@@ -60,8 +61,8 @@ pub struct EditedObject<'r> {
 impl<'r> EditedObject<'r> {
     /// The field managers of the stored object.
     #[must_use]
-    pub fn managed_fields(&self) -> ManagedFields<'r> {
-        ManagedFields::read(self.old_fields)
+    pub fn managed_fields(&self, effort: &Effort) -> ManagedFields<'r> {
+        ManagedFields::read(self.old_fields, effort)
     }
 
     /// Whether `managedFields` is cleared. Later edits would then not be tracked.

@@ -3,6 +3,7 @@
 
 use super::storing_kind::storing_kind;
 use super::{Declaration, ManagedWrite, OverrideWrite, RecordChunk};
+use crate::engine::effort::Effort;
 use crate::engine::json::redacted;
 use crate::engine::release::record::Payload;
 use crate::engine::release::{DecodeError, Status, Storage, Stored};
@@ -96,8 +97,8 @@ impl Payloads {
 
     /// Inflates the bodies.
     #[must_use]
-    pub fn inflate(self) -> RecordBodies {
-        let inflate = |payload: Result<Payload, DecodeError>| payload.and_then(Payload::inflate);
+    pub fn inflate(self, effort: &Effort) -> RecordBodies {
+        let inflate = |payload: Result<Payload, DecodeError>| payload.and_then(|payload| payload.inflate(effort));
         RecordBodies { old: self.old.map(inflate), new: self.new.map(inflate), unchanged: self.unchanged }
     }
 

@@ -22,9 +22,7 @@ impl<'r> OverrideWrite<'r> {
     /// # Errors
     /// Its metadata has the wrong shape.
     pub(super) fn read(request: &'r Request<'r>) -> Result<Option<Self>, BadReview> {
-        let ours = (request.kind.group.as_ref(), request.kind.kind.as_ref()) == (GROUP, KIND);
-        let written = matches!(request.operation, Operation::Create | Operation::Update);
-        let Some(after) = request.object.filter(|_| ours && written && request.sub_resource().is_none()) else {
+        let Some(after) = request.object.filter(|_| writes_override(request)) else {
             return Ok(None);
         };
         let metadata = |object| {
@@ -42,4 +40,11 @@ impl<'r> OverrideWrite<'r> {
             spec,
         }))
     }
+}
+
+/// Whether a request creates or updates a ReleaseOverride, whose object may be unread.
+pub(crate) fn writes_override(request: &Request<'_>) -> bool {
+    let ours = (request.kind.group.as_ref(), request.kind.kind.as_ref()) == (GROUP, KIND);
+    let written = matches!(request.operation, Operation::Create | Operation::Update);
+    ours && written && request.sub_resource().is_none()
 }

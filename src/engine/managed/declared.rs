@@ -1,7 +1,7 @@
 //! The declared part of an object, as a tree.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ pub enum Declared<'d> {
 }
 
 /// The identity of an item in a list.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ItemKey {
     /// The values of some members, sorted by name.
     Members(Vec<(String, Value)>),
@@ -140,9 +140,10 @@ impl<'d> DocumentPart<'d> {
         let Some(by) = by_account.or_else(by_table).or_else(by_name) else {
             return whole();
         };
+        let written: HashMap<_, _> = known.iter().map(|(key, written)| (key, written)).collect();
         let keyed = items.iter().map(|item| {
             let key = by.key(item)?;
-            let written = known.iter().find(|(known, _)| *known == key).or(known.first()).map(|(_, written)| written);
+            let written = written.get(&key).copied().or(known.first().map(|(_, written)| written));
             let declared = match &key {
                 ItemKey::Value(_) => Declared::Leaf(Some(Cow::Borrowed(item))),
                 ItemKey::Members(_) | ItemKey::Index(_) => {

@@ -1,7 +1,7 @@
 //! `metadata.managedFields`: the fields that each manager wrote last, as the API server tracks them.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -10,6 +10,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::declared::{Declared, ItemKey};
+use crate::engine::effort::Effort;
+
+/// The steps to parse a byte of `managedFields` and to merge its part.
+const FIELD_STEPS: u64 = 20;
 
 /// The `managedFields` of an object.
 #[derive(Debug, Default)]
@@ -29,10 +33,12 @@ struct ManagedFieldsEntry<'a> {
 }
 
 impl<'a> ManagedFields<'a> {
-    /// Parses `managedFields`. If they cannot be parsed, they count as absent and ownership is unknown.
+    /// Parses `managedFields`. If they cannot be parsed, or the review has no steps left for it, they count as absent and
+    /// ownership is unknown.
     #[must_use]
-    pub fn read(managed_fields: Option<&'a RawValue>) -> Self {
-        managed_fields.and_then(|fields| serde_json::from_str(fields.get()).ok()).map(Self).unwrap_or_default()
+    pub fn read(managed_fields: Option<&'a RawValue>, effort: &Effort) -> Self {
+        let affordable = managed_fields.filter(|fields| effort.take_text(fields.get(), FIELD_STEPS).is_ok());
+        affordable.and_then(|fields| serde_json::from_str(fields.get()).ok()).map(Self).unwrap_or_default()
     }
 
     /// The fields of some managers. Entries of another API version or of a subresource are left out: their fields may
@@ -44,39 +50,51 @@ impl<'a> ManagedFields<'a> {
             whole && entry.api_version == api_version && manager(&entry.manager)
         });
         let sets = theirs.filter_map(|entry| serde_json::from_str::<FieldSet>(entry.fields?.get()).ok());
-        sets.fold(Declared::nothing(), |all, set| joined(all, set.0))
+        union(sets.map(|set| set.0).collect())
     }
 }
 
-/// The union of two sets.
-fn joined(ours: Declared<'static>, theirs: Declared<'static>) -> Declared<'static> {
-    match (ours, theirs) {
-        (Declared::Fields(mut ours), Declared::Fields(theirs)) => {
-            for (name, theirs) in theirs {
-                let merged = match ours.remove(&name) {
-                    Some(ours) => joined(ours, theirs),
-                    None => theirs,
-                };
-                ours.insert(name, merged);
-            }
-            Declared::Fields(ours)
-        }
-        (Declared::Items(mut ours), Declared::Items(theirs)) => {
-            for (key, theirs) in theirs {
-                match ours.iter().position(|(known, _)| *known == key) {
+/// The union of sets. All at once: pair by pair, each set would be searched for the items of every other.
+fn union(mut sets: Vec<Declared<'static>>) -> Declared<'static> {
+    // An empty set adds nothing.
+    sets.retain(|set| !matches!(set, Declared::Fields(fields) if fields.is_empty()));
+    if sets.len() == 1 {
+        return sets.swap_remove(0);
+    }
+    // If one manager owns the whole and another a part, the whole counts.
+    if let Some(leaf) = sets.iter().position(|set| matches!(set, Declared::Leaf(_))) {
+        return sets.swap_remove(leaf);
+    }
+    match sets.first() {
+        None => Declared::nothing(),
+        Some(Declared::Items(_)) => {
+            let mut places = HashMap::new();
+            let mut gathered: Vec<(ItemKey, Vec<_>)> = Vec::new();
+            let items =
+                sets.into_iter().filter_map(|set| if let Declared::Items(items) = set { Some(items) } else { None });
+            for (key, item) in items.flatten() {
+                match places.get(&key) {
                     Some(at) => {
-                        let (key, mine) = ours.swap_remove(at);
-                        ours.push((key, joined(mine, theirs)));
+                        let (_, parts): &mut (_, Vec<_>) = &mut gathered[*at];
+                        parts.push(item);
                     }
-                    None => ours.push((key, theirs)),
+                    None => {
+                        places.insert(key.clone(), gathered.len());
+                        gathered.push((key, vec![item]));
+                    }
                 }
             }
-            Declared::Items(ours)
+            Declared::Items(gathered.into_iter().map(|(key, parts)| (key, union(parts))).collect())
         }
-        // If one manager owns the whole and another a part, the whole counts. An empty set adds nothing.
-        (Declared::Fields(nothing), other) | (other, Declared::Fields(nothing)) if nothing.is_empty() => other,
-        (leaf @ Declared::Leaf(_), _) | (_, leaf @ Declared::Leaf(_)) => leaf,
-        (ours, _) => ours,
+        Some(_) => {
+            let mut gathered: BTreeMap<_, Vec<_>> = BTreeMap::new();
+            let fields =
+                sets.into_iter().filter_map(|set| if let Declared::Fields(fields) = set { Some(fields) } else { None });
+            for (name, field) in fields.flatten() {
+                gathered.entry(name).or_default().push(field);
+            }
+            Declared::Fields(gathered.into_iter().map(|(name, parts)| (name, union(parts))).collect())
+        }
     }
 }
 
@@ -152,7 +170,7 @@ mod tests {
             {"manager": "bob", "apiVersion": "apps/v1", "fieldsV1": {"f:spec": {"f:e": {}}}},
             {"manager": "helm", "apiVersion": "apps/v1", "fieldsV1": {"f:x": 7}},
         ]));
-        let fields = ManagedFields::read(Some(&fields));
+        let fields = ManagedFields::read(Some(&fields), &Effort::of_review());
         let declared = fields.of("apps/v1", |manager| manager == "helm");
         let web = ItemKey::Members(vec![("name".to_owned(), json!("web"))]);
         let image = Declared::Fields(BTreeMap::from([("image".into(), Declared::Leaf(None))]));

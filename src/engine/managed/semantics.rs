@@ -14,7 +14,17 @@ const QUANTITIES: [&str; 4] = ["sizeLimit", "divisor", "averageValue", "value"];
 /// Whether a live value is the declared one or means the same. Of an object only the declared members count, because
 /// the API server adds defaults.
 pub(super) fn is_declared(declared: &Value, live: &str, path: &FieldPath) -> bool {
-    serde_json::from_str(live).is_ok_and(|live: Value| is_equivalent(declared, &live, path))
+    let mut fields = path.fields().rev();
+    let (last, parent) = (fields.next(), fields.next());
+    let place = Place { last: last.unwrap_or_default(), parent: parent.unwrap_or_default() };
+    serde_json::from_str(live).is_ok_and(|live: Value| is_equivalent(declared, &live, place))
+}
+
+/// The names of the field that a value is in, and of the field around that. They tell whether the value is a quantity.
+#[derive(Clone, Copy)]
+struct Place<'p> {
+    last: &'p str,
+    parent: &'p str,
 }
 
 /// Whether two live values are equal.
@@ -22,9 +32,17 @@ pub(super) fn are_equal(old: &str, new: &str) -> bool {
     old == new || serde_json::from_str::<Value>(old).ok() == serde_json::from_str::<Value>(new).ok()
 }
 
-/// Whether a live value is this key. The API server does not change keys.
-pub(super) fn is_key(value: &Value, live: &str) -> bool {
-    serde_json::from_str::<Value>(live).is_ok_and(|live| live == *value || is_same_text(value, &live))
+/// A text that is the same for two keys of items exactly if they mean the same. A number and its text do.
+pub(super) fn identity(key: &Value) -> String {
+    match key {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => match number.as_f64() {
+            Some(whole) if !number.is_i64() && !number.is_u64() && whole.fract() == 0.0 => format!("{whole:.0}"),
+            _ => number.to_string(),
+        },
+        // No text of a string begins like this.
+        other => format!("\0{other}"),
+    }
 }
 
 /// Whether the API server omits a declared value because it is empty.
@@ -43,20 +61,20 @@ pub(super) fn default_of(key: &str) -> Option<&'static str> {
     (key == "protocol").then_some("TCP")
 }
 
-fn is_equivalent(declared: &Value, live: &Value, path: &FieldPath) -> bool {
+fn is_equivalent(declared: &Value, live: &Value, place: Place<'_>) -> bool {
     match (declared, live) {
         (Value::Object(declared), Value::Object(live)) => declared.iter().all(|(name, value)| match live.get(name) {
-            Some(live) => is_equivalent(value, live, &path.field(name)),
+            Some(live) => is_equivalent(value, live, Place { last: name, parent: place.last }),
             None => is_empty(value),
         }),
         (Value::Array(declared), Value::Array(live)) => {
             declared.len() == live.len()
-                && declared.iter().zip(live).all(|(value, live)| is_equivalent(value, live, path))
+                && declared.iter().zip(live).all(|(value, live)| is_equivalent(value, live, place))
         }
         (declared, live) => {
             declared == live
                 || is_same_text(declared, live)
-                || (is_quantity(path) && quantity(declared).is_some_and(|value| quantity(live) == Some(value)))
+                || (place.is_quantity() && quantity(declared).is_some_and(|value| quantity(live) == Some(value)))
         }
     }
 }
@@ -72,10 +90,10 @@ fn is_same_text(one: &Value, other: &Value) -> bool {
     }
 }
 
-fn is_quantity(path: &FieldPath) -> bool {
-    let mut fields = path.fields().rev();
-    let (last, parent) = (fields.next(), fields.next());
-    last.is_some_and(|last| QUANTITIES.contains(&last)) || parent.is_some_and(|parent| QUANTITY_MAPS.contains(&parent))
+impl Place<'_> {
+    fn is_quantity(self) -> bool {
+        QUANTITIES.contains(&self.last) || QUANTITY_MAPS.contains(&self.parent)
+    }
 }
 
 /// A Kubernetes quantity in billionths: a decimal number with a suffix (`n u m k M G T P E`, `Ki` to `Ei`) or an

@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{Declared, Delta, ManagedFields, declared_by, delta, touched};
+use crate::engine::effort::Effort;
 
 fn raw(value: &Value) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).unwrap()
@@ -17,7 +18,7 @@ fn text(value: &Value) -> String {
 /// The declared fields that a write changes, as people read them.
 fn changed(declared: Declared<'_>, old: &Value, new: &Value) -> Vec<String> {
     let (old, new) = (old.to_string(), new.to_string());
-    let touched = delta(&old, &new).map(|delta| touched(&[declared], &delta));
+    let touched = delta(&old, &new).map(|delta| touched(&[declared], &delta, &Effort::of_review()));
     touched.unwrap_or_default().iter().map(ToString::to_string).collect()
 }
 
@@ -156,7 +157,7 @@ fn lists_of_custom_resources_are_keyed_by_managed_fields() {
     let account = raw(&json!([{"manager": "helm", "apiVersion": "example.com/v1", "fieldsV1": {"f:spec": {
         "f:parts": {"k:{\"id\":1}": {".": {}, "f:id": {}, "f:size": {}}}, "f:tags": {"v:\"x\"": {}},
     }}}]));
-    let fields = ManagedFields::read(Some(&account));
+    let fields = ManagedFields::read(Some(&account), &Effort::of_review());
     let written = fields.of("example.com/v1", |_| true);
     let live = json!({"spec": {"parts": [{"id": 1, "size": "s"}], "containers": [{"name": "a"}], "tags": ["x"]}});
     let more = json!({"spec": {
@@ -171,7 +172,7 @@ fn managed_fields_alone_declare_what_was_owned() {
         "f:replicas": {}, "f:paused": {}, "f:template": {"f:spec": {"f:containers": {
             "k:{\"name\":\"web\"}": {".": {}, "f:image": {}}}}},
     }}}]));
-    let declared = || ManagedFields::read(Some(&account)).of("apps/v1", |_| true);
+    let declared = || ManagedFields::read(Some(&account), &Effort::of_review()).of("apps/v1", |_| true);
     assert_eq!(
         changed(declared(), &live(), &edited(&format!("{WEB}/image"), json!("x"))),
         ["spec.template.spec.containers[web].image"]

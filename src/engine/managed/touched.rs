@@ -1,10 +1,14 @@
 //! The declared fields that a write touches.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::declared::{Declared, ItemKey};
 use super::delta::{Delta, DifferingItem, between};
+use super::list_items::{ListItem, matched};
 use super::semantics;
+use crate::engine::effort::Effort;
 use crate::engine::json::cursor::{self, Member};
 use crate::engine::json::{FieldPath, Segment};
 
@@ -16,19 +20,41 @@ const MAX_DIFFERENCES_PER_VALUE: usize = 1_000;
 
 /// The declared fields that a write changes, at most 100, for any of several declarations. A field that is set to its
 /// declared value, or to one that means the same, is not changed: this reverts a change.
+///
+/// A list whose items cannot be matched with the steps that are left counts as changed.
 #[must_use]
-pub(crate) fn touched(declarations: &[Declared<'_>], delta: &Delta<'_>) -> Vec<FieldPath> {
-    let mut found = Vec::new();
+pub(crate) fn touched(declarations: &[Declared<'_>], delta: &Delta<'_>, effort: &Effort) -> Vec<FieldPath> {
+    let mut found = TouchedFields { paths: Vec::new(), effort };
     for declared in declarations {
         collect_touched(declared, delta, &FieldPath::default(), &mut found);
     }
-    found.sort_unstable();
-    found.dedup();
-    found
+    found.paths.sort_unstable();
+    found.paths.dedup();
+    found.paths
 }
 
-fn collect_touched(declared: &Declared<'_>, delta: &Delta<'_>, path: &FieldPath, found: &mut Vec<FieldPath>) {
-    if found.len() >= MAX_TOUCHED_FIELDS {
+/// The fields that were found so far.
+struct TouchedFields<'e> {
+    paths: Vec<FieldPath>,
+    effort: &'e Effort,
+}
+
+impl TouchedFields<'_> {
+    fn push(&mut self, path: FieldPath) {
+        self.paths.push(path);
+    }
+
+    /// Reports a removed value instead of the removed fields inside it.
+    fn report_removal_as_a_whole(&mut self, gone: bool, before: usize, path: &FieldPath) {
+        if gone && self.paths.len() > before {
+            self.paths.truncate(before);
+            self.paths.push(path.clone());
+        }
+    }
+}
+
+fn collect_touched(declared: &Declared<'_>, delta: &Delta<'_>, path: &FieldPath, found: &mut TouchedFields<'_>) {
+    if found.paths.len() >= MAX_TOUCHED_FIELDS {
         return;
     }
     match (declared, delta) {
@@ -45,17 +71,13 @@ fn collect_touched(declared: &Declared<'_>, delta: &Delta<'_>, path: &FieldPath,
         (Declared::Items(keys), Delta::Items { differing, .. }) => {
             let before = differing.iter().map(|item| ListItem::new(item.index, item.old)).collect::<Vec<_>>();
             let after = differing.iter().map(|item| ListItem::new(item.index, item.new)).collect::<Vec<_>>();
-            for (key, declared) in keys {
-                compare_item(key, declared, [&before, &after], differing, path, found);
-            }
+            compare_items(keys, [&before, &after], differing, path, found);
         }
         (Declared::Items(keys), Delta::Value { old, new }) => {
-            let start = found.len();
+            let start = found.paths.len();
             let (before, after) = without_common_ends(items_of(*old), items_of(*new));
-            for (key, declared) in keys {
-                compare_item(key, declared, [&before, &after], &[], path, found);
-            }
-            report_removal_as_a_whole(new.is_none(), start, path, found);
+            compare_items(keys, [&before, &after], &[], path, found);
+            found.report_removal_as_a_whole(new.is_none(), start, path);
         }
         (Declared::Leaf(value), Delta::Items { old, new, .. }) => {
             if changes(value.as_deref(), Some(old), Some(new), path) {
@@ -70,28 +92,17 @@ fn collect_touched(declared: &Declared<'_>, delta: &Delta<'_>, path: &FieldPath,
         // The live value is a list, the declared one an object.
         (Declared::Fields(_) | Declared::Document(_), Delta::Items { .. }) => {}
         (Declared::Fields(_) | Declared::Document(_), Delta::Value { old, new }) => {
-            let start = found.len();
-            let (before, after) = (members_of(*old), members_of(*new));
+            let start = found.paths.len();
+            let (before, after): (HashMap<_, _>, HashMap<_, _>) =
+                (members_of(*old).into_iter().collect(), members_of(*new).into_iter().collect());
             for name in declared.names() {
                 if let Some(declared) = declared.field(name) {
-                    compare(&declared, member(&before, name), member(&after, name), &path.field(name), found);
+                    let (old, new) = (before.get(name).copied(), after.get(name).copied());
+                    compare(&declared, old, new, &path.field(name), found);
                 }
             }
-            report_removal_as_a_whole(new.is_none(), start, path, found);
+            found.report_removal_as_a_whole(new.is_none(), start, path);
         }
-    }
-}
-
-/// An item of a list. `members` is empty unless it is an object.
-struct ListItem<'a> {
-    index: usize,
-    value: &'a str,
-    members: Vec<Member<'a>>,
-}
-
-impl<'a> ListItem<'a> {
-    fn new(index: usize, value: &'a str) -> Self {
-        Self { index, value, members: members_of(Some(value)) }
     }
 }
 
@@ -107,28 +118,30 @@ fn without_common_ends<'a>(old: Vec<&'a str>, new: Vec<&'a str>) -> (Vec<ListIte
     (between(old), between(new))
 }
 
-/// Compares an item of a list at any index. If a key occurs more than once, the items are compared in their order.
-fn compare_item(
-    key: &ItemKey,
-    declared: &Declared<'_>,
+/// Compares the items of a list, wherever they are. If a key occurs more than once, its items are compared in their order.
+fn compare_items(
+    keys: &[(ItemKey, Declared<'_>)],
     [before, after]: [&[ListItem<'_>]; 2],
     differing: &[DifferingItem<'_>],
     path: &FieldPath,
-    found: &mut Vec<FieldPath>,
+    found: &mut TouchedFields<'_>,
 ) {
-    let mut olds = before.iter().filter(|item| matches(key, item));
-    let mut news = after.iter().filter(|item| matches(key, item));
-    loop {
-        let (old, new) = (olds.next(), news.next());
-        let Some(ListItem { index, .. }) = new.or(old) else {
-            return;
-        };
-        let path = path.then(Segment::Item { index: *index, key: key.display() });
-        let known = differing.iter().find(|item| old.map(|old| old.index) == Some(item.index) && item.index == *index);
-        match (new, known) {
-            (None, _) => found.push(path),
-            (Some(_), Some(item)) => collect_touched(declared, &item.delta, &path, found),
-            (Some(new), None) => compare(declared, old.map(|item| item.value), Some(new.value), &path, found),
+    let Ok(matches) = matched(keys, [before, after], found.effort) else {
+        return found.push(path.clone());
+    };
+    let differing: HashMap<_, _> = differing.iter().map(|item| (item.index, &item.delta)).collect();
+    for ((key, declared), pairs) in keys.iter().zip(matches) {
+        for (old, new) in pairs {
+            let Some(ListItem { index, .. }) = new.or(old) else {
+                continue;
+            };
+            let path = path.then(Segment::Item { index: *index, key: key.display() });
+            let known = differing.get(index).filter(|_| old.is_some_and(|old| old.index == *index));
+            match (new, known) {
+                (None, _) => found.push(path),
+                (Some(_), Some(delta)) => collect_touched(declared, delta, &path, found),
+                (Some(new), None) => compare(declared, old.map(|item| item.value), Some(new.value), &path, found),
+            }
         }
     }
 }
@@ -138,18 +151,10 @@ fn compare(
     old: Option<&str>,
     new: Option<&str>,
     path: &FieldPath,
-    found: &mut Vec<FieldPath>,
+    found: &mut TouchedFields<'_>,
 ) {
     if let Some(delta) = between(old, new, &mut MAX_DIFFERENCES_PER_VALUE.clone()) {
         collect_touched(declared, &delta, path, found);
-    }
-}
-
-/// Reports a removed value instead of the removed fields inside it.
-fn report_removal_as_a_whole(gone: bool, before: usize, path: &FieldPath, found: &mut Vec<FieldPath>) {
-    if gone && found.len() > before {
-        found.truncate(before);
-        found.push(path.clone());
     }
 }
 
@@ -170,21 +175,6 @@ fn members_of(value: Option<&str>) -> Vec<Member<'_>> {
     value.and_then(cursor::members).unwrap_or_default()
 }
 
-fn member<'a>(members: &[Member<'a>], name: &str) -> Option<&'a str> {
-    members.iter().find(|(key, _)| key == name).map(|(_, value)| *value)
-}
-
 fn items_of(value: Option<&str>) -> Vec<&str> {
     value.and_then(cursor::items).unwrap_or_default()
-}
-
-fn matches(key: &ItemKey, item: &ListItem<'_>) -> bool {
-    match key {
-        ItemKey::Index(at) => *at == item.index,
-        ItemKey::Value(value) => semantics::is_key(value, item.value),
-        ItemKey::Members(wanted) => wanted.iter().all(|(name, value)| match member(&item.members, name) {
-            Some(member) => semantics::is_key(value, member),
-            None => semantics::default_of(name).is_some_and(|default| value == default),
-        }),
-    }
 }

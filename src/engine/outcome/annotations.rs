@@ -10,15 +10,14 @@
 //! | `release` | namespace and name of the release, if one is known |
 //! | `override` | the overrides that opened the rules, for example `shop/web-x7k2p` |
 //! | `fields` | JSON pointers to the fields concerned, at most 20 in 1 KiB |
+//!
+//! The texts of the violations are printable already; the pointers become so here.
 
 use std::collections::BTreeSet;
 
 use super::weighed::WeighedViolation;
 use crate::engine::release::ReleaseRef;
-use crate::engine::violation::ViolationKind;
-
-/// The largest number of JSON pointers in an annotation.
-const MAX_POINTERS: usize = 20;
+use crate::engine::violation::{MAX_POINTERS, ViolationKind};
 
 /// The longest value, in bytes. An audit event is one line of a log, and a chart may declare thousands of fields.
 const MAX_VALUE_BYTES: usize = 1024;
@@ -28,10 +27,9 @@ pub(super) fn annotations(judged: &[WeighedViolation]) -> Vec<(&'static str, Str
     let Some(verdict) = judged.iter().map(WeighedViolation::verdict).max() else {
         return Vec::new();
     };
-    let list = |of: fn(&WeighedViolation) -> &str| joined(judged.iter().map(of));
+    let list = |of: fn(&WeighedViolation) -> &'static str| joined(judged.iter().map(of));
     let release = judged.iter().find_map(|judged| judged.violation.release.as_ref()).map(ReleaseRef::to_string);
-    let fields =
-        joined(judged.iter().flat_map(|judged| &judged.violation.pointers).map(String::as_str).take(MAX_POINTERS));
+    let fields = joined(judged.iter().flat_map(|judged| judged.violation.shown_pointers()).take(MAX_POINTERS));
     let undecided = judged.iter().any(|judged| judged.violation.kind != ViolationKind::Refused);
     let overrides: BTreeSet<_> = judged
         .iter()
@@ -52,9 +50,10 @@ pub(super) fn annotations(judged: &[WeighedViolation]) -> Vec<(&'static str, Str
 }
 
 /// Joins as many of the values as fit, with commas.
-fn joined<'v>(values: impl Iterator<Item = &'v str>) -> String {
+fn joined(values: impl Iterator<Item = impl AsRef<str>>) -> String {
     let mut text = String::new();
     for value in values {
+        let value = value.as_ref();
         let comma = if text.is_empty() { "" } else { "," };
         if text.len() + comma.len() + value.len() > MAX_VALUE_BYTES {
             break;

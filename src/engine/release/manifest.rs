@@ -2,11 +2,15 @@
 
 mod document;
 mod documents;
+mod heading;
 mod hooks;
+mod key;
 mod objects;
+mod outline;
 mod workloads;
 
-pub(crate) use document::{DocumentKey, document};
+pub(crate) use document::document;
 pub(crate) use hooks::{HookJob, hook_jobs};
+pub(crate) use key::DocumentKey;
 pub(crate) use objects::objects;
 pub(crate) use workloads::{WorkloadKind, WorkloadRef, workloads};

@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 
 use super::Revision;
 use super::manifest::{HookJob, hook_jobs};
+use crate::engine::effort::Effort;
 use crate::engine::json::{Text, first_at, redacted};
 use crate::engine::olm;
 
@@ -55,6 +56,9 @@ pub struct RecordInfo<'b> {
     pub description: Cow<'b, str>,
 }
 
+/// The steps to read a byte of a body.
+const READ_STEPS: u64 = 2;
+
 /// At most 120 characters of a text from a body, for messages and annotations.
 #[must_use]
 pub(crate) fn truncated(text: &str) -> String {
@@ -90,8 +94,9 @@ impl<'b> Record<'b> {
     /// Parses the head of a body.
     ///
     /// # Errors
-    /// The body is not JSON, repeats a key, or lacks name, version or status.
-    pub fn read(body: &'b [u8]) -> Result<Self, DecodeError> {
+    /// The body is not JSON, repeats a key, or lacks name, version or status. Or it is more work than the review has left.
+    pub fn read(body: &'b [u8], effort: &Effort) -> Result<Self, DecodeError> {
+        effort.take(body.len() as u64 * READ_STEPS)?;
         serde_json::from_slice(body).map_err(|error| DecodeError::Json(redacted(&error)))
     }
 
@@ -125,9 +130,10 @@ impl<'b> Record<'b> {
     /// The Jobs among the hooks.
     ///
     /// # Errors
-    /// The hooks cannot be parsed. The error contains the position, never the text there.
-    pub fn hook_jobs(&self) -> Result<Vec<HookJob>, String> {
-        self.hooks.map_or_else(|| Ok(Vec::new()), |hooks| hook_jobs(hooks.get(), &self.namespace))
+    /// The hooks cannot be parsed. The error contains the position, never the text there. Or it is more work than the review
+    /// has left.
+    pub fn hook_jobs(&self, effort: &Effort) -> Result<Vec<HookJob>, String> {
+        self.hooks.map_or_else(|| Ok(Vec::new()), |hooks| hook_jobs(hooks.get(), &self.namespace, effort))
     }
 }
 
@@ -141,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_head_is_borrowed_and_the_rest_stays_raw() {
-        let record = Record::read(BODY.as_bytes()).unwrap();
+        let record = Record::read(BODY.as_bytes(), &Effort::of_review()).unwrap();
         assert!(matches!(record.name, Cow::Borrowed("web")));
         assert_eq!(record.version, Revision(3));
         assert_eq!(record.info.status, "deployed");
@@ -151,7 +157,9 @@ mod tests {
 
     #[test]
     fn a_record_without_chart_or_manifest_is_empty() {
-        let record = Record::read(br#"{"name":"a","info":{"status":"failed"},"version":1,"chart":null}"#).unwrap();
+        let record =
+            Record::read(br#"{"name":"a","info":{"status":"failed"},"version":1,"chart":null}"#, &Effort::of_review())
+                .unwrap();
         assert_eq!(record.chart(), None);
         assert_eq!(record.manifest(), "");
     }
@@ -165,20 +173,24 @@ mod tests {
         let bundle =
             r#"{"olm.operatorframework.io/package-name":"web","olm.operatorframework.io/bundle-version":"2.0.0"}"#;
         for (labels, source) in [(bundle, Some("web-2.0.0")), ("{}", None), ("null", None), ("7", None)] {
-            assert_eq!(Record::read(record(labels).as_bytes()).unwrap().chart().as_deref(), source, "{labels}");
+            assert_eq!(
+                Record::read(record(labels).as_bytes(), &Effort::of_review()).unwrap().chart().as_deref(),
+                source,
+                "{labels}"
+            );
         }
     }
 
     #[test]
     fn a_repeated_key_is_an_error() {
         let twice = BODY.replacen(r#""version":3"#, r#""version":3,"version":4"#, 1);
-        assert!(matches!(Record::read(twice.as_bytes()), Err(DecodeError::Json(_))));
+        assert!(matches!(Record::read(twice.as_bytes(), &Effort::of_review()), Err(DecodeError::Json(_))));
     }
 
     #[test]
     fn deep_json_is_skipped_without_recursion() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let body = BODY.replacen(r#""hooks":[]"#, &format!(r#""hooks":{deep}"#), 1);
-        assert!(Record::read(body.as_bytes()).is_ok());
+        assert!(Record::read(body.as_bytes(), &Effort::of_review()).is_ok());
     }
 }

@@ -6,6 +6,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::engine::json::redacted;
+use crate::engine::text::{MAX_NAME_BYTES, is_printable, printable};
+
+/// The longest reason why a body is no review, in bytes.
+const MAX_REASON_BYTES: usize = 512;
 
 /// An AdmissionReview as the API server sends it.
 ///
@@ -17,7 +21,7 @@ pub struct Review<'a> {
 }
 
 /// `AdmissionReview.request`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request<'a> {
     /// Identifies this call; the reply must repeat it. A retry by the API server has another uid.
@@ -52,7 +56,7 @@ pub struct Request<'a> {
 }
 
 /// A group, version and kind.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct Gvk<'a> {
     /// Empty for the core group.
     #[serde(borrow, default)]
@@ -66,7 +70,7 @@ pub struct Gvk<'a> {
 }
 
 /// A group, version and resource.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct Gvr<'a> {
     /// Empty for the core group.
     #[serde(borrow, default)]
@@ -107,7 +111,7 @@ impl Operation {
 }
 
 /// The authenticated user. The real caller of an impersonated request is not visible.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct UserInfo<'a> {
     /// For example `alice` or `system:serviceaccount:flux-system:helm-controller`.
     #[serde(borrow, default)]
@@ -120,11 +124,16 @@ pub struct UserInfo<'a> {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadReview {
     /// Not JSON, or a field of the review has the wrong shape.
-    #[error("the body is not an AdmissionReview: {0}")]
+    #[error("the body is not an AdmissionReview: {}", printable(.0, MAX_REASON_BYTES))]
     Malformed(String),
     /// Another kind or version.
     #[error("expected kind AdmissionReview of admission.k8s.io/v1, got {kind:?} of {api_version:?}")]
     WrongKind { api_version: String, kind: String },
+    /// A uid that no API server writes. The reply would have to repeat it.
+    #[error(
+        "request.uid is longer than {MAX_NAME_BYTES} bytes or contains a character that cannot be printed; an API server sends a UUID"
+    )]
+    BadUid,
     /// No `request`, as in one of our own replies.
     #[error("the AdmissionReview has no request")]
     NoRequest,
@@ -163,11 +172,20 @@ impl<'a> Review<'a> {
         };
         check_kind(&envelope.api_version, &envelope.kind)?;
         let request = envelope.request.ok_or(BadReview::NoRequest)?;
+        if !is_uid(&request.uid) {
+            return Err(BadReview::BadUid);
+        }
         Ok(Self { request })
     }
 }
 
 impl Request<'_> {
+    /// The request without its objects.
+    #[must_use]
+    pub fn head(&self) -> Self {
+        Self { object: None, old_object: None, ..self.clone() }
+    }
+
     /// The resource as kubectl names it: `secrets`, `deployments.apps`, `deployments.apps/scale`.
     #[must_use]
     pub fn resource_name(&self) -> String {
@@ -202,21 +220,9 @@ impl Request<'_> {
     }
 }
 
-/// The uid of a body that cannot be parsed as a review. The API server accepts no reply without it.
-#[must_use]
-pub fn uid_of(body: &[u8]) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Body<'a> {
-        #[serde(borrow)]
-        request: Uid<'a>,
-    }
-    #[derive(Deserialize)]
-    struct Uid<'a> {
-        #[serde(borrow)]
-        uid: Cow<'a, str>,
-    }
-    let uid = serde_json::from_slice::<Body<'_>>(body).ok()?.request.uid;
-    (!uid.is_empty()).then(|| uid.into_owned())
+/// Whether a uid may be repeated in a reply. API servers write UUIDs; test suites write words.
+pub(super) fn is_uid(uid: &str) -> bool {
+    uid.len() <= MAX_NAME_BYTES && is_printable(uid)
 }
 
 fn check_kind(api_version: &str, kind: &str) -> Result<(), BadReview> {
@@ -234,14 +240,15 @@ fn diagnose(body: &[u8], error: &serde_json::Error) -> BadReview {
     BadReview::Malformed(redacted(error))
 }
 
-/// Error messages quote at most 80 characters of what the caller sent.
+/// Error messages quote at most 80 bytes of what the caller sent.
 fn excerpt(text: &str) -> String {
-    text.chars().take(80).collect()
+    printable(text, 80).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::review::head_of;
 
     fn review(request: &str) -> String {
         format!(r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{request}}}"#)
@@ -289,9 +296,28 @@ mod tests {
     }
 
     #[test]
-    fn the_uid_is_found_in_a_review_that_cannot_be_parsed() {
-        let body = review(&REQUEST.replacen("DELETE", "PATCH", 1));
-        assert!(Review::parse(body.as_bytes()).is_err());
-        assert_eq!(uid_of(body.as_bytes()).as_deref(), Some("u1"));
+    fn a_uid_that_no_api_server_writes_is_refused_with_its_limit() {
+        let with = |uid: &str| review(&REQUEST.replacen("u1", uid, 1));
+        for uid in ["705ab4f5-6393-11e8-b7cc-42010a800002", &"x".repeat(MAX_NAME_BYTES)] {
+            assert_eq!(Review::parse(with(uid).as_bytes()).unwrap().request.uid, uid);
+        }
+        for uid in
+            ["x".repeat(MAX_NAME_BYTES + 1), r"\u001b[2J".into(), r"a\nb".into(), "\u{202e}".into(), "\u{9b}".into()]
+        {
+            let body = with(&uid);
+            let error = Review::parse(body.as_bytes()).unwrap_err();
+            assert_eq!(error, BadReview::BadUid, "{uid}");
+            assert!(error.to_string().contains("longer than 253 bytes"), "{error}");
+            assert!(head_of(body.as_bytes()).is_none(), "{uid}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_body_is_said_in_few_printable_words() {
+        let malformed = BadReview::Malformed(format!("\u{1b}[2J{}", "x".repeat(1 << 20))).to_string();
+        assert!(malformed.len() < 600 && is_printable(&malformed), "{malformed}");
+        let body = format!(r#"{{"apiVersion":"\u001b[2J","kind":"{}","request":{{}}}}"#, "P".repeat(1 << 20));
+        let wrong = Review::parse(body.as_bytes()).unwrap_err().to_string();
+        assert!(wrong.len() < 300 && is_printable(&wrong), "{wrong}");
     }
 }

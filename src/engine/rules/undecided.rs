@@ -1,5 +1,6 @@
 //! Why a rule is undecided, and lookups in the evidence.
 
+use crate::engine::effort::OverBudget;
 use crate::engine::evidence::{Answer, Evidence, Knowledge, Query};
 use crate::engine::object::ObjectKey;
 use crate::engine::olm;
@@ -14,6 +15,14 @@ pub(crate) enum Undecided {
     Unavailable(String),
     /// The answer does not decide the rule.
     Unclear { why: String, way_out: &'static str },
+    /// The rule takes more work than the review has left.
+    OverBudget,
+}
+
+impl From<OverBudget> for Undecided {
+    fn from(_: OverBudget) -> Self {
+        Self::OverBudget
+    }
 }
 
 impl Undecided {
@@ -23,6 +32,10 @@ impl Undecided {
             Self::Ask(query) => Err(query),
             Self::Unavailable(why) => Ok((ViolationKind::Unavailable, why, "Try again once the API server answers.")),
             Self::Unclear { why, way_out } => Ok((ViolationKind::Unclear, why, way_out)),
+            Self::OverBudget => {
+                let way_out = "Make the object smaller, or ask for a ReleaseOverride.";
+                Ok((ViolationKind::Unavailable, OverBudget.to_string(), way_out))
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::engine::json::FieldPath;
 use crate::engine::release::record::truncated;
 use crate::engine::release::{Revision, Status};
+use crate::engine::text::printable_name;
 
 /// How many names a message lists.
 pub(crate) const MAX_ENUMERATED: usize = 5;
@@ -19,11 +20,16 @@ pub(crate) fn state(
 ) -> String {
     let mut text = format!("{status}, revision {revision}");
     if status.is_in_flight() {
-        let holder = holder.unwrap_or("an unknown user");
+        let holder = user(holder);
         let since = started.map(|started| format!(" for {}", span(now.duration_since(started)))).unwrap_or_default();
         text.push_str(&format!(", held by {holder}{since}"));
     }
     text
+}
+
+/// A user in a sentence. A name without end would cut off what the sentence says after it.
+pub(crate) fn user(name: Option<&str>) -> String {
+    name.map_or_else(|| "an unknown user".to_owned(), printable_name)
 }
 
 /// The operation that a record in this status belongs to, as Helm calls it.
@@ -77,6 +83,13 @@ mod tests {
         assert_eq!(fields(&paths[..2], 5), "a and b");
         assert_eq!(fields(&paths[..5], 5), "a, b, c, d and e");
         assert_eq!(fields(&paths, 5), "a, b, c, d, e and 2 more");
+    }
+
+    #[test]
+    fn a_long_user_name_leaves_room_for_the_rest_of_the_sentence() {
+        let text = state(Status::PendingUpgrade, Revision(6), Some(&"x".repeat(1 << 20)), None, Timestamp::UNIX_EPOCH);
+        assert!(text.len() < 300 && text.starts_with("pending-upgrade, revision 6, held by xxx"), "{text}");
+        assert_eq!((user(None), user(Some("a\u{1b}b"))), ("an unknown user".to_owned(), "a\u{fffd}b".to_owned()));
     }
 
     #[test]

@@ -1,15 +1,16 @@
 //! The stamp of a ReleaseOverride: its creator.
 
-use super::annotations;
+use super::{annotations, stamped_user};
 use crate::engine::facts::OverrideWrite;
 use crate::engine::json::Patch;
 use crate::engine::release_override::CREATED_BY;
 
-/// The user that the stamp must name: the user who creates the override, and later the user in the stored stamp.
+/// The user that the stamp must name: the user who creates the override, and later the user in the stored stamp. `None` if the name
+/// is too long: an override without a known creator opens nothing where a second person is required.
 #[must_use]
 pub(crate) fn expected<'w>(write: &'w OverrideWrite<'_>, user: &'w str) -> Option<&'w str> {
     match &write.before {
-        None => Some(user),
+        None => stamped_user(user),
         Some(before) => before.annotation(CREATED_BY),
     }
 }

@@ -71,6 +71,14 @@ struct ResourceOwner<'a> {
 }
 
 impl ClusterConfiguration<'_> {
+    /// How many charts and objects it lists.
+    pub(crate) fn entries(&self) -> usize {
+        let ClusterConfigurationStatus { cluster_profile_resources, profile_resources } = &self.status;
+        let features =
+            cluster_profile_resources.iter().chain(profile_resources).flat_map(|delivered| &delivered.features);
+        features.map(|feature| feature.charts.len() + feature.resources.len()).sum()
+    }
+
     /// Whether any profile has delivered a release. The release may have moved to another profile.
     #[must_use]
     pub(crate) fn lists(&self, release: &RemoteRelease) -> bool {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use tokio::time::timeout;
 
+use super::clients;
 use super::diagnosis::Diagnosis;
 use super::fetch::READ_TIMEOUT;
 use super::registration::RECORD_ENTRY;
@@ -36,7 +37,7 @@ const INCONSISTENT_RECORD_ADMITTED: &str = "an inconsistent record was admitted"
 
 /// The API server's response to a dry run.
 #[derive(Debug)]
-struct DryRunResponse {
+pub(super) struct DryRunResponse {
     code: u16,
     message: String,
     /// The Warning headers, unparsed.
@@ -44,30 +45,79 @@ struct DryRunResponse {
     holder: Option<String>,
 }
 
-pub(super) async fn diagnose(client: &Client, snapshot: &Snapshot) -> Vec<Diagnosis> {
-    if let Err(why) = snapshot.namespaces.items() {
-        return vec![Diagnosis::skipped(VERDICT_TOPIC, why)];
-    }
-    let Some(namespace) = guarded_namespace(snapshot) else {
-        return vec![Diagnosis::skipped(VERDICT_TOPIC, "no namespace is guarded, so a dry run shows nothing")];
-    };
-    // A consistent record, of an install that starts. Then a record whose label contradicts its body, which no client
-    // writes.
-    let good = create_record(client, &namespace, "pending-install", "pending-install").await;
-    let bad = create_record(client, &namespace, "pending-install", "deployed").await;
-    match (good, bad) {
-        (Ok(good), Ok(bad)) => {
-            let mut checks = diagnose_responses(&good, &bad, &namespace, &snapshot.namespace);
-            if policy_admits_silently(snapshot, &namespace) {
-                checks
-                    .iter_mut()
-                    .filter(|check| check.evidence.starts_with(INCONSISTENT_RECORD_ADMITTED))
-                    .for_each(explain_by_policy);
-            }
-            checks
+/// The dry runs, before anything is concluded from them.
+#[derive(Debug)]
+pub(super) enum DryRuns {
+    /// The reason.
+    NotRun(String),
+    Answered {
+        namespace: String,
+        /// Of a consistent record, of an install that starts.
+        good: DryRunResponse,
+        /// Of a record whose label contradicts its body, which no client writes.
+        bad: DryRunResponse,
+    },
+}
+
+/// Whether the API server's calls arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arrival<'a> {
+    /// Interlock left a sign in a response.
+    Answered,
+    /// The writes were admitted without a sign: entries that fail open hide the reason.
+    Silent,
+    /// The API server's message about a call that failed.
+    Failed(&'a str),
+    /// The reason.
+    Unknown(&'a str),
+}
+
+impl DryRuns {
+    pub(super) async fn run(client: &Client, snapshot: &Snapshot) -> Self {
+        if let Err(why) = snapshot.namespaces.items() {
+            return Self::NotRun(why.to_owned());
         }
-        (Err(why), _) | (_, Err(why)) => vec![Diagnosis::skipped(VERDICT_TOPIC, why)],
+        let Some(namespace) = guarded_namespace(snapshot) else {
+            return Self::NotRun("no namespace is guarded, so a dry run shows nothing".to_owned());
+        };
+        let good = create_record(client, &namespace, "pending-install", "pending-install").await;
+        let bad = create_record(client, &namespace, "pending-install", "deployed").await;
+        match (good, bad) {
+            (Ok(good), Ok(bad)) => Self::Answered { namespace, good, bad },
+            (Err(why), _) | (_, Err(why)) => Self::NotRun(why),
+        }
     }
+
+    pub(super) fn arrival(&self) -> Arrival<'_> {
+        let (good, bad) = match self {
+            Self::NotRun(why) => return Arrival::Unknown(why),
+            Self::Answered { good, bad, .. } => (good, bad),
+        };
+        if let Some(failed) = failed_call(good, bad) {
+            Arrival::Failed(&failed.message)
+        } else if [good, bad].iter().any(|it| it.is_signed()) {
+            Arrival::Answered
+        } else if let Some(refused) = [good, bad].into_iter().find(|it| it.code >= 400) {
+            Arrival::Unknown(&refused.message)
+        } else {
+            Arrival::Silent
+        }
+    }
+}
+
+pub(super) fn diagnose(runs: &DryRuns, snapshot: &Snapshot) -> Vec<Diagnosis> {
+    let (namespace, good, bad) = match runs {
+        DryRuns::NotRun(why) => return vec![Diagnosis::skipped(VERDICT_TOPIC, why)],
+        DryRuns::Answered { namespace, good, bad } => (namespace, good, bad),
+    };
+    let mut checks = diagnose_responses(good, bad, namespace, snapshot);
+    if policy_admits_silently(snapshot, namespace) {
+        checks
+            .iter_mut()
+            .filter(|check| check.evidence.starts_with(INCONSISTENT_RECORD_ADMITTED))
+            .for_each(explain_by_policy);
+    }
+    checks
 }
 
 /// Whether the policy of a namespace admits an inconsistent record without a warning.
@@ -142,20 +192,27 @@ fn record(namespace: &str, label: &str, status: &str) -> std::io::Result<Vec<u8>
     Ok(record.to_string().into_bytes())
 }
 
-fn diagnose_responses(good: &DryRunResponse, bad: &DryRunResponse, tried_in: &str, own: &str) -> Vec<Diagnosis> {
-    if let Some(answer) = [good, bad].into_iter().find(|answer| answer.message.contains("failed calling webhook")) {
-        return vec![Diagnosis::found(
-            VERDICT_TOPIC,
-            High,
-            answer.message.clone(),
-            fix_for_failed_call(&answer.message, own),
-        )];
+fn diagnose_responses(
+    good: &DryRunResponse,
+    bad: &DryRunResponse,
+    tried_in: &str,
+    snapshot: &Snapshot,
+) -> Vec<Diagnosis> {
+    let own = snapshot.namespace.as_str();
+    if let Some(DryRunResponse { message, .. }) = failed_call(good, bad) {
+        let fix = clients::fix_for_refusal(message, snapshot).unwrap_or_else(|| fix_for_failed_call(message, own));
+        return vec![Diagnosis::found(VERDICT_TOPIC, High, message.clone(), fix)];
     }
     if let Some(answer) = [good, bad].into_iter().find(|answer| answer.code >= 400 && !answer.is_refused_by_us()) {
         let why = format!("dry runs in namespace {tried_in} do not reach Interlock: {}", answer.message);
         return vec![Diagnosis::skipped(VERDICT_TOPIC, why)];
     }
     vec![diagnose_stamp(good, tried_in, own), diagnose_verdict(good, bad, tried_in, own)]
+}
+
+/// The response that reports a failed call of a webhook.
+fn failed_call<'r>(good: &'r DryRunResponse, bad: &'r DryRunResponse) -> Option<&'r DryRunResponse> {
+    [good, bad].into_iter().find(|it| it.message.contains("failed calling webhook"))
 }
 
 /// Whether the mutating webhook is called.
@@ -186,7 +243,7 @@ fn diagnose_verdict(good: &DryRunResponse, bad: &DryRunResponse, tried_in: &str,
         let evidence = format!("a dry run with an inconsistent record in namespace {tried_in} was refused");
         return Diagnosis::ok(VERDICT_TOPIC, evidence);
     }
-    if bad.warnings.contains("interlock:") || good.warnings.contains("interlock:") {
+    if [good, bad].iter().any(|it| it.warnings.contains("interlock:")) {
         let evidence = "Interlock is called, and the policy only warns about inconsistent records";
         return Diagnosis::note(VERDICT_TOPIC, evidence);
     }
@@ -204,6 +261,11 @@ fn diagnose_verdict(good: &DryRunResponse, bad: &DryRunResponse, tried_in: &str,
 impl DryRunResponse {
     fn is_refused_by_us(&self) -> bool {
         self.message.contains("admission webhook") && self.message.contains(".interlock.dev")
+    }
+
+    /// Whether the response shows that Interlock answered a call.
+    fn is_signed(&self) -> bool {
+        self.holder.is_some() || self.warnings.contains("interlock:") || self.is_refused_by_us()
     }
 }
 
@@ -248,7 +310,7 @@ mod tests {
     }
 
     fn states(good: &DryRunResponse, bad: &DryRunResponse) -> Vec<&'static str> {
-        diagnose_responses(good, bad, "default", "guard").iter().map(|check| check.state.as_str()).collect()
+        diagnose_responses(good, bad, "default", &Snapshot::unread()).iter().map(|check| check.state.as_str()).collect()
     }
 
     const REFUSED: &str = "admission webhook \"create-delete.records.interlock.dev\" denied the request: ...";
@@ -269,6 +331,20 @@ mod tests {
     }
 
     #[test]
+    fn the_responses_show_whether_calls_arrive() {
+        let runs = |good: DryRunResponse, bad| DryRuns::Answered { namespace: "default".to_owned(), good, bad };
+        let (admitted, stamped) = (|| answer(201, "", "", None), || answer(201, "", "", Some("alice")));
+        let failed = || answer(500, "Internal error occurred: failed calling webhook \"x\": refused", "", None);
+        assert_eq!(runs(stamped(), admitted()).arrival(), Arrival::Answered);
+        assert_eq!(runs(admitted(), answer(403, REFUSED, "", None)).arrival(), Arrival::Answered);
+        assert_eq!(runs(admitted(), admitted()).arrival(), Arrival::Silent);
+        assert!(matches!(runs(stamped(), failed()).arrival(), Arrival::Failed(why) if why.contains("refused")));
+        let forbidden = answer(403, "secrets is forbidden", "", None);
+        assert_eq!(runs(admitted(), forbidden).arrival(), Arrival::Unknown("secrets is forbidden"));
+        assert_eq!(DryRuns::NotRun("no".to_owned()).arrival(), Arrival::Unknown("no"));
+    }
+
+    #[test]
     fn a_policy_in_audit_mode_is_no_finding() {
         let of = |text: &str| Snapshot {
             policies: Ok(Some(crate::engine::policy_files::PolicyFiles::mounted(
@@ -282,7 +358,7 @@ mod tests {
         assert!(!policy_admits_silently(&of(include_str!("../../../policies/cluster.yaml")), "shop"));
         assert!(!policy_admits_silently(&Snapshot::unread(), "shop"));
         let stamped = answer(201, "", "", Some("alice"));
-        let admitted = diagnose_responses(&stamped, &stamped, "default", "guard").pop().unwrap();
+        let admitted = diagnose_responses(&stamped, &stamped, "default", &Snapshot::unread()).pop().unwrap();
         assert!(admitted.evidence.starts_with(INCONSISTENT_RECORD_ADMITTED), "{admitted:?}");
     }
 
@@ -293,12 +369,17 @@ mod tests {
                 "tls: failed to verify certificate: x509: certificate signed by unknown authority",
                 "the caBundle does not match",
             ),
+            ("remote error: tls: certificate required", "sends no client certificate"),
             ("dial tcp 127.0.0.1:9: connect: connection refused", "no replica is available"),
             ("context deadline exceeded", "do not answer in time"),
         ] {
-            let failed =
-                answer(500, &format!("Internal error occurred: failed calling webhook \"x\": {cause}"), "", None);
-            let checks = diagnose_responses(&failed, &failed, "default", "guard");
+            let failed = answer(
+                500,
+                &format!("Internal error occurred: failed calling webhook \"x.interlock.dev\": {cause}"),
+                "",
+                None,
+            );
+            let checks = diagnose_responses(&failed, &failed, "default", &Snapshot::unread());
             let fix = checks[0].fix.as_ref().unwrap();
             assert!(checks.len() == 1 && fix.contains(way) && fix.contains("interlock"), "{fix}");
         }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::diagnosis::Diagnosis;
 use super::fetch::Fetched;
 use super::registration::guarded_namespaces;
+use super::settings::setting;
 use super::snapshot::Snapshot;
 use crate::engine::policy::DEFAULT_NAMESPACE;
 use crate::engine::severity::Severity::{High, Medium};
@@ -96,10 +97,7 @@ pub(super) async fn diagnose(client: &Client, snapshot: &Snapshot) -> Vec<Diagno
 
 /// Whether the certificate comes from a file. Interlock then needs no rights for managed certificates.
 fn has_certificate_of_a_file(deployment: &Fetched) -> bool {
-    let Fetched::Known(deployment) = deployment else { return false };
-    let containers = deployment["spec"]["template"]["spec"]["containers"].as_array().into_iter().flatten();
-    let mut variables = containers.flat_map(|it| it["env"].as_array().into_iter().flatten());
-    variables.any(|it| it["name"] == "INTERLOCK_TLS_CERT_FILE")
+    matches!(deployment, Fetched::Known(it) if setting(it, "INTERLOCK_TLS_CERT_FILE", "--tls-cert-file").is_some())
 }
 
 /// Every right that the manifests grant to the account. `guarded` lists the selected namespaces; it is empty if all are

@@ -15,6 +15,7 @@ pub(super) struct Snapshot {
     pub(super) deployment: Fetched,
     pub(super) pods: Fetched,
     pub(super) budgets: Fetched,
+    pub(super) network_policies: Fetched,
     pub(super) lease: Fetched,
     pub(super) definition: Fetched,
     /// `None` without a ConfigMap of policies.
@@ -38,12 +39,13 @@ impl Snapshot {
         let rbac = "/apis/rbac.authorization.k8s.io/v1";
         let core = format!("/api/v1/namespaces/{namespace}");
         let local = format!("{rbac}/namespaces/{namespace}");
-        let (validating, mutating, deployment, pods, budgets, lease) = tokio::join!(
+        let (validating, mutating, deployment, pods, budgets, network_policies, lease) = tokio::join!(
             get(format!("{admission}/validatingwebhookconfigurations?limit=500")),
             get(format!("{admission}/mutatingwebhookconfigurations?limit=500")),
             get(format!("/apis/apps/v1/namespaces/{namespace}/deployments/interlock")),
             get(format!("{core}/pods?labelSelector=app.kubernetes.io%2Fname%3Dinterlock&limit=100")),
             get(format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets?limit=100")),
+            get(format!("/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies?limit=100")),
             get(format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/interlock-leader")),
         );
         let (definition, policies, namespaces, nodes, records, version) = tokio::join!(
@@ -67,6 +69,7 @@ impl Snapshot {
             deployment,
             pods,
             budgets,
+            network_policies,
             lease,
             definition,
             policies,
@@ -94,6 +97,7 @@ impl Snapshot {
             deployment: unknown(),
             pods: unknown(),
             budgets: unknown(),
+            network_policies: unknown(),
             lease: unknown(),
             definition: unknown(),
             policies: Err("not asked".to_owned()),

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use super::finding::Finding;
 use super::finding_kind::FindingKind;
+use crate::engine::effort::Effort;
 use crate::engine::json::FieldPath;
 use crate::engine::managed::{Declared, ManagedFields, declared_by, delta, is_custom_resource, touched};
 use crate::engine::object::{Metadata, ObjectKey};
@@ -38,8 +39,9 @@ pub(super) fn drifted(
     let raw: &RawValue = serde_json::from_str(live).map_err(|error| error.to_string())?;
     let metadata = Metadata::of(raw).map_err(|error| error.to_string())?;
     let api_version = document["apiVersion"].as_str().unwrap_or_default();
+    let effort = Effort::of_review();
     let written = if is_custom_resource(document) {
-        ManagedFields::read(metadata.managed_fields).of(api_version, |_| true)
+        ManagedFields::read(metadata.managed_fields, &effort).of(api_version, |_| true)
     } else {
         Declared::nothing()
     };
@@ -51,7 +53,7 @@ pub(super) fn drifted(
         .scalable_resource(&object.group, resource)
         .filter(|_| is_autoscaled(metadata.managed_fields))
         .map(|scalable| &scalable.replicas);
-    let mut fields = touched(&[declared_by(document, &written)], &delta);
+    let mut fields = touched(&[declared_by(document, &written)], &delta, &effort);
     fields.retain(|field| {
         let pointer = field.pointer();
         let ignored = |ignored: &crate::engine::policy::IgnoredFields| {

@@ -13,6 +13,7 @@ use super::drift::{self, Declaring};
 use super::finding::Finding;
 use super::integrity;
 use super::options::ScanOptions;
+use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Knowledge, Query};
 use crate::engine::object::{ObjectKey, group_of};
 use crate::engine::release::manifest::objects;
@@ -132,8 +133,9 @@ fn at_rest(history: &History) -> Option<&Entry> {
 }
 
 fn manifest(body: &[u8]) -> Result<Manifest, String> {
-    let record = Record::read(body).map_err(|error| error.to_string())?;
-    Ok(Manifest { documents: objects(&record.manifest())?, namespace: record.namespace.into_owned() })
+    let effort = Effort::of_review();
+    let record = Record::read(body, &effort).map_err(|error| error.to_string())?;
+    Ok(Manifest { documents: objects(&record.manifest(), &effort)?, namespace: record.namespace.into_owned() })
 }
 
 /// Compares the objects of a release with their documents, one by one.

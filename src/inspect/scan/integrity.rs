@@ -2,6 +2,7 @@
 
 use super::finding::Finding;
 use super::finding_kind::FindingKind;
+use crate::engine::effort::Effort;
 use crate::engine::facts::{RecordBody, RecordSide};
 use crate::engine::object::ObjectKey;
 use crate::engine::release::{DecodeError, Record, RecordName, ReleaseRef, Storage, Stored};
@@ -17,7 +18,7 @@ pub(super) fn release(namespace: &str, stored: &Stored<'_>) -> ReleaseRef {
 
 /// The finding for a record from its metadata only.
 pub(super) fn of_metadata(storage: Storage, namespace: &str, stored: &Stored<'_>) -> Option<Finding> {
-    inconsistent(storage, namespace, &RecordSide { stored, body: RecordBody::Unread })
+    inconsistent(storage, namespace, &RecordSide::of(stored, RecordBody::Unread))
 }
 
 /// The finding for a record with its body.
@@ -27,8 +28,8 @@ pub(super) fn of_body(
     stored: &Stored<'_>,
     body: Result<&[u8], DecodeError>,
 ) -> Option<Finding> {
-    match body.and_then(Record::read) {
-        Ok(record) => inconsistent(storage, namespace, &RecordSide { stored, body: RecordBody::Read(record) }),
+    match body.and_then(|body| Record::read(body, &Effort::of_review())) {
+        Ok(record) => inconsistent(storage, namespace, &RecordSide::of(stored, RecordBody::Read(record))),
         Err(error) => {
             let release = release(namespace, stored);
             let way_out = format!(

@@ -1,6 +1,6 @@
 //! A report as one self-contained HTML page: no other file, no network, no server.
 //!
-//! Every user who may create a Secret chooses names and messages. So everything is escaped, and the page's
+//! Every user who may create a Secret chooses names and messages. So everything is escaped, printable and bounded, and the page's
 //! Content-Security-Policy allows only its own script and style sheet.
 
 use std::fmt::{self, Write};
@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Finding, Gap, ScanReport};
 use crate::engine::severity::Severity;
+use crate::engine::text::{MAX_MESSAGE_BYTES, printable};
 
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
@@ -176,21 +177,18 @@ fn digest(text: &str) -> String {
     STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
 
-/// Escaped text, for use between tags and in quoted attributes.
+/// Escaped text, for use between tags and in quoted attributes: printable, and at most 8 KiB of it.
 struct Escaped<'t>(&'t str);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for character in self.0.chars() {
+        for character in printable(self.0, MAX_MESSAGE_BYTES).chars() {
             match character {
                 '&' => out.write_str("&amp;")?,
                 '<' => out.write_str("&lt;")?,
                 '>' => out.write_str("&gt;")?,
                 '"' => out.write_str("&quot;")?,
                 '\'' => out.write_str("&#39;")?,
-                // They would change the direction of the surrounding text.
-                '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.write_char('\u{fffd}')?,
-                control if control.is_control() => out.write_char(' ')?,
                 plain => out.write_char(plain)?,
             }
         }

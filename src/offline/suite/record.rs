@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::duration::duration;
+use crate::engine::effort::Effort;
 use crate::engine::release::record::Payload;
 use crate::engine::release::stamps::{CHART, HOLDER, STARTED, TARGET_NAMESPACE};
 use crate::engine::release::storage::HELM_SECRET_TYPE;
@@ -136,7 +137,8 @@ fn encode_body(body: &Value) -> Result<String, String> {
 fn decode_body(storage: Storage, object: &Value) -> Result<Value, String> {
     let text = object.to_string();
     let stored: Stored<'_> = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-    let json = Payload::decode(storage, &stored.data).and_then(Payload::inflate).map_err(|error| error.to_string())?;
+    let json = Payload::decode(storage, &stored.data).and_then(|payload| payload.inflate(&Effort::of_review()));
+    let json = json.map_err(|error| error.to_string())?;
     serde_json::from_slice(&json).map_err(|error| error.to_string())
 }
 

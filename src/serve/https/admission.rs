@@ -21,7 +21,9 @@ use super::endpoint::Endpoint;
 use super::limits::Limits;
 use super::metrics::{HttpsMetrics, ReviewEnd};
 use super::rejection::{Rejection, sentence};
-use super::reviewer::{HttpReply, Reviewer};
+use super::reviewer::{Answer, HttpReply, Reviewer, Unjudged};
+use super::slots::Activity;
+use crate::serve::log_limit::OF_CLIENTS;
 use crate::serve::traces;
 
 /// The timeout of a request without `?timeout=`: the default of the API server.
@@ -30,8 +32,9 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest timeout that the API server allows.
 const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Sending the answer takes time too: the reviewer must be ready a tenth of the timeout early, at most this much. An answer
-/// that comes a moment too late is a failed call; an undecided answer in time is an answer.
+/// Sending the answer takes time too: it must be there a tenth of the timeout early, at most this much. An answer that comes
+/// a moment too late is a failed call; an undecided answer in time is an answer. The reviewer stops asking earlier by the
+/// same time, because it can still say which of its rules are undecided, and the stand-in cannot.
 const MAX_MARGIN: Duration = Duration::from_millis(200);
 
 /// Routes `POST /validate` and `POST /mutate` to the reviewer. Needs no socket.
@@ -62,9 +65,9 @@ struct Handler {
 struct ReceivedRequest {
     body: Bytes,
     held: HeldBytes,
-    /// When the caller stops waiting.
-    timeout: Instant,
-    /// When the reviewer must have answered: a little earlier.
+    /// When an answer must go out.
+    until: Instant,
+    /// When the reviewer should have answered: a little earlier.
     deadline: Instant,
 }
 
@@ -75,12 +78,15 @@ impl Handler {
         let mut clock = metrics.review(endpoint);
         let span = traces::review(endpoint, request.headers());
         let answered = match self.receive(request).await {
-            Ok(received) => self.run(endpoint, received, span).await,
+            Ok(received) => self.run(endpoint, received, &span).await,
             Err(rejection) => Err(rejection),
         };
         match answered {
-            Ok((reply, end)) => {
+            Ok((Answer { reply, delivered }, end)) => {
                 clock.end(end);
+                if let Some(delivered) = delivered {
+                    span.in_scope(delivered);
+                }
                 reply.into_response()
             }
             Err(rejection) => {
@@ -101,10 +107,14 @@ impl Handler {
                 return Err(rejection);
             }
         };
-        let (timeout, margin) = (arrived + timeout, timeout / 10);
-        let deadline = timeout - margin.min(MAX_MARGIN);
+        let margin = (timeout / 10).min(MAX_MARGIN);
+        let until = arrived + timeout - margin;
+        let deadline = until - margin;
         let (body, held) = self.bodies.read(body, deadline.min(arrived + self.body_timeout)).await?;
-        Ok(ReceivedRequest { body, held, timeout, deadline })
+        if let Some(activity) = head.extensions.get::<Arc<Activity>>() {
+            activity.body_arrived();
+        }
+        Ok(ReceivedRequest { body, held, until, deadline })
     }
 
     /// Runs the reviewer in a separate task, where a panic is an error value.
@@ -112,26 +122,31 @@ impl Handler {
         &self,
         endpoint: Endpoint,
         received: ReceivedRequest,
-        span: Span,
-    ) -> Result<(HttpReply, ReviewEnd), Rejection> {
-        let ReceivedRequest { body, held, timeout, deadline } = received;
+        span: &Span,
+    ) -> Result<(Answer, ReviewEnd), Rejection> {
+        let ReceivedRequest { body, held, until, deadline } = received;
         let reviewer = Arc::clone(&self.reviewer);
         let body_copy = body.clone();
         let review = async move {
+            // A step that outlives the answer still holds the body.
             let _held = held;
             reviewer.answer(endpoint, body, deadline).await
         };
-        let mut task = AbortOnDrop(tokio::spawn(review.instrument(span)));
-        match timeout_at(timeout, &mut task.0).await {
-            Ok(Ok(reply)) => Ok((reply, ReviewEnd::Answered)),
+        let mut task = AbortOnDrop(tokio::spawn(review.instrument(span.clone())));
+        let (why, end) = match timeout_at(until, &mut task.0).await {
+            Ok(Ok(answer)) => return Ok((answer, ReviewEnd::Answered)),
             Ok(Err(_)) => {
                 self.metrics.panicked(endpoint);
-                tracing::error!(?endpoint, "a review panicked");
-                let stand_in = AssertUnwindSafe(|| self.reviewer.panicked(endpoint, &body_copy));
-                catch_unwind(stand_in).map(|reply| (reply, ReviewEnd::Panicked)).map_err(|_| Rejection::NoAnswer)
+                let kind = "a review panicked";
+                if let Some(suppressed) = OF_CLIENTS.admit(kind) {
+                    tracing::error!(?endpoint, suppressed, "{kind}");
+                }
+                (Unjudged::Failed, ReviewEnd::Panicked)
             }
-            Err(_) => Err(Rejection::ReviewTooSlow),
-        }
+            Err(_) => (Unjudged::Late, ReviewEnd::Late),
+        };
+        let stand_in = AssertUnwindSafe(|| self.reviewer.undecided(endpoint, &body_copy, why));
+        catch_unwind(stand_in).map(|answer| (answer, end)).map_err(|_| Rejection::NoAnswer)
     }
 
     fn reject(&self, rejection: Rejection) -> Response {
@@ -152,8 +167,8 @@ impl IntoResponse for HttpReply {
     }
 }
 
-/// Aborts a review when its caller disconnects.
-struct AbortOnDrop(JoinHandle<HttpReply>);
+/// Aborts a review when it is answered without it, or its caller disconnects. It ends at its next wait.
+struct AbortOnDrop(JoinHandle<Answer>);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {

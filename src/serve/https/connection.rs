@@ -80,9 +80,11 @@ struct RequestService {
 impl RequestService {
     fn answer(
         &self,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
     ) -> impl Future<Output = Result<axum::response::Response, Infallible>> + use<> {
-        self.activity.request_started();
+        self.activity.head_arrived();
+        // The handler reads the body, and says so when it is complete.
+        request.extensions_mut().insert(Arc::clone(&self.activity));
         let answer = self.router.clone().call(request);
         let (activity, phase) = (Arc::clone(&self.activity), self.phase.clone());
         async move {

@@ -7,11 +7,15 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// The longest body that is read, in bytes: 8 MiB. The API server takes objects of at most 3 MiB, and a review holds two.
 pub const BODY_BYTES: usize = 8 << 20;
 
+/// The bytes of bodies held at a time: six of the longest, or thousands of ordinary ones.
+pub const BODY_BYTES_IN_FLIGHT: usize = 48 << 20;
+
 /// Sizes and times of the server. Tests shorten them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Connections on the HTTPS port. An API server pools 25 idle ones a replica, so this leaves room for a large
-    /// control plane. Above it, idle connections are closed for new ones, those without a request first.
+    /// control plane. Each takes up to 100 KiB for the buffers of TLS and of a head. Above it, connections without a whole
+    /// request are closed for new ones, those that were never answered first.
     pub connections: usize,
     /// Connections on the admin port: a kubelet and a few scrapers.
     pub admin_connections: usize,
@@ -26,7 +30,7 @@ pub struct Limits {
     pub body: Duration,
     /// How long a client may take to read its answer.
     pub write: Duration,
-    /// Bytes of bodies held at a time, over all connections. Above it requests wait, which bounds memory.
+    /// Bytes of bodies held at a time, over all connections. Above it requests wait.
     pub bytes_in_flight: usize,
     /// The pause after a failure to accept, which would otherwise repeat at once: the usual cause is a lack of file
     /// descriptors, and only time frees some.
@@ -41,14 +45,14 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connections: 4096,
+            connections: 1024,
             admin_connections: 64,
             handshake: Duration::from_secs(5),
             header: Duration::from_secs(5),
             idle: Duration::from_secs(120),
             body: Duration::from_secs(10),
             write: Duration::from_secs(10),
-            bytes_in_flight: 128 << 20,
+            bytes_in_flight: BODY_BYTES_IN_FLIGHT,
             accept_pause: Duration::from_millis(100),
             drain_delay: Duration::from_secs(5),
             drain: Duration::from_secs(20),

@@ -19,6 +19,7 @@ use super::limits::Limits;
 use super::metrics::{Cut, HandshakeFailure, HttpsMetrics, Port};
 use super::shutdown::{ShutdownPhase, reached};
 use super::slots::{Slot, Slots};
+use crate::serve::log_limit::OF_CLIENTS;
 use crate::serve::pki::tls::{self, Certificates};
 
 /// The first byte of every TLS handshake (RFC 8446, 5.1: content type handshake).
@@ -67,7 +68,7 @@ impl Listener {
                 () = reached(&mut phase, ShutdownPhase::Closing) => break,
                 Some(_) = connections.join_next() => {}
                 accepted = socket.accept() => match accepted {
-                    Ok((stream, _)) => match slots.take() {
+                    Ok((stream, peer)) => match slots.take(peer.ip()) {
                         Some(slot) => {
                             connections.spawn(connect(stream, slot, port, transport.clone(), context.clone()));
                         }
@@ -111,7 +112,10 @@ async fn drain(
 /// One connection, handshake included: a slow client delays nobody else.
 async fn connect(stream: TcpStream, slot: Slot, port: Port, transport: Transport, context: ConnectionContext) {
     if slot.evicted_another {
-        tracing::warn!(?port, "every slot is taken; closed an idle connection for a new one");
+        let kind = "every slot is taken";
+        if let Some(suppressed) = OF_CLIENTS.admit(kind) {
+            tracing::warn!(?port, suppressed, "{kind}; closed a connection without a whole request for a new one");
+        }
     }
     let open = context.metrics.connections(port);
     open.inc();

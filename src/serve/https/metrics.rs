@@ -41,10 +41,12 @@ pub enum ReviewEnd {
     Answered,
     /// The reviewer panicked, and its stand-in answered.
     Panicked,
-    /// The request was rejected before the reviewer saw it, or the reviewer took too long.
+    /// The reviewer did not finish in time, and its stand-in answered.
+    Late,
+    /// The request was rejected before the reviewer saw it.
     Rejected,
-    /// The client disconnected first.
-    Abandoned,
+    /// The client disconnected first. Its decision, if there is one, is not reported.
+    Unanswered,
 }
 
 /// Which of the two ports.
@@ -59,9 +61,9 @@ pub enum Port {
 /// Why the server closed a connection early. Idle timeouts and clean shutdowns are not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cut {
-    /// Every slot was taken by a connection in the middle of a request.
+    /// Every slot was taken by a request that waits for its answer.
     Full,
-    /// It was idle and had to make room for a new one.
+    /// It had not sent a whole request and had to make room for a new one.
     Evicted,
     /// The head of a request did not arrive in time.
     Header,
@@ -122,7 +124,7 @@ impl HttpsMetrics {
     /// Starts the clock of one request. The guard records the request once, however the handler ends.
     #[must_use]
     pub fn review(&self, endpoint: Endpoint) -> ReviewClock<'_> {
-        ReviewClock { metrics: self, endpoint, end: ReviewEnd::Abandoned, started: Instant::now() }
+        ReviewClock { metrics: self, endpoint, end: ReviewEnd::Unanswered, started: Instant::now() }
     }
 
     /// Counts a request that was rejected without a review.
@@ -179,7 +181,7 @@ pub struct ReviewClock<'a> {
 }
 
 impl ReviewClock<'_> {
-    /// Sets how the request ended; without it the request counts as abandoned.
+    /// Sets how the request ended; without it the request counts as unanswered.
     pub fn end(&mut self, end: ReviewEnd) {
         self.end = end;
     }
@@ -227,8 +229,9 @@ openmetrics::named!(Endpoint { Validate => "validate", Mutate => "mutate" });
 openmetrics::named!(ReviewEnd {
     Answered => "answered",
     Panicked => "panicked",
+    Late => "late",
     Rejected => "refused",
-    Abandoned => "abandoned",
+    Unanswered => "unanswered",
 });
 openmetrics::named!(Port { Admission => "admission", Admin => "admin" });
 openmetrics::named!(Cut {
@@ -251,7 +254,6 @@ openmetrics::named!(Rejection {
     BodyTooSlow => "body_too_slow",
     BodyBroken => "body_broken",
     NoMemory => "no_memory",
-    ReviewTooSlow => "review_too_slow",
     NoAnswer => "no_answer",
     UnknownPath => "unknown_path",
     WrongMethod => "wrong_method",
@@ -273,7 +275,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains(r#"interlock_review_duration_seconds_count{endpoint="mutate",end="abandoned"} 1"#),
+            text.contains(r#"interlock_review_duration_seconds_count{endpoint="mutate",end="unanswered"} 1"#),
             "{text}"
         );
         assert!(text.ends_with("# EOF\n"));

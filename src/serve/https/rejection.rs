@@ -21,9 +21,7 @@ pub enum Rejection {
     /// Too many bytes of other bodies are held. The API server retries within its timeout if, and only if, the answer has
     /// a `Retry-After`.
     NoMemory,
-    /// The reviewer did not answer in time.
-    ReviewTooSlow,
-    /// The reviewer panicked, and so did its stand-in.
+    /// The review has no answer, and its stand-in panicked.
     NoAnswer,
     /// The path is neither `/validate` nor `/mutate`.
     UnknownPath,
@@ -41,7 +39,6 @@ impl Rejection {
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::NoMemory => StatusCode::SERVICE_UNAVAILABLE,
-            Self::ReviewTooSlow => StatusCode::GATEWAY_TIMEOUT,
             Self::NoAnswer => StatusCode::INTERNAL_SERVER_ERROR,
             Self::UnknownPath => StatusCode::NOT_FOUND,
             Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
@@ -58,7 +55,6 @@ impl Rejection {
             Self::BodyTooSlow => "the body did not arrive in time",
             Self::BodyBroken => "the connection broke before the end of the body",
             Self::NoMemory => "too many large reviews at the same time; try again in a second",
-            Self::ReviewTooSlow => "the review did not finish within the timeout of the request",
             Self::NoAnswer => "the review failed and has no answer; see the log of the webhook",
             Self::UnknownPath => "not found; send reviews to /validate or /mutate",
             Self::WrongMethod => "send an AdmissionReview with POST",

@@ -1,5 +1,6 @@
 //! The interface between the HTTPS server and what answers reviews.
 
+use std::fmt;
 use std::pin::Pin;
 
 use bytes::Bytes;
@@ -7,6 +8,7 @@ use http::StatusCode;
 use tokio::time::Instant;
 
 use super::endpoint::Endpoint;
+pub use crate::engine::decide::Unjudged;
 
 /// A boxed future, as a trait object needs it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -21,12 +23,32 @@ pub struct HttpReply {
     pub body: Vec<u8>,
 }
 
+/// A reply, and what follows from it once the caller gets it.
+pub struct Answer {
+    pub reply: HttpReply,
+    /// Runs just before the reply is sent; never if it comes too late or the caller has gone.
+    pub delivered: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl From<HttpReply> for Answer {
+    fn from(reply: HttpReply) -> Self {
+        Self { reply, delivered: None }
+    }
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Answer").field("reply", &self.reply).finish_non_exhaustive()
+    }
+}
+
 /// Answers reviews.
 pub trait Reviewer: Send + Sync + 'static {
-    /// Answers one whole request body, which need not be JSON. The answer must be ready at `deadline`; shortly after it the
-    /// caller gets an error. The future is dropped when the caller disconnects.
-    fn answer(&self, endpoint: Endpoint, body: Bytes, deadline: Instant) -> BoxFuture<'_, HttpReply>;
+    /// Answers one whole request body, which need not be JSON. The answer should be ready at `deadline`; a moment later the
+    /// caller gets that of [`Self::undecided`]. The future is then dropped, and also when the caller disconnects.
+    fn answer(&self, endpoint: Endpoint, body: Bytes, deadline: Instant) -> BoxFuture<'_, Answer>;
 
-    /// Answers for a review that panicked. Must not repeat what panicked.
-    fn panicked(&self, endpoint: Endpoint, body: &[u8]) -> HttpReply;
+    /// Answers at once for a review that has no answer of its own. Must not repeat what went wrong, and must not read much of
+    /// the body: the caller waits on a thread of the network.
+    fn undecided(&self, endpoint: Endpoint, body: &Bytes, why: Unjudged) -> Answer;
 }

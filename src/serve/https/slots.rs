@@ -1,10 +1,13 @@
 //! Slots for connections, and which connection loses its slot when all are taken.
 //!
-//! A plain limit would let a thousand idle connections keep the API server out. So when every slot is taken, an idle
-//! connection is closed for a new one: first connections that never sent a request, and among equals the one that has been
-//! idle longest. A connection in the middle of a request keeps its slot.
+//! A plain limit would let a thousand connections that never send a whole request keep the API server out. So when every
+//! slot is taken, a connection that has not sent its whole request is closed for a new one. It comes from the address that
+//! holds the most slots, so strangers at one address do not push out the API server at another. Connections that were never
+//! answered go first, and among equals the one that has waited longest. A whole request keeps its slot until it is answered.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -20,7 +23,13 @@ pub(super) struct Slots {
 #[derive(Debug, Default)]
 struct SlotTable {
     next: u64,
-    holders: HashMap<u64, Arc<Activity>>,
+    holders: HashMap<u64, Holder>,
+}
+
+#[derive(Debug)]
+struct Holder {
+    peer: IpAddr,
+    activity: Arc<Activity>,
 }
 
 /// One slot, freed on drop.
@@ -44,7 +53,7 @@ pub(super) struct Activity {
 struct ActivityState {
     phase: ConnectionPhase,
     since: Instant,
-    had_request: bool,
+    was_answered: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +62,9 @@ pub(super) enum ConnectionPhase {
     Waiting,
     /// In the middle of a request's head.
     Head,
-    /// From the end of the head to the answer.
+    /// In the middle of a request's body, or waiting for the memory that it needs.
+    Body,
+    /// From the end of the body to the answer.
     Request,
     /// Closed for another connection.
     Evicted,
@@ -64,18 +75,18 @@ impl Slots {
         Arc::new(Self { limit, table: Mutex::default() })
     }
 
-    /// Takes a slot, if necessary from an idle connection; `None` when every connection is in the middle of a request.
-    pub(super) fn take(self: &Arc<Self>) -> Option<Slot> {
+    /// Takes a slot for a peer, if necessary from another connection; `None` when every connection waits for an answer.
+    pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Slot> {
         let mut table = self.lock();
         let full = table.holders.len() >= self.limit;
         if full {
-            let victim = table.evict_longest_waiting()?;
+            let victim = table.evict()?;
             table.holders.remove(&victim);
         }
         let number = table.next;
         table.next += 1;
         let activity = Arc::new(Activity::new());
-        table.holders.insert(number, Arc::clone(&activity));
+        table.holders.insert(number, Holder { peer, activity: Arc::clone(&activity) });
         Some(Slot { slots: Arc::clone(self), number, activity, evicted_another: full })
     }
 
@@ -87,15 +98,19 @@ impl Slots {
 impl SlotTable {
     /// Evicts a connection. Looking at every connection is fine: it happens only when the port is full, and takes
     /// microseconds.
-    fn evict_longest_waiting(&self) -> Option<u64> {
-        let mut waiting: Vec<_> = self
-            .holders
-            .iter()
-            .filter_map(|(number, activity)| Some((activity.waiting_since()?, *number, activity)))
-            .collect();
-        waiting.sort_unstable_by_key(|(rank, number, _)| (*rank, *number));
-        // A connection may have begun a request since it was looked at; then the next one is evicted.
-        waiting.iter().find(|(_, _, activity)| activity.evict()).map(|(_, number, _)| *number)
+    fn evict(&self) -> Option<u64> {
+        let mut slots: HashMap<IpAddr, usize> = HashMap::new();
+        for holder in self.holders.values() {
+            *slots.entry(holder.peer).or_default() += 1;
+        }
+        let rank = |(number, holder): (&u64, &Holder)| {
+            let (was_answered, since) = holder.activity.evictable_since()?;
+            Some((Reverse(slots.get(&holder.peer).copied()), was_answered, since, *number))
+        };
+        let mut ranks: Vec<_> = self.holders.iter().filter_map(rank).collect();
+        ranks.sort_unstable();
+        // A connection may have sent the rest of its request since it was looked at; then the next one is evicted.
+        ranks.into_iter().map(|(.., number)| number).find(|number| self.holders[number].activity.evict())
     }
 }
 
@@ -113,7 +128,7 @@ impl Drop for Slot {
 
 impl Activity {
     pub(super) fn new() -> Self {
-        let state = ActivityState { phase: ConnectionPhase::Waiting, since: Instant::now(), had_request: false };
+        let state = ActivityState { phase: ConnectionPhase::Waiting, since: Instant::now(), was_answered: false };
         Self { state: Mutex::new(state), evicted: Notify::new() }
     }
 
@@ -132,19 +147,27 @@ impl Activity {
     }
 
     /// A head is complete.
-    pub(super) fn request_started(&self) {
+    pub(super) fn head_arrived(&self) {
         let mut state = self.lock();
         if state.phase != ConnectionPhase::Evicted {
+            state.enter(ConnectionPhase::Body);
+        }
+    }
+
+    /// A body is complete.
+    pub(super) fn body_arrived(&self) {
+        let mut state = self.lock();
+        if state.phase == ConnectionPhase::Body {
             state.enter(ConnectionPhase::Request);
-            state.had_request = true;
         }
     }
 
     /// The answer is being sent.
     pub(super) fn answered(&self) {
         let mut state = self.lock();
-        if state.phase == ConnectionPhase::Request {
+        if state.phase != ConnectionPhase::Evicted {
             state.enter(ConnectionPhase::Waiting);
+            state.was_answered = true;
         }
     }
 
@@ -153,21 +176,20 @@ impl Activity {
         self.evicted.notified().await;
     }
 
-    /// The rank for eviction, smallest first; `None` in the middle of a request.
-    fn waiting_since(&self) -> Option<(bool, Instant)> {
+    /// Whether a request was answered, and the start of the phase; `None` while a whole request waits for its answer.
+    fn evictable_since(&self) -> Option<(bool, Instant)> {
         let state = self.lock();
-        matches!(state.phase, ConnectionPhase::Waiting | ConnectionPhase::Head)
-            .then_some((state.had_request, state.since))
+        state.is_evictable().then_some((state.was_answered, state.since))
     }
 
     fn evict(&self) -> bool {
         let mut state = self.lock();
-        let waits = matches!(state.phase, ConnectionPhase::Waiting | ConnectionPhase::Head);
-        if waits {
+        let evicts = state.is_evictable();
+        if evicts {
             state.enter(ConnectionPhase::Evicted);
             self.evicted.notify_one();
         }
-        waits
+        evicts
     }
 
     fn lock(&self) -> MutexGuard<'_, ActivityState> {
@@ -176,6 +198,10 @@ impl Activity {
 }
 
 impl ActivityState {
+    fn is_evictable(&self) -> bool {
+        matches!(self.phase, ConnectionPhase::Waiting | ConnectionPhase::Head | ConnectionPhase::Body)
+    }
+
     fn enter(&mut self, phase: ConnectionPhase) {
         self.phase = phase;
         self.since = Instant::now();
@@ -186,18 +212,27 @@ impl ActivityState {
 mod tests {
     use super::*;
 
+    const STRANGER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 66));
+    const API_SERVER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
+
     fn is_evicted(slot: &Slot) -> bool {
         slot.activity.now().0 == ConnectionPhase::Evicted
     }
 
+    fn is_answered(slot: &Slot) {
+        slot.activity().bytes_arrived();
+        slot.activity().head_arrived();
+        slot.activity().body_arrived();
+        slot.activity().answered();
+    }
+
     #[tokio::test]
-    async fn a_connection_without_a_request_is_evicted_first() {
+    async fn a_connection_that_was_never_answered_is_evicted_first() {
         let slots = Slots::new(2);
-        let honest = slots.take().unwrap();
-        honest.activity().request_started();
-        honest.activity().answered();
-        let silent = slots.take().unwrap();
-        let new = slots.take().unwrap();
+        let honest = slots.take(STRANGER).unwrap();
+        is_answered(&honest);
+        let silent = slots.take(STRANGER).unwrap();
+        let new = slots.take(STRANGER).unwrap();
         assert!(new.evicted_another && is_evicted(&silent) && !is_evicted(&honest));
         silent.activity().evicted().await;
         drop(silent);
@@ -205,28 +240,42 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn among_equals_the_longest_idle_one_is_evicted_first() {
+    async fn among_equals_the_one_that_has_waited_longest_is_evicted_first() {
         let slots = Slots::new(2);
-        let (first, second) = (slots.take().unwrap(), slots.take().unwrap());
-        let _third = slots.take().unwrap();
+        let (first, second) = (slots.take(STRANGER).unwrap(), slots.take(STRANGER).unwrap());
+        let _third = slots.take(STRANGER).unwrap();
         assert!(is_evicted(&first) && !is_evicted(&second));
     }
 
     #[tokio::test]
-    async fn a_request_in_flight_is_never_evicted() {
+    async fn the_address_with_the_most_slots_loses_one() {
+        let slots = Slots::new(4);
+        // Never answered and the oldest, but alone at its address.
+        let newcomer = slots.take(API_SERVER).unwrap();
+        let strangers: Vec<_> = (0..3).map(|_| slots.take(STRANGER).unwrap()).collect();
+        strangers.iter().for_each(is_answered);
+        let _another = slots.take(API_SERVER).unwrap();
+        assert!(is_evicted(&strangers[0]) && !is_evicted(&newcomer));
+    }
+
+    #[tokio::test]
+    async fn a_whole_request_is_never_evicted_and_a_part_of_one_is() {
         let slots = Slots::new(1);
-        let busy = slots.take().unwrap();
+        let busy = slots.take(STRANGER).unwrap();
         busy.activity().bytes_arrived();
-        busy.activity().request_started();
-        assert!(slots.take().is_none());
+        busy.activity().head_arrived();
+        busy.activity().body_arrived();
+        assert!(slots.take(STRANGER).is_none());
         busy.activity().answered();
-        assert!(slots.take().is_some_and(|slot| slot.evicted_another));
+        let next = slots.take(STRANGER).unwrap();
+        next.activity().head_arrived();
+        assert!(slots.take(STRANGER).is_some_and(|slot| slot.evicted_another) && is_evicted(&next));
     }
 
     #[tokio::test]
     async fn a_place_given_back_is_free() {
         let slots = Slots::new(1);
-        drop(slots.take().unwrap());
-        assert!(!slots.take().unwrap().evicted_another);
+        drop(slots.take(STRANGER).unwrap());
+        assert!(!slots.take(STRANGER).unwrap().evicted_another);
     }
 }

@@ -23,11 +23,12 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::metrics::{ReportMetrics, Sink, Write};
 use crate::engine::decision::Decision;
+use crate::serve::log_limit::LogLimit;
 use crate::serve::ownership::FIELD_MANAGER;
 use crate::world::NewestRecord;
 use crate::world::kubernetes::Cluster;
 pub(crate) use annotation::CONTROLLER;
-pub(super) use body::{CLUSTER_SCOPED_NAMESPACE, cut};
+pub(super) use body::CLUSTER_SCOPED_NAMESPACE;
 use series::{OpenSeries, SeriesTable};
 use series_key::SeriesKey;
 
@@ -66,7 +67,8 @@ pub(crate) fn start(
     let (leaving, left) = watch::channel(false);
     let queue = EventQueue { sender, metrics: Arc::clone(&metrics) };
     let series = SeriesTable::new(Instant::now());
-    let writer = WriterTask { client, instance, world, metrics, series, names: RandomState::new(), failing: false };
+    let writer =
+        WriterTask { client, instance, world, metrics, series, names: RandomState::new(), log_limit: LogLimit::new() };
     (queue, EventWriter { task: tokio::spawn(writer.run(receiver, left)), leaving })
 }
 
@@ -102,8 +104,8 @@ struct WriterTask {
     metrics: Arc<ReportMetrics>,
     series: SeriesTable,
     names: RandomState,
-    /// Whether the last write failed and that was logged.
-    failing: bool,
+    /// Whoever is denied in a namespace that is being deleted makes every write of its Events fail.
+    log_limit: LogLimit,
 }
 
 impl WriterTask {
@@ -149,7 +151,6 @@ impl WriterTask {
                 Ok(event) => {
                     self.metrics.wrote(Sink::Events, write);
                     self.series.written(&key, &live, event);
-                    self.failing = false;
                 }
                 // Events expire after an hour.
                 Err(Error::Api(status)) if status.code == 404 && live.event.is_some() => {
@@ -160,8 +161,8 @@ impl WriterTask {
                     if is_final(&error) {
                         self.metrics.dropped(Sink::Events, self.series.refused(&key, &live));
                     }
-                    if !std::mem::replace(&mut self.failing, true) {
-                        tracing::warn!(rule = %key.rule, %error, "an Event cannot be written");
+                    if let Some(suppressed) = self.log_limit.admit("event") {
+                        tracing::warn!(rule = %key.rule, %error, suppressed, "an Event cannot be written");
                     }
                 }
             }

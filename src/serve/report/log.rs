@@ -1,10 +1,15 @@
-//! One log line for each decision. It contains no data of the object, because objects include Secrets.
+//! One log line for each decision. It contains no data of the object, because objects include Secrets. Its texts come from a
+//! [`Decision`], so they are printable and bounded, and so is the line: at most 12 KiB before the log format escapes quotes.
 //!
 //! `verdict` is the answer to the API server. `rules` has the mode of each rule, as `manual-edit=audit`, followed by the
 //! reason if it was undecided, as `(late)`. `overridden` names the overrides that were used. `repeated` marks a review that
 //! the API server sent again, which is counted nowhere else.
 
 use crate::engine::decision::{Decision, DecisionFinding};
+use crate::engine::text::{MAX_MESSAGE_BYTES, into_printable};
+
+/// The longest list of rules or overrides, in bytes.
+const MAX_LIST_BYTES: usize = 1024;
 
 /// Writes the line, at level info: a denial is not an error of Interlock.
 pub(super) fn write(decision: &Decision) {
@@ -19,9 +24,9 @@ pub(super) fn write(decision: &Decision) {
         user = decision.user,
         release = decision.release.as_ref().map(ToString::to_string).unwrap_or_default(),
         verdict = if decision.allowed { "allowed" } else { "denied" },
-        rules = decision.findings.iter().map(rule).collect::<Vec<_>>().join(","),
-        reason = reason.collect::<Vec<_>>().join(" "),
-        overridden = overridden.collect::<Vec<_>>().join(","),
+        rules = into_printable(decision.findings.iter().map(rule).collect::<Vec<_>>().join(","), MAX_LIST_BYTES),
+        reason = into_printable(reason.collect::<Vec<_>>().join(" "), MAX_MESSAGE_BYTES),
+        overridden = into_printable(overridden.collect::<Vec<_>>().join(","), MAX_LIST_BYTES),
         dry_run = decision.dry_run,
         repeated = decision.repeated,
         micros = u64::try_from(decision.took.as_micros()).unwrap_or(u64::MAX),

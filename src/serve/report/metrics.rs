@@ -18,6 +18,10 @@ use crate::serve::openmetrics;
 /// record some tens of milliseconds.
 const DECODE_BUCKETS: [f64; 11] = [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1];
 
+/// Bounds of the effort histogram, in steps: most objects take none, an ordinary record two million, and no review more than
+/// 800 million.
+const EFFORT_BUCKETS: [f64; 9] = [0.0, 1e5, 1e6, 1e7, 5e7, 1e8, 2e8, 4e8, 8e8];
+
 /// Metrics of decisions and sinks.
 #[derive(Debug)]
 pub struct ReportMetrics {
@@ -26,6 +30,8 @@ pub struct ReportMetrics {
     undecided: Family<UndecidedLabels, Counter>,
     repeats: Counter,
     decodes: Histogram,
+    effort: Histogram,
+    over_budget: Counter,
     overrides_used: Family<RuleLabels, Counter>,
     overrides_in_force: Gauge,
     waiting: Family<SinkLabels, Gauge>,
@@ -65,6 +71,8 @@ impl ReportMetrics {
             undecided: Family::default(),
             repeats: Counter::default(),
             decodes: Histogram::new(DECODE_BUCKETS),
+            effort: Histogram::new(EFFORT_BUCKETS),
+            over_budget: Counter::default(),
             overrides_used: Family::default(),
             overrides_in_force: Gauge::default(),
             waiting: Family::default(),
@@ -89,6 +97,11 @@ impl ReportMetrics {
         registry.register("repeats", "Reviews that the API server sent again", self.repeats.clone());
         let help = "Time to inflate and parse the bodies of the records in a review";
         registry.register_with_unit("decode_duration", help, Unit::Seconds, self.decodes.clone());
+        let help = "Steps that a review took; a step is about a nanosecond of a core";
+        registry.register("review_effort_steps", help, self.effort.clone());
+        let help =
+            "Reviews in which something was not done because it would have taken more steps than a review may take";
+        registry.register("reviews_over_budget", help, self.over_budget.clone());
         registry.register("overrides_used", "Findings that an override allowed", self.overrides_used.clone());
         registry.register("overrides_in_force", "Overrides that have not expired", self.overrides_in_force.clone());
         let help = "Findings, or reports of releases, that wait to be written to a sink";
@@ -99,6 +112,10 @@ impl ReportMetrics {
 
     /// Counts a review and its findings; once, however often the API server sends it.
     pub fn decided(&self, decision: &Decision) {
+        self.effort.observe(decision.effort as f64);
+        if decision.over_budget {
+            self.over_budget.inc();
+        }
         if let Some(decoded) = decision.decoded {
             self.decodes.observe(decoded.as_secs_f64());
         }

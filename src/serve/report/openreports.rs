@@ -31,6 +31,7 @@ use super::metrics::{ReportMetrics, Sink, Write};
 use crate::engine::decision::ObjectReference;
 use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
 use crate::engine::release::{ReleaseRef, Storage};
+use crate::serve::log_limit::LogLimit;
 use crate::serve::ownership::MANAGED_BY;
 use crate::world::World;
 use crate::world::kubernetes::Cluster;
@@ -77,6 +78,8 @@ pub struct Reports {
     metrics: Arc<ReportMetrics>,
     settings: ReportSettings,
     store: Mutex<ReportStore>,
+    /// Whoever may write Events for a release whose report cannot be written makes every round fail.
+    log_limit: LogLimit,
 }
 
 /// Why a round ended.
@@ -99,11 +102,12 @@ impl Reports {
     ) -> Self {
         let writer = ReportWriter::new(client, settings.flavour, settings.reach.clone());
         let store = Mutex::new(ReportStore::new(settings.retention));
-        Self { writer, watches, world, metrics, settings, store }
+        Self { writer, watches, world, metrics, settings, store, log_limit: LogLimit::new() }
     }
 
     /// Adds the findings of a scan of all releases. If the scan was complete, they replace those of the scan before.
     pub fn record_scan(&self, entries: Vec<ReportEntry>, is_whole: bool) {
+        let entries = entries.into_iter().map(ReportEntry::bounded).collect();
         self.store().record_scan(entries, is_whole, Timestamp::now());
     }
 
@@ -158,7 +162,6 @@ impl Reports {
         let mut rounds = interval(self.settings.round);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut listed = HashSet::new();
-        let mut failing = false;
         loop {
             tokio::select! {
                 event = events.next() => match event {
@@ -166,7 +169,7 @@ impl Reports {
                     // The watch of one namespace started again.
                     None => return,
                 },
-                _ = rounds.tick() => if self.write(&mut failing).await == RoundEnd::Uninstalled {
+                _ = rounds.tick() => if self.write().await == RoundEnd::Uninstalled {
                     return;
                 },
             }
@@ -202,7 +205,7 @@ impl Reports {
     }
 
     /// One round: drops expired entries and deleted releases, and writes changed reports.
-    async fn write(&self, failing: &mut bool) -> RoundEnd {
+    async fn write(&self) -> RoundEnd {
         self.store().expire(Timestamp::now());
         self.forget_gone().await;
         let due = self.store().due(MAX_WRITES, Timestamp::now(), |release| self.scope(release));
@@ -212,7 +215,6 @@ impl Reports {
                 Ok(()) => {
                     self.metrics.wrote(Sink::Reports, write);
                     self.store().written(&due);
-                    *failing = false;
                 }
                 // The namespace is gone, and the release with it.
                 Err(error) if is_missing_object(&error) => self.store().forget(&due.release),
@@ -220,8 +222,8 @@ impl Reports {
                 Err(error) => {
                     self.metrics.wrote(Sink::Reports, Write::Failed);
                     self.store().failed(&due, Timestamp::now());
-                    if !std::mem::replace(failing, true) {
-                        tracing::warn!(release = %due.release, %error, "a report cannot be written; trying again");
+                    if let Some(suppressed) = self.log_limit.admit("report") {
+                        tracing::warn!(release = %due.release, %error, suppressed, "a report cannot be written; trying again");
                     }
                 }
             }

@@ -6,7 +6,7 @@ use tracing::Instrument;
 
 use super::sending::TARGET;
 use crate::engine::evidence::Query;
-use crate::world::{AnswerFuture, World};
+use crate::world::{AnswerFuture, Payer, World};
 
 /// Opens a span for each query, below the span of the review.
 pub(crate) struct TracedWorld(Arc<dyn World>);
@@ -20,8 +20,8 @@ impl TracedWorld {
 }
 
 impl World for TracedWorld {
-    fn answer<'w>(&'w self, query: &'w Query) -> AnswerFuture<'w> {
+    fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w> {
         let span = tracing::info_span!(target: TARGET, "question", otel.name = query.kind(), otel.kind = "client");
-        Box::pin(self.0.answer(query).instrument(span))
+        Box::pin(self.0.answer_for(query, payer).instrument(span))
     }
 }

@@ -4,7 +4,7 @@ use super::Cluster;
 use crate::engine::evidence::{Answer, Knowledge, Query};
 use crate::engine::flux::Driver;
 use crate::world::read::oldest_first;
-use crate::world::{AnswerFuture, World};
+use crate::world::{AnswerFuture, Payer, World};
 
 /// A cluster without watches, and its HelmReleases.
 pub(crate) struct Listed {
@@ -14,9 +14,9 @@ pub(crate) struct Listed {
 }
 
 impl World for Listed {
-    fn answer<'w>(&'w self, query: &'w Query) -> AnswerFuture<'w> {
+    fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w> {
         let Query::HelmReleases { namespace, release } = query else {
-            return self.cluster.answer(query);
+            return self.cluster.answer_for(query, payer);
         };
         let answer = match &self.drivers {
             Ok(drivers) => {

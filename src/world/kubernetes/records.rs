@@ -9,14 +9,15 @@ use serde_json::Value;
 use super::Cluster;
 use super::api_error::{is_not_found, reason};
 use super::reader::{Unavailable, valid_name};
+use crate::engine::effort::Effort;
 use crate::engine::evidence::RecordRef;
 use crate::engine::json::redacted;
 use crate::engine::release::manifest::DocumentKey;
 use crate::engine::release::record::{DecodeError, Payload, chart_at_start, truncated};
 use crate::engine::release::{Record, Storage, Stored};
-use crate::world::documents;
 use crate::world::manifests::{self, ManifestError, RecordVersion};
 use crate::world::payload::{self, OpenedPayload};
+use crate::world::{Payer, documents};
 
 /// What a record contains besides its labels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,17 +35,20 @@ impl Cluster {
         &self,
         record: &RecordRef,
         object: &DocumentKey,
+        payer: Payer<'_>,
     ) -> Result<Option<Arc<Value>>, ManifestError> {
         let state = RecordVersion::new(&record.uid, &record.resource_version);
         if let Some(found) = state.as_ref().and_then(|state| self.documents.get(state, object)) {
             return Ok(found);
         }
-        let load = self.load_manifest(record.storage, &record.namespace, &record.name, state.as_ref());
+        let load = self.load_manifest(record.storage, &record.namespace, &record.name, state.as_ref(), payer);
         let manifest = match &state {
             Some(state) => self.manifests.get_or_load(state, load).await?,
             None => load.await?,
         };
-        let found = documents::read(&manifest, object).map_err(ManifestError::Unavailable)?;
+        let find = || documents::read(&manifest, object, payer.effort);
+        let found = self.decodes.work(payer.user, find).await.map_err(|busy| busy.to_string()).and_then(|found| found);
+        let found = found.map_err(ManifestError::Unavailable)?;
         if let Some(state) = state {
             self.documents.insert(state, object, found.clone());
         }
@@ -57,6 +61,7 @@ impl Cluster {
         namespace: &str,
         object: &str,
         state: Option<&RecordVersion>,
+        payer: Payer<'_>,
     ) -> Result<Arc<str>, ManifestError> {
         let text = self
             .text(storage, namespace, object)
@@ -66,7 +71,8 @@ impl Cluster {
         if state.is_some_and(|state| !state.matches(&text)) {
             return Err(ManifestError::Unavailable(manifests::changed(namespace, object)));
         }
-        let manifest = self.decoded(storage, namespace, object, text, |body| manifests::manifest(&body)).await;
+        let read = |body: Vec<u8>| manifests::manifest(&body, payer.effort);
+        let manifest = self.decoded(storage, namespace, object, text, payer, read).await;
         manifest.map_err(ManifestError::Unavailable)
     }
 
@@ -75,11 +81,12 @@ impl Cluster {
         storage: Storage,
         namespace: &str,
         object: &str,
+        payer: Payer<'_>,
     ) -> Result<Option<Vec<u8>>, Unavailable> {
         let Some(text) = self.text(storage, namespace, object).await? else {
             return Ok(None);
         };
-        self.decoded(storage, namespace, object, text, Ok).await.map(Some)
+        self.decoded(storage, namespace, object, text, payer, Ok).await.map(Some)
     }
 
     /// The body of a record in the JSON text of its object, inflated in granted memory and then read.
@@ -89,16 +96,16 @@ impl Cluster {
         namespace: &str,
         object: &str,
         text: String,
+        payer: Payer<'_>,
         read: impl FnOnce(Vec<u8>) -> Result<T, DecodeError>,
     ) -> Result<T, Unavailable> {
-        let payload = self.payload(storage, namespace, &text).await?;
+        let undecodable = |error: DecodeError| payload::undecodable(namespace, object, &error);
+        let payload = self.payload(storage, namespace, &text).await?.map_err(undecodable)?;
         drop(text);
-        let inflated = async {
-            let payload = payload?;
-            let _granted = self.decodes.grant(payload.inflated_size()).await;
-            payload.inflate().and_then(read)
-        };
-        inflated.await.map_err(|error| payload::undecodable(namespace, object, &error))
+        let _granted = self.decodes.grant_to(payer.user, payload.inflated_size()).await;
+        let inflate = || payload.inflate(payer.effort).and_then(read);
+        let inflated = self.decodes.work(payer.user, inflate).await.map_err(|busy| busy.to_string())?;
+        inflated.map_err(undecodable)
     }
 
     /// The current object of a record together with its body, so that labels and body are of the same moment. `None` if
@@ -121,7 +128,7 @@ impl Cluster {
         Ok(Some(match self.payload(storage, namespace, &text).await? {
             Ok(payload) => {
                 let _granted = self.decodes.grant(payload.inflated_size()).await;
-                let body = payload.inflate();
+                let body = payload.inflate(&Effort::of_review());
                 look(&stored, body.as_deref().map_err(Clone::clone))
             }
             Err(error) => look(&stored, Err(error)),
@@ -149,7 +156,8 @@ impl Cluster {
             && let Ok(payload) = self.payload(storage, namespace, &text).await?
         {
             let _granted = self.decodes.grant(payload.inflated_size()).await;
-            chart = payload.inflate().ok().and_then(|body| Record::read(&body).ok()?.chart());
+            let effort = Effort::of_review();
+            chart = payload.inflate(&effort).ok().and_then(|body| Record::read(&body, &effort).ok()?.chart());
         }
         Ok(Some(RecordSummary { chart, manager: last_manager(&stored) }))
     }

@@ -12,11 +12,11 @@ use bytes::Bytes;
 use http::StatusCode;
 use jiff::Timestamp;
 use release_interlock::engine::reply::allow_with_patch;
-use release_interlock::engine::review::{Review, uid_of};
+use release_interlock::engine::review::Review;
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{
-    Bound, BoxFuture, Certificates, Endpoint, HttpReply, Limits, Reviewer, Setup, Signals, run,
+    Answer, Bound, BoxFuture, Certificates, Endpoint, HttpReply, Limits, Reviewer, Setup, Signals, Unjudged, run,
 };
 use release_interlock::serve::pki::{dev, tls};
 use serde_json::json;
@@ -58,19 +58,19 @@ impl Gatekeeper {
 }
 
 impl Reviewer for Gatekeeper {
-    fn answer(&self, _: Endpoint, body: Bytes, _: Instant) -> BoxFuture<'_, HttpReply> {
+    fn answer(&self, _: Endpoint, body: Bytes, _: Instant) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
             if self.count(&body) {
                 // Blocked until the API server gives up, which it does when its client ends.
                 std::future::pending::<()>().await;
             }
-            let uid = uid_of(&body).unwrap_or_default();
-            HttpReply { status: StatusCode::OK, body: allow_with_patch(&uid, None) }
+            let review = Review::parse(&body).expect("the API server sends reviews");
+            HttpReply { status: StatusCode::OK, body: allow_with_patch(&review.request.uid, None) }.into()
         })
     }
 
-    fn panicked(&self, _: Endpoint, _: &[u8]) -> HttpReply {
-        HttpReply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }
+    fn undecided(&self, _: Endpoint, _: &Bytes, _: Unjudged) -> Answer {
+        HttpReply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }.into()
     }
 }
 
@@ -105,7 +105,7 @@ fn serve(keeper: Arc<Gatekeeper>, ready: &Sender<(String, String)>) {
         };
         let url = format!("https://{}/validate", bound.admission_address());
         ready.send((url, made.ca_pem.clone())).unwrap();
-        run(bound, keeper, setup, never).await;
+        run(bound, keeper, setup, never).await.unwrap();
     });
 }
 

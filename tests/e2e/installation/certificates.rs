@@ -22,6 +22,7 @@ use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::process::{Output, run};
+use crate::harness::rendered::manifests;
 use crate::harness::webhook::{Webhook, register_at, wait_until_called};
 
 /// Settings with which a rotation ends within seconds.
@@ -190,23 +191,19 @@ impl Clients {
         write("ca.crt", &ca.pem());
         write("client.crt", &client.signed_by(&key, &ca).unwrap().pem());
         write("client.key", &key.serialize_pem());
-        let path = |name: &str| dir.path().join(name);
-        let user = json!({"client-certificate": path("client.crt"), "client-key": path("client.key")});
-        let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "users": [{"name": "*", "user": user}]});
-        write("kubeconfig", &kubeconfig.to_string());
-        let api = "apiserver.config.k8s.io/v1";
-        let configuration =
-            json!({"apiVersion": api, "kind": "WebhookAdmissionConfiguration", "kubeConfigFile": path("kubeconfig")});
-        let plugins = ["ValidatingAdmissionWebhook", "MutatingAdmissionWebhook"];
-        let plugins = plugins.map(|name| json!({"name": name, "configuration": configuration}));
-        let admission = json!({"apiVersion": api, "kind": "AdmissionConfiguration", "plugins": plugins});
-        write("admission.json", &admission.to_string());
+        // The files of docs/shared-clusters.md. This plane calls the webhook by an address, so the user is the default one.
+        let here = dir.path().display().to_string();
+        for name in ["admission.yaml", "kubeconfig.yaml"] {
+            let shipped = std::fs::read_to_string(manifests("shared-cluster").join(name)).unwrap();
+            let ours = shipped.replace("/etc/kubernetes/interlock", &here);
+            write(name, &ours.replace("name: interlock.interlock-system.svc", "name: '*'"));
+        }
         Self { dir }
     }
 
     /// The flag of the API server.
     fn flag(&self) -> String {
-        format!("--admission-control-config-file={}", self.dir.path().join("admission.json").display())
+        format!("--admission-control-config-file={}", self.dir.path().join("admission.yaml").display())
     }
 
     /// The arguments of a replica that answers only this client.

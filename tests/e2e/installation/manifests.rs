@@ -272,6 +272,7 @@ fn the_chart_lints_and_rejects_wrong_values_with_a_message() {
                 "namespaces={interlock-system}",
                 "interlock-system cannot be guarded, because an outage of Interlock would block its own repair",
             ),
+            ("networkPolicy.reviewsFrom[0].cidr=10.0.0.0/8", "additional properties 'cidr' not allowed"),
             ("priorityClass.value=2000000000", "'/priorityClass/value': maximum: got 2"),
         ];
         for (values, sentence) in wrong {
@@ -295,7 +296,6 @@ fn each_value_of_the_chart_reaches_its_object() {
         "certificates.secretName=ours",
         "clientAuthentication.configMapName=callers",
         "clientAuthentication.names={apiserver,other}",
-        "networkPolicy.apiServerCidrs={10.0.0.0/8}",
         "monitoring.serviceMonitor.enabled=true",
         "extraEnv[0].name=INTERLOCK_LOG",
         "extraEnv[0].value=debug",
@@ -331,14 +331,34 @@ fn each_value_of_the_chart_reaches_its_object() {
     let rules = object(&objects, "ClusterRole", "interlock")["rules"].as_array().unwrap();
     let widgets = json!({"apiGroups": ["example.com"], "resources": ["widgets"], "verbs": ["get"]});
     assert!(rules.contains(&widgets));
-    assert_eq!(
-        object(&objects, "NetworkPolicy", "interlock")["spec"]["ingress"][0]["from"],
-        json!([{"ipBlock": {"cidr": "10.0.0.0/8"}}])
-    );
     object(&objects, "ServiceMonitor", "interlock");
     // The namespace of the release sets these values.
     let plain = chart(HelmVersion::V4, "platform", &[]);
     assert!(plain.iter().all(|object| !object.to_string().contains("interlock-system")));
+}
+
+/// Agents send reviews; they are not the API server to which Interlock connects.
+#[test]
+fn reviews_come_from_addresses_and_peers_of_the_network_policy() {
+    let policy = |values: &[&str]| {
+        let arguments: Vec<_> = values.iter().flat_map(|value| ["--set", value]).collect();
+        let objects = chart(HelmVersion::V4, "platform", &arguments);
+        object(&objects, "NetworkPolicy", "interlock")["spec"].clone()
+    };
+    let cidrs = "networkPolicy.apiServerCidrs={10.0.0.0/8}";
+    let peers = "networkPolicy.reviewsFrom[0].podSelector.matchLabels.k8s-app=konnectivity-agent";
+    let block = json!({"ipBlock": {"cidr": "10.0.0.0/8"}});
+    let agent = json!({"podSelector": {"matchLabels": {"k8s-app": "konnectivity-agent"}}});
+    for (values, from, to) in [
+        (vec![cidrs], Some(json!([block])), Some(json!([block]))),
+        (vec![peers], Some(json!([agent])), None),
+        (vec![cidrs, peers], Some(json!([block, agent])), Some(json!([block]))),
+        (vec![], None, None),
+    ] {
+        let policy = policy(&values);
+        let shown = (policy["ingress"][0].get("from"), policy["egress"][0].get("to"));
+        assert_eq!(shown, (from.as_ref(), to.as_ref()), "{values:?}");
+    }
 }
 
 /// A definition is deleted with the chart only on request, and the registration is removed before anything else.

@@ -19,6 +19,11 @@ const RELEASE_NAME: &str = "metadata.annotations[meta.helm.sh/release-name]";
 const EDITS: &[Act] = &[
     ("another image", &["set", "image", "deployment/demo", "app=bob:1"], Edits(IMAGE)),
     (
+        "another image, under the name of helm",
+        &["set", "image", "deployment/demo", "app=bob:1", "--field-manager=helm"],
+        Edits(IMAGE),
+    ),
+    (
         "another value of a variable",
         &["set", "env", "deployment/demo", "NOTE=bob"],
         Edits("spec.template.spec.containers[app].env[NOTE].value"),

@@ -45,7 +45,8 @@ fn broken_declaration() -> Value {
     review
 }
 
-/// Sends healthy, refused and broken requests, each with a secret in its object. Returns how many are decided.
+/// Sends healthy, refused and broken requests, each with a secret in its object, and expects no reply to contain it.
+/// Returns how many are decided.
 pub(crate) async fn tell_secrets(server: &Standalone, headers: &[(&'static str, &str)]) -> usize {
     let mut unlabelled = record("deployed");
     unlabelled["metadata"]["labels"] = json!(SECRET);
@@ -64,8 +65,12 @@ pub(crate) async fn tell_secrets(server: &Standalone, headers: &[(&'static str, 
     ];
     let mut decided = 0;
     for review in reviews {
-        server.post("/mutate", review.to_string(), headers).await;
+        let stamped = server.post("/mutate", review.to_string(), headers).await;
         let answer = server.post("/validate", review.to_string(), headers).await;
+        for reply in [&stamped, &answer] {
+            let reply = String::from_utf8_lossy(reply);
+            assert!(!reply.contains(SECRET), "{reply}");
+        }
         decided += usize::from(serde_json::from_slice::<Value>(&answer).is_ok());
     }
     decided

@@ -1,6 +1,8 @@
 //! A server under test: the real listener with a reviewer that does what the body asks for.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use ::http::StatusCode;
@@ -9,7 +11,8 @@ use jiff::Timestamp;
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{
-    self, Bound, BoxFuture, Certificates, Clients, Endpoint, HttpReply, Limits, Reviewer, Setup, Signals, Stopped,
+    self, Answer, Bound, BoxFuture, Certificates, Clients, Endpoint, HttpReply, Limits, Reviewer, Setup, Signals,
+    Stopped, Unjudged,
 };
 use release_interlock::serve::pki::{dev, tls};
 use serde_json::{Value, json};
@@ -23,17 +26,20 @@ use crate::harness::metrics::rendered;
 /// Admits every review, unless the key `test` of the body asks for something else.
 #[derive(Debug, Default)]
 pub(crate) struct Stub {
-    /// Notified for each review with `"test": "wait"`.
+    /// Notified for each review with `"test": "wait"` or `"block"`.
     pub(crate) entered: Notify,
-    /// What those reviews wait for.
+    /// What the former wait for.
     pub(crate) release: Notify,
+    /// How many answers were delivered.
+    pub(crate) delivered: Arc<AtomicUsize>,
 }
 
 impl Reviewer for Stub {
-    fn answer(&self, endpoint: Endpoint, body: Bytes, deadline: Instant) -> BoxFuture<'_, HttpReply> {
+    fn answer(&self, endpoint: Endpoint, body: Bytes, deadline: Instant) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
             let Ok(review) = serde_json::from_slice::<Value>(&body) else {
-                return HttpReply { status: StatusCode::BAD_REQUEST, body: b"not an AdmissionReview\n".to_vec() };
+                let body = b"not an AdmissionReview\n".to_vec();
+                return HttpReply { status: StatusCode::BAD_REQUEST, body }.into();
             };
             match review["test"].as_str() {
                 Some("panic" | "panic twice") => panic!("as the test asks"),
@@ -42,18 +48,32 @@ impl Reviewer for Stub {
                     self.entered.notify_one();
                     self.release.notified().await;
                 }
+                Some("block") => {
+                    self.entered.notify_one();
+                    block_for_ever();
+                }
                 _ => {}
             }
             let left = deadline.saturating_duration_since(Instant::now()).as_millis();
-            reply(&review, true, &format!("{endpoint:?}, {left} ms left"))
+            let delivered = Arc::clone(&self.delivered);
+            Answer {
+                reply: reply(&review, true, &format!("{endpoint:?}, {left} ms left")),
+                delivered: Some(Box::new(move || _ = delivered.fetch_add(1, Relaxed))),
+            }
         })
     }
 
-    fn panicked(&self, _: Endpoint, body: &[u8]) -> HttpReply {
+    fn undecided(&self, _: Endpoint, body: &Bytes, why: Unjudged) -> Answer {
         let review: Value = serde_json::from_slice(body).unwrap();
         assert!(review["test"] != "panic twice", "as the test asks");
-        reply(&review, false, "the review failed")
+        reply(&review, false, &format!("{why:?}")).into()
     }
+}
+
+/// As a step of a review that does not end.
+fn block_for_ever() {
+    let (_sender, receiver) = std::sync::mpsc::channel::<()>();
+    tokio::task::block_in_place(|| receiver.recv().unwrap());
 }
 
 fn reply(review: &Value, allowed: bool, message: &str) -> HttpReply {
@@ -84,7 +104,7 @@ pub(crate) struct Server {
     pub(crate) readiness: Readiness,
     pub(crate) stub: Arc<Stub>,
     pub(crate) signals: mpsc::Sender<()>,
-    running: JoinHandle<Stopped>,
+    running: JoinHandle<std::io::Result<Stopped>>,
 }
 
 impl Server {
@@ -149,7 +169,7 @@ impl Server {
 
     /// Waits for the server's end.
     pub(crate) async fn stopped(self) -> Stopped {
-        soon(self.running).await.unwrap()
+        soon(self.running).await.unwrap().unwrap()
     }
 }
 

@@ -2,19 +2,22 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
 use bytes::Bytes;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::client::{Client, request};
+use crate::harness::client::{Client, Connection, request};
 
 /// A running server; killed when dropped.
 pub(crate) struct Standalone {
     child: Child,
     dir: TempDir,
     client: Client,
+    /// The port of probes and metrics.
+    admin: SocketAddr,
 }
 
 impl Standalone {
@@ -35,7 +38,8 @@ impl Standalone {
         let ready: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("not ready: {line}"));
         let ca = fs::read_to_string(dir.path().join(ready["ca"].as_str().unwrap())).unwrap();
         let client = Client::new(ready["listen"].as_str().unwrap().parse().unwrap(), &ca);
-        Self { child, dir, client }
+        let admin = ready["admin"].as_str().unwrap().parse().unwrap();
+        Self { child, dir, client, admin }
     }
 
     /// Sends a body to one half of the webhook, with further headers.
@@ -45,6 +49,10 @@ impl Standalone {
             request.headers_mut().insert(*name, value.parse().unwrap());
         }
         self.client.connect().await.send(request).await.unwrap().body
+    }
+
+    pub(crate) async fn metrics(&self) -> String {
+        Connection::plain(self.admin).await.get("/metrics").await.text().to_owned()
     }
 
     /// SIGTERM. Returns the log once the server has ended.

@@ -20,7 +20,7 @@ fn objection(from: &Module, to: &Module) -> Option<String> {
     match (low, high) {
         (None, _) => Some(format!("{} is on no floor of the table", from[0])),
         (_, None) => Some(format!("{} is on no floor of the table", to[0])),
-        (Some(0), Some(0)) => Some("the ground imports nothing of ours".to_owned()),
+        (Some(0), Some(0)) if from[0] != to[0] => Some("the ground imports nothing of ours".to_owned()),
         (Some(low), Some(high)) if low < high => Some(format!("{} stands below {}", from[0], to[0])),
         _ if from[0] == "engine" && to[0] == "engine" => against_order(from.get(1)?, to.get(1)?),
         _ => None,

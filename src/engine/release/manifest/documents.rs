@@ -2,29 +2,23 @@
 //!
 //! Helm stores YAML documents with separators; OLM stores JSON documents without separators.
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-/// The longest manifest that is read, in bytes: parsing YAML takes a second for some 20 MiB, and the largest legitimate
-/// manifest has about 5.
+use crate::engine::effort::Effort;
+
+/// The longest manifest that is read, in bytes. The largest legitimate manifest has about 5 MiB.
 const MAX_MANIFEST_BYTES: usize = 16 << 20;
 
-/// Parses the documents of a manifest. Of a YAML manifest only those whose text `is_wanted` accepts; an empty document
-/// is the default.
-///
-/// # Errors
-/// The manifest is longer than 16 MiB. An item is an error if its document cannot be parsed.
-pub(super) fn parsed<'m, T: DeserializeOwned + Default + 'm>(
-    manifest: &'m str,
-    is_wanted: impl Fn(&str) -> bool + 'm,
-) -> Result<Box<dyn Iterator<Item = Result<T, String>> + 'm>, String> {
-    check_length(manifest)?;
-    if is_json(manifest) {
-        return Ok(Box::new(json_documents(manifest)));
-    }
-    let wanted = yaml_documents(manifest).filter(move |document| is_wanted(document));
-    Ok(Box::new(wanted.map(|document| Ok(parse(document)?.unwrap_or_default()))))
-}
+/// The steps to parse a byte of YAML into a tree.
+const YAML_STEPS: u64 = 120;
+
+/// The steps to parse a byte of JSON into a tree.
+const JSON_STEPS: u64 = 10;
+
+/// The most events that the aliases of a document may repeat, and the steps that a repeated event takes. They are paid for
+/// before a document with an alias is parsed. Charts use aliases rarely, and for a few dozen events.
+const MAX_REPEATED_EVENTS: usize = 50_000;
+const REPEATED_EVENT_STEPS: u64 = 400;
 
 /// # Errors
 /// The manifest is longer than 16 MiB.
@@ -40,23 +34,10 @@ pub(super) fn is_json(manifest: &str) -> bool {
     manifest.trim_start().starts_with('{')
 }
 
-/// The documents of a JSON manifest.
-pub(super) fn json_documents<'m, T: Deserialize<'m> + 'm>(
-    manifest: &'m str,
-) -> impl Iterator<Item = Result<T, String>> + 'm {
-    let documents = serde_json::Deserializer::from_str(manifest).into_iter();
-    documents.map(|document| document.map_err(|error| position(&error)))
-}
-
 /// The documents of a YAML manifest, as text.
 pub(super) fn yaml_documents(manifest: &str) -> impl Iterator<Item = &str> {
     // The line of a separator may end in a comment, and the first document starts with a separator of its own.
     manifest.split("\n---").map(|document| document.trim_start_matches("---"))
-}
-
-/// The kind of a document, if it is on a line of its own as charts write it.
-pub(super) fn root_kind(document: &str) -> Option<&str> {
-    document.lines().find_map(|line| line.strip_prefix("kind:")).map(plain_scalar)
 }
 
 /// The scalar behind a key, without quotes and comment.
@@ -64,26 +45,37 @@ pub(super) fn plain_scalar(text: &str) -> &str {
     text.split('#').next().unwrap_or_default().trim().trim_matches(['"', '\''])
 }
 
-/// The namespace in a document, or the default if the document has none or an empty one.
-pub(super) fn namespace_or(namespace: Option<String>, default: &str) -> String {
-    namespace.filter(|namespace| !namespace.is_empty()).unwrap_or_else(|| default.to_owned())
-}
-
-/// Parses a YAML document as Helm does: the last of several equal keys counts.
+/// Parses a YAML document as Helm does: the last of several equal keys counts. An empty document is null.
 ///
 /// # Errors
-/// The position of the problem, never the text there: manifests contain Secrets.
-pub(super) fn parse<T: DeserializeOwned>(document: &str) -> Result<Option<T>, String> {
-    let options = serde_saphyr::options! {
+/// The position of the problem, never the text there, because manifests contain Secrets. Or it is more work than the review
+/// has left.
+pub(super) fn parse_yaml(document: &str, effort: &Effort) -> Result<Value, String> {
+    effort.take_text(document, YAML_STEPS)?;
+    if document.contains('*') {
+        effort.take(MAX_REPEATED_EVENTS as u64 * REPEATED_EVENT_STEPS)?;
+    }
+    let mut options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
         with_snippet: false,
         // `263e7411` is text to Go and an infinite number to YAML 1.2. As text the value is lost, but the field is there.
         non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::AsString,
     };
-    serde_saphyr::from_str_with_options(document, options).map_err(|error| match error.location() {
+    options.alias_limits.max_total_replayed_events = MAX_REPEATED_EVENTS;
+    let parsed = serde_saphyr::from_str_with_options::<Option<Value>>(document, options);
+    parsed.map(Option::unwrap_or_default).map_err(|error| match error.location() {
         Some(at) => format!("line {}, column {} of a document", at.line(), at.column()),
         None => "a document is not YAML".to_owned(),
     })
+}
+
+/// Parses a JSON document.
+///
+/// # Errors
+/// The position of the problem, or it is more work than the review has left.
+pub(super) fn parse_json(document: &str, effort: &Effort) -> Result<Value, String> {
+    effort.take_text(document, JSON_STEPS)?;
+    serde_json::from_str(document).map_err(|error| position(&error))
 }
 
 /// The position of an error in JSON, without the text there.

@@ -1,11 +1,17 @@
 //! The hooks of a record.
 
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 
 use serde::Deserialize;
 
-use super::documents::{namespace_or, parse, position};
+use super::documents::position;
+use super::objects::each_object;
+use crate::engine::effort::Effort;
 use crate::engine::json::null_is_default;
+
+/// The steps to parse a byte of the list of hooks.
+const HOOK_STEPS: u64 = 4;
 
 /// A Job of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,29 +31,23 @@ struct Hook<'a> {
     manifest: Cow<'a, str>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct HookDocument {
-    metadata: HookMetadata,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct HookMetadata {
-    namespace: Option<String>,
-}
-
 /// The Jobs among the hooks in the JSON of a record's `hooks`. `namespace` is that of hooks without one. A Job with a
 /// generated name is left out, because its name is not known.
 ///
 /// # Errors
-/// The hooks cannot be parsed. The error contains the position, never the text there.
-pub(crate) fn hook_jobs(hooks: &str, namespace: &str) -> Result<Vec<HookJob>, String> {
+/// The hooks cannot be parsed. The error contains the position, never the text there. Or it is more work than the review has
+/// left.
+pub(crate) fn hook_jobs(hooks: &str, namespace: &str, effort: &Effort) -> Result<Vec<HookJob>, String> {
+    effort.take_text(hooks, HOOK_STEPS)?;
     let hooks: Option<Vec<Hook<'_>>> = serde_json::from_str(hooks).map_err(|error| position(&error))?;
     let jobs = hooks.into_iter().flatten().filter(|hook| hook.kind == "Job" && !hook.name.is_empty());
     jobs.map(|hook| {
-        let own = parse::<HookDocument>(&hook.manifest)?.unwrap_or_default().metadata.namespace;
-        Ok(HookJob { namespace: namespace_or(own, namespace), name: hook.name.into_owned() })
+        let mut own = namespace.to_owned();
+        each_object(&hook.manifest, effort, |_| true, &mut |object| {
+            own = object.heading.names.namespace_or(namespace).to_owned();
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(HookJob { namespace: own, name: hook.name.into_owned() })
     })
     .collect()
 }
@@ -61,17 +61,17 @@ mod tests {
         let hooks = r#"[{"name":"migrate","kind":"Job","manifest":"kind: Job\nmetadata: {name: migrate}","weight":1},
             {"name":"seed","kind":"Job","manifest":"metadata:\n  name: seed\n  namespace: db\n"},
             {"name":"notes","kind":"ConfigMap","manifest":"x: ["},{"name":"","kind":"Job"}]"#;
-        let found: Vec<_> = hook_jobs(hooks, "shop").unwrap();
+        let found: Vec<_> = hook_jobs(hooks, "shop", &Effort::of_review()).unwrap();
         let found: Vec<_> = found.iter().map(|job| (job.namespace.as_str(), job.name.as_str())).collect();
         assert_eq!(found, [("shop", "migrate"), ("db", "seed")]);
-        assert_eq!(hook_jobs("null", "shop"), Ok(Vec::new()));
+        assert_eq!(hook_jobs("null", "shop", &Effort::of_review()), Ok(Vec::new()));
     }
 
     #[test]
     fn an_error_contains_no_text_of_the_hook() {
         let secret = r#"[{"name":"a","kind":"Job","manifest":"password: hunter2\nmetadata: [\n"}]"#;
         for broken in [secret, r#"{"hunter2":1}"#] {
-            let error = hook_jobs(broken, "shop").unwrap_err();
+            let error = hook_jobs(broken, "shop", &Effort::of_review()).unwrap_err();
             assert!(error.contains("line") && !error.contains("hunter2"), "{error}");
         }
     }

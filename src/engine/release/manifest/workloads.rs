@@ -1,9 +1,12 @@
 //! The workloads of a manifest.
 
-use memchr::memmem;
-use serde::Deserialize;
+use std::collections::HashSet;
+use std::ops::ControlFlow;
 
-use super::documents::{namespace_or, parsed, root_kind};
+use memchr::memmem;
+
+use super::objects::each_object;
+use crate::engine::effort::Effort;
 
 /// Kinds that report the state of their rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,50 +42,33 @@ pub struct WorkloadRef {
     pub name: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct WorkloadDocument {
-    kind: String,
-    metadata: Option<WorkloadMetadata>,
-    items: Option<Vec<WorkloadDocument>>,
-}
+/// The steps that a workload takes besides its text: it is stored, and its state is read.
+const WORKLOAD_STEPS: u64 = 2_000;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct WorkloadMetadata {
-    name: String,
-    namespace: Option<String>,
-}
-
-/// The Deployments, StatefulSets and DaemonSets of a manifest. `namespace` is that of objects without one.
+/// The Deployments, StatefulSets and DaemonSets of a manifest, each once. `namespace` is that of objects without one.
 ///
 /// # Errors
-/// A document that mentions such a kind cannot be parsed, or the manifest is longer than 16 MiB.
-pub(crate) fn workloads(manifest: &str, namespace: &str) -> Result<Vec<WorkloadRef>, String> {
-    let mut found = Vec::new();
-    for object in parsed::<WorkloadDocument>(manifest, may_be_workload)? {
-        collect(object?, namespace, &mut found);
-    }
+/// The heading of a document that mentions such a kind cannot be read, the manifest is longer than 16 MiB, or it is more work
+/// than the review has left.
+pub(crate) fn workloads(manifest: &str, namespace: &str, effort: &Effort) -> Result<Vec<WorkloadRef>, String> {
+    let kinds = WorkloadKind::ALL.map(|kind| memmem::Finder::new(kind.as_str()));
+    let may_be_workload = |document: &str| kinds.iter().any(|kind| kind.find(document.as_bytes()).is_some());
+    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    each_object(manifest, effort, may_be_workload, &mut |object| {
+        let heading = &object.heading;
+        let kind = WorkloadKind::ALL.into_iter().find(|kind| kind.as_str() == heading.kind);
+        let Some(kind) = kind else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        effort.take(WORKLOAD_STEPS)?;
+        let name = heading.names.name.as_deref().unwrap_or_default().to_owned();
+        let workload = WorkloadRef { kind, namespace: heading.names.namespace_or(namespace).to_owned(), name };
+        if seen.insert(workload.clone()) {
+            found.push(workload);
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
     Ok(found)
-}
-
-/// Whether a document is worth parsing: its own kind is one of these, or it is a list that may contain one.
-fn may_be_workload(document: &str) -> bool {
-    // A document whose kind is not found, because it is on one line or written unlike Helm's charts, is parsed too.
-    root_kind(document)
-        .is_none_or(|kind| kind == "List" || WorkloadKind::ALL.iter().any(|known| known.as_str() == kind))
-        && WorkloadKind::ALL.iter().any(|kind| memmem::find(document.as_bytes(), kind.as_str().as_bytes()).is_some())
-}
-
-fn collect(object: WorkloadDocument, namespace: &str, found: &mut Vec<WorkloadRef>) {
-    if let Some(kind) = WorkloadKind::ALL.into_iter().find(|kind| kind.as_str() == object.kind) {
-        let metadata = object.metadata.unwrap_or_default();
-        let namespace = namespace_or(metadata.namespace, namespace);
-        found.push(WorkloadRef { kind, namespace, name: metadata.name });
-    }
-    for item in object.items.into_iter().flatten() {
-        collect(item, namespace, found);
-    }
 }
 
 #[cfg(test)]
@@ -90,7 +76,7 @@ mod tests {
     use super::*;
 
     fn names(manifest: &str) -> Vec<String> {
-        let found = workloads(manifest, "shop").unwrap();
+        let found = workloads(manifest, "shop", &Effort::of_review()).unwrap();
         found.into_iter().map(|found| format!("{} {}/{}", found.kind.as_str(), found.namespace, found.name)).collect()
     }
 
@@ -123,13 +109,13 @@ mod tests {
     #[test]
     fn an_error_contains_no_text_of_the_manifest() {
         let secret = "kind: List # Deployment\nitems:\n- kind: Secret\n  stringData: {password: hunter2\n";
-        let error = workloads(secret, "shop").unwrap_err();
+        let error = workloads(secret, "shop", &Effort::of_review()).unwrap_err();
         assert!(!error.contains("hunter2") && error.contains("line"), "{error}");
     }
 
     #[test]
     fn a_broken_document_is_an_error_and_an_empty_manifest_is_not() {
-        assert!(workloads("kind: Deployment\nmetadata: [\n", "shop").is_err());
+        assert!(workloads("kind: Deployment\nmetadata: [\n", "shop", &Effort::of_review()).is_err());
         assert_eq!(names(""), [""; 0]);
         assert_eq!(names("# only a comment about a Deployment\n"), [""; 0]);
     }

@@ -2,7 +2,12 @@
 
 use serde_json::value::RawValue;
 
-use super::{Record, fingerprint};
+use super::Record;
+use super::fingerprint::{Fingerprints, Skip};
+use crate::engine::effort::Effort;
+
+/// The steps to unescape a byte of a JSON string.
+const UNESCAPE_STEPS: u64 = 1;
 
 /// A part of a record that no client changes after creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,25 +47,32 @@ impl Difference {
 /// The unchangeable parts in which two bodies differ.
 ///
 /// If bytes differ, meaning counts, because Helm 3 and Helm 4 write the same release differently: Helm 3 drops
-/// modification times that Helm 4 stores. Both treat an absent member, `null` and an empty one as the same.
+/// modification times that Helm 4 stores. Both treat an absent member, `null` and an empty one as the same. Chart and config
+/// are the expensive parts, and a writer can spell them at any length: they are compared only if nothing else differs, and
+/// count as different if the review has too few steps left.
 #[must_use]
-pub fn differences(old: &Record<'_>, new: &Record<'_>) -> Vec<Difference> {
-    let checks = [
+pub fn differences(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> Vec<Difference> {
+    let cheap = [
         (Difference::Name, old.name == new.name),
         (Difference::Version, old.version == new.version),
         (Difference::Namespace, old.namespace == new.namespace),
         (Difference::LastDeployed, same_time(&old.info.last_deployed, &new.info.last_deployed)),
-        (Difference::Config, same_config(old, new)),
-        (Difference::Chart, same_chart(old, new)),
-        (Difference::Manifest, same_raw(old.manifest, new.manifest) || old.manifest() == new.manifest()),
+        (Difference::Manifest, same_manifest(old, new, effort)),
     ];
-    checks.into_iter().filter(|(_, same)| !same).map(|(difference, _)| difference).collect()
+    let mut differing: Vec<_> = cheap.into_iter().filter(|(_, same)| !same).map(|(difference, _)| difference).collect();
+    // Some tools change the date alone.
+    if differing.iter().all(|difference| *difference == Difference::LastDeployed) {
+        let expensive =
+            [(Difference::Config, same_config(old, new, effort)), (Difference::Chart, same_chart(old, new, effort))];
+        differing.extend(expensive.into_iter().filter(|(_, same)| !same).map(|(difference, _)| difference));
+    }
+    differing
 }
 
 /// Whether two records have the same chart and values, like a record and its copy by helm-mapkubeapis.
 #[must_use]
-pub fn same_chart_and_config(old: &Record<'_>, new: &Record<'_>) -> bool {
-    same_config(old, new) && same_chart(old, new)
+pub fn same_chart_and_config(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> bool {
+    same_config(old, new, effort) && same_chart(old, new, effort)
 }
 
 fn same_raw(old: Option<&RawValue>, new: Option<&RawValue>) -> bool {
@@ -72,23 +84,34 @@ fn same_time(old: &str, new: &str) -> bool {
     old == new || instant(old).is_some_and(|old| instant(new) == Some(old))
 }
 
-fn same_config(old: &Record<'_>, new: &Record<'_>) -> bool {
-    same_meaning(old.config, new.config, |_, _| false)
+fn same_manifest(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> bool {
+    let affordable = |raw: Option<&RawValue>| effort.take_text(raw.map_or("", RawValue::get), UNESCAPE_STEPS).is_ok();
+    same_raw(old.manifest, new.manifest)
+        || (affordable(old.manifest) && affordable(new.manifest) && old.manifest() == new.manifest())
 }
 
-fn same_chart(old: &Record<'_>, new: &Record<'_>) -> bool {
+fn same_config(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> bool {
+    same_meaning(old.config, new.config, |_, _| false, effort)
+}
+
+fn same_chart(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> bool {
     // Depth 1 is the chart itself, depth 3 its templates and files.
-    same_meaning(old.chart, new.chart, |depth, key| match key {
+    let skip: Skip = |depth, key| match key {
         "modtime" => depth == 1 || depth == 3,
         "schemamodtime" => depth == 1,
         _ => false,
-    })
+    };
+    same_meaning(old.chart, new.chart, skip, effort)
 }
 
 /// Compares bytes first. If the meaning cannot be determined, different bytes are different.
-fn same_meaning(old: Option<&RawValue>, new: Option<&RawValue>, skip: fn(usize, &str) -> bool) -> bool {
-    let print = |raw: Option<&RawValue>| fingerprint::of(raw.map_or("null", RawValue::get), skip);
-    same_raw(old, new) || print(old).is_some_and(|old| print(new) == Some(old))
+fn same_meaning(old: Option<&RawValue>, new: Option<&RawValue>, skip: Skip, effort: &Effort) -> bool {
+    if same_raw(old, new) {
+        return true;
+    }
+    let prints = Fingerprints::new(skip, effort);
+    let print = |raw: Option<&RawValue>| prints.of(raw.map_or("null", RawValue::get));
+    print(old).is_some_and(|old| print(new) == Some(old))
 }
 
 #[cfg(test)]
@@ -103,7 +126,15 @@ mod tests {
     }
 
     fn compare(old: &str, new: &str) -> Vec<Difference> {
-        differences(&Record::read(old.as_bytes()).unwrap(), &Record::read(new.as_bytes()).unwrap())
+        compare_within(&Effort::of_review(), old, new)
+    }
+
+    fn compare_within(effort: &Effort, old: &str, new: &str) -> Vec<Difference> {
+        differences(
+            &Record::read(old.as_bytes(), &Effort::of_review()).unwrap(),
+            &Record::read(new.as_bytes(), &Effort::of_review()).unwrap(),
+            effort,
+        )
     }
 
     const HELM3: &str = r#"{"metadata":{"name":"shop"},"lock":null,"templates":[{"name":"t","data":"eA=="}],"values":{},
@@ -147,6 +178,17 @@ mod tests {
         let deep = |leaf: &str| body(HELM3, &format!(r#"{{"a":{}{leaf}{}}}"#, "[".repeat(200), "]".repeat(200)));
         assert_eq!(compare(&deep("1"), &deep("1")), []);
         assert_eq!(compare(&deep("1"), &deep("2")), [Difference::Config]);
+    }
+
+    #[test]
+    fn what_takes_too_much_work_to_compare_is_different() {
+        let padded = |last: &str| body(HELM3, &format!(r#"{{"a":[{}{last}]}}"#, "{},".repeat(1_000)));
+        let (old, new) = (padded(r#"{"x":1,"y":2}"#), padded(r#"{"y":2,"x":1}"#));
+        assert_eq!(compare(&old, &new), []);
+        let effort = Effort::of(60_000);
+        assert_eq!(compare_within(&effort, &old, &new), [Difference::Config]);
+        // Bytes cost nothing.
+        assert_eq!(compare_within(&effort, &old, &old), []);
     }
 
     #[test]

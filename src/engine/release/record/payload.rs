@@ -6,12 +6,17 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::bufread::GzDecoder;
 
+use crate::engine::effort::{Effort, OverBudget};
 use crate::engine::json::redacted;
 use crate::engine::release::storage::{RecordData, Storage};
 
 /// The longest JSON of a record that is read, in bytes. The gzip of a record has at most about 768 KiB, because a
-/// Secret holds 1 MiB. It commonly inflates to 5 to 10 times that; a hostile writer can reach any size.
-pub const INFLATE_LIMIT: usize = 64 * 1024 * 1024;
+/// Secret holds 1 MiB. It commonly inflates to 5 to 10 times that; a hostile writer can reach any size. A review has two
+/// records, and both fit into its budget of work.
+pub const INFLATE_LIMIT: usize = 32 * 1024 * 1024;
+
+/// The steps to inflate a byte.
+const INFLATE_STEPS: u64 = 2;
 
 /// The most extra chunks of a record. OLM writes at most 11.
 const MAX_EXTRA_CHUNKS: usize = 16;
@@ -43,6 +48,9 @@ pub enum DecodeError {
     /// Other Secrets hold further chunks, which are written after this one.
     #[error("the payload continues in other Secrets")]
     Chunked,
+    /// The review has no steps left for it.
+    #[error("the payload cannot be read: {0}")]
+    OverBudget(#[from] OverBudget),
     /// One of the further chunks does not exist.
     #[error("its chunk {0} is missing")]
     Part(String),
@@ -95,14 +103,15 @@ impl Payload {
     /// damaged and abandoned there, so that the reservation of [`Self::inflated_size`] is kept.
     ///
     /// # Errors
-    /// [`DecodeError::Gzip`], [`DecodeError::Trailing`] or [`DecodeError::TooLarge`].
-    pub fn inflate(self) -> Result<Vec<u8>, DecodeError> {
+    /// [`DecodeError::Gzip`], [`DecodeError::Trailing`], [`DecodeError::TooLarge`], or [`DecodeError::OverBudget`].
+    pub fn inflate(self, effort: &Effort) -> Result<Vec<u8>, DecodeError> {
         let Some(claimed) = self.claimed_size() else {
             return if self.0.len() <= INFLATE_LIMIT { Ok(self.0) } else { Err(DecodeError::TooLarge) };
         };
         if claimed > INFLATE_LIMIT {
             return Err(DecodeError::TooLarge);
         }
+        effort.take(claimed as u64 * INFLATE_STEPS)?;
         let mut json = Vec::with_capacity(claimed + 1);
         let mut member = GzDecoder::new(self.0.as_slice());
         let read = (&mut member).take(claimed as u64 + 1).read_to_end(&mut json);
@@ -162,7 +171,7 @@ mod tests {
             Storage::OlmIndex => RecordData { chunk: Some(Cow::Owned(text)), ..RecordData::default() },
             _ => RecordData { release: Some(Cow::Owned(text)), ..RecordData::default() },
         };
-        Payload::decode(storage, &data)?.inflate()
+        Payload::decode(storage, &data)?.inflate(&Effort::of_review())
     }
 
     fn twice(bytes: &[u8]) -> String {
@@ -230,9 +239,9 @@ mod tests {
                 let data = RecordData { release: Some(Cow::Owned(twice(&payload))), ..RecordData::default() };
                 let opened = Payload::decode(Storage::Secret, &data).unwrap();
                 let granted = opened.inflated_size();
-                if let Ok(json) = opened.inflate() {
+                if let Ok(json) = opened.inflate(&Effort::of_review()) {
                     prop_assert!(json.len() <= granted);
-                    let _ = crate::engine::release::Record::read(&json);
+                    let _ = crate::engine::release::Record::read(&json, &Effort::of_review());
                 }
             }
         }

@@ -13,6 +13,12 @@ use crate::engine::policy::Policy;
 use crate::engine::rules::undecided::{Undecided, lookup, lookup_object};
 use crate::engine::sveltos::{self, Bundle, BundleRef, ConfigurationGroup};
 
+/// The steps to parse a byte of an object.
+const READ_STEPS: u64 = 4;
+
+/// The steps to compare two items of two lists.
+const PAIR_STEPS: u64 = 10;
+
 /// One request about a declaration.
 pub(crate) struct DeclarationCase<'a> {
     pub(crate) facts: &'a Facts<'a>,
@@ -68,9 +74,15 @@ impl<'a> DeclarationCase<'a> {
         let Some(text) = lookup_object(self.evidence, key)? else {
             return Ok(None);
         };
+        self.facts.effort.take_text(text, READ_STEPS)?;
         serde_json::from_str(text)
             .map(Some)
             .map_err(|error| unread(&format!("{subject} cannot be parsed ({})", redacted(&error))))
+    }
+
+    /// Pays for comparing every item of one list with every item of another.
+    pub(crate) fn pay_for_pairs(&self, one: usize, other: usize) -> Result<(), Undecided> {
+        Ok(self.facts.effort.take((one as u64).saturating_mul(other as u64).saturating_mul(PAIR_STEPS))?)
     }
 
     /// The bundles of these names, in the same order; `None` for one that does not exist.

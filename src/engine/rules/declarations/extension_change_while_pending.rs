@@ -81,7 +81,7 @@ fn brought_in(case: &DeclarationCase<'_>, located: &Located, newest: &Entry) -> 
     let Located { storage, namespace, .. } = located;
     let query = Query::Body { storage: *storage, namespace: namespace.clone(), object: newest.name.clone() };
     Ok(match lookup(case.evidence, query)? {
-        Some(Knowledge::Body(json)) => Record::read(json).ok().and_then(|record| record.chart()),
+        Some(Knowledge::Body(json)) => Record::read(json, case.facts.effort).ok().and_then(|record| record.chart()),
         _ => None,
     })
 }

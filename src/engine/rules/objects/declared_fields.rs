@@ -58,7 +58,7 @@ impl ObjectCase<'_> {
     /// The declared fields that change, by the document in the manifest. A document of another API version may name fields
     /// differently; then managedFields are used too.
     fn changed_in_document(&self, marks: &Marks, document: &Value, sides: &EditedObject<'_>) -> Vec<FieldPath> {
-        let account = || sides.managed_fields().of(&self.write.api_version, |_| true);
+        let account = || sides.managed_fields(self.facts.effort).of(&self.write.api_version, |_| true);
         let written = if is_custom_resource(document) { account() } else { Declared::nothing() };
         let same_version = document.get("apiVersion").and_then(Value::as_str) == Some(self.write.api_version.as_str());
         let owned = (!same_version).then(|| self.owned_fields(marks, sides));
@@ -67,7 +67,7 @@ impl ObjectCase<'_> {
 
     /// The fields that the owner wrote last, by managedFields.
     fn owned_fields(&self, marks: &Marks, sides: &EditedObject<'_>) -> Declared<'static> {
-        sides.managed_fields().of(&self.write.api_version, |manager| marks.is_manager(manager))
+        sides.managed_fields(self.facts.effort).of(&self.write.api_version, |manager| marks.is_manager(manager))
     }
 
     /// The fields that are declared, changed and not ignored. The marks count as declared, and so do managedFields if they are
@@ -82,7 +82,7 @@ impl ObjectCase<'_> {
         let mut fields = Vec::new();
         if let Some(delta) = &sides.delta {
             let declared: Vec<_> = declared.into_iter().chain(marks.declared()).collect();
-            fields = touched(&declared, delta);
+            fields = touched(&declared, delta, self.facts.effort);
         }
         fields.retain(|field| {
             let pointer = field.pointer();

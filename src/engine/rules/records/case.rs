@@ -76,7 +76,9 @@ impl<'a> RecordCase<'a> {
             Err(Undecided::Unavailable(_) | Undecided::Unclear { .. }) => None,
             body => body?,
         };
-        let status = body.and_then(|json| Record::read(json).ok()).map(|record| record.info.status.parse::<Status>());
+        let status = body
+            .and_then(|json| Record::read(json, self.facts.effort).ok())
+            .map(|record| record.info.status.parse::<Status>());
         let at_rest = matches!(status, Some(Ok(status)) if !status.is_in_flight());
         Ok((!at_rest).then_some(newest))
     }

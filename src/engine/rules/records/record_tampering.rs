@@ -6,7 +6,7 @@
 
 use super::case::RecordCase;
 use crate::engine::facts::RecordChange;
-use crate::engine::release::record::{Difference, differences};
+use crate::engine::release::record::Difference;
 use crate::engine::release::status::{Guard, transition};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
@@ -32,7 +32,7 @@ pub(crate) static RULE: Rule = Rule {
 const DERIVED_LABELS: [&str; 4] = ["name", "owner", "status", "version"];
 
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
-    let RecordChange::Updated { before, after, same_payload } = case.change else {
+    let RecordChange::Updated { before, after, same_payload, .. } = case.change else {
         return Ok(None);
     };
     if *same_payload {
@@ -56,10 +56,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         let refusal = Refusal::new(sentence, "Helm also reads the body of the record. Use helm to change the release.");
         return Ok(Some(moved.iter().fold(refusal, |refusal, label| refusal.at(format!("/metadata/labels/{label}")))));
     }
-    let (Some(old), Some(new)) = (before.record(), after.record()) else {
-        return Ok(None);
-    };
-    let mut changed = differences(old, new);
+    let mut changed = case.change.differences(case.facts.effort).to_vec();
     if transition(before.status(), after.status()) == Guard::Unlock {
         // Tools that unlock change the date of the record. `pending-recovery` decides who may unlock.
         changed.retain(|difference| *difference != Difference::LastDeployed);

@@ -117,10 +117,14 @@ const RUNBOOK_PROBES: [(RunbookCheckName, RunbookProbe); 5] = [
     (RunbookCheckName::PendingBody, healthy),
 ];
 
-/// Why checks of the rule fail, each with its numbers.
+/// Why checks of the rule fail, each with its numbers. The workloads are checked only if everything else holds: whatever they
+/// say, it would change nothing, and a manifest may name thousands.
 pub(crate) fn failed_checks(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<String>, Undecided> {
     let mut failed = Vec::new();
-    for (_, probe) in RUNBOOK_PROBES {
+    for (name, probe) in RUNBOOK_PROBES {
+        if name == RunbookCheckName::PendingBody && !failed.is_empty() {
+            break;
+        }
         match probe(case, side) {
             Ok(checks) => failed.extend(checks.into_iter().filter_map(|check| match check.result {
                 RunbookResult::Failed(why) => Some(why),
@@ -201,7 +205,7 @@ fn stale(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<RunbookCheck, U
         format!("{} old", wording::span(case.now.duration_since(created)))
     });
     let stale = wording::span(case.stale_after(created, stamps.holder())?);
-    let holder = stamps.holder().unwrap_or("an unknown user");
+    let holder = wording::user(stamps.holder());
     let evidence = format!("held by {holder}, {age}; counts as stuck after {stale}");
     let failure = (!is_stale).then(|| {
         format!("the operation of {holder} may still be running: it is {age} and counts as stuck after {stale}")
@@ -216,23 +220,18 @@ fn no_lease(case: &RecordCase<'_>) -> Result<RunbookCheck, Undecided> {
     Ok(RunbookCheck::of(RunbookCheckName::NoLease, evidence, failure))
 }
 
+/// How many workloads are read at a time. If one of them is not healthy, no further ones are read.
+const WORKLOADS_AT_A_TIME: usize = 64;
+
 /// Checks that the body is pending too, and that the workloads of its manifest are healthy.
 fn healthy(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Undecided> {
-    let named = with_record(case, side, |record| match record {
-        Err(error) => Err(format!("its body cannot be decoded ({error}), so its workloads are unknown")),
-        Ok(record) if !record.info.status.parse::<Status>().is_ok_and(Status::is_pending) => {
-            Err(format!("its body says {:?}, which is not pending", truncated(&record.info.status)))
-        }
-        Ok(record) => workloads(&record.manifest(), &record.namespace)
-            .map_err(|error| format!("its manifest cannot be parsed ({error}), so its workloads are unknown")),
-    })?;
-    let named = match named {
+    let named = match pending_workloads(case, side)? {
         Ok(named) => named,
         Err(why) => {
             return Ok(vec![RunbookCheck::of(
                 RunbookCheckName::PendingBody,
                 "its body is not pending, or cannot be parsed",
-                Some(why),
+                Some(why.clone()),
             )]);
         }
     };
@@ -243,17 +242,45 @@ fn healthy(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<RunbookCh
         checks.push(RunbookCheck::of(RunbookCheckName::Healthy, evidence, None));
         return Ok(checks);
     }
-    let found = case.workloads(&named)?.iter().map(Option::as_ref);
-    checks.extend(named.iter().zip(found).map(|(reference, found)| {
-        RunbookCheck::of(RunbookCheckName::Healthy, describe_workload(reference, found), failure_of(reference, found))
-    }));
+    for named in named.chunks(WORKLOADS_AT_A_TIME) {
+        let found = case.workloads(named)?.iter().map(Option::as_ref);
+        checks.extend(named.iter().zip(found).map(|(reference, found)| {
+            let evidence = describe_workload(reference, found);
+            RunbookCheck::of(RunbookCheckName::Healthy, evidence, failure_of(reference, found))
+        }));
+        if !checks.iter().all(RunbookCheck::passed) {
+            break;
+        }
+    }
     Ok(checks)
+}
+
+/// The workloads of a pending record, or why they are unknown.
+fn pending_workloads<'s>(
+    case: &RecordCase<'_>,
+    side: &'s RecordSide<'_>,
+) -> Result<&'s Result<Vec<WorkloadRef>, String>, Undecided> {
+    if let Some(known) = side.workloads.get() {
+        return Ok(known);
+    }
+    let effort = case.facts.effort;
+    let named = with_record(case, side, |record| match record {
+        Err(error) => Err(format!("its body cannot be decoded ({error}), so its workloads are unknown")),
+        Ok(record) if !record.info.status.parse::<Status>().is_ok_and(Status::is_pending) => {
+            Err(format!("its body says {:?}, which is not pending", truncated(&record.info.status)))
+        }
+        Ok(record) => workloads(&record.manifest(), &record.namespace, effort)
+            .map_err(|error| format!("its manifest cannot be read ({error}), so its workloads are unknown")),
+    })?;
+    Ok(side.workloads.get_or_init(|| named))
 }
 
 /// Checks that no Job of a hook is running.
 fn no_hook_runs(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Undecided> {
     // `healthy` reports a body that cannot be parsed.
-    let jobs = with_record(case, side, |record| record.map_or_else(|_| Ok(Vec::new()), Record::hook_jobs))?;
+    let jobs = with_record(case, side, |record| {
+        record.map_or_else(|_| Ok(Vec::new()), |record| record.hook_jobs(case.facts.effort))
+    })?;
     let check = |evidence: String, failure| RunbookCheck::of(RunbookCheckName::NoHookRuns, evidence, failure);
     let jobs = match jobs {
         Ok(jobs) => jobs,
@@ -306,7 +333,7 @@ fn with_record<T>(
         RecordBody::Read(record) => Ok(read(Ok(record))),
         RecordBody::Broken(DecodeError::Chunked) | RecordBody::Unread => {
             let json = case.body(&case.target.object)?;
-            match json.map(Record::read) {
+            match json.map(|json| Record::read(json, case.facts.effort)) {
                 Some(Ok(record)) => Ok(read(Ok(&record))),
                 Some(Err(error)) => Ok(read(Err(error))),
                 None => Ok(read(Err(DecodeError::Missing))),

@@ -76,7 +76,7 @@ fn started_by_somebody_else(case: &RecordCase<'_>) -> Checked {
         "Cannot start the {operation} of {}: the policy allows only managers to start operations (startedBy), and {} is not a \
          manager.",
         case.subject(),
-        actor.name
+        wording::user(Some(actor.name))
     );
     let way_out = "Make the change in the source that the managers deploy from, usually Git.";
     Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
@@ -100,6 +100,7 @@ fn unlike_a_mapping(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Opti
     let (Some(json), Some(new)) = (case.body(&newest.name)?, side.record()) else {
         return Ok(Some("the two records cannot be compared".to_owned()));
     };
-    let copied = Record::read(json).is_ok_and(|old| same_chart_and_config(&old, new));
+    let copied =
+        Record::read(json, case.facts.effort).is_ok_and(|old| same_chart_and_config(&old, new, case.facts.effort));
     Ok((!copied).then(|| format!("its chart or values differ from those of revision {}", newest.revision)))
 }

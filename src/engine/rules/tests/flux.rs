@@ -7,6 +7,7 @@ use super::objects::{image, record, web};
 use super::overrides::override_of;
 use super::scenario::{Cluster, Verdict, rec};
 use crate::engine::decide::{Step, decide};
+use crate::engine::effort::Effort;
 use crate::engine::evidence::{Evidence, Query};
 use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
 use crate::engine::policy::Policy;
@@ -327,7 +328,8 @@ fn asks(old: &Value, new: &Value) -> Option<Query> {
     let body = serde_json::to_vec(&request).unwrap();
     let review = Review::parse(&body).unwrap();
     let (objects, bodies) = (RequestObjects::read(&review.request).unwrap(), RecordBodies::default());
-    let facts = Facts::of(&review.request, &objects, &bodies);
+    let effort = Effort::of_review();
+    let facts = Facts::of(&review.request, &objects, &bodies, &effort);
     match decide(&facts, &Policy::shipped().unwrap(), &Evidence::default(), super::scenario::start()) {
         Step::Ask(query) => Some(query),
         Step::Done(found) => {

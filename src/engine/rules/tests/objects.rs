@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::names::{FOREIGN_EDIT_IN_TRANSITION, MANUAL_DELETE, MANUAL_EDIT, MANUAL_SCALE};
 use super::scenario::{Cluster, Rec, Verdict, rec, start};
 use crate::engine::decide::{Step, decide};
+use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Evidence, Freshness, Knowledge, Located, Query};
 use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
 use crate::engine::policy::Policy;
@@ -325,7 +326,8 @@ fn asked(status: Status, holder: &str, user: &str, new: &Value) -> Vec<&'static 
     let body = serde_json::to_vec(&request).unwrap();
     let review = Review::parse(&body).unwrap();
     let (objects, bodies) = (RequestObjects::read(&review.request).unwrap(), RecordBodies::default());
-    let facts = Facts::of(&review.request, &objects, &bodies);
+    let effort = Effort::of_review();
+    let facts = Facts::of(&review.request, &objects, &bodies, &effort);
     let mut stamps = Stamps::default();
     stamps.set(HOLDER, holder.to_owned());
     let entry = Entry {
@@ -346,6 +348,7 @@ fn asked(status: Status, holder: &str, user: &str, new: &Value) -> Vec<&'static 
             name: "web".into(),
             default_namespace: "shop".into(),
         },
+        &Effort::of_review(),
     );
     let document = Arc::new(document.unwrap().unwrap());
     let (mut evidence, mut asked) = (Evidence::default(), Vec::new());

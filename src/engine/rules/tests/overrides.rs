@@ -7,6 +7,7 @@ use super::names::{CONCURRENT_OPERATION, MANUAL_DELETE, MANUAL_EDIT};
 use super::objects::{image, record, web};
 use super::scenario::{Cluster, Rec, rec, start};
 use crate::engine::decide::{Step, decide};
+use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Evidence, Freshness, Knowledge, Query};
 use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
 use crate::engine::outcome::Outcome;
@@ -144,7 +145,8 @@ fn objection(user: &str, policy: &str, old: Option<&Value>, new: &Value) -> Opti
     let body = review(user, operation, ["interlock.dev", "v1alpha1", "ReleaseOverride", "shop"], old, Some(new));
     let review = Review::parse(&body).unwrap();
     let (objects, bodies) = (RequestObjects::read(&review.request).unwrap(), RecordBodies::default());
-    let facts = Facts::of(&review.request, &objects, &bodies);
+    let effort = Effort::of_review();
+    let facts = Facts::of(&review.request, &objects, &bodies, &effort);
     let crate::engine::facts::Subject::Override(write) = &facts.subject else { panic!("expected an override") };
     let policy = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\noverrides: {policy}\n");
     let policy = Policy::parse(&policy, std::path::Path::new("test")).unwrap();
@@ -210,8 +212,9 @@ fn blind(overrides: impl Fn(Freshness) -> Answer) -> (bool, Option<String>, usiz
     let body = review("bob", "CREATE", ["", "v1", "Secret", "shop"], None, Some(&next));
     let review = Review::parse(&body).unwrap();
     let objects = RequestObjects::read(&review.request).unwrap();
-    let bodies = objects.payloads(review.request.operation).inflate();
-    let facts = Facts::of(&review.request, &objects, &bodies);
+    let bodies = objects.payloads(review.request.operation).inflate(&Effort::of_review());
+    let effort = Effort::of_review();
+    let facts = Facts::of(&review.request, &objects, &bodies, &effort);
     let (policy, mut evidence, mut asked) = (Policy::shipped().unwrap(), Evidence::default(), 0);
     let judged = loop {
         match decide(&facts, &policy, &evidence, start()) {
@@ -283,7 +286,7 @@ fn every_declaration_stands_for_a_release() {
         let body = review("bob", "CREATE", kind, None, Some(&object));
         let review = Review::parse(&body).unwrap();
         let (objects, bodies) = (RequestObjects::read(&review.request).unwrap(), RecordBodies::default());
-        let release = Facts::of(&review.request, &objects, &bodies).release();
+        let release = Facts::of(&review.request, &objects, &bodies, &Effort::of_review()).release();
         assert_eq!(release, Some(ReleaseRef::new(wanted.0, wanted.1)), "{kind:?}");
     }
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::deletion::deployment;
 use super::scenario::{Rec, rec, start};
+use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Evidence, Query};
 use crate::engine::facts::{Facts, RequestObjects};
 use crate::engine::object::ObjectKey;
@@ -42,8 +43,9 @@ fn checks(record: &Rec, objects: &[Value], after: i64, lost: fn(&Query) -> bool)
     let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string();
     let review = Review::parse(body.as_bytes()).unwrap();
     let objects = RequestObjects::read(&review.request).unwrap();
-    let bodies = objects.payloads(review.request.operation).inflate();
-    let facts = Facts::of(&review.request, &objects, &bodies);
+    let bodies = objects.payloads(review.request.operation).inflate(&Effort::of_review());
+    let effort = Effort::of_review();
+    let facts = Facts::of(&review.request, &objects, &bodies, &effort);
     let now: Timestamp = start().checked_add(SignedDuration::from_secs(after)).unwrap();
     let (policy, mut evidence) = (Policy::shipped().unwrap(), Evidence::default());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

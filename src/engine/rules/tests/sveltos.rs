@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::scenario::start;
 use crate::engine::decide::{Step, decide};
+use crate::engine::effort::Effort;
 use crate::engine::evidence::{Evidence, Query};
 use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
 use crate::engine::object::ObjectKey;
@@ -222,7 +223,8 @@ impl Shop {
         let review = Review::parse(text.as_bytes()).unwrap();
         let objects = RequestObjects::read(&review.request).unwrap();
         let bodies = RecordBodies::default();
-        let facts = Facts::of(&review.request, &objects, &bodies);
+        let effort = Effort::of_review();
+        let facts = Facts::of(&review.request, &objects, &bodies, &effort);
         assert!(objects.declaration.is_none() || review.request.operation != Operation::Delete);
         let (mut evidence, mut asked) = (Evidence::default(), Vec::new());
         loop {

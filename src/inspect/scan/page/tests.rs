@@ -82,6 +82,16 @@ fn nothing_that_the_cluster_says_becomes_markup() {
 }
 
 #[test]
+fn a_cell_is_printable_and_bounded() {
+    let hostile = format!("a\nb\u{1b}[2J\u{9b}\u{200b}{}", "<".repeat(1 << 20));
+    let html = page(&report(vec![finding(FindingKind::InconsistentRecord, "shop", &hostile, &hostile)]));
+    let row = rows(&html)[0];
+    assert!(row.contains("a b\u{fffd}[2J\u{fffd}\u{fffd}&lt;") && row.contains("&lt;…<"), "{row}");
+    // Each `<` takes four characters.
+    assert!(row.len() < 2 * 4 * MAX_MESSAGE_BYTES + 1_000, "{} bytes", row.len());
+}
+
+#[test]
 fn the_page_is_self_contained_and_its_policy_allows_only_its_own_parts() {
     let html = page(&report(Vec::new()));
     assert!(html.contains("No problems found") && !html.contains("<table"));

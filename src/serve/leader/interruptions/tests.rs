@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::*;
 use crate::engine::release::stamps::CHART;
 use crate::engine::release::{History, Stamps, Status, Storage};
-use crate::world::AnswerFuture;
 use crate::world::kubernetes::fake;
+use crate::world::{AnswerFuture, Payer};
 
 /// Answers patches with these codes, one after the other, and then with success; keeps what it received.
 #[derive(Clone, Default)]
@@ -34,7 +34,7 @@ impl Server {
 struct Records(Mutex<Vec<History>>);
 
 impl World for Records {
-    fn answer<'w>(&'w self, _: &'w Query) -> AnswerFuture<'w> {
+    fn answer_for<'w>(&'w self, _: &'w Query, _: Payer<'w>) -> AnswerFuture<'w> {
         let mut histories = self.0.lock().unwrap();
         let now = if histories.len() > 1 { histories.remove(0) } else { histories[0].clone() };
         let answer: Ready<Answer> = ready(Answer::Known(Knowledge::History(now)));

@@ -1,4 +1,5 @@
-//! The Event of a series. It contains no data of the object, because more people can read Events than Secrets.
+//! The Event of a series. It contains no data of the object, because more people can read Events than Secrets. Its texts come from a
+//! [`Decision`](crate::engine::decision::Decision), so they are printable and bounded.
 //!
 //! It lies in the namespace of the release's records, because the leader trusts it only there: anybody with the right to
 //! write Events in a namespace can write one. It regards the object that was changed, so that `kubectl describe` shows it
@@ -17,6 +18,7 @@ use crate::engine::decision;
 use crate::engine::outcome::Verdict;
 use crate::engine::review::Operation;
 use crate::engine::rule::RuleId;
+use crate::engine::text::into_printable;
 use crate::serve::ownership::MANAGED_BY;
 use crate::world::NewestRecord;
 
@@ -25,9 +27,6 @@ const MAX_NOTE_BYTES: usize = 1024;
 
 /// The longest name of a reporting instance, in bytes.
 const MAX_INSTANCE_BYTES: usize = 128;
-
-/// The longest user name in an Event, in bytes.
-const MAX_ACTOR_BYTES: usize = 256;
 
 /// The namespace of Events about cluster-scoped objects.
 pub(crate) const CLUSTER_SCOPED_NAMESPACE: &str = "default";
@@ -59,7 +58,7 @@ pub(super) fn event(
         regarding: Some(regarding),
         related,
         reporting_controller: Some(CONTROLLER.to_owned()),
-        reporting_instance: Some(cut(by, MAX_INSTANCE_BYTES).to_owned()),
+        reporting_instance: Some(by[..by.floor_char_boundary(MAX_INSTANCE_BYTES)].to_owned()),
         series: (live.count > 1).then(|| series(live)),
         ..Event::default()
     }
@@ -77,7 +76,7 @@ fn annotations(key: &SeriesKey, has_record: bool) -> BTreeMap<String, String> {
         (annotation::MODE, Some(mode.as_str().to_owned())),
         (annotation::VERDICT, Some(verdict.to_string())),
         (annotation::OPERATION, Some(operation.as_str().to_owned())),
-        (annotation::ACTOR, Some(cut(actor, MAX_ACTOR_BYTES).to_owned())),
+        (annotation::ACTOR, Some(actor.clone())),
         (annotation::RELEASE, release.as_ref().map(|release| release.to_string())),
         (annotation::OBJECT, object.as_ref().map(decision::ObjectReference::to_string)),
         (annotation::OVERRIDE, overridden.clone()),
@@ -150,13 +149,14 @@ fn action(verdict: Verdict) -> &'static str {
 }
 
 fn note(key: &SeriesKey, message: &str) -> String {
+    let actor = &key.actor;
     let head = match (&key.overridden, key.verdict) {
-        (Some(by), _) => format!("The override {by} allowed {} to do this: ", cut(&key.actor, MAX_ACTOR_BYTES)),
-        (None, Verdict::Denied) => format!("{} was denied: ", cut(&key.actor, MAX_ACTOR_BYTES)),
-        (None, Verdict::Warned) => format!("{} was warned: ", cut(&key.actor, MAX_ACTOR_BYTES)),
-        (None, _) => format!("{} would be denied: ", cut(&key.actor, MAX_ACTOR_BYTES)),
+        (Some(by), _) => format!("The override {by} allowed {actor} to do this: "),
+        (None, Verdict::Denied) => format!("{actor} was denied: "),
+        (None, Verdict::Warned) => format!("{actor} was warned: "),
+        (None, _) => format!("{actor} would be denied: "),
     };
-    cut(&(head + message), MAX_NOTE_BYTES).to_owned()
+    into_printable(head + message, MAX_NOTE_BYTES)
 }
 
 /// `manual-edit` as `ManualEdit`.
@@ -166,11 +166,6 @@ fn camel(rule: RuleId) -> String {
         first.to_ascii_uppercase() + rest
     };
     rule.as_str().split('-').map(word).collect()
-}
-
-/// At most so many bytes of a text, cut between characters.
-pub(crate) fn cut(text: &str, bytes: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes)]
 }
 
 #[cfg(test)]

@@ -11,14 +11,15 @@ use crate::engine::release::ReleaseRef;
 use crate::engine::rule::Mode;
 use crate::engine::rules;
 use crate::engine::severity::Severity;
-use crate::serve::report::events::{CLUSTER_SCOPED_NAMESPACE, CONTROLLER, annotation, cut};
+use crate::engine::text::{into_printable, is_printable};
+use crate::serve::report::events::{CLUSTER_SCOPED_NAMESPACE, CONTROLLER, annotation};
 
 /// The longest message, in bytes.
 const MAX_MESSAGE_BYTES: usize = 500;
 
-/// The longest annotation that is read, in bytes. Interlock's annotations are shorter; the limit keeps others from filling
-/// the memory.
-const MAX_ANNOTATION_BYTES: usize = 512;
+/// The longest annotation that is read, in bytes. Interlock's annotations are shorter: the longest is a reference to an object, with
+/// its group, kind, namespace and name. The limit keeps others from filling the memory.
+const MAX_ANNOTATION_BYTES: usize = 704;
 
 /// A finding about a release: all repetitions of the same operation on the same object by the same user, or a finding of a
 /// scan.
@@ -66,10 +67,9 @@ impl ReportEntry {
         EntryKey { check, actor, object, outcome }
     }
 
-    /// The entry with its message cut to the limit.
-    pub(super) fn bounded(mut self) -> Self {
-        self.message = cut(&self.message, MAX_MESSAGE_BYTES).to_owned();
-        self
+    /// The entry with its message printable and cut to the limit.
+    pub(super) fn bounded(self) -> Self {
+        Self { message: into_printable(self.message, MAX_MESSAGE_BYTES), ..self }
     }
 
     /// Adds repetitions.
@@ -101,7 +101,7 @@ impl ObservedEvent {
         if annotation::ALL
             .iter()
             .filter_map(|key| annotations.get(*key))
-            .any(|value| value.len() > MAX_ANNOTATION_BYTES)
+            .any(|value| value.len() > MAX_ANNOTATION_BYTES || !is_printable(value))
         {
             return None;
         }
@@ -258,6 +258,18 @@ pub(super) mod tests {
     fn long_messages_are_cut() {
         let mut long = event("e", 1, 1);
         long.note = Some("ä".repeat(600));
-        assert_eq!(ObservedEvent::read(&long).unwrap().entry.message.len(), MAX_MESSAGE_BYTES);
+        let message = ObservedEvent::read(&long).unwrap().entry.message;
+        assert!(message.len() > MAX_MESSAGE_BYTES - 4 && message.len() <= MAX_MESSAGE_BYTES, "{message}");
+        assert!(message.ends_with("ä…"), "{message}");
+    }
+
+    #[test]
+    fn an_event_of_somebody_else_adds_nothing_to_a_report_that_cannot_be_printed() {
+        for key in ["actor", "object", "override", "release"] {
+            assert_eq!(ObservedEvent::read(&with(event("e1", 1, 1), &[(key, "shop/\u{1b}[2J")])), None, "{key}");
+        }
+        let mut noted = event("e", 1, 1);
+        noted.note = Some("It is\n\u{202e}so.".into());
+        assert_eq!(ObservedEvent::read(&noted).unwrap().entry.message, "It is \u{fffd}so.");
     }
 }

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{
-    Bound, BoxFuture, Certificates, Endpoint, HttpReply, Limits, Reviewer, Setup, Signals, run,
+    Answer, Bound, BoxFuture, Certificates, Endpoint, HttpReply, Limits, Reviewer, Setup, Signals, Unjudged, run,
 };
 use release_interlock::serve::pki::{dev, tls};
 use tokio::time::Instant;
@@ -102,12 +102,12 @@ impl<'p> States<'p> {
 struct Failing;
 
 impl Reviewer for Failing {
-    fn answer(&self, _: Endpoint, _: Bytes, _: Instant) -> BoxFuture<'_, HttpReply> {
-        Box::pin(async { HttpReply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() } })
+    fn answer(&self, _: Endpoint, _: Bytes, _: Instant) -> BoxFuture<'_, Answer> {
+        Box::pin(async { HttpReply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }.into() })
     }
 
-    fn panicked(&self, _: Endpoint, _: &[u8]) -> HttpReply {
-        HttpReply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }
+    fn undecided(&self, _: Endpoint, _: &Bytes, _: Unjudged) -> Answer {
+        HttpReply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }.into()
     }
 }
 
@@ -136,6 +136,6 @@ fn serve(certificates: &Path, made_at: Timestamp, ready: &Sender<Server>) {
         };
         let url = format!("https://{}", bound.admission_address());
         ready.send(Server { url, ca: made.ca_path }).unwrap();
-        run(bound, Arc::new(Failing), setup, never).await;
+        run(bound, Arc::new(Failing), setup, never).await.unwrap();
     });
 }

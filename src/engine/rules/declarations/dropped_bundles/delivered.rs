@@ -24,11 +24,12 @@ pub(super) fn any_release(delivery: &Delivery<'_>, releases: &[RemoteRelease]) -
         let lists = |it: &RemoteRelease| if managed(it) { account.lists(it) } else { account.lists_of(profile, it) };
         releases.iter().any(lists)
     };
-    if account(delivery)?.is_some_and(listed) {
+    if account(delivery, releases.len())?.is_some_and(listed) {
         return Ok(true);
     }
-    let mut before = delivery.commit.bundles_before()?.iter().flatten();
-    Ok(before.any(|bundle| releases.iter().any(|release| bundle.deploys(release))))
+    let before = delivery.commit.bundles_before()?;
+    delivery.case.pay_for_pairs(releases.len(), before.len())?;
+    Ok(before.iter().flatten().any(|bundle| releases.iter().any(|release| bundle.deploys(release))))
 }
 
 /// Whether one of these sources, as kind and name, was delivered.
@@ -37,21 +38,20 @@ pub(super) fn any_source(delivery: &Delivery<'_>, sources: &[(String, String)]) 
     let listed = |account: ClusterConfiguration<'_>| {
         sources.iter().any(|(kind, name)| account.may_list_source(profile, kind, name))
     };
-    if account(delivery)?.is_some_and(listed) {
+    if account(delivery, sources.len())?.is_some_and(listed) {
         return Ok(true);
     }
-    let mut before = delivery.commit.bundles_before()?.iter().flatten();
-    Ok(before.any(|bundle| sources.iter().any(|(kind, name)| bundle.is_from(kind, name))))
+    let before = delivery.commit.bundles_before()?;
+    delivery.case.pay_for_pairs(sources.len(), before.len())?;
+    Ok(before.iter().flatten().any(|bundle| sources.iter().any(|(kind, name)| bundle.is_from(kind, name))))
 }
 
-/// The account of the agent of what it has delivered to the cluster.
-fn account<'a>(delivery: &Delivery<'a>) -> Result<Option<ClusterConfiguration<'a>>, Undecided> {
+/// The account of the agent of what it has delivered to the cluster, to be searched for so many items.
+fn account<'a>(delivery: &Delivery<'a>, searched: usize) -> Result<Option<ClusterConfiguration<'a>>, Undecided> {
     let spec = &delivery.summary.spec;
     let name = format!("{}--{}", spec.cluster_type.to_ascii_lowercase(), spec.cluster_name);
-    delivery.case.read(ObjectKey::new(
-        sveltos::CONFIG_GROUP,
-        sveltos::CLUSTER_CONFIGURATION,
-        &spec.cluster_namespace,
-        &name,
-    ))
+    let key = ObjectKey::new(sveltos::CONFIG_GROUP, sveltos::CLUSTER_CONFIGURATION, &spec.cluster_namespace, &name);
+    let account = delivery.case.read::<ClusterConfiguration<'a>>(key)?;
+    delivery.case.pay_for_pairs(searched, account.as_ref().map_or(0, ClusterConfiguration::entries))?;
+    Ok(account)
 }

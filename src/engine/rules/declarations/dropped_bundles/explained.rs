@@ -1,5 +1,7 @@
 //! Why a release has no bundle, as far as the ClusterSummary shows, and whether a user has allowed it.
 
+use std::collections::HashSet;
+
 use crate::engine::sveltos::{
     ClusterSummary, HelmReleaseSummary, MAY_RENDER_NOTHING, Profile, RemoteRelease, named_releases,
 };
@@ -48,6 +50,6 @@ pub(super) fn not_allowed_by_profile(profile: &Profile<'_>, releases: &[RemoteRe
 }
 
 fn not_named(annotation: Option<&str>, releases: &[RemoteRelease]) -> Vec<RemoteRelease> {
-    let named: Vec<_> = annotation.into_iter().flat_map(named_releases).collect();
+    let named: HashSet<_> = annotation.into_iter().flat_map(named_releases).collect();
     releases.iter().filter(|release| !named.contains(release)).cloned().collect()
 }

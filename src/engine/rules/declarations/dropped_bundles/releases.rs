@@ -1,5 +1,7 @@
 //! Commits of charts.
 
+use std::collections::HashSet;
+
 use super::delivery::{Delivery, NOTHING_CHANGED, listed, noun};
 use super::{delivered, explained, required};
 use crate::engine::object::ObjectKey;
@@ -14,19 +16,24 @@ const MAX_CAUSES: usize = 3;
 
 /// A release is complete if its last bundle is present: a chart that could not be staged completely has only the first bundles.
 pub(super) fn check(delivery: &Delivery<'_>) -> CheckedAll {
+    let charts = delivery.summary.spec.cluster_profile_spec.helm_charts.len();
+    // A ClusterSummary is searched a few times for each chart.
+    delivery.case.pay_for_pairs(charts + delivery.summary.releases().len(), 4 * delivery.summary.releases().len())?;
     let required = required::releases(&delivery.summary);
     if required.is_empty() {
         return Ok(Vec::new());
     }
-    let bundles = delivery.commit.bundles()?;
-    let is_whole = |release: &RemoteRelease| bundles.iter().flatten().any(|it| it.deploys(release) && it.is_last);
-    let missing: Vec<_> = required.into_iter().filter(|release| !is_whole(release)).collect();
+    let deploying = delivery.commit.bundles()?.iter().flatten().filter(|bundle| !bundle.uninstalls);
+    let deploying = deploying.filter_map(|bundle| Some((bundle.release.as_ref()?, bundle.is_last)));
+    let begun: HashSet<_> = deploying.clone().map(|(release, _)| release).collect();
+    let whole: HashSet<_> = deploying.filter(|(_, is_last)| *is_last).map(|(release, _)| release).collect();
+    let missing: Vec<_> = required.into_iter().filter(|release| !whole.contains(release)).collect();
     if missing.is_empty() {
         return Ok(Vec::new());
     }
     delivery.expect_agent()?;
     // A release with some bundles did not render to nothing.
-    let is_begun = |release: &RemoteRelease| bundles.iter().flatten().any(|it| it.deploys(release));
+    let is_begun = |release: &RemoteRelease| begun.contains(release);
     let is_failure = |release: &RemoteRelease| is_begun(release) || explained::by(&delivery.summary, release).is_some();
     let (failed, unexplained): (Vec<_>, Vec<_>) = missing.iter().cloned().partition(is_failure);
     let left_out = |missing: &[RemoteRelease]| {
@@ -55,7 +62,8 @@ pub(super) fn check(delivery: &Delivery<'_>) -> CheckedAll {
             }),
         };
     }
-    let never: Vec<_> = missing.into_iter().filter(|it| failed.contains(it) || unexplained.contains(it)).collect();
+    let allowed: HashSet<_> = failed.iter().chain(&unexplained).collect();
+    let never: Vec<_> = missing.iter().filter(|release| allowed.contains(release)).cloned().collect();
     if never.is_empty() { Ok(Vec::new()) } else { delivery.first_install(&listed(&never)) }
 }
 

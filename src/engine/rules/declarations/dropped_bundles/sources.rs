@@ -15,6 +15,7 @@ pub(super) fn check(delivery: &Delivery<'_>) -> CheckedAll {
         return Ok(Vec::new());
     }
     let bundles = delivery.commit.bundles()?;
+    delivery.case.pay_for_pairs(required.len(), bundles.len() + required.len())?;
     let mut missing: Vec<(String, String)> = Vec::new();
     for PolicyRef { kind, name, .. } in required {
         let source = (kind.to_string(), name.to_string());

@@ -1,0 +1,184 @@
+//! Requests that could not be judged: in time, at all, or because of an error of ours.
+
+use jiff::Timestamp;
+
+use crate::engine::evidence::Evidence;
+use crate::engine::facts::{ActorKind, Declaration, Facts, Subject, storing_kind, writes_override};
+use crate::engine::outcome::{Outcome, weigh};
+use crate::engine::policy::{Policy, Scope};
+use crate::engine::release::{RecordName, Storage};
+use crate::engine::review::{Operation, Request};
+use crate::engine::rule::RuleId;
+use crate::engine::rules::{self, Family};
+use crate::engine::violation::{Violation, ViolationKind};
+
+/// Why a request was not judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unjudged {
+    /// The review did not finish before its deadline.
+    Late,
+    /// There was no memory or no core for it.
+    Busy,
+    /// The review panicked.
+    Failed,
+}
+
+impl Unjudged {
+    /// The reason and the way out, for the user.
+    fn reason(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Late => ("the review did not finish in time", "Try again."),
+            Self::Busy => {
+                ("too many reviews of the same user are waiting", "Wait until they are answered, then try again.")
+            }
+            Self::Failed => ("Interlock has an internal error, and its log has the details", "Please report it."),
+        }
+    }
+
+    fn kind(self) -> ViolationKind {
+        match self {
+            Self::Late => ViolationKind::Late,
+            Self::Busy => ViolationKind::Overloaded,
+            Self::Failed => ViolationKind::Failed,
+        }
+    }
+}
+
+/// The outcome of a request that was not judged: every rule that may concern it is undecided, and an override, which opens
+/// rules, is refused. The facts may be those of the head alone, without objects.
+#[must_use]
+pub fn unjudged(request: &Request<'_>, facts: &Facts<'_>, policy: &Policy, why: Unjudged) -> Outcome {
+    let (reason, way_out) = why.reason();
+    let sentence = format!("Could not check this request: {reason}.");
+    if facts.actor.kind == ActorKind::ControlPlane {
+        return Outcome::of(policy, Vec::new());
+    }
+    if writes_override(request) {
+        return Outcome::of_override(Some(format!("{sentence} {way_out}")));
+    }
+    let is_head = request.object.or(request.old_object).is_none();
+    let record: Option<RecordName> = storing_kind(request).and(request.name()).and_then(|name| name.parse().ok());
+    let undecided = |rule: RuleId| Violation {
+        rule,
+        kind: why.kind(),
+        sentence: sentence.clone(),
+        way_out: way_out.to_owned(),
+        pointers: Vec::new(),
+        // No override helps: there is no time left to look for one.
+        release: None,
+        overridden: None,
+    };
+    let scope = match facts.subject {
+        Subject::Other if is_head => scope_of_head(request, facts, record.as_ref()),
+        _ => policy.scope(facts),
+    };
+    let rules = of_subject(request, facts, policy, &scope, is_head).into_iter();
+    let may_disturb = may_disturb_object(request, facts, is_head && record.is_none());
+    let of_objects = Family::Objects.rules().filter(|_| may_disturb);
+    Outcome::of(policy, weigh(policy, &scope, rules.chain(of_objects).map(undecided).collect()))
+}
+
+/// The rules that may concern the subject of a request.
+fn of_subject(
+    request: &Request<'_>,
+    facts: &Facts<'_>,
+    policy: &Policy,
+    scope: &Scope<'_>,
+    is_head: bool,
+) -> Vec<RuleId> {
+    match facts.subject {
+        Subject::Record(..) | Subject::RecordChunk(_) => Family::Records.rules().collect(),
+        Subject::Declaration(declaration) => of_declaration(declaration, facts, policy, scope),
+        Subject::Other if is_head && storing_kind(request).is_some() => Family::Records.rules().collect(),
+        Subject::Other | Subject::Override(_) => Vec::new(),
+    }
+}
+
+/// The rules over a declaration: those that are undecided when it cannot be parsed.
+fn of_declaration(declaration: &Declaration<'_>, facts: &Facts<'_>, policy: &Policy, scope: &Scope<'_>) -> Vec<RuleId> {
+    let (kind, namespace, name) = (declaration.kind(), declaration.namespace(), declaration.name());
+    let unparsed = Declaration::Unparsed { kind, namespace, name, why: String::new() };
+    let facts = Facts {
+        // For a deletion they would ask about its namespace.
+        operation: Operation::Update,
+        actor: facts.actor,
+        collection: facts.collection,
+        subject: Subject::Declaration(&unparsed),
+        managed: None,
+        effort: facts.effort,
+    };
+    match rules::check(&facts, policy, scope, &Evidence::default(), Timestamp::UNIX_EPOCH) {
+        Ok(violations) => violations.into_iter().map(|violation| violation.rule).collect(),
+        Err(_) => Family::Declarations.rules().collect(),
+    }
+}
+
+/// Whether a request may write the object of a release, which need not be known.
+fn may_disturb_object(request: &Request<'_>, facts: &Facts<'_>, is_unknown: bool) -> bool {
+    match (request.operation, request.sub_resource()) {
+        (Operation::Update | Operation::Delete, None) | (Operation::Update, Some("scale")) => {
+            is_unknown || facts.managed.is_some()
+        }
+        _ => false,
+    }
+}
+
+/// The scope of a request whose object was not read. Helm names its records after their releases.
+fn scope_of_head<'s>(request: &'s Request<'_>, facts: &Facts<'s>, record: Option<&'s RecordName>) -> Scope<'s> {
+    Scope {
+        actor: facts.actor,
+        namespace: request.namespace(),
+        release: record.map(|record| record.release.as_str()),
+        kind: &request.kind.kind,
+        owner: record.map(|_| Storage::Secret.owner()),
+        creates_record: request.operation == Operation::Create && storing_kind(request).is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::engine::effort::Effort;
+    use crate::engine::facts::{RecordBodies, RequestObjects};
+    use crate::engine::review::head_of;
+
+    /// The rules that are undecided about the head of an UPDATE.
+    fn rules_of(kind: &str, name: &str, policy: &str) -> Vec<&'static str> {
+        let policy = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nrules:\n{policy}");
+        let policy = Policy::parse(&policy, Path::new("test")).unwrap();
+        let review = format!(
+            r#"{{"request":{{"uid":"u","kind":{{"version":"v1","kind":"{kind}"}},"resource":{{"version":"v1",
+               "resource":"x"}},"name":"{name}","namespace":"shop","operation":"UPDATE","userInfo":{{}},"object":{{}}}}}}"#
+        );
+        let head = head_of(review.as_bytes()).unwrap();
+        let objects = RequestObjects::read(&head).unwrap();
+        let bodies = RecordBodies::default();
+        let effort = Effort::of_review();
+        let outcome = unjudged(&head, &Facts::of(&head, &objects, &bodies, &effort), &policy, Unjudged::Late);
+        outcome.violations.iter().map(|judged| judged.violation.rule.as_str()).collect()
+    }
+
+    #[test]
+    fn a_record_is_known_by_its_name_and_any_other_secret_may_be_both() {
+        let (record, secret) = ("sh.helm.release.v1.web.v2", "password");
+        for (kind, name, of_records, of_objects) in [
+            ("Secret", record, true, false),
+            ("ConfigMap", record, true, false),
+            ("Secret", secret, true, true),
+            ("Service", secret, false, true),
+        ] {
+            let rules = rules_of(kind, name, "  {}\n");
+            assert_eq!(rules.contains(&"illegal-transition"), of_records, "{kind} {name}: {rules:?}");
+            assert_eq!(rules.contains(&"manual-edit"), of_objects, "{kind} {name}: {rules:?}");
+        }
+    }
+
+    #[test]
+    fn a_mode_for_some_releases_holds_for_their_records() {
+        let policy = "  illegal-transition: {mode: 'off', cases: [{when: {releases: [web]}, mode: enforce}]}\n";
+        assert!(rules_of("Secret", "sh.helm.release.v1.web.v2", policy).contains(&"illegal-transition"));
+        assert!(!rules_of("Secret", "sh.helm.release.v1.api.v2", policy).contains(&"illegal-transition"));
+    }
+}

@@ -1,0 +1,89 @@
+//! The fields that name the object of a document, read without parsing the rest.
+
+use std::borrow::Cow;
+
+use super::documents::plain_scalar;
+use super::key::DocumentKey;
+use crate::engine::object::group_of;
+
+/// The fields that name an object.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Heading<'m> {
+    pub(super) api_version: Cow<'m, str>,
+    pub(super) kind: Cow<'m, str>,
+    pub(super) names: Names<'m>,
+}
+
+/// `metadata`, as far as it names an object.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Names<'m> {
+    pub(super) name: Option<Cow<'m, str>>,
+    pub(super) namespace: Option<Cow<'m, str>>,
+}
+
+impl<'m> Heading<'m> {
+    /// Reads the heading from the lines of a YAML document. `None` if the document is not written like those of charts: keys
+    /// at the margin, the members of `metadata` indented.
+    pub(super) fn from_lines(document: &'m str) -> Option<Self> {
+        let mut heading = Self::default();
+        // The indentation of the members of `metadata`.
+        let mut indent = None;
+        let mut in_metadata = false;
+        for line in document.lines() {
+            let depth = line.len() - line.trim_start().len();
+            let text = line.trim();
+            if text.is_empty() || text.starts_with('#') {
+                continue;
+            }
+            if depth == 0 {
+                in_metadata = text == "metadata:";
+                if let Some(version) = line.strip_prefix("apiVersion:") {
+                    heading.api_version = scalar(version)?;
+                } else if let Some(kind) = line.strip_prefix("kind:") {
+                    heading.kind = scalar(kind)?;
+                } else if line.starts_with("metadata:") && !in_metadata {
+                    return None;
+                }
+            } else if in_metadata && depth == *indent.get_or_insert(depth) {
+                if let Some(name) = text.strip_prefix("name:") {
+                    heading.names.name = Some(scalar(name)?);
+                } else if let Some(namespace) = text.strip_prefix("namespace:") {
+                    heading.names.namespace = Some(scalar(namespace)?);
+                }
+            }
+        }
+        (!heading.kind.is_empty()).then_some(heading)
+    }
+
+    /// Whether the document is a list of objects.
+    pub(super) fn is_list(&self) -> bool {
+        self.kind.ends_with("List")
+    }
+
+    /// Whether it names an object at all.
+    pub(super) fn names_object(&self) -> bool {
+        !self.kind.is_empty() && self.names.name.is_some()
+    }
+
+    /// Whether it names this object.
+    pub(super) fn is_of(&self, wanted: &DocumentKey) -> bool {
+        group_of(&self.api_version) == wanted.group
+            && self.kind == wanted.kind
+            && self.names.name.as_deref() == Some(wanted.name.as_str())
+            // Cluster-scoped objects have no namespace, even if their document says so.
+            && (wanted.namespace.is_empty() || self.names.namespace_or(&wanted.default_namespace) == wanted.namespace)
+    }
+}
+
+impl Names<'_> {
+    /// The namespace, or the default if the document has none or an empty one.
+    pub(super) fn namespace_or<'n>(&'n self, default: &'n str) -> &'n str {
+        self.namespace.as_deref().filter(|namespace| !namespace.is_empty()).unwrap_or(default)
+    }
+}
+
+/// A scalar on one line; `None` if only a parser can read it.
+fn scalar(text: &str) -> Option<Cow<'_, str>> {
+    let text = plain_scalar(text);
+    (!text.starts_with(['&', '*', '!', '|', '>', '{', '[']) && !text.contains('\\')).then_some(Cow::Borrowed(text))
+}

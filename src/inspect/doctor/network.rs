@@ -1,0 +1,93 @@
+//! Which network policies limit who may send reviews. Whether the network plugin enforces them cannot be seen from the
+//! API.
+
+use serde_json::{Value, json};
+
+use super::selector::{label_of, matches};
+
+/// The port of reviews, by name and by number.
+const PORT_NAME: &str = "https";
+const PORT: u64 = 8443;
+
+/// Whether every pod of the cluster may connect to the port for reviews of pods with this template.
+///
+/// Policies add up: one that admits everybody opens the port, whatever the others say.
+pub(super) fn admits_everybody(policies: &[Value], template: &Value) -> bool {
+    let mut selecting = policies
+        .iter()
+        .filter(|it| is_for_ingress(it) && matches(&it["spec"]["podSelector"], |key| label_of(template, key)))
+        .peekable();
+    if selecting.peek().is_none() {
+        return true;
+    }
+    let mut rules = selecting.flat_map(|it| it["spec"]["ingress"].as_array().into_iter().flatten());
+    rules.any(|rule| covers_reviews(&rule["ports"]) && is_everybody(&rule["from"]))
+}
+
+/// Without `policyTypes`, a policy is one for ingress.
+fn is_for_ingress(policy: &Value) -> bool {
+    policy["spec"]["policyTypes"].as_array().is_none_or(|types| types.contains(&json!("Ingress")))
+}
+
+fn covers_reviews(ports: &Value) -> bool {
+    let covers = |port: &Value| {
+        let first = &port["port"];
+        let last = port["endPort"].as_u64();
+        let is_tcp = port["protocol"].is_null() || port["protocol"] == "TCP";
+        let number = first.as_u64().is_some_and(|first| (first..=last.unwrap_or(first)).contains(&PORT));
+        is_tcp && (first.is_null() || *first == PORT_NAME || number)
+    };
+    ports.as_array().is_none_or(|ports| ports.is_empty() || ports.iter().any(covers))
+}
+
+fn is_everybody(from: &Value) -> bool {
+    let is_empty = |selector: &Value| selector.as_object().is_some_and(serde_json::Map::is_empty);
+    let covers = |peer: &Value| {
+        let block = &peer["ipBlock"];
+        let any_address = ["0.0.0.0/0", "::/0"].map(Value::from).contains(&block["cidr"]);
+        let any_pod = peer["podSelector"].is_null() || is_empty(&peer["podSelector"]);
+        any_address || (is_empty(&peer["namespaceSelector"]) && any_pod)
+    };
+    from.as_array().is_none_or(|peers| peers.is_empty() || peers.iter().any(covers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(selector: &Value, ingress: &Value) -> Value {
+        json!({"spec": {"podSelector": selector, "policyTypes": ["Ingress"], "ingress": ingress}})
+    }
+
+    #[test]
+    fn policies_admit_everybody_or_some() {
+        let template = json!({"metadata": {"labels": {"app": "interlock"}}});
+        let (ours, other) = (json!({"matchLabels": {"app": "interlock"}}), json!({"matchLabels": {"app": "other"}}));
+        let reviews = |from: Value| json!([{"ports": [{"port": "https", "protocol": "TCP"}], "from": from}]);
+        let block = json!([{"ipBlock": {"cidr": "10.0.0.0/28"}}]);
+        let agent = json!([{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}]);
+        let some = policy(&ours, &reviews(block.clone()));
+        let is_open = |policies: &[Value]| admits_everybody(policies, &template);
+
+        assert!(is_open(&[]));
+        assert!(is_open(&[policy(&other, &reviews(block.clone()))]), "it selects other pods");
+        assert!(!is_open(std::slice::from_ref(&some)));
+        assert!(!is_open(&[policy(&ours, &reviews(agent))]));
+        assert!(!is_open(&[policy(&json!({}), &json!([]))]), "it closes every port");
+        // Metrics for everybody do not open the port for reviews.
+        let metrics = policy(&ours, &json!([{"ports": [{"port": "admin"}], "from": [{"namespaceSelector": {}}]}]));
+        assert!(!is_open(&[some.clone(), metrics]));
+        for open in [
+            json!([{}]),
+            reviews(json!([])),
+            reviews(json!([{"namespaceSelector": {}}])),
+            reviews(json!([{"ipBlock": {"cidr": "0.0.0.0/0"}}])),
+            json!([{"ports": [{"port": 8443}]}]),
+            json!([{"ports": [{"port": 8000, "endPort": 9000}]}]),
+        ] {
+            assert!(is_open(&[some.clone(), policy(&ours, &open)]), "{open}");
+        }
+        let egress = json!({"spec": {"podSelector": {}, "policyTypes": ["Egress"]}});
+        assert!(is_open(&[egress]), "it says nothing about ingress");
+    }
+}
