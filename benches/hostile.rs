@@ -15,7 +15,7 @@ use release_interlock::judge::{Judge, Judgement};
 #[path = "fixtures/hostile.rs"]
 mod hostile;
 
-use hostile::{Hostile, NOW};
+use hostile::{ALL, Hostile, Stage};
 
 const ROUNDS: usize = 5;
 
@@ -24,7 +24,8 @@ fn main() {
         "{:<36}{:>10}{:>12}{:>12}{:>10}{:>10}{:>9}",
         "request", "body", "padded", "plain", "x plain", "Msteps", "ns/step"
     );
-    for Hostile { name, padded, plain } in hostile::all() {
+    let stage = Stage::default();
+    for Hostile { name, padded, plain } in ALL.map(|request| request(&stage)) {
         let (padded_judge, plain_judge) = (padded.judge(), plain.judge());
         let (mut long, mut short) = (Vec::new(), Vec::new());
         let mut steps = 0;
@@ -54,7 +55,7 @@ fn timed(judge: &Judge, review: &str) -> (Duration, u64) {
         let review = Review::parse(review.as_bytes()).unwrap();
         let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
         let Judgement { outcome, decision } =
-            judge.validate(&review.request, NOW.parse().unwrap(), deadline).await.unwrap();
+            judge.validate(&review.request, Stage::default().now, deadline).await.unwrap();
         assert!(!outcome.allowed);
         decision.effort
     });

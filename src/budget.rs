@@ -68,13 +68,18 @@ impl Budget {
         Some(Grant { _of_user: Some(of_user), ..grant })
     }
 
-    /// Whether a user has steps at the cores, or holds memory. Users take turns, so a review of such a user that got no turn
-    /// waited behind the user's own reviews.
+    /// Whether a user has steps that run or wait for a turn. Users take turns, so a step of such a user that got none waited
+    /// behind the user's own.
     #[must_use]
-    pub fn is_busy_with(&self, user: &str) -> bool {
+    pub fn has_steps_of(&self, user: &str) -> bool {
+        self.cores.has_steps_of(user)
+    }
+
+    /// Whether a user holds or awaits memory.
+    #[must_use]
+    pub fn holds_memory_of(&self, user: &str) -> bool {
         let shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
-        let holds_memory = shares.get(&self.cores.key_of(user)).is_some_and(|share| share.strong_count() > 0);
-        holds_memory || self.cores.has_steps_of(user)
+        shares.get(&self.cores.key_of(user)).is_some_and(|share| share.strong_count() > 0)
     }
 
     fn share(&self) -> usize {

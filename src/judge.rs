@@ -1,7 +1,7 @@
 //! Takes one review through the engine. The only place where the engine and a world meet.
 //!
-//! An ordinary review is a matter of microseconds and is judged at once. A large object or a record can cost milliseconds, or
-//! a second if it is hostile: each step of such a review waits for its turn at a core.
+//! An ordinary review is a matter of microseconds and is judged at once. A large object or record can cost many milliseconds,
+//! or a second if it is hostile: each step of such a review waits for its turn at a core.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::engine::decide::{Step, Unjudged, decide, unjudged};
 use crate::engine::decision::Decision;
 use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Evidence, Query};
-use crate::engine::facts::{Facts, RecordBodies, RequestObjects, Subject};
+use crate::engine::facts::{Facts, Payloads, RecordBodies, RequestObjects, Subject};
 use crate::engine::json::Patch;
 use crate::engine::outcome::{Outcome, WeighedViolation};
 use crate::engine::overrides::objection;
@@ -29,6 +29,9 @@ use crate::world::{Payer, World};
 /// The largest text that is judged at once, in bytes: one object, or two together. Ordinary objects have a few KiB.
 const ORDINARY_BYTES: usize = 64 << 10;
 
+/// The largest bodies of records that are judged at once, in bytes of JSON: at worst some milliseconds.
+const ORDINARY_BODY_BYTES: usize = 1 << 20;
+
 /// Judges reviews by a policy. A world answers its queries.
 pub struct Judge {
     policies: Arc<ArcSwap<Policies>>,
@@ -37,13 +40,10 @@ pub struct Judge {
     own_user: Arc<OnceLock<String>>,
 }
 
-/// The bodies of the records of a request.
-#[derive(Default)]
-struct Decoded {
+/// The bodies of the records of a request, and the time that they took.
+struct Inflated {
     bodies: RecordBodies,
-    /// The memory that they take; `None` if there was none in time, and the bodies are unread.
-    granted: Option<Grant>,
-    took: Option<Duration>,
+    took: Duration,
 }
 
 /// The steps of a review: at once if they are short, otherwise each in its turn.
@@ -127,6 +127,9 @@ impl Judge {
     /// The judgement of a request without its objects, as the policy says it for requests that cannot be judged.
     #[must_use]
     pub fn undecided(&self, head: &Request<'_>, why: Unjudged) -> Judgement {
+        // A step that outlives the deadline still runs.
+        let is_late = why == Unjudged::Late;
+        let why = if is_late { out_of_time(self.shared.has_steps_of(&head.user_info.username)) } else { why };
         // There is nothing in it that could be malformed.
         let objects = RequestObjects::read(head).unwrap_or_default();
         let bodies = RecordBodies::default();
@@ -141,31 +144,29 @@ impl Judge {
     async fn judged(&self, request: &Request<'_>, now: Timestamp, deadline: Instant) -> Result<Judgement, NotJudged> {
         let started = Instant::now();
         let mut steps = self.steps(request, deadline);
-        let objects = steps.run(|| RequestObjects::read(request)).await??;
-        steps.are_short &= objects.storage.is_none();
-        let Decoded { bodies, granted, took } = self.decode(&objects, request.operation, &steps).await?;
-        let facts = steps.run(|| self.facts(request, &objects, &bodies, &steps.effort)).await?;
+        let (objects, payloads) = steps.read(request).await??;
+        let (bodies, unread, facts) = (OnceLock::new(), payloads.unread(), OnceLock::new());
+        let facts_with = |bodies| facts.get_or_init(|| self.facts(request, &objects, bodies, &steps.effort));
         let policies = self.policies.load();
         let policy = policies.of(request.namespace()).as_ref();
-        let concluded = |request: &Request<'_>, outcome: Outcome| {
-            let decision = Decision::of(request, &facts, &outcome, started.elapsed());
-            Judgement { outcome, decision: Decision { decoded: objects.storage.and(took), ..decision } }
+        let concluded = |request: &Request<'_>, facts: &Facts<'_>, outcome: Outcome| {
+            let decision = Decision::of(request, facts, &outcome, started.elapsed());
+            let decoded = objects.storage.and(bodies.get()).map(|inflated: &Inflated| inflated.took);
+            Judgement { outcome, decision: Decision { decoded, ..decision } }
         };
-        let judgement = match (&facts.subject, &granted) {
-            (Subject::Override(write), _) => {
-                let objection = objection(write, facts.actor.name, &policy.overrides, now);
-                Ok(concluded(request, Outcome::of_override(objection)))
+        let judgement = match steps.memory_for(&payloads).await {
+            Ok(_granted) => {
+                let facts = || facts_with(&bodies.get_or_init(|| Inflated::of(&payloads, &steps.effort)).bodies);
+                let done = |facts: &Facts<'_>, outcome| concluded(request, facts, outcome);
+                self.decide_with_world(facts, policy, now, &steps, done).await
             }
-            (_, Some(_)) => {
-                let done = |judged| concluded(request, Outcome::of(policy, judged));
-                self.decide_with_world(&facts, policy, now, &steps, done).await
-            }
-            // Only the bodies of records wait for memory.
-            (_, None) => Err(steps.waited_in_vain()),
+            Err(why) => Err(why),
         };
-        // The facts say more than the head, and the objects are not read again.
-        let undecided = |why| concluded(&request.head(), unjudged(request, &facts, policy, why));
-        Ok(judgement.unwrap_or_else(undecided))
+        judgement.or_else(|why| {
+            // The facts say more than the head, and the objects are not read again.
+            let facts = facts_with(&unread);
+            Ok(concluded(&request.head(), facts, unjudged(request, facts, policy, why)))
+        })
     }
 
     /// The stamps that a request must be given.
@@ -179,18 +180,21 @@ impl Judge {
         deadline: Instant,
     ) -> Result<Option<Patch>, BadReview> {
         let mut steps = self.steps(request, deadline);
-        let Ok(objects) = steps.run(|| RequestObjects::read(request)).await else {
+        let Ok(read) = steps.read(request).await else {
             return Ok(None);
         };
-        let objects = objects?;
-        steps.are_short &= objects.storage.is_none();
+        let (objects, payloads) = read?;
+        let stamp_with =
+            |bodies: &RecordBodies| stamp::stamp(&self.facts(request, &objects, bodies, &steps.effort), now);
+        let stamped = match steps.memory_for(&payloads).await {
+            Ok(_granted) => steps.run(|| stamp_with(&payloads.inflate(&steps.effort))).await,
+            Err(why) => Err(why),
+        };
         // Without its body a record is still stamped with holder and start.
-        let decoded = self.decode(&objects, request.operation, &steps).await.unwrap_or_default();
-        let stamp = || stamp::stamp(&self.facts(request, &objects, &decoded.bodies, &steps.effort), now);
-        Ok(steps.run(stamp).await.unwrap_or_default())
+        Ok(stamped.unwrap_or_else(|_| stamp_with(&payloads.unread())))
     }
 
-    /// The steps of a review, which are short if the objects are. A record turns out to be one in the first of them.
+    /// The steps of a review, which are short if the objects are.
     fn steps<'r>(&'r self, request: &'r Request<'_>, deadline: Instant) -> Steps<'r> {
         let bytes = |object: Option<&RawValue>| object.map_or(0, |object| object.get().len());
         let are_short = bytes(request.object) + bytes(request.old_object) <= ORDINARY_BYTES;
@@ -201,27 +205,6 @@ impl Judge {
             are_short,
             effort: Effort::of_review(),
         }
-    }
-
-    /// Inflates the bodies of the records of a request, once there is memory for them.
-    async fn decode(
-        &self,
-        objects: &RequestObjects<'_>,
-        operation: Operation,
-        steps: &Steps<'_>,
-    ) -> Result<Decoded, Unjudged> {
-        let payloads = steps.run(|| objects.payloads(operation)).await?;
-        let granted =
-            timeout_at(steps.deadline, self.shared.grant_to(steps.user, payloads.inflated_size())).await.ok().flatten();
-        if granted.is_none() {
-            return Ok(Decoded { bodies: payloads.unread(), granted, took: None });
-        }
-        let inflate = || {
-            let started = Instant::now();
-            (payloads.inflate(&steps.effort), started.elapsed())
-        };
-        let (bodies, took) = steps.run(inflate).await?;
-        Ok(Decoded { bodies, granted, took: Some(took) })
     }
 
     fn facts<'r>(
@@ -236,27 +219,39 @@ impl Judge {
         Facts { actor: facts.actor.or_interlock(own_user), ..facts }
     }
 
-    /// Runs the rules, answering their queries, until they reach a decision. The last step includes what is done with it.
-    async fn decide_with_world<T>(
+    /// Runs the rules, answering their queries, until they reach a decision. The first step includes the facts, and the last one
+    /// what is done with the outcome.
+    async fn decide_with_world<'f, T>(
         &self,
-        facts: &Facts<'_>,
+        facts: impl Fn() -> &'f Facts<'f>,
         policy: &Policy,
         now: Timestamp,
         steps: &Steps<'_>,
-        done: impl Fn(Vec<WeighedViolation>) -> T,
+        done: impl Fn(&Facts<'_>, Outcome) -> T,
     ) -> Result<T, Unjudged> {
         let mut evidence = Evidence::default();
         let mut in_time = true;
         loop {
-            let step = || match decide(facts, policy, &evidence, now) {
-                Step::Done(judged) if in_time => Ok(done(judged)),
-                Step::Done(judged) => Ok(done(judged.into_iter().map(late).collect())),
-                Step::Ask(query) => Err(query),
+            let step = || {
+                let facts = facts();
+                if let Subject::Override(write) = &facts.subject {
+                    let objection = objection(write, facts.actor.name, &policy.overrides, now);
+                    return Ok(done(facts, Outcome::of_override(objection)));
+                }
+                match decide(facts, policy, &evidence, now) {
+                    Step::Done(judged) if in_time => Ok(done(facts, Outcome::of(policy, judged))),
+                    Step::Done(judged) => Ok(done(facts, Outcome::of(policy, judged.into_iter().map(late).collect()))),
+                    Step::Ask(query) => Err(query),
+                }
             };
             match steps.run(step).await? {
                 Ok(judgement) => return Ok(judgement),
                 Err(query) => {
                     let answer = self.ask(&query, steps).await;
+                    // Reading what the API server answers takes turns too.
+                    if answer.is_none() && steps.out_of_time() == Unjudged::Busy {
+                        return Err(Unjudged::Busy);
+                    }
                     in_time &= answer.is_some();
                     let late = || Answer::Unavailable("the API server did not answer in time".into());
                     evidence.add(query, answer.unwrap_or_else(late));
@@ -274,11 +269,50 @@ impl Judge {
     }
 }
 
-impl Steps<'_> {
-    /// Why there was no turn before the deadline: a flood of the same user must not open the guard, and a machine without time
-    /// must not close it.
-    fn waited_in_vain(&self) -> Unjudged {
-        if self.shared.is_busy_with(self.user) { Unjudged::Busy } else { Unjudged::Late }
+impl Inflated {
+    fn of(payloads: &Payloads, effort: &Effort) -> Self {
+        let started = Instant::now();
+        let bodies = payloads.inflate(effort);
+        Self { bodies, took: started.elapsed() }
+    }
+}
+
+impl<'r> Steps<'r> {
+    /// Reads the objects of a request. The size of a record's body is known only then.
+    async fn read(
+        &mut self,
+        request: &'r Request<'r>,
+    ) -> Result<Result<(RequestObjects<'r>, Payloads), BadReview>, Unjudged> {
+        let read = || {
+            RequestObjects::read(request).map(|objects| {
+                let payloads = objects.payloads(request.operation);
+                (objects, payloads)
+            })
+        };
+        let read = self.run(read).await?;
+        if let Ok((_, payloads)) = &read {
+            // A deletion needs the workloads in the manifest, and YAML takes far longer than JSON.
+            let is_read_as_yaml = request.operation == Operation::Delete && payloads.inflated_size() > 0;
+            self.are_short &= payloads.inflated_size() <= ORDINARY_BODY_BYTES && !is_read_as_yaml;
+        }
+        Ok(read)
+    }
+
+    /// Waits for the memory of inflated payloads, if there are any.
+    async fn memory_for(&self, payloads: &Payloads) -> Result<Option<Grant>, Unjudged> {
+        let bytes = payloads.memory();
+        if bytes == 0 {
+            return Ok(None);
+        }
+        match Box::pin(timeout_at(self.deadline, self.shared.grant_to(self.user, bytes))).await {
+            Ok(granted) => Ok(granted),
+            Err(_) => Err(out_of_time(self.shared.holds_memory_of(self.user))),
+        }
+    }
+
+    /// Why a step did not end before the deadline.
+    fn out_of_time(&self) -> Unjudged {
+        out_of_time(self.shared.has_steps_of(self.user))
     }
 
     /// Runs one step.
@@ -286,11 +320,18 @@ impl Steps<'_> {
         if self.are_short {
             return Ok(step());
         }
-        match timeout_at(self.deadline, self.shared.work(self.user, step)).await {
+        // Boxed, because the future of every review would be as large otherwise.
+        match Box::pin(timeout_at(self.deadline, self.shared.work(self.user, step))).await {
             Ok(done) => done.map_err(|Busy| Unjudged::Busy),
-            Err(_) => Err(self.waited_in_vain()),
+            Err(_) => Err(self.out_of_time()),
         }
     }
+}
+
+/// Why a review has no judgement at its deadline. What its own user sends, many requests or an expensive one, must not open the
+/// guard; a machine without time must not close it.
+fn out_of_time(is_busy_with_user: bool) -> Unjudged {
+    if is_busy_with_user { Unjudged::Busy } else { Unjudged::Late }
 }
 
 impl From<BadReview> for NotJudged {

@@ -69,3 +69,7 @@ pub mod offline;
 pub mod readiness;
 pub mod serve;
 pub mod world;
+
+/// Gives memory back after a large request, whichever thread read it. The C library keeps it in an arena for each thread.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -35,8 +35,6 @@ pub(super) struct Cores {
 #[derive(Clone, Copy, Debug)]
 struct CoreLimits {
     running: usize,
-    /// One core less, if there are several: it serves the short steps of others.
-    running_of_one_user: usize,
     waiting: usize,
 }
 
@@ -82,8 +80,7 @@ impl Cores {
     }
 
     pub(super) fn new(cores: usize, waiting: usize) -> Self {
-        let limits = CoreLimits { running: cores, running_of_one_user: cores.saturating_sub(1).max(1), waiting };
-        Self { limits, queue: Mutex::default(), users: RandomState::new() }
+        Self { limits: CoreLimits { running: cores, waiting }, queue: Mutex::default(), users: RandomState::new() }
     }
 
     /// Waits for a turn of a user, then does the work.
@@ -138,8 +135,7 @@ impl Queue {
         while self.running < limits.running {
             let now = self.tick();
             let waiting = self.users.values_mut().filter(|user| !user.waiting.is_empty());
-            let next = waiting.min_by_key(|user| (user.running, user.since));
-            let Some(next) = next.filter(|user| user.running < limits.running_of_one_user) else {
+            let Some(next) = waiting.min_by_key(|user| (user.running, user.since)) else {
                 return;
             };
             let Some(Waiting { go, .. }) = next.waiting.pop_front() else {

@@ -6,12 +6,14 @@ use jiff::Timestamp;
 
 pub use unjudged::{Unjudged, unjudged};
 
+use super::effort::Effort;
 use super::evidence::{Evidence, Query};
 use super::facts::Facts;
 use super::outcome::{WeighedViolation, weigh};
 use super::overrides::relieve;
 use super::policy::Policy;
 use super::rules;
+use super::violation::{Violation, ViolationKind};
 
 /// The next step of a decision.
 #[derive(Debug)]
@@ -27,7 +29,18 @@ pub enum Step {
 pub fn decide(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Timestamp) -> Step {
     let scope = policy.scope(facts);
     let judged = rules::check(facts, policy, &scope, evidence, now)
+        .map(|violations| violations.into_iter().map(|violation| by_effort(violation, facts.effort)).collect())
         .map(|violations| weigh(policy, &scope, violations))
         .and_then(|judged| relieve(facts, policy, evidence, now, judged));
     judged.map_or_else(Step::Ask, Step::Done)
+}
+
+/// What is unknown once the effort of a review is used up is unknown because of what its user wrote.
+fn by_effort(violation: Violation, effort: &Effort) -> Violation {
+    match violation.kind {
+        ViolationKind::Unavailable if effort.was_exceeded() => {
+            Violation { kind: ViolationKind::Overloaded, ..violation }
+        }
+        _ => violation,
+    }
 }

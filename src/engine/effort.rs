@@ -5,7 +5,8 @@
 //! same review costs the same steps on every machine, and a replay reaches the same verdict.
 //!
 //! Over budget is an answer, not an error. Content that cannot be compared counts as changed, a record that cannot be read
-//! counts as unreadable, and an object whose declaration cannot be found makes its rule undecided.
+//! counts as unreadable, and an object whose declaration cannot be found makes its rule undecided: the policy refuses that by
+//! default, because what a client wrote must not open the guard.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -22,7 +23,7 @@ pub struct Effort {
     /// A plain counter: one review runs on one thread at a time. It is atomic only because a review moves between threads.
     left: AtomicU64,
     budget: u64,
-    /// Whether somebody asked for more than was left.
+    /// Whether a reader needed more than was left.
     exceeded: AtomicBool,
 }
 
@@ -62,11 +63,14 @@ impl Effort {
                 self.left.store(left, Ordering::Relaxed);
                 Ok(())
             }
-            None => {
-                self.exceeded.store(true, Ordering::Relaxed);
-                Err(OverBudget)
-            }
+            None => Err(self.exceed()),
         }
+    }
+
+    /// Says that a reader needs more than there can be.
+    pub fn exceed(&self) -> OverBudget {
+        self.exceeded.store(true, Ordering::Relaxed);
+        OverBudget
     }
 
     /// Uses up some steps for each byte of a text.
@@ -91,7 +95,7 @@ impl Effort {
         self.budget - self.left()
     }
 
-    /// Whether a reader asked for more than was left.
+    /// Whether a reader needed more than was left.
     #[must_use]
     pub fn was_exceeded(&self) -> bool {
         self.exceeded.load(Ordering::Relaxed)

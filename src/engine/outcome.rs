@@ -76,8 +76,8 @@ pub fn weigh(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> 
 fn denies(policy: &Policy, scope: &Scope<'_>, violation: &Violation) -> bool {
     let closed = match (violation.kind, violation.rule.specification().fails_closed) {
         (ViolationKind::Refused, _) => return true,
-        // Users take turns, so only a flood of the same user leads here: it must not admit what the rule refuses. A manager
-        // may write very much at a time.
+        // Only what the same user sends leads here, and it must not admit what the rule refuses. A manager may write very much
+        // at a time.
         (ViolationKind::Overloaded, _) => !policy.managers.contains(scope.actor.name),
         // An answer that does not decide the rule will be the same at the next try.
         (ViolationKind::Unclear, FailsClosed::Always) => scope.creates_record,

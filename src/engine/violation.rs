@@ -83,7 +83,7 @@ pub enum ViolationKind {
     Unavailable,
     /// The cluster gave no answer before the deadline of the review, or the review did not finish.
     Late,
-    /// There was no memory or no core to judge the request.
+    /// The request, or others of the same user, take more work than there is for them.
     Overloaded,
     /// An internal error of Interlock ended the review.
     Failed,

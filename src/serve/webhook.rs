@@ -177,7 +177,7 @@ mod tests {
     fn the_answer_names_the_reason_and_clean_up_is_never_held_up() {
         for (why, reason) in [
             (Unjudged::Late, "the review did not finish in time"),
-            (Unjudged::Busy, "too many reviews of the same user are waiting"),
+            (Unjudged::Busy, "Interlock is busy with reviews of the same user"),
             (Unjudged::Failed, "internal error"),
         ] {
             let (_, message) = undecided("CREATE", "", "Secret", "alice", why);

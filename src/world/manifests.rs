@@ -11,11 +11,11 @@ use crate::engine::release::{DecodeError, Record};
 
 /// The limit of the cache, in bytes. An ordinary manifest has some 50 KiB, so the cache holds more releases than people and
 /// controllers edit at a time.
-const MAX_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 32 << 20;
 
 /// The number of manifests that the cache is sized for. The cache splits into shards of at least 32 entries, and a shard
-/// stores nothing larger than its share of the limit. With 128 entries there are at most four shards of 16 MiB each, and the
-/// largest legitimate manifest has about 5 MiB.
+/// stores nothing larger than its share of the limit. With 128 entries there are at most four shards of 8 MiB each, as
+/// long as a manifest that is read.
 const EXPECTED_MANIFESTS: usize = 128;
 
 /// The size of a cache entry besides the manifest, in bytes: its key and its place in the maps.
@@ -51,7 +51,7 @@ impl Weighter<RecordVersion, Arc<str>> for ManifestWeight {
 }
 
 impl ManifestCache {
-    /// An empty cache of 64 MiB.
+    /// An empty cache of 32 MiB.
     pub(super) fn new() -> Self {
         Self(Cache::with_weighter(EXPECTED_MANIFESTS, MAX_BYTES, ManifestWeight))
     }
@@ -154,7 +154,7 @@ mod tests {
     #[tokio::test]
     async fn the_largest_manifests_fit_and_memory_is_bounded() {
         let manifests = ManifestCache::new();
-        assert!(manifests.0.shard_capacity() >= 16 << 20);
+        assert!(manifests.0.shard_capacity() >= 8 << 20);
         let manifest: Arc<str> = "x".repeat(5 << 20).into();
         for version in 0..40 {
             let load = async { Ok(Arc::clone(&manifest)) };

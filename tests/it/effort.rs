@@ -10,7 +10,7 @@ use release_interlock::judge::Judgement;
 #[path = "../../benches/fixtures/hostile.rs"]
 mod hostile;
 
-use hostile::{Hostile, NOW, Situation};
+use hostile::{ALL, Hostile, Situation, Stage};
 
 /// Whether a request is allowed, the rules that refuse it, and the steps that it cost.
 async fn judged(situation: &Situation) -> (bool, Vec<&'static str>, u64) {
@@ -19,14 +19,14 @@ async fn judged(situation: &Situation) -> (bool, Vec<&'static str>, u64) {
     // Not the time is bounded here, on a machine that does other things too.
     let deadline = tokio::time::Instant::now() + Duration::from_secs(600);
     let Judgement { outcome, decision } =
-        judge.validate(&review.request, NOW.parse().unwrap(), deadline).await.unwrap();
+        judge.validate(&review.request, Stage::default().now, deadline).await.unwrap();
     let rules = outcome.refusals().map(|judged| judged.violation.rule.as_str()).collect();
     (outcome.allowed, rules, decision.effort)
 }
 
 #[tokio::test]
 async fn padding_changes_no_answer_and_costs_no_more_than_a_review_may() {
-    for Hostile { name, padded, plain } in hostile::all() {
+    for Hostile { name, padded, plain } in ALL.map(|request| request(&Stage::default())) {
         let (allowed, rules, effort) = judged(&padded).await;
         let (plainly_allowed, plain_rules, _) = judged(&plain).await;
         assert!(!allowed && !plainly_allowed, "{name}: {allowed} {plainly_allowed}");
@@ -48,7 +48,7 @@ async fn work_grows_with_the_text_and_never_with_its_square() {
 
 #[tokio::test]
 async fn the_largest_legitimate_requests_fit_four_times() {
-    for Hostile { name, padded, .. } in hostile::legitimate() {
+    for Hostile { name, padded, .. } in hostile::legitimate(&Stage::default()) {
         let (allowed, rules, effort) = judged(&padded).await;
         assert!(allowed, "{name}: {rules:?}");
         assert!(effort * 4 <= Effort::of_review().left(), "{name}: {effort} steps");

@@ -64,16 +64,15 @@ fn a_user_who_comes_back_again_and_again_does_not_overtake_one_who_waits() {
 }
 
 #[test]
-fn the_last_free_core_is_for_another_user() {
+fn a_free_core_is_for_the_user_with_the_fewest() {
     let cores = Cores::new(3, 100);
     let one = running(&cores, "alice");
     let _two = running(&cores, "alice");
-    let mut third = cores.enter("alice");
-    assert!(!comes(&mut third));
     let bob = running(&cores, "bob");
+    let mut third = cores.enter("alice");
     let mut carol = cores.enter("carol");
     drop(one);
-    // Carol has nothing running, alice has.
+    // Alice came first and has one running, Carol has none.
     assert!(comes(&mut carol) && !comes(&mut third));
     drop(bob);
     assert!(comes(&mut third));

@@ -11,9 +11,9 @@ use crate::world::World;
 /// legitimate ones about 10 MiB; a review may hold two of the inflate limit. Others wait for their turn.
 ///
 /// With the [bodies of requests](crate::serve::https::limits::BODY_BYTES_IN_FLIGHT), reviews hold at most 144 MiB. Beside
-/// them there are at most 96 MiB in the two caches of manifests, 100 MiB in the buffers of connections (100 KiB each, if
-/// hostile clients take every slot), and some 30 MiB for the process and the watches of an ordinary cluster: 370 MiB. The
-/// chart's limit is 768 MiB, which leaves a third to spare even if the allocator needs a third more than is in use.
+/// them there are at most 64 MiB in the two caches of manifests, 100 MiB in the buffers of connections (100 KiB each, if
+/// hostile clients take every slot), and some 30 MiB for the process and the watches of an ordinary cluster: 340 MiB. The
+/// chart's limit is 768 MiB, which leaves a third to spare even if the allocator needs half as much again.
 const DECODE_BYTES: usize = 96 << 20;
 
 pub(super) struct Shared {

@@ -17,7 +17,7 @@ use crate::engine::violation::{Violation, ViolationKind};
 pub enum Unjudged {
     /// The review did not finish before its deadline.
     Late,
-    /// There was no memory or no core for it.
+    /// There was no memory or no core for it, because reviews of the same user take them.
     Busy,
     /// The review panicked.
     Failed,
@@ -29,7 +29,7 @@ impl Unjudged {
         match self {
             Self::Late => ("the review did not finish in time", "Try again."),
             Self::Busy => {
-                ("too many reviews of the same user are waiting", "Wait until they are answered, then try again.")
+                ("Interlock is busy with reviews of the same user", "Wait until they are answered, then try again.")
             }
             Self::Failed => ("Interlock has an internal error, and its log has the details", "Please report it."),
         }

@@ -85,26 +85,35 @@ pub struct Payloads {
 }
 
 impl Payloads {
-    /// The most memory that [`Self::inflate`] takes, in bytes.
+    /// The most memory that the bodies take, in bytes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.readable().map(Payload::memory).sum()
+    }
+
+    /// The most bytes of JSON that [`Self::inflate`] returns.
     #[must_use]
     pub fn inflated_size(&self) -> usize {
-        let size = |payload: &Option<Result<Payload, DecodeError>>| match payload {
-            Some(Ok(payload)) => payload.inflated_size(),
-            _ => 0,
-        };
-        size(&self.old) + size(&self.new)
+        self.readable().map(Payload::inflated_size).sum()
+    }
+
+    fn readable(&self) -> impl Iterator<Item = &Payload> {
+        [&self.old, &self.new].into_iter().flatten().flatten()
     }
 
     /// Inflates the bodies.
     #[must_use]
-    pub fn inflate(self, effort: &Effort) -> RecordBodies {
-        let inflate = |payload: Result<Payload, DecodeError>| payload.and_then(|payload| payload.inflate(effort));
-        RecordBodies { old: self.old.map(inflate), new: self.new.map(inflate), unchanged: self.unchanged }
+    pub fn inflate(&self, effort: &Effort) -> RecordBodies {
+        let inflate = |payload: &Result<Payload, DecodeError>| {
+            payload.as_ref().map_err(DecodeError::clone).and_then(|payload| payload.inflate(effort))
+        };
+        let [old, new] = [&self.old, &self.new].map(|payload| payload.as_ref().map(inflate));
+        RecordBodies { old, new, unchanged: self.unchanged }
     }
 
     /// Leaves the bodies unread, because memory for them was not available in time.
     #[must_use]
-    pub fn unread(self) -> RecordBodies {
+    pub fn unread(&self) -> RecordBodies {
         RecordBodies { old: None, new: None, unchanged: self.unchanged }
     }
 }

@@ -47,7 +47,7 @@ impl Cluster {
             None => load.await?,
         };
         let find = || documents::read(&manifest, object, payer.effort);
-        let found = self.decodes.work(payer.user, find).await.map_err(|busy| busy.to_string()).and_then(|found| found);
+        let found = self.work(payer, find).await.and_then(|found| found);
         let found = found.map_err(ManifestError::Unavailable)?;
         if let Some(state) = state {
             self.documents.insert(state, object, found.clone());
@@ -102,10 +102,17 @@ impl Cluster {
         let undecodable = |error: DecodeError| payload::undecodable(namespace, object, &error);
         let payload = self.payload(storage, namespace, &text).await?.map_err(undecodable)?;
         drop(text);
-        let _granted = self.decodes.grant_to(payer.user, payload.inflated_size()).await;
+        let _granted = self.decodes.grant_to(payer.user, payload.memory()).await;
         let inflate = || payload.inflate(payer.effort).and_then(read);
-        let inflated = self.decodes.work(payer.user, inflate).await.map_err(|busy| busy.to_string())?;
-        inflated.map_err(undecodable)
+        self.work(payer, inflate).await?.map_err(undecodable)
+    }
+
+    /// Does work in the payer's turn. No turn is no effort left: only the payer's own steps can be too many.
+    async fn work<T>(&self, payer: Payer<'_>, work: impl FnOnce() -> T) -> Result<T, Unavailable> {
+        self.decodes.work(payer.user, work).await.map_err(|busy| {
+            payer.effort.exceed();
+            busy.to_string()
+        })
     }
 
     /// The current object of a record together with its body, so that labels and body are of the same moment. `None` if
@@ -127,7 +134,7 @@ impl Cluster {
         let stored: Stored<'_> = serde_json::from_str(&text).map_err(unread)?;
         Ok(Some(match self.payload(storage, namespace, &text).await? {
             Ok(payload) => {
-                let _granted = self.decodes.grant(payload.inflated_size()).await;
+                let _granted = self.decodes.grant(payload.memory()).await;
                 let body = payload.inflate(&Effort::of_review());
                 look(&stored, body.as_deref().map_err(Clone::clone))
             }
@@ -155,7 +162,7 @@ impl Cluster {
         if chart.is_none()
             && let Ok(payload) = self.payload(storage, namespace, &text).await?
         {
-            let _granted = self.decodes.grant(payload.inflated_size()).await;
+            let _granted = self.decodes.grant(payload.memory()).await;
             let effort = Effort::of_review();
             chart = payload.inflate(&effort).ok().and_then(|body| Record::read(&body, &effort).ok()?.chart());
         }

@@ -12,7 +12,7 @@ use crate::engine::effort::Effort;
 /// The document of an object; `None` if the manifest has none. Only this document is parsed.
 ///
 /// # Errors
-/// The document cannot be parsed, the manifest is longer than 16 MiB, or it is more work than the review has left.
+/// The document cannot be parsed, the manifest is longer than 8 MiB, or it is more work than the review has left.
 pub(crate) fn document(manifest: &str, wanted: &DocumentKey, effort: &Effort) -> Result<Option<Value>, String> {
     let (name, kind) = (memmem::Finder::new(&wanted.name), memmem::Finder::new(&wanted.kind));
     let mentions =

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::engine::effort::Effort;
 
 /// The longest manifest that is read, in bytes. The largest legitimate manifest has about 5 MiB.
-const MAX_MANIFEST_BYTES: usize = 16 << 20;
+pub(crate) const MAX_MANIFEST_BYTES: usize = 8 << 20;
 
 /// The steps to parse a byte of YAML into a tree.
 const YAML_STEPS: u64 = 120;
@@ -21,9 +21,10 @@ const MAX_REPEATED_EVENTS: usize = 50_000;
 const REPEATED_EVENT_STEPS: u64 = 400;
 
 /// # Errors
-/// The manifest is longer than 16 MiB.
-pub(super) fn check_length(manifest: &str) -> Result<(), String> {
+/// The manifest is longer than 8 MiB.
+pub(super) fn check_length(manifest: &str, effort: &Effort) -> Result<(), String> {
     if manifest.len() > MAX_MANIFEST_BYTES {
+        effort.exceed();
         return Err(format!("it is longer than {} MiB", MAX_MANIFEST_BYTES >> 20));
     }
     Ok(())

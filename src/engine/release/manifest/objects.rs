@@ -75,14 +75,14 @@ type Visit<'v, 'm> = &'v mut dyn FnMut(FoundObject<'m>) -> Result<ControlFlow<()
 /// only the documents whose text `is_wanted` accepts.
 ///
 /// # Errors
-/// The manifest is longer than 16 MiB, the heading of a document cannot be read, or it is more work than the review has left.
+/// The manifest is longer than 8 MiB, the heading of a document cannot be read, or it is more work than the review has left.
 pub(super) fn each_object<'m>(
     manifest: &'m str,
     effort: &Effort,
     is_wanted: impl Fn(&str) -> bool,
     visit: Visit<'_, 'm>,
 ) -> Result<(), String> {
-    check_length(manifest)?;
+    check_length(manifest, effort)?;
     if is_json(manifest) {
         effort.take_text(manifest, JSON_SCAN_STEPS)?;
         for document in serde_json::Deserializer::from_str(manifest).into_iter::<&RawValue>() {
@@ -105,7 +105,7 @@ pub(super) fn each_object<'m>(
 /// All objects of a manifest. A document without kind and name is no object.
 ///
 /// # Errors
-/// A document cannot be parsed, the manifest is longer than 16 MiB, or it is more work than the review has left.
+/// A document cannot be parsed, the manifest is longer than 8 MiB, or it is more work than the review has left.
 pub(crate) fn objects(manifest: &str, effort: &Effort) -> Result<Vec<Value>, String> {
     let mut found = Vec::new();
     each_object(manifest, effort, |_| true, &mut |object| {

@@ -48,7 +48,7 @@ const WORKLOAD_STEPS: u64 = 2_000;
 /// The Deployments, StatefulSets and DaemonSets of a manifest, each once. `namespace` is that of objects without one.
 ///
 /// # Errors
-/// The heading of a document that mentions such a kind cannot be read, the manifest is longer than 16 MiB, or it is more work
+/// The heading of a document that mentions such a kind cannot be read, the manifest is longer than 8 MiB, or it is more work
 /// than the review has left.
 pub(crate) fn workloads(manifest: &str, namespace: &str, effort: &Effort) -> Result<Vec<WorkloadRef>, String> {
     let kinds = WorkloadKind::ALL.map(|kind| memmem::Finder::new(kind.as_str()));

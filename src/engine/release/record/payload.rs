@@ -91,7 +91,14 @@ impl Payload {
         Ok(Self(whole))
     }
 
-    /// The most memory that [`Self::inflate`] takes, in bytes. The caller reserves it first.
+    /// The most memory that the body of the record takes, in bytes: the JSON, and the texts that are read out of it. The caller
+    /// reserves it first.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        2 * self.inflated_size()
+    }
+
+    /// The most bytes of JSON that [`Self::inflate`] returns.
     #[must_use]
     pub fn inflated_size(&self) -> usize {
         self.claimed_size().unwrap_or(self.0.len()).min(INFLATE_LIMIT)
@@ -104,9 +111,9 @@ impl Payload {
     ///
     /// # Errors
     /// [`DecodeError::Gzip`], [`DecodeError::Trailing`], [`DecodeError::TooLarge`], or [`DecodeError::OverBudget`].
-    pub fn inflate(self, effort: &Effort) -> Result<Vec<u8>, DecodeError> {
+    pub fn inflate(&self, effort: &Effort) -> Result<Vec<u8>, DecodeError> {
         let Some(claimed) = self.claimed_size() else {
-            return if self.0.len() <= INFLATE_LIMIT { Ok(self.0) } else { Err(DecodeError::TooLarge) };
+            return if self.0.len() <= INFLATE_LIMIT { Ok(self.0.clone()) } else { Err(DecodeError::TooLarge) };
         };
         if claimed > INFLATE_LIMIT {
             return Err(DecodeError::TooLarge);

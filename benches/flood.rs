@@ -1,0 +1,218 @@
+//! What hostile requests do to a running `interlock serve`: each alone, four of each at a time, and the worst four in a loop
+//! beside the probes and honest reviews.
+//!
+//! Client and server share the machine. A limit that is missed ends the run with an error.
+#![allow(missing_docs, reason = "a benchmark has no callers")]
+
+#[path = "fixtures/hostile.rs"]
+#[allow(dead_code, clippy::unwrap_used, reason = "some fixtures belong to tests")]
+mod hostile;
+#[path = "fixtures/reviews.rs"]
+#[allow(clippy::unwrap_used, reason = "fixtures do not fail")]
+mod reviews;
+#[path = "fixtures/served.rs"]
+mod served;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
+use futures_util::future::{join_all, try_join_all};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use hostile::{ALL, Hostile, Situation, Stage};
+use served::{Connection, Served};
+
+/// Whose writes no rule refuses: it fills the cluster.
+const CONTROL_PLANE: &str = "system:kube-controller-manager";
+
+const AT_A_TIME: usize = 4;
+const LOOP: Duration = Duration::from_secs(30);
+
+const MAX_ANSWER: Duration = Duration::from_millis(300);
+const MAX_PROCESSOR_TIME: Duration = Duration::from_secs(1);
+const MAX_MEMORY_MIB: f64 = 256.0;
+const MAX_PROBE: Duration = Duration::from_millis(100);
+const MAX_SMALL: Duration = Duration::from_millis(50);
+const MAX_RECORD: Duration = Duration::from_millis(500);
+
+/// Limits that were missed.
+type Missed = Vec<String>;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let served = Arc::new(Served::start()?);
+    let mut missed = Missed::new();
+    println!(
+        "{:<36}{:>10}{:>12}{:>12}{:>12}{:>10}",
+        "request", "alone", "processor", "4 together", "processor", "memory"
+    );
+    let mut costs = Vec::new();
+    for (index, request) in ALL.iter().enumerate() {
+        let stage = |kind: &str| Stage { namespace: format!("{kind}-{index}"), now: Timestamp::now() };
+        let Hostile { name, padded, .. } = request(&stage("padded"));
+        let Hostile { plain, .. } = request(&stage("plain"));
+        costs.push((table_row(&served, name, padded, &plain, &mut missed).await?, index));
+    }
+    costs.sort();
+    let worst: Vec<_> = costs.iter().rev().take(AT_A_TIME).map(|(_, index)| *index).collect();
+    beside_honest_traffic(&served, &worst, &mut missed).await?;
+    let (_, peak) = served.memory()?;
+    println!("memory at most {peak:.0} MiB");
+    check(&mut missed, "memory", peak < MAX_MEMORY_MIB);
+    ensure!(missed.is_empty(), "missed: {missed:?}");
+    Ok(())
+}
+
+/// Sends one request alone, then four times at once. Returns the processor time that one takes.
+async fn table_row(
+    served: &Served,
+    name: &str,
+    padded: Situation,
+    plain: &Situation,
+    missed: &mut Missed,
+) -> Result<Duration> {
+    let mut connection = served.connect().await?;
+    fill(&mut connection, plain).await?;
+    let plain = connection.post(plain.review.clone().into()).await?;
+    fill(&mut connection, &padded).await?;
+    let review = Bytes::from(padded.review);
+
+    let before = served.processor_time()?;
+    let started = Instant::now();
+    let answer = connection.post(review.clone()).await?;
+    let (alone, cost) = (started.elapsed(), served.processor_time()? - before);
+    let rules = |answer: &Value| answer["response"]["auditAnnotations"]["rule"].clone();
+    check(missed, &format!("{name}: {answer}, not {plain}"), is_refused(&answer) && rules(&answer) == rules(&plain));
+
+    let mut connections = try_join_all((0..AT_A_TIME).map(|_| served.connect())).await?;
+    let before = served.processor_time()?;
+    let started = Instant::now();
+    let answers = join_all(connections.iter_mut().map(|connection| connection.post(review.clone()))).await;
+    let (together, cost_together) = (started.elapsed(), served.processor_time()? - before);
+    for answer in answers {
+        let answer = answer?;
+        check(missed, &format!("{name}, four together: {answer}"), is_refused(&answer));
+    }
+    let (memory, _) = served.memory()?;
+    println!("{name:<36}{alone:>10.1?}{cost:>12.1?}{together:>12.1?}{cost_together:>12.1?}{memory:>6.0} MiB");
+    check(missed, &format!("{name}: {alone:?}"), alone < MAX_ANSWER);
+    check(missed, &format!("{name}: processor {cost:?}"), cost < MAX_PROCESSOR_TIME);
+    Ok(cost)
+}
+
+/// Repeats the worst requests on a connection each, and meanwhile probes and sends what honest clients send.
+async fn beside_honest_traffic(served: &Arc<Served>, worst: &[usize], missed: &mut Missed) -> Result<()> {
+    let small = Bytes::from(reviews::deployment_review());
+    let [Hostile { padded: written_again, .. }, _] =
+        hostile::legitimate(&Stage { namespace: "honest".to_owned(), now: Timestamp::now() });
+    fill(&mut served.connect().await?, &written_again).await?;
+    let record = Bytes::from(as_dry_run(&written_again.review)?);
+    let mut attackers = JoinSet::new();
+    let until = Instant::now() + LOOP;
+    for index in worst {
+        let stage = Stage { namespace: format!("padded-{index}"), now: Timestamp::now() };
+        let request = Bytes::from(ALL[*index](&stage).padded.review);
+        let mut connection = served.connect().await?;
+        let index = *index;
+        attackers.spawn(async move {
+            let mut sent = 0;
+            while Instant::now() < until {
+                let answer = connection.post(request.clone()).await?;
+                ensure!(is_refused(&answer), "{index} was admitted: {answer}");
+                sent += 1;
+            }
+            Ok(sent)
+        });
+    }
+    let (probes, small, records) = tokio::join!(
+        timed(served, until, Duration::from_millis(100), Kind::Probes),
+        timed(served, until, Duration::from_millis(10), Kind::Review(small)),
+        timed(served, until, Duration::from_millis(500), Kind::Review(record)),
+    );
+    let sent: usize = attackers.join_all().await.into_iter().sum::<Result<usize>>()?;
+    println!("\n{sent} hostile requests in {LOOP:?}, beside them");
+    for (name, times, percent, limit) in [
+        ("/livez and /readyz", probes?, 100, MAX_PROBE),
+        ("honest small reviews", small?, 99, MAX_SMALL),
+        ("honest records of 8 MiB", records?, 99, MAX_RECORD),
+    ] {
+        let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)];
+        println!("{name:<36}{:>6} p50 {:>8.1?} p99 {:>8.1?} max {:>8.1?}", times.len(), at(50), at(99), at(100));
+        check(missed, &format!("{name}: {:?}", at(percent)), at(percent) < limit);
+    }
+    Ok(())
+}
+
+enum Kind {
+    Probes,
+    Review(Bytes),
+}
+
+/// The times of requests that begin at an even pace, in order. Each must be answered well.
+async fn timed(served: &Served, until: Instant, pace: Duration, kind: Kind) -> Result<Vec<Duration>> {
+    let mut times = Vec::new();
+    let mut pace = tokio::time::interval(pace);
+    let mut connection = served.connect().await?;
+    while Instant::now() < until {
+        pace.tick().await;
+        let started = Instant::now();
+        match &kind {
+            Kind::Probes => {
+                let mut admin = served.connect_to_admin().await?;
+                for path in ["/livez", "/readyz"] {
+                    ensure!(admin.get(path).await?.is_success(), "{path} failed");
+                }
+            }
+            Kind::Review(review) => {
+                let answer = connection.post(review.clone()).await?;
+                ensure!(answer["response"]["allowed"] == true, "an honest review was refused: {answer}");
+                ensure!(answer["response"]["warnings"].is_null(), "an honest review was not judged: {answer}");
+            }
+        }
+        times.push(started.elapsed());
+    }
+    times.sort();
+    Ok(times)
+}
+
+/// Creates the objects of a situation.
+async fn fill(connection: &mut Connection, situation: &Situation) -> Result<()> {
+    for object in &situation.objects {
+        let metadata = &object["metadata"];
+        let (kind, resource) =
+            (&object["kind"], format!("{}s", object["kind"].as_str().unwrap_or_default().to_lowercase()));
+        let review = json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "1", "operation": "CREATE", "name": metadata["name"], "namespace": metadata["namespace"],
+                "kind": {"group": "", "version": "v1", "kind": kind},
+                "resource": {"group": "", "version": "v1", "resource": resource},
+                "userInfo": {"username": CONTROL_PLANE}, "object": object,
+            },
+        });
+        let answer = connection.post(Bytes::from(review.to_string())).await?;
+        ensure!(answer["response"]["allowed"] == true, "{answer}");
+    }
+    Ok(())
+}
+
+/// The same review, which leaves nothing behind.
+fn as_dry_run(review: &str) -> Result<String> {
+    let mut review: Value = serde_json::from_str(review).context("a review")?;
+    review["request"]["dryRun"] = true.into();
+    Ok(review.to_string())
+}
+
+fn is_refused(answer: &Value) -> bool {
+    answer["response"]["allowed"] == false
+}
+
+fn check(missed: &mut Missed, what: &str, holds: bool) {
+    if !holds {
+        missed.push(what.to_owned());
+    }
+}
