@@ -3,7 +3,7 @@
 mod cores;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -27,6 +27,27 @@ pub struct Budget {
 pub struct Grant {
     of_all: OwnedSemaphorePermit,
     _of_user: Option<OwnedSemaphorePermit>,
+}
+
+/// What a review holds of a [`Budget`] until it ends.
+#[derive(Debug, Default)]
+pub struct Holdings(Mutex<Vec<Grant>>);
+
+impl Holdings {
+    /// Holds a grant.
+    pub fn keep(&self, grant: Grant) {
+        self.lock().push(grant);
+    }
+
+    /// The bytes that are held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.lock().iter().map(Grant::bytes).sum()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Grant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Budget {

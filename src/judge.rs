@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
-use crate::budget::{Budget, Busy, Grant};
+use crate::budget::{Budget, Busy, Holdings};
 use crate::engine::decide::{Step, Unjudged, decide, unjudged};
 use crate::engine::decision::Decision;
 use crate::engine::effort::Effort;
@@ -31,6 +31,9 @@ const ORDINARY_BYTES: usize = 64 << 10;
 
 /// The largest bodies of records that are judged at once, in bytes of JSON: at worst some milliseconds.
 const ORDINARY_BODY_BYTES: usize = 1 << 20;
+
+/// What a large object takes while its fields are compared, as a multiple of its text.
+const COMPARED_FACTOR: usize = 32;
 
 /// Judges reviews by a policy. A world answers its queries.
 pub struct Judge {
@@ -53,6 +56,8 @@ struct Steps<'r> {
     deadline: Instant,
     are_short: bool,
     effort: Effort,
+    /// The memory of the review.
+    holdings: Holdings,
 }
 
 /// Why there is no judgement.
@@ -102,9 +107,16 @@ impl Judge {
         }
         let head = head_of(body);
         let user = head.as_ref().map(|head| head.user_info.username.as_ref()).unwrap_or_default();
-        Steps { shared: &self.shared, user, deadline, are_short: false, effort: Effort::of_review() }
-            .run(|| Review::parse(body))
-            .await
+        Steps {
+            shared: &self.shared,
+            user,
+            deadline,
+            are_short: false,
+            effort: Effort::of_review(),
+            holdings: Holdings::default(),
+        }
+        .run(|| Review::parse(body))
+        .await
     }
 
     /// Judges a request at a moment, answering by a deadline.
@@ -154,8 +166,8 @@ impl Judge {
             let decoded = objects.storage.and(bodies.get()).map(|inflated: &Inflated| inflated.took);
             Judgement { outcome, decision: Decision { decoded, ..decision } }
         };
-        let judgement = match steps.memory_for(&payloads).await {
-            Ok(_granted) => {
+        let judgement = match steps.take_memory(request, &objects, &payloads).await {
+            Ok(()) => {
                 let facts = || facts_with(&bodies.get_or_init(|| Inflated::of(&payloads, &steps.effort)).bodies);
                 let done = |facts: &Facts<'_>, outcome| concluded(request, facts, outcome);
                 self.decide_with_world(facts, policy, now, &steps, done).await
@@ -186,8 +198,8 @@ impl Judge {
         let (objects, payloads) = read?;
         let stamp_with =
             |bodies: &RecordBodies| stamp::stamp(&self.facts(request, &objects, bodies, &steps.effort), now);
-        let stamped = match steps.memory_for(&payloads).await {
-            Ok(_granted) => steps.run(|| stamp_with(&payloads.inflate(&steps.effort))).await,
+        let stamped = match steps.take_memory(request, &objects, &payloads).await {
+            Ok(()) => steps.run(|| stamp_with(&payloads.inflate(&steps.effort))).await,
             Err(why) => Err(why),
         };
         // Without its body a record is still stamped with holder and start.
@@ -196,14 +208,13 @@ impl Judge {
 
     /// The steps of a review, which are short if the objects are.
     fn steps<'r>(&'r self, request: &'r Request<'_>, deadline: Instant) -> Steps<'r> {
-        let bytes = |object: Option<&RawValue>| object.map_or(0, |object| object.get().len());
-        let are_short = bytes(request.object) + bytes(request.old_object) <= ORDINARY_BYTES;
         Steps {
             shared: &self.shared,
             user: &request.user_info.username,
             deadline,
-            are_short,
+            are_short: bytes_of(request) <= ORDINARY_BYTES,
             effort: Effort::of_review(),
+            holdings: Holdings::default(),
         }
     }
 
@@ -262,7 +273,7 @@ impl Judge {
 
     /// The world's answer; `None` if it comes too late.
     async fn ask(&self, query: &Query, steps: &Steps<'_>) -> Option<Answer> {
-        let payer = Payer { user: steps.user, effort: &steps.effort };
+        let payer = Payer { user: steps.user, effort: &steps.effort, holdings: &steps.holdings };
         let answer = timeout_at(steps.deadline, self.world.answer_for(query, payer)).await.ok();
         // A world that is always ready would outrun the timer.
         answer.filter(|_| Instant::now() < steps.deadline)
@@ -291,21 +302,32 @@ impl<'r> Steps<'r> {
         };
         let read = self.run(read).await?;
         if let Ok((_, payloads)) = &read {
-            // A deletion needs the workloads in the manifest, and YAML takes far longer than JSON.
-            let is_read_as_yaml = request.operation == Operation::Delete && payloads.inflated_size() > 0;
-            self.are_short &= payloads.inflated_size() <= ORDINARY_BODY_BYTES && !is_read_as_yaml;
+            let is_large = payloads.inflated_size() > ORDINARY_BODY_BYTES;
+            self.are_short &= !is_large && !is_read_as_yaml(request, payloads);
         }
         Ok(read)
     }
 
-    /// Waits for the memory of inflated payloads, if there are any.
-    async fn memory_for(&self, payloads: &Payloads) -> Result<Option<Grant>, Unjudged> {
-        let bytes = payloads.memory();
-        if bytes == 0 {
-            return Ok(None);
-        }
+    /// Waits for the memory of what is large in a review: the bodies of records, or an object whose fields are compared with a
+    /// document. All at once, because two reviews that hold memory and wait for more would wait for each other.
+    async fn take_memory(
+        &self,
+        request: &Request<'_>,
+        objects: &RequestObjects<'_>,
+        payloads: &Payloads,
+    ) -> Result<(), Unjudged> {
+        let trees = |bytes| self.effort.most_trees_of(bytes);
+        let bytes = match (payloads.memory(), &objects.managed) {
+            (0, Some(_)) if !self.are_short => bytes_of(request) * COMPARED_FACTOR + trees(usize::MAX),
+            (0, _) => return Ok(()),
+            (bodies, _) if is_read_as_yaml(request, payloads) => bodies + trees(payloads.inflated_size()),
+            (bodies, _) => bodies,
+        };
         match Box::pin(timeout_at(self.deadline, self.shared.grant_to(self.user, bytes))).await {
-            Ok(granted) => Ok(granted),
+            Ok(granted) => {
+                granted.into_iter().for_each(|grant| self.holdings.keep(grant));
+                Ok(())
+            }
             Err(_) => Err(out_of_time(self.shared.holds_memory_of(self.user))),
         }
     }
@@ -326,6 +348,17 @@ impl<'r> Steps<'r> {
             Err(_) => Err(self.out_of_time()),
         }
     }
+}
+
+/// The length of the objects of a request, in bytes.
+fn bytes_of(request: &Request<'_>) -> usize {
+    let bytes = |object: Option<&RawValue>| object.map_or(0, |object| object.get().len());
+    bytes(request.object) + bytes(request.old_object)
+}
+
+/// Whether the manifest of a record is read: a deletion needs its workloads. YAML takes far more time and memory than JSON.
+fn is_read_as_yaml(request: &Request<'_>, payloads: &Payloads) -> bool {
+    request.operation == Operation::Delete && payloads.inflated_size() > 0
 }
 
 /// Why a review has no judgement at its deadline. What its own user sends, many requests or an expensive one, must not open the

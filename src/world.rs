@@ -11,6 +11,7 @@ pub(crate) mod read;
 
 use std::pin::Pin;
 
+use crate::budget::Holdings;
 use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Query};
 use crate::engine::release::{Entry, Storage};
@@ -36,6 +37,8 @@ pub struct Payer<'p> {
     pub user: &'p str,
     /// The steps that the review has left.
     pub effort: &'p Effort,
+    /// The memory of answers, held until the review ends.
+    pub holdings: &'p Holdings,
 }
 
 /// Answers the queries of rules.
@@ -46,8 +49,8 @@ pub trait World: Send + Sync {
     /// Answers a query that belongs to no review, with a budget of its own.
     fn answer<'w>(&'w self, query: &'w Query) -> AnswerFuture<'w> {
         Box::pin(async move {
-            let effort = Effort::of_review();
-            self.answer_for(query, Payer { user: "", effort: &effort }).await
+            let (effort, holdings) = (Effort::of_review(), Holdings::default());
+            self.answer_for(query, Payer { user: "", effort: &effort, holdings: &holdings }).await
         })
     }
 }

@@ -17,12 +17,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// million steps. The own document of an object among 10,000 others in 5 MiB of YAML takes 30 million.
 const STEPS_OF_A_REVIEW: u64 = 800_000_000;
 
-/// The steps that a review has left. Shared by the readers of one review.
+/// The memory that the trees of values of one review may take together, in bytes. The largest legitimate document, a
+/// definition of 1 MiB, takes less than half of it.
+const TREE_BYTES_OF_A_REVIEW: u64 = 48 << 20;
+
+/// The most memory that a byte of text takes as a tree: a map of one member has some six characters, and takes 640 bytes.
+const MAX_TREE_BYTES_PER_BYTE: u64 = 160;
+
+/// What a review may still do. Shared by its readers.
 #[derive(Debug)]
 pub struct Effort {
     /// A plain counter: one review runs on one thread at a time. It is atomic only because a review moves between threads.
     left: AtomicU64,
     budget: u64,
+    /// The memory that is left for trees of values, in bytes.
+    trees_left: AtomicU64,
     /// Whether a reader needed more than was left.
     exceeded: AtomicBool,
 }
@@ -49,7 +58,12 @@ impl Effort {
     /// A budget of so many steps.
     #[must_use]
     pub fn of(steps: u64) -> Self {
-        Self { left: AtomicU64::new(steps), budget: steps, exceeded: AtomicBool::new(false) }
+        Self {
+            left: AtomicU64::new(steps),
+            budget: steps,
+            trees_left: AtomicU64::new(TREE_BYTES_OF_A_REVIEW),
+            exceeded: AtomicBool::new(false),
+        }
     }
 
     /// Uses up some steps. If fewer are left, none are used, so that cheaper readers can still do their part.
@@ -65,6 +79,23 @@ impl Effort {
             }
             None => Err(self.exceed()),
         }
+    }
+
+    /// Uses up memory for a tree of values.
+    ///
+    /// # Errors
+    /// [`OverBudget`] if less is left.
+    pub fn take_tree(&self, bytes: u64) -> Result<(), OverBudget> {
+        let left = self.trees_left.load(Ordering::Relaxed).checked_sub(bytes).ok_or_else(|| self.exceed())?;
+        self.trees_left.store(left, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The most memory that trees of a text can take in the rest of the review, in bytes.
+    #[must_use]
+    pub fn most_trees_of(&self, text_bytes: usize) -> usize {
+        let most = (text_bytes as u64).saturating_mul(MAX_TREE_BYTES_PER_BYTE);
+        usize::try_from(most.min(self.trees_left.load(Ordering::Relaxed))).unwrap_or(usize::MAX)
     }
 
     /// Says that a reader needs more than there can be.
@@ -117,5 +148,16 @@ mod tests {
         assert_eq!((effort.left(), effort.used()), (0, 10));
         assert_eq!(effort.take(1), Err(OverBudget));
         assert_eq!(Effort::of(u64::MAX - 1).take_text("ab", u64::MAX), Err(OverBudget));
+    }
+
+    #[test]
+    fn the_trees_of_a_review_take_a_part_of_the_memory() {
+        let effort = Effort::of_review();
+        assert_eq!((effort.most_trees_of(10), effort.most_trees_of(1 << 20)), (1_600, 48 << 20));
+        assert_eq!(effort.take_tree(40 << 20), Ok(()));
+        assert_eq!(effort.most_trees_of(1 << 20), 8 << 20);
+        assert!(!effort.was_exceeded());
+        assert_eq!(effort.take_tree(9 << 20), Err(OverBudget));
+        assert!(effort.was_exceeded());
     }
 }

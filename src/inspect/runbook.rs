@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use super::view::View;
+use crate::budget::Holdings;
 use crate::engine::effort::Effort;
 use crate::engine::evidence::Evidence;
 use crate::engine::facts::{Facts, RequestObjects};
@@ -64,7 +65,7 @@ impl PendingRecord {
             dry_run: None,
         };
         let objects = RequestObjects::read(&request).map_err(|error| error.to_string())?;
-        let effort = Effort::of_review();
+        let (effort, holdings) = (Effort::of_review(), Holdings::default());
         let bodies = objects.payloads(request.operation).inflate(&effort);
         let facts = Facts::of(&request, &objects, &bodies, &effort);
         let policy = view.policies.of(&self.release.namespace);
@@ -73,7 +74,8 @@ impl PendingRecord {
             match inspect(&facts, policy, &evidence, now) {
                 Ok(checks) => return Ok(checks),
                 Err(query) => {
-                    let answer = view.world.answer_for(&query, Payer { user: "", effort: &effort }).await;
+                    let payer = Payer { user: "", effort: &effort, holdings: &holdings };
+                    let answer = view.world.answer_for(&query, payer).await;
                     evidence.add(query, answer);
                 }
             }

@@ -20,7 +20,10 @@ const EXPECTED_DOCUMENTS: usize = 1024;
 const ENTRY_BYTES: u64 = 512;
 
 /// The size of a JSON value, in bytes, with its share of its container.
-const VALUE_BYTES: u64 = 80;
+const VALUE_BYTES: usize = 80;
+
+/// The least size of a map that is not empty, in bytes.
+const MAP_BYTES: usize = 640;
 
 /// The document of an object; `None` if the manifest has none.
 type CachedDocument = Option<Arc<Value>>;
@@ -34,7 +37,7 @@ struct DocumentWeight;
 
 impl Weighter<(RecordVersion, DocumentKey), CachedDocument> for DocumentWeight {
     fn weight(&self, _: &(RecordVersion, DocumentKey), found: &CachedDocument) -> u64 {
-        ENTRY_BYTES + found.as_deref().map_or(0, weight)
+        ENTRY_BYTES + found.as_deref().map_or(0, weight) as u64
     }
 }
 
@@ -66,13 +69,16 @@ pub(super) fn read(manifest: &str, object: &DocumentKey, effort: &Effort) -> Res
     Ok(found?.map(Arc::new))
 }
 
-fn weight(value: &Value) -> u64 {
-    let text = |text: &str| text.len() as u64;
+/// The memory of a document, in bytes.
+pub(super) fn weight(value: &Value) -> usize {
     VALUE_BYTES
         + match value {
-            Value::String(value) => text(value),
+            Value::String(value) => value.len(),
             Value::Array(items) => items.iter().map(weight).sum(),
-            Value::Object(members) => members.iter().map(|(name, value)| text(name) + weight(value)).sum(),
+            Value::Object(members) if members.is_empty() => 0,
+            Value::Object(members) => {
+                MAP_BYTES + members.iter().map(|(name, value)| name.len() + weight(value)).sum::<usize>()
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         }
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::Cluster;
 use super::api_error::{is_not_found, reason};
 use super::reader::{Unavailable, valid_name};
+use crate::budget::Grant;
 use crate::engine::effort::Effort;
 use crate::engine::evidence::RecordRef;
 use crate::engine::json::redacted;
@@ -47,8 +48,13 @@ impl Cluster {
             None => load.await?,
         };
         let find = || documents::read(&manifest, object, payer.effort);
+        let mut reserved = self.reserve(payer, payer.effort.most_trees_of(manifest.len())).await;
         let found = self.work(payer, find).await.and_then(|found| found);
         let found = found.map_err(ManifestError::Unavailable)?;
+        if let (Some(document), Some(mut grant)) = (&found, reserved.take()) {
+            grant.shrink(documents::weight(document));
+            payer.holdings.keep(grant);
+        }
         if let Some(state) = state {
             self.documents.insert(state, object, found.clone());
         }
@@ -102,9 +108,16 @@ impl Cluster {
         let undecodable = |error: DecodeError| payload::undecodable(namespace, object, &error);
         let payload = self.payload(storage, namespace, &text).await?.map_err(undecodable)?;
         drop(text);
-        let _granted = self.decodes.grant_to(payer.user, payload.memory()).await;
+        let _reserved = self.reserve(payer, payload.memory()).await;
         let inflate = || payload.inflate(payer.effort).and_then(read);
         self.work(payer, inflate).await?.map_err(undecodable)
+    }
+
+    /// Waits for memory, for what the review does not hold yet. It holds much only if its own request is large, and would wait for
+    /// itself.
+    async fn reserve(&self, payer: Payer<'_>, bytes: usize) -> Option<Grant> {
+        let lacking = bytes.saturating_sub(payer.holdings.bytes());
+        self.decodes.grant_to(payer.user, lacking).await
     }
 
     /// Does work in the payer's turn. No turn is no effort left: only the payer's own steps can be too many.

@@ -19,6 +19,8 @@ use serde_json::{Value, json};
 use tower::service_fn;
 
 use super::*;
+use crate::budget::Holdings;
+use crate::engine::effort::Effort;
 use crate::engine::evidence::RecordRef;
 use crate::engine::managed::{Origin, Owner};
 use crate::engine::release::manifest::DocumentKey;
@@ -293,6 +295,23 @@ async fn the_record_of_a_state_is_read_once_for_all_its_documents() {
     assert_eq!(cluster.answer(&document("", "", "a")).await, known);
     assert_eq!(cluster.answer(&document("", "", "a")).await, known);
     assert_eq!(fake.asked().len(), 2);
+}
+
+#[tokio::test]
+async fn a_review_that_holds_all_its_user_may_have_does_not_wait_for_itself() {
+    let (fake, budget, effort) = (Fake::default(), Arc::new(Budget::new(1 << 20)), Effort::of_review());
+    fake.put("/api/v1/namespaces/shop/secrets/sh.helm.release.v1.web.v3", record("shop", 3, None));
+    let cluster = Cluster::new(fake.client(), Arc::clone(&budget));
+    for already in [1 << 20, 0] {
+        let holdings = Holdings::default();
+        holdings.keep(budget.grant_to("alice", already).await.unwrap());
+        let payer = Payer { user: "alice", effort: &effort, holdings: &holdings };
+        assert!(matches!(cluster.answer_for(&document("", "", "a"), payer).await, Answer::Known(_)));
+        // An answer is held as long as the review.
+        assert!(holdings.bytes() > already || budget.free() == 0, "{already}");
+        drop(holdings);
+        assert_eq!(budget.free(), 1 << 20);
+    }
 }
 
 #[tokio::test]

@@ -20,6 +20,38 @@ const JSON_STEPS: u64 = 10;
 const MAX_REPEATED_EVENTS: usize = 50_000;
 const REPEATED_EVENT_STEPS: u64 = 400;
 
+/// Whether a document may repeat a part of itself: it has an anchor, and something that may refer to it. `a && b` is none.
+fn may_have_aliases(document: &str) -> bool {
+    let text = document.as_bytes();
+    let is_anchor = |at: usize| {
+        let begins = at == 0 || text[at - 1].is_ascii_whitespace() || b"[{,:-".contains(&text[at - 1]);
+        let name = text[at..].iter().find(|byte| **byte != b'&');
+        begins && name.is_some_and(|byte| !byte.is_ascii_whitespace())
+    };
+    text.contains(&b'*') && memchr::memchr_iter(b'&', text).any(is_anchor)
+}
+
+/// What a map takes with its first members, a further member, and an item of a list, in bytes.
+const MAP_BYTES: u64 = 640;
+const MEMBER_BYTES: u64 = 128;
+const ITEM_BYTES: u64 = 96;
+
+/// The most memory that a document takes as a tree of values, in bytes, by the marks in its text that begin a value. Each of
+/// them may begin a map of its own.
+fn tree_bytes(document: &str) -> u64 {
+    let text = document.as_bytes();
+    let of_mark = |(at, mark): (usize, &u8)| match mark {
+        // A colon in the middle of a word begins nothing.
+        b':' | b'?' if text.get(at + 1).is_none_or(|next| b" \t\r\n,]}".contains(next)) => MAP_BYTES,
+        b':' if at > 0 && b"\"'".contains(&text[at - 1]) => MAP_BYTES,
+        b'{' => MAP_BYTES,
+        b',' | b'[' => MEMBER_BYTES,
+        b'-' | b'\n' => ITEM_BYTES,
+        _ => 0,
+    };
+    2 * text.len() as u64 + text.iter().enumerate().map(of_mark).sum::<u64>()
+}
+
 /// # Errors
 /// The manifest is longer than 8 MiB.
 pub(super) fn check_length(manifest: &str, effort: &Effort) -> Result<(), String> {
@@ -53,8 +85,10 @@ pub(super) fn plain_scalar(text: &str) -> &str {
 /// has left.
 pub(super) fn parse_yaml(document: &str, effort: &Effort) -> Result<Value, String> {
     effort.take_text(document, YAML_STEPS)?;
-    if document.contains('*') {
+    effort.take_tree(tree_bytes(document))?;
+    if may_have_aliases(document) {
         effort.take(MAX_REPEATED_EVENTS as u64 * REPEATED_EVENT_STEPS)?;
+        effort.take_tree(MAX_REPEATED_EVENTS as u64 * MEMBER_BYTES)?;
     }
     let mut options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
@@ -76,10 +110,43 @@ pub(super) fn parse_yaml(document: &str, effort: &Effort) -> Result<Value, Strin
 /// The position of the problem, or it is more work than the review has left.
 pub(super) fn parse_json(document: &str, effort: &Effort) -> Result<Value, String> {
     effort.take_text(document, JSON_STEPS)?;
+    effort.take_tree(tree_bytes(document))?;
     serde_json::from_str(document).map_err(|error| position(&error))
 }
 
 /// The position of an error in JSON, without the text there.
 pub(super) fn position(error: &serde_json::Error) -> String {
     format!("line {}, column {}", error.line(), error.column())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::effort::OverBudget;
+
+    #[test]
+    fn a_document_without_an_anchor_has_no_aliases() {
+        for (document, may) in [
+            ("a: &x [1]\nb: *x\n", true),
+            ("&x a: *x", true),
+            ("[&&x 1, *&x]", true),
+            ("schedule: '*/5 * * * *'\n", false),
+            ("command: [sh, -c, 'a && rm *', 'b 2>&1 & c']\n", false),
+            ("a: &x [1]\n", false),
+        ] {
+            assert_eq!(may_have_aliases(document), may, "{document}");
+        }
+    }
+
+    #[test]
+    fn a_document_of_tiny_maps_is_more_than_a_review_may_hold_and_a_large_definition_is_not() {
+        let effort = Effort::of_review();
+        let field = "  replicas:\n    type: integer\n    description: how many there are, at https://example.com:8080 or aa:bb:cc\n";
+        assert!(parse_yaml(&format!("a:\n{}", field.repeat(9_000)), &effort).is_ok());
+        for tiny in ["- a: 1\n", "- {a: 1}\n", "- {a}\n", "- ? a\n", "- \"a\":\n"] {
+            let error = parse_yaml(&tiny.repeat(200_000), &effort);
+            assert_eq!(error, Err(OverBudget.to_string()), "{tiny}");
+        }
+        assert!(parse_json(&format!("[{}1]", "{\"a\":1},".repeat(200_000)), &effort).is_err());
+    }
 }
