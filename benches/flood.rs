@@ -20,14 +20,11 @@ use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use futures_util::future::{join_all, try_join_all};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::task::JoinSet;
 
 use hostile::{ALL, Hostile, Situation, Stage};
 use served::{Connection, Served};
-
-/// Whose writes no rule refuses: it fills the cluster.
-const CONTROL_PLANE: &str = "system:kube-controller-manager";
 
 const AT_A_TIME: usize = 4;
 const LOOP: Duration = Duration::from_secs(30);
@@ -185,20 +182,8 @@ async fn timed(served: &Served, until: Instant, pace: Duration, kind: Kind) -> R
 
 /// Creates the objects of a situation.
 async fn fill(connection: &mut Connection, situation: &Situation) -> Result<()> {
-    for object in &situation.objects {
-        let metadata = &object["metadata"];
-        let (kind, resource) =
-            (&object["kind"], format!("{}s", object["kind"].as_str().unwrap_or_default().to_lowercase()));
-        let review = json!({
-            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-            "request": {
-                "uid": "1", "operation": "CREATE", "name": metadata["name"], "namespace": metadata["namespace"],
-                "kind": {"group": "", "version": "v1", "kind": kind},
-                "resource": {"group": "", "version": "v1", "resource": resource},
-                "userInfo": {"username": CONTROL_PLANE}, "object": object,
-            },
-        });
-        let answer = connection.post(Bytes::from(review.to_string())).await?;
+    for creation in situation.creations() {
+        let answer = connection.post(creation.into()).await?;
         ensure!(answer["response"]["allowed"] == true, "{answer}");
     }
     Ok(())

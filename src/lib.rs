@@ -22,7 +22,7 @@
 //!     rules/{records,objects,declarations}/                one rule a file, one row in its family
 //!     outcome/ overrides/ decide.rs policy_files/          what becomes of violations, what opens a rule, how policies are read
 //!     decision.rs reply.rs                                 the account of a review, and the answer to it
-//! budget.rs file_watch.rs readiness.rs                     the ground: imported by all, imports nothing of ours
+//! budget.rs file_watch.rs log_limit.rs readiness.rs        the ground: imported by all, imports nothing of ours
 //! ```
 //!
 //! # The way of a request
@@ -65,6 +65,7 @@ pub mod engine;
 pub(crate) mod file_watch;
 pub mod inspect;
 pub mod judge;
+pub(crate) mod log_limit;
 pub mod offline;
 pub mod readiness;
 pub mod serve;

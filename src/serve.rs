@@ -2,7 +2,6 @@
 
 pub mod https;
 pub mod leader;
-pub(crate) mod log_limit;
 pub mod openmetrics;
 mod ownership;
 pub mod pki;

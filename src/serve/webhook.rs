@@ -8,12 +8,12 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::https::{Answer, BoxFuture, Endpoint, HttpReply, Reviewer, Unjudged};
-use super::log_limit::OF_CLIENTS;
 use super::report::Reporter;
 use crate::budget::beside_the_network;
 use crate::engine::reply;
 use crate::engine::review::{BadReview, Review, head_of};
 use crate::judge::{Judge, Judgement};
+use crate::log_limit::OF_CLIENTS;
 use crate::world::memory::Memory;
 
 /// The answer to a body without the head of a review.

@@ -7,6 +7,8 @@ use release_interlock::engine::effort::Effort;
 use release_interlock::engine::review::Review;
 use release_interlock::judge::Judgement;
 
+use crate::harness::standalone::Standalone;
+
 #[path = "../../benches/fixtures/hostile.rs"]
 mod hostile;
 
@@ -53,4 +55,31 @@ async fn the_largest_legitimate_requests_fit_four_times() {
         assert!(allowed, "{name}: {rules:?}");
         assert!(effort * 4 <= Effort::of_review().left(), "{name}: {effort} steps");
     }
+}
+
+/// The limit of a replica in the shipped manifests, in bytes.
+fn memory_limit() -> u64 {
+    let deployment = include_str!("../../manifests/base/deployment.yaml");
+    let named = deployment.lines().filter_map(|line| line.trim().strip_prefix("memory: ")?.strip_suffix("Mi"));
+    // Beside the request.
+    named.map(|mebibytes| mebibytes.parse::<u64>().unwrap() << 20).max().unwrap()
+}
+
+#[tokio::test]
+async fn many_users_at_a_time_leave_a_third_of_the_memory_to_spare() {
+    let server = Standalone::start(&[], &[]);
+    for (index, request) in ALL.iter().enumerate() {
+        let stage = Stage { namespace: format!("shop-{index}"), now: jiff::Timestamp::now() };
+        let padded = request(&stage).padded;
+        for creation in padded.creations() {
+            server.post("/validate?timeout=30s", creation, &[]).await;
+        }
+        let users = (0..8).map(|user| padded.review.replace("\"mallory\"", &format!("\"user-{user}\"")));
+        let answers = users.map(|review| server.post("/validate?timeout=30s", review, &[]));
+        for answer in futures_util::future::join_all(answers).await {
+            assert!(!answer.is_empty());
+        }
+    }
+    let (peak, limit) = (server.peak_memory(), memory_limit());
+    assert!(peak <= limit / 3 * 2, "{} MiB of {} MiB", peak >> 20, limit >> 20);
 }

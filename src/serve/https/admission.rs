@@ -23,7 +23,7 @@ use super::metrics::{HttpsMetrics, ReviewEnd};
 use super::rejection::{Rejection, sentence};
 use super::reviewer::{Answer, HttpReply, Reviewer, Unjudged};
 use super::slots::Activity;
-use crate::serve::log_limit::OF_CLIENTS;
+use crate::log_limit::OF_CLIENTS;
 use crate::serve::traces;
 
 /// The timeout of a request without `?timeout=`: the default of the API server.

@@ -19,7 +19,7 @@ use super::limits::Limits;
 use super::metrics::{Cut, HandshakeFailure, HttpsMetrics, Port};
 use super::shutdown::{ShutdownPhase, reached};
 use super::slots::{Slot, Slots};
-use crate::serve::log_limit::OF_CLIENTS;
+use crate::log_limit::OF_CLIENTS;
 use crate::serve::pki::tls::{self, Certificates};
 
 /// The first byte of every TLS handshake (RFC 8446, 5.1: content type handshake).

@@ -23,7 +23,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::metrics::{ReportMetrics, Sink, Write};
 use crate::engine::decision::Decision;
-use crate::serve::log_limit::LogLimit;
+use crate::log_limit::LogLimit;
 use crate::serve::ownership::FIELD_MANAGER;
 use crate::world::NewestRecord;
 use crate::world::kubernetes::Cluster;

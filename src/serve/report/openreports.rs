@@ -31,7 +31,7 @@ use super::metrics::{ReportMetrics, Sink, Write};
 use crate::engine::decision::ObjectReference;
 use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
 use crate::engine::release::{ReleaseRef, Storage};
-use crate::serve::log_limit::LogLimit;
+use crate::log_limit::LogLimit;
 use crate::serve::ownership::MANAGED_BY;
 use crate::world::World;
 use crate::world::kubernetes::Cluster;

@@ -19,6 +19,7 @@ use super::watch::Feed;
 use crate::engine::flux::{self, Driver, HelmRelease, HelmReleaseSpec, HelmReleaseStatus};
 use crate::engine::managed::Origin;
 use crate::engine::object::OwnedMetadata;
+use crate::log_limit::OF_CLIENTS;
 use crate::readiness::Gate;
 
 const HELM_RELEASES: CustomKind =
@@ -154,7 +155,10 @@ impl Feed<WatchedHelmRelease> for Drivers {
         // Flux writes its status again and again, so this is logged once.
         if !reads && !matches!(before, Some(None)) {
             let NamespacedName { namespace, name } = NamespacedName::of(&object.metadata);
-            tracing::warn!(%namespace, %name, "a HelmRelease cannot be parsed and is ignored");
+            let kind = "a HelmRelease cannot be parsed and is ignored";
+            if let Some(suppressed) = OF_CLIENTS.admit(kind) {
+                tracing::warn!(%namespace, %name, suppressed, "{kind}");
+            }
         }
     }
 

@@ -55,6 +55,13 @@ impl Standalone {
         Connection::plain(self.admin).await.get("/metrics").await.text().to_owned()
     }
 
+    /// The most memory that it ever had, in bytes.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+    }
+
     /// SIGTERM. Returns the log once the server has ended.
     pub(crate) fn stop(mut self) -> String {
         let pid = self.child.id().to_string();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// goes on.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// The limit of the lines that clients of the two ports cause.
+/// The limit of the lines that clients of the two ports and writers of objects cause.
 pub(crate) static OF_CLIENTS: LogLimit = LogLimit::new();
 
 /// Which kinds of lines were logged recently.
