@@ -26,7 +26,7 @@ pub struct Budget {
 #[derive(Debug)]
 pub struct Grant {
     of_all: OwnedSemaphorePermit,
-    _of_user: Option<OwnedSemaphorePermit>,
+    of_user: Option<OwnedSemaphorePermit>,
 }
 
 /// What a review holds of a [`Budget`] until it ends.
@@ -78,7 +78,7 @@ impl Budget {
         let free = Arc::clone(&self.free);
         // The semaphore is never closed.
         let of_all = free.acquire_many_owned(self.capped(bytes)).await.ok()?;
-        Some(Grant { of_all, _of_user: None })
+        Some(Grant { of_all, of_user: None })
     }
 
     /// Like [`Self::grant`], for a user. One user gets at most two thirds of the budget and waits for that share first, so that
@@ -86,7 +86,7 @@ impl Budget {
     pub async fn grant_to(&self, user: &str, bytes: usize) -> Option<Grant> {
         let of_user = self.share_of(user).acquire_many_owned(self.capped(bytes.min(self.share()))).await.ok()?;
         let grant = self.grant(bytes).await?;
-        Some(Grant { _of_user: Some(of_user), ..grant })
+        Some(Grant { of_user: Some(of_user), ..grant })
     }
 
     /// Whether a user has steps that run or wait for a turn. Users take turns, so a step of such a user that got none waited
@@ -126,7 +126,7 @@ impl Budget {
         Arc::clone(&self.free)
             .try_acquire_many_owned(self.capped(bytes))
             .ok()
-            .map(|of_all| Grant { of_all, _of_user: None })
+            .map(|of_all| Grant { of_all, of_user: None })
     }
 
     fn capped(&self, bytes: usize) -> u32 {
@@ -153,10 +153,12 @@ impl Grant {
         self.of_all.num_permits()
     }
 
-    /// Gives back all but so many bytes.
+    /// Gives back all but so many bytes, of the user's share too.
     pub fn shrink(&mut self, bytes: usize) {
-        let surplus = self.bytes().saturating_sub(bytes);
-        drop(self.of_all.split(surplus));
+        for permits in [Some(&mut self.of_all), self.of_user.as_mut()].into_iter().flatten() {
+            let surplus = permits.num_permits().saturating_sub(bytes);
+            drop(permits.split(surplus));
+        }
     }
 }
 
@@ -175,7 +177,12 @@ mod tests {
         assert!(second.is_err() && honest.is_some());
         drop((first, honest));
         // More than there is takes everything, and nothing waits forever.
-        assert_eq!(budget.grant_to("mallory", 5_000).await.unwrap().bytes(), 900);
+        let mut all = budget.grant_to("mallory", 5_000).await.unwrap();
+        assert_eq!(all.bytes(), 900);
+        // What is given back is free for the same user too.
+        all.shrink(100);
+        assert_eq!(budget.grant_to("mallory", 500).await.unwrap().bytes(), 500);
+        assert_eq!(budget.free(), 800);
     }
 
     #[tokio::test]
