@@ -107,16 +107,7 @@ impl Judge {
         }
         let head = head_of(body);
         let user = head.as_ref().map(|head| head.user_info.username.as_ref()).unwrap_or_default();
-        Steps {
-            shared: &self.shared,
-            user,
-            deadline,
-            are_short: false,
-            effort: Effort::of_review(),
-            holdings: Holdings::default(),
-        }
-        .run(|| Review::parse(body))
-        .await
+        Steps::new(&self.shared, user, deadline, body.len()).run(|| Review::parse(body)).await
     }
 
     /// Judges a request at a moment, answering by a deadline.
@@ -155,7 +146,8 @@ impl Judge {
 
     async fn judged(&self, request: &Request<'_>, now: Timestamp, deadline: Instant) -> Result<Judgement, NotJudged> {
         let started = Instant::now();
-        let mut steps = self.steps(request, deadline);
+        let user = &request.user_info.username;
+        let mut steps = Steps::new(&self.shared, user, deadline, bytes_of(request));
         let (objects, payloads) = steps.read(request).await??;
         let (bodies, unread, facts) = (OnceLock::new(), payloads.unread(), OnceLock::new());
         let facts_with = |bodies| facts.get_or_init(|| self.facts(request, &objects, bodies, &steps.effort));
@@ -191,7 +183,8 @@ impl Judge {
         now: Timestamp,
         deadline: Instant,
     ) -> Result<Option<Patch>, BadReview> {
-        let mut steps = self.steps(request, deadline);
+        let user = &request.user_info.username;
+        let mut steps = Steps::new(&self.shared, user, deadline, bytes_of(request));
         let Ok(read) = steps.read(request).await else {
             return Ok(None);
         };
@@ -204,18 +197,6 @@ impl Judge {
         };
         // Without its body a record is still stamped with holder and start.
         Ok(stamped.unwrap_or_else(|_| stamp_with(&payloads.unread())))
-    }
-
-    /// The steps of a review, which are short if the objects are.
-    fn steps<'r>(&'r self, request: &'r Request<'_>, deadline: Instant) -> Steps<'r> {
-        Steps {
-            shared: &self.shared,
-            user: &request.user_info.username,
-            deadline,
-            are_short: bytes_of(request) <= ORDINARY_BYTES,
-            effort: Effort::of_review(),
-            holdings: Holdings::default(),
-        }
     }
 
     fn facts<'r>(
@@ -289,6 +270,12 @@ impl Inflated {
 }
 
 impl<'r> Steps<'r> {
+    /// The steps of a user's review, which are short if so many bytes are.
+    fn new(shared: &'r Budget, user: &'r str, deadline: Instant, bytes: usize) -> Self {
+        let (effort, holdings) = (Effort::of_review(), Holdings::default());
+        Self { shared, user, deadline, are_short: bytes <= ORDINARY_BYTES, effort, holdings }
+    }
+
     /// Reads the objects of a request. The size of a record's body is known only then.
     async fn read(
         &mut self,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::engine::effort::Effort;
 
 /// The longest manifest that is read, in bytes. The largest legitimate manifest has about 5 MiB.
-pub(crate) const MAX_MANIFEST_BYTES: usize = 8 << 20;
+const MAX_MANIFEST_BYTES: usize = 8 << 20;
 
 /// The steps to parse a byte of YAML into a tree.
 const YAML_STEPS: u64 = 120;
