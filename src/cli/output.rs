@@ -105,7 +105,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::engine::text::tests::hostile;
+    use crate::engine::text::hostile::hostile;
 
     proptest! {
         #[test]

@@ -275,8 +275,8 @@ pub(crate) mod tests {
     use crate::engine::policy::Policy;
     use crate::engine::reply;
     use crate::engine::review::Review;
+    use crate::engine::text::hostile::hostile;
     use crate::engine::text::is_printable;
-    use crate::engine::text::tests::hostile;
     use crate::engine::violation::Violation;
 
     /// alice changes the Deployment web of the release shop/web.

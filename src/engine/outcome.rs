@@ -178,8 +178,8 @@ mod tests {
     use crate::engine::facts::{Actor, ActorKind};
     use crate::engine::release::ReleaseRef;
     use crate::engine::rule::RuleId;
+    use crate::engine::text::hostile::hostile;
     use crate::engine::text::is_printable;
-    use crate::engine::text::tests::hostile;
     use crate::engine::violation::MAX_SENTENCE_BYTES;
 
     fn apply(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> Outcome {

@@ -99,24 +99,14 @@ fn shown(text: &str, max_bytes: usize, shown_as: impl Fn(char) -> char) -> Cow<'
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+pub(crate) mod hostile;
+
+#[cfg(test)]
+mod tests {
     use proptest::prelude::*;
 
+    use super::hostile::hostile;
     use super::*;
-
-    /// Texts as a hostile client sends them: control characters, escape sequences, other directions, and far too long.
-    pub(crate) fn hostile() -> impl Strategy<Value = String> {
-        let piece = prop_oneof![
-            4 => "[a-z0-9./:-]{1,12}".prop_map(|text| text.to_owned()),
-            1 => Just("\u{1b}[2J\u{1b}]0;title\u{7}".to_owned()),
-            1 => Just("\u{9b}31m\u{202e}\u{2066}\u{200b}".to_owned()),
-            1 => Just("a\r\nb\tc\u{0}\u{7f}\u{85}\u{2028}".to_owned()),
-            1 => Just("ä漢🙂\u{e0041}\u{feff}".to_owned()),
-            1 => any::<String>(),
-            1 => ("[ -~]", 1..30_000_usize).prop_map(|(letter, times)| letter.repeat(times)),
-        ];
-        proptest::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat())
-    }
 
     proptest! {
         #[test]

@@ -13,6 +13,11 @@ use crate::harness::binary::{interlock, stderr, stdout};
 use crate::harness::fixtures::{body, creation, gzip, review, secret};
 use crate::harness::standalone::Standalone;
 
+#[path = "../../src/engine/text/hostile.rs"]
+mod texts;
+
+use texts::hostile;
+
 /// The longest reply to `/validate`: a message of 8 KiB, its causes, warnings and annotations.
 const MAX_REPLY_BYTES: usize = 64 << 10;
 
@@ -27,20 +32,6 @@ const MAX_LINE_BYTES: usize = 16 << 10;
 
 /// The texts that make up one hostile review.
 const TEXTS: usize = 8;
-
-/// Texts with control characters, escape sequences of one and of several characters, other directions, and far too long ones.
-fn hostile() -> impl Strategy<Value = String> {
-    let piece = prop_oneof![
-        4 => "[a-z0-9./:-]{1,12}",
-        1 => Just("\u{1b}[2J\u{1b}]0;title\u{7}".to_owned()),
-        1 => Just("\u{9b}31m\u{202e}\u{2066}\u{200b}\u{feff}".to_owned()),
-        1 => Just("a\r\nb\tc\u{0}\u{7f}\u{85}\u{2028}".to_owned()),
-        1 => Just("\"\\'<>&`{} ä漢🙂".to_owned()),
-        1 => any::<String>(),
-        1 => ("[ -~]", 1..20_000_usize).prop_map(|(letter, times)| letter.repeat(times)),
-    ];
-    proptest::collection::vec(piece, 0..5).prop_map(|pieces| pieces.concat())
-}
 
 /// Reviews with these texts in every place that a client, or another user before it, chooses.
 fn reviews(texts: &[String]) -> Vec<Value> {
