@@ -29,14 +29,11 @@ use release_interlock::serve::report::Reporter;
 use release_interlock::serve::report::metrics::ReportMetrics;
 use release_interlock::serve::webhook::Webhook;
 use release_interlock::world::memory::Memory;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::ServerName;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio_rustls::TlsConnector;
 
 const CONNECTIONS: usize = 32;
 const WARM_UP: Duration = Duration::from_millis(500);
@@ -45,6 +42,10 @@ const ROUNDS: usize = 9;
 
 #[path = "fixtures/reviews.rs"]
 mod reviews;
+#[path = "fixtures/trust.rs"]
+mod trust;
+
+use trust::connector;
 
 /// The reviewers to compare; the first one is the floor.
 fn reviewers() -> Result<Vec<(&'static str, Arc<dyn Reviewer>)>> {
@@ -169,16 +170,6 @@ async fn load(mut sender: SendRequest<Full<Bytes>>, started: Instant, body: Byte
             times.push(begun.elapsed());
         }
     }
-}
-
-fn connector(ca_pem: &str) -> Result<TlsConnector> {
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(ca_pem.as_bytes())?)?;
-    let config = ClientConfig::builder_with_provider(Arc::new(tls::provider()))
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 /// Echoes the uid and allows.
