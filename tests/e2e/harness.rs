@@ -14,6 +14,7 @@ pub(crate) mod eventually;
 pub(crate) mod extension;
 pub(crate) mod forging;
 pub(crate) mod gate;
+pub(crate) mod helm_releases;
 pub(crate) mod in_flight;
 pub(crate) mod kubelet;
 pub(crate) mod load;

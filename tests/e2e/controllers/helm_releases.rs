@@ -3,7 +3,6 @@
 
 use std::path::Path;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -12,53 +11,17 @@ use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion, Kubectl};
 use crate::harness::decisions::{decisions, expect_findings_only_of};
 use crate::harness::eventually::eventually;
+use crate::harness::helm_releases::{SERVED, define, helm_release, refused};
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 
-/// How long a definition may take until it is served and the webhook watches it.
-const SERVED: Duration = Duration::from_secs(60);
-
 const DEFINITION: &str = "customresourcedefinition/helmreleases.helm.toolkit.fluxcd.io";
-
-/// Installs the definition of HelmReleases and waits until the webhook knows it.
-#[track_caller]
-fn define(plane: &Plane) {
-    let admin = plane.kubectl(&plane.admin());
-    plane.define("tests/e2e/harness/crds/helmreleases.yaml");
-    let probe = helm_release("default", "probe", json!({}));
-    eventually(SERVED, "the webhook knows the HelmReleases", || {
-        let output = admin.with_file("create", &probe, &["--dry-run=server"]);
-        if output.stderr.contains("Could not check") { Err(output.to_string()) } else { output.into_result() }
-    });
-}
 
 /// The shared plane, with HelmReleases defined long after its webhook started.
 fn shared() -> &'static Plane {
     static DEFINED: OnceLock<()> = OnceLock::new();
     DEFINED.get_or_init(|| define(Plane::shared()));
     Plane::shared()
-}
-
-fn helm_release(namespace: &str, name: &str, spec: Value) -> Value {
-    let mut whole = json!({"interval": "10m", "chartRef": {"kind": "OCIRepository", "name": "shop"}});
-    for (key, value) in spec.as_object().into_iter().flatten() {
-        whole[key] = value.clone();
-    }
-    json!({
-        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
-        "metadata": {"name": name, "namespace": namespace}, "spec": whole,
-    })
-}
-
-/// Repeats a dry run until the webhook has seen the reason to refuse it, then creates the object.
-#[track_caller]
-fn refused(kubectl: &Kubectl, object: &Value, texts: &[&str]) {
-    let output = eventually(SERVED, &format!("a refusal with {texts:?}"), || {
-        let output = kubectl.with_file("create", object, &["--dry-run=server"]);
-        if output.success() { Err(output.to_string()) } else { Ok(output) }
-    });
-    output.expect_failure(texts);
-    kubectl.with_file("create", object, &[]).expect_failure(texts);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, Helm, HelmVersion};
 use crate::harness::eventually::eventually;
 use crate::harness::forging;
+use crate::harness::gate::Gate;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::process::Output;
@@ -74,6 +75,19 @@ pub(crate) fn killed_on_the_way_to<'p>(
         namespace.await_available("demo");
     }
     namespace
+}
+
+/// Alice's uninstall of revision 1, killed when its record says `uninstalling` and its objects are still there.
+#[track_caller]
+pub(crate) fn kill_uninstall(namespace: &Namespace<'_>, alice: &Helm, release: &str) {
+    let gate = Gate::new(namespace, "alice");
+    // The first write is to the record, and the second deletes an object.
+    let hold = gate.hold(2);
+    let mut uninstall = alice.spawn(&["uninstall", release]);
+    assert!(hold.reached_by(&mut uninstall), "the uninstall ended before it deleted an object");
+    uninstall.kill();
+    gate.open();
+    namespace.await_status(alice.driver(), release, 1, "uninstalling");
 }
 
 /// Repeats an act until the operation is stale and the act passes. Until then only `pending-recovery` may refuse it.

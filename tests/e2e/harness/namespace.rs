@@ -14,6 +14,9 @@ const CONTROLLERS: Duration = Duration::from_secs(60);
 /// The label by which the control plane's stand-in for the kubelet leaves a namespace's new pods Pending.
 const PODS_HANG: &str = "controlplane/pods=hang";
 
+/// The objects of the plain chart as release `demo`.
+pub(crate) const ALL_OF_DEMO: [&str; 3] = ["configmap/demo", "service/demo", "deployment/demo"];
+
 /// A namespace that no other test uses. It stays until the plane ends, so that a failure can be looked at.
 pub(crate) struct Namespace<'a> {
     plane: &'a Plane,
@@ -105,6 +108,17 @@ impl<'a> Namespace<'a> {
                 _ => Err(records::summary(&records)),
             }
         })
+    }
+
+    /// The objects of the plain chart that exist, as release `demo`.
+    #[track_caller]
+    pub(crate) fn objects_of_demo(&self) -> Vec<&'static str> {
+        let admin = self.kubectl("admin");
+        let exists = |object: &&str| {
+            // An object that is being deleted counts as gone.
+            admin.find(&[object]).is_some_and(|object| object["metadata"]["deletionTimestamp"].is_null())
+        };
+        ALL_OF_DEMO.into_iter().filter(exists).collect()
     }
 
     /// The image of the Deployment's first container.

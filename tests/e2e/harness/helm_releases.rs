@@ -1,0 +1,46 @@
+//! Flux's HelmReleases, without Flux.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::clients::Kubectl;
+use crate::harness::eventually::eventually;
+use crate::harness::plane::Plane;
+
+/// How long a definition may take until it is served and the webhook watches it.
+pub(crate) const SERVED: Duration = Duration::from_secs(60);
+
+/// Installs the definition of HelmReleases and waits until the webhook knows it.
+#[track_caller]
+pub(crate) fn define(plane: &Plane) {
+    let admin = plane.kubectl(&plane.admin());
+    plane.define("tests/e2e/harness/crds/helmreleases.yaml");
+    let probe = helm_release("default", "probe", json!({}));
+    eventually(SERVED, "the webhook knows the HelmReleases", || {
+        let output = admin.with_file("create", &probe, &["--dry-run=server"]);
+        if output.stderr.contains("Could not check") { Err(output.to_string()) } else { output.into_result() }
+    });
+}
+
+pub(crate) fn helm_release(namespace: &str, name: &str, spec: Value) -> Value {
+    let mut whole = json!({"interval": "10m", "chartRef": {"kind": "OCIRepository", "name": "shop"}});
+    for (key, value) in spec.as_object().into_iter().flatten() {
+        whole[key] = value.clone();
+    }
+    json!({
+        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+        "metadata": {"name": name, "namespace": namespace}, "spec": whole,
+    })
+}
+
+/// Repeats a dry run until the webhook has seen the reason to refuse it, then creates the object.
+#[track_caller]
+pub(crate) fn refused(kubectl: &Kubectl, object: &Value, texts: &[&str]) {
+    let output = eventually(SERVED, &format!("a refusal with {texts:?}"), || {
+        let output = kubectl.with_file("create", object, &["--dry-run=server"]);
+        if output.success() { Err(output.to_string()) } else { Ok(output) }
+    });
+    output.expect_failure(texts);
+    kubectl.with_file("create", object, &[]).expect_failure(texts);
+}
