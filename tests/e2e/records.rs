@@ -1,6 +1,13 @@
 //! Helm's release records: written, deleted, forged, raced for, interrupted, and recovered.
 
+mod dead_between;
 mod deletion;
+mod detours;
+mod elsewhere;
+mod encryption;
+mod finish_uninstall;
+mod foreign_uninstall;
+mod hidden;
 mod interrupted;
 mod kill;
 mod life;
