@@ -120,7 +120,18 @@ pub(crate) fn during_an_upgrade(
     driver: Driver,
     act: impl FnOnce(&Namespace<'_>, &Helm, &Chart),
 ) -> (Namespace<'static>, Output) {
-    let namespace = Namespace::new(Plane::shared(), test);
+    during_an_upgrade_on(Plane::shared(), test, version, driver, act)
+}
+
+/// The same on another plane.
+pub(crate) fn during_an_upgrade_on(
+    plane: &'static Plane,
+    test: &str,
+    version: HelmVersion,
+    driver: Driver,
+    act: impl FnOnce(&Namespace<'_>, &Helm, &Chart),
+) -> (Namespace<'static>, Output) {
+    let namespace = Namespace::new(plane, test);
     let alice = namespace.helm(version, driver, "alice");
     let chart = Chart::new("demo");
     alice.ok(&["install", "demo", chart.path(), "--wait", "--timeout=60s"]);

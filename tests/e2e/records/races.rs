@@ -1,8 +1,11 @@
 //! Two people change one release at the same time.
 
-use crate::harness::clients::{Driver, HelmVersion};
+use std::time::Duration;
+
+use crate::harness::clients::{Driver, Helm, HelmVersion};
+use crate::harness::eventually::eventually;
 use crate::harness::forging;
-use crate::harness::in_flight::during_an_upgrade;
+use crate::harness::in_flight::{during_an_upgrade, during_an_upgrade_on, impatient};
 use crate::harness::records::{self, V2};
 
 /// Runs a test for both helms and both drivers.
@@ -49,28 +52,37 @@ fn a_second_upgrade_by_a_client_that_does_not_look_is_refused() {
     assert_eq!(records::summary(&records), "1 superseded, 2 deployed");
 }
 
+/// Bob uninstalls as soon as alice's upgrade counts as stuck, although it is only slow.
+#[track_caller]
+fn uninstall_once_stuck(bob: &Helm, args: &[&str]) {
+    let args = [&["uninstall", "demo"], args].concat();
+    eventually(Duration::from_secs(40), "bob uninstalls", || bob.run(&args).into_result());
+}
+
 #[test]
-fn an_uninstall_and_reinstall_during_an_upgrade_leaves_one_deployed_record() {
+fn a_reinstall_over_an_upgrade_that_is_only_slow_leaves_one_deployed_record() {
     everywhere(|version, driver| {
-        let (namespace, upgrade) = during_an_upgrade("race-reinstall", version, driver, |namespace, bob, chart| {
-            bob.ok(&["uninstall", "demo", "--keep-history"]);
-            namespace.ready_pods();
-            bob.ok(&["install", "demo", chart.path(), "--replace", "--wait", "--timeout=60s"]);
-            // Alice's upgrade can continue: its objects exist again.
-        });
+        let (namespace, upgrade) =
+            during_an_upgrade_on(impatient(), "race-reinstall", version, driver, |namespace, bob, chart| {
+                uninstall_once_stuck(bob, &["--keep-history"]);
+                namespace.ready_pods();
+                bob.ok(&["install", "demo", chart.path(), "--replace", "--wait", "--timeout=60s"]);
+                // Alice's upgrade can continue: its objects exist again.
+            });
         let records = namespace.records(driver, "demo");
         assert_eq!(records::with_status(&records, "deployed"), [3], "{}\n{upgrade}", records::summary(&records));
     });
 }
 
 #[test]
-fn an_uninstall_without_history_and_a_new_install_are_not_overwritten_by_the_old_upgrade() {
+fn a_new_install_is_not_overwritten_by_an_upgrade_of_the_life_before() {
     everywhere(|version, driver| {
-        let (namespace, upgrade) = during_an_upgrade("race-purge", version, driver, |namespace, bob, chart| {
-            bob.ok(&["uninstall", "demo"]);
-            namespace.ready_pods();
-            bob.ok(&["install", "demo", chart.path(), "--set=note=new", "--wait", "--timeout=60s"]);
-        });
+        let (namespace, upgrade) =
+            during_an_upgrade_on(impatient(), "race-purge", version, driver, |namespace, bob, chart| {
+                uninstall_once_stuck(bob, &[]);
+                namespace.ready_pods();
+                bob.ok(&["install", "demo", chart.path(), "--set=note=new", "--wait", "--timeout=60s"]);
+            });
         let records = namespace.records(driver, "demo");
         assert_eq!(records::summary(&records), "1 deployed", "{upgrade}");
         assert_eq!(records[0].body["config"]["note"], "new", "the record is the new install's\n{upgrade}");
