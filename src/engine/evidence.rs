@@ -40,7 +40,7 @@ pub enum Query {
         namespace: String,
         object: String,
     },
-    /// The release that an object names as its owner: where its records are, and their metadata.
+    /// The release that an object names as its owner: where records of it may be, and their metadata.
     Release {
         name: String,
         /// The namespace of the objects, which may differ from that of the records.
@@ -49,7 +49,7 @@ pub enum Query {
         origin: Option<Origin>,
         freshness: Freshness,
     },
-    /// The records of a ClusterExtension, in any namespace: its name is the name of its only release.
+    /// What may be the records of a ClusterExtension, in any namespace: its name is the name of its only release.
     Extension { name: String, freshness: Freshness },
     /// Whether any object of a kind has a label.
     Exists {
@@ -141,7 +141,7 @@ pub struct ScaledRef {
     pub name: String,
 }
 
-/// The records of a release, found from one of its objects.
+/// Records that may be those of the release that an object names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located {
     pub storage: Storage,
@@ -149,6 +149,8 @@ pub struct Located {
     pub namespace: String,
     /// From the metadata of the records. A cached answer omits superseded records.
     pub history: History,
+    /// Whether the status of a HelmRelease says that Flux has installed the release there. Only Flux writes that.
+    pub installed: bool,
 }
 
 /// The state of the rollout of a workload.
@@ -172,8 +174,8 @@ pub enum Knowledge {
     History(History),
     /// Of a record: the JSON of its body.
     Body(Vec<u8>),
-    /// Of a release that an object names, or of a ClusterExtension.
-    Release(Located),
+    /// Of a release that an object names, or of a ClusterExtension. Whose records count is for the rules to say.
+    Release(Vec<Located>),
     /// Of a manifest: the document of an object, `None` where it has none.
     Document(Option<Arc<Value>>),
     /// Of a scaled object: its marks, if it has any.

@@ -28,6 +28,12 @@ pub struct Metadata<'a> {
     /// Who wrote which field last, not parsed yet.
     #[serde(borrow)]
     pub managed_fields: Option<&'a RawValue>,
+    /// What must happen before the object is deleted, not parsed yet.
+    #[serde(borrow)]
+    pub finalizers: Option<&'a RawValue>,
+    /// The objects that the object is deleted with, not parsed yet.
+    #[serde(borrow)]
+    pub owner_references: Option<&'a RawValue>,
 }
 
 impl<'a> Metadata<'a> {

@@ -177,6 +177,7 @@ mod tests {
     use super::*;
     use crate::engine::facts::{Actor, ActorKind};
     use crate::engine::release::ReleaseRef;
+    use crate::engine::review::Operation;
     use crate::engine::rule::RuleId;
     use crate::engine::text::hostile::hostile;
     use crate::engine::text::is_printable;
@@ -207,7 +208,15 @@ mod tests {
 
     fn scope(creates_record: bool) -> Scope<'static> {
         let actor = Actor { name: "alice", kind: ActorKind::Person, groups: &[] };
-        Scope { actor, namespace: "shop", release: None, kind: "Secret", owner: None, creates_record }
+        Scope {
+            actor,
+            namespace: "shop",
+            release: None,
+            kind: "Secret",
+            owner: None,
+            operation: Operation::Create,
+            creates_record,
+        }
     }
 
     #[test]

@@ -150,6 +150,7 @@ mod tests {
     use crate::engine::outcome::{Outcome, weigh};
     use crate::engine::policy::{Policy, Scope};
     use crate::engine::release::ReleaseRef;
+    use crate::engine::review::Operation;
     use crate::engine::rule::RuleId;
     use crate::engine::violation::{Violation, ViolationKind as Kind};
 
@@ -157,7 +158,15 @@ mod tests {
         let policy =
             Policy::parse("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n", Path::new("test")).unwrap();
         let actor = Actor { name: "alice", kind: ActorKind::Person, groups: &[] };
-        let scope = Scope { actor, namespace: "civ", release: None, kind: "Any", owner: None, creates_record: false };
+        let scope = Scope {
+            actor,
+            namespace: "civ",
+            release: None,
+            kind: "Any",
+            owner: None,
+            operation: Operation::Update,
+            creates_record: false,
+        };
         let violation = Violation {
             rule,
             kind: Kind::Refused,

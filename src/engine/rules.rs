@@ -3,6 +3,7 @@
 mod check;
 mod declarations;
 pub(crate) mod flux_release;
+pub(crate) mod home;
 mod objects;
 pub(crate) mod records;
 mod undecided;

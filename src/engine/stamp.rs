@@ -13,41 +13,67 @@ use jiff::{SignedDuration, Timestamp, Unit};
 use super::facts::{ActorKind, Facts, RecordSide, RecordWrite, Subject};
 use super::json::Patch;
 use super::release::record::truncated;
-use super::release::stamps::{CHART, HOLDER, INTERRUPTED, STARTED, TARGET_NAMESPACE};
+use super::release::stamps::{CHART, ENDED, HOLDER, HOOKS, INTERRUPTED, STARTED, TARGET_NAMESPACE};
 use super::release::{InterruptedOperation, Revision, Stamps, Status};
 
-/// The allowed distance between the start that one replica stamped and the clock of the replica that checks it. The API
+/// The allowed distance between the time that one replica stamped and the clock of the replica that checks it. The API
 /// server cuts off a mutating request after 34 seconds; the rest is clock skew.
-const START_TOLERANCE: SignedDuration = SignedDuration::from_secs(120);
+const TOLERANCE: SignedDuration = SignedDuration::from_secs(120);
 
 /// The longest user name that is stamped, in bytes. All annotations of an object share 256 KiB, so a larger stamp could make the API
 /// server refuse the write that it belongs to. The stamp is compared, so a name is stamped whole or not at all: the holder is then
 /// unknown, as after a lost stamp. The names that authenticators give have some hundred bytes.
 const MAX_STAMPED_USER_BYTES: usize = 4 * 1024;
 
-/// The required stamps of a written record.
+/// The stamps that a write of a record must carry.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Expected {
-    /// A transition starts with these stamps. A value that the request does not contain is left out.
-    Started(Stamps),
-    /// The stamps of the stored object, unchanged.
-    Kept(Stamps),
+pub(crate) struct Expected {
+    pub(crate) stamps: Stamps,
+    pub(crate) phase: Phase,
+}
+
+/// What a write does to the transition of its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It starts one. Stamps whose values the request does not contain are left out.
+    Starts,
+    /// It ends one.
+    Ends,
+    /// Neither: the stamps of the stored object stay.
+    Keeps,
+}
+
+impl Phase {
+    /// The stamp that is the time of this write.
+    fn clock(self) -> Option<&'static str> {
+        match self {
+            Self::Starts => Some(STARTED),
+            Self::Ends => Some(ENDED),
+            Self::Keeps => None,
+        }
+    }
 }
 
 /// The stamps that a write of a record must carry.
 #[must_use]
 pub(crate) fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestamp) -> Expected {
-    if !write.starts() {
-        let mut kept = write.before.map(RecordSide::stamps).unwrap_or_default();
-        kept.set_or_remove(INTERRUPTED, interrupted_note(facts, write));
-        return Expected::Kept(kept);
+    let time = now.round(Unit::Second).unwrap_or(now).to_string();
+    if write.starts(facts.actor.name) {
+        let mut stamps = Stamps::default();
+        stamps.set_or_remove(HOLDER, stamped_user(facts.actor.name).map(str::to_owned));
+        stamps.set(STARTED, time);
+        stamps.set_or_remove(CHART, write.after.chart());
+        stamps.set_or_remove(TARGET_NAMESPACE, write.after.record().map(|record| truncated(&record.namespace)));
+        return Expected { stamps, phase: Phase::Starts };
     }
-    let mut stamps = Stamps::default();
-    stamps.set_or_remove(HOLDER, stamped_user(facts.actor.name).map(str::to_owned));
-    stamps.set(STARTED, now.round(Unit::Second).unwrap_or(now).to_string());
-    stamps.set_or_remove(CHART, write.after.chart());
-    stamps.set_or_remove(TARGET_NAMESPACE, write.after.record().map(|record| truncated(&record.namespace)));
-    Expected::Started(stamps)
+    let mut stamps = write.before.map(RecordSide::stamps).unwrap_or_default();
+    stamps.set_or_remove(INTERRUPTED, interrupted_note(facts, write));
+    stamps.set_or_remove(HOOKS, missing_hooks(facts, write));
+    if !write.ends() {
+        return Expected { stamps, phase: Phase::Keeps };
+    }
+    stamps.set(ENDED, time);
+    Expected { stamps, phase: Phase::Ends }
 }
 
 /// A user name as it is stamped; `None` if it is too long.
@@ -78,6 +104,21 @@ fn interrupted_note(facts: &Facts<'_>, write: &RecordWrite<'_>) -> Option<String
     Some(InterruptedOperation { chart, revision }.to_string())
 }
 
+/// The digest of the hooks that a written record must come back to: a filtered test leaves some of them out while it runs.
+fn missing_hooks(facts: &Facts<'_>, write: &RecordWrite<'_>) -> Option<String> {
+    let (before, after) = (write.before?, write.after);
+    let stamped = before.stamps().get(HOOKS).map(str::to_owned);
+    let (Some(old), Some(new)) = (before.record(), after.record()) else {
+        return stamped;
+    };
+    if old.has_hooks_like(new) {
+        return stamped;
+    }
+    let whole = || old.hooks(facts.effort).map(|hooks| hooks.digest());
+    let whole = stamped.or_else(whole)?;
+    (new.hooks(facts.effort).map(|hooks| hooks.digest()).as_ref() != Some(&whole)).then_some(whole)
+}
+
 /// Whether a person removes the note and no other stamp: the interrupted operation is not to be finished. Helm clients
 /// drop all annotations of a record at once and do not mean to remove the note.
 fn is_note_removed(facts: &Facts<'_>, before: &Stamps, after: &Stamps) -> bool {
@@ -104,22 +145,19 @@ fn is_unlocked(facts: &Facts<'_>, write: &RecordWrite<'_>) -> bool {
 /// The first stamp from the client with a wrong value, and the required value.
 #[must_use]
 pub(crate) fn forged(
-    expected: &Expected,
+    Expected { stamps, phase }: &Expected,
     before: &Stamps,
     sent: &Stamps,
     now: Timestamp,
 ) -> Option<(&'static str, Option<String>)> {
-    let wrong = |(key, value): &(&'static str, &str)| match expected {
+    let off = |time: &str| time.parse::<Timestamp>().map_or(true, |time| now.duration_since(time).abs() > TOLERANCE);
+    let wrong = |(key, value): &(&'static str, &str)| match stamps.get(key) {
         // An outdated note is not forged.
         _ if *key == INTERRUPTED && before.get(key) == Some(value) => false,
-        Expected::Kept(kept) => kept.get(key) != Some(value),
-        Expected::Started(_) if *key == INTERRUPTED => true,
-        Expected::Started(_) if *key == STARTED => {
-            value.parse::<Timestamp>().map_or(true, |started| now.duration_since(started).abs() > START_TOLERANCE)
-        }
-        Expected::Started(stamps) => stamps.get(key).is_some_and(|must| must != *value),
+        _ if phase.clock() == Some(*key) => off(value),
+        Some(must) => must != *value,
+        None => *phase != Phase::Starts || matches!(*key, INTERRUPTED | ENDED | HOOKS),
     };
-    let (Expected::Kept(stamps) | Expected::Started(stamps)) = expected;
     sent.iter().find(wrong).map(|(key, _)| (key, stamps.get(key).map(str::to_owned)))
 }
 
@@ -132,12 +170,9 @@ pub(crate) fn stamp(facts: &Facts<'_>, now: Timestamp) -> Option<Patch> {
         return creator::patch(write, facts.actor.name);
     }
     let write = facts.record_write()?;
-    let stamps = match expected(facts, &write, now) {
-        Expected::Started(stamps) => stamps,
-        Expected::Kept(stamps) if write.before.is_some() => stamps,
-        // A record created in another status than pending is left to the validating half.
-        Expected::Kept(_) => return None,
-    };
+    // A record that is created in another status than pending is left to the validating half.
+    let Expected { stamps, .. } =
+        Some(expected(facts, &write, now)).filter(|it| it.phase == Phase::Starts || write.before.is_some())?;
     let sent = write.after.stamps();
     if sent == stamps {
         return None;

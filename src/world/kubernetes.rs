@@ -138,10 +138,14 @@ impl Cluster {
             Query::Body { storage, namespace, object } => {
                 Ok(self.body(*storage, namespace, object, payer).await?.map(Knowledge::Body))
             }
-            Query::Release { name, target_namespace, origin, freshness } => {
-                Ok(self.release(name, target_namespace, origin.as_ref(), *freshness).await?.map(Knowledge::Release))
+            Query::Release { name, target_namespace, origin, freshness } => self
+                .release(name, target_namespace, origin.as_ref(), *freshness)
+                .await
+                .map(Knowledge::Release)
+                .map(Some),
+            Query::Extension { name, freshness } => {
+                self.extension(name, *freshness).await.map(Knowledge::Release).map(Some)
             }
-            Query::Extension { name, freshness } => Ok(self.extension(name, *freshness).await?.map(Knowledge::Release)),
             Query::Exists { group, kind, label, value } => {
                 self.api.exists(group, kind, label, value).await.map(Knowledge::Exists).map(Some)
             }
@@ -231,58 +235,52 @@ impl Cluster {
         Ok(History::new(metadata.iter().filter_map(entry).collect()))
     }
 
-    /// The records of the release that an object belongs to.
+    /// What may be the records of the release that an object belongs to. Live records in Secrets at home count before all others, so
+    /// nothing else is read then.
     async fn release(
         &self,
         name: &str,
         target_namespace: &str,
         origin: Option<&Origin>,
         freshness: Freshness,
-    ) -> Result<Option<Located>, Unavailable> {
-        let storage_namespace =
-            origin.map_or(Some(None), |origin| self.caches.helm_releases().storage_namespace(origin, name));
-        let origin = origin.map(|origin| origin.namespace.as_str());
-        let query = ReleaseQuery {
-            name,
-            target_namespace,
-            origin,
-            storage_namespace: storage_namespace.as_ref().and_then(Option::as_deref),
-        };
+    ) -> Result<Vec<Located>, Unavailable> {
+        let helm_releases = self.caches.helm_releases();
+        let installed_in =
+            origin.map_or(Some(None), |origin| helm_releases.installed_in(origin, name, target_namespace));
+        let query =
+            ReleaseQuery { name, target_namespace, installed_in: installed_in.as_ref().and_then(Option::as_deref) };
         let (known, complete) = self.caches.locate(query);
         // A stamp may point to any namespace.
-        let complete = complete && storage_namespace.is_some() && (known.is_some() || self.api.reach.is_everywhere());
+        let complete = complete && installed_in.is_some() && (!known.is_empty() || self.api.reach.is_everywhere());
         if complete && freshness == Freshness::Cached {
             return Ok(known);
         }
-        if let Some(Located { storage, namespace, .. }) = known {
-            let record_sets = self.record_sets(storage.kind(), &namespace, query.name).await?;
-            let record_set = record_sets.into_iter().filter(|record_set| record_set.storage == storage);
-            if let Some(located) = query.choose(record_set) {
-                return Ok(Some(located));
-            }
-            // The copy is out of date: the release has moved, or is gone.
+        let at_home = self.record_sets(Storage::Secret.kind(), target_namespace, name).await?;
+        let mut found = query.candidates(at_home);
+        if found.iter().any(|located| located.storage == Storage::Secret && located.history.is_live()) {
+            return Ok(found);
         }
-        for kind in [Storage::Secret.kind(), Storage::ConfigMap.kind()] {
-            let mut record_sets = Vec::new();
-            for namespace in query.namespaces() {
-                record_sets.extend(self.record_sets(kind, namespace, query.name).await?);
-            }
-            if let Some(located) = query.choose(record_sets) {
-                return Ok(Some(located));
-            }
+        let elsewhere = known.iter().map(|located| (located.storage.kind(), located.namespace.as_str()));
+        let elsewhere = elsewhere.chain(query.installed_in.map(|namespace| (Storage::Secret.kind(), namespace)));
+        let mut places: Vec<_> = [(Storage::ConfigMap.kind(), target_namespace)].into_iter().chain(elsewhere).collect();
+        places.sort_unstable();
+        places.dedup();
+        places.retain(|place| *place != (Storage::Secret.kind(), target_namespace));
+        for (kind, namespace) in places {
+            found.extend(query.candidates(self.record_sets(kind, namespace, name).await?));
         }
-        if complete {
-            return Ok(None);
+        if complete || !found.is_empty() {
+            return Ok(found);
         }
         // Only the index finds records whose stamp points to another namespace.
-        Err(format!("it is not known at the moment whether another namespace has records of release {}", query.name))
+        Err(format!("it is not known at the moment whether another namespace has records of release {name}"))
     }
 
-    /// The records of a ClusterExtension: one LIST in each namespace in reach, by label, metadata only.
-    async fn extension(&self, name: &str, freshness: Freshness) -> Result<Option<Located>, Unavailable> {
+    /// What may be the records of a ClusterExtension: one LIST in each namespace in reach, by label, metadata only.
+    async fn extension(&self, name: &str, freshness: Freshness) -> Result<Vec<Located>, Unavailable> {
         if freshness == Freshness::Cached
             && let Some(known) = self.caches.extension(name)
-            && (known.is_some() || self.api.reach.is_everywhere())
+            && (!known.is_empty() || self.api.reach.is_everywhere())
         {
             return Ok(known);
         }
@@ -295,12 +293,13 @@ impl Cluster {
             let (storage, _, entry) = read::record(Storage::OlmIndex.kind(), &item.metadata)?;
             Some((storage, item.metadata.namespace.clone().unwrap_or_default(), entry))
         });
-        match locate::locate_extension(RecordSet::gather(records)) {
-            None if !self.api.reach.is_everywhere() => {
-                Err(format!("it is not known whether ClusterExtension {name} has records elsewhere: {OUT_OF_REACH}"))
-            }
-            found => Ok(found),
+        let found = locate::candidates_for_extension(RecordSet::gather(records));
+        if found.is_empty() && !self.api.reach.is_everywhere() {
+            return Err(format!(
+                "it is not known whether ClusterExtension {name} has records elsewhere: {OUT_OF_REACH}"
+            ));
         }
+        Ok(found)
     }
 
     async fn helm_release(&self, namespace: String, name: String) -> Result<Option<Driver>, Unavailable> {

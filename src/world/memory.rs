@@ -18,7 +18,7 @@ use super::payload::{self, OpenedPayload};
 use super::read::{self, Rollout};
 use super::{AnswerFuture, Payer, World, documents};
 use crate::engine::effort::Effort;
-use crate::engine::evidence::{Answer, Knowledge, Located, Query, RecordRef, ScaledRef, Workload};
+use crate::engine::evidence::{Answer, Knowledge, Query, RecordRef, ScaledRef, Workload};
 use crate::engine::flux::{self, Driver, HelmRelease};
 use crate::engine::json::first_at;
 use crate::engine::managed::{Marks, Origin};
@@ -115,13 +115,14 @@ impl Memory {
             }
             Query::Body { storage, namespace, object } => self.body(*storage, namespace, object, effort),
             Query::Release { name, target_namespace, origin, .. } => {
-                let storage_namespace = origin.as_ref().and_then(|origin| self.storage_namespace(origin, name));
-                let origin = origin.as_ref().map(|origin| origin.namespace.as_str());
-                let query =
-                    ReleaseQuery { name, target_namespace, origin, storage_namespace: storage_namespace.as_deref() };
-                known(self.release(query).map(Knowledge::Release))
+                let installed_in = origin.as_ref().and_then(|origin| self.installed_in(origin, name, target_namespace));
+                let query = ReleaseQuery { name, target_namespace, installed_in: installed_in.as_deref() };
+                Answer::Known(Knowledge::Release(query.candidates(self.record_sets(name))))
             }
-            Query::Extension { name, .. } => known(self.extension(name).map(Knowledge::Release)),
+            Query::Extension { name, .. } => {
+                let found = locate::candidates_for_extension(self.record_sets(name));
+                Answer::Known(Knowledge::Release(found))
+            }
             Query::Exists { group, kind, label, value } => {
                 Answer::Known(Knowledge::Exists(self.exists(group, kind, label, value)))
             }
@@ -174,14 +175,6 @@ impl Memory {
         History::new(record_set.map(|record_set| record_set.entries).unwrap_or_default())
     }
 
-    fn release(&self, query: ReleaseQuery<'_>) -> Option<Located> {
-        query.choose(self.record_sets(query.name))
-    }
-
-    fn extension(&self, name: &str) -> Option<Located> {
-        locate::locate_extension(self.record_sets(name))
-    }
-
     /// The records of a name, in every namespace and storage.
     fn record_sets(&self, release: &str) -> Vec<RecordSet> {
         let objects = self.lock();
@@ -217,11 +210,11 @@ impl Memory {
         read.filter(|it| it.namespace == namespace && it.spec.release == release).collect()
     }
 
-    /// The namespace in which a HelmRelease stores the records of its release.
-    fn storage_namespace(&self, origin: &Origin, release: &str) -> Option<String> {
+    /// The namespace in which Flux has installed a release for a HelmRelease.
+    fn installed_in(&self, origin: &Origin, release: &str, target_namespace: &str) -> Option<String> {
         let key = ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, &origin.namespace, &origin.name);
         let read = self.read::<HelmRelease>(&key)?;
-        Driver::from(&read).records_of(release).map(str::to_owned)
+        Driver::from(&read).records_of(release, target_namespace).map(str::to_owned)
     }
 
     fn document(&self, record: &RecordRef, object: &DocumentKey, effort: &Effort) -> Answer {
@@ -373,7 +366,7 @@ mod tests {
         memory.put(ObjectKey::new("", storage.kind(), namespace, &name), object.to_string());
     }
 
-    fn located(memory: &Memory, origin: Option<&str>) -> Option<(Storage, String, u64)> {
+    fn located(memory: &Memory, origin: Option<&str>) -> Vec<(Storage, String, u64)> {
         let query = Query::Release {
             name: "web".to_owned(),
             target_namespace: "shop".to_owned(),
@@ -381,13 +374,11 @@ mod tests {
             freshness: Freshness::Live,
         };
         match memory.look_up(&query, &Effort::of_review()) {
-            Answer::Known(Knowledge::Release(Located { storage, namespace, history })) => {
-                Some((storage, namespace, history.newest()?.revision.0))
-            }
-            answer => {
-                assert_eq!(answer, Answer::Absent);
-                None
-            }
+            Answer::Known(Knowledge::Release(found)) => found
+                .into_iter()
+                .map(|it| (it.storage, it.namespace, it.history.newest().map_or(0, |newest| newest.revision.0)))
+                .collect(),
+            answer => panic!("{answer:?}"),
         }
     }
 
@@ -407,16 +398,24 @@ mod tests {
     }
 
     #[test]
-    fn a_release_is_located_in_every_storage_by_the_same_order_of_trust() {
+    fn a_release_is_sought_in_every_storage_at_home_where_flux_installed_it_and_by_its_stamp() {
         let memory = Memory::new(1 << 20);
-        assert_eq!(located(&memory, None), None);
+        assert_eq!(located(&memory, None), []);
         put_record(&memory, Storage::ConfigMap, "shop", 1, None);
-        assert_eq!(located(&memory, Some("flux")), Some((Storage::ConfigMap, "shop".to_owned(), 1)));
         put_record(&memory, Storage::Secret, "flux", 2, None);
-        assert_eq!(located(&memory, Some("flux")), Some((Storage::Secret, "flux".to_owned(), 2)));
-        assert_eq!(located(&memory, None), Some((Storage::ConfigMap, "shop".to_owned(), 1)));
+        let home = || (Storage::ConfigMap, "shop".to_owned(), 1);
+        assert_eq!(located(&memory, Some("flux")), [home()]);
+        let status = json!({"storageNamespace": "flux", "history": [
+            {"name": "web", "namespace": "shop", "status": "deployed"}]});
+        let helm_release = json!({"metadata": {"name": "web", "namespace": "flux"}, "spec": {}, "status": status});
+        memory.put(ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, "flux", "web"), helm_release.to_string());
         put_record(&memory, Storage::OlmIndex, "olm", 3, Some("shop"));
-        assert_eq!(located(&memory, Some("flux")), Some((Storage::OlmIndex, "olm".to_owned(), 3)));
+        let stamped = || (Storage::OlmIndex, "olm".to_owned(), 3);
+        assert_eq!(located(&memory, None), [home(), stamped()]);
+        let installed = (Storage::Secret, "flux".to_owned(), 2);
+        let mut all = located(&memory, Some("flux"));
+        all.sort_by(|one, other| one.1.cmp(&other.1));
+        assert_eq!(all, [installed, stamped(), home()]);
     }
 
     #[test]

@@ -44,7 +44,6 @@ pub(super) fn marks(metadata: &ObjectMeta) -> Option<Marks> {
 pub(super) fn entry(metadata: &ObjectMeta) -> Option<Entry> {
     let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key));
     let annotation = |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();
-    let writes = metadata.managed_fields.iter().flatten().filter_map(|entry| entry.time.as_ref());
     Some(Entry {
         name: metadata.name.clone()?,
         uid: metadata.uid.clone().unwrap_or_default(),
@@ -52,7 +51,6 @@ pub(super) fn entry(metadata: &ObjectMeta) -> Option<Entry> {
         revision: label("version")?.parse().ok()?,
         status: label("status")?.parse().ok()?,
         created: metadata.creation_timestamp.as_ref().map(|time| time.0),
-        written: writes.map(|time| time.0).max(),
         stamps: Stamps::of(annotation),
     })
 }

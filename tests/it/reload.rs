@@ -15,6 +15,7 @@ use release_interlock::engine::facts::{Actor, ActorKind};
 use release_interlock::engine::policy::{Policies, Scope};
 use release_interlock::engine::policy_files::{LoadedPolicies, PolicyFiles};
 use release_interlock::engine::release::record::INFLATE_LIMIT;
+use release_interlock::engine::review::Operation;
 use release_interlock::engine::rule::Mode;
 use release_interlock::engine::rules;
 use release_interlock::judge::Judge;
@@ -81,7 +82,15 @@ impl Followed {
     /// The mode of `illegal-transition` in a namespace.
     fn mode(&self, namespace: &str) -> Mode {
         let actor = Actor { name: "alice", kind: ActorKind::Person, groups: &[] };
-        let scope = Scope { actor, namespace, release: None, kind: "Secret", owner: None, creates_record: false };
+        let scope = Scope {
+            actor,
+            namespace,
+            release: None,
+            kind: "Secret",
+            owner: None,
+            operation: Operation::Update,
+            creates_record: false,
+        };
         self.policies.load().of(namespace).mode(rules::named("illegal-transition").unwrap(), &scope)
     }
 }

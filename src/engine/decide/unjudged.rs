@@ -131,6 +131,7 @@ fn scope_of_head<'s>(request: &'s Request<'_>, facts: &Facts<'s>, record: Option
         release: record.map(|record| record.release.as_str()),
         kind: &request.kind.kind,
         owner: record.map(|_| Storage::Secret.owner()),
+        operation: request.operation,
         creates_record: request.operation == Operation::Create && storing_kind(request).is_some(),
     }
 }

@@ -110,17 +110,31 @@ pub struct RecordWrite<'c> {
     /// `None` if the record is created.
     pub before: Option<&'c RecordSide<'c>>,
     pub after: &'c RecordSide<'c>,
+    /// Whether the payload stays the same, byte by byte.
+    pub same_payload: bool,
 }
 
 impl RecordWrite<'_> {
-    /// Whether an operation starts: a pending record is created, or a record is marked as uninstalling.
+    /// Whether an operation of this user starts: a pending record is created, a record is marked as uninstalling, or the uninstall of
+    /// somebody else is taken over.
     #[must_use]
-    pub fn starts(&self) -> bool {
+    pub fn starts(&self, user: &str) -> bool {
         let after = self.after.status();
         match self.before {
             None => after.is_some_and(Status::is_pending),
-            Some(before) => after == Some(Status::Uninstalling) && before.status() != after,
+            // Whoever replaces every Secret with itself, to have it encrypted again, uninstalls nothing.
+            Some(before) if before.status() == after => {
+                after == Some(Status::Uninstalling) && !self.same_payload && before.stamps().holder() != Some(user)
+            }
+            Some(_) => after == Some(Status::Uninstalling),
         }
+    }
+
+    /// Whether an operation ends: its record is at rest afterwards.
+    #[must_use]
+    pub fn ends(&self) -> bool {
+        let in_flight = |side: &RecordSide<'_>| side.status().is_some_and(Status::is_in_flight);
+        self.before.is_some_and(in_flight) && self.after.status().is_some() && !in_flight(self.after)
     }
 }
 
@@ -183,8 +197,10 @@ impl<'r> RecordChange<'r> {
     #[must_use]
     pub fn write(&self) -> Option<RecordWrite<'_>> {
         match self {
-            Self::Created(after) => Some(RecordWrite { before: None, after }),
-            Self::Updated { before, after, .. } => Some(RecordWrite { before: Some(before), after }),
+            Self::Created(after) => Some(RecordWrite { before: None, after, same_payload: false }),
+            Self::Updated { before, after, same_payload, .. } => {
+                Some(RecordWrite { before: Some(before), after, same_payload: *same_payload })
+            }
             Self::Deleted(_) => None,
         }
     }

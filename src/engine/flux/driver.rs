@@ -26,8 +26,8 @@ pub struct Driver {
     account: Option<String>,
     wanted: ReleaseRef,
     installed: Option<ReleaseRef>,
-    /// The namespace of the records in `status`; empty until Flux sets it.
-    storage_namespace: String,
+    /// The namespace of the objects of the installed release; empty if none is installed.
+    installed_into: String,
 }
 
 impl From<&HelmRelease> for Driver {
@@ -44,7 +44,7 @@ impl From<&HelmRelease> for Driver {
             account: read.account(),
             wanted: read.release(),
             installed,
-            storage_namespace: read.status.storage_namespace.clone(),
+            installed_into: read.installed().map(|it| it.snapshot.namespace.clone()).unwrap_or_default(),
         }
     }
 }
@@ -76,15 +76,13 @@ impl Driver {
         [&self.wanted].into_iter().chain(other)
     }
 
-    /// The namespace of the records of a driven release with this name.
+    /// The namespace of the records, if Flux reports a release with this name and namespace of its objects as installed in this
+    /// cluster.
     #[must_use]
-    pub fn records_of(&self, release: &str) -> Option<&str> {
+    pub fn records_of(&self, release: &str, target_namespace: &str) -> Option<&str> {
         let installed = self.installed.as_ref().filter(|installed| installed.name == release);
-        let wanted = (self.wanted.name == release).then_some(match self.storage_namespace.as_str() {
-            "" => self.wanted.namespace.as_str(),
-            namespace => namespace,
-        });
-        installed.map(|installed| installed.namespace.as_str()).or(wanted)
+        let here = self.kube_config.is_none() && self.installed_into == target_namespace;
+        installed.filter(|_| here).map(|installed| installed.namespace.as_str())
     }
 
     /// Whether its release is on the same cluster as that of another HelmRelease: both on this cluster, or both with
@@ -137,14 +135,16 @@ mod tests {
         let moved = driver(json!({"releaseName": "site", "storageNamespace": "records"}), status);
         assert!(moved.drives("shop", "web") && moved.drives("records", "site"));
         assert!(!moved.drives("shop", "site") && !moved.drives("records", "web"));
-        assert_eq!((moved.records_of("web"), moved.records_of("other")), (Some("shop"), None));
     }
 
     #[test]
-    fn records_are_where_status_says_and_otherwise_where_spec_says() {
-        let spec = json!({"storageNamespace": "records"});
-        assert_eq!(driver(spec.clone(), json!({})).records_of("web"), Some("records"));
-        assert_eq!(driver(spec, json!({"storageNamespace": "old"})).records_of("web"), Some("old"));
+    fn records_are_where_flux_has_installed_the_release_and_not_where_a_spec_wants_them() {
+        let spec = json!({"storageNamespace": "shop", "targetNamespace": "shop", "releaseName": "web"});
+        assert_eq!(driver(spec.clone(), json!({"storageNamespace": "shop"})).records_of("web", "shop"), None);
+        let history = json!([{"name": "web", "namespace": "shop", "status": "deployed"}]);
+        let installed = driver(spec, json!({"storageNamespace": "old", "history": history}));
+        assert_eq!(installed.records_of("web", "shop"), Some("old"));
+        assert_eq!((installed.records_of("web", "bar"), installed.records_of("api", "shop")), (None, None));
     }
 
     #[test]

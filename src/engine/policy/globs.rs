@@ -1,10 +1,18 @@
 //! Globs over names.
 
+use std::collections::BTreeSet;
+
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use crate::engine::object::SERVICE_ACCOUNT_PREFIX;
 
 /// A set of globs over names, for example `system:serviceaccount:*:helm-controller`.
 #[derive(Debug, Clone, Default)]
-pub struct Globs(GlobSet);
+pub struct Globs {
+    set: GlobSet,
+    /// The namespaces of the service accounts among them.
+    namespaces: BTreeSet<String>,
+}
 
 /// Whether an optional condition matches a name. A condition that is not set matches everything, including an unknown name.
 pub(super) fn matches(globs: Option<&Globs>, name: Option<&str>) -> bool {
@@ -17,16 +25,24 @@ impl Globs {
     /// # Errors
     /// Names the glob that does not compile.
     pub fn new<'g>(globs: impl IntoIterator<Item = &'g str>) -> Result<Self, globset::Error> {
-        let mut set = GlobSetBuilder::new();
+        let (mut set, mut namespaces) = (GlobSetBuilder::new(), BTreeSet::new());
         for glob in globs {
             set.add(GlobBuilder::new(glob).literal_separator(false).build()?);
+            let account = glob.strip_prefix(SERVICE_ACCOUNT_PREFIX).and_then(|account| account.split_once(':'));
+            namespaces.extend(account.map(|(namespace, _)| namespace.to_owned()));
         }
-        Ok(Self(set.build()?))
+        Ok(Self { set: set.build()?, namespaces })
+    }
+
+    /// Whether one of them names a service account in this namespace. A glob over namespaces names none.
+    #[must_use]
+    pub fn have_an_account_in(&self, namespace: &str) -> bool {
+        self.namespaces.contains(namespace)
     }
 
     /// Whether a name matches one of the globs.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
-        self.0.is_match(name)
+        self.set.is_match(name)
     }
 }

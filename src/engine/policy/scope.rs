@@ -7,6 +7,7 @@ use crate::engine::facts::{Actor, Facts, ObjectChange, Subject};
 use crate::engine::managed::Owner;
 use crate::engine::release::Storage;
 use crate::engine::release_override;
+use crate::engine::review::Operation;
 
 /// The properties of a request that policies can distinguish.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +20,7 @@ pub struct Scope<'s> {
     pub kind: &'s str,
     /// The label `owner` of the record concerned: `helm` or `operator-controller`.
     pub owner: Option<&'s str>,
+    pub operation: Operation,
     /// Whether the request creates a record.
     pub creates_record: bool,
 }
@@ -27,8 +29,15 @@ impl<'s> Scope<'s> {
     /// The scope of a request.
     #[must_use]
     pub fn of(facts: &'s Facts<'s>, scalable: &'s [ScalableResource]) -> Self {
-        let other =
-            Self { actor: facts.actor, namespace: "", release: None, kind: "", owner: None, creates_record: false };
+        let other = Self {
+            actor: facts.actor,
+            namespace: "",
+            release: None,
+            kind: "",
+            owner: None,
+            operation: facts.operation,
+            creates_record: false,
+        };
         match (&facts.subject, facts.managed) {
             (Subject::Record(target, change), _) => Self {
                 namespace: &target.namespace,
@@ -83,6 +92,7 @@ pub struct When {
     pub kinds: Option<Globs>,
     /// The label `owner` of records.
     pub owners: Option<Globs>,
+    pub operations: Option<Globs>,
 }
 
 impl When {
@@ -96,6 +106,7 @@ impl When {
             && matches(self.releases.as_ref(), scope.release)
             && matches(self.kinds.as_ref(), Some(scope.kind))
             && matches(self.owners.as_ref(), scope.owner)
+            && matches(self.operations.as_ref(), Some(scope.operation.as_str()))
             && self.groups.as_ref().is_none_or(|globs| actor.groups.iter().any(|group| globs.contains(group)))
     }
 }

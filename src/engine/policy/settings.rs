@@ -68,6 +68,8 @@ impl RuleSettings {
 pub struct RecoverySettings {
     /// An operation older than this, by the clock of the API server, counts as stuck.
     pub stale_after: SignedDuration,
+    /// The longest that the timeouts of a HelmRelease may extend that.
+    pub max_patience: SignedDuration,
     pub rollback: AllowRollback,
     /// Refuses every rollback over an operation in flight, and rollbacks by people over a failed revision.
     pub roll_forward_only: bool,
@@ -78,6 +80,13 @@ impl RecoverySettings {
     #[must_use]
     pub fn is_stale(&self, started: Option<Timestamp>, now: Timestamp) -> bool {
         started.is_some_and(|started| now.duration_since(started) >= self.stale_after)
+    }
+
+    /// How old an operation must be to count as stuck, if its client may be silent for these timeouts.
+    #[must_use]
+    pub fn patience(&self, timeouts: impl Iterator<Item = SignedDuration>) -> SignedDuration {
+        let longest = timeouts.max().unwrap_or_default().min(self.max_patience);
+        longest.max(self.stale_after)
     }
 
     /// Whether no rollback is ever admitted over an operation in flight.
@@ -92,6 +101,8 @@ impl Default for RecoverySettings {
         Self {
             // Three times helm's default timeout, which is per hook and per wait and is stored nowhere.
             stale_after: SignedDuration::from_mins(15),
+            // A timeout has no upper limit. Whoever writes a longer one waits this long.
+            max_patience: SignedDuration::from_hours(6),
             rollback: AllowRollback::WhenStale,
             roll_forward_only: false,
         }

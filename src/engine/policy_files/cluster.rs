@@ -78,6 +78,7 @@ fn when(file: &WhenFile) -> When {
         releases: value(file.releases.as_ref()),
         kinds: value(file.kinds.as_ref()),
         owners: value(file.owners.as_ref()),
+        operations: value(file.operations.as_ref()),
     }
 }
 
@@ -85,6 +86,7 @@ fn recovery(file: &PolicyFile) -> RecoverySettings {
     let shipped = RecoverySettings::default();
     RecoverySettings {
         stale_after: setting(file, |rule| rule.stale_after.as_ref()).unwrap_or(shipped.stale_after),
+        max_patience: setting(file, |rule| rule.max_patience.as_ref()).unwrap_or(shipped.max_patience),
         rollback: setting(file, |rule| rule.rollback.as_ref()).unwrap_or(shipped.rollback),
         roll_forward_only: setting(file, |rule| rule.roll_forward_only.as_ref()).unwrap_or(shipped.roll_forward_only),
     }

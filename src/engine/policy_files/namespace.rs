@@ -64,6 +64,7 @@ impl Tightening<'_, '_> {
     /// Settings that affect other rules too, so that they are never delegated with their rule.
     fn shared(&mut self, file: &RuleFile, policy: &mut Policy) {
         self.tighten(file.stale_after.as_ref(), &mut policy.recovery.stale_after, PartialOrd::lt);
+        self.tighten(file.max_patience.as_ref(), &mut policy.recovery.max_patience, PartialOrd::lt);
         self.tighten(file.grace_after_failure.as_ref(), &mut policy.grace_after_failure, PartialOrd::gt);
     }
 

@@ -9,13 +9,22 @@ use crate::engine::policy::{
     AllowRollback, DroppedBundlesSettings, OnFirstInstall, OnUndecided, OnUnexplained, OverrideSettings,
     RecoverySettings, Scope,
 };
+use crate::engine::review::Operation;
 use crate::engine::rule::{Mode, RuleId};
 
 const HEADER: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
 
 fn scope(name: &str) -> Scope<'_> {
     let actor = Actor { name, kind: ActorKind::Person, groups: &[] };
-    Scope { actor, namespace: "shop", release: Some("web"), kind: "Deployment", owner: None, creates_record: false }
+    Scope {
+        actor,
+        namespace: "shop",
+        release: Some("web"),
+        kind: "Deployment",
+        owner: None,
+        operation: Operation::Update,
+        creates_record: false,
+    }
 }
 
 fn mode(policy: &Policy, rule: RuleId, user: &str) -> Mode {

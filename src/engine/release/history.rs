@@ -18,8 +18,6 @@ pub struct Entry {
     pub status: Status,
     /// The server's clock at creation.
     pub created: Option<Timestamp>,
-    /// The server's clock at the last write in `managedFields`.
-    pub written: Option<Timestamp>,
     /// The annotations that the mutating half wrote when the operation started.
     pub stamps: Stamps,
 }
@@ -28,13 +26,11 @@ impl Entry {
     /// When the operation of this record started, by the server's clock.
     ///
     /// An operation creates its pending record. An uninstall starts on a record that may be months old: the stamp says
-    /// when. If the stamp was lost, the last write counts, which can only make the operation look younger.
+    /// when. If the stamp was lost, nothing older than the record is certain.
     #[must_use]
     pub fn started(&self) -> Option<Timestamp> {
-        if self.status == Status::Uninstalling {
-            return self.stamps.started().or(self.written).or(self.created);
-        }
-        self.created
+        let stamped = self.stamps.started().filter(|_| self.status == Status::Uninstalling);
+        stamped.or(self.created)
     }
 }
 
@@ -67,6 +63,14 @@ impl History {
         self.0.iter().find(|entry| entry.status == Status::Deployed)
     }
 
+    /// Whether the release is there, or is being made or taken away: a record is deployed or in flight, and the newest is not
+    /// uninstalled.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        let gone = self.newest().is_none_or(|newest| newest.status == Status::Uninstalled);
+        !gone && self.0.iter().any(|entry| entry.status == Status::Deployed || entry.status.is_in_flight())
+    }
+
     /// The records above a revision, newest first.
     pub fn above(&self, revision: Revision) -> impl Iterator<Item = &Entry> {
         self.0.iter().take_while(move |entry| entry.revision > revision)
@@ -89,7 +93,6 @@ impl Entry {
             revision: Revision(revision),
             status,
             created: None,
-            written: None,
             stamps: Stamps::default(),
         }
     }

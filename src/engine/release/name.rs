@@ -77,6 +77,11 @@ impl fmt::Display for ReleaseName {
 #[serde(transparent)]
 pub struct Revision(pub u64);
 
+impl Revision {
+    /// The highest revision that a record may have. Helm counts in an `int` and adds one without a check; no release gets near this.
+    pub const MAX: Self = Self(i32::MAX as u64);
+}
+
 impl fmt::Display for Revision {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}", self.0)
@@ -107,17 +112,12 @@ pub enum BadRecordName {
     /// The name has no `.v<digits>` at the end, or a number that Helm would not write.
     #[error("the name does not end in .v<revision>")]
     Revision,
+    /// The revision is so high that Helm could not count on from it.
+    #[error("its revision is higher than {}", Revision::MAX)]
+    RevisionTooHigh,
     /// The text between prefix and revision is not a release name.
     #[error(transparent)]
     Release(#[from] BadReleaseName),
-}
-
-impl RecordName {
-    /// Whether an object name has the prefix of a record.
-    #[must_use]
-    pub fn has_prefix(name: &str) -> bool {
-        name.starts_with(RECORD_NAME_PREFIX)
-    }
 }
 
 impl FromStr for RecordName {
@@ -128,10 +128,11 @@ impl FromStr for RecordName {
         // The last `.v` counts, because a release may be called `a.v1`.
         let (release, digits) = rest.rsplit_once(".v").ok_or(BadRecordName::Revision)?;
         let canonical = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
-        let revision = digits.parse().map_err(|_| BadRecordName::Revision)?;
-        if !canonical {
+        if !canonical || digits.is_empty() {
             return Err(BadRecordName::Revision);
         }
+        let revision = digits.parse().ok().filter(|revision| *revision <= Revision::MAX);
+        let revision = revision.ok_or(BadRecordName::RevisionTooHigh)?;
         Ok(Self { release: release.parse()?, revision })
     }
 }
@@ -156,10 +157,13 @@ mod tests {
 
     #[test]
     fn names_that_helm_would_not_write_are_refused() {
-        use BadRecordName::{Prefix, Release, Revision};
+        use BadRecordName::{Prefix, Release, Revision, RevisionTooHigh};
         assert_eq!("web".parse::<RecordName>(), Err(Prefix));
-        for bad in ["web", "web.v", "web.v1a", "web.v+1", "web.v01", "web.v0", "web.v99999999999999999999999"] {
+        for bad in ["web", "web.v", "web.v1a", "web.v+1", "web.v01", "web.v0"] {
             assert_eq!(format!("sh.helm.release.v1.{bad}").parse::<RecordName>(), Err(Revision), "{bad}");
+        }
+        for high in ["2147483648", "9223372036854775807", "99999999999999999999999"] {
+            assert_eq!(format!("sh.helm.release.v1.web.v{high}").parse::<RecordName>(), Err(RevisionTooHigh), "{high}");
         }
         for bad in [".v1", "Web.v1", "a..b.v1", "-a.v1"] {
             let parsed = format!("sh.helm.release.v1.{bad}").parse::<RecordName>();

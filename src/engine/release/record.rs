@@ -3,6 +3,7 @@
 mod content;
 mod fingerprint;
 mod head;
+mod hooks;
 mod payload;
 mod start;
 
@@ -19,6 +20,7 @@ use crate::engine::json::{Text, first_at, redacted};
 use crate::engine::olm;
 
 pub use content::{Difference, differences, same_chart_and_config};
+pub use hooks::Hooks;
 pub(crate) use payload::extra_chunks;
 pub use payload::{DecodeError, INFLATE_LIMIT, Payload};
 pub use start::chart_at_start;

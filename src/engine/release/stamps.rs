@@ -8,6 +8,8 @@ use jiff::Timestamp;
 pub const HOLDER: &str = "interlock.dev/holder";
 /// The server's clock at the start, in RFC 3339.
 pub const STARTED: &str = "interlock.dev/started";
+/// The server's clock at the end of the transition, in RFC 3339. `managedFields` would say it too, but clients write those.
+pub const ENDED: &str = "interlock.dev/ended";
 /// `name-version` of the chart.
 pub const CHART: &str = "interlock.dev/chart";
 /// The namespace of the release's objects.
@@ -17,8 +19,11 @@ pub const TARGET_NAMESPACE: &str = "interlock.dev/target-namespace";
 /// unlocked, or on the deployed record if the record of the operation was deleted.
 pub const INTERRUPTED: &str = "interlock.dev/interrupted";
 
+/// A digest of the hooks of a record while a filtered test has left some of them out.
+pub const HOOKS: &str = "interlock.dev/hooks";
+
 /// Every stamp.
-pub const KEYS: [&str; 5] = [HOLDER, STARTED, CHART, TARGET_NAMESPACE, INTERRUPTED];
+pub const KEYS: [&str; 7] = [HOLDER, STARTED, ENDED, CHART, TARGET_NAMESPACE, INTERRUPTED, HOOKS];
 
 /// The stamps on a record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -66,6 +71,12 @@ impl Stamps {
     #[must_use]
     pub fn started(&self) -> Option<Timestamp> {
         self.get(STARTED)?.parse().ok()
+    }
+
+    /// When the transition ended; `None` while it is in flight, and if the stamp was lost.
+    #[must_use]
+    pub fn ended(&self) -> Option<Timestamp> {
+        self.get(ENDED)?.parse().ok()
     }
 
     /// Whether no stamp is set.

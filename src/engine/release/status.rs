@@ -101,14 +101,18 @@ pub enum Guard {
     NothingInFlight,
     /// Only as helm-mapkubeapis does it: the newest record has just been superseded, and no record is deployed.
     MappedApis,
-    /// Only while no higher revision exists. Promoting an overtaken record leaves two deployed records.
-    Newest,
-    /// Ends the operation of another user: open to its holder, to a manager if a manager holds it, and to anyone once
-    /// it is stale.
+    /// Ends or takes over an operation in flight: open to its holder, to a manager over a manager's, to an account of its own
+    /// release, and to anyone once it is stale. A promotion is also refused under a higher revision, because it would leave two
+    /// deployed records.
     Unlock,
     /// Only while a newer rollback is pending: a rollback whose apply failed supersedes the record it rolled back over.
     NewerRollback,
-    /// Not the newest deployed record of a live release, and not the record of a live operation.
+    /// Only by the holder of an operation, in the instant after it ended: a cancelled install fails the record that it has just
+    /// promoted.
+    JustEnded,
+    /// Only on the newest record while none is deployed, by the controller that holds it: it goes on from what it left behind.
+    Resumption,
+    /// Not the newest deployed record of a live release, nor the record that Helm would upgrade from.
     Deletion,
     /// No client does this.
     Never,
@@ -123,8 +127,8 @@ use Status::{
 
 /// Every transition that some client makes. `None` stands for "no record". An unlisted transition is [`Guard::Never`].
 ///
-/// A change to the same status is always [`Guard::Free`], because hooks, tests and failure paths write a record again;
-/// these are not listed. Sources: the actions of Helm 3.22 and 4.3, and the traffic of helm, Flux, OLM and mapkubeapis
+/// A change to the same status is [`Guard::Free`] unless it is listed, because hooks, tests and failure paths write a record again.
+/// Sources: the actions of Helm 3.22 and 4.3, the clients that use its SDK, and the traffic of helm, Flux, OLM and mapkubeapis
 /// recorded on a real API server.
 pub const TRANSITIONS: &[(State, State, Guard)] = &[
     // A new operation writes its record before it touches an object.
@@ -133,13 +137,25 @@ pub const TRANSITIONS: &[(State, State, Guard)] = &[
     (None, Some(PendingRollback), Guard::NothingInFlight),
     // helm-mapkubeapis supersedes the newest record and creates its mapped copy as deployed.
     (None, Some(Deployed), Guard::MappedApis),
-    // The end of an operation.
-    (Some(PendingInstall), Some(Deployed), Guard::Newest),
-    (Some(PendingUpgrade), Some(Deployed), Guard::Newest),
-    (Some(PendingRollback), Some(Deployed), Guard::Newest),
+    // Whatever ends an operation, ends it.
+    (Some(PendingInstall), Some(Deployed), Guard::Unlock),
+    (Some(PendingUpgrade), Some(Deployed), Guard::Unlock),
+    (Some(PendingRollback), Some(Deployed), Guard::Unlock),
     (Some(PendingInstall), Some(Failed), Guard::Unlock),
     (Some(PendingUpgrade), Some(Failed), Guard::Unlock),
     (Some(PendingRollback), Some(Failed), Guard::Unlock),
+    (Some(PendingInstall), Some(Uninstalling), Guard::Unlock),
+    (Some(PendingUpgrade), Some(Uninstalling), Guard::Unlock),
+    (Some(PendingRollback), Some(Uninstalling), Guard::Unlock),
+    (Some(Uninstalling), Some(Uninstalled), Guard::Unlock),
+    // A failed plan of nelm; `helm set-status` in the Jobs of the Helm controller of k3s.
+    (Some(Uninstalling), Some(Failed), Guard::Unlock),
+    // Another user goes on with a dead uninstall.
+    (Some(Uninstalling), Some(Uninstalling), Guard::Unlock),
+    (Some(Uninstalling), None, Guard::Unlock),
+    (Some(PendingInstall), None, Guard::Unlock),
+    (Some(PendingUpgrade), None, Guard::Unlock),
+    (Some(PendingRollback), None, Guard::Unlock),
     // A rollback whose apply failed supersedes the record it rolled back over, whatever its status.
     (Some(PendingInstall), Some(Superseded), Guard::NewerRollback),
     (Some(PendingUpgrade), Some(Superseded), Guard::NewerRollback),
@@ -151,37 +167,29 @@ pub const TRANSITIONS: &[(State, State, Guard)] = &[
     (Some(Failed), Some(Superseded), Guard::Free),
     (Some(Uninstalled), Some(Superseded), Guard::Free),
     // SIGTERM in the instant after an install wrote `deployed`.
-    (Some(Deployed), Some(Failed), Guard::Free),
-    // An uninstall starts over any status but `uninstalled`; refusing this write would not stop it, its objects are
-    // deleted all the same.
-    (Some(Unknown), Some(Uninstalling), Guard::Free),
-    (Some(Deployed), Some(Uninstalling), Guard::Free),
-    (Some(Superseded), Some(Uninstalling), Guard::Free),
-    (Some(Failed), Some(Uninstalling), Guard::Free),
-    (Some(PendingInstall), Some(Uninstalling), Guard::Free),
-    (Some(PendingUpgrade), Some(Uninstalling), Guard::Free),
-    (Some(PendingRollback), Some(Uninstalling), Guard::Free),
-    (Some(Uninstalling), Some(Uninstalled), Guard::Free),
+    (Some(Deployed), Some(Failed), Guard::JustEnded),
+    // Fleet, after a rollback that failed; the Helm controller of k3s, before it upgrades.
+    (Some(Superseded), Some(Deployed), Guard::Resumption),
+    (Some(Superseded), Some(Failed), Guard::Resumption),
+    // An uninstall starts over any status but `uninstalled`. Refusing this write alone does not stop it: its deletions are judged too.
+    (Some(Unknown), Some(Uninstalling), Guard::NothingInFlight),
+    (Some(Deployed), Some(Uninstalling), Guard::NothingInFlight),
+    (Some(Superseded), Some(Uninstalling), Guard::NothingInFlight),
+    (Some(Failed), Some(Uninstalling), Guard::NothingInFlight),
     // Pruning and purging delete records of any status.
     (Some(Unknown), None, Guard::Deletion),
     (Some(Deployed), None, Guard::Deletion),
     (Some(Uninstalled), None, Guard::Deletion),
     (Some(Superseded), None, Guard::Deletion),
     (Some(Failed), None, Guard::Deletion),
-    (Some(Uninstalling), None, Guard::Deletion),
-    (Some(PendingInstall), None, Guard::Deletion),
-    (Some(PendingUpgrade), None, Guard::Deletion),
-    (Some(PendingRollback), None, Guard::Deletion),
 ];
 
 /// The condition of a transition.
 #[must_use]
 pub fn transition(from: State, to: State) -> Guard {
-    if from == to {
-        return Guard::Free;
-    }
     let listed = TRANSITIONS.iter().find(|(before, after, _)| (*before, *after) == (from, to));
-    listed.map_or(Guard::Never, |(_, _, guard)| *guard)
+    let unlisted = if from == to { Guard::Free } else { Guard::Never };
+    listed.map_or(unlisted, |(_, _, guard)| *guard)
 }
 
 #[cfg(test)]
@@ -205,20 +213,21 @@ mod tests {
     }
 
     /// The table as a picture: rows are the status before, columns the status after, in the order of `Status::ALL`
-    /// after "no record". F free, O operation, M mapped, N newest, U unlock, R newer rollback, D deletion, - never.
+    /// after "no record". F free, O operation, M mapped, U unlock, R newer rollback, J just ended, C resumption by a controller,
+    /// D deletion, - never.
     const PICTURE: [&str; 10] = [
         //                     - U D u S F g i p r
         /* no record        */
         "F-M----OOO",
-        /* unknown          */ "DF--R-F---",
-        /* deployed         */ "D-F-FFF---",
+        /* unknown          */ "DF--R-O---",
+        /* deployed         */ "D-F-FJO---",
         /* uninstalled      */ "D--FF-----",
-        /* superseded       */ "D---F-F---",
-        /* failed           */ "D---FFF---",
-        /* uninstalling     */ "D--FR-F---",
-        /* pending-install  */ "D-N-RUFF--",
-        /* pending-upgrade  */ "D-N-RUF-F-",
-        /* pending-rollback */ "D-N-RUF--F",
+        /* superseded       */ "D-C-FCO---",
+        /* failed           */ "D---FFO---",
+        /* uninstalling     */ "U--URUU---",
+        /* pending-install  */ "U-U-RUUF--",
+        /* pending-upgrade  */ "U-U-RUU-F-",
+        /* pending-rollback */ "U-U-RUU--F",
     ];
 
     #[test]
@@ -230,9 +239,10 @@ mod tests {
                     b'F' => Guard::Free,
                     b'O' => Guard::NothingInFlight,
                     b'M' => Guard::MappedApis,
-                    b'N' => Guard::Newest,
                     b'U' => Guard::Unlock,
                     b'R' => Guard::NewerRollback,
+                    b'J' => Guard::JustEnded,
+                    b'C' => Guard::Resumption,
                     b'D' => Guard::Deletion,
                     _ => Guard::Never,
                 };

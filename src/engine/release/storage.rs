@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::RecordName;
 use crate::engine::json::null_is_default;
 use crate::engine::object::Metadata;
 
@@ -15,6 +14,9 @@ pub(crate) const HELM_SECRET_TYPE: &str = "helm.sh/release.v1";
 pub(crate) const OLM_INDEX_TYPE: &str = "operatorframework.io/index.v1";
 /// The type of the Secrets with the other chunks of such a record.
 pub(crate) const OLM_CHUNK_TYPE: &str = "operatorframework.io/chunk.v1";
+
+/// The value of OLM's label `type` on the Secret that a record is listed by.
+const INDEX_LABEL: &str = "index";
 
 /// The storage of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -52,6 +54,16 @@ impl Storage {
         let index = if self == Self::OlmIndex { ",type=index" } else { "" };
         format!("owner={},name={release}{index}", self.owner())
     }
+
+    /// Helm's other storage, whose records of the same name may manage the same objects.
+    #[must_use]
+    pub fn sibling(self) -> Option<Self> {
+        match self {
+            Self::Secret => Some(Self::ConfigMap),
+            Self::ConfigMap => Some(Self::Secret),
+            Self::OlmIndex => None,
+        }
+    }
 }
 
 /// A Secret or ConfigMap, with only the fields that can make it a record.
@@ -62,6 +74,9 @@ pub struct Stored<'a> {
     /// The type of a Secret; absent for a ConfigMap.
     #[serde(borrow, default, rename = "type")]
     pub secret_type: Option<Cow<'a, str>>,
+    /// Whether the API server refuses every later change of the payload.
+    #[serde(default)]
+    pub immutable: Option<bool>,
     /// The payload, still encoded.
     #[serde(borrow, default, deserialize_with = "null_is_default")]
     pub data: RecordData<'a>,
@@ -93,18 +108,20 @@ impl<'a> Stored<'a> {
 
     /// The storage of this record; `None` if the object is not a record.
     ///
-    /// Helm finds its records by labels alone, so the type of a Secret is not sufficient. A Secret of Helm's type stays
-    /// a record when somebody removes its labels.
+    /// What a client would read is a record: Helm lists by the labels `owner` and `name` and decodes the key `release`, whatever the
+    /// name and the type of the object. A Secret of Helm's type stays a record when somebody removes its labels.
     #[must_use]
     pub fn storage(&self, kind: &str) -> Option<Storage> {
         let owner = self.metadata.label("owner").unwrap_or_default();
-        let helm_shaped = owner == "helm"
-            && (RecordName::has_prefix(&self.metadata.name) || self.metadata.labels.contains_key("status"));
+        let names_release = self.metadata.labels.contains_key("name") || self.data.release.is_some();
+        let of_helm = owner == Storage::Secret.owner() && names_release;
+        let of_olm = owner == Storage::OlmIndex.owner() && self.metadata.label("type") == Some(INDEX_LABEL);
         match (kind, self.secret_type.as_deref()) {
             ("Secret", Some(HELM_SECRET_TYPE)) => Some(Storage::Secret),
             ("Secret", Some(OLM_INDEX_TYPE)) => Some(Storage::OlmIndex),
-            ("Secret", _) if helm_shaped => Some(Storage::Secret),
-            ("ConfigMap", _) if helm_shaped => Some(Storage::ConfigMap),
+            ("Secret", _) if of_olm => Some(Storage::OlmIndex),
+            ("Secret", _) if of_helm => Some(Storage::Secret),
+            ("ConfigMap", _) if of_helm => Some(Storage::ConfigMap),
             _ => None,
         }
     }

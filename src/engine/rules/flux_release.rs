@@ -35,8 +35,9 @@ pub(crate) fn helm_releases<'e>(
 impl FluxRelease<'_> {
     /// The HelmReleases for which Flux acts on the release. Flux stores records as Secrets in the cluster of the release.
     ///
-    /// A user who may write a HelmRelease can name records in any namespace, and must not gain power over the release of another
-    /// user there. So a HelmRelease counts only if Flux has installed the release, or holds it.
+    /// A user who may write a HelmRelease can name records in any namespace, and must neither gain power over the release of another
+    /// user there nor delay its recovery. So a HelmRelease elsewhere counts only if Flux has installed the release, or holds it under
+    /// the very account that the HelmRelease names. One beside the records counts while Flux holds them.
     fn behind<'e>(
         self,
         evidence: &'e Evidence,
@@ -51,7 +52,11 @@ impl FluxRelease<'_> {
 
     /// Whether Flux acts on the release for a HelmRelease that names its records.
     pub(crate) fn is_driven_by(self, driver: &Driver, policy: &Policy) -> bool {
-        let held = self.holder.is_none_or(|holder| is_flux(driver, policy, holder));
+        let held = match self.holder {
+            None => driver.namespace == self.namespace,
+            Some(holder) if driver.namespace == self.namespace => is_flux(driver, policy, holder),
+            Some(holder) => driver.is_account(holder),
+        };
         driver.kube_config.is_none() && (held || driver.has_installed(self.namespace, self.release))
     }
 
@@ -64,7 +69,7 @@ impl FluxRelease<'_> {
     /// How old an operation must be to count as stuck, given all HelmReleases that name its records.
     pub(crate) fn stale_after_with(self, drivers: &[Driver], policy: &Policy) -> SignedDuration {
         let behind = drivers.iter().filter(|driver| self.is_driven_by(driver, policy));
-        behind.map(|driver| driver.longest_timeout).fold(policy.recovery.stale_after, SignedDuration::max)
+        policy.recovery.patience(behind.map(|driver| driver.longest_timeout))
     }
 
     /// Whether Flux acts for one of its HelmReleases as this user.
@@ -98,7 +103,7 @@ impl FluxRelease<'_> {
     }
 
     /// How old an operation that started then must be to count as stuck: the `staleAfter` of the policy, or the longest timeout of
-    /// a HelmRelease behind it if that is longer. Flux may be silent for that long.
+    /// a HelmRelease behind it if that is longer, up to `maxPatience`. Flux may be silent for that long.
     ///
     /// Queries nothing while the operation is younger than `staleAfter`.
     pub(crate) fn stale_after(
@@ -112,7 +117,7 @@ impl FluxRelease<'_> {
         if !policy.recovery.is_stale(started, now) {
             return Ok(stale_after);
         }
-        Ok(self.behind(evidence, policy)?.map(|driver| driver.longest_timeout).fold(stale_after, SignedDuration::max))
+        Ok(policy.recovery.patience(self.behind(evidence, policy)?.map(|driver| driver.longest_timeout)))
     }
 
     /// Whether an operation that started then counts as stuck.

@@ -1,5 +1,6 @@
 //! The rules over release records.
 
+pub(super) mod binding;
 pub(super) mod case;
 pub(super) mod concurrent_operation;
 pub(super) mod forged_stamp;
@@ -13,6 +14,7 @@ pub(super) mod record_tampering;
 pub(super) mod resume_interrupted;
 pub(super) mod revision_order;
 pub(super) mod runbook;
+pub(super) mod standing;
 pub(super) mod unusual_create;
 
 use super::check::Rule;

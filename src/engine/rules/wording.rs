@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::engine::json::FieldPath;
 use crate::engine::release::record::truncated;
-use crate::engine::release::{Revision, Status};
+use crate::engine::release::{Revision, Status, Storage};
 use crate::engine::text::printable_name;
 
 /// How many names a message lists.
@@ -41,6 +41,20 @@ pub(crate) fn operation(status: Status) -> &'static str {
         Status::Uninstalling => "uninstall",
         _ => "operation",
     }
+}
+
+/// What starts the operation of a stuck record again, in the words of its owner.
+pub(crate) fn run_again(storage: Storage, status: Status) -> String {
+    match storage {
+        Storage::OlmIndex => "let OLM try again".to_owned(),
+        Storage::Secret | Storage::ConfigMap => format!("run the {} again", operation(status)),
+    }
+}
+
+/// A text that begins a sentence.
+pub(crate) fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// `a, b and 3 more`, for fields.

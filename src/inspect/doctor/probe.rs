@@ -22,6 +22,7 @@ use crate::engine::facts::{Actor, ActorKind};
 use crate::engine::policy::Scope;
 use crate::engine::policy_files::LoadedPolicies;
 use crate::engine::release::stamps::HOLDER;
+use crate::engine::review::Operation;
 use crate::engine::rule::Mode;
 use crate::engine::rules::records::record_integrity;
 use crate::engine::severity::Severity::High;
@@ -126,7 +127,8 @@ fn policy_admits_silently(snapshot: &Snapshot, namespace: &str) -> bool {
     let Some(policies) = LoadedPolicies::of(files).policies else { return false };
     let actor = Actor { name: "", kind: ActorKind::Person, groups: &[] };
     let (release, kind, owner) = (Some(RELEASE), "Secret", Some("helm"));
-    let scope = Scope { actor, namespace, release, kind, owner, creates_record: true };
+    let operation = Operation::Create;
+    let scope = Scope { actor, namespace, release, kind, owner, operation, creates_record: true };
     policies.of(namespace).mode(record_integrity::RULE.id(), &scope) < Mode::Warn
 }
 

@@ -67,7 +67,7 @@ fn slim(entry: Entry) -> Entry {
     if entry.status != Status::Superseded {
         return entry;
     }
-    Entry { uid: String::new(), resource_version: String::new(), stamps: Stamps::default(), written: None, ..entry }
+    Entry { uid: String::new(), resource_version: String::new(), stamps: Stamps::default(), ..entry }
 }
 
 #[cfg(test)]

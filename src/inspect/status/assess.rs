@@ -67,12 +67,12 @@ pub(super) fn assess(
     Some(row)
 }
 
-/// When a record reached its status: a pending record when it was created, others when they were last written.
+/// When a record reached its status: a pending record when it was created, others when their operation ended.
 pub(super) fn since(entry: &Entry) -> Option<Timestamp> {
     match entry.status {
         status if status.is_in_flight() => entry.started(),
         Status::Superseded => entry.created,
-        _ => entry.written.or(entry.created),
+        _ => entry.stamps.ended().or(entry.created),
     }
 }
 

@@ -94,18 +94,18 @@ impl Caches {
         Watches { _tasks: tasks.running }
     }
 
-    /// The records of a release as far as is known. The second value is whether the copies are in sync.
-    pub(super) fn locate(&self, query: ReleaseQuery<'_>) -> (Option<Located>, bool) {
+    /// What may be the records of a release, as far as is known. The second value is whether the copies are in sync.
+    pub(super) fn locate(&self, query: ReleaseQuery<'_>) -> (Vec<Located>, bool) {
         let (mut record_sets, secrets) = self.secrets.read(|index| index.record_sets(query));
         let (more, config_maps) = self.config_maps.read(|index| index.record_sets(query));
         record_sets.extend(more);
-        (query.choose(record_sets), secrets && config_maps)
+        (query.candidates(record_sets), secrets && config_maps)
     }
 
-    /// The records of a ClusterExtension; `Some(None)` if it is known to have none.
-    pub(super) fn extension(&self, name: &str) -> Option<Option<Located>> {
+    /// What may be the records of a ClusterExtension; `None` if that is not known.
+    pub(super) fn extension(&self, name: &str) -> Option<Vec<Located>> {
         let (record_sets, in_sync) = self.secrets.read(|index| index.record_sets_of(Storage::OlmIndex, name));
-        in_sync.then(|| locate::locate_extension(record_sets))
+        in_sync.then(|| locate::candidates_for_extension(record_sets))
     }
 
     /// The newest record of a release by the namespace of its records, and whether the copies are in sync.

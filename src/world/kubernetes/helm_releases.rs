@@ -41,12 +41,16 @@ impl HelmReleases {
         self.0.read(|drivers| drivers.driving(namespace, release))
     }
 
-    /// The namespace in which the HelmRelease of an object stores the records of its release; `None` if the copy is not in
-    /// sync.
-    pub(super) fn storage_namespace(&self, origin: &Origin, release: &str) -> Option<Option<String>> {
+    /// The namespace in which Flux has installed a release for the HelmRelease of an object; `None` if the copy is not in sync.
+    pub(super) fn installed_in(
+        &self,
+        origin: &Origin,
+        release: &str,
+        target_namespace: &str,
+    ) -> Option<Option<String>> {
         self.0.read(|drivers| {
             let driver = drivers.0.get(&NamespacedName::new(&origin.namespace, &origin.name))?.as_ref()?;
-            driver.records_of(release).map(str::to_owned)
+            driver.records_of(release, target_namespace).map(str::to_owned)
         })
     }
 
@@ -194,21 +198,25 @@ mod tests {
     fn what_is_not_installed_drives_nothing_and_what_is_not_listed_is_not_known() {
         let helm_releases = HelmReleases::new();
         let origin = Origin { namespace: "shop".to_owned(), name: "web".to_owned() };
-        assert_eq!((known(&helm_releases, "web"), helm_releases.storage_namespace(&origin, "web")), (None, None));
+        assert_eq!((known(&helm_releases, "web"), helm_releases.installed_in(&origin, "web", "shop")), (None, None));
         helm_releases.0.definition.send_replace(Definition::Absent);
         assert_eq!(
-            (known(&helm_releases, "web"), helm_releases.storage_namespace(&origin, "web")),
+            (known(&helm_releases, "web"), helm_releases.installed_in(&origin, "web", "shop")),
             (Some(0), Some(None))
         );
         helm_releases.0.definition.send_replace(installed());
         assert_eq!(known(&helm_releases, "web"), None);
 
         let mut drivers = Drivers::default();
-        drivers.apply(&watched("web", json!({"storageNamespace": "records"})));
+        let mut installed_there = watched("web", json!({"storageNamespace": "records"}));
+        let status = json!({"storageNamespace": "records", "history": [
+            {"name": "web", "namespace": "shop", "status": "deployed"}]});
+        installed_there.status = serde_json::from_value(status).unwrap();
+        drivers.apply(&installed_there);
         helm_releases.0.objects.replace(drivers);
         assert_eq!(known(&helm_releases, "web"), Some(0));
-        assert_eq!(helm_releases.storage_namespace(&origin, "web"), Some(Some("records".to_owned())));
-        assert_eq!(helm_releases.storage_namespace(&origin, "other"), Some(None));
+        assert_eq!(helm_releases.installed_in(&origin, "web", "shop"), Some(Some("records".to_owned())));
+        assert_eq!(helm_releases.installed_in(&origin, "other", "shop"), Some(None));
         // The copy of a definition's earlier life is of no use.
         helm_releases.0.objects.clear(Drivers::default());
         assert_eq!(known(&helm_releases, "web"), None);

@@ -60,7 +60,6 @@ struct CompactEntry {
     revision: Revision,
     status: Status,
     created: Option<Timestamp>,
-    written: Option<Timestamp>,
     stamps: Box<[(&'static str, Box<str>)]>,
 }
 
@@ -217,7 +216,7 @@ impl Feed for Index {
 
 impl CompactEntry {
     fn of(entry: Entry) -> Self {
-        let Entry { name, uid, resource_version, revision, status, created, written, stamps } = entry;
+        let Entry { name, uid, resource_version, revision, status, created, stamps } = entry;
         Self {
             name: name.into(),
             uid: uid.into(),
@@ -225,7 +224,6 @@ impl CompactEntry {
             revision,
             status,
             created,
-            written,
             stamps: KEYS.into_iter().filter_map(|key| Some((key, stamps.get(key)?.into()))).collect(),
         }
     }
@@ -238,7 +236,6 @@ impl CompactEntry {
             revision: self.revision,
             status: self.status,
             created: self.created,
-            written: self.written,
             stamps: Stamps::of(|key| self.stamp(key).map(str::to_owned)),
         }
     }

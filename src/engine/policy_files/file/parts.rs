@@ -57,6 +57,8 @@ keys! {
         started_by "startedBy": StartedBy = StartedBy::Anybody;
         /// An operation that is in flight for longer than this, by the clock of the API server, counts as stuck.
         stale_after "staleAfter": SignedDuration = RecoverySettings::default().stale_after;
+        /// The longest that the timeouts of a HelmRelease may extend `staleAfter` for its release.
+        max_patience "maxPatience": SignedDuration = RecoverySettings::default().max_patience;
         /// When a rollback may start over an operation in flight.
         rollback "rollback": AllowRollback = RecoverySettings::default().rollback;
         /// Refuse every rollback over an operation in flight, and rollbacks by people over a failed revision.
@@ -107,6 +109,8 @@ keys! {
         releases "releases": Globs;
         /// Kinds of objects.
         kinds "kinds": Globs;
+        /// Operations: CREATE, UPDATE or DELETE. A new number of replicas is an UPDATE.
+        operations "operations": Globs;
         /// The label `owner` of the record: helm or operator-controller.
         owners "owners": Globs;
     }

@@ -6,6 +6,7 @@ use super::*;
 use crate::engine::facts::{Actor, ActorKind};
 use crate::engine::policy::{AllowRollback, OnUndecided, Scope, StartedBy};
 use crate::engine::policy_files::{SettingOrigin, in_force};
+use crate::engine::review::Operation;
 use crate::engine::rule::{Mode, RuleId};
 
 const CLUSTER: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
@@ -27,7 +28,15 @@ fn read(cluster: &str, shop: &str) -> Result<Policies, String> {
 
 fn mode(policies: &Policies, namespace: &str, rule: RuleId, user: &str) -> Mode {
     let actor = Actor { name: user, kind: ActorKind::Person, groups: &[] };
-    let scope = Scope { actor, namespace, release: None, kind: "Deployment", owner: None, creates_record: false };
+    let scope = Scope {
+        actor,
+        namespace,
+        release: None,
+        kind: "Deployment",
+        owner: None,
+        operation: Operation::Update,
+        creates_record: false,
+    };
     policies.of(namespace).mode(rule, &scope)
 }
 

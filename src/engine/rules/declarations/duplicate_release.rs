@@ -5,7 +5,8 @@
 
 use super::case::DeclarationCase;
 use crate::engine::facts::DeclarationWrite;
-use crate::engine::flux::HelmRelease;
+use crate::engine::flux::{Driver, HelmRelease};
+use crate::engine::release::ReleaseRef;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 use crate::engine::rules::flux_release::helm_releases;
@@ -38,7 +39,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     let drivers = helm_releases(case.evidence, &release.namespace, &release.name)?;
     let other = drivers.iter().find(|driver| {
         let itself = driver.namespace == written.namespace && driver.name == written.name;
-        !itself && !driver.suspended && driver.shares_cluster(after)
+        !itself && !driver.suspended && driver.shares_cluster(after) && has_a_claim(driver, written.namespace, &release)
     });
     let Some(other) = other else {
         return Ok(Vec::new());
@@ -64,6 +65,13 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         )
     };
     Ok(vec![Refusal::new(sentence, way_out).at("/spec/releaseName").at("/spec/storageNamespace")])
+}
+
+/// Whether a HelmRelease has a claim on a release that another one in this namespace wants too. A HelmRelease can name the records of
+/// any namespace; naming them first is no claim.
+fn has_a_claim(other: &Driver, namespace: &str, release: &ReleaseRef) -> bool {
+    let near = [namespace, release.namespace.as_str()].contains(&other.namespace.as_str());
+    near || other.has_installed(&release.namespace, &release.name)
 }
 
 /// Whether a write makes a HelmRelease drive a release that it did not drive before.

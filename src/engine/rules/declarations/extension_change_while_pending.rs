@@ -9,6 +9,7 @@ use crate::engine::olm::CatalogSource;
 use crate::engine::release::{Entry, Record};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
+use crate::engine::rules::home::records_of_extension;
 use crate::engine::rules::undecided::{Undecided, is_migrated, lookup};
 use crate::engine::rules::wording;
 
@@ -66,9 +67,12 @@ fn pending<'a>(
     extension: &str,
     freshness: Freshness,
 ) -> Result<Option<(&'a Located, &'a Entry)>, Undecided> {
-    let located = match lookup(case.evidence, Query::Extension { name: extension.to_owned(), freshness })? {
-        Some(Knowledge::Release(located)) => located,
+    let found = match lookup(case.evidence, Query::Extension { name: extension.to_owned(), freshness })? {
+        Some(Knowledge::Release(found)) => found,
         _ => return Ok(None),
+    };
+    let Some(located) = records_of_extension(found, case.policy) else {
+        return Ok(None);
     };
     Ok(located.history.newest().filter(|newest| newest.status.is_pending()).map(|newest| (located, newest)))
 }

@@ -12,6 +12,7 @@ use crate::engine::managed::{Marks, Owner};
 use crate::engine::policy::{Policy, ScalableResource};
 use crate::engine::release::{Entry, ReleaseRef, Storage};
 use crate::engine::rules::flux_release::FluxRelease;
+use crate::engine::rules::home::{records_of_extension, records_of_release};
 use crate::engine::rules::undecided::{Undecided, is_migrated, lookup};
 use crate::engine::rules::wording;
 
@@ -132,7 +133,7 @@ impl<'a> ObjectCase<'a> {
         target_namespace: &str,
         freshness: Freshness,
     ) -> Result<Option<OwnershipConflict>, Undecided> {
-        let Some(Located { storage, namespace, history }) = self.records_of(&marks.owner, freshness)? else {
+        let Some(Located { storage, namespace, history, .. }) = self.records_of(&marks.owner, freshness)? else {
             return Ok(None);
         };
         let holder = history.newest().and_then(|newest| newest.stamps.holder());
@@ -242,22 +243,25 @@ impl<'a> ObjectCase<'a> {
         let Owner::Release { name, target_namespace, origin, of_extension } = owner else {
             return Ok(None);
         };
-        if *of_extension {
-            let query = Query::Extension { name: name.clone(), freshness };
-            if let Some(Knowledge::Release(located)) = lookup(self.evidence, query)? {
-                return Ok(Some(located));
-            }
-        }
         let query = Query::Release {
             name: name.clone(),
             target_namespace: target_namespace.clone(),
             origin: origin.clone(),
             freshness,
         };
-        match lookup(self.evidence, query)? {
-            Some(Knowledge::Release(located)) => Ok(Some(located)),
-            _ => Ok(None),
+        let of_release = match lookup(self.evidence, query)? {
+            Some(Knowledge::Release(found)) => records_of_release(found, target_namespace, self.policy),
+            _ => None,
+        };
+        if of_release.is_some_and(|located| located.history.is_live()) || !of_extension {
+            return Ok(of_release);
         }
+        // A label can name any extension, so what the release's namespace says comes first.
+        let of_extension = match lookup(self.evidence, Query::Extension { name: name.clone(), freshness })? {
+            Some(Knowledge::Release(found)) => records_of_extension(found, self.policy),
+            _ => None,
+        };
+        Ok(of_extension.or(of_release))
     }
 
     /// `revision 7, deployed`, or the operation in flight with its holder.

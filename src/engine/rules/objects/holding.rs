@@ -37,13 +37,15 @@ pub(crate) fn holding<'h>(
     if newest.status.is_in_flight() {
         return Ok(match newest.stamps.holder() {
             _ if holds => Holding::Actor,
+            // Only the lost stamp would say how old an uninstall is.
+            None if newest.status == Status::Uninstalling => Holding::Unknown(newest),
             _ if is_stale(newest)? => Holding::Nobody(newest),
             Some(_) => Holding::Other(newest),
             None => Holding::Unknown(newest),
         });
     }
     let recent = |failed: Timestamp| now.duration_since(failed) <= policy.grace_after_failure;
-    if holds && newest.status == Status::Failed && newest.written.or(newest.created).is_some_and(recent) {
+    if holds && newest.status == Status::Failed && newest.stamps.ended().or(newest.created).is_some_and(recent) {
         return Ok(Holding::Actor);
     }
     Ok(Holding::Nobody(newest))
@@ -59,7 +61,7 @@ pub(crate) fn declaring_record(history: &History) -> Option<&Entry> {
 mod tests {
     use super::*;
     use crate::engine::release::Stamps;
-    use crate::engine::release::stamps::HOLDER;
+    use crate::engine::release::stamps::{ENDED, HOLDER};
 
     const NOW: &str = "2026-11-21T10:00:00Z";
 
@@ -70,7 +72,10 @@ mod tests {
             stamps.set(HOLDER, holder.to_owned());
         }
         let at = now.checked_sub(jiff::SignedDuration::from_secs(seconds_ago)).unwrap();
-        Entry { created: Some(at), written: Some(at), stamps, ..Entry::of_web(revision, status) }
+        if !status.is_in_flight() {
+            stamps.set(ENDED, at.to_string());
+        }
+        Entry { created: Some(at), stamps, ..Entry::of_web(revision, status) }
     }
 
     fn holding_and_declaring(entries: &[Entry]) -> (&'static str, Option<u64>) {

@@ -8,7 +8,7 @@ use crate::engine::evidence::{Evidence, Knowledge, Query, Workload};
 use crate::engine::facts::{Facts, RecordChange, Target};
 use crate::engine::policy::Policy;
 use crate::engine::release::manifest::WorkloadRef;
-use crate::engine::release::{Entry, History, Record, Status};
+use crate::engine::release::{Entry, History, Record, RecordName, Status, Storage};
 use crate::engine::rules::flux_release::FluxRelease;
 use crate::engine::rules::undecided::{Undecided, lookup};
 use crate::engine::rules::wording;
@@ -26,11 +26,13 @@ pub(crate) struct RecordCase<'a> {
 impl<'a> RecordCase<'a> {
     /// The records of the release; on an update or a deletion including the record itself.
     pub(crate) fn history(&self) -> Result<&'a History, Undecided> {
-        let query = Query::History {
-            storage: self.target.storage,
-            namespace: self.target.namespace.clone(),
-            release: self.target.release.clone(),
-        };
+        self.history_in(self.target.storage)
+    }
+
+    /// The records of the release's name in one storage.
+    pub(crate) fn history_in(&self, storage: Storage) -> Result<&'a History, Undecided> {
+        let query =
+            Query::History { storage, namespace: self.target.namespace.clone(), release: self.target.release.clone() };
         match self.lookup(query)? {
             Some(Knowledge::History(history)) => Ok(history),
             _ => Err(Undecided::Unavailable("the records of the release could not be read".to_owned())),
@@ -104,6 +106,11 @@ impl<'a> RecordCase<'a> {
     {
         let target = self.target;
         FluxRelease { storage: target.storage, namespace: &target.namespace, release: &target.release, holder }
+    }
+
+    /// Whether no client gave the object its name: then it is not the record that its labels say, and nothing is lost with it.
+    pub(crate) fn is_misnamed(&self) -> bool {
+        self.target.object.parse::<RecordName>().is_err()
     }
 
     /// `release shop/web`, and the revision where it is known.

@@ -1,19 +1,21 @@
 //! The rule `concurrent-operation`.
 //!
-//! Helm looks for a pending record only in `upgrade`, and only in its own process. A rollback over an operation in flight is left
-//! to [`super::pending_recovery`], because it is also the official way out of a dead one.
+//! Helm looks for a pending record only in `upgrade`, only in its own process, and only in the storage of its driver. A rollback over
+//! an operation in flight, and an uninstall over the record of one, are left to [`super::pending_recovery`], because they are also
+//! ways out of a dead one.
 //!
 //! nelm and werf ignore pending records on purpose and rely on a lease of their own: while they hold one that has not expired, the
 //! rule allows the operation.
 
 use super::case::RecordCase;
 use super::lease;
-use crate::engine::facts::RecordChange;
-use crate::engine::release::Status;
+use super::pending_recovery::go_on;
+use super::standing::InFlight;
+use crate::engine::release::{Entry, Status, Storage};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
-use crate::engine::rules::wording;
+use crate::engine::rules::wording::{self, capitalized};
 
 /// The rule `concurrent-operation`.
 pub(crate) static RULE: Rule = Rule {
@@ -22,9 +24,9 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
-        summary: "No install or upgrade starts while another operation holds the release.",
-        why: "Helm looks for a running operation only in `upgrade`, and only in its own process. Two operations at once \
-              leave two records deployed.",
+        summary: "No operation starts while another one holds the release.",
+        why: "Helm looks for a running operation only in `upgrade`, only in its own process, and only with its own driver. Two \
+              operations at once leave two records deployed.",
         allowed: "An upgrade to revision 6 while revision 5 is deployed or failed.",
         refused: "The same upgrade while revision 5 is pending-upgrade or uninstalling, however old it is.",
         way_out: "Wait for the operation that holds the release, or recover from it if it is dead: see pending-recovery.",
@@ -34,39 +36,75 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
-    let RecordChange::Created(side) = case.change else {
-        return Ok(None);
-    };
-    let Some(status @ (Status::PendingInstall | Status::PendingUpgrade)) = side.status() else {
+    let starts = case.change.write().filter(|write| write.starts(case.facts.actor.name));
+    let Some(status) = starts.and_then(|write| write.after.status()) else {
         return Ok(None);
     };
     if case.policy.tools.contains(case.facts.actor.name) {
         return Ok(None);
     }
-    let Some(newest) = case.in_flight()? else { return Ok(None) };
-    if lease::is_held(case)? {
-        return Ok(None);
+    match in_the_way(case, status)? {
+        Some(newest) if !lease::is_held(case)? => refusal(case, status, newest).map(Some),
+        Some(_) => Ok(None),
+        None => under_the_other_driver(case, status),
     }
+}
+
+/// The record of the operation that a new one must wait for.
+fn in_the_way<'c>(case: &RecordCase<'c>, status: Status) -> Result<Option<&'c Entry>, Undecided> {
+    match status {
+        Status::PendingInstall | Status::PendingUpgrade => case.in_flight(),
+        // Helm uninstalls the newest record. What has come in between may be in flight.
+        Status::Uninstalling => Ok(case.in_flight()?.filter(|newest| newest.name != case.target.object)),
+        _ => Ok(None),
+    }
+}
+
+fn refusal(case: &RecordCase<'_>, status: Status, newest: &Entry) -> Result<Refusal, Undecided> {
     let operation = wording::operation(status);
     let sentence =
         format!("Cannot start the {operation} of {}: the release is {}.", case.subject(), case.state(newest));
-    let stale = match case.is_stale(newest.started(), newest.stamps.holder()) {
+    let stale = match case.is_stuck(&InFlight::of_entry(newest)) {
         // Only the way out depends on it.
         Err(Undecided::Unavailable(_) | Undecided::Unclear { .. }) => false,
         stale => stale?,
     };
     let way_out = if stale {
-        let ways = if case.policy.recovery.closes_rollback() { "Check" } else { "Roll back; or check" };
-        format!(
-            "That operation counts as stuck. {ways} the workloads, delete only the record {} with kubectl, and run the \
-             {operation} again.",
-            newest.name
-        )
+        let rollback = if may_roll_back(case)? { "Roll back; or " } else { "" };
+        capitalized(&format!("{rollback}{}", go_on(case, newest)))
     } else {
         format!(
             "Wait until that operation ends. Then run the {operation} again, so that it starts from the new state of the \
              release."
         )
     };
-    Ok(Some(Refusal::new(sentence, way_out)))
+    Ok(Refusal::new(sentence, format!("{}{way_out}", if stale { "That operation counts as stuck. " } else { "" })))
+}
+
+/// Whether there is a revision to roll back to, a client that can, and a policy that admits it.
+fn may_roll_back(case: &RecordCase<'_>) -> Result<bool, Undecided> {
+    let by_helm = case.target.storage != Storage::OlmIndex && !case.policy.recovery.closes_rollback();
+    Ok(by_helm && case.history()?.iter().nth(1).is_some())
+}
+
+/// The refusal of an operation over the same objects as an operation in flight whose records are in Helm's other storage.
+fn under_the_other_driver(case: &RecordCase<'_>, status: Status) -> Checked {
+    let Some(storage) = case.target.storage.sibling() else {
+        return Ok(None);
+    };
+    let Some(newest) = case.history_in(storage)?.newest().filter(|newest| newest.status.is_in_flight()) else {
+        return Ok(None);
+    };
+    let operation = InFlight::of_entry(newest);
+    if case.is_stuck(&operation)? || case.resumes(&operation)? || lease::is_held(case)? {
+        return Ok(None);
+    }
+    let sentence = format!(
+        "Cannot start the {} of {}: a release of this name, with its records in {}s, is {}.",
+        wording::operation(status),
+        case.subject(),
+        storage.kind(),
+        case.state(newest)
+    );
+    Ok(Some(Refusal::new(sentence, "Use the driver of that release (HELM_DRIVER), and wait until its operation ends.")))
 }

@@ -3,12 +3,20 @@
 //! `superseded` to `deployed` is the failure path of an upgrade that was overtaken by a rollback: refusing that write is harmless to
 //! helm and keeps one record deployed.
 
+use jiff::SignedDuration;
+
 use super::case::RecordCase;
-use crate::engine::facts::RecordChange;
+use super::standing::InFlight;
+use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
 use crate::engine::release::Status;
 use crate::engine::release::status::{Guard, transition};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
+use crate::engine::rules::undecided::Undecided;
+
+/// How long after its promotion a cancelled install may still fail its record. Two threads of the same process race then, so this is
+/// a matter of milliseconds; the stamp has whole seconds.
+const CANCELLED_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// The rule `illegal-transition`.
 pub(crate) static RULE: Rule = Rule {
@@ -32,33 +40,53 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let RecordChange::Updated { before, after, .. } = case.change else {
         return Ok(None);
     };
-    let (Some(from), Some(to)) = (before.status(), after.status()) else {
+    let (Some(from), Some(to), Some(revision)) = (before.status(), after.status(), case.target.revision) else {
         return Ok(None);
     };
     let why = match transition(Some(from), Some(to)) {
-        Guard::Newest => {
-            let Some(revision) = case.target.revision else {
-                return Ok(None);
-            };
-            let Some(above) = case.history()?.above(revision).next() else {
-                return Ok(None);
-            };
-            format!("the release has a newer record ({})", case.state(above))
+        // A promotion.
+        Guard::Unlock if to == Status::Deployed => {
+            let above = case.history()?.above(revision).next();
+            above.map(|above| format!("the release has a newer record ({})", case.state(above)))
         }
         Guard::NewerRollback => {
-            let Some(revision) = case.target.revision else {
-                return Ok(None);
-            };
             let rolled_over = case.history()?.above(revision).any(|entry| entry.status == Status::PendingRollback);
-            if rolled_over {
-                return Ok(None);
-            }
-            "no rollback over this revision is pending".to_owned()
+            (!rolled_over).then(|| "no rollback over this revision is pending".to_owned())
         }
-        Guard::Never => "no Helm client does this".to_owned(),
-        Guard::Free | Guard::Unlock | Guard::NothingInFlight | Guard::MappedApis | Guard::Deletion => return Ok(None),
+        Guard::JustEnded => (!has_just_ended(case, before)).then(|| {
+            "only a cancelled install does this, as the same user and in the instant after it was deployed".to_owned()
+        }),
+        Guard::Resumption => not_resumed(case, before)?,
+        Guard::Never => Some("no Helm client does this".to_owned()),
+        Guard::Free | Guard::Unlock | Guard::NothingInFlight | Guard::MappedApis | Guard::Deletion => None,
+    };
+    let Some(why) = why else {
+        return Ok(None);
     };
     let sentence = format!("Cannot change the status of {} from {from} to {to}: {why}.", case.subject());
     let way_out = "See `helm history`. To change the release, start a new upgrade or rollback.";
     Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
+}
+
+/// Whether the actor's own operation on this record has ended a moment ago.
+fn has_just_ended(case: &RecordCase<'_>, before: &RecordSide<'_>) -> bool {
+    let stamps = before.stamps();
+    let recent = |ended| case.now.duration_since(ended) <= CANCELLED_WITHIN;
+    stamps.holder() == Some(case.facts.actor.name) && stamps.ended().is_some_and(recent)
+}
+
+/// Why a superseded record does not become the current one again; `None` if its own controller resumes it.
+fn not_resumed(case: &RecordCase<'_>, before: &RecordSide<'_>) -> Result<Option<String>, Undecided> {
+    let history = case.history()?;
+    if let Some(deployed) = history.newest_deployed() {
+        return Ok(Some(format!("revision {} is deployed", deployed.revision)));
+    }
+    if let Some(newest) = history.newest().filter(|newest| newest.name != case.target.object) {
+        return Ok(Some(format!("the release has a newer record ({})", case.state(newest))));
+    }
+    let operation = InFlight::of_side(before);
+    // A record from before Interlock, or one that lost its stamp.
+    let unknown = operation.holder().is_none() && case.facts.actor.kind == ActorKind::ServiceAccount;
+    let resumes = unknown || case.resumes(&operation)?;
+    Ok((!resumes).then(|| "only a controller that goes on with its own release does this".to_owned()))
 }

@@ -9,6 +9,10 @@ use sha3::{Digest, Sha3_224};
 use super::case::RecordCase;
 use crate::engine::rules::undecided::Undecided;
 
+/// The most seconds that a lease of lockgate may still be valid, with room for the skew of clocks. A longer one is none of
+/// lockgate's: whoever wrote it means to keep it.
+const MOST_SECONDS_LEFT: i64 = 60;
+
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Lease {
@@ -23,7 +27,8 @@ pub(crate) fn is_held(case: &RecordCase<'_>) -> Result<bool, Undecided> {
     };
     let lease = annotations.get(&annotation(&case.target.release));
     let lease = lease.and_then(|lease| serde_json::from_str::<Lease>(lease).ok());
-    Ok(lease.is_some_and(|lease| lease.expire_at_timestamp > case.now.as_second()))
+    let left = lease.map(|lease| lease.expire_at_timestamp.saturating_sub(case.now.as_second()));
+    Ok(left.is_some_and(|left| (1..=MOST_SECONDS_LEFT).contains(&left)))
 }
 
 /// The annotation that holds the lease of a release.

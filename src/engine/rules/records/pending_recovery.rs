@@ -1,16 +1,17 @@
 //! The rule `pending-recovery`.
 //!
-//! *Unlock* (`pending-*` to `failed` by another user) is open to the holder of the operation, to a manager over a manager's record,
-//! to the account that a HelmRelease names over an operation that Flux started under another account, and to anyone once the
-//! operation is stale. Flux unlocks the record of a live helm run within seconds; when the unlock is refused, Flux waits. *Delete*
-//! of the newest pending record is open when the checks of the runbook pass. *Rollback* is open as the policy says.
+//! Many writes end an operation: unlocking or promoting its record, uninstalling over it, marking it uninstalled, deleting its
+//! record, rolling back over it. Each asks the one question of [`super::standing`]. Flux unlocks the record of a live helm run within
+//! seconds; when the unlock is refused, Flux waits. Deleting a stuck pending record also takes the checks of the runbook, unless it
+//! is the actor's own. *Rollback* is open as the policy says.
 
 use super::case::RecordCase;
+use super::standing::InFlight;
 use super::{lease, runbook};
 use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
 use crate::engine::policy::AllowRollback;
-use crate::engine::release::Status;
 use crate::engine::release::status::{Guard, transition};
+use crate::engine::release::{Entry, ReleaseRef, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::wording;
@@ -22,13 +23,15 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
-        summary: "An operation in flight ends early only in a way that is open: unlock, delete or rollback.",
-        why: "An operation that looks stuck may still run. Unlocking or deleting its record, or rolling back over it, \
-              then leaves two records deployed.",
-        allowed: "A rollback over an upgrade that has been pending for longer than staleAfter.",
-        refused: "`helm rollback` over an upgrade that started 12 s ago; `kubectl delete secret` of its record.",
+        summary: "Nobody else ends an operation in flight before it counts as stuck.",
+        why: "An operation that looks stuck may still run. Unlocking, promoting or deleting its record, or rolling back or \
+              uninstalling over it, then leaves two records deployed, or a release without its objects.",
+        allowed: "A rollback over an upgrade that has been pending for longer than staleAfter; a controller that goes on with its \
+                  own operation after a restart; `helm uninstall` by a second person after the first one died.",
+        refused: "`helm rollback` or `helm uninstall` by bob over an upgrade that alice started 12 s ago; `kubectl delete secret` \
+                  of its record.",
         way_out: "Wait until the operation ends, or until it is older than staleAfter by the clock of the API server.",
-        settings: &["staleAfter", "rollback", "rollForwardOnly"],
+        settings: &["staleAfter", "maxPatience", "rollback", "rollForwardOnly"],
     },
     checks: &[Check::Record(check)],
 };
@@ -36,10 +39,13 @@ pub(crate) static RULE: Rule = Rule {
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     match case.change {
         RecordChange::Created(side) if side.status() == Some(Status::PendingRollback) => rollback(case),
-        RecordChange::Updated { before, after, .. } if transition(before.status(), after.status()) == Guard::Unlock => {
-            unlock(case, before)
+        RecordChange::Updated { before, after, same_payload: false, .. }
+            if transition(before.status(), after.status()) == Guard::Unlock =>
+        {
+            end(case, before, after.status())
         }
         RecordChange::Deleted(side) if side.label_status().is_some_and(Status::is_pending) => delete(case, side),
+        RecordChange::Deleted(side) if transition(side.label_status(), None) == Guard::Unlock => end(case, side, None),
         _ => Ok(None),
     }
 }
@@ -60,27 +66,26 @@ fn rollback(case: &RecordCase<'_>) -> Checked {
     if newest.status == Status::Failed && recovery.roll_forward_only && case.facts.actor.kind == ActorKind::Person {
         return refused(", and the policy allows only rolling forward (rollForwardOnly)", FORWARD);
     }
-    let (started, holder) = (newest.started(), newest.stamps.holder());
+    if !newest.status.is_in_flight() {
+        return Ok(None);
+    }
+    let operation = InFlight::of_entry(newest);
     let way = if recovery.roll_forward_only { AllowRollback::Never } else { recovery.rollback };
     let open = match way {
         AllowRollback::Always => true,
-        AllowRollback::WhenStale => !newest.status.is_in_flight() || case.is_stale(started, holder)?,
+        AllowRollback::WhenStale => case.is_stuck(&operation)? || case.resumes(&operation)?,
         AllowRollback::Never => false,
     };
-    if !newest.status.is_in_flight() || open || case.in_flight()?.is_none() || lease::is_held(case)? {
+    if open || case.in_flight()?.is_none() || lease::is_held(case)? {
         return Ok(None);
     }
     match way {
         AllowRollback::Never => {
-            let delete = format!(
-                "Wait until the operation ends. Once it counts as stuck, check the workloads, delete only the record {} with \
-                 kubectl, and upgrade again.",
-                newest.name
-            );
-            refused(", and the policy allows no rollback over an operation in flight", &delete)
+            let wait = format!("Wait until the operation ends. Once it counts as stuck, {}", go_on(case, newest));
+            refused(", and the policy allows no rollback over an operation in flight", &wait)
         }
         AllowRollback::WhenStale | AllowRollback::Always => {
-            let stale_after = wording::span(case.stale_after(started, holder)?);
+            let stale_after = wording::span(case.stale_after(operation.started(), operation.holder())?);
             let wait = format!(
                 "Wait until the operation ends. If it does not end, you can roll back {stale_after} after it started."
             );
@@ -89,33 +94,42 @@ fn rollback(case: &RecordCase<'_>) -> Checked {
     }
 }
 
-fn unlock(case: &RecordCase<'_>, before: &RecordSide<'_>) -> Checked {
-    let stamps = before.stamps();
-    let Some(holder) = stamps.holder() else {
-        return Ok(None);
-    };
-    let actor = case.facts.actor.name;
-    let managers = &case.policy.managers;
-    let created = before.stored.metadata.creation_timestamp;
-    if holder == actor
-        || (managers.contains(holder) && managers.contains(actor))
-        || case.is_stale(created, Some(holder))?
-        || case.flux_release(Some(holder)).is_flux_handover(case.evidence, case.policy, case.facts.actor)?
-    {
+/// What to do about a stuck operation without a rollback.
+pub(super) fn go_on(case: &RecordCase<'_>, stuck: &Entry) -> String {
+    let again = wording::run_again(case.target.storage, stuck.status);
+    if stuck.status == Status::Uninstalling {
+        return format!("{again}, which finishes it.");
+    }
+    format!("check the workloads, delete only the record {} with kubectl, and {again}.", stuck.name)
+}
+
+/// Ends the operation of a record by another status, or by deletion.
+fn end(case: &RecordCase<'_>, before: &RecordSide<'_>, to: Option<Status>) -> Checked {
+    let operation = InFlight::of_side(before);
+    if case.may_end(&operation)? {
         return Ok(None);
     }
     let (Some(status), Some(revision)) = (before.status(), case.target.revision) else {
         return Ok(None);
     };
-    let state = wording::state(status, revision, Some(holder), created, case.now);
+    // Whoever went on above the record has ended its operation.
+    if case.history()?.above(revision).next().is_some() {
+        return Ok(None);
+    }
+    let ReleaseRef { namespace, name } = case.facts.release().unwrap_or_else(|| ReleaseRef::new("", ""));
+    let (verb, way) = match to {
+        Some(Status::Failed) => ("unlock", "unlock the release"),
+        Some(Status::Deployed) => ("promote", "end it"),
+        Some(Status::Uninstalling | Status::Uninstalled) => ("uninstall", "uninstall the release"),
+        _ => ("delete the record of", "delete its record"),
+    };
+    let state = wording::state(status, revision, operation.holder(), operation.started(), case.now);
     let sentence = format!(
-        "Cannot unlock release {}/{}: the release is {state}, and that operation may still be running.",
-        case.target.namespace, case.target.release
+        "Cannot {verb} release {namespace}/{name}: the release is {state}, and that operation may still be running."
     );
-    let stale_after = wording::span(case.stale_after(created, Some(holder))?);
-    let way_out = format!(
-        "Wait until the operation ends. If it does not end, anyone can unlock the release {stale_after} after it started."
-    );
+    let stale_after = wording::span(case.stale_after(operation.started(), operation.holder())?);
+    let way_out =
+        format!("Wait until the operation ends. If it does not end, anyone can {way} {stale_after} after it started.");
     Ok(Some(Refusal::new(sentence, way_out)))
 }
 
@@ -125,7 +139,13 @@ fn delete(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
     let Some(revision) = case.target.revision else {
         return Ok(None);
     };
-    if history.above(revision).next().is_some() {
+    if history.above(revision).next().is_some() || case.is_misnamed() {
+        return Ok(None);
+    }
+    let operation = InFlight::of_side(side);
+    // `helm rollback` prunes before it creates its record. With a small limit that takes the record it rolls back over.
+    let is_own = operation.holder() == Some(case.facts.actor.name) && case.is_stuck(&operation)?;
+    if is_own || case.resumes(&operation)? {
         return Ok(None);
     }
     let failed = runbook::failed_checks(case, side)?;
@@ -135,7 +155,8 @@ fn delete(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
     let status = side.label_status().map_or("pending", Status::as_str);
     let sentence =
         format!("Cannot delete the {status} record of {}. These checks fail: {}.", case.subject(), failed.join("; "));
+    let again = wording::run_again(case.target.storage, side.label_status().unwrap_or(Status::PendingUpgrade));
     let way_out =
-        "Wait until the operation ends or the checks pass. Then delete only this record and run the upgrade again.";
+        format!("Wait until the operation ends or the checks pass. Then delete only this record, and {again}.");
     Ok(Some(Refusal::new(sentence, way_out)))
 }

@@ -1,14 +1,18 @@
 //! The rule `record-deletion`.
 //!
 //! Pruning never deletes the newest deployed record, and `helm uninstall` marks the newest record `uninstalling` first, so both are
-//! allowed. Deleting a part of a record that OLM stores in several Secrets is deleting the record: nobody can read it afterwards.
+//! allowed. Where none is deployed, Helm upgrades from a superseded newest record: superseding a record and then deleting it must not
+//! be easier than deleting it. Deleting a part of a record that OLM stores in several Secrets is deleting the record: nobody can read
+//! it afterwards.
 
 use super::case::RecordCase;
+use super::standing::InFlight;
 use super::{lease, record_part};
-use crate::engine::facts::{ActorKind, RecordChange};
-use crate::engine::release::Status;
+use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
+use crate::engine::release::{History, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
+use crate::engine::rules::undecided::Undecided;
 
 /// The rule `record-deletion`.
 pub(crate) static RULE: Rule = Rule {
@@ -17,10 +21,10 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
-        summary: "The newest deployed record of a live release stays.",
+        summary: "The record that the next upgrade starts from stays: the newest deployed one, or the newest superseded one.",
         why: "Without it helm reports that there are no deployed releases, and the next upgrade is an install over live \
               objects.",
-        allowed: "Pruning of superseded records; every deletion while the release is uninstalling or uninstalled.",
+        allowed: "Pruning of superseded records; every deletion by whoever uninstalls the release, or once it is uninstalled.",
         refused: "`kubectl delete secret` of the newest deployed record; a person deleting several records at once.",
         way_out: "Use `helm uninstall` to remove the release, or delete one superseded or failed record by name.",
         settings: &[],
@@ -41,19 +45,40 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         let sentence = format!("Cannot delete the record of {} together with other records.", case.subject());
         return Ok(Some(Refusal::new(sentence, WAY_OUT)));
     }
-    if side.label_status() != Some(Status::Deployed) {
+    if !matches!(side.label_status(), Some(Status::Deployed | Status::Superseded)) || case.is_misnamed() {
         return Ok(None);
     }
     let history = case.history()?;
-    let newest_status = history.newest().map(|newest| newest.status);
-    if matches!(newest_status, Some(Status::Uninstalling | Status::Uninstalled)) {
+    let base = history.newest_deployed().or(history.newest());
+    let is_base = base.is_none_or(|base| base.name == case.target.object);
+    if !is_base || is_purged(case, history)? || is_given_up(case, side) {
         return Ok(None);
     }
-    let is_newest = history.newest_deployed().is_none_or(|newest| newest.name == case.target.object);
     // nelm purges in no particular order, and holds its lease meanwhile.
-    if !is_newest || lease::is_held(case)? {
+    if lease::is_held(case)? {
         return Ok(None);
     }
-    let sentence = format!("Cannot delete the newest deployed record of {}: the release is live.", case.subject());
+    let sentence = match side.label_status() {
+        Some(Status::Superseded) => format!(
+            "Cannot delete the newest record of {}: no record is deployed, and Helm would upgrade from this one.",
+            case.subject()
+        ),
+        _ => format!("Cannot delete the newest deployed record of {}: the release is live.", case.subject()),
+    };
     Ok(Some(Refusal::new(sentence, WAY_OUT)))
+}
+
+/// Whether the records go because the release is uninstalled, by somebody who may go on with that.
+fn is_purged(case: &RecordCase<'_>, history: &History) -> Result<bool, Undecided> {
+    match history.newest() {
+        Some(newest) if newest.status == Status::Uninstalling => case.may_end(&InFlight::of_entry(newest)),
+        newest => Ok(newest.is_some_and(|newest| newest.status == Status::Uninstalled)),
+    }
+}
+
+/// Whether a manager deletes the record of a manager. It may keep the objects: Fleet does so on request.
+fn is_given_up(case: &RecordCase<'_>, side: &RecordSide<'_>) -> bool {
+    let managers = &case.policy.managers;
+    let stamps = side.stamps();
+    managers.contains(case.facts.actor.name) && stamps.holder().is_none_or(|holder| managers.contains(holder))
 }

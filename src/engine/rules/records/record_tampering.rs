@@ -1,13 +1,17 @@
 //! The rule `record-tampering`.
 //!
-//! Status, description and the runs of hooks change; name, revision, namespaces, chart, values and manifest do not.
+//! Status, description and the runs of hooks change; name, revision, namespaces, chart, values, manifest and hooks do not. A
+//! description alone, of a record at rest, makes Flux upgrade once more.
 //! `info.last_deployed` tells apart the records of two lives of a release under the same revision: an upgrade whose release was
 //! uninstalled and installed again meanwhile would write its old copy over the new record.
 
+use super::binding::{self, Binding};
 use super::case::RecordCase;
-use crate::engine::facts::RecordChange;
+use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
 use crate::engine::release::record::Difference;
+use crate::engine::release::stamps::HOOKS;
 use crate::engine::release::status::{Guard, transition};
+use crate::engine::release::{Record, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 
@@ -20,8 +24,9 @@ pub(crate) static RULE: Rule = Rule {
         fails_closed: FailsClosed::OnRecordCreate,
         summary: "The content of a stored record never changes.",
         why: "A rollback installs the content of a stored record, and nobody reviews it again.",
-        allowed: "A new status or description; Helm 3 rewriting a record of Helm 4.",
-        refused: "A different manifest, chart, name, revision or different values in a stored record.",
+        allowed: "A new status; the run of a hook; Helm 3 rewriting a record of Helm 4; a record replaced with itself.",
+        refused: "A different manifest, chart, name or revision, different values or hooks in a stored record; a finalizer, an \
+                  owner reference or `immutable: true` on one.",
         way_out: "A record is history. Start a new upgrade to change the release.",
         settings: &[],
     },
@@ -32,40 +37,80 @@ pub(crate) static RULE: Rule = Rule {
 const DERIVED_LABELS: [&str; 4] = ["name", "owner", "status", "version"];
 
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
-    let RecordChange::Updated { before, after, same_payload, .. } = case.change else {
-        return Ok(None);
-    };
-    if *same_payload {
-        let (old, new) = (&before.stored.metadata, &after.stored.metadata);
-        // A label alone may change only to the value in the body, which repairs it.
-        let said = |label: &str| match (label, after.record()) {
-            ("owner", _) => Some(case.target.storage.owner().to_owned()),
-            ("name", Some(record)) => Some(record.name.to_string()),
-            ("version", Some(record)) => Some(record.version.to_string()),
-            ("status", Some(record)) => Some(record.info.status.to_string()),
-            _ => None,
-        };
-        let moved = DERIVED_LABELS.into_iter().filter(|label| old.label(label) != new.label(label));
-        let moved: Vec<_> =
-            moved.filter(|label| said(label).is_none_or(|said| new.label(label) != Some(&said))).collect();
-        if moved.is_empty() {
-            return Ok(None);
-        }
-        let sentence =
-            format!("Cannot change only the label {} on the record of {}.", moved.join(", "), case.subject());
-        let refusal = Refusal::new(sentence, "Helm also reads the body of the record. Use helm to change the release.");
-        return Ok(Some(moved.iter().fold(refusal, |refusal, label| refusal.at(format!("/metadata/labels/{label}")))));
+    if let Some(Binding { what, pointer }) = binding::added(case) {
+        let sentence = format!("Cannot add {what} to the record of {}.", case.subject());
+        let way_out = "It would delete the record later, or keep Helm from writing it. Leave records to helm.";
+        return Ok(Some(Refusal::new(sentence, way_out).at(pointer)));
     }
+    match case.change {
+        RecordChange::Updated { before, after, same_payload: true, .. } => Ok(relabelled(case, before, after)),
+        RecordChange::Updated { before, after, .. } => Ok(rewritten(case, before, after)),
+        RecordChange::Created(_) | RecordChange::Deleted(_) => Ok(None),
+    }
+}
+
+/// The refusal of a changed label on an unchanged payload. A label alone may change only to the value in the body, which repairs it.
+fn relabelled(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> Option<Refusal> {
+    let (old, new) = (&before.stored.metadata, &after.stored.metadata);
+    let said = |label: &str| match (label, after.record()) {
+        ("owner", _) => Some(case.target.storage.owner().to_owned()),
+        ("name", Some(record)) => Some(record.name.to_string()),
+        ("version", Some(record)) => Some(record.version.to_string()),
+        ("status", Some(record)) => Some(record.info.status.to_string()),
+        _ => None,
+    };
+    let moved = DERIVED_LABELS.into_iter().filter(|label| old.label(label) != new.label(label));
+    let moved: Vec<_> = moved.filter(|label| said(label).is_none_or(|said| new.label(label) != Some(&said))).collect();
+    if moved.is_empty() {
+        return None;
+    }
+    let sentence = format!("Cannot change only the label {} on the record of {}.", moved.join(", "), case.subject());
+    let refusal = Refusal::new(sentence, "Helm also reads the body of the record. Use helm to change the release.");
+    Some(moved.iter().fold(refusal, |refusal, label| refusal.at(format!("/metadata/labels/{label}"))))
+}
+
+/// The refusal of a payload that says something else than before about what was released.
+fn rewritten(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> Option<Refusal> {
     let mut changed = case.change.differences(case.facts.effort).to_vec();
-    if transition(before.status(), after.status()) == Guard::Unlock {
+    let (from, to) = (before.status(), after.status());
+    if to == Some(Status::Failed) && matches!(transition(from, to), Guard::Unlock | Guard::Resumption) {
         // Tools that unlock change the date of the record. `pending-recovery` decides who may unlock.
         changed.retain(|difference| *difference != Difference::LastDeployed);
     }
-    if changed.is_empty() {
-        return Ok(None);
+    let mut members: Vec<_> = changed.into_iter().map(Difference::member).collect();
+    if let (Some(old), Some(new)) = (before.record(), after.record()) {
+        if changes_hooks(case, before, old, new, from == to) {
+            members.push("hooks");
+        }
+        let at_rest = from == to && matches!(from, Some(Status::Deployed | Status::Superseded | Status::Uninstalled));
+        let by_person = case.facts.actor.kind == ActorKind::Person;
+        if at_rest && by_person && old.info.description != new.info.description {
+            members.push("info.description");
+        }
     }
-    let members: Vec<_> = changed.into_iter().map(Difference::member).collect();
+    if members.is_empty() {
+        return None;
+    }
     let sentence = format!("Cannot change {} in the stored record of {}.", members.join(", "), case.subject());
     let way_out = "A record is history. Start a new upgrade to change the release.";
-    Ok(Some(Refusal::new(sentence, way_out).at("/data")))
+    Some(Refusal::new(sentence, way_out).at("/data"))
+}
+
+/// Whether the hooks would run something else. A filtered test leaves some out and writes them back at its end.
+fn changes_hooks(
+    case: &RecordCase<'_>,
+    before: &RecordSide<'_>,
+    old: &Record<'_>,
+    new: &Record<'_>,
+    same_status: bool,
+) -> bool {
+    if old.has_hooks_like(new) {
+        return false;
+    }
+    let effort = case.facts.effort;
+    let (Some(old), Some(new)) = (old.hooks(effort), new.hooks(effort)) else {
+        return true;
+    };
+    let is_restored = || before.stamps().get(HOOKS).is_some_and(|whole| *whole == new.digest());
+    !(new.run_the_same(&old) || (same_status && (new.are_tested_among(&old) || is_restored())))
 }

@@ -1,8 +1,9 @@
 //! The checks of the on-call runbook before the record of a stuck operation may be deleted.
 //!
-//! Deleting the record changes what Helm believes, not the workload: the previous revision looks live again. So no operation may
-//! be running, there must be a previous revision, and the objects that the dead operation applied must be healthy. If they are
-//! not, Helm cannot fix the cause.
+//! Deleting the record changes what Helm believes, not the workload: a deployed revision below it looks live again. So no operation
+//! may be running, and the objects that the dead operation applied must be healthy. If they are not, Helm cannot fix the cause.
+//! If no revision below it is deployed, the operation was a first install, or died between its last two writes: nothing would
+//! look live again, and Helm goes on from nothing, or from a superseded or failed revision.
 
 use std::fmt;
 
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::case::RecordCase;
 use super::lease;
+use super::standing::InFlight;
 use crate::engine::evidence::{Evidence, Query, Workload};
 use crate::engine::facts::{Facts, RecordBody, RecordChange, RecordSide, Subject};
 use crate::engine::object::ObjectKey;
@@ -31,8 +33,6 @@ const TOLERANCE_PERCENT: i64 = 10;
 pub enum RunbookCheckName {
     /// The record is deleted alone.
     Alone,
-    /// An earlier revision is deployed.
-    DeployedBelow,
     /// The operation is old enough to count as stuck.
     Stale,
     /// Neither nelm nor werf holds a lease.
@@ -89,7 +89,6 @@ impl RunbookCheckName {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Alone => "alone",
-            Self::DeployedBelow => "deployed-below",
             Self::Stale => "stale",
             Self::NoLease => "no-lease",
             Self::PendingBody => "pending-body",
@@ -109,9 +108,8 @@ impl fmt::Display for RunbookCheckName {
 type RunbookProbe = fn(&RecordCase<'_>, &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Undecided>;
 
 /// The checks that the rule needs, the cheapest first.
-const RUNBOOK_PROBES: [(RunbookCheckName, RunbookProbe); 5] = [
+const RUNBOOK_PROBES: [(RunbookCheckName, RunbookProbe); 4] = [
     (RunbookCheckName::Alone, |case, _| Ok(vec![alone(case)])),
-    (RunbookCheckName::DeployedBelow, |case, _| Ok(vec![deployed_below(case)?])),
     (RunbookCheckName::Stale, |case, side| Ok(vec![stale(case, side)?])),
     (RunbookCheckName::NoLease, |case, _| Ok(vec![no_lease(case)?])),
     (RunbookCheckName::PendingBody, healthy),
@@ -184,28 +182,23 @@ fn alone(case: &RecordCase<'_>) -> RunbookCheck {
     RunbookCheck::of(RunbookCheckName::Alone, "only this record is deleted", failure)
 }
 
-fn deployed_below(case: &RecordCase<'_>) -> Result<RunbookCheck, Undecided> {
+/// Whether an earlier revision would look live again without this record.
+fn is_deployed_below(case: &RecordCase<'_>) -> Result<bool, Undecided> {
     let history = case.history()?;
-    let deployed = |revision| history.below(revision).find(|entry| entry.status == Status::Deployed);
-    let below = case.target.revision.and_then(deployed);
-    let evidence = below.map_or("no earlier revision is deployed".to_owned(), |below| {
-        format!("the earlier revision {} is deployed", below.revision)
-    });
-    let failure = below.is_none().then(|| {
-        "no earlier revision is deployed, so nothing would be left to upgrade from: uninstall or roll back instead"
-            .to_owned()
-    });
-    Ok(RunbookCheck::of(RunbookCheckName::DeployedBelow, evidence, failure))
+    let Some(revision) = case.target.revision else {
+        return Ok(false);
+    };
+    Ok(history.below(revision).any(|entry| entry.status == Status::Deployed))
 }
 
 fn stale(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<RunbookCheck, Undecided> {
-    let (created, stamps) = (side.stored.metadata.creation_timestamp, side.stamps());
-    let is_stale = case.is_stale(created, stamps.holder())?;
-    let age = created.map_or("of unknown age".to_owned(), |created| {
-        format!("{} old", wording::span(case.now.duration_since(created)))
+    let operation = InFlight::of_side(side);
+    let is_stale = case.is_stuck(&operation)?;
+    let age = operation.started().map_or("of unknown age".to_owned(), |started| {
+        format!("{} old", wording::span(case.now.duration_since(started)))
     });
-    let stale = wording::span(case.stale_after(created, stamps.holder())?);
-    let holder = wording::user(stamps.holder());
+    let stale = wording::span(case.stale_after(operation.started(), operation.holder())?);
+    let holder = wording::user(operation.holder());
     let evidence = format!("held by {holder}, {age}; counts as stuck after {stale}");
     let failure = (!is_stale).then(|| {
         format!("the operation of {holder} may still be running: it is {age} and counts as stuck after {stale}")
@@ -237,6 +230,11 @@ fn healthy(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<RunbookCh
     };
     let mut checks =
         vec![RunbookCheck::of(RunbookCheckName::PendingBody, "its label and its body say that it is pending", None)];
+    if !is_deployed_below(case)? {
+        let evidence = "no earlier revision is deployed, so none would look live again";
+        checks.push(RunbookCheck::of(RunbookCheckName::Healthy, evidence, None));
+        return Ok(checks);
+    }
     if named.is_empty() {
         let evidence = "its manifest has no Deployment, StatefulSet or DaemonSet";
         checks.push(RunbookCheck::of(RunbookCheckName::Healthy, evidence, None));

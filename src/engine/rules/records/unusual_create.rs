@@ -9,7 +9,7 @@ use crate::engine::facts::{RecordChange, RecordSide, RecordWrite};
 use crate::engine::policy::StartedBy;
 use crate::engine::release::record::same_chart_and_config;
 use crate::engine::release::status::{Guard, transition};
-use crate::engine::release::{Record, Revision, Status};
+use crate::engine::release::{Entry, Record, Revision, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
@@ -41,6 +41,9 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let RecordChange::Created(side) = case.change else {
         return Ok(None);
     };
+    if let Some(refusal) = installs_over(case, side)? {
+        return Ok(Some(refusal));
+    }
     let guard = transition(None, side.status());
     let unusual = side.status().is_none() || !matches!(guard, Guard::NothingInFlight);
     if !unusual || case.policy.tools.contains(case.facts.actor.name) {
@@ -61,9 +64,36 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
 }
 
+/// The refusal of an install over a release that is deployed, whichever driver of Helm has its records.
+fn installs_over(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
+    if side.status() != Some(Status::PendingInstall) || case.policy.tools.contains(case.facts.actor.name) {
+        return Ok(None);
+    }
+    let over = |entry: &Entry, kind: &str| {
+        let sentence = format!(
+            "Cannot start the install of {}: revision {} in a {kind} is deployed.",
+            case.subject(),
+            entry.revision
+        );
+        Refusal::new(sentence, "Upgrade the release, with the driver that has its records (HELM_DRIVER).")
+    };
+    let storage = case.target.storage;
+    // `helm install --replace` over a failed revision leaves an older deployed one as it is.
+    let newest = case.history()?.newest().filter(|newest| newest.status == Status::Deployed);
+    if let Some(newest) = newest {
+        return Ok(Some(over(newest, storage.kind())));
+    }
+    let Some(sibling) = storage.sibling() else {
+        return Ok(None);
+    };
+    let history = case.history_in(sibling)?;
+    let is_gone = history.newest().is_some_and(|newest| newest.status == Status::Uninstalled);
+    Ok(history.newest_deployed().filter(|_| !is_gone).map(|deployed| over(deployed, sibling.kind())))
+}
+
 /// The refusal of an operation if only managers may start one, and the user is none.
 fn started_by_somebody_else(case: &RecordCase<'_>) -> Checked {
-    let starts = case.change.write().filter(RecordWrite::starts);
+    let starts = case.change.write().filter(|write: &RecordWrite<'_>| write.starts(case.facts.actor.name));
     let (Some(write), StartedBy::Managers, actor) = (starts, case.policy.started_by, case.facts.actor) else {
         return Ok(None);
     };

@@ -52,13 +52,21 @@ fn each_check_alone_keeps_it_and_is_named() {
     says(stalled, &pending, "Deployment shop/web is not Progressing");
     let stranger = Rec { manifest: "kind: StatefulSet\nmetadata: {name: db}\n", ..pending.clone() };
     says(stuck(), &stranger, "StatefulSet shop/db does not exist");
-    let mut alone = Cluster::new();
-    alone.given_record(&pending);
-    alone.given(deployment(10, 10, "True"));
-    alone.later(STALE);
-    says(alone, &pending, "no earlier revision is deployed");
     says(stuck(), &Rec { status: "failed", ..pending.clone() }, "its body says \"failed\"");
     says(stuck(), &Rec { payload: Some("%".into()), ..pending }, "its body cannot be decoded");
+}
+
+#[test]
+fn without_a_deployed_revision_below_no_workload_must_be_healthy() {
+    let pending = rec(6, "pending-upgrade");
+    for below in [None, Some(rec(5, "superseded")), Some(rec(5, "failed"))] {
+        let mut cluster = Cluster::new();
+        below.iter().for_each(|below| cluster.given_record(below));
+        cluster.given_record(&pending);
+        assert_eq!(cluster.delete("bob", &pending), Err(vec![PENDING_RECOVERY]), "it may still run");
+        cluster.later(STALE);
+        assert_eq!(cluster.delete("bob", &pending), Ok(()), "{below:?}");
+    }
 }
 
 #[test]

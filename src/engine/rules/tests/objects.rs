@@ -334,11 +334,11 @@ fn asked(status: Status, holder: &str, user: &str, new: &Value) -> Vec<&'static 
         uid: "u".into(),
         resource_version: "1".into(),
         created: Some(start()),
-        written: Some(start()),
         stamps,
         ..Entry::of_web(5, status)
     };
-    let located = Located { storage: Storage::Secret, namespace: "shop".into(), history: History::new(vec![entry]) };
+    let history = History::new(vec![entry]);
+    let located = vec![Located { storage: Storage::Secret, namespace: "shop".into(), history, installed: false }];
     let document = document(
         MANIFEST,
         &DocumentKey {

@@ -121,6 +121,7 @@ fn what_is_pending_is_read_where_its_stamp_does_not_tell() {
         let mut cluster = Cluster::new();
         cluster.given(index(&rec(1, "deployed"), &[]));
         let record = Rec { labels, chart_version: "", ..rec(2, "pending-upgrade") };
+        let record = record.annotated("interlock.dev/holder", OPERATOR);
         cluster.given(index(&record, &[]));
         cluster
     };

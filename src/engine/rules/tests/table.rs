@@ -18,9 +18,11 @@ fn every_update_on_the_newest_record_by_a_stranger() {
     for from in Status::ALL {
         for to in Status::ALL {
             let before = rec(5, from.as_str()).annotated("interlock.dev/holder", "alice");
-            let verdict = alone(&before).update("bob", &before, &before.to(to.as_str()));
+            // A repeated uninstall has another body.
+            let after = Rec { hooks_run: 1, ..before.to(to.as_str()) };
+            let verdict = alone(&before).update("bob", &before, &after);
             let wanted = match transition(Some(from), Some(to)) {
-                Guard::Free | Guard::Newest => Ok(()),
+                Guard::Free | Guard::NothingInFlight => Ok(()),
                 Guard::Unlock => Err(vec![PENDING_RECOVERY]),
                 _ => Err(vec![ILLEGAL_TRANSITION]),
             };
@@ -38,6 +40,10 @@ fn every_update_by_the_holder_under_a_newer_pending_rollback() {
             cluster.given_record(&rec(6, "pending-rollback"));
             let verdict = cluster.update("alice", &before, &before.to(to.as_str()));
             let wanted = match transition(Some(from), Some(to)) {
+                Guard::Unlock if to == Status::Deployed => Err(vec![ILLEGAL_TRANSITION]),
+                Guard::NothingInFlight => Err(vec![CONCURRENT_OPERATION]),
+                Guard::Unlock if to == Status::Uninstalling && from != to => Err(vec![CONCURRENT_OPERATION]),
+                Guard::Never if to == Status::Uninstalling => Err(vec![CONCURRENT_OPERATION, ILLEGAL_TRANSITION]),
                 Guard::Free | Guard::Unlock | Guard::NewerRollback => Ok(()),
                 _ => Err(vec![ILLEGAL_TRANSITION]),
             };
@@ -56,6 +62,7 @@ fn every_creation_over_every_newest_status() {
                 Status::PendingInstall | Status::PendingUpgrade if newest.is_in_flight() => {
                     Err(vec![CONCURRENT_OPERATION])
                 }
+                Status::PendingInstall if newest == Status::Deployed => Err(vec![UNUSUAL_CREATE]),
                 created if created.is_pending() => Ok(()),
                 // The one that mapkubeapis makes.
                 Status::Deployed if newest == Status::Superseded => Ok(()),
@@ -71,7 +78,7 @@ fn every_deletion_of_the_newest_record() {
     for status in Status::ALL {
         let record = rec(5, status.as_str());
         let wanted = match status {
-            Status::Deployed => Err(vec![RECORD_DELETION]),
+            Status::Deployed | Status::Superseded => Err(vec![RECORD_DELETION]),
             status if status.is_pending() => Err(vec![PENDING_RECOVERY]),
             _ => Ok(()),
         };

@@ -32,11 +32,16 @@ fn a_revision_must_be_above_every_other_but_need_not_be_the_next() {
 }
 
 #[test]
-fn releases_and_storages_are_apart() {
+fn releases_are_apart_and_the_drivers_of_helm_are_not() {
     let mut cluster = with(&[rec(5, "pending-upgrade")]);
     assert_eq!(cluster.create("bob", &Rec { release: "web.v1", ..rec(1, "pending-install") }), Ok(()));
-    assert_eq!(cluster.create("bob", &Rec { kind: "ConfigMap", ..rec(1, "pending-install") }), Ok(()));
+    let other_driver = Rec { kind: "ConfigMap", ..rec(1, "pending-install") };
+    assert_eq!(cluster.create("bob", &other_driver), Err(vec![CONCURRENT_OPERATION]));
     assert_eq!(cluster.create("bob", &rec(6, "pending-upgrade")), Err(vec![CONCURRENT_OPERATION]));
+    // The same objects are deployed from Secrets.
+    assert_eq!(with(&[rec(5, "deployed")]).create("bob", &other_driver), Err(vec![UNUSUAL_CREATE]));
+    assert_eq!(with(&[rec(5, "uninstalled")]).create("bob", &other_driver), Ok(()));
+    assert_eq!(with(&[rec(5, "failed")]).create("bob", &other_driver), Ok(()));
 }
 
 #[test]
@@ -237,7 +242,7 @@ fn the_control_plane_passes_whatever_it_does() {
 #[test]
 fn a_stamp_that_only_the_validating_half_sees_is_compared_with_what_it_must_be() {
     use crate::engine::release::stamps::{HOLDER, STARTED, Stamps};
-    use crate::engine::stamp::{Expected, forged};
+    use crate::engine::stamp::{Expected, Phase, forged};
     let stamps = |holder: &str, started: &str| {
         Stamps::of(|key| match key {
             HOLDER => Some(holder.to_owned()),
@@ -246,7 +251,7 @@ fn a_stamp_that_only_the_validating_half_sees_is_compared_with_what_it_must_be()
         })
     };
     let now = super::scenario::start();
-    let must = Expected::Started(stamps("alice", "2026-11-21T10:00:00Z"));
+    let must = Expected { stamps: stamps("alice", "2026-11-21T10:00:00Z"), phase: Phase::Starts };
     assert_eq!(forged(&must, &Stamps::default(), &stamps("alice", "2026-11-21T09:59:30Z"), now), None);
     assert_eq!(forged(&must, &Stamps::default(), &Stamps::default(), now), None, "lost, not forged");
     let holder = forged(&must, &Stamps::default(), &stamps("bob", "2026-11-21T10:00:00Z"), now);
@@ -257,10 +262,11 @@ fn a_stamp_that_only_the_validating_half_sees_is_compared_with_what_it_must_be()
             "{started}"
         );
     }
-    let kept = Expected::Kept(stamps("alice", "2026-11-21T08:00:00Z"));
+    let kept = Expected { stamps: stamps("alice", "2026-11-21T08:00:00Z"), phase: Phase::Keeps };
     assert_eq!(forged(&kept, &Stamps::default(), &stamps("alice", "2026-11-21T08:00:00Z"), now), None);
     assert!(forged(&kept, &Stamps::default(), &stamps("alice", "2026-11-21T10:00:00Z"), now).is_some());
-    assert!(forged(&Expected::Kept(Stamps::default()), &Stamps::default(), &stamps("alice", "x"), now).is_some());
+    let none = Expected { stamps: Stamps::default(), phase: Phase::Keeps };
+    assert!(forged(&none, &Stamps::default(), &stamps("alice", "x"), now).is_some());
 }
 
 #[test]

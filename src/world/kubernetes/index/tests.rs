@@ -48,9 +48,11 @@ fn index(records: &[Value]) -> Index {
     index
 }
 
-fn locate(index: &Index, name: &str, target_namespace: &str, origin: Option<&str>) -> Option<Located> {
-    let query = ReleaseQuery { name, target_namespace, origin, storage_namespace: None };
-    query.choose(index.record_sets(query))
+/// What is found in the place that is named last: elsewhere, if anything is there.
+fn locate(index: &Index, name: &str, target_namespace: &str, installed_in: Option<&str>) -> Option<Located> {
+    let query = ReleaseQuery { name, target_namespace, installed_in };
+    let found = query.candidates(index.record_sets(query));
+    found.into_iter().max_by_key(|located| (located.namespace != target_namespace, located.installed))
 }
 
 /// Namespace of the records and revisions found, newest first.
@@ -65,7 +67,7 @@ fn at(namespace: &str, revisions: &[u64]) -> Option<(String, Vec<u64>)> {
 }
 
 #[test]
-fn a_release_is_found_in_its_namespace_its_origin_and_wherever_its_stamp_leads() {
+fn a_release_is_found_in_its_namespace_where_flux_installed_it_and_wherever_its_stamp_leads() {
     let mut records = vec![record("shop", "web", 1, "deployed")];
     assert_eq!(found(&index(&records), "web", "shop", Some("flux")), at("shop", &[1]));
     records.push(record("flux", "web", 2, "deployed"));
@@ -73,7 +75,7 @@ fn a_release_is_found_in_its_namespace_its_origin_and_wherever_its_stamp_leads()
     assert_eq!(found(&index(&records), "web", "shop", None), at("shop", &[1]));
     records.push(stamped(record("releases", "web", 3, "pending-upgrade"), "shop"));
     records.push(record("releases", "web", 2, "deployed"));
-    assert_eq!(found(&index(&records), "web", "shop", Some("flux")), at("releases", &[3, 2]));
+    assert_eq!(found(&index(&records), "web", "shop", None), at("releases", &[3, 2]));
     assert_eq!(found(&index(&records), "web", "elsewhere", None), None);
     assert_eq!(found(&index(&records), "other", "shop", None), None);
 }

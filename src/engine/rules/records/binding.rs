@@ -1,0 +1,70 @@
+//! Metadata that decides what becomes of a record later: what deletes it, and what keeps anybody from writing or deleting it.
+//!
+//! Helm sets none of it and drops it at every write. The garbage collector deletes an object whose owner does not exist, and does not
+//! ask.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::case::RecordCase;
+use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
+
+/// The longest list that is read, in bytes. A record has one owner at most.
+const MAX_LIST_BYTES: usize = 64 * 1024;
+
+/// A part of the metadata of a record that a write adds to.
+pub(super) struct Binding {
+    /// `an owner reference`.
+    pub(super) what: &'static str,
+    pub(super) pointer: &'static str,
+}
+
+#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+struct OwnerReference {
+    #[serde(default)]
+    uid: String,
+}
+
+/// What a write adds to the metadata of a record that nobody should add.
+///
+/// Some clients make records with owners: OLM, and operators of the Operator SDK. They set them at creation, and on records of their
+/// own.
+pub(super) fn added(case: &RecordCase<'_>) -> Option<Binding> {
+    let (before, after) = match case.change {
+        RecordChange::Created(after) => (None, after),
+        RecordChange::Updated { before, after, .. } => (Some(before), after),
+        RecordChange::Deleted(_) => return None,
+    };
+    let actor = case.facts.actor;
+    if [&case.policy.managers, &case.policy.tools].into_iter().any(|users| users.contains(actor.name)) {
+        return None;
+    }
+    let is_program = actor.kind == ActorKind::ServiceAccount;
+    let holds = before.is_none_or(|before| before.stamps().holder() == Some(actor.name));
+    let (old, new) = (before.map(|before| &before.stored.metadata), &after.stored.metadata);
+    let owners = (old.and_then(|old| old.owner_references), new.owner_references);
+    let finalizers = (old.and_then(|old| old.finalizers), new.finalizers);
+    let is_immutable = |side: &RecordSide<'_>| side.stored.immutable == Some(true);
+    match () {
+        () if !(is_program && holds) && adds::<OwnerReference>(owners) => {
+            Some(Binding { what: "an owner reference", pointer: "/metadata/ownerReferences" })
+        }
+        () if adds::<String>(finalizers) => Some(Binding { what: "a finalizer", pointer: "/metadata/finalizers" }),
+        () if is_immutable(after) && !before.is_some_and(is_immutable) => {
+            Some(Binding { what: "immutable: true", pointer: "/immutable" })
+        }
+        () => None,
+    }
+}
+
+/// Whether a list gets an item that it did not have. A list that is not read counts as another one.
+fn adds<'r, T: Deserialize<'r> + Ord>((old, new): (Option<&'r RawValue>, Option<&'r RawValue>)) -> bool {
+    let (old, new) = (old.map_or("null", RawValue::get), new.map_or("null", RawValue::get));
+    let read = |text: &'r str| {
+        let short = Some(text).filter(|text| text.len() <= MAX_LIST_BYTES)?;
+        Some(serde_json::from_str::<Option<BTreeSet<T>>>(short).ok()?.unwrap_or_default())
+    };
+    old != new && read(new).is_none_or(|new| !read(old).is_some_and(|old| new.is_subset(&old)))
+}

@@ -1,0 +1,77 @@
+//! Who may end an operation in flight: one question for every write that ends one, whatever it is called.
+
+use jiff::Timestamp;
+
+use super::case::RecordCase;
+use crate::engine::facts::{ActorKind, RecordSide};
+use crate::engine::release::{Entry, Status};
+use crate::engine::rules::undecided::Undecided;
+
+/// An operation in flight.
+pub(super) struct InFlight {
+    holder: Option<String>,
+    started: Option<Timestamp>,
+}
+
+impl InFlight {
+    /// The operation of a record in a history.
+    pub(super) fn of_entry(entry: &Entry) -> Self {
+        Self { holder: entry.stamps.holder().map(str::to_owned), started: entry.started() }
+    }
+
+    /// The operation of a record in a request.
+    pub(super) fn of_side(side: &RecordSide<'_>) -> Self {
+        let (stamps, created) = (side.stamps(), side.stored.metadata.creation_timestamp);
+        // An uninstall starts on a record that may be months old.
+        let stamped = stamps.started().filter(|_| side.status() == Some(Status::Uninstalling));
+        Self { holder: stamps.holder().map(str::to_owned), started: stamped.or(created) }
+    }
+
+    pub(super) fn holder(&self) -> Option<&str> {
+        self.holder.as_deref()
+    }
+
+    pub(super) fn started(&self) -> Option<Timestamp> {
+        self.started
+    }
+}
+
+impl<'a> RecordCase<'a> {
+    /// Whether the actor is a program that goes on with an operation of its own: the service account that holds it, a manager
+    /// over a manager's, Flux over what it started under another account. A controller knows that the run before its restart is
+    /// dead. A person does not: the same person may run helm in two terminals.
+    pub(super) fn resumes<'o>(&self, operation: &'o InFlight) -> Result<bool, Undecided>
+    where
+        'a: 'o,
+    {
+        let Some(holder) = operation.holder() else {
+            return Ok(false);
+        };
+        let (actor, managers) = (self.facts.actor, &self.policy.managers);
+        let itself = actor.kind == ActorKind::ServiceAccount && actor.name == holder;
+        if itself || (managers.contains(holder) && managers.contains(actor.name)) {
+            return Ok(true);
+        }
+        self.flux_release(Some(holder)).is_flux_handover(self.evidence, self.policy, actor)
+    }
+
+    /// Whether an operation counts as stuck.
+    pub(super) fn is_stuck<'o>(&self, operation: &'o InFlight) -> Result<bool, Undecided>
+    where
+        'a: 'o,
+    {
+        self.is_stale(operation.started(), operation.holder())
+    }
+
+    /// Whether the actor may end an operation: its holder, a program that resumes it, and anyone once it is stuck. A lost stamp is
+    /// no reason to refuse.
+    pub(super) fn may_end<'o>(&self, operation: &'o InFlight) -> Result<bool, Undecided>
+    where
+        'a: 'o,
+    {
+        let known_holder = operation.holder();
+        Ok(known_holder.is_none_or(|holder| holder == self.facts.actor.name)
+            || self.is_stuck(operation)?
+            || self.resumes(operation)?)
+    }
+}
