@@ -4,6 +4,7 @@ mod content;
 mod fingerprint;
 mod head;
 mod hooks;
+mod mapped;
 mod payload;
 mod start;
 
@@ -19,8 +20,9 @@ use crate::engine::effort::Effort;
 use crate::engine::json::{Text, first_at, redacted};
 use crate::engine::olm;
 
-pub use content::{Difference, differences, same_chart_and_config};
+pub use content::{Difference, differences};
 pub use hooks::Hooks;
+pub use mapped::is_mapped_copy;
 pub(crate) use payload::extra_chunks;
 pub use payload::{DecodeError, INFLATE_LIMIT, Payload};
 pub use start::chart_at_start;

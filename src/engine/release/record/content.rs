@@ -71,7 +71,7 @@ pub fn differences(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> Vec<D
 
 /// Whether two records have the same chart and values, like a record and its copy by helm-mapkubeapis.
 #[must_use]
-pub fn same_chart_and_config(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> bool {
+pub(super) fn same_chart_and_config(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> bool {
     same_config(old, new, effort) && same_chart(old, new, effort)
 }
 

@@ -53,7 +53,7 @@ struct Hook<'b> {
     path: Cow<'b, str>,
     #[serde(borrow, default, deserialize_with = "null_is_default")]
     manifest: Cow<'b, str>,
-    // These stay text: Helm writes them the same way each time, and a list may have millions of items.
+    // These stay text: a list may have millions of items.
     #[serde(borrow, default)]
     events: Option<&'b RawValue>,
     #[serde(default)]
@@ -73,13 +73,18 @@ impl Hook<'_> {
         };
         [&self.name, &self.kind, &self.path, &self.manifest].into_iter().for_each(|text| add(text));
         add(&self.weight.to_string());
-        add(self.events.map_or("", RawValue::get));
-        add(match self.delete_policies.map_or("[]", RawValue::get) {
-            "null" | "[]" => DEFAULT_DELETE_POLICIES,
+        add(&compact(self.events));
+        add(match compact(self.delete_policies).as_str() {
+            "" | "null" | "[]" => DEFAULT_DELETE_POLICIES,
             policies => policies,
         });
         digest.finalize().into()
     }
+}
+
+/// A list of words without blanks.
+fn compact(list: Option<&RawValue>) -> String {
+    list.map_or("", RawValue::get).split_ascii_whitespace().collect()
 }
 
 impl<'de: 'b, 'b> Deserialize<'de> for Hooks<'b> {
@@ -176,7 +181,7 @@ mod tests {
     #[test]
     fn a_run_an_order_and_what_helm_fills_in_are_no_difference() {
         let (one, two) = (hook("a", "test", "x", ""), hook("b", "pre-delete", "y", ""));
-        let filled = hook("b", "pre-delete", "y", r#","delete_policies":["before-hook-creation"],"weight":0"#);
+        let filled = hook("b", "pre-delete", "y", r#","delete_policies":[ "before-hook-creation" ],"weight":0"#);
         let (before, after) = (hooks(&[one, two]), hooks(&[filled, hook("a", "test", "x", RAN)]));
         assert!(read(&before).run_the_same(&read(&after)));
         assert_eq!(read(&before).digest(), read(&after).digest());

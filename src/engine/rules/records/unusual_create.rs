@@ -7,7 +7,7 @@
 use super::case::RecordCase;
 use crate::engine::facts::{RecordChange, RecordSide, RecordWrite};
 use crate::engine::policy::StartedBy;
-use crate::engine::release::record::same_chart_and_config;
+use crate::engine::release::record::is_mapped_copy;
 use crate::engine::release::status::{Guard, transition};
 use crate::engine::release::{Entry, Record, Revision, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
@@ -130,7 +130,7 @@ fn unlike_a_mapping(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Opti
     let (Some(json), Some(new)) = (case.body(&newest.name)?, side.record()) else {
         return Ok(Some("the two records cannot be compared".to_owned()));
     };
-    let copied =
-        Record::read(json, case.facts.effort).is_ok_and(|old| same_chart_and_config(&old, new, case.facts.effort));
-    Ok((!copied).then(|| format!("its chart or values differ from those of revision {}", newest.revision)))
+    let copied = Record::read(json, case.facts.effort).is_ok_and(|old| is_mapped_copy(&old, new, case.facts.effort));
+    Ok((!copied)
+        .then(|| format!("it differs from revision {} in more than the deprecated versions of APIs", newest.revision)))
 }

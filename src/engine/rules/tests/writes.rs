@@ -90,8 +90,11 @@ fn a_restore_tool_creates_in_any_status_and_order_others_do_not() {
 
 #[test]
 fn mapkubeapis_copies_the_newest_record_and_nothing_else_does() {
-    let source = rec(7, "superseded");
-    let mapped = Rec { revision: 8, manifest: "mapped", ..source.to("deployed") };
+    const DOCUMENT: &str = "---\napiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: web}\n";
+    const MAPPED: &str = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n";
+    const OTHER: &str = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 9}\n";
+    let source = Rec { manifest: DOCUMENT, ..rec(7, "superseded") };
+    let mapped = Rec { revision: 8, manifest: MAPPED, ..source.to("deployed") };
     let copy = |history: &[Rec], record: &Rec| with(history).create("alice", record);
     assert_eq!(copy(std::slice::from_ref(&source), &mapped), Ok(()));
     let refused = Err(vec![UNUSUAL_CREATE]);
@@ -107,6 +110,8 @@ fn mapkubeapis_copies_the_newest_record_and_nothing_else_does() {
         refused,
         "other values"
     );
+    let other = Rec { manifest: OTHER, ..mapped.clone() };
+    assert_eq!(copy(std::slice::from_ref(&source), &other), refused, "other objects");
     assert_eq!(copy(&[rec(7, "failed")], &mapped), refused, "the newest was not superseded");
     assert_eq!(copy(&[], &Rec { revision: 1, ..mapped }), refused, "nothing to copy");
 }
