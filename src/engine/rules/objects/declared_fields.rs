@@ -7,7 +7,7 @@ use crate::engine::evidence::{Knowledge, Query, RecordRef};
 use crate::engine::facts::{EditedObject, ManagedWrite, ObjectChange};
 use crate::engine::json::FieldPath;
 use crate::engine::managed::{Declared, Marks, declared_by, is_custom_resource, touched};
-use crate::engine::policy::ScalableResource;
+use crate::engine::policy::{ScalableResource, ignored_fields};
 use crate::engine::release::manifest::DocumentKey;
 use crate::engine::rules::undecided::{Undecided, lookup};
 
@@ -82,12 +82,9 @@ impl ObjectCase<'_> {
         let mut fields = Vec::new();
         if let Some(delta) = &sides.delta {
             let declared: Vec<_> = declared.into_iter().chain(marks.declared()).collect();
-            fields = touched(&declared, delta, self.facts.effort);
+            let is_ignored = ignored_fields(&self.policy.ignore, kind, namespace, name);
+            fields = touched(&declared, delta, &|field| is_ignored(&field.pointer()), self.facts.effort);
         }
-        fields.retain(|field| {
-            let pointer = field.pointer();
-            !self.policy.ignore.iter().any(|ignored| ignored.covers(kind, namespace, name, &pointer))
-        });
         if sides.clears_managed_fields() {
             fields.push(FieldPath::of(["metadata", "managedFields"]));
         }
