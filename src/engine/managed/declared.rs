@@ -46,6 +46,20 @@ impl<'d> Declared<'d> {
         path.rev().fold(leaf, |inner, field| Self::Fields(BTreeMap::from([(Cow::Borrowed(field), inner)])))
     }
 
+    /// Without the fields that a document has. The document knows their values.
+    #[must_use]
+    pub fn outside(self, document: &Value) -> Self {
+        let Self::Fields(fields) = self else {
+            return self;
+        };
+        let left = fields.into_iter().filter_map(|(name, inner)| match (document.get(&*name), inner) {
+            (None, inner) => Some((name, inner)),
+            (Some(part @ Value::Object(_)), inner @ Self::Fields(_)) => Some((name, inner.outside(part))),
+            (Some(_), _) => None,
+        });
+        Self::Fields(left.collect())
+    }
+
     /// The declared part of a member.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<Cow<'_, Self>> {
