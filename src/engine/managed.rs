@@ -6,6 +6,7 @@ mod document;
 mod fields;
 mod list_items;
 mod ownership;
+mod schema;
 mod semantics;
 mod touched;
 
@@ -14,7 +15,7 @@ pub(crate) use delta::{Delta, delta};
 pub(crate) use document::{declared_by, is_custom_resource};
 pub(crate) use fields::ManagedFields;
 pub(crate) use ownership::{Marks, Origin, Owner, may_be_marked};
-pub(crate) use touched::touched;
+pub(crate) use touched::{drifted, touched};
 
 #[cfg(test)]
 mod tests;

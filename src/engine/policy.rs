@@ -10,7 +10,7 @@ mod settings;
 
 pub use effective::Policy;
 pub use globs::Globs;
-pub use ignore::IgnoredFields;
+pub use ignore::{IgnoredFields, ignored_fields};
 pub use policies::Policies;
 pub use scalable_resource::ScalableResource;
 pub use scope::{Scope, When};

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
+use super::schema::{ItemRule, Place};
 use super::semantics;
 
 /// The declared part of a value.
@@ -45,6 +46,20 @@ impl<'d> Declared<'d> {
         path.rev().fold(leaf, |inner, field| Self::Fields(BTreeMap::from([(Cow::Borrowed(field), inner)])))
     }
 
+    /// Without the fields that a document has. The document knows their values.
+    #[must_use]
+    pub fn outside(self, document: &Value) -> Self {
+        let Self::Fields(fields) = self else {
+            return self;
+        };
+        let left = fields.into_iter().filter_map(|(name, inner)| match (document.get(&*name), inner) {
+            (None, inner) => Some((name, inner)),
+            (Some(part @ Value::Object(_)), inner @ Self::Fields(_)) => Some((name, inner.outside(part))),
+            (Some(_), _) => None,
+        });
+        Self::Fields(left.collect())
+    }
+
     /// The declared part of a member.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<Cow<'_, Self>> {
@@ -63,6 +78,27 @@ impl<'d> Declared<'d> {
             Self::Leaf(_) | Self::Items(_) => Vec::new(),
         }
     }
+
+    /// How to compare a value with this declaration. A map that is one value is compared `by_member` only if the live one is
+    /// a map before and after.
+    pub(super) fn view(&self, by_member: bool) -> View<'_> {
+        match self {
+            Self::Leaf(value) => View::Value(value.as_deref(), Place::UNKNOWN),
+            Self::Fields(_) => View::Members,
+            Self::Items(items) => View::Items(Cow::Borrowed(items), ItemRule::Unordered),
+            Self::Document(part) => part.view(by_member),
+        }
+    }
+}
+
+/// How to compare a value with a declaration.
+pub(super) enum View<'v> {
+    /// Member by member.
+    Members,
+    /// Item by item.
+    Items(Cow<'v, [(ItemKey, Declared<'v>)]>, ItemRule),
+    /// With this value, if it is known.
+    Value(Option<&'v Value>, Place<'v>),
 }
 
 impl ItemKey {
@@ -80,41 +116,63 @@ impl ItemKey {
 /// A part of a document.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DocumentPart<'d> {
-    /// The name of the field with this value.
-    pub(super) name: &'d str,
+    pub(super) place: Place<'d>,
     pub(super) value: &'d Value,
-    /// The keys of lists, by the names of their fields.
-    pub(super) lists: &'static [(&'static str, &'static [&'static str])],
+    /// Whether it is inside of a map that is one value.
+    pub(super) is_inside_whole: bool,
     /// The part of `managedFields` for this value.
     pub(super) written: Option<&'d Declared<'d>>,
 }
 
 impl<'d> DocumentPart<'d> {
-    pub(super) fn is_object(&self) -> bool {
-        self.value.is_object()
+    pub(super) fn new(place: Place<'d>, value: &'d Value, written: Option<&'d Declared<'d>>) -> Self {
+        Self { place, value, is_inside_whole: false, written }
     }
 
-    /// The part for a member; `None` for a null.
+    /// Whether the value is a map, and no part of it can change without changing it. In `managedFields` such a map of a custom
+    /// resource has no members.
+    fn is_whole_map(&self) -> bool {
+        let Value::Object(members) = self.value else {
+            return false;
+        };
+        let written_as_one = matches!(self.written, Some(Declared::Leaf(_))) && !members.is_empty();
+        self.is_inside_whole || written_as_one || self.place.is_whole_map()
+    }
+
+    /// The part for a member. A null declares nothing, and a map that is one value declares the absence of all others.
     pub(super) fn field(&self, name: &str) -> Option<Self> {
-        let (name, value) = self.value.as_object()?.get_key_value(name)?;
-        let written = declared_member(self.written, name);
-        (!value.is_null()).then_some(Self { name, value, written, ..*self })
+        let whole = self.is_whole_map();
+        let (name, value) = match self.value.as_object()?.get_key_value(name) {
+            Some((name, value)) => (name.as_str(), value),
+            None => ("", &Value::Null),
+        };
+        let (place, written) = (self.place.field(name), declared_member(self.written, name));
+        (whole || !value.is_null()).then_some(Self { place, value, is_inside_whole: whole, written })
     }
 
     pub(super) fn names(&self) -> Vec<&'d str> {
         self.value.as_object().into_iter().flat_map(|members| members.keys()).map(String::as_str).collect()
     }
 
-    /// The declaration of a value that is not an object. A null declares nothing.
-    pub(super) fn declared(&self) -> Declared<'d> {
-        match self.value {
-            Value::Null => Declared::nothing(),
-            Value::Array(items) => self.list(items),
-            scalar => Declared::Leaf(Some(Cow::Borrowed(scalar))),
+    /// Whether it is declared as an empty map.
+    pub(super) fn is_empty_map(&self) -> bool {
+        self.value.as_object().is_some_and(serde_json::Map::is_empty)
+    }
+
+    fn view(&self, by_member: bool) -> View<'d> {
+        let items = match self.value {
+            Value::Object(_) if by_member || !self.is_whole_map() => return View::Members,
+            Value::Array(items) if !self.is_inside_whole => self.keyed_items(items),
+            _ => None,
+        };
+        match items {
+            Some(items) => View::Items(Cow::Owned(items), self.place.item_rule()),
+            None => View::Value(Some(self.value), self.place),
         }
     }
 
-    fn list(&self, items: &'d [Value]) -> Declared<'d> {
+    /// The items of a list with their keys; `None` if the list is one value.
+    fn keyed_items(&self, items: &'d [Value]) -> Option<Vec<(ItemKey, Declared<'d>)>> {
         let known: &[(ItemKey, Declared<'_>)] = match self.written {
             Some(Declared::Items(items)) => items,
             _ => &[],
@@ -126,33 +184,24 @@ impl<'d> DocumentPart<'d> {
             ItemKey::Value(_) => Some(KeyedBy::Value),
             ItemKey::Index(_) => None,
         });
-        let by_table = || {
-            let listed = self.lists.iter().filter(|(list, _)| *list == self.name).map(|(_, keys)| *keys);
-            let first = |keys: &&[&str]| items.iter().all(|item| item.get(keys[0]).is_some());
-            listed.into_iter().find(first).map(|keys| KeyedBy::Members(keys.to_vec()))
+        let by_schema = || match self.place.list_keys()? {
+            [] => Some(KeyedBy::Value),
+            keys => {
+                Some(KeyedBy::Members(keys.to_vec())).filter(|_| items.iter().all(|item| item.get(keys[0]).is_some()))
+            }
         };
-        let by_name = || (self.name == "finalizers").then_some(KeyedBy::Value);
-        // An empty list declares no item.
-        if items.is_empty() {
-            return Declared::Items(Vec::new());
-        }
-        let whole = || Declared::Leaf(Some(Cow::Borrowed(self.value)));
-        let Some(by) = by_account.or_else(by_table).or_else(by_name) else {
-            return whole();
-        };
+        let by = by_account.or_else(by_schema)?;
         let written: HashMap<_, _> = known.iter().map(|(key, written)| (key, written)).collect();
         let keyed = items.iter().map(|item| {
             let key = by.key(item)?;
             let written = written.get(&key).copied().or(known.first().map(|(_, written)| written));
             let declared = match &key {
                 ItemKey::Value(_) => Declared::Leaf(Some(Cow::Borrowed(item))),
-                ItemKey::Members(_) | ItemKey::Index(_) => {
-                    Declared::Document(Self { name: "", value: item, written, ..*self })
-                }
+                ItemKey::Members(_) | ItemKey::Index(_) => Declared::Document(Self { value: item, written, ..*self }),
             };
             Some((key, declared))
         });
-        keyed.collect::<Option<Vec<_>>>().map_or_else(whole, Declared::Items)
+        keyed.collect()
     }
 }
 

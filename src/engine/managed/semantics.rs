@@ -2,29 +2,83 @@
 
 use serde_json::Value;
 
-use crate::engine::json::FieldPath;
+use super::schema::Place;
 
-/// Objects whose members are quantities, `1000m` or `1`.
-const QUANTITY_MAPS: [&str; 9] =
-    ["limits", "requests", "capacity", "hard", "max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
-
-/// Fields that are quantities.
-const QUANTITIES: [&str; 4] = ["sizeLimit", "divisor", "averageValue", "value"];
-
-/// Whether a live value is the declared one or means the same. Of an object only the declared members count, because
-/// the API server adds defaults.
-pub(super) fn is_declared(declared: &Value, live: &str, path: &FieldPath) -> bool {
-    let mut fields = path.fields().rev();
-    let (last, parent) = (fields.next(), fields.next());
-    let place = Place { last: last.unwrap_or_default(), parent: parent.unwrap_or_default() };
-    serde_json::from_str(live).is_ok_and(|live: Value| is_equivalent(declared, &live, place))
+/// Whether a write sets a declared value: the new value is the declared one or means the same.
+///
+/// The API server adds defaults, so an undeclared member counts only if the write adds or changes it in an object that was as
+/// declared before. Without such an object, nothing tells a default from an addition.
+pub(super) fn is_declared(declared: &Value, old: Option<&str>, new: &str, place: Place<'_>) -> bool {
+    let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
+    let (old, new) = (old.and_then(parsed), parsed(new));
+    let sides = compare(declared, old.as_ref(), new.as_ref(), place);
+    sides.new_is_declared && !sides.adds
 }
 
-/// The names of the field that a value is in, and of the field around that. They tell whether the value is a quantity.
+/// What comparing a declared value with the old and the new one shows.
 #[derive(Clone, Copy)]
-struct Place<'p> {
-    last: &'p str,
-    parent: &'p str,
+struct Sides {
+    old_is_declared: bool,
+    new_is_declared: bool,
+    /// Whether an undeclared member is new or has changed.
+    adds: bool,
+}
+
+impl Sides {
+    fn and(self, other: Self) -> Self {
+        Self {
+            old_is_declared: self.old_is_declared && other.old_is_declared,
+            new_is_declared: self.new_is_declared && other.new_is_declared,
+            adds: self.adds || other.adds,
+        }
+    }
+}
+
+fn compare(declared: &Value, old: Option<&Value>, new: Option<&Value>, place: Place<'_>) -> Sides {
+    match (declared, new) {
+        (Value::Object(declared), Some(Value::Object(new))) => {
+            let old = old.and_then(Value::as_object);
+            let was = |name: &str| old.and_then(|old| old.get(name));
+            // The API server omits an empty map, and adds no defaults to it.
+            let old_is_declared = old.is_some() || declared.is_empty();
+            let start = Sides { old_is_declared, new_is_declared: true, adds: false };
+            let members =
+                declared.iter().map(|(name, value)| compare(value, was(name), new.get(name), place.field(name)));
+            let sides = members.fold(start, Sides::and);
+            let mut undeclared = new.iter().filter(|(name, _)| !declared.contains_key(*name));
+            let adds = sides.old_is_declared && undeclared.any(|(name, value)| was(name) != Some(value));
+            Sides { adds: sides.adds || adds, ..sides }
+        }
+        (Value::Array(declared), Some(Value::Array(new))) => {
+            let old = old.and_then(Value::as_array);
+            let start = Sides {
+                old_is_declared: old.map_or(declared.is_empty(), |old| old.len() == declared.len()),
+                new_is_declared: new.len() == declared.len(),
+                adds: false,
+            };
+            let items = declared.iter().enumerate();
+            let items = items.map(|(at, value)| compare(value, old.and_then(|old| old.get(at)), new.get(at), place));
+            items.fold(start, Sides::and)
+        }
+        (declared, _) => Sides {
+            old_is_declared: old.map_or(is_zero(declared), |old| is_same_scalar(declared, old, place)),
+            new_is_declared: match new {
+                Some(new) => is_same_scalar(declared, new, place),
+                None => !is_removal(declared, old),
+            },
+            adds: false,
+        },
+    }
+}
+
+/// Whether a write removes a declared value that is now absent.
+pub(super) fn is_removed(declared: &Value, old: Option<&str>) -> bool {
+    is_removal(declared, old.and_then(|old| serde_json::from_str(old).ok()).as_ref())
+}
+
+/// The API server omits values like `""` and `0` from most fields: only where it kept one before is its absence a removal.
+fn is_removal(declared: &Value, old: Option<&Value>) -> bool {
+    !declared.is_null() && (!is_zero(declared) || old.is_some_and(is_zero))
 }
 
 /// Whether two live values are equal.
@@ -45,14 +99,15 @@ pub(super) fn identity(key: &Value) -> String {
     }
 }
 
-/// Whether the API server omits a declared value because it is empty.
-pub(super) fn is_empty(declared: &Value) -> bool {
-    match declared {
+/// Whether a value is one that the API server may omit.
+fn is_zero(value: &Value) -> bool {
+    match value {
         Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_f64() == Some(0.0),
         Value::String(text) => text.is_empty(),
         Value::Array(items) => items.is_empty(),
         Value::Object(members) => members.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
@@ -61,22 +116,11 @@ pub(super) fn default_of(key: &str) -> Option<&'static str> {
     (key == "protocol").then_some("TCP")
 }
 
-fn is_equivalent(declared: &Value, live: &Value, place: Place<'_>) -> bool {
-    match (declared, live) {
-        (Value::Object(declared), Value::Object(live)) => declared.iter().all(|(name, value)| match live.get(name) {
-            Some(live) => is_equivalent(value, live, Place { last: name, parent: place.last }),
-            None => is_empty(value),
-        }),
-        (Value::Array(declared), Value::Array(live)) => {
-            declared.len() == live.len()
-                && declared.iter().zip(live).all(|(value, live)| is_equivalent(value, live, place))
-        }
-        (declared, live) => {
-            declared == live
-                || is_same_text(declared, live)
-                || (place.is_quantity() && quantity(declared).is_some_and(|value| quantity(live) == Some(value)))
-        }
-    }
+/// Whether two values mean the same, of which at most one is an object or a list.
+fn is_same_scalar(declared: &Value, live: &Value, place: Place<'_>) -> bool {
+    declared == live
+        || is_same_text(declared, live)
+        || (place.is_quantity() && quantity(declared).is_some_and(|value| quantity(live) == Some(value)))
 }
 
 /// A number and its text are the same: ports and percentages may be either, and YAML turns some text into numbers.
@@ -87,12 +131,6 @@ fn is_same_text(one: &Value, other: &Value) -> bool {
         }
         (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),
         _ => false,
-    }
-}
-
-impl Place<'_> {
-    fn is_quantity(self) -> bool {
-        QUANTITIES.contains(&self.last) || QUANTITY_MAPS.contains(&self.parent)
     }
 }
 
@@ -146,15 +184,18 @@ fn quantity(value: &Value) -> Option<i128> {
 mod tests {
     use serde_json::json;
 
+    use super::super::schema::BUILT_IN;
     use super::*;
 
-    fn same_at(path: &[&str], declared: &Value, live: &Value) -> bool {
-        is_declared(declared, &live.to_string(), &FieldPath::of(path.iter().copied()))
+    /// Whether a value in a built-in kind is declared, with the names of the fields around it.
+    fn same_at(path: [&str; 2], declared: &Value, live: &Value) -> bool {
+        let [parent, name] = path;
+        is_declared(declared, None, &live.to_string(), Place { schema: &BUILT_IN, parent, name })
     }
 
     #[test]
     fn quantities_are_compared_by_amount_in_quantity_fields() {
-        let cpu = ["resources", "limits", "cpu"];
+        let cpu = ["limits", "cpu"];
         for (declared, live) in [
             (json!("1000m"), json!("1")),
             (json!(1), json!("1")),
@@ -164,11 +205,11 @@ mod tests {
             (json!("0.1"), json!("100m")),
             (json!("-1"), json!("-1000m")),
         ] {
-            assert!(same_at(&cpu, &declared, &live), "{declared} {live}");
+            assert!(same_at(cpu, &declared, &live), "{declared} {live}");
             assert_eq!(quantity(&declared), quantity(&live));
         }
-        assert!(!same_at(&cpu, &json!("1"), &json!("1001m")));
-        assert!(!same_at(&["metadata", "annotations", "x"], &json!("1000m"), &json!("1")));
+        assert!(!same_at(cpu, &json!("1"), &json!("1001m")));
+        assert!(!same_at(["annotations", "x"], &json!("1000m"), &json!("1")));
         for odd in ["", "m", "1x", "1.2.3", "1.0000000001", "99999999999999999999999999999999999999999", "1e99"] {
             assert_eq!(quantity(&json!(odd)).filter(|_| !odd.is_empty() && odd != "m"), None, "{odd}");
         }
@@ -177,11 +218,11 @@ mod tests {
     #[test]
     fn ports_defaults_and_empty_values_are_equivalent() {
         let rules = ["spec", "rules"];
-        assert!(same_at(&["spec", "port"], &json!("80"), &json!(80)));
-        assert!(same_at(&rules, &json!([{"host": "a"}]), &json!([{"host": "a", "pathType": "Prefix"}])));
-        assert!(!same_at(&rules, &json!([{"host": "a"}]), &json!([{"host": "a"}, {"host": "b"}])));
-        assert!(same_at(&rules, &json!([{"host": "a", "tls": []}]), &json!([{"host": "a"}])));
-        assert!(!same_at(&rules, &json!([{"host": "a", "tls": [1]}]), &json!([{"host": "a"}])));
-        assert!(!same_at(&rules, &json!("a"), &json!(["a"])));
+        assert!(same_at(["spec", "port"], &json!("80"), &json!(80)));
+        assert!(same_at(rules, &json!([{"host": "a"}]), &json!([{"host": "a", "pathType": "Prefix"}])));
+        assert!(!same_at(rules, &json!([{"host": "a"}]), &json!([{"host": "a"}, {"host": "b"}])));
+        assert!(same_at(rules, &json!([{"host": "a", "tls": []}]), &json!([{"host": "a"}])));
+        assert!(!same_at(rules, &json!([{"host": "a", "tls": [1]}]), &json!([{"host": "a"}])));
+        assert!(!same_at(rules, &json!("a"), &json!(["a"])));
     }
 }

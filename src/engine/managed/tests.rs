@@ -1,5 +1,7 @@
 //! Writes against declarations, with objects as the API server shows them.
 
+mod values;
+
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -18,7 +20,7 @@ fn text(value: &Value) -> String {
 /// The declared fields that a write changes, as people read them.
 fn changed(declared: Declared<'_>, old: &Value, new: &Value) -> Vec<String> {
     let (old, new) = (old.to_string(), new.to_string());
-    let touched = delta(&old, &new).map(|delta| touched(&[declared], &delta, &Effort::of_review()));
+    let touched = delta(&old, &new).map(|delta| touched(&[declared], &delta, &|_| false, &Effort::of_review()));
     touched.unwrap_or_default().iter().map(ToString::to_string).collect()
 }
 
@@ -36,7 +38,6 @@ fn document() -> Value {
                 "name": "web", "image": "nginx:1", "args": ["-a", "-b"], "resources": {"limits": {"cpu": "1000m"}},
                 "env": [{"name": "A", "value": "1"}], "ports": [{"containerPort": 80}], "securityContext": {},
             }],
-            "tolerations": [],
         }}},
     })
 }

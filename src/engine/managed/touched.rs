@@ -1,12 +1,13 @@
 //! The declared fields that a write touches.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::declared::{Declared, ItemKey};
+use super::declared::{Declared, ItemKey, View};
 use super::delta::{Delta, DifferingItem, between};
-use super::list_items::{ListItem, matched};
+use super::list_items::{ListItem, Pair, matched};
+use super::schema::{ItemRule, Place};
 use super::semantics;
 use crate::engine::effort::Effort;
 use crate::engine::json::cursor::{self, Member};
@@ -18,13 +19,39 @@ const MAX_TOUCHED_FIELDS: usize = 100;
 /// The most differences that are told apart inside one list.
 const MAX_DIFFERENCES_PER_VALUE: usize = 1_000;
 
-/// The declared fields that a write changes, at most 100, for any of several declarations. A field that is set to its
+/// The steps to decide whether a field is ignored.
+const IGNORE_STEPS: u64 = 400;
+
+/// The fields that do not count, by their paths.
+pub(crate) type Ignored<'i> = &'i dyn Fn(&FieldPath) -> bool;
+
+/// The declared fields that an edit changes, at most 100, for any of several declarations. A field that is set to its
 /// declared value, or to one that means the same, is not changed: this reverts a change.
 ///
 /// A list whose items cannot be matched with the steps that are left counts as changed.
 #[must_use]
-pub(crate) fn touched(declarations: &[Declared<'_>], delta: &Delta<'_>, effort: &Effort) -> Vec<FieldPath> {
-    let mut found = TouchedFields { paths: Vec::new(), effort };
+pub(crate) fn touched(
+    declarations: &[Declared<'_>],
+    delta: &Delta<'_>,
+    ignored: Ignored<'_>,
+    effort: &Effort,
+) -> Vec<FieldPath> {
+    all_touched(declarations, delta, TouchedFields { paths: Vec::new(), ignored, effort, old_is_live: true })
+}
+
+/// The declared fields in which a live object differs from its document, at most 100. `delta` is the difference from the
+/// document to the object, and shows nothing about defaults.
+#[must_use]
+pub(crate) fn drifted(
+    declared: Declared<'_>,
+    delta: &Delta<'_>,
+    ignored: Ignored<'_>,
+    effort: &Effort,
+) -> Vec<FieldPath> {
+    all_touched(&[declared], delta, TouchedFields { paths: Vec::new(), ignored, effort, old_is_live: false })
+}
+
+fn all_touched(declarations: &[Declared<'_>], delta: &Delta<'_>, mut found: TouchedFields<'_>) -> Vec<FieldPath> {
     for declared in declarations {
         collect_touched(declared, delta, &FieldPath::default(), &mut found);
     }
@@ -36,12 +63,17 @@ pub(crate) fn touched(declarations: &[Declared<'_>], delta: &Delta<'_>, effort: 
 /// The fields that were found so far.
 struct TouchedFields<'e> {
     paths: Vec<FieldPath>,
+    ignored: Ignored<'e>,
     effort: &'e Effort,
+    /// Whether the old side is a live object. It then shows which defaults the API server has added and which values it omits.
+    old_is_live: bool,
 }
 
 impl TouchedFields<'_> {
-    fn push(&mut self, path: FieldPath) {
-        self.paths.push(path);
+    fn push(&mut self, path: &FieldPath) {
+        if self.effort.take(IGNORE_STEPS).is_err() || !(self.ignored)(path) {
+            self.paths.push(path.clone());
+        }
     }
 
     /// Reports a removed value instead of the removed fields inside it.
@@ -51,59 +83,91 @@ impl TouchedFields<'_> {
             self.paths.push(path.clone());
         }
     }
+
+    /// Whether a declared value changes to an undeclared one.
+    fn changes(&self, declared: Option<&Value>, old: Option<&str>, new: Option<&str>, place: Place<'_>) -> bool {
+        let live = old.filter(|_| self.old_is_live);
+        match (declared, new) {
+            // The manager owns the field, but it had no value.
+            (None, _) if old.is_none() => false,
+            (Some(declared), Some(new)) => !semantics::is_declared(declared, live, new, place),
+            (Some(declared), None) => semantics::is_removed(declared, live),
+            (None, None) => true,
+            (None, Some(new)) => old.is_none_or(|old| !semantics::are_equal(old, new)),
+        }
+    }
 }
 
 fn collect_touched(declared: &Declared<'_>, delta: &Delta<'_>, path: &FieldPath, found: &mut TouchedFields<'_>) {
     if found.paths.len() >= MAX_TOUCHED_FIELDS {
         return;
     }
-    match (declared, delta) {
-        (Declared::Document(part), _) if !part.is_object() => collect_touched(&part.declared(), delta, path, found),
+    match (declared.view(matches!(delta, Delta::Members(_))), delta) {
         // A change inside the value changes the value.
-        (Declared::Leaf(_) | Declared::Items(_), Delta::Members(_)) => found.push(path.clone()),
-        (Declared::Fields(_) | Declared::Document(_), Delta::Members(differing)) => {
+        (View::Value(..) | View::Items(..), Delta::Members(_)) => found.push(path),
+        (View::Members, Delta::Members(differing)) => {
             for (name, inner) in differing {
                 if let Some(declared) = declared.field(name) {
                     collect_touched(&declared, inner, &path.field(name), found);
                 }
             }
         }
-        (Declared::Items(keys), Delta::Items { differing, .. }) => {
+        // The live value is a list, the declared one an object.
+        (View::Members, Delta::Items { .. }) => {}
+        (View::Members, Delta::Value { old, new }) => compare_members(declared, *old, *new, path, found),
+        (View::Items(keys, ItemRule::Unordered), Delta::Items { differing, .. }) => {
             let before = differing.iter().map(|item| ListItem::new(item.index, item.old)).collect::<Vec<_>>();
             let after = differing.iter().map(|item| ListItem::new(item.index, item.new)).collect::<Vec<_>>();
-            compare_items(keys, [&before, &after], differing, path, found);
+            compare_items(&keys, ItemRule::Unordered, [&before, &after], differing, path, found);
         }
-        (Declared::Items(keys), Delta::Value { old, new }) => {
+        // The order of all items matters, not only of those that differ.
+        (View::Items(keys, rule), Delta::Items { old, new, .. }) => {
+            let (before, after) = without_common_ends(items_of(Some(old)), items_of(Some(new)));
+            compare_items(&keys, rule, [&before, &after], &[], path, found);
+        }
+        (View::Items(keys, rule), Delta::Value { old, new }) => {
             let start = found.paths.len();
             let (before, after) = without_common_ends(items_of(*old), items_of(*new));
-            compare_items(keys, [&before, &after], &[], path, found);
+            compare_items(&keys, rule, [&before, &after], &[], path, found);
             found.report_removal_as_a_whole(new.is_none(), start, path);
         }
-        (Declared::Leaf(value), Delta::Items { old, new, .. }) => {
-            if changes(value.as_deref(), Some(old), Some(new), path) {
-                found.push(path.clone());
+        (View::Value(value, place), Delta::Items { old, new, .. }) => {
+            if found.changes(value, Some(old), Some(new), place) {
+                found.push(path);
             }
         }
-        (Declared::Leaf(value), Delta::Value { old, new }) => {
-            if changes(value.as_deref(), *old, *new, path) {
-                found.push(path.clone());
+        (View::Value(value, place), Delta::Value { old, new }) => {
+            if found.changes(value, *old, *new, place) {
+                found.push(path);
             }
-        }
-        // The live value is a list, the declared one an object.
-        (Declared::Fields(_) | Declared::Document(_), Delta::Items { .. }) => {}
-        (Declared::Fields(_) | Declared::Document(_), Delta::Value { old, new }) => {
-            let start = found.paths.len();
-            let (before, after): (HashMap<_, _>, HashMap<_, _>) =
-                (members_of(*old).into_iter().collect(), members_of(*new).into_iter().collect());
-            for name in declared.names() {
-                if let Some(declared) = declared.field(name) {
-                    let (old, new) = (before.get(name).copied(), after.get(name).copied());
-                    compare(&declared, old, new, &path.field(name), found);
-                }
-            }
-            found.report_removal_as_a_whole(new.is_none(), start, path);
         }
     }
+}
+
+/// Compares the declared members of two values, at least one of which is no object or too different.
+fn compare_members(
+    declared: &Declared<'_>,
+    old: Option<&str>,
+    new: Option<&str>,
+    path: &FieldPath,
+    found: &mut TouchedFields<'_>,
+) {
+    let start = found.paths.len();
+    let (before, after): (HashMap<_, _>, HashMap<_, _>) =
+        (members_of(old).into_iter().collect(), members_of(new).into_iter().collect());
+    for name in declared.names() {
+        if let Some(declared) = declared.field(name) {
+            let (old, new) = (before.get(name).copied(), after.get(name).copied());
+            compare(&declared, old, new, &path.field(name), found);
+        }
+    }
+    if let (Declared::Document(part), None) = (declared, new)
+        && part.is_empty_map()
+        && found.changes(Some(part.value), old, new, part.place)
+    {
+        found.push(path);
+    }
+    found.report_removal_as_a_whole(new.is_none(), start, path);
 }
 
 /// The items of two lists without equal items at both ends.
@@ -121,14 +185,23 @@ fn without_common_ends<'a>(old: Vec<&'a str>, new: Vec<&'a str>) -> (Vec<ListIte
 /// Compares the items of a list, wherever they are. If a key occurs more than once, its items are compared in their order.
 fn compare_items(
     keys: &[(ItemKey, Declared<'_>)],
+    rule: ItemRule,
     [before, after]: [&[ListItem<'_>]; 2],
     differing: &[DifferingItem<'_>],
     path: &FieldPath,
     found: &mut TouchedFields<'_>,
 ) {
     let Ok(matches) = matched(keys, [before, after], found.effort) else {
-        return found.push(path.clone());
+        return found.push(path);
     };
+    let breaks_the_rule = match rule {
+        ItemRule::Unordered => false,
+        ItemRule::Ordered => is_reordered(&matches),
+        ItemRule::Closed => found.old_is_live && has_additions(before, after, &matches),
+    };
+    if breaks_the_rule {
+        found.push(path);
+    }
     let differing: HashMap<_, _> = differing.iter().map(|item| (item.index, &item.delta)).collect();
     for ((key, declared), pairs) in keys.iter().zip(matches) {
         for (old, new) in pairs {
@@ -138,12 +211,30 @@ fn compare_items(
             let path = path.then(Segment::Item { index: *index, key: key.display() });
             let known = differing.get(index).filter(|_| old.is_some_and(|old| old.index == *index));
             match (new, known) {
-                (None, _) => found.push(path),
+                (None, _) => found.push(&path),
                 (Some(_), Some(delta)) => collect_touched(declared, delta, &path, found),
                 (Some(new), None) => compare(declared, old.map(|item| item.value), Some(new.value), &path, found),
             }
         }
     }
+}
+
+/// Whether the new items are neither in the declared order nor in the old one. `matches` are in the declared order.
+fn is_reordered(matches: &[Vec<Pair<'_, '_>>]) -> bool {
+    let mut kept: Vec<_> =
+        matches.iter().flatten().filter_map(|(old, new)| Some((old.map(|old| old.index), (*new)?.index))).collect();
+    if kept.is_sorted_by_key(|(_, new)| *new) {
+        return false;
+    }
+    kept.sort_unstable_by_key(|(_, new)| *new);
+    !kept.is_sorted_by_key(|(old, _)| *old)
+}
+
+/// Whether an item is new that is not declared.
+fn has_additions(before: &[ListItem<'_>], after: &[ListItem<'_>], matches: &[Vec<Pair<'_, '_>>]) -> bool {
+    let declared: HashSet<_> = matches.iter().flatten().filter_map(|(_, new)| Some((*new)?.index)).collect();
+    let before: HashSet<_> = before.iter().map(|item| item.value).collect();
+    after.iter().any(|item| !declared.contains(&item.index) && !before.contains(item.value))
 }
 
 fn compare(
@@ -155,19 +246,6 @@ fn compare(
 ) {
     if let Some(delta) = between(old, new, &mut MAX_DIFFERENCES_PER_VALUE.clone()) {
         collect_touched(declared, &delta, path, found);
-    }
-}
-
-/// Whether a declared value changes to an undeclared one.
-fn changes(declared: Option<&Value>, old: Option<&str>, new: Option<&str>, path: &FieldPath) -> bool {
-    match (declared, new) {
-        // The manager owns the field, but it had no value.
-        (None, _) if old.is_none() => false,
-        (Some(declared), Some(new)) => !semantics::is_declared(declared, new, path),
-        // The API server omits empty values.
-        (Some(declared), None) => old.is_some() && !semantics::is_empty(declared),
-        (None, None) => true,
-        (None, Some(new)) => old.is_none_or(|old| !semantics::are_equal(old, new)),
     }
 }
 

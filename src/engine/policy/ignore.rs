@@ -16,13 +16,22 @@ pub struct IgnoredFields {
     pub namespaces: Option<Globs>,
 }
 
+/// Whether a field of an object is ignored, for many fields of one object.
+pub fn ignored_fields<'p>(
+    ignored: &'p [IgnoredFields],
+    kind: &str,
+    namespace: &str,
+    name: &str,
+) -> impl Fn(&Pointer) -> bool + use<'p> {
+    let of_object = ignored.iter().filter(|ignored| ignored.matches(kind, namespace, name));
+    let paths: Vec<_> = of_object.flat_map(|ignored| &ignored.paths).collect();
+    move |field| paths.iter().any(|path| field.starts_with(path))
+}
+
 impl IgnoredFields {
-    /// Whether a field of an object is ignored.
-    #[must_use]
-    pub fn covers(&self, kind: &str, namespace: &str, name: &str, field: &Pointer) -> bool {
+    fn matches(&self, kind: &str, namespace: &str, name: &str) -> bool {
         matches(self.kinds.as_ref(), Some(kind))
             && matches(self.namespaces.as_ref(), Some(namespace))
             && matches(self.names.as_ref(), Some(name))
-            && self.paths.iter().any(|path| field.starts_with(path))
     }
 }

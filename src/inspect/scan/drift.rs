@@ -8,9 +8,11 @@ use super::finding::Finding;
 use super::finding_kind::FindingKind;
 use crate::engine::effort::Effort;
 use crate::engine::json::FieldPath;
-use crate::engine::managed::{Declared, ManagedFields, declared_by, delta, is_custom_resource, touched};
+use crate::engine::managed::{
+    Declared, ManagedFields, declared_by, delta, drifted as differing_fields, is_custom_resource,
+};
 use crate::engine::object::{Metadata, ObjectKey};
-use crate::engine::policy::Policy;
+use crate::engine::policy::{Policy, ignored_fields};
 use crate::engine::release::{ReleaseRef, Revision};
 use crate::engine::rules::wording::{MAX_ENUMERATED, fields};
 
@@ -53,15 +55,12 @@ pub(super) fn drifted(
         .scalable_resource(&object.group, resource)
         .filter(|_| is_autoscaled(metadata.managed_fields))
         .map(|scalable| &scalable.replicas);
-    let mut fields = touched(&[declared_by(document, &written)], &delta, &effort);
-    fields.retain(|field| {
+    let is_ignored = ignored_fields(&policy.ignore, &object.kind, &object.namespace, &object.name);
+    let ignored = |field: &FieldPath| {
         let pointer = field.pointer();
-        let ignored = |ignored: &crate::engine::policy::IgnoredFields| {
-            ignored.covers(&object.kind, &object.namespace, &object.name, &pointer)
-        };
-        scaled != Some(&pointer) && !policy.ignore.iter().any(ignored)
-    });
-    Ok(fields)
+        scaled == Some(&pointer) || is_ignored(&pointer)
+    };
+    Ok(differing_fields(declared_by(document, &written), &delta, &ignored, &effort))
 }
 
 /// Whether a controller set the number of replicas last: only its writes through the scale subresource have this field

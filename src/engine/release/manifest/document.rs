@@ -63,6 +63,27 @@ mod tests {
     }
 
     #[test]
+    fn a_kind_that_moved_is_found_under_each_of_its_groups() {
+        let manifest = |version: &str, kind: &str| {
+            format!("apiVersion: {version}\nkind: {kind}\nmetadata: {{name: web}}\nspec: {{replicas: 1}}\n")
+        };
+        for (version, kind, group, is_found) in [
+            ("extensions/v1beta1", "Deployment", "apps", true),
+            ("apps/v1", "Deployment", "extensions", true),
+            ("extensions/v1beta1", "Ingress", "networking.k8s.io", true),
+            ("extensions/v1beta1", "NetworkPolicy", "networking.k8s.io", true),
+            ("v1", "Event", "events.k8s.io", true),
+            ("extensions/v1beta1", "Ingress", "apps", false),
+            ("example.com/v1", "Deployment", "apps", false),
+            ("v1", "Service", "serving.knative.dev", false),
+        ] {
+            let wanted = DocumentKey { group: group.into(), kind: kind.into(), ..wanted("web") };
+            let found = replicas(&manifest(version, kind), &wanted);
+            assert_eq!(found.is_some(), is_found, "{version} {kind} as {group}");
+        }
+    }
+
+    #[test]
     fn json_documents_without_separator() {
         let manifest = "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"a\"}}\n\
                         {\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"b\"},\"spec\":{\"replicas\":7}}";

@@ -78,7 +78,8 @@ pub(super) fn plain_scalar(text: &str) -> &str {
     text.split('#').next().unwrap_or_default().trim().trim_matches(['"', '\''])
 }
 
-/// Parses a YAML document as Helm does: the last of several equal keys counts. An empty document is null.
+/// Parses a YAML document as Helm does, by YAML 1.1: `0644` is 420, `yes` is true, and the last of several equal keys counts.
+/// An empty document is null.
 ///
 /// # Errors
 /// The position of the problem, never the text there, because manifests contain Secrets. Or it is more work than the review
@@ -93,6 +94,7 @@ pub(super) fn parse_yaml(document: &str, effort: &Effort) -> Result<Value, Strin
     let mut options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
         with_snippet: false,
+        legacy_octal_numbers: true,
         // `263e7411` is text to Go and an infinite number to YAML 1.2. As text the value is lost, but the field is there.
         non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::AsString,
     };
@@ -121,6 +123,8 @@ pub(super) fn position(error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::engine::effort::OverBudget;
 
@@ -135,6 +139,36 @@ mod tests {
             ("a: &x [1]\n", false),
         ] {
             assert_eq!(may_have_aliases(document), may, "{document}");
+        }
+    }
+
+    #[test]
+    fn scalars_mean_what_they_mean_to_helm() {
+        // As sigs.k8s.io/yaml 1.6 reads them.
+        for (text, wanted) in [
+            ("0644", json!(420)),
+            ("-0644", json!(-420)),
+            ("0o644", json!(420)),
+            ("\"0644\"", json!("0644")),
+            ("0", json!(0)),
+            ("00", json!(0)),
+            ("0.5", json!(0.5)),
+            ("089", json!(89.0)),
+            ("0x1F", json!(31)),
+            ("0b101", json!(5)),
+            ("1_000", json!(1000)),
+            ("1e3", json!(1000.0)),
+            ("1.10", json!(1.1)),
+            ("yes", json!(true)),
+            ("off", json!(false)),
+            ("\"yes\"", json!("yes")),
+            ("~", json!(null)),
+            ("2026-11-21", json!("2026-11-21")),
+            ("12:30:45", json!("12:30:45")),
+            ("1.2.3", json!("1.2.3")),
+        ] {
+            let found = parse_yaml(&format!("a: {text}\n"), &Effort::of_review());
+            assert_eq!(found, Ok(json!({"a": wanted})), "{text}");
         }
     }
 

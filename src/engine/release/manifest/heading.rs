@@ -6,6 +6,16 @@ use super::documents::plain_scalar;
 use super::key::DocumentKey;
 use crate::engine::object::group_of;
 
+/// Kinds that have moved, and the groups that serve or served the same objects: a chart may name any of them.
+const MOVED_KINDS: [(&str, [&str; 2]); 6] = [
+    ("DaemonSet", ["extensions", "apps"]),
+    ("Deployment", ["extensions", "apps"]),
+    ("Event", ["", "events.k8s.io"]),
+    ("Ingress", ["extensions", "networking.k8s.io"]),
+    ("NetworkPolicy", ["extensions", "networking.k8s.io"]),
+    ("ReplicaSet", ["extensions", "apps"]),
+];
+
 /// The fields that name an object.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Heading<'m> {
@@ -60,6 +70,15 @@ impl<'m> Heading<'m> {
         self.kind.ends_with("List")
     }
 
+    /// Completes the heading of an item by that of its list: the items of a `ConfigMapList` need not say that they are
+    /// ConfigMaps.
+    pub(super) fn complete_from(&mut self, list: &Self) {
+        if self.kind.is_empty() && self.api_version.is_empty() {
+            self.kind = Cow::Owned(list.kind.strip_suffix("List").unwrap_or_default().to_owned());
+            self.api_version = list.api_version.clone();
+        }
+    }
+
     /// Whether it names an object at all.
     pub(super) fn names_object(&self) -> bool {
         !self.kind.is_empty() && self.names.name.is_some()
@@ -67,12 +86,17 @@ impl<'m> Heading<'m> {
 
     /// Whether it names this object.
     pub(super) fn is_of(&self, wanted: &DocumentKey) -> bool {
-        group_of(&self.api_version) == wanted.group
-            && self.kind == wanted.kind
+        self.kind == wanted.kind
+            && is_same_group(&self.kind, group_of(&self.api_version), &wanted.group)
             && self.names.name.as_deref() == Some(wanted.name.as_str())
             // Cluster-scoped objects have no namespace, even if their document says so.
             && (wanted.namespace.is_empty() || self.names.namespace_or(&wanted.default_namespace) == wanted.namespace)
     }
+}
+
+fn is_same_group(kind: &str, one: &str, other: &str) -> bool {
+    let both = |groups: &[&str]| groups.contains(&one) && groups.contains(&other);
+    one == other || MOVED_KINDS.iter().any(|(moved, groups)| *moved == kind && both(groups))
 }
 
 impl Names<'_> {

@@ -48,12 +48,22 @@ impl FoundObject<'_> {
     /// # Errors
     /// The position of the problem, or it is more work than the review has left.
     pub(super) fn parse(self, effort: &Effort) -> Result<Value, String> {
-        match self.text {
-            ObjectText::Yaml(text) => parse_yaml(text, effort),
-            ObjectText::YamlItem { document, place } => parse_item(document, place, effort),
-            ObjectText::Json(text) => parse_json(text, effort),
-            ObjectText::Parsed(value) => Ok(value),
+        let mut value = match self.text {
+            ObjectText::Yaml(text) => parse_yaml(text, effort)?,
+            ObjectText::YamlItem { document, place } => parse_item(document, place, effort)?,
+            ObjectText::Json(text) => parse_json(text, effort)?,
+            ObjectText::Parsed(value) => value,
+        };
+        // An item may have them from its list.
+        if let Value::Object(members) = &mut value {
+            let Heading { api_version, kind, .. } = self.heading;
+            for (name, text) in [("apiVersion", api_version), ("kind", kind)] {
+                if !text.is_empty() {
+                    members.entry(name).or_insert_with(|| text.into());
+                }
+            }
         }
+        Ok(value)
     }
 }
 
@@ -87,7 +97,7 @@ pub(super) fn each_object<'m>(
         effort.take_text(manifest, JSON_SCAN_STEPS)?;
         for document in serde_json::Deserializer::from_str(manifest).into_iter::<&RawValue>() {
             let document = document.map_err(|error| position(&error))?.get();
-            if json_object(document, effort, visit, 0)?.is_break() {
+            if json_object(document, None, effort, visit, 0)?.is_break() {
                 break;
             }
         }
@@ -141,6 +151,7 @@ struct JsonNames<'m> {
 
 fn json_object<'m>(
     document: &'m str,
+    list: Option<&Heading<'m>>,
     effort: &Effort,
     visit: Visit<'_, 'm>,
     depth: usize,
@@ -149,7 +160,10 @@ fn json_object<'m>(
     let JsonHeading { api_version, kind, metadata, items } =
         serde_json::from_str(document).map_err(|error| position(&error))?;
     let JsonNames { name, namespace } = metadata.unwrap_or_default();
-    let heading = Heading { api_version, kind, names: Names { name, namespace } };
+    let mut heading = Heading { api_version, kind, names: Names { name, namespace } };
+    if let Some(list) = list {
+        heading.complete_from(list);
+    }
     let mut items = Cursor::new(items.map_or("", RawValue::get));
     if !heading.is_list() || depth == MAX_LIST_DEPTH || items.expect_byte(b'[').is_none() {
         return visit(FoundObject { heading, text: ObjectText::Json(document) });
@@ -157,7 +171,7 @@ fn json_object<'m>(
     // A hostile list has millions of items: they are not gathered.
     while items.has_next(b']') == Some(true) {
         let Some(item) = items.skip_value() else { break };
-        if item.starts_with('{') && json_object(item, effort, visit, depth + 1)?.is_break() {
+        if item.starts_with('{') && json_object(item, Some(&heading), effort, visit, depth + 1)?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
     }
@@ -170,7 +184,7 @@ fn yaml_object<'m>(document: &'m str, effort: &Effort, visit: Visit<'_, 'm>) -> 
     }
     let outlined = match outline(document, effort) {
         Ok(outlined) => outlined,
-        Err(NoOutline::Merged) => return parsed_object(parse_yaml(document, effort)?, visit, 0),
+        Err(NoOutline::Merged) => return parsed_object(parse_yaml(document, effort)?, None, visit, 0),
         Err(NoOutline::OverBudget) => return Err(OverBudget.into()),
         Err(NoOutline::Malformed { line, column }) => {
             return Err(format!("line {line}, column {column} of a document"));
@@ -189,17 +203,25 @@ fn yaml_object<'m>(document: &'m str, effort: &Effort, visit: Visit<'_, 'm>) -> 
 }
 
 /// Visits the objects of a document that had to be parsed.
-fn parsed_object<'m>(mut value: Value, visit: Visit<'_, 'm>, depth: usize) -> Result<ControlFlow<()>, String> {
+fn parsed_object<'m>(
+    mut value: Value,
+    list: Option<&Heading<'m>>,
+    visit: Visit<'_, 'm>,
+    depth: usize,
+) -> Result<ControlFlow<()>, String> {
     let text = |value: &Value| Cow::Owned(value.as_str().unwrap_or_default().to_owned());
     let name = |value: &Value| value.as_str().map(|name| Cow::Owned(name.to_owned()));
     let names = Names { name: name(&value["metadata"]["name"]), namespace: name(&value["metadata"]["namespace"]) };
-    let heading = Heading { api_version: text(&value["apiVersion"]), kind: text(&value["kind"]), names };
+    let mut heading = Heading { api_version: text(&value["apiVersion"]), kind: text(&value["kind"]), names };
+    if let Some(list) = list {
+        heading.complete_from(list);
+    }
     let items = value.get_mut("items").filter(|_| heading.is_list() && depth < MAX_LIST_DEPTH).map(Value::take);
     let Some(Value::Array(items)) = items else {
         return visit(FoundObject { heading, text: ObjectText::Parsed(value) });
     };
     for item in items {
-        if parsed_object(item, visit, depth + 1)?.is_break() {
+        if parsed_object(item, Some(&heading), visit, depth + 1)?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
     }
@@ -234,6 +256,20 @@ mod tests {
         assert_eq!(found[0]["data"]["x"], "- kind: B\ntwo\n");
         assert_eq!((&found[1]["metadata"]["name"], &found[1]["data"]["x"]), (&"b".into(), &"z".into()));
         assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn items_without_kind_have_that_of_their_list() {
+        let yaml = "apiVersion: v1\nkind: ConfigMapList\nitems:\n- metadata: {name: a}\n- kind: Secret\n  metadata: {name: b}\n";
+        let late = "items:\n- metadata: {name: a}\n- kind: Secret\n  metadata: {name: b}\nkind: ConfigMapList\napiVersion: v1\n";
+        let merged = "x: &x {metadata: {name: a}}\nkind: ConfigMapList\napiVersion: v1\nitems:\n- {<<: *x}\n- {kind: Secret, metadata: {name: b}}\n";
+        let json = r#"{"apiVersion":"v1","kind":"ConfigMapList","items":[{"metadata":{"name":"a"}},{"kind":"Secret","metadata":{"name":"b"}}]}"#;
+        for list in [yaml, late, merged, json] {
+            assert_eq!(names(list), ["ConfigMap a", "Secret b"], "{list}");
+            let found = objects(list, &Effort::of_review()).unwrap();
+            assert_eq!(found[0]["apiVersion"], "v1", "{list}");
+        }
+        assert_eq!(names("kind: List\nitems:\n- metadata: {name: a}\n"), [""; 0]);
     }
 
     #[test]

@@ -119,7 +119,9 @@ impl<'d> Reader<'d, '_> {
         loop {
             let (event, end) = self.next()?;
             if matches!(event, Event::MappingEnd) {
-                if !(heading.is_list() && self.found.len() > before) {
+                if heading.is_list() && self.found.len() > before {
+                    self.found[before..].iter_mut().for_each(|item| item.heading.complete_from(&heading));
+                } else {
                     self.found.truncate(before);
                     let item = item.map(|(index, start)| self.place(index, &start, &end));
                     self.found.push(OutlinedObject { heading, item });

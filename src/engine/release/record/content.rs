@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::Record;
-use super::fingerprint::{Fingerprints, Skip};
+use super::fingerprint::{Fingerprints, Irrelevant, Place};
 use crate::engine::effort::Effort;
 
 /// The steps to unescape a byte of a JSON string.
@@ -91,25 +91,27 @@ fn same_manifest(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> bool {
 }
 
 fn same_config(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> bool {
-    same_meaning(old.config, new.config, |_, _| false, effort)
+    // An empty value is one: a null deletes a default of the chart.
+    let irrelevant = Irrelevant { member: |_, _| false, empty_members: false };
+    same_meaning(old.config, new.config, irrelevant, effort)
 }
 
 fn same_chart(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> bool {
-    // Depth 1 is the chart itself, depth 3 its templates and files.
-    let skip: Skip = |depth, key| match key {
-        "modtime" => depth == 1 || depth == 3,
-        "schemamodtime" => depth == 1,
+    // The chart itself has times, and so has each of its files. Values may have members with these names.
+    let is_time = |place: Place<'_>, key: &str| match key {
+        "modtime" => place.depth == 0 || (place.depth == 2 && matches!(place.top, "files" | "templates")),
+        "schemamodtime" => place.depth == 0,
         _ => false,
     };
-    same_meaning(old.chart, new.chart, skip, effort)
+    same_meaning(old.chart, new.chart, Irrelevant { member: is_time, empty_members: true }, effort)
 }
 
 /// Compares bytes first. If the meaning cannot be determined, different bytes are different.
-fn same_meaning(old: Option<&RawValue>, new: Option<&RawValue>, skip: Skip, effort: &Effort) -> bool {
+fn same_meaning(old: Option<&RawValue>, new: Option<&RawValue>, irrelevant: Irrelevant, effort: &Effort) -> bool {
     if same_raw(old, new) {
         return true;
     }
-    let prints = Fingerprints::new(skip, effort);
+    let prints = Fingerprints::new(irrelevant, effort);
     let print = |raw: Option<&RawValue>| prints.of(raw.map_or("null", RawValue::get));
     print(old).is_some_and(|old| print(new) == Some(old))
 }
@@ -145,6 +147,37 @@ mod tests {
     #[test]
     fn helm_3_and_helm_4_write_the_same_chart_differently() {
         assert_eq!(compare(&body(HELM3, "null"), &body(HELM4, "{}")), []);
+    }
+
+    #[test]
+    fn an_empty_value_counts_and_no_values_at_all_do_not() {
+        let config = |config: &str| body(HELM3, config);
+        for (old, new) in [
+            (r#"{"a":{"b":null}}"#, r#"{"a":{}}"#),
+            (r#"{"a":null}"#, "{}"),
+            (r#"{"a":[]}"#, "{}"),
+            (r#"{"a":[]}"#, r#"{"a":null}"#),
+            (r#"{"a":{}}"#, "null"),
+            (r#"{"a":""}"#, "{}"),
+        ] {
+            assert_eq!(compare(&config(old), &config(new)), [Difference::Config], "{old} {new}");
+        }
+        assert_eq!(compare(&config("null"), &config("{}")), []);
+        assert_eq!(compare(&config("{}"), &body(HELM3, "null").replace(r#","config":null"#, "")), []);
+    }
+
+    #[test]
+    fn a_time_is_one_only_where_helm_writes_it() {
+        let chart = |values: &str| body(&HELM3.replace(r#""values":{}"#, &format!(r#""values":{values}"#)), "{}");
+        for values in [r#"{"modtime":"x"}"#, r#"{"a":{"modtime":"x"}}"#, r#"{"a":[{"modtime":"x"}]}"#] {
+            assert_eq!(
+                compare(&chart(values), &chart(&values.replace("\"x\"", "\"y\""))),
+                [Difference::Chart],
+                "{values}"
+            );
+        }
+        let schema = r#"{"schemamodtime":1}"#;
+        assert_eq!(compare(&chart(schema), &chart(r#"{"schemamodtime":2}"#)), [Difference::Chart]);
     }
 
     #[test]

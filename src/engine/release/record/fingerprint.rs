@@ -12,30 +12,44 @@ use crate::engine::effort::Effort;
 /// The steps of a node besides those of its text.
 const NODE_STEPS: u64 = 40;
 
-/// The members to leave out, by depth and key.
-pub(super) type Skip = fn(usize, &str) -> bool;
+/// What does not count in a value.
+#[derive(Clone, Copy)]
+pub(super) struct Irrelevant {
+    /// Whether a member is left out.
+    pub(super) member: fn(Place<'_>, &str) -> bool,
+    /// Whether a null or empty member at the top is the same as an absent one.
+    pub(super) empty_members: bool,
+}
+
+/// Where a member is.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'k> {
+    /// 0 for the members of the whole value.
+    pub(super) depth: usize,
+    /// The key of the member at the top that contains it; empty for that itself.
+    pub(super) top: &'k str,
+}
 
 /// Compares values by their fingerprints. The keys of the hash are random, so that nobody can construct two values with the
 /// same fingerprint.
 pub(super) struct Fingerprints<'e> {
     keys: RandomState,
-    skip: Skip,
+    irrelevant: Irrelevant,
     effort: &'e Effort,
 }
 
 impl<'e> Fingerprints<'e> {
-    pub(super) fn new(skip: Skip, effort: &'e Effort) -> Self {
-        Self { keys: RandomState::new(), skip, effort }
+    pub(super) fn new(irrelevant: Irrelevant, effort: &'e Effort) -> Self {
+        Self { keys: RandomState::new(), irrelevant, effort }
     }
 
     /// The fingerprint of a JSON text. `None` if the text is not JSON, nests deeper than 128 levels, or takes more work than
     /// the review has left.
     ///
-    /// Numbers count as floats, because Helm parses them as such. At the top, a null or empty member counts as absent, and
-    /// so does the whole value.
+    /// Numbers count as floats, because Helm parses them as such. A null or empty value as a whole counts as absent.
     pub(super) fn of(&self, json: &str) -> Option<u64> {
         let mut deserializer = serde_json::Deserializer::from_str(json);
-        let print = Node { prints: self, depth: 0 }.deserialize(&mut deserializer).ok()?;
+        let print = Node { prints: self, place: Place { depth: 0, top: "" } }.deserialize(&mut deserializer).ok()?;
         Some(if print.is_empty { 0 } else { print.hash })
     }
 
@@ -56,12 +70,21 @@ struct Print {
 #[derive(Clone, Copy)]
 struct Node<'p> {
     prints: &'p Fingerprints<'p>,
-    depth: usize,
+    /// Of the members of the value.
+    place: Place<'p>,
 }
 
-impl Node<'_> {
-    fn inner(self) -> Self {
-        Self { depth: self.depth + 1, ..self }
+impl<'p> Node<'p> {
+    fn item(self) -> Self {
+        Self { place: Place { depth: self.place.depth + 1, ..self.place }, ..self }
+    }
+
+    fn member<'k>(self, key: &'k str) -> Node<'k>
+    where
+        'p: 'k,
+    {
+        let Place { depth, top } = self.place;
+        Node { prints: self.prints, place: Place { depth: depth + 1, top: if depth == 0 { key } else { top } } }
     }
 }
 
@@ -107,7 +130,7 @@ impl<'de> Visitor<'de> for Node<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Print, A::Error> {
         let (mut all, mut count) = (0, 0_u64);
-        while let Some(item) = items.next_element_seed(self.inner())? {
+        while let Some(item) = items.next_element_seed(self.item())? {
             // The order of items counts.
             all = self.prints.keys.hash_one((all, item.hash));
             count += 1;
@@ -118,12 +141,13 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Print, A::Error> {
         let (mut all, mut count) = (0_u64, 0_u64);
         while let Some(key) = members.next_key::<Cow<'de, str>>()? {
-            if (self.prints.skip)(self.depth + 1, &key) {
+            let irrelevant = &self.prints.irrelevant;
+            if (irrelevant.member)(self.place, &key) {
                 members.next_value::<IgnoredAny>()?;
                 continue;
             }
-            let value = members.next_value_seed(self.inner())?;
-            if self.depth == 0 && value.is_empty {
+            let value = members.next_value_seed(self.member(&key))?;
+            if irrelevant.empty_members && self.place.depth == 0 && value.is_empty {
                 continue;
             }
             let member = self.prints.print((b'm', &key, value.hash), key.len())?;

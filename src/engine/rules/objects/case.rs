@@ -133,9 +133,10 @@ impl<'a> ObjectCase<'a> {
         target_namespace: &str,
         freshness: Freshness,
     ) -> Result<Option<OwnershipConflict>, Undecided> {
-        let Some(Located { storage, namespace, history, .. }) = self.records_of(&marks.owner, freshness)? else {
+        let Some(located) = self.records_of(&marks.owner, freshness)? else {
             return Ok(None);
         };
+        let Located { storage, namespace, history, .. } = located;
         let holder = history.newest().and_then(|newest| newest.stamps.holder());
         let flux_release = FluxRelease { storage: *storage, namespace, release: name, holder };
         let is_stale = |entry: &Entry| flux_release.is_stale(self.evidence, self.policy, entry.started(), self.now);
@@ -147,15 +148,8 @@ impl<'a> ObjectCase<'a> {
         if self.is_taken_over(freshness)? {
             return Ok(None);
         }
-        let Some(declaring_record) = declaring_record(history) else {
+        let Some(record) = declaring(located) else {
             return Ok(None);
-        };
-        let record = RecordRef {
-            storage: *storage,
-            namespace: namespace.clone(),
-            name: declaring_record.name.clone(),
-            uid: declaring_record.uid.clone(),
-            resource_version: declaring_record.resource_version.clone(),
         };
         let lost = require_consistent(marks)
             .and_then(|()| self.changed_declared_fields(marks, record, target_namespace.to_owned()));
@@ -188,7 +182,7 @@ impl<'a> ObjectCase<'a> {
         }))
     }
 
-    /// Whether the request transfers the object to another release, during an operation of that release:
+    /// Whether the request transfers the object to another release that declares it, during an operation of that release:
     /// `helm --take-ownership`.
     fn is_taken_over(&self, freshness: Freshness) -> Result<bool, Undecided> {
         let ObjectChange::Edited { marks, marks_after: Some(after), .. } = &self.write.change else {
@@ -197,14 +191,23 @@ impl<'a> ObjectCase<'a> {
         if after.owner == marks.owner || after.contradiction.is_some() {
             return Ok(false);
         }
-        let located = self.records_of(&after.owner, freshness)?;
-        let Some(Located { history, .. }) = located else {
+        let Owner::Release { target_namespace, .. } = &after.owner else {
+            return Ok(false);
+        };
+        let Some(located) = self.records_of(&after.owner, freshness)? else {
             return Ok(false);
         };
         // The age of the operation does not matter to its holder.
         let is_stale = |_: &Entry| Ok(false);
-        let holding = holding(history, self.facts.actor.name, self.policy, self.now, is_stale)?;
-        Ok(holding == Holding::Actor)
+        let holding = holding(&located.history, self.facts.actor.name, self.policy, self.now, is_stale)?;
+        if holding != Holding::Actor {
+            return Ok(false);
+        }
+        // Otherwise the object would belong to a release that neither upgrades nor deletes it.
+        let Some(record) = declaring(located) else {
+            return Ok(false);
+        };
+        Ok(self.document(record, target_namespace.clone())?.is_some())
     }
 
     fn marks(&self, freshness: Freshness) -> Result<Option<&Marks>, Undecided> {
@@ -271,6 +274,18 @@ impl<'a> ObjectCase<'a> {
         }
         format!("revision {}, {}", entry.revision, entry.status)
     }
+}
+
+/// The record that says what a release declares.
+fn declaring(located: &Located) -> Option<RecordRef> {
+    let record = declaring_record(&located.history)?;
+    Some(RecordRef {
+        storage: located.storage,
+        namespace: located.namespace.clone(),
+        name: record.name.clone(),
+        uid: record.uid.clone(),
+        resource_version: record.resource_version.clone(),
+    })
 }
 
 /// Undecided if the marks contradict each other: then the owner is not certain.

@@ -7,7 +7,7 @@ use crate::engine::evidence::{Knowledge, Query, RecordRef};
 use crate::engine::facts::{EditedObject, ManagedWrite, ObjectChange};
 use crate::engine::json::FieldPath;
 use crate::engine::managed::{Declared, Marks, declared_by, is_custom_resource, touched};
-use crate::engine::policy::ScalableResource;
+use crate::engine::policy::{ScalableResource, ignored_fields};
 use crate::engine::release::manifest::DocumentKey;
 use crate::engine::rules::undecided::{Undecided, lookup};
 
@@ -20,18 +20,7 @@ impl ObjectCase<'_> {
         record: RecordRef,
         default_namespace: String,
     ) -> Result<Option<Vec<FieldPath>>, Undecided> {
-        let object = DocumentKey {
-            group: self.write.group().to_owned(),
-            kind: self.kind().to_owned(),
-            namespace: self.write.namespace.clone(),
-            name: self.write.name.clone(),
-            default_namespace,
-        };
-        let document = match lookup(self.evidence, Query::Document { record, object }) {
-            Ok(Some(Knowledge::Document(document))) => Ok(document.as_deref()),
-            Ok(_) => Err(Undecided::Unavailable("its record was deleted in the meantime".to_owned())),
-            Err(need) => Err(need),
-        };
+        let document = self.document(record, default_namespace);
         let lost = |fields: Vec<FieldPath>| (!fields.is_empty()).then_some(fields);
         match (&self.write.change, document) {
             (_, Err(Undecided::Ask(query))) => Err(Undecided::Ask(query)),
@@ -55,13 +44,28 @@ impl ObjectCase<'_> {
         }
     }
 
+    /// The document of the object in a record; `None` if it has none. `default_namespace` is that of documents without one.
+    pub(super) fn document(&self, record: RecordRef, default_namespace: String) -> Result<Option<&Value>, Undecided> {
+        let object = DocumentKey {
+            group: self.write.group().to_owned(),
+            kind: self.kind().to_owned(),
+            namespace: self.write.namespace.clone(),
+            name: self.write.name.clone(),
+            default_namespace,
+        };
+        match lookup(self.evidence, Query::Document { record, object })? {
+            Some(Knowledge::Document(document)) => Ok(document.as_deref()),
+            _ => Err(Undecided::Unavailable("its record was deleted in the meantime".to_owned())),
+        }
+    }
+
     /// The declared fields that change, by the document in the manifest. A document of another API version may name fields
-    /// differently; then managedFields are used too.
+    /// differently; then managedFields are used too, for fields that it does not have.
     fn changed_in_document(&self, marks: &Marks, document: &Value, sides: &EditedObject<'_>) -> Vec<FieldPath> {
         let account = || sides.managed_fields(self.facts.effort).of(&self.write.api_version, |_| true);
         let written = if is_custom_resource(document) { account() } else { Declared::nothing() };
         let same_version = document.get("apiVersion").and_then(Value::as_str) == Some(self.write.api_version.as_str());
-        let owned = (!same_version).then(|| self.owned_fields(marks, sides));
+        let owned = (!same_version).then(|| self.owned_fields(marks, sides).outside(document));
         self.changed_among(marks, sides, [declared_by(document, &written)].into_iter().chain(owned))
     }
 
@@ -82,12 +86,9 @@ impl ObjectCase<'_> {
         let mut fields = Vec::new();
         if let Some(delta) = &sides.delta {
             let declared: Vec<_> = declared.into_iter().chain(marks.declared()).collect();
-            fields = touched(&declared, delta, self.facts.effort);
+            let is_ignored = ignored_fields(&self.policy.ignore, kind, namespace, name);
+            fields = touched(&declared, delta, &|field| is_ignored(&field.pointer()), self.facts.effort);
         }
-        fields.retain(|field| {
-            let pointer = field.pointer();
-            !self.policy.ignore.iter().any(|ignored| ignored.covers(kind, namespace, name, &pointer))
-        });
         if sides.clears_managed_fields() {
             fields.push(FieldPath::of(["metadata", "managedFields"]));
         }

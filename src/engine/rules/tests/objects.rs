@@ -259,6 +259,61 @@ fn another_release_takes_an_object_over_in_its_own_operation() {
 }
 
 #[test]
+fn a_release_that_does_not_declare_an_object_cannot_take_it_over() {
+    let theirs = with("/metadata/annotations/meta.helm.sh~1release-name", json!("other"));
+    for (manifest, verdict) in [
+        (MANIFEST, Ok(())),
+        ("", refused(MANUAL_EDIT)),
+        ("apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  namespace: bar\n", refused(MANUAL_EDIT)),
+        ("apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n", refused(MANUAL_EDIT)),
+    ] {
+        let mut cluster = release("deployed", "alice");
+        cluster.given_record(&Rec { release: "other", manifest, ..record(1, "pending-install", "alice") });
+        assert_eq!(edit(&mut cluster, "alice", theirs.clone()), verdict, "{manifest}");
+    }
+}
+
+#[test]
+fn an_object_of_a_typed_list_or_of_a_group_that_moved_is_declared() {
+    let list = "apiVersion: apps/v1\nkind: DeploymentList\nitems:\n- metadata: {name: web}\n  spec: {replicas: 2}\n";
+    let moved = "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 2}\n";
+    for manifest in [list, moved] {
+        let mut cluster = Cluster::new();
+        cluster.given_record(&Rec { manifest, ..record(1, "deployed", "alice") });
+        assert_eq!(edit(&mut cluster, "bob", with("/spec/replicas", json!(3))), refused(MANUAL_EDIT), "{manifest}");
+        assert_eq!(cluster.update_objects("bob", with("/spec/replicas", json!(3)), web()), Ok(()), "{manifest}");
+        assert_eq!(edit(&mut cluster, "bob", with("/metadata/labels/team", json!("x"))), Ok(()), "{manifest}");
+        assert_eq!(cluster.delete_object("bob", web()), refused(MANUAL_DELETE), "{manifest}");
+    }
+}
+
+#[test]
+fn no_detour_leads_around_a_declared_object() {
+    let mut cluster = release("deployed", "alice");
+    let owner = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "1"}]);
+    let (owned, held) = (with("/metadata/ownerReferences", owner), with("/metadata/finalizers", json!(["x.io/y"])));
+    for new in [&owned, &held] {
+        assert_eq!(edit(&mut cluster, "bob", new.clone()), refused(MANUAL_EDIT), "{new}");
+        assert_eq!(cluster.update_objects("bob", new.clone(), web()), Ok(()), "{new}");
+        assert_eq!(edit(&mut cluster, AUTOSCALER, new.clone()), Ok(()), "{new}");
+    }
+}
+
+#[test]
+fn a_declared_mode_is_octal() {
+    let manifest = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  template:\n    spec:\n      volumes:\n      - name: a\n        configMap: {name: a, defaultMode: 0644}\n";
+    let mode = |mode: u32| {
+        let volumes = json!([{"name": "a", "configMap": {"name": "a", "defaultMode": mode}}]);
+        with("/spec/template/spec", json!({ "volumes": volumes }))
+    };
+    let mut cluster = Cluster::new();
+    cluster.given_record(&Rec { manifest, ..record(1, "deployed", "alice") });
+    assert_eq!(cluster.update_objects("bob", mode(420), mode(644)), refused(MANUAL_EDIT));
+    assert_eq!(cluster.update_objects("bob", mode(420), mode(511)), refused(MANUAL_EDIT));
+    assert_eq!(cluster.update_objects("bob", mode(511), mode(420)), Ok(()));
+}
+
+#[test]
 fn contradictory_marks_decide_nothing() {
     let mut cluster = release("deployed", "alice");
     let stripped = with(MANAGED_BY, json!(null));
