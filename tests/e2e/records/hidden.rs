@@ -44,7 +44,7 @@ fn an_object_with_the_labels_of_a_record_is_refused_and_helm_sees_no_revision_99
         label(&LABELS[..2]).expect_failure(&REFUSED);
         label(&["team=blue"]).expect_success();
 
-        let listed = helm.ok(&["list", "--all", "-o", "json"]).json();
+        let listed = helm.ok(&["list", "-o", "json"]).json();
         assert_eq!((&listed[0]["revision"], &listed[0]["status"]), (&"1".into(), &"deployed".into()), "{listed:#}");
         let history = helm.ok(&["history", "demo", "-o", "json"]).json();
         assert_eq!(history.as_array().map(Vec::len), Some(1), "{history:#}");
@@ -64,7 +64,7 @@ fn a_revision_that_leaves_no_room_for_the_next_is_refused() {
         for revision in [i64::MAX as u64, i64::MAX as u64 + 1, u64::MAX] {
             let mut last = kubectl.get(&[driver.resource(), V1]);
             forging::copy(&mut last, driver, revision, "pending-upgrade");
-            kubectl.with_file("create", &last, &[]).expect_failure(&["denied the request"]);
+            kubectl.with_file("create", &last, &[]).expect_failure(&REFUSED);
         }
         helm.ok(&["upgrade", "demo", chart.path(), "--set=note=two"]);
         assert_eq!(records::summary(&namespace.records(driver, "demo")), "1 superseded, 2 deployed");
