@@ -168,13 +168,16 @@ impl Table<'_> {
         self.consult(Family::Declarations, || case.subject(), || self.facts.release(), checked).collect()
     }
 
-    /// At most one rule reports an object: that of the operation in flight comes first.
+    /// At most one rule reports an object: who may start operations comes first, then the operation in flight.
     fn check_object(&self, case: &ObjectCase<'_>) -> Result<Option<Violation>, Query> {
         let checked = |check: &Check| match check {
             Check::Object(check) => Some(check(case).map(Vec::from_iter)),
             _ => None,
         };
-        self.consult(Family::Objects, || case.subject(), || case.write.release(), checked).next().transpose()
+        let consulted = [Family::Records, Family::Objects]
+            .into_iter()
+            .map(|family| self.consult(family, || case.subject(), || case.write.release(), checked).next().transpose());
+        consulted.filter_map(Result::transpose).next().transpose()
     }
 
     /// Runs the checks one after the other, each only once the one before it is done.

@@ -10,6 +10,7 @@ mod outline;
 mod workloads;
 
 pub(crate) use document::document;
+pub(crate) use heading::is_same_group;
 pub(crate) use hooks::{HookJob, hook_jobs};
 pub(crate) use key::DocumentKey;
 pub(crate) use objects::objects;

@@ -7,12 +7,13 @@ use super::key::DocumentKey;
 use crate::engine::object::group_of;
 
 /// Kinds that have moved, and the groups that serve or served the same objects: a chart may name any of them.
-const MOVED_KINDS: [(&str, [&str; 2]); 6] = [
+const MOVED_KINDS: [(&str, [&str; 2]); 7] = [
     ("DaemonSet", ["extensions", "apps"]),
     ("Deployment", ["extensions", "apps"]),
     ("Event", ["", "events.k8s.io"]),
     ("Ingress", ["extensions", "networking.k8s.io"]),
     ("NetworkPolicy", ["extensions", "networking.k8s.io"]),
+    ("PodSecurityPolicy", ["extensions", "policy"]),
     ("ReplicaSet", ["extensions", "apps"]),
 ];
 
@@ -94,7 +95,8 @@ impl<'m> Heading<'m> {
     }
 }
 
-fn is_same_group(kind: &str, one: &str, other: &str) -> bool {
+/// Whether two groups serve, or served, the same objects of a kind.
+pub(crate) fn is_same_group(kind: &str, one: &str, other: &str) -> bool {
     let both = |groups: &[&str]| groups.contains(&one) && groups.contains(&other);
     one == other || MOVED_KINDS.iter().any(|(moved, groups)| *moved == kind && both(groups))
 }

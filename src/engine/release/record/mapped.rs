@@ -7,13 +7,7 @@ use super::content::same_chart_and_config;
 use super::{READ_STEPS, Record};
 use crate::engine::effort::Effort;
 use crate::engine::object::group_of;
-
-/// The groups that kinds have left, and where they went.
-const MOVED_KINDS: [(&str, &str, &[&str]); 3] = [
-    ("extensions", "apps", &["DaemonSet", "Deployment", "ReplicaSet"]),
-    ("extensions", "networking.k8s.io", &["Ingress", "NetworkPolicy"]),
-    ("extensions", "policy", &["PodSecurityPolicy"]),
-];
+use crate::engine::release::manifest::is_same_group;
 
 /// Whether a record is the copy of another one that helm-mapkubeapis makes: the same chart, values and hooks, and the same documents but
 /// for deprecated API versions.
@@ -62,9 +56,7 @@ fn is_mapped(old: &str, new: &str) -> bool {
 
 /// Whether an API version of a kind replaces another one.
 fn follows(from: &str, to: &str, kind: &str) -> bool {
-    let groups = (group_of(from), group_of(to));
-    let moved = MOVED_KINDS.iter().any(|(from, to, kinds)| groups == (*from, *to) && kinds.contains(&kind));
-    is_deprecated(from) && (groups.0 == groups.1 || moved)
+    is_deprecated(from) && is_same_group(kind, group_of(from), group_of(to))
 }
 
 fn is_deprecated(api_version: &str) -> bool {

@@ -2,16 +2,17 @@
 //!
 //! Only two kinds of clients create a record in another status: restore tools, which the policy names, and helm-mapkubeapis, which
 //! supersedes the newest record and creates its copy with mapped APIs as `deployed`. With `startedBy: managers` in the policy only
-//! managers start operations; an uninstall creates no record and starts with an update.
+//! managers start operations; an uninstall creates no record: it starts with an update, and with deletions of objects.
 
 use super::case::RecordCase;
-use crate::engine::facts::{RecordChange, RecordSide, RecordWrite};
+use crate::engine::facts::{ObjectChange, RecordChange, RecordSide, RecordWrite};
 use crate::engine::policy::StartedBy;
 use crate::engine::release::record::is_mapped_copy;
 use crate::engine::release::status::{Guard, transition};
 use crate::engine::release::{Entry, Record, Revision, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
+use crate::engine::rules::objects::case::ObjectCase;
 use crate::engine::rules::undecided::Undecided;
 use crate::engine::rules::wording;
 
@@ -31,8 +32,29 @@ pub(crate) static RULE: Rule = Rule {
               tool to `tools` in the policy.",
         settings: &["startedBy"],
     },
-    checks: &[Check::Record(check)],
+    checks: &[Check::Record(check), Check::Object(uninstalls)],
 };
+
+/// Refuses the deletions of an uninstall that somebody else starts. Helm only logs that the write of its record was refused, and goes
+/// on deleting; it stops when a deletion is refused.
+fn uninstalls(case: &ObjectCase<'_>) -> Checked {
+    let only_managers = case.policy.started_by == StartedBy::Managers;
+    if !only_managers || !matches!(case.write.change, ObjectChange::Deleted { .. }) {
+        return Ok(None);
+    }
+    Ok(case.conflict()?.map(|conflict| {
+        let sentence = format!(
+            "{} is managed by {}: the policy allows only managers to start operations (startedBy), uninstalls too, and {} is \
+             not a manager.",
+            case.subject(),
+            conflict.owner,
+            wording::user(Some(case.facts.actor.name))
+        );
+        Refusal::new(sentence, OTHER_WAY).about(conflict.release.clone())
+    }))
+}
+
+const OTHER_WAY: &str = "Make the change in the source that the managers deploy from, usually Git.";
 
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     if let Some(refusal) = started_by_somebody_else(case)? {
@@ -108,8 +130,7 @@ fn started_by_somebody_else(case: &RecordCase<'_>) -> Checked {
         case.subject(),
         wording::user(Some(actor.name))
     );
-    let way_out = "Make the change in the source that the managers deploy from, usually Git.";
-    Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
+    Ok(Some(Refusal::new(sentence, OTHER_WAY).at("/metadata/labels/status")))
 }
 
 /// Why the new record is not the mapped copy of the newest one.
