@@ -77,16 +77,16 @@ fn has_just_ended(case: &RecordCase<'_>, before: &RecordSide<'_>) -> bool {
 
 /// Why a superseded record does not become the current one again; `None` if its own controller resumes it.
 fn not_resumed(case: &RecordCase<'_>, before: &RecordSide<'_>) -> Result<Option<String>, Undecided> {
+    let operation = InFlight::of_side(before);
+    // A record from before Interlock, or one that lost its stamp.
+    let unknown = operation.holder().is_none() && case.facts.actor.kind == ActorKind::ServiceAccount;
+    if !unknown && !case.resumes(&operation)? {
+        return Ok(Some("only a controller that goes on with its own release does this".to_owned()));
+    }
     let history = case.history()?;
     if let Some(deployed) = history.newest_deployed() {
         return Ok(Some(format!("revision {} is deployed", deployed.revision)));
     }
-    if let Some(newest) = history.newest().filter(|newest| newest.name != case.target.object) {
-        return Ok(Some(format!("the release has a newer record ({})", case.state(newest))));
-    }
-    let operation = InFlight::of_side(before);
-    // A record from before Interlock, or one that lost its stamp.
-    let unknown = operation.holder().is_none() && case.facts.actor.kind == ActorKind::ServiceAccount;
-    let resumes = unknown || case.resumes(&operation)?;
-    Ok((!resumes).then(|| "only a controller that goes on with its own release does this".to_owned()))
+    let newer = history.newest().filter(|newest| newest.name != case.target.object);
+    Ok(newer.map(|newest| format!("the release has a newer record ({})", case.state(newest))))
 }
