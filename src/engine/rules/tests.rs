@@ -2,6 +2,7 @@
 
 mod ages;
 mod deletion;
+mod doors;
 mod flux;
 mod interrupted;
 mod model;

@@ -51,15 +51,18 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let history = case.history()?;
     let base = history.newest_deployed().or(history.newest());
     let is_base = base.is_none_or(|base| base.name == case.target.object);
-    if !is_base || is_purged(case, history)? || is_given_up(case, side) {
+    if !is_base || may_go(case, side, history)? {
         return Ok(None);
     }
     // nelm purges in no particular order, and holds its lease meanwhile.
     if lease::is_held(case)? {
         return Ok(None);
     }
-    let sentence = match side.label_status() {
-        Some(Status::Superseded) => format!(
+    let sentence = match (side.label_status(), history.newest()) {
+        (_, Some(newest)) if newest.status == Status::Uninstalling => {
+            format!("Cannot delete a record of {}: the release is {}.", case.subject(), case.state(newest))
+        }
+        (Some(Status::Superseded), _) => format!(
             "Cannot delete the newest record of {}: no record is deployed, and Helm would upgrade from this one.",
             case.subject()
         ),
@@ -68,17 +71,16 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     Ok(Some(Refusal::new(sentence, WAY_OUT)))
 }
 
-/// Whether the records go because the release is uninstalled, by somebody who may go on with that.
-fn is_purged(case: &RecordCase<'_>, history: &History) -> Result<bool, Undecided> {
+/// Whether the record goes with its release: that is uninstalled, by somebody who may go on with it, or a manager gives up the
+/// record of a manager and may keep the objects, as Fleet does on request.
+fn may_go(case: &RecordCase<'_>, side: &RecordSide<'_>, history: &History) -> Result<bool, Undecided> {
     match history.newest() {
+        Some(newest) if newest.status == Status::Uninstalled => Ok(true),
         Some(newest) if newest.status == Status::Uninstalling => case.may_end(&InFlight::of_entry(newest)),
-        newest => Ok(newest.is_some_and(|newest| newest.status == Status::Uninstalled)),
+        _ => {
+            let (managers, stamps) = (&case.policy.managers, side.stamps());
+            let of_manager = stamps.holder().is_none_or(|holder| managers.contains(holder));
+            Ok(managers.contains(case.facts.actor.name) && of_manager)
+        }
     }
-}
-
-/// Whether a manager deletes the record of a manager. It may keep the objects: Fleet does so on request.
-fn is_given_up(case: &RecordCase<'_>, side: &RecordSide<'_>) -> bool {
-    let managers = &case.policy.managers;
-    let stamps = side.stamps();
-    managers.contains(case.facts.actor.name) && stamps.holder().is_none_or(|holder| managers.contains(holder))
 }

@@ -1,0 +1,236 @@
+//! One question at every door: whatever ends somebody's operation, the same users may, and the same may not.
+
+use serde_json::json;
+
+use super::deletion::deployment;
+use super::names::{
+    CONCURRENT_OPERATION, FOREIGN_EDIT_IN_TRANSITION, ILLEGAL_TRANSITION, RECORD_DELETION, UNUSUAL_CREATE,
+};
+use super::objects::{record, web};
+use super::scenario::{Cluster, Rec, Verdict, rec};
+
+const STALE: i64 = 15 * 60;
+const CI: &str = "system:serviceaccount:ci:deployer";
+const OTHER_CI: &str = "system:serviceaccount:ci:other";
+const FLUX: &str = "system:serviceaccount:flux-system:helm-controller";
+const FLEET: &str = "system:serviceaccount:cattle-fleet-system:fleet-agent";
+
+/// A write that ends an operation.
+struct Door {
+    name: &'static str,
+    /// The status of the operation's record.
+    over: &'static str,
+    /// Whether a person who holds the operation must wait too: the same person may run helm in two terminals.
+    closed_to_its_own_person: bool,
+    write: fn(&mut Cluster, &str, &Rec) -> Verdict,
+}
+
+const DOORS: [Door; 11] = [
+    door("unlock", "pending-upgrade", |cluster, user, it| cluster.update(user, it, &it.to("failed"))),
+    door("promote", "pending-upgrade", |cluster, user, it| cluster.update(user, it, &it.to("deployed"))),
+    door("uninstall over", "pending-upgrade", |cluster, user, it| cluster.update(user, it, &it.to("uninstalling"))),
+    door("mark uninstalled", "uninstalling", |cluster, user, it| cluster.update(user, it, &it.to("uninstalled"))),
+    door("fail the uninstall", "uninstalling", |cluster, user, it| cluster.update(user, it, &it.to("failed"))),
+    door("uninstall again", "uninstalling", |cluster, user, it| {
+        cluster.update(user, it, &Rec { hooks_run: 1, ..it.clone() })
+    }),
+    door("delete the record of an uninstall", "uninstalling", |cluster, user, it| cluster.delete(user, it)),
+    door("delete the record below an uninstall", "uninstalling", |cluster, user, _| {
+        cluster.delete(user, &rec(5, "deployed"))
+    }),
+    patient("delete the pending record", "pending-upgrade", |cluster, user, it| cluster.delete(user, it)),
+    patient("roll back over", "pending-upgrade", |cluster, user, _| cluster.create(user, &rec(7, "pending-rollback"))),
+    patient("use the other driver", "pending-install", |cluster, user, _| {
+        cluster.create(user, &Rec { kind: "ConfigMap", ..rec(1, "pending-upgrade") })
+    }),
+];
+
+const fn door(name: &'static str, over: &'static str, write: fn(&mut Cluster, &str, &Rec) -> Verdict) -> Door {
+    Door { name, over, closed_to_its_own_person: false, write }
+}
+
+const fn patient(name: &'static str, over: &'static str, write: fn(&mut Cluster, &str, &Rec) -> Verdict) -> Door {
+    Door { name, over, closed_to_its_own_person: true, write }
+}
+
+/// An operation of a holder over revision 5, so many seconds old.
+fn operation(holder: &str, status: &'static str, seconds: i64) -> (Cluster, Rec) {
+    let mut cluster = Cluster::new();
+    cluster.given(deployment(10, 10, "True"));
+    cluster.given_record(&rec(5, if status == "pending-install" { "superseded" } else { "deployed" }));
+    let record = record(6, status, "");
+    let made = match status {
+        "uninstalling" => {
+            let before = record.to("failed");
+            cluster.given_record(&before);
+            cluster.update(holder, &before, &record)
+        }
+        _ => cluster.create(holder, &record),
+    };
+    assert_eq!(made, Ok(()), "{holder} {status}");
+    cluster.later(seconds);
+    (cluster, record)
+}
+
+#[test]
+fn every_door_asks_who_and_how_old() {
+    for Door { name, over, closed_to_its_own_person, write } in DOORS {
+        for (holder, user, open_while_fresh) in [
+            ("alice", "alice", !closed_to_its_own_person),
+            ("alice", "bob", false),
+            ("alice", CI, false),
+            ("alice", FLUX, false),
+            (CI, CI, true),
+            (CI, OTHER_CI, false),
+            (CI, "alice", false),
+            (FLUX, FLUX, true),
+            (FLUX, FLEET, true),
+            (FLUX, CI, false),
+        ] {
+            for (seconds, open) in [(0, open_while_fresh), (STALE - 1, open_while_fresh), (STALE, true)] {
+                let (mut cluster, record) = operation(holder, over, seconds);
+                let verdict = write(&mut cluster, user, &record);
+                let case = format!("{name}: {user} over {holder}'s of {seconds} s: {verdict:?}");
+                assert_eq!(verdict.is_ok(), open, "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lost_stamp_closes_no_door_of_an_update() {
+    for Door { name, over, write, .. } in DOORS.iter().filter(|door| !door.closed_to_its_own_person) {
+        let mut cluster = Cluster::new();
+        let record = rec(6, over);
+        cluster.given_record(&rec(5, "deployed"));
+        cluster.given_record(&record);
+        assert_eq!(write(&mut cluster, "bob", &record), Ok(()), "{name}");
+    }
+}
+
+#[test]
+fn a_second_person_who_finishes_a_dead_uninstall_holds_it() {
+    let (mut cluster, record) = operation("alice", "uninstalling", STALE);
+    let refused = Err(vec![super::names::MANUAL_DELETE]);
+    assert_eq!(cluster.delete_object("bob", web()), refused, "bob has not taken it over");
+    let again = Rec { hooks_run: 1, ..record.clone() };
+    assert_eq!(cluster.update("bob", &record, &again), Ok(()));
+    assert_eq!(cluster.delete_object("bob", web()), Ok(()));
+    assert_eq!(cluster.delete_object("alice", web()), Err(vec![FOREIGN_EDIT_IN_TRANSITION]), "it is bob's now");
+    assert_eq!(cluster.update("alice", &again, &again.to("uninstalled")).is_ok(), false);
+    assert_eq!(cluster.delete("bob", &rec(5, "deployed")), Ok(()));
+    assert_eq!(cluster.delete("bob", &again), Ok(()));
+}
+
+#[test]
+fn whoever_replaces_every_secret_with_itself_takes_nothing_over() {
+    for status in ["uninstalling", "pending-upgrade"] {
+        let (mut cluster, record) = operation("alice", status, 60);
+        assert_eq!(cluster.update("admin", &record, &record), Ok(()), "{status}");
+        assert_eq!(cluster.update("bob", &record, &record.to("failed")).is_ok(), false, "it is still alice's");
+        assert_eq!(cluster.update("alice", &record, &record.to("failed")), Ok(()), "{status}");
+    }
+}
+
+#[test]
+fn a_refused_uninstall_is_refused_at_every_object_too() {
+    let (mut cluster, record) = operation("alice", "pending-upgrade", 60);
+    for user in ["bob", CI] {
+        assert!(cluster.update(user, &record, &record.to("uninstalling")).is_err(), "{user}");
+        assert_eq!(cluster.delete_object(user, web()), Err(vec![FOREIGN_EDIT_IN_TRANSITION]), "{user}");
+    }
+    assert_eq!(cluster.delete_object("alice", web()), Ok(()));
+}
+
+#[test]
+fn where_only_managers_start_operations_nobody_else_deletes_what_is_declared() {
+    let mut cluster = Cluster::with_policy("rules:\n  unusual-create: {startedBy: managers}\n");
+    let record = record(5, "deployed", "");
+    cluster.given_record(&record);
+    for user in ["alice", CI] {
+        assert_eq!(cluster.update(user, &record, &record.to("uninstalling")), Err(vec![UNUSUAL_CREATE]), "{user}");
+        assert_eq!(cluster.delete_object(user, web()), Err(vec![UNUSUAL_CREATE]), "{user}");
+    }
+    assert_eq!(cluster.update(FLUX, &record, &record.to("uninstalling")), Ok(()));
+    assert_eq!(cluster.delete_object(FLUX, web()), Ok(()));
+}
+
+#[test]
+fn an_uninstall_reads_the_newest_record_and_waits_for_what_came_in_between() {
+    let (mut cluster, _) = operation("alice", "pending-upgrade", 60);
+    let below = rec(5, "deployed");
+    assert_eq!(cluster.update("bob", &below, &below.to("uninstalling")), Err(vec![CONCURRENT_OPERATION]));
+}
+
+#[test]
+fn a_superseded_record_goes_on_only_under_its_own_controller_and_while_none_is_deployed() {
+    let superseded = |holder: &str| rec(5, "superseded").annotated("interlock.dev/holder", holder);
+    for to in ["deployed", "failed"] {
+        for (holder, user, above, open) in [
+            (FLEET, FLEET, None, true),
+            (CI, CI, None, true),
+            (FLEET, CI, None, false),
+            ("alice", "alice", None, false),
+            (FLEET, FLEET, Some(rec(6, "deployed")), false),
+            (FLEET, FLEET, Some(rec(6, "failed")), false),
+        ] {
+            let mut cluster = Cluster::new();
+            let record = superseded(holder);
+            cluster.given_record(&record);
+            above.iter().for_each(|above| cluster.given_record(above));
+            let verdict = cluster.update(user, &record, &record.to(to));
+            let wanted = if open { Ok(()) } else { Err(vec![ILLEGAL_TRANSITION]) };
+            assert_eq!(verdict, wanted, "{to}: {user} over {holder}'s under {above:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_refused_in_one_write_is_refused_in_two() {
+    // Superseding a record by hand, which helm-mapkubeapis does too, and then deleting it.
+    let deployed = rec(5, "deployed");
+    let mut cluster = Cluster::new();
+    cluster.given_record(&deployed);
+    assert_eq!(cluster.update("alice", &deployed, &deployed.to("superseded")), Ok(()));
+    assert_eq!(cluster.delete("alice", &deployed.to("superseded")), Err(vec![RECORD_DELETION]));
+    // Failing it.
+    let mut cluster = Cluster::new();
+    assert_eq!(cluster.create("alice", &rec(1, "pending-install")), Ok(()));
+    assert_eq!(cluster.update("alice", &rec(1, "pending-install"), &rec(1, "deployed")), Ok(()));
+    let (deployed, failed) = (rec(1, "deployed"), rec(1, "failed"));
+    assert_eq!(cluster.update("bob", &deployed, &failed), Err(vec![ILLEGAL_TRANSITION]), "it is not his");
+    cluster.later(60);
+    assert_eq!(cluster.update("alice", &deployed, &failed), Err(vec![ILLEGAL_TRANSITION]), "it has ended long ago");
+    // A cancelled install fails the record that it has just promoted.
+    cluster.later(-59);
+    assert_eq!(cluster.update("alice", &deployed, &failed), Ok(()));
+}
+
+#[test]
+fn no_metadata_that_binds_a_record_is_added() {
+    let record = rec(5, "deployed");
+    let with = |pointer: &str, value: serde_json::Value| {
+        let mut object = record.object();
+        match pointer {
+            "immutable" => object["immutable"] = value,
+            member => object["metadata"][member] = value,
+        }
+        object
+    };
+    let nobody = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "0"}]);
+    for (pointer, value, told) in [
+        ("ownerReferences", nobody, "an owner reference"),
+        ("finalizers", json!(["example.com/keep"]), "a finalizer"),
+        ("immutable", json!(true), "immutable: true"),
+    ] {
+        let bound = with(pointer, value);
+        let mut cluster = Cluster::new();
+        cluster.given_record(&record);
+        for user in ["alice", CI] {
+            let found = cluster.told(user, record.object(), bound.clone());
+            assert!(found.contains(told) && found.contains("[record-tampering]"), "{user}: {found}");
+        }
+        assert_eq!(cluster.told("alice", bound.clone(), bound.clone()), "", "it is there already");
+        assert_eq!(cluster.told("alice", bound, record.object()), "", "helm drops it");
+    }
+}
