@@ -75,8 +75,76 @@ fn a_live_lease_of_nelm_lets_an_upgrade_pass_an_expired_one_does_not() {
     let now = cluster.now.as_second();
     cluster.given(leases(now - 1));
     assert_eq!(cluster.create("ci", &rec(6, "pending-upgrade")), Err(vec![CONCURRENT_OPERATION]));
+    // No lease of lockgate lives that long: it would exempt its writer for good.
+    cluster.given(leases(now + 61));
+    assert_eq!(cluster.create("ci", &rec(6, "pending-upgrade")), Err(vec![CONCURRENT_OPERATION]));
+    cluster.given(leases(i64::MAX));
+    assert_eq!(cluster.create("ci", &rec(6, "pending-upgrade")), Err(vec![CONCURRENT_OPERATION]));
     cluster.given(leases(now + 10));
     assert_eq!(cluster.create("ci", &rec(6, "pending-upgrade")), Ok(()));
+}
+
+#[test]
+fn whatever_helm_would_read_is_a_record_and_a_false_one_where_its_parts_disagree() {
+    let helms = rec(99, "pending-upgrade").object();
+    let without = |object: &Value, pointer: &str| {
+        let mut object = object.clone();
+        let (parent, member) = pointer.rsplit_once('/').unwrap();
+        object.pointer_mut(parent).unwrap().as_object_mut().unwrap().remove(member);
+        object
+    };
+    let mut named = helms.clone();
+    named["metadata"]["name"] = "innocent".into();
+    let mut opaque = named.clone();
+    opaque["type"] = "Opaque".into();
+    let config_map = Rec { kind: "ConfigMap", ..rec(99, "deployed") }.object();
+    let mut named_map = config_map.clone();
+    named_map["metadata"]["name"] = "innocent".into();
+    let mut cluster = with(&[rec(5, "deployed")]);
+    for hidden in [
+        named.clone(),
+        opaque.clone(),
+        without(&opaque, "/metadata/labels/status"),
+        without(&without(&opaque, "/metadata/labels/status"), "/metadata/labels/version"),
+        without(&opaque, "/metadata/labels/name"),
+        without(&opaque, "/data/release"),
+        named_map.clone(),
+        without(&named_map, "/metadata/labels/status"),
+    ] {
+        let verdict = cluster.create_object("bob", hidden.clone());
+        assert!(verdict.as_ref().is_err_and(|rules| rules.contains(&RECORD_INTEGRITY)), "{hidden}: {verdict:?}");
+        // The same in two writes: an ordinary object, and then the labels.
+        let mut plain = without(&hidden, "/metadata/labels");
+        plain["type"] = "Opaque".into();
+        assert_eq!(cluster.create_object("bob", plain.clone()), Ok(()));
+        let verdict = cluster.update_objects("bob", plain, hidden.clone());
+        assert!(verdict.as_ref().is_err_and(|rules| rules.contains(&RECORD_INTEGRITY)), "{hidden}: {verdict:?}");
+        // What came in while nobody looked can be taken away again.
+        assert_eq!(cluster.delete_object("bob", hidden), Ok(()));
+    }
+    let owned = without(&without(&opaque, "/metadata/labels/name"), "/data/release");
+    assert_eq!(cluster.create_object("bob", owned), Ok(()), "Helm would list it and read nothing");
+}
+
+#[test]
+fn helm_could_not_count_on_from_a_revision_near_the_end_of_its_integers() {
+    for revision in [i64::MAX as u64, (1 << 31)] {
+        let verdict = with(&[rec(5, "deployed")]).create("bob", &rec(revision, "pending-upgrade"));
+        assert!(verdict.is_err_and(|rules| rules.contains(&RECORD_INTEGRITY)), "{revision}");
+    }
+}
+
+#[test]
+fn a_description_of_a_record_at_rest_is_not_for_people_to_edit() {
+    let record = rec(5, "deployed");
+    let described = Rec { description: "edited".to_owned(), ..record.clone() };
+    let mut cluster = with(std::slice::from_ref(&record));
+    assert_eq!(cluster.update("alice", &record, &described), Err(vec![RECORD_TAMPERING]));
+    assert_eq!(cluster.update("system:serviceaccount:ci:deployer", &record, &described), Ok(()));
+    // A cancelled upgrade fails its record twice, in different words.
+    let failed = rec(6, "failed");
+    let mut cluster = with(std::slice::from_ref(&failed));
+    assert_eq!(cluster.update("alice", &failed, &Rec { description: "again".to_owned(), ..failed.clone() }), Ok(()));
 }
 
 #[test]
