@@ -8,6 +8,8 @@ use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
 use crate::harness::controllers::{Flux, establish_kinds, failed, helm_controller, reached};
 use crate::harness::decisions::{decisions, expect_findings_only_of};
+use crate::harness::eventually::eventually;
+use crate::harness::helm_releases::{self, SERVED, installed, shared};
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::records;
@@ -118,8 +120,7 @@ fn flux_remediates_a_failed_install_and_a_failed_upgrade() {
 
 #[test]
 fn flux_as_a_tenant_keeps_records_and_objects_apart() {
-    let (storage, target) =
-        (Namespace::new(Plane::shared(), "flux-storage"), Namespace::new(Plane::shared(), "flux-target"));
+    let (storage, target) = (Namespace::new(shared(), "flux-storage"), Namespace::new(shared(), "flux-target"));
     let tenant = storage.service_account("tenant");
     let flux = Flux::new(&helm_controller(storage.plane()), &storage, "demo")
         .target(&target)
@@ -138,11 +139,23 @@ fn flux_as_a_tenant_keeps_records_and_objects_apart() {
     assert_eq!(records[3].annotations["interlock.dev/target-namespace"], target.name());
     let managed = storage.kubectl("admin").get(&["secret", &records[3].object, "--show-managed-fields"]);
     assert_eq!(managed["metadata"]["managedFields"][0]["manager"], "helm-controller");
-    target.kubectl("bob").fails(&["set", "image", "deployment/demo", "app=bob:1"], &["[manual-edit]"]);
+    // Records elsewhere count because the status of the HelmRelease says so.
+    let spec = json!({"targetNamespace": target.name(), "releaseName": "demo", "serviceAccountName": "tenant"});
+    let admin = storage.kubectl("admin");
+    admin.with_file("create", &helm_releases::helm_release(storage.name(), "demo", spec), &[]).expect_success();
+    installed(&storage, "demo", &target);
+    let edit = ["set", "image", "deployment/demo", "app=bob:1"];
+    eventually(SERVED, "the webhook knows who manages the objects", || {
+        let output = target.kubectl("bob").run(&[&edit[..], &["--dry-run=server"]].concat());
+        if output.success() { Err(output.to_string()) } else { Ok(()) }
+    });
+    target.kubectl("bob").fails(&edit, &["[manual-edit]"]);
     expect_findings_only_of(&target, &["bob"]);
 
     // Another account takes over between two operations.
     let heir = storage.service_account("heir");
+    let handover = r#"{"spec":{"serviceAccountName":"heir"}}"#;
+    admin.ok(&["patch", "helmrelease/demo", "--type=merge", "-p", handover]);
     let flux = flux.impersonating(&heir);
     reached(flux.reconcile(&chart, &json!({"note": "three"})), "upgrade 5 deployed");
     expect_findings_only_of(&target, &["bob"]);

@@ -2,7 +2,6 @@
 //! run here: the tests write the objects and their status.
 
 use std::path::Path;
-use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
@@ -11,18 +10,11 @@ use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion, Kubectl};
 use crate::harness::decisions::{decisions, expect_findings_only_of};
 use crate::harness::eventually::eventually;
-use crate::harness::helm_releases::{SERVED, define, helm_release, refused};
+use crate::harness::helm_releases::{SERVED, define, helm_release, installed, refused, shared};
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 
 const DEFINITION: &str = "customresourcedefinition/helmreleases.helm.toolkit.fluxcd.io";
-
-/// The shared plane, with HelmReleases defined long after its webhook started.
-fn shared() -> &'static Plane {
-    static DEFINED: OnceLock<()> = OnceLock::new();
-    DEFINED.get_or_init(|| define(Plane::shared()));
-    Plane::shared()
-}
 
 #[test]
 fn a_second_helm_release_on_a_release_is_refused_with_the_name_of_the_first() {
@@ -60,22 +52,6 @@ fn a_second_helm_release_on_a_release_is_refused_with_the_name_of_the_first() {
     assert_eq!(asked.map(|decision| decision.operation).collect::<Vec<_>>(), ["CREATE", "CREATE"]);
 }
 
-/// An installed HelmRelease, as Flux leaves it.
-#[track_caller]
-fn installed(namespace: &Namespace<'_>, name: &str) -> Value {
-    let here = namespace.name();
-    let object = helm_release(here, name, json!({}));
-    namespace.kubectl("alice").with_file("create", &object, &[]).expect_success();
-    let status = json!({"status": {
-        "storageNamespace": here,
-        "history": [{"name": name, "namespace": here, "version": 1, "status": "deployed", "chartName": "shop"}],
-    }});
-    let patch = status.to_string();
-    let target = format!("helmrelease/{name}");
-    namespace.kubectl("admin").ok(&["patch", &target, "--subresource=status", "--type=merge", "-p", &patch]);
-    object
-}
-
 #[test]
 fn an_edit_that_makes_flux_uninstall_a_release_is_acknowledged_or_refused() {
     let namespace = Namespace::new(shared(), "retarget");
@@ -84,7 +60,8 @@ fn an_edit_that_makes_flux_uninstall_a_release_is_acknowledged_or_refused() {
     let edit = |name: &str, patch: &Value| {
         alice.run(&["patch", &format!("helmrelease/{name}"), "--type=merge", "-p", &patch.to_string()])
     };
-    installed(&namespace, "web");
+    alice.with_file("create", &helm_release(here, "web", json!({})), &[]).expect_success();
+    installed(&namespace, "web", &namespace);
     let renamed = json!({"spec": {"releaseName": "shop"}});
     let acknowledgement = format!("interlock.dev/allow-retarget: {here}/shop");
     edit("web", &renamed).expect_failure(&["[retarget]", &format!("release {here}/web"), &acknowledgement]);

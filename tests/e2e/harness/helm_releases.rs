@@ -1,11 +1,13 @@
 //! Flux's HelmReleases, without Flux.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::harness::clients::Kubectl;
 use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 
 /// How long a definition may take until it is served and the webhook watches it.
@@ -21,6 +23,25 @@ pub(crate) fn define(plane: &Plane) {
         let output = admin.with_file("create", &probe, &["--dry-run=server"]);
         if output.stderr.contains("Could not check") { Err(output.to_string()) } else { output.into_result() }
     });
+}
+
+/// The shared plane, with HelmReleases defined long after its webhook started.
+pub(crate) fn shared() -> &'static Plane {
+    static DEFINED: OnceLock<()> = OnceLock::new();
+    DEFINED.get_or_init(|| define(Plane::shared()));
+    Plane::shared()
+}
+
+/// Writes the status of a HelmRelease whose release Flux has installed: its records are with the HelmRelease, its objects in this
+/// namespace.
+#[track_caller]
+pub(crate) fn installed(namespace: &Namespace<'_>, name: &str, objects: &Namespace<'_>) {
+    let installed = json!({
+        "name": name, "namespace": objects.name(), "version": 1, "status": "deployed", "chartName": "shop",
+    });
+    let patch = json!({"status": {"storageNamespace": namespace.name(), "history": [installed]}}).to_string();
+    let target = format!("helmrelease/{name}");
+    namespace.kubectl("admin").ok(&["patch", &target, "--subresource=status", "--type=merge", "-p", &patch]);
 }
 
 pub(crate) fn helm_release(namespace: &str, name: &str, spec: Value) -> Value {
