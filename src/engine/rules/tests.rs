@@ -14,4 +14,5 @@ mod runbook;
 mod scenario;
 mod sveltos;
 mod table;
+mod ways_out;
 mod writes;

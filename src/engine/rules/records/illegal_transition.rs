@@ -8,8 +8,8 @@ use jiff::SignedDuration;
 use super::case::RecordCase;
 use super::standing::InFlight;
 use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
-use crate::engine::release::Status;
 use crate::engine::release::status::{Guard, transition};
+use crate::engine::release::{Status, Storage};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
@@ -57,6 +57,10 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
             "only a cancelled install does this, as the same user and in the instant after it was deployed".to_owned()
         }),
         Guard::Resumption => not_resumed(case, before)?,
+        // helm does this to its own record after somebody else has failed it.
+        Guard::Never if (from, to) == (Status::Failed, Status::Deployed) => {
+            Some("its operation has ended meanwhile".to_owned())
+        }
         Guard::Never => Some("no Helm client does this".to_owned()),
         Guard::Free | Guard::Unlock | Guard::NothingInFlight | Guard::MappedApis | Guard::Deletion => None,
     };
@@ -64,7 +68,12 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         return Ok(None);
     };
     let sentence = format!("Cannot change the status of {} from {from} to {to}: {why}.", case.subject());
-    let way_out = "See `helm history`. To change the release, start a new upgrade or rollback.";
+    let way_out = match case.target.storage {
+        Storage::OlmIndex => "Leave records to OLM. To change the release, change its ClusterExtension.",
+        Storage::Secret | Storage::ConfigMap => {
+            "See `helm history`. To change the release, start a new upgrade or rollback."
+        }
+    };
     Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
 }
 

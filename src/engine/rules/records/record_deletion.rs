@@ -9,7 +9,7 @@ use super::case::RecordCase;
 use super::standing::InFlight;
 use super::{lease, record_part};
 use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
-use crate::engine::release::{History, Status};
+use crate::engine::release::{History, Status, Storage};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
@@ -32,7 +32,17 @@ pub(crate) static RULE: Rule = Rule {
     checks: &[Check::Record(check), Check::RecordPart(record_part::check)],
 };
 
-const WAY_OUT: &str = "Use `helm uninstall` to remove the release, or delete one superseded or failed record by name.";
+/// What to do instead, in the words of the record's client.
+fn way_out(case: &RecordCase<'_>) -> &'static str {
+    match case.target.storage {
+        Storage::OlmIndex => {
+            "Delete the ClusterExtension to remove the release, or delete one superseded or failed record by name."
+        }
+        Storage::Secret | Storage::ConfigMap => {
+            "Use `helm uninstall` to remove the release, or delete one superseded or failed record by name."
+        }
+    }
+}
 
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let RecordChange::Deleted(side) = case.change else {
@@ -43,13 +53,13 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     }
     if case.facts.collection && case.facts.actor.kind == ActorKind::Person {
         let sentence = format!("Cannot delete the record of {} together with other records.", case.subject());
-        return Ok(Some(Refusal::new(sentence, WAY_OUT)));
+        return Ok(Some(Refusal::new(sentence, way_out(case))));
     }
     if !matches!(side.label_status(), Some(Status::Deployed | Status::Superseded)) || case.is_misnamed() {
         return Ok(None);
     }
     let history = case.history()?;
-    let base = history.newest_deployed().or(history.newest());
+    let base = history.newest_deployed().or_else(|| history.iter().find(|entry| !entry.status.is_in_flight()));
     let is_base = base.is_none_or(|base| base.name == case.target.object);
     if !is_base || may_go(case, side, history)? {
         return Ok(None);
@@ -59,8 +69,11 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         return Ok(None);
     }
     let sentence = match (side.label_status(), history.newest()) {
-        (_, Some(newest)) if newest.status == Status::Uninstalling => {
-            format!("Cannot delete a record of {}: the release is {}.", case.subject(), case.state(newest))
+        (status, Some(newest))
+            if newest.status == Status::Uninstalling
+                || (newest.status.is_pending() && status == Some(Status::Superseded)) =>
+        {
+            format!("Cannot delete the record of {}: the release is {}.", case.subject(), case.state(newest))
         }
         (Some(Status::Superseded), _) => format!(
             "Cannot delete the newest record of {}: no record is deployed, and Helm would upgrade from this one.",
@@ -68,7 +81,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         ),
         _ => format!("Cannot delete the newest deployed record of {}: the release is live.", case.subject()),
     };
-    Ok(Some(Refusal::new(sentence, WAY_OUT)))
+    Ok(Some(Refusal::new(sentence, way_out(case))))
 }
 
 /// Whether the record goes with its release: that is uninstalled, by somebody who may go on with it, or a manager gives up the
@@ -77,6 +90,10 @@ fn may_go(case: &RecordCase<'_>, side: &RecordSide<'_>, history: &History) -> Re
     match history.newest() {
         Some(newest) if newest.status == Status::Uninstalled => Ok(true),
         Some(newest) if newest.status == Status::Uninstalling => case.may_end(&InFlight::of_entry(newest)),
+        // An operation over a superseded record needs that one if it fails. A rollback may prune it.
+        Some(newest) if newest.status.is_pending() && side.label_status() == Some(Status::Superseded) => {
+            case.may_end(&InFlight::of_entry(newest))
+        }
         _ => {
             let (managers, stamps) = (&case.policy.managers, side.stamps());
             let of_manager = stamps.holder().is_none_or(|holder| managers.contains(holder));

@@ -25,7 +25,7 @@ struct Door {
     write: fn(&mut Cluster, &str, &Rec) -> Verdict,
 }
 
-const DOORS: [Door; 11] = [
+const DOORS: [Door; 12] = [
     door("unlock", "pending-upgrade", |cluster, user, it| cluster.update(user, it, &it.to("failed"))),
     door("promote", "pending-upgrade", |cluster, user, it| cluster.update(user, it, &it.to("deployed"))),
     door("uninstall over", "pending-upgrade", |cluster, user, it| cluster.update(user, it, &it.to("uninstalling"))),
@@ -37,6 +37,9 @@ const DOORS: [Door; 11] = [
     door("delete the record of an uninstall", "uninstalling", |cluster, user, it| cluster.delete(user, it)),
     door("delete the record below an uninstall", "uninstalling", |cluster, user, _| {
         cluster.delete(user, &rec(5, "deployed"))
+    }),
+    door("delete the record it goes on from", "pending-install", |cluster, user, _| {
+        cluster.delete(user, &rec(5, "superseded"))
     }),
     patient("delete the pending record", "pending-upgrade", |cluster, user, it| cluster.delete(user, it)),
     patient("roll back over", "pending-upgrade", |cluster, user, _| cluster.create(user, &rec(7, "pending-rollback"))),

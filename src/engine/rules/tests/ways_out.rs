@@ -1,0 +1,133 @@
+//! The way out that a refusal prints is followed to the letter, and ends in a deployed release or in none.
+
+use serde_json::json;
+
+use super::deletion::deployment;
+use super::olm::index;
+use super::scenario::{Cluster, Rec, rec};
+
+const STALE: i64 = 15 * 60;
+const FLUX: &str = "system:serviceaccount:flux-system:helm-controller";
+const FLEET: &str = "system:serviceaccount:cattle-fleet-system:fleet-agent";
+const KLIPPER: &str = "system:serviceaccount:shop:helm-web";
+const CI: &str = "system:serviceaccount:ci:deployer";
+const OPERATOR: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
+
+/// An operation of alice's over a record, or over none.
+fn dead(policy: &str, below: Option<&'static str>, status: &'static str) -> Cluster {
+    let mut cluster = Cluster::with_policy(policy);
+    cluster.given(deployment(10, 10, "True"));
+    if let Some(below) = below {
+        cluster.given_record(&rec(5, below));
+    }
+    let record = rec(6, status);
+    if status == "uninstalling" {
+        cluster.given_record(&rec(6, "deployed"));
+        assert_eq!(cluster.update("alice", &rec(6, "deployed"), &record), Ok(()));
+    } else {
+        assert_eq!(cluster.create("alice", &record), Ok(()));
+    }
+    cluster
+}
+
+/// Follows the way out of a refused upgrade. What the text names is done as this user, and must be admitted.
+fn follow(dead: impl Fn() -> Cluster, user: &str, told: &str, status: &'static str) {
+    let record = rec(6, status);
+    let mut cluster = dead();
+    if told.contains("Roll back") {
+        assert_eq!(cluster.create(user, &rec(7, "pending-rollback")), Ok(()), "{told}");
+        assert_eq!(cluster.update(user, &rec(7, "pending-rollback"), &rec(7, "deployed")), Ok(()), "{told}");
+        cluster = dead();
+    }
+    if told.contains("un the uninstall again") {
+        let again = Rec { hooks_run: 1, ..record.clone() };
+        assert_eq!(cluster.update(user, &record, &again), Ok(()), "{told}");
+        assert_eq!(cluster.delete(user, &again), Ok(()), "{told}");
+        return;
+    }
+    assert!(told.contains(&format!("elete only the record {}", record.name())), "{told}");
+    assert_eq!(cluster.delete(user, &record), Ok(()), "{told}");
+    let next = if status == "pending-install" { "pending-install" } else { "pending-upgrade" };
+    assert_eq!(cluster.create(user, &rec(6, next)), Ok(()), "{told}");
+    assert_eq!(cluster.update(user, &rec(6, next), &rec(6, "deployed")), Ok(()), "{told}");
+}
+
+#[test]
+fn what_a_refused_upgrade_over_a_dead_operation_is_told_works_for_everybody() {
+    for policy in ["", "rules:\n  pending-recovery: {rollForwardOnly: true}\n"] {
+        for (below, status) in [
+            (Some("deployed"), "pending-upgrade"),
+            (Some("superseded"), "pending-upgrade"),
+            (Some("failed"), "pending-upgrade"),
+            (Some("deployed"), "pending-rollback"),
+            (None, "pending-install"),
+            (None, "uninstalling"),
+            (Some("superseded"), "uninstalling"),
+        ] {
+            for user in ["alice", "bob", CI, FLUX, FLEET, KLIPPER] {
+                let stale = || {
+                    let mut cluster = dead(policy, below, status);
+                    cluster.later(STALE);
+                    cluster
+                };
+                let told = stale().refusal("CREATE", user, &rec(7, "pending-upgrade"));
+                assert!(told.contains("[concurrent-operation]") && told.contains("counts as stuck"), "{told}");
+                follow(stale, user, &told, status);
+            }
+        }
+    }
+}
+
+#[test]
+fn whoever_waits_as_long_as_a_refusal_says_gets_through() {
+    type Try = fn(&mut Cluster, &str) -> Option<String>;
+    let tries: [(&str, Try); 4] = [
+        ("pending-upgrade", |cluster, user| told(cluster, "UPDATE", user, "pending-upgrade", Some("failed"))),
+        ("pending-upgrade", |cluster, user| told(cluster, "UPDATE", user, "pending-upgrade", Some("uninstalling"))),
+        ("uninstalling", |cluster, user| told(cluster, "UPDATE", user, "uninstalling", Some("uninstalled"))),
+        ("uninstalling", |cluster, user| told(cluster, "DELETE", user, "uninstalling", None)),
+    ];
+    for (status, attempt) in tries {
+        for user in ["bob", CI, FLUX, FLEET, KLIPPER] {
+            let mut cluster = dead("", Some("superseded"), status);
+            let refusal = attempt(&mut cluster, user).unwrap();
+            assert!(refusal.contains("anyone can") && refusal.contains("15 min after it started"), "{refusal}");
+            cluster.later(STALE);
+            assert_eq!(attempt(&mut cluster, user), None, "{status} {user}");
+        }
+    }
+}
+
+/// The refusal of a write of revision 6; `None` if it is admitted.
+fn told(
+    cluster: &mut Cluster,
+    operation: &str,
+    user: &str,
+    from: &'static str,
+    to: Option<&'static str>,
+) -> Option<String> {
+    let record = rec(6, from);
+    let found = match to {
+        Some(to) => cluster.told(user, record.object(), record.to(to).object()),
+        None if cluster.delete(user, &record).is_ok() => String::new(),
+        None => cluster.refusal(operation, user, &record),
+    };
+    (!found.is_empty()).then_some(found)
+}
+
+#[test]
+fn a_client_of_olm_is_told_nothing_of_helm() {
+    let pending = rec(6, "pending-upgrade").annotated("interlock.dev/holder", OPERATOR);
+    let mut cluster = Cluster::new();
+    cluster.given(index(&pending, &[]));
+    cluster.later(STALE);
+    let refused = cluster.findings(OPERATOR, None, Some(index(&rec(7, "pending-upgrade"), &[]))).concat();
+    assert!(refused.contains("let OLM try again") && refused.contains(&pending.name()), "{refused}");
+    let mut deployed = index(&rec(6, "deployed"), &[]);
+    deployed["metadata"]["annotations"] = json!({"interlock.dev/holder": "alice"});
+    let refusals = [refused, Cluster::new().findings("bob", Some(deployed), None).concat()];
+    for refused in refusals {
+        assert!(!refused.contains("`helm") && !refused.contains("oll back"), "{refused}");
+    }
+    assert_eq!(cluster.delete_object("bob", index(&pending, &[])), Ok(()));
+}
