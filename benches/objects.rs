@@ -114,17 +114,16 @@ impl World {
             revision: Revision(7),
             status: Status::Deployed,
             created: Some(created),
-            written: Some(created),
             stamps,
         };
-        let located =
-            Located { storage: Storage::Secret, namespace: "shop".to_owned(), history: History::new(vec![entry]) };
+        let history = History::new(vec![entry]);
+        let located = Located { storage: Storage::Secret, namespace: "shop".to_owned(), history, installed: false };
         Self { located, document: Arc::new(edit.document.clone()) }
     }
 
     fn answer(&self, query: &Query) -> Answer {
         match query {
-            Query::Release { .. } => Answer::Known(Knowledge::Release(self.located.clone())),
+            Query::Release { .. } => Answer::Known(Knowledge::Release(vec![self.located.clone()])),
             Query::Document { .. } => Answer::Known(Knowledge::Document(Some(self.document.clone()))),
             Query::Overrides { .. } => Answer::Known(Knowledge::Overrides(Vec::new())),
             query => panic!("a rule asks what a warm cache does not answer: {query:?}"),
