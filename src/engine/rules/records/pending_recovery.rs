@@ -11,7 +11,7 @@ use super::{lease, runbook};
 use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
 use crate::engine::policy::AllowRollback;
 use crate::engine::release::status::{Guard, transition};
-use crate::engine::release::{Entry, ReleaseRef, Status};
+use crate::engine::release::{Entry, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::wording;
@@ -112,11 +112,11 @@ fn end(case: &RecordCase<'_>, before: &RecordSide<'_>, to: Option<Status>) -> Ch
     let (Some(status), Some(revision)) = (before.status(), case.target.revision) else {
         return Ok(None);
     };
-    // Whoever went on above the record has ended its operation.
-    if case.history()?.above(revision).next().is_some() {
+    // A rollback over the record has ended its operation. It writes the record again if it fails, and pruning deletes it.
+    if to.is_none_or(|to| to == status) && case.history()?.above(revision).next().is_some() {
         return Ok(None);
     }
-    let ReleaseRef { namespace, name } = case.facts.release().unwrap_or_else(|| ReleaseRef::new("", ""));
+    let (namespace, name) = (&case.target.namespace, &case.target.release);
     let (verb, way) = match to {
         Some(Status::Failed) => ("unlock", "unlock the release"),
         Some(Status::Deployed) => ("promote", "end it"),
