@@ -2,6 +2,7 @@
 
 mod adoption;
 mod bystanders;
+mod declared_comparison;
 mod drift;
 mod in_transition;
 mod large_chart;
