@@ -124,11 +124,15 @@ fn the_garbage_collector_deletes_a_guarded_object_whose_owner_is_gone() {
     let patch = json!({"metadata": {"ownerReferences": [
         {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}
     ]}});
-    kubectl.ok(&["patch", "configmap", "demo", "--type=merge", "-p", &patch.to_string()]);
+    let patch = ["patch", "configmap", "demo", "--type=merge", "-p", &patch.to_string()];
+    kubectl.fails(&patch, &["[manual-edit]", "ownerReferences"]);
+    // An operator may, as its work: service accounts are audited.
+    let bot = namespace.service_account("bot");
+    namespace.kubectl_as(&bot).ok(&patch);
     kubectl.fails(&["delete", "configmap", "demo"], &["[manual-delete]"]);
     kubectl.ok(&["delete", "configmap", "owner"]);
     gone(&kubectl, &["configmap", "demo"]);
-    expect_findings_only_of(&namespace, &["admin"]);
+    expect_findings_only_of(&namespace, &["admin", bot.user()]);
 }
 
 #[test]
@@ -146,7 +150,10 @@ fn a_finalizer_can_be_removed_from_an_object_that_is_being_deleted() {
     let bot = namespace.service_account("bot");
     let kubectl = namespace.kubectl("bob");
     let finalizers = |list: &str| format!(r#"{{"metadata":{{"finalizers":{list}}}}}"#);
-    kubectl.ok(&["patch", "configmap", "demo", "--type=merge", "-p", &finalizers(r#"["example.com/wait"]"#)]);
+    let wait = finalizers(r#"["example.com/wait"]"#);
+    let wait = ["patch", "configmap", "demo", "--type=merge", "-p", &wait];
+    kubectl.fails(&wait, &["[manual-edit]", "finalizers"]);
+    namespace.kubectl_as(&bot).ok(&wait);
     namespace.kubectl_as(&bot).ok(&["delete", "configmap", "demo", "--wait=false"]);
     assert_ne!(kubectl.get(&["configmap", "demo"])["metadata"]["deletionTimestamp"], json!(null));
     // An object that is being deleted may be deleted again and edited. Its neighbour may not.

@@ -146,13 +146,15 @@ impl<'p> Columns<'p> {
         }
     }
 
-    /// Creates a namespace to be cleaned up in a state: a record with an owner, another record, and an object of a
+    /// Creates a namespace to be cleaned up in a state: a record with an owner, as operators make them, and an object of a
     /// release.
     #[track_caller]
     pub(super) fn prepare(&self, state: &str) {
         let namespace = Namespace::new(self.plane, "failure-clean");
-        let kubectl = namespace.kubectl("admin");
-        namespace.helm(HelmVersion::V4, Driver::ConfigMap, "alice").ok(&["install", "demo", Chart::new("demo").path()]);
+        let operator = namespace.service_account("operator");
+        let kubectl = namespace.kubectl_as(&operator);
+        let helm = namespace.helm_as(HelmVersion::V4, Driver::ConfigMap, &operator);
+        helm.ok(&["install", "demo", Chart::new("demo").path()]);
         let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner"}});
         let owner = kubectl.with_file("create", &owner, &["-o", "json"]).expect_success().json();
         let owners =
