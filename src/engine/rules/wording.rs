@@ -1,5 +1,7 @@
 //! Phrases that several rules use.
 
+use std::borrow::Borrow;
+
 use jiff::{SignedDuration, Timestamp};
 
 use crate::engine::json::FieldPath;
@@ -58,8 +60,8 @@ pub(crate) fn capitalized(text: &str) -> String {
 }
 
 /// `a, b and 3 more`, for fields.
-pub(crate) fn fields(fields: &[FieldPath], most: usize) -> String {
-    enumerated(fields.iter().map(|field| truncated(&field.to_string())), most)
+pub(crate) fn fields<F: Borrow<FieldPath>>(fields: &[F], most: usize) -> String {
+    enumerated(fields.iter().map(|field| truncated(&field.borrow().to_string())), most)
 }
 
 /// `a, b and 3 more`.

@@ -118,16 +118,15 @@ fn undeclared_fields_are_free_whichever_helm_wrote_the_rest() {
 #[test]
 fn the_garbage_collector_deletes_a_guarded_object_whose_owner_is_gone() {
     let (namespace, _) = Origin::Helm4.release("garbage");
-    let kubectl = namespace.kubectl("admin");
+    let (kubectl, bot) = (namespace.kubectl("admin"), namespace.service_account("bot"));
     kubectl.ok(&["create", "configmap", "owner"]);
     let owner = kubectl.get(&["configmap", "owner"]);
     let patch = json!({"metadata": {"ownerReferences": [
         {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}
     ]}});
     let patch = ["patch", "configmap", "demo", "--type=merge", "-p", &patch.to_string()];
-    kubectl.fails(&patch, &["[manual-edit]", "ownerReferences"]);
-    // An operator may, as its work: service accounts are audited.
-    let bot = namespace.service_account("bot");
+    // Otherwise a person could let the garbage collector delete it.
+    kubectl.fails(&patch, &["metadata.ownerReferences would take it out of the release's hands", "[manual-edit]"]);
     namespace.kubectl_as(&bot).ok(&patch);
     kubectl.fails(&["delete", "configmap", "demo"], &["[manual-delete]"]);
     kubectl.ok(&["delete", "configmap", "owner"]);
@@ -150,10 +149,10 @@ fn a_finalizer_can_be_removed_from_an_object_that_is_being_deleted() {
     let bot = namespace.service_account("bot");
     let kubectl = namespace.kubectl("bob");
     let finalizers = |list: &str| format!(r#"{{"metadata":{{"finalizers":{list}}}}}"#);
-    let wait = finalizers(r#"["example.com/wait"]"#);
-    let wait = ["patch", "configmap", "demo", "--type=merge", "-p", &wait];
-    kubectl.fails(&wait, &["[manual-edit]", "finalizers"]);
-    namespace.kubectl_as(&bot).ok(&wait);
+    let held = finalizers(r#"["example.com/wait"]"#);
+    let hold = ["patch", "configmap", "demo", "--type=merge", "-p", &held];
+    kubectl.fails(&hold, &["metadata.finalizers would take it out of the release's hands", "[manual-edit]"]);
+    namespace.kubectl_as(&bot).ok(&hold);
     namespace.kubectl_as(&bot).ok(&["delete", "configmap", "demo", "--wait=false"]);
     assert_ne!(kubectl.get(&["configmap", "demo"])["metadata"]["deletionTimestamp"], json!(null));
     // An object that is being deleted may be deleted again and edited. Its neighbour may not.

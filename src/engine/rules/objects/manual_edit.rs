@@ -6,6 +6,7 @@
 
 use super::case::{ObjectCase, OwnershipConflict};
 use crate::engine::facts::ObjectChange;
+use crate::engine::json::FieldPath;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::wording::{MAX_ENUMERATED, fields};
@@ -44,8 +45,20 @@ pub(crate) fn refusal(case: &ObjectCase<'_>, conflict: &OwnershipConflict) -> Re
     Refusal::new(sentence, WAY_OUT).at_fields(&conflict.fields).about(conflict.release.clone())
 }
 
+/// Fields that nobody may add to, even where the chart declares nothing: the garbage collector would delete the object, or nobody
+/// could delete or change it.
+const BINDING_FIELDS: [&str; 3] = ["metadata.finalizers", "metadata.ownerReferences", "immutable"];
+
 /// `spec.replicas is declared by the chart`.
 pub(crate) fn declared(conflict: &OwnershipConflict) -> String {
-    let verb = if conflict.fields.len() == 1 { "is" } else { "are" };
-    format!("{} {verb} declared by {}", fields(&conflict.fields, MAX_ENUMERATED), conflict.declarer)
+    let is_binding = |field: &&FieldPath| BINDING_FIELDS.contains(&field.to_string().as_str());
+    let (binding, declared): (Vec<_>, Vec<_>) = conflict.fields.iter().partition(is_binding);
+    let verb = if declared.len() == 1 { "is" } else { "are" };
+    let declarer = conflict.declarer;
+    let told = [
+        (declared, format!("{verb} declared by {declarer}")),
+        (binding, "would take it out of the release's hands".to_owned()),
+    ];
+    let told = told.into_iter().filter(|(named, _)| !named.is_empty());
+    told.map(|(named, what)| format!("{} {what}", fields(&named, MAX_ENUMERATED))).collect::<Vec<_>>().join("; ")
 }
