@@ -10,3 +10,4 @@ mod leftovers;
 mod manual_deletes;
 mod manual_edits;
 mod scaling;
+mod whole_values;
