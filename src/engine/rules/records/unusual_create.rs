@@ -86,26 +86,31 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
 }
 
-/// The refusal of an install over a release that is deployed, whichever driver of Helm has its records.
+/// The refusal of an install over a release that is deployed, whichever driver of Helm has its records. An operation on a release
+/// without records is an install too, whatever it is called: helm upgrades what it finds.
 fn installs_over(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
-    if side.status() != Some(Status::PendingInstall) || case.policy.tools.contains(case.facts.actor.name) {
+    let Some(status) = side.status().filter(|status| status.is_pending()) else {
+        return Ok(None);
+    };
+    if case.policy.tools.contains(case.facts.actor.name) {
         return Ok(None);
     }
     let over = |entry: &Entry, kind: &str| {
+        let operation = wording::operation(status);
         let sentence = format!(
-            "Cannot start the install of {}: revision {} in a {kind} is deployed.",
+            "Cannot start the {operation} of {}: revision {} in a {kind} is deployed.",
             case.subject(),
             entry.revision
         );
         Refusal::new(sentence, "Upgrade the release, with the driver that has its records (HELM_DRIVER).")
     };
-    let storage = case.target.storage;
+    let (storage, newest) = (case.target.storage, case.history()?.newest());
+    let is_install = status == Status::PendingInstall || newest.is_none();
     // `helm install --replace` over a failed revision leaves an older deployed one as it is.
-    let newest = case.history()?.newest().filter(|newest| newest.status == Status::Deployed);
-    if let Some(newest) = newest {
+    if let Some(newest) = newest.filter(|newest| is_install && newest.status == Status::Deployed) {
         return Ok(Some(over(newest, storage.kind())));
     }
-    let Some(sibling) = storage.sibling() else {
+    let Some(sibling) = storage.sibling().filter(|_| is_install) else {
         return Ok(None);
     };
     let history = case.history_in(sibling)?;

@@ -40,6 +40,8 @@ fn releases_are_apart_and_the_drivers_of_helm_are_not() {
     assert_eq!(cluster.create("bob", &rec(6, "pending-upgrade")), Err(vec![CONCURRENT_OPERATION]));
     // The same objects are deployed from Secrets.
     assert_eq!(with(&[rec(5, "deployed")]).create("bob", &other_driver), Err(vec![UNUSUAL_CREATE]));
+    let upgrade = Rec { kind: "ConfigMap", ..rec(1, "pending-upgrade") };
+    assert_eq!(with(&[rec(5, "deployed")]).create("bob", &upgrade), Err(vec![UNUSUAL_CREATE]), "of nothing");
     assert_eq!(with(&[rec(5, "uninstalled")]).create("bob", &other_driver), Ok(()));
     assert_eq!(with(&[rec(5, "failed")]).create("bob", &other_driver), Ok(()));
 }
