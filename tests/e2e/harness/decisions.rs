@@ -38,17 +38,19 @@ pub(crate) fn decisions(namespace: &Namespace<'_>) -> Vec<Decision> {
     decided.map(read).filter(ours).collect()
 }
 
+/// The decisions about other users in which a rule has a finding, even in a mode that admits.
+#[track_caller]
+pub(crate) fn findings_of_others(namespace: &Namespace<'_>, culprits: &[&str]) -> Vec<Decision> {
+    let decisions = decisions(namespace);
+    assert!(!decisions.is_empty(), "the webhook was not asked about {}", namespace.name());
+    let of_others = decisions.into_iter().filter(|decision| !culprits.contains(&decision.user.as_str()));
+    of_others.filter(|decision| decision.verdict != "allowed" || !decision.rules.is_empty()).collect()
+}
+
 /// No rule has a finding about any other user, not even in a mode that admits.
 #[track_caller]
 pub(crate) fn expect_findings_only_of(namespace: &Namespace<'_>, culprits: &[&str]) {
-    let decisions = decisions(namespace);
-    assert!(!decisions.is_empty(), "the webhook was not asked about {}", namespace.name());
-    let others = |decision: &&Decision| !culprits.contains(&decision.user.as_str());
-    let found: Vec<_> = decisions
-        .iter()
-        .filter(others)
-        .filter(|decision| decision.verdict != "allowed" || !decision.rules.is_empty())
-        .map(|decision| format!("{decision:?}"))
-        .collect();
+    let found: Vec<_> =
+        findings_of_others(namespace, culprits).iter().map(|decision| format!("{decision:?}")).collect();
     assert!(found.is_empty(), "expected no finding\n{}", found.join("\n"));
 }

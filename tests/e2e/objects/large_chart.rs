@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::harness::acts::{Act, Target, Verdict};
 use crate::harness::clients::{Driver, HelmVersion};
-use crate::harness::decisions::{decisions, expect_findings_only_of};
+use crate::harness::decisions::{Decision, decisions, findings_of_others};
 use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
@@ -338,7 +338,15 @@ fn life(version: HelmVersion) {
     assert_eq!(records::summary(&namespace.records(Driver::Secret, "shop")), "");
     let left = bob.get(&["deployments,statefulsets,daemonsets,services,ingresses,roles,carts"]);
     assert_eq!(left["items"], json!([]));
-    expect_findings_only_of(&namespace, &["bob"]);
+    // An interrupted helm writes its record from two threads at once. Now and then one write has the label of the one and the body of
+    // the other, and must not be stored: the release would be pending for good.
+    let torn = |decision: &Decision| {
+        decision.name.ends_with(".v4")
+            && decision.reason.contains("label status is \"failed\", but its body says \"pending-upgrade\"")
+    };
+    let mut found = findings_of_others(&namespace, &["bob"]);
+    found.retain(|decision| !torn(decision));
+    assert!(found.is_empty(), "{found:?}");
 }
 
 /// Registers the chart's custom resource, as an operator of Interlock does for custom resources.
