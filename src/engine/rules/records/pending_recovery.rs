@@ -14,6 +14,7 @@ use crate::engine::release::status::{Guard, transition};
 use crate::engine::release::{Entry, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
+use crate::engine::rules::undecided::Undecided;
 use crate::engine::rules::wording;
 
 /// The rule `pending-recovery`.
@@ -145,7 +146,12 @@ fn delete(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
     let operation = InFlight::of_side(side);
     // `helm rollback` prunes before it creates its record. With a small limit that takes the record it rolls back over.
     let is_own = operation.holder() == Some(case.facts.actor.name) && case.is_stuck(&operation)?;
-    if is_own || case.resumes(&operation)? {
+    let resumes = match case.resumes(&operation) {
+        // The checks may show enough for a refusal.
+        Err(Undecided::Unavailable(_)) => false,
+        resumes => resumes?,
+    };
+    if is_own || resumes {
         return Ok(None);
     }
     let failed = runbook::failed_checks(case, side)?;
@@ -156,7 +162,16 @@ fn delete(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
     let sentence =
         format!("Cannot delete the {status} record of {}. These checks fail: {}.", case.subject(), failed.join("; "));
     let again = wording::run_again(case.target.storage, side.label_status().unwrap_or(Status::PendingUpgrade));
-    let way_out =
-        format!("Wait until the operation ends or the checks pass. Then delete only this record, and {again}.");
+    // Workloads may never get healthy, and the policy may admit no rollback.
+    let holder = operation.holder().map(|holder| {
+        format!(
+            " {} may delete it as soon as it counts as stuck, whatever the workloads say.",
+            wording::user(Some(holder))
+        )
+    });
+    let way_out = format!(
+        "Wait until the operation ends or the checks pass. Then delete only this record, and {again}.{}",
+        holder.unwrap_or_default()
+    );
     Ok(Some(Refusal::new(sentence, way_out)))
 }

@@ -79,6 +79,19 @@ fn what_a_refused_upgrade_over_a_dead_operation_is_told_works_for_everybody() {
 }
 
 #[test]
+fn where_the_workloads_stay_unhealthy_and_nothing_may_roll_back_the_holder_goes_on() {
+    let mut cluster =
+        dead("rules:\n  pending-recovery: {rollForwardOnly: true}\n", Some("deployed"), "pending-upgrade");
+    cluster.given(deployment(10, 1, "False"));
+    cluster.later(STALE);
+    let record = rec(6, "pending-upgrade");
+    let told = cluster.refusal("DELETE", "bob", &record);
+    assert!(told.contains("alice may delete it as soon as it counts as stuck"), "{told}");
+    assert_eq!(cluster.delete("alice", &record), Ok(()));
+    assert_eq!(cluster.create("bob", &record), Ok(()));
+}
+
+#[test]
 fn whoever_waits_as_long_as_a_refusal_says_gets_through() {
     type Try = fn(&mut Cluster, &str) -> Option<String>;
     let tries: [(&str, Try); 4] = [
