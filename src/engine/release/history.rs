@@ -24,13 +24,9 @@ pub struct Entry {
 
 impl Entry {
     /// When the operation of this record started, by the server's clock.
-    ///
-    /// An operation creates its pending record. An uninstall starts on a record that may be months old: the stamp says
-    /// when. If the stamp was lost, nothing older than the record is certain.
     #[must_use]
     pub fn started(&self) -> Option<Timestamp> {
-        let stamped = self.stamps.started().filter(|_| self.status == Status::Uninstalling);
-        stamped.or(self.created)
+        self.stamps.operation_started(Some(self.status), self.created)
     }
 }
 

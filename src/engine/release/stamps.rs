@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use super::Status;
+
 /// `userInfo.username` of the request that started the transition.
 pub const HOLDER: &str = "interlock.dev/holder";
 /// The server's clock at the start, in RFC 3339.
@@ -71,6 +73,15 @@ impl Stamps {
     #[must_use]
     pub fn started(&self) -> Option<Timestamp> {
         self.get(STARTED)?.parse().ok()
+    }
+
+    /// When the operation of a record in this status started, by the server's clock.
+    ///
+    /// An operation creates its pending record. An uninstall starts on a record that may be months old: the stamp says
+    /// when. If the stamp was lost, nothing older than the record is certain.
+    #[must_use]
+    pub fn operation_started(&self, status: Option<Status>, created: Option<Timestamp>) -> Option<Timestamp> {
+        self.started().filter(|_| status == Some(Status::Uninstalling)).or(created)
     }
 
     /// When the transition ended; `None` while it is in flight, and if the stamp was lost.

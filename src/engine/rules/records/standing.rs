@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::case::RecordCase;
 use crate::engine::facts::{ActorKind, RecordSide};
-use crate::engine::release::{Entry, Status};
+use crate::engine::release::Entry;
 use crate::engine::rules::undecided::Undecided;
 
 /// An operation in flight.
@@ -22,9 +22,8 @@ impl InFlight {
     /// The operation of a record in a request.
     pub(super) fn of_side(side: &RecordSide<'_>) -> Self {
         let (stamps, created) = (side.stamps(), side.stored.metadata.creation_timestamp);
-        // An uninstall starts on a record that may be months old.
-        let stamped = stamps.started().filter(|_| side.status() == Some(Status::Uninstalling));
-        Self { holder: stamps.holder().map(str::to_owned), started: stamped.or(created) }
+        let started = stamps.operation_started(side.status(), created);
+        Self { holder: stamps.holder().map(str::to_owned), started }
     }
 
     pub(super) fn holder(&self) -> Option<&str> {
