@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp, Unit};
 
 use super::facts::{ActorKind, Facts, RecordSide, RecordWrite, Subject};
 use super::json::Patch;
-use super::release::record::truncated;
+use super::release::record::{Hooks, truncated};
 use super::release::stamps::{CHART, ENDED, HOLDER, HOOKS, INTERRUPTED, STARTED, TARGET_NAMESPACE};
 use super::release::{InterruptedOperation, Revision, Stamps, Status};
 
@@ -114,9 +114,9 @@ fn missing_hooks(facts: &Facts<'_>, write: &RecordWrite<'_>) -> Option<String> {
     if old.has_hooks_like(new) {
         return stamped;
     }
-    let whole = || old.hooks(facts.effort).map(|hooks| hooks.digest());
-    let whole = stamped.or_else(whole)?;
-    (new.hooks(facts.effort).map(|hooks| hooks.digest()).as_ref() != Some(&whole)).then_some(whole)
+    let digest = |side: &RecordSide<'_>| side.hooks(facts.effort).map(Hooks::digest);
+    let whole = stamped.or_else(|| digest(before))?;
+    (digest(after).as_ref() != Some(&whole)).then_some(whole)
 }
 
 /// Whether a person removes the note and no other stamp: the interrupted operation is not to be finished. Helm clients

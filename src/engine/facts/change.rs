@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use super::objects::{RecordBodies, RequestObjects};
 use crate::engine::effort::Effort;
 use crate::engine::release::manifest::WorkloadRef;
-use crate::engine::release::record::{Difference, chart_at_start, differences};
+use crate::engine::release::record::{Difference, Hooks, chart_at_start, differences};
 use crate::engine::release::{DecodeError, Record, Stamps, Status, Storage, Stored};
 use crate::engine::review::Operation;
 
@@ -16,6 +16,7 @@ pub struct RecordSide<'r> {
     pub body: RecordBody<'r>,
     /// The workloads of the manifest, or why they are unknown. Found once, if a rule needs them.
     pub workloads: OnceLock<Result<Vec<WorkloadRef>, String>>,
+    hooks: OnceLock<Option<Hooks>>,
 }
 
 /// The body of a record, if it was read.
@@ -43,7 +44,7 @@ impl<'r> RecordSide<'r> {
     /// A record with its body.
     #[must_use]
     pub fn of(stored: &'r Stored<'r>, body: RecordBody<'r>) -> Self {
-        Self { stored, body, workloads: OnceLock::new() }
+        Self { stored, body, workloads: OnceLock::new(), hooks: OnceLock::new() }
     }
 
     /// The body, if it can be decoded.
@@ -76,6 +77,12 @@ impl<'r> RecordSide<'r> {
             RecordBody::Broken(DecodeError::Chunked) => chart_at_start(Storage::OlmIndex, &self.stored.data),
             RecordBody::Broken(_) | RecordBody::Unread => None,
         }
+    }
+
+    /// The hooks, read once: the stamps need them, and every step of a decision. `None` if they cannot be compared, or the body was
+    /// not read.
+    pub fn hooks(&self, effort: &Effort) -> Option<&Hooks> {
+        self.hooks.get_or_init(|| self.record()?.hooks(effort)).as_ref()
     }
 
     /// The stamps on the object.

@@ -34,13 +34,13 @@ type HookDigest = [u8; 32];
 
 /// The hooks of a record.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Hooks<'b>(BTreeMap<HookDigest, LastRun<'b>>);
+pub struct Hooks(BTreeMap<HookDigest, LastRun>);
 
 /// The account of the last run of a hook.
 #[derive(Debug, PartialEq, Eq)]
-struct LastRun<'b> {
+struct LastRun {
     is_test: bool,
-    text: &'b str,
+    digest: [u8; 32],
 }
 
 #[derive(Deserialize)]
@@ -87,21 +87,21 @@ fn compact(list: Option<&RawValue>) -> String {
     list.map_or("", RawValue::get).split_ascii_whitespace().collect()
 }
 
-impl<'de: 'b, 'b> Deserialize<'de> for Hooks<'b> {
+impl<'de> Deserialize<'de> for Hooks {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct List;
         impl<'de> Visitor<'de> for List {
-            type Value = Hooks<'de>;
+            type Value = Hooks;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str("hooks")
             }
 
-            fn visit_unit<E: de::Error>(self) -> Result<Hooks<'de>, E> {
+            fn visit_unit<E: de::Error>(self) -> Result<Hooks, E> {
                 Ok(Hooks(BTreeMap::new()))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Hooks<'de>, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Hooks, A::Error> {
                 let mut hooks = BTreeMap::new();
                 while let Some(hook) = list.next_element::<Hook<'de>>()? {
                     if hooks.len() == MAX_HOOKS {
@@ -109,8 +109,8 @@ impl<'de: 'b, 'b> Deserialize<'de> for Hooks<'b> {
                     }
                     let events = hook.events.map_or("", RawValue::get);
                     let is_test = TEST_EVENTS.iter().any(|event| events.contains(event));
-                    let text = hook.last_run.map_or("", RawValue::get);
-                    hooks.insert(hook.digest(), LastRun { is_test, text });
+                    let digest = Sha256::digest(hook.last_run.map_or("", RawValue::get)).into();
+                    hooks.insert(hook.digest(), LastRun { is_test, digest });
                 }
                 Ok(Hooks(hooks))
             }
@@ -119,7 +119,7 @@ impl<'de: 'b, 'b> Deserialize<'de> for Hooks<'b> {
     }
 }
 
-impl Hooks<'_> {
+impl Hooks {
     /// A digest of what all of them would run, as text.
     #[must_use]
     pub fn digest(&self) -> String {
@@ -130,24 +130,24 @@ impl Hooks<'_> {
 
     /// Whether these are the hooks of a filtered test among some others: some of them and no other, one of which runs.
     #[must_use]
-    pub fn are_tested_among(&self, all: &Hooks<'_>) -> bool {
-        let runs = |(hook, run): (&HookDigest, &LastRun<'_>)| {
-            run.is_test && all.0.get(hook).is_some_and(|before| before.text != run.text)
+    pub fn are_tested_among(&self, all: &Self) -> bool {
+        let runs = |(hook, run): (&HookDigest, &LastRun)| {
+            run.is_test && all.0.get(hook).is_some_and(|before| before.digest != run.digest)
         };
         self.0.keys().all(|hook| all.0.contains_key(hook)) && self.0.iter().any(runs)
     }
 
     /// Whether both would run the same.
     #[must_use]
-    pub fn run_the_same(&self, other: &Hooks<'_>) -> bool {
+    pub fn run_the_same(&self, other: &Self) -> bool {
         self.0.keys().eq(other.0.keys())
     }
 }
 
-impl<'b> Record<'b> {
+impl Record<'_> {
     /// The hooks; `None` if they cannot be parsed, are more than 10,000, or take more work than the review has left.
     #[must_use]
-    pub fn hooks(&self, effort: &Effort) -> Option<Hooks<'b>> {
+    pub fn hooks(&self, effort: &Effort) -> Option<Hooks> {
         let text = self.hooks.map_or("null", RawValue::get);
         effort.take_text(text, HOOK_STEPS).ok()?;
         serde_json::from_str(text).ok()
@@ -172,7 +172,7 @@ mod tests {
         format!("[{}]", list.join(","))
     }
 
-    fn read(text: &str) -> Hooks<'_> {
+    fn read(text: &str) -> Hooks {
         serde_json::from_str(text).unwrap()
     }
 
@@ -224,6 +224,6 @@ mod tests {
     #[test]
     fn too_many_hooks_are_not_compared() {
         let many: Vec<_> = (0..=MAX_HOOKS).map(|name| hook(&name.to_string(), "test", "x", "")).collect();
-        assert!(serde_json::from_str::<Hooks<'_>>(&hooks(&many)).is_err());
+        assert!(serde_json::from_str::<Hooks>(&hooks(&many)).is_err());
     }
 }

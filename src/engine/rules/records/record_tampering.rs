@@ -8,10 +8,10 @@
 use super::binding::{self, Binding};
 use super::case::RecordCase;
 use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
+use crate::engine::release::Status;
 use crate::engine::release::record::Difference;
 use crate::engine::release::stamps::HOOKS;
 use crate::engine::release::status::{Guard, transition};
-use crate::engine::release::{Record, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 
@@ -79,7 +79,7 @@ fn rewritten(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<
     }
     let mut members: Vec<_> = changed.into_iter().map(Difference::member).collect();
     if let (Some(old), Some(new)) = (before.record(), after.record()) {
-        if changes_hooks(case, before, old, new, from == to) {
+        if !old.has_hooks_like(new) && changes_hooks(case, before, after) {
             members.push("hooks");
         }
         let at_rest = from == to && matches!(from, Some(Status::Deployed | Status::Superseded | Status::Uninstalled));
@@ -97,20 +97,12 @@ fn rewritten(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<
 }
 
 /// Whether the hooks would run something else. A filtered test leaves some out and writes them back at its end.
-fn changes_hooks(
-    case: &RecordCase<'_>,
-    before: &RecordSide<'_>,
-    old: &Record<'_>,
-    new: &Record<'_>,
-    same_status: bool,
-) -> bool {
-    if old.has_hooks_like(new) {
-        return false;
-    }
+fn changes_hooks(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> bool {
     let effort = case.facts.effort;
-    let (Some(old), Some(new)) = (old.hooks(effort), new.hooks(effort)) else {
+    let (Some(old), Some(new)) = (before.hooks(effort), after.hooks(effort)) else {
         return true;
     };
     let is_restored = || before.stamps().get(HOOKS).is_some_and(|whole| *whole == new.digest());
-    !(new.run_the_same(&old) || (same_status && (new.are_tested_among(&old) || is_restored())))
+    let same_status = before.status() == after.status();
+    !(new.run_the_same(old) || (same_status && (new.are_tested_among(old) || is_restored())))
 }
