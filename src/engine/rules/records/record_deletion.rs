@@ -9,7 +9,7 @@ use super::case::RecordCase;
 use super::standing::InFlight;
 use super::{lease, record_part};
 use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
-use crate::engine::release::{History, Status, Storage};
+use crate::engine::release::{Entry, History, Status, Storage};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
@@ -68,14 +68,11 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     if lease::is_held(case)? {
         return Ok(None);
     }
-    let sentence = match (side.label_status(), history.newest()) {
-        (status, Some(newest))
-            if newest.status == Status::Uninstalling
-                || (newest.status.is_pending() && status == Some(Status::Superseded)) =>
-        {
+    let sentence = match (operation_over(side, history), side.label_status()) {
+        (Some(newest), _) => {
             format!("Cannot delete the record of {}: the release is {}.", case.subject(), case.state(newest))
         }
-        (Some(Status::Superseded), _) => format!(
+        (None, Some(Status::Superseded)) => format!(
             "Cannot delete the newest record of {}: no record is deployed, and Helm would upgrade from this one.",
             case.subject()
         ),
@@ -84,20 +81,23 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     Ok(Some(Refusal::new(sentence, way_out(case))))
 }
 
+/// The operation in flight that the deletion is a part of, or that needs the record if it fails: an uninstall deletes them all, and a
+/// rollback may prune the superseded one that it starts from.
+fn operation_over<'h>(side: &RecordSide<'_>, history: &'h History) -> Option<&'h Entry> {
+    let needs_it = side.label_status() == Some(Status::Superseded);
+    history.newest().filter(|newest| newest.status == Status::Uninstalling || (newest.status.is_pending() && needs_it))
+}
+
 /// Whether the record goes with its release: that is uninstalled, by somebody who may go on with it, or a manager gives up the
 /// record of a manager and may keep the objects, as Fleet does on request.
 fn may_go(case: &RecordCase<'_>, side: &RecordSide<'_>, history: &History) -> Result<bool, Undecided> {
-    match history.newest() {
-        Some(newest) if newest.status == Status::Uninstalled => Ok(true),
-        Some(newest) if newest.status == Status::Uninstalling => case.may_end(&InFlight::of_entry(newest)),
-        // An operation over a superseded record needs that one if it fails. A rollback may prune it.
-        Some(newest) if newest.status.is_pending() && side.label_status() == Some(Status::Superseded) => {
-            case.may_end(&InFlight::of_entry(newest))
-        }
-        _ => {
-            let (managers, stamps) = (&case.policy.managers, side.stamps());
-            let of_manager = stamps.holder().is_none_or(|holder| managers.contains(holder));
-            Ok(managers.contains(case.facts.actor.name) && of_manager)
-        }
+    if let Some(newest) = operation_over(side, history) {
+        return case.may_end(&InFlight::of_entry(newest));
     }
+    if history.newest().is_some_and(|newest| newest.status == Status::Uninstalled) {
+        return Ok(true);
+    }
+    let (managers, stamps) = (&case.policy.managers, side.stamps());
+    let of_manager = stamps.holder().is_none_or(|holder| managers.contains(holder));
+    Ok(managers.contains(case.facts.actor.name) && of_manager)
 }
