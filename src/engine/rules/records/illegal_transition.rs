@@ -9,7 +9,7 @@ use super::case::RecordCase;
 use super::standing::InFlight;
 use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
 use crate::engine::release::status::{Guard, transition};
-use crate::engine::release::{Status, Storage};
+use crate::engine::release::{Entry, Status, Storage};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
@@ -40,18 +40,19 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let RecordChange::Updated { before, after, .. } = case.change else {
         return Ok(None);
     };
-    let (Some(from), Some(to), Some(revision)) = (before.status(), after.status(), case.target.revision) else {
+    let (Some(from), Some(to)) = (before.status(), after.status()) else {
         return Ok(None);
     };
     let why = match transition(Some(from), Some(to)) {
         // A promotion.
         Guard::Unlock if to == Status::Deployed => {
-            let above = case.history()?.above(revision).next();
-            above.map(|above| format!("the release has a newer record ({})", case.state(above)))
+            let newest = newer(case)?.and_then(|newer| newer.first().copied());
+            newest.map(|newest| format!("the release has a newer record ({})", case.state(newest)))
         }
         Guard::NewerRollback => {
-            let rolled_over = case.history()?.above(revision).any(|entry| entry.status == Status::PendingRollback);
-            (!rolled_over).then(|| "no rollback over this revision is pending".to_owned())
+            let is_rollback = |entry: &&Entry| entry.status == Status::PendingRollback;
+            let unasked = newer(case)?.is_some_and(|newer| !newer.iter().any(is_rollback));
+            unasked.then(|| "no rollback over this revision is pending".to_owned())
         }
         Guard::JustEnded => (!has_just_ended(case, before)).then(|| {
             "only a cancelled install does this, as the same user and in the instant after it was deployed".to_owned()
@@ -75,6 +76,14 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         }
     };
     Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
+}
+
+/// The records above the one that is written, newest first; `None` if its revision is not known.
+fn newer<'c>(case: &RecordCase<'c>) -> Result<Option<Vec<&'c Entry>>, Undecided> {
+    let Some(revision) = case.target.revision else {
+        return Ok(None);
+    };
+    Ok(Some(case.history()?.above(revision).collect()))
 }
 
 /// Whether the actor's own operation on this record has ended a moment ago.
