@@ -71,14 +71,15 @@ fn refusal(case: &RecordCase<'_>, status: Status, newest: &Entry) -> Result<Refu
     };
     let way_out = if stale {
         let rollback = if may_roll_back(case)? { "Roll back; or " } else { "" };
-        capitalized(&format!("{rollback}{}", go_on(case, newest)))
+        let ways = capitalized(&format!("{rollback}{}", go_on(case, newest)));
+        format!("That operation counts as stuck. {ways}")
     } else {
         format!(
             "Wait until that operation ends. Then run the {operation} again, so that it starts from the new state of the \
              release."
         )
     };
-    Ok(Refusal::new(sentence, format!("{}{way_out}", if stale { "That operation counts as stuck. " } else { "" })))
+    Ok(Refusal::new(sentence, way_out))
 }
 
 /// Whether there is a revision to roll back to, a client that can, and a policy that admits it.
