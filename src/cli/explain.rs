@@ -57,7 +57,8 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 
 fn list(output: Output) -> String {
     if output == Output::Json {
-        let rules = rules::all().map(|rule| json!({"rule": rule.as_str(), "what": rule.specification().summary}));
+        let rules = rules::all()
+            .map(|rule| json!({"rule": rule.as_str(), "what": rule.specification().summary, "owners": owners(rule)}));
         return json!(rules.collect::<Vec<_>>()).to_string();
     }
     let mut table = table::table(&["rule", "what"]);
@@ -76,8 +77,8 @@ fn rule_json(rule: RuleId) -> Value {
         json!({"name": setting.name, "about": setting.about, "choices": setting.choices, "default": setting.default})
     });
     json!({
-        "rule": rule.as_str(), "what": summary, "why": why, "allowed": allowed, "refused": refused, "wayOut": way_out,
-        "breakGlass": break_glass(rule), "settings": settings.collect::<Vec<_>>(),
+        "rule": rule.as_str(), "what": summary, "why": why, "owners": owners(rule), "allowed": allowed,
+        "refused": refused, "wayOut": way_out, "breakGlass": break_glass(rule), "settings": settings.collect::<Vec<_>>(),
     })
 }
 
@@ -94,10 +95,16 @@ fn rule_text(rule: RuleId) -> String {
         ]);
     }
     format!(
-        "{rule}\n{summary}\n\nWhy          {why}\nAllowed      {allowed}\nRefused      {refused}\nWay out      {way_out}\n\
+        "{rule}\n{summary}\n\nWhy          {why}\nReleases of  {}\nAllowed      {allowed}\nRefused      {refused}\nWay out      {way_out}\n\
          Break glass  {}\n\n{table}",
+        owners(rule).join(", "),
         break_glass(rule)
     )
+}
+
+/// Whose releases a rule judges.
+fn owners(rule: RuleId) -> Vec<&'static str> {
+    rule.specification().owners.iter().map(|owner| owner.as_str()).collect()
 }
 
 fn break_glass(rule: RuleId) -> String {

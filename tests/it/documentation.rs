@@ -237,10 +237,11 @@ fn reference() -> String {
     text += " The keys of `when` are lists of globs:\n\n";
     text += &keys(&case["when"]);
     for rule in rules::all() {
-        let Specification { summary, why, allowed, refused, way_out, status_code, .. } = rule.specification();
+        let Specification { summary, why, owners, allowed, refused, way_out, status_code, .. } = rule.specification();
+        let owners = owners.iter().map(|owner| owner.as_str()).collect::<Vec<_>>().join(", ");
         write!(
             text,
-            "\n## {rule}\n\n{summary}\n\n{why}\n\n- Allowed: {allowed}\n- Refused: {refused}\n- Way out: {way_out}\n- Status code \
+            "\n## {rule}\n\n{summary}\n\n{why}\n\n- Releases of: {owners}\n- Allowed: {allowed}\n- Refused: {refused}\n- Way out: {way_out}\n- Status code \
              of a refusal: {status_code}. Shipped as: {}.\n\n",
             shipped(rule),
         )

@@ -4,7 +4,7 @@
 
 use super::case::DeclarationCase;
 use super::group_commit::GroupCommit;
-use crate::engine::rule::{FailsClosed, Mode, Specification, UNPROCESSABLE};
+use crate::engine::rule::{FailsClosed, Mode, ReleaseOwner, Specification, UNPROCESSABLE};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated};
 
@@ -12,6 +12,7 @@ use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated};
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "dangling-bundle",
+        owners: &[ReleaseOwner::Sveltos],
         mode: Mode::Enforce,
         status_code: UNPROCESSABLE,
         fails_closed: FailsClosed::Always,

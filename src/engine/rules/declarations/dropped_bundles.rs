@@ -19,7 +19,7 @@ mod sources;
 
 use super::case::DeclarationCase;
 use super::group_commit::GroupCommit;
-use crate::engine::rule::{FailsClosed, Mode, Specification, UNPROCESSABLE};
+use crate::engine::rule::{FailsClosed, Mode, ReleaseOwner, Specification, UNPROCESSABLE};
 use crate::engine::rules::check::{Check, CheckedAll, Rule};
 use crate::engine::rules::undecided::Undecided;
 use crate::engine::sveltos::Feature;
@@ -29,6 +29,7 @@ use delivery::Delivery;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "dropped-bundles",
+        owners: &[ReleaseOwner::Sveltos],
         mode: Mode::Enforce,
         status_code: UNPROCESSABLE,
         fails_closed: FailsClosed::Always,

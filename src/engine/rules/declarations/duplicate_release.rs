@@ -7,7 +7,7 @@ use super::case::DeclarationCase;
 use crate::engine::facts::DeclarationWrite;
 use crate::engine::flux::{Driver, HelmRelease};
 use crate::engine::release::ReleaseRef;
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 use crate::engine::rules::flux_release::helm_releases;
 
@@ -15,6 +15,7 @@ use crate::engine::rules::flux_release::helm_releases;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "duplicate-release",
+        owners: &[ReleaseOwner::Flux],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

@@ -7,7 +7,7 @@ use super::case::DeclarationCase;
 use crate::engine::evidence::{Freshness, Knowledge, Located, Query};
 use crate::engine::olm::CatalogSource;
 use crate::engine::release::{Entry, Record};
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 use crate::engine::rules::home::records_of_extension;
 use crate::engine::rules::undecided::{Undecided, is_migrated, lookup};
@@ -17,6 +17,7 @@ use crate::engine::rules::wording;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "extension-change-while-pending",
+        owners: &[ReleaseOwner::Olm],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

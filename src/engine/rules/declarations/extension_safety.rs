@@ -4,13 +4,14 @@ use super::case::DeclarationCase;
 use crate::engine::facts::{ActorKind, DeclarationWrite};
 use crate::engine::olm::{ClusterExtension, ClusterObjectSet};
 use crate::engine::release::ReleaseRef;
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 
 /// The rule `extension-safety`.
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "extension-safety",
+        owners: &[ReleaseOwner::Olm],
         mode: Mode::Warn,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

@@ -2,13 +2,14 @@
 
 use super::case::DeclarationCase;
 use super::group_commit::GroupCommit;
-use crate::engine::rule::{FailsClosed, Mode, Specification, UNPROCESSABLE};
+use crate::engine::rule::{FailsClosed, Mode, ReleaseOwner, Specification, UNPROCESSABLE};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 
 /// The rule `remove-while-live`.
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "remove-while-live",
+        owners: &[ReleaseOwner::Sveltos],
         mode: Mode::Warn,
         status_code: UNPROCESSABLE,
         fails_closed: FailsClosed::Never,

@@ -5,13 +5,14 @@
 
 use super::case::DeclarationCase;
 use crate::engine::flux::{HelmRelease, InstalledRelease};
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 
 /// The rule `retarget`.
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "retarget",
+        owners: &[ReleaseOwner::Flux],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

@@ -10,7 +10,7 @@ use super::case::DeclarationCase;
 use crate::engine::evidence::{Knowledge, Query};
 use crate::engine::flux::{HelmRelease, HelmReleaseSpec, Remediation};
 use crate::engine::release::Storage;
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, CheckedAll, Refusal, Rule};
 use crate::engine::rules::undecided::{Undecided, lookup};
 use crate::engine::rules::wording;
@@ -19,6 +19,7 @@ use crate::engine::rules::wording;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "retry-strategy",
+        owners: &[ReleaseOwner::Flux],
         mode: Mode::Warn,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

@@ -4,7 +4,7 @@
 
 use super::case::{ObjectCase, OwnershipConflict};
 use super::manual_edit::declared;
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
 
@@ -12,6 +12,7 @@ use crate::engine::rules::undecided::Undecided;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "foreign-edit-in-transition",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

@@ -2,13 +2,14 @@
 
 use super::case::{ObjectCase, OwnershipConflict};
 use crate::engine::facts::ObjectChange;
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 
 /// The rule `manual-delete`.
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "manual-delete",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm, ReleaseOwner::Sveltos],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

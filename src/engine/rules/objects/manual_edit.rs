@@ -7,7 +7,7 @@
 use super::case::{ObjectCase, OwnershipConflict};
 use crate::engine::facts::ObjectChange;
 use crate::engine::json::FieldPath;
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::wording::{MAX_ENUMERATED, fields};
 
@@ -15,6 +15,7 @@ use crate::engine::rules::wording::{MAX_ENUMERATED, fields};
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "manual-edit",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm, ReleaseOwner::Sveltos],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

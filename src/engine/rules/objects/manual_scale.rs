@@ -3,13 +3,14 @@
 use super::case::ObjectCase;
 use super::manual_edit;
 use crate::engine::facts::ObjectChange;
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Rule};
 
 /// The rule `manual-scale`.
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "manual-scale",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm, ReleaseOwner::Sveltos],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

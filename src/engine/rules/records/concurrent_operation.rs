@@ -12,7 +12,7 @@ use super::lease;
 use super::pending_recovery::go_on;
 use super::standing::InFlight;
 use crate::engine::release::{Entry, Status, Storage};
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
 use crate::engine::rules::wording::{self, capitalized};
@@ -21,6 +21,7 @@ use crate::engine::rules::wording::{self, capitalized};
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "concurrent-operation",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,

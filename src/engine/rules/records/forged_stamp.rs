@@ -6,7 +6,7 @@
 use super::case::RecordCase;
 use crate::engine::facts::RecordSide;
 use crate::engine::object::annotation_pointer;
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::stamp;
 
@@ -14,6 +14,7 @@ use crate::engine::stamp;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "forged-stamp",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,

@@ -10,7 +10,7 @@ use super::standing::InFlight;
 use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
 use crate::engine::release::status::{Guard, transition};
 use crate::engine::release::{Entry, Status, Storage};
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
 
@@ -22,6 +22,7 @@ const CANCELLED_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "illegal-transition",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,

@@ -12,7 +12,7 @@ use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
 use crate::engine::policy::AllowRollback;
 use crate::engine::release::status::{Guard, transition};
 use crate::engine::release::{Entry, Status};
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
 use crate::engine::rules::wording;
@@ -21,6 +21,7 @@ use crate::engine::rules::wording;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "pending-recovery",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,

@@ -10,7 +10,7 @@ use super::standing::InFlight;
 use super::{lease, record_part};
 use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
 use crate::engine::release::{Entry, History, Status, Storage};
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
 
@@ -18,6 +18,7 @@ use crate::engine::rules::undecided::Undecided;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "record-deletion",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,

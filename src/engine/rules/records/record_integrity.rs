@@ -8,13 +8,14 @@ use crate::engine::facts::{RecordBody, RecordChange, RecordSide};
 use crate::engine::release::record::truncated;
 use crate::engine::release::storage::HELM_SECRET_TYPE;
 use crate::engine::release::{DecodeError, RecordName, Revision, Storage};
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 
 /// The rule `record-integrity`.
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "record-integrity",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,

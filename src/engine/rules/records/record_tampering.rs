@@ -12,13 +12,14 @@ use crate::engine::release::Status;
 use crate::engine::release::record::Difference;
 use crate::engine::release::stamps::HOOKS;
 use crate::engine::release::status::{Guard, transition};
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 
 /// The rule `record-tampering`.
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "record-tampering",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,

@@ -9,13 +9,14 @@ use super::case::RecordCase;
 use crate::engine::facts::RecordChange;
 use crate::engine::release::Status;
 use crate::engine::release::stamps::INTERRUPTED;
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 
 /// The rule `resume-interrupted`.
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "resume-interrupted",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
         mode: Mode::Warn,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,

@@ -5,13 +5,14 @@
 
 use super::case::RecordCase;
 use crate::engine::facts::RecordChange;
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 
 /// The rule `revision-order`.
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "revision-order",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,

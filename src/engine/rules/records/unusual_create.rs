@@ -10,7 +10,7 @@ use crate::engine::policy::StartedBy;
 use crate::engine::release::record::is_mapped_copy;
 use crate::engine::release::status::{Guard, transition};
 use crate::engine::release::{Entry, Record, Revision, Status};
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::objects::case::ObjectCase;
 use crate::engine::rules::undecided::Undecided;
@@ -20,6 +20,7 @@ use crate::engine::rules::wording;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "unusual-create",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
