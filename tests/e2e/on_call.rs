@@ -4,3 +4,4 @@ mod audit_log;
 mod reports;
 mod scanning;
 mod unstick;
+mod ways_out;

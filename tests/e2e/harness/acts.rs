@@ -68,9 +68,10 @@ impl<'n> Target<'n> {
     fn refusal(&self, verdict: Verdict) -> Option<String> {
         let Self { namespace, release, state } = self;
         let owner = format!("is managed by release {}/{release} ({state})", namespace.name());
+        let through = format!("`helm upgrade {release} CHART -n {}`", namespace.name());
         let declared = |fields: &str, rule: &str| {
             let verb = if fields.contains(" and ") { "are" } else { "is" };
-            let way_out = "Change it through the release, or ask for a ReleaseOverride.";
+            let way_out = format!("Change it through {through}, or ask for a ReleaseOverride.");
             format!("{owner}: {fields} {verb} declared by the chart. {way_out} [{rule}]")
         };
         match verdict {
@@ -78,7 +79,7 @@ impl<'n> Target<'n> {
             Verdict::Edits(fields) => Some(declared(fields, "manual-edit")),
             Verdict::Scales => Some(declared("spec.replicas", "manual-scale")),
             Verdict::Deletes => Some(format!(
-                "{owner}, and declared by the chart. Remove it through the release, or ask for a ReleaseOverride. \
+                "{owner}, and declared by the chart. Remove it through {through}, or ask for a ReleaseOverride. \
                  [manual-delete]"
             )),
         }

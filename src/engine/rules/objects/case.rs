@@ -8,7 +8,7 @@ use super::holding::{Holding, declaring_record, holding};
 use crate::engine::evidence::{Evidence, Freshness, Knowledge, Located, Query, RecordRef, ScaledRef};
 use crate::engine::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
 use crate::engine::json::FieldPath;
-use crate::engine::managed::{Marks, Owner};
+use crate::engine::managed::{Marks, Origin, Owner};
 use crate::engine::policy::{Policy, ScalableResource};
 use crate::engine::release::{Entry, ReleaseRef, Storage};
 use crate::engine::rules::flux_release::FluxRelease;
@@ -34,6 +34,8 @@ pub(crate) struct OwnershipConflict {
     pub(crate) owner: String,
     /// What declares the fields: the chart or the profile.
     pub(crate) declarer: &'static str,
+    /// What a change must be made through, in the owner's terms: a command of helm, or the object that declares the release.
+    pub(crate) through: String,
     /// The release. A profile is represented by its name and the namespace of the object.
     pub(crate) release: ReleaseRef,
     /// The declared fields that would change; empty if the object is deleted.
@@ -117,6 +119,7 @@ impl<'a> ObjectCase<'a> {
                 Ok(self.changed_managed_fields(marks).map(|fields| OwnershipConflict {
                     owner: format!("the Sveltos {kind} {name}"),
                     declarer: "the profile",
+                    through: format!("the Sveltos {kind} {name}"),
                     release: ReleaseRef::new(&self.write.namespace, name),
                     fields,
                     in_flight: false,
@@ -173,10 +176,12 @@ impl<'a> ObjectCase<'a> {
                 way_out: "Wait until the operation ends.",
             });
         }
+        let release = ReleaseRef::new(namespace, name);
         Ok(Some(OwnershipConflict {
-            owner: format!("release {namespace}/{name} ({})", self.state(entry)),
+            owner: format!("release {release} ({})", self.state(entry)),
             declarer: "the chart",
-            release: ReleaseRef::new(namespace, name),
+            through: declared_by(&marks.owner, *storage, &release),
+            release,
             fields,
             in_flight: matches!(holding, Holding::Other(_)),
         }))
@@ -273,6 +278,15 @@ impl<'a> ObjectCase<'a> {
             return wording::state(entry.status, entry.revision, entry.stamps.holder(), entry.started(), self.now);
         }
         format!("revision {}, {}", entry.revision, entry.status)
+    }
+}
+
+/// What declares a release, in its owner's terms.
+fn declared_by(owner: &Owner, storage: Storage, release: &ReleaseRef) -> String {
+    match owner {
+        _ if storage == Storage::OlmIndex => format!("ClusterExtension {}", release.name),
+        Owner::Release { origin: Some(Origin { namespace, name }), .. } => format!("HelmRelease {namespace}/{name}"),
+        _ => wording::helm(storage, release, "upgrade", " CHART"),
     }
 }
 

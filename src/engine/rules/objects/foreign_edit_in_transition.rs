@@ -27,9 +27,6 @@ pub(crate) static RULE: Rule = Rule {
     checks: &[Check::Object(check)],
 };
 
-const WAY_OUT: &str =
-    "Wait until the operation ends. Then change it through the release, or ask for a ReleaseOverride.";
-
 fn check(case: &ObjectCase<'_>) -> Checked {
     match case.conflict() {
         Ok(Some(conflict)) if conflict.in_flight => Ok(Some(refusal(case, conflict))),
@@ -46,5 +43,9 @@ fn refusal(case: &ObjectCase<'_>, conflict: &OwnershipConflict) -> Refusal {
         declared(conflict)
     };
     let sentence = format!("{} is managed by {}: {declared}.", case.subject(), conflict.owner);
-    Refusal::new(sentence, WAY_OUT).at_fields(&conflict.fields).about(conflict.release.clone())
+    let way_out = format!(
+        "Wait until the operation ends. Then change it through {}, or ask for a ReleaseOverride.",
+        conflict.through
+    );
+    Refusal::new(sentence, way_out).at_fields(&conflict.fields).about(conflict.release.clone())
 }

@@ -24,15 +24,14 @@ pub(crate) static RULE: Rule = Rule {
     checks: &[Check::Object(check)],
 };
 
-const WAY_OUT: &str = "Remove it through the release, or ask for a ReleaseOverride.";
-
 fn check(case: &ObjectCase<'_>) -> Checked {
     if !matches!(case.write.change, ObjectChange::Deleted { .. }) {
         return Ok(None);
     }
     Ok(case.conflict()?.map(|conflict| {
-        let OwnershipConflict { owner, declarer, release, .. } = conflict;
+        let OwnershipConflict { owner, declarer, through, release, .. } = conflict;
         let sentence = format!("{} is managed by {owner}, and declared by {declarer}.", case.subject());
-        Refusal::new(sentence, WAY_OUT).about(release.clone())
+        let way_out = format!("Remove it through {through}, or ask for a ReleaseOverride.");
+        Refusal::new(sentence, way_out).about(release.clone())
     }))
 }

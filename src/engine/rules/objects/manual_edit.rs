@@ -30,8 +30,6 @@ pub(crate) static RULE: Rule = Rule {
     checks: &[Check::Object(check)],
 };
 
-const WAY_OUT: &str = "Change it through the release, or ask for a ReleaseOverride.";
-
 fn check(case: &ObjectCase<'_>) -> Checked {
     if !matches!(case.write.change, ObjectChange::Edited { .. }) {
         return Ok(None);
@@ -43,7 +41,8 @@ fn check(case: &ObjectCase<'_>) -> Checked {
 pub(crate) fn refusal(case: &ObjectCase<'_>, conflict: &OwnershipConflict) -> Refusal {
     let declared = declared(conflict);
     let sentence = format!("{} is managed by {}: {declared}.", case.subject(), conflict.owner);
-    Refusal::new(sentence, WAY_OUT).at_fields(&conflict.fields).about(conflict.release.clone())
+    let way_out = format!("Change it through {}, or ask for a ReleaseOverride.", conflict.through);
+    Refusal::new(sentence, way_out).at_fields(&conflict.fields).about(conflict.release.clone())
 }
 
 /// Fields that nobody may add to, even where the chart declares nothing: the garbage collector would delete the object, or nobody

@@ -10,7 +10,7 @@ use crate::engine::rules::check::{Check, Checked, Rule};
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "manual-scale",
-        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm, ReleaseOwner::Sveltos],
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

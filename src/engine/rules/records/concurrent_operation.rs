@@ -21,7 +21,7 @@ use crate::engine::rules::wording::{self, capitalized};
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "concurrent-operation",
-        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm],
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,

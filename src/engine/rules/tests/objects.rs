@@ -105,8 +105,8 @@ fn declared_fields_change_through_the_release_alone() {
     assert_eq!(
         told,
         "Deployment shop/web is managed by release shop/web (revision 6, deployed): \
-         spec.template.spec.containers[web].image is declared by the chart. Change it through the release, or ask for a \
-         ReleaseOverride. [manual-edit]"
+         spec.template.spec.containers[web].image is declared by the chart. Change it through `helm upgrade web CHART \
+         -n shop`, or ask for a ReleaseOverride. [manual-edit]"
     );
 }
 

@@ -1,0 +1,262 @@
+//! Refusals about what declares releases: of Sveltos, Flux and OLM.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::objects::extension_ended;
+use super::scene::{Scene, kept, place};
+use super::{Case, plane};
+use crate::harness::addon_controller::{AddonController, failed, install, managing};
+use crate::harness::chart::Chart;
+use crate::harness::controllers::{Flux, helm_controller};
+use crate::harness::eventually::eventually;
+use crate::harness::extension::{Extension, hooked, large};
+use crate::harness::helm_releases::{helm_release, installed};
+use crate::harness::namespace::Namespace;
+use crate::harness::process::Output;
+
+const WHILE: Duration = Duration::from_secs(60);
+
+pub(super) const CASES: &[Case] = &[
+    Case { rule: "dropped-bundles", owner: "Sveltos", arrange: failed_chart },
+    Case { rule: "dropped-bundles", owner: "Sveltos", arrange: silent_chart },
+    Case { rule: "dropped-bundles", owner: "Sveltos", arrange: missing_source },
+    Case { rule: "dangling-bundle", owner: "Sveltos", arrange: missing_bundle },
+    Case { rule: "remove-while-live", owner: "Sveltos", arrange: removal },
+    Case { rule: "duplicate-release", owner: "Flux", arrange: second_helm_release },
+    Case { rule: "retarget", owner: "Flux", arrange: renamed_release },
+    Case { rule: "retry-strategy", owner: "Flux", arrange: forced_upgrades },
+    Case { rule: "extension-change-while-pending", owner: "OLM", arrange: next_version },
+    Case { rule: "extension-safety", owner: "OLM", arrange: self_certified },
+];
+
+/// A rollout of a profile that has delivered two releases.
+/// The rollout of a profile that has delivered the releases `web` and `cache`.
+fn delivered(test: &str) -> (&'static Namespace<'static>, AddonController<'static>) {
+    let namespace = place(test);
+    let mut shop = AddonController::new(namespace, kept(install(plane())), &["web", "cache"]);
+    stage_all(&mut shop);
+    shop.report(&[managing("web"), managing("cache")]);
+    shop.commit().expect_success();
+    shop.terminate();
+    (namespace, shop)
+}
+
+fn stage_all(shop: &mut AddonController<'_>) {
+    shop.discard();
+    shop.stage("web", 1);
+    shop.stage("cache", 2);
+}
+
+/// What a rollout does once nothing is in its way.
+fn commit_all(shop: &mut AddonController<'_>) -> Output {
+    stage_all(shop);
+    shop.report(&[managing("web"), managing("cache")]);
+    shop.commit()
+}
+
+type Rollout = &'static RefCell<AddonController<'static>>;
+
+/// A refused commit of Sveltos. It ends well with a commit, or without any group.
+fn refused(namespace: &'static Namespace<'static>, rollout: Rollout, refused: Output) -> Scene {
+    let committed = move || match rollout.borrow().group() {
+        Some(group) if group["spec"]["updatePhase"] != "Ready" => Err(group.to_string()),
+        _ => Ok(()),
+    };
+    Scene::new(namespace, Chart::new("demo"), "bob", refused)
+        .retry(move |_| rollout.borrow().commit())
+        .end(move |_| committed())
+}
+
+fn failed_chart() -> Scene {
+    let (namespace, mut shop) = delivered("way-failed");
+    shop.discard();
+    shop.stage("web", 1);
+    shop.report(&[managing("web"), failed("cache", "values are wrong")]);
+    let (output, rollout) = (shop.commit(), kept(RefCell::new(shop)));
+    refused(namespace, rollout, output)
+        .act("The commit is admitted once every chart renders", |_| commit_all(&mut rollout.borrow_mut()))
+}
+
+/// A chart that renders to nothing cannot be told from one whose failure is only in a log.
+fn silent_chart() -> Scene {
+    let (namespace, mut shop) = delivered("way-silent");
+    shop.discard();
+    shop.stage("web", 1);
+    let (output, rollout) = (shop.commit(), kept(RefCell::new(shop)));
+    refused(namespace, rollout, output).end(|_| rollout.borrow().commit().into_result().map(|_| ()))
+}
+
+fn missing_source() -> Scene {
+    fn want(shop: &AddonController<'_>, sources: &[Value]) {
+        shop.want(&json!({"helmCharts": [], "policyRefs": sources}));
+    }
+    fn stage(shop: &mut AddonController<'_>) {
+        let from = json!({
+            "resources": ["kind: A\n"], "referencedObjectKind": "GitRepository", "referencedObjectNamespace": "flux",
+            "referencedObjectName": "tenants",
+        });
+        shop.stage_bundle("GitRepository-flux-tenants", &from);
+    }
+    let (namespace, shop) = delivered("way-source");
+    let source = json!({"kind": "GitRepository", "namespace": "flux", "name": "tenants"});
+    want(&shop, std::slice::from_ref(&source));
+    let mut resources = shop.of_feature("Resources");
+    stage(&mut resources);
+    resources.commit().expect_success();
+    resources.discard();
+    let (output, rollout) = (resources.commit(), kept(RefCell::new(resources)));
+    refused(namespace, rollout, output)
+        .act("Restore the source", |_| {
+            stage(&mut rollout.borrow_mut());
+            rollout.borrow().commit()
+        })
+        .act("remove the reference from the profile", |_| {
+            want(&rollout.borrow(), &[]);
+            rollout.borrow().commit()
+        })
+        .act("set optional: true on (it|the reference)", move |_| {
+            let mut optional = source.clone();
+            optional["optional"] = true.into();
+            want(&rollout.borrow(), &[optional]);
+            rollout.borrow().commit()
+        })
+}
+
+fn missing_bundle() -> Scene {
+    let (namespace, mut shop) = delivered("way-dangling");
+    stage_all(&mut shop);
+    shop.commit().expect_success();
+    let whole = shop.listed();
+    let output = shop.write_group(&[&whole[..], &["config-missing".to_owned()]].concat(), &json!({}));
+    let rollout = kept(RefCell::new(shop));
+    refused(namespace, rollout, output)
+        .act("Write the bundles first", |_| commit_all(&mut rollout.borrow_mut()))
+        .act("Sveltos does, and retries with new ones within a minute", |_| rollout.borrow().commit())
+}
+
+fn removal() -> Scene {
+    const REMOVE: &str = r#"{"sourceStatus":"Deleted","action":"Remove"}"#;
+    let (namespace, shop) = delivered("way-removal");
+    let removes = |shop: &AddonController<'_>| shop.write_group(&[], &serde_json::from_str(REMOVE).unwrap());
+    let (output, rollout) = (removes(&shop), kept(RefCell::new(shop)));
+    // Sveltos deletes the ClusterSummary in both cases, and its finalizer keeps it until everything is removed.
+    let gone = move |scene: &Scene| {
+        let admin = scene.namespace.kubectl("admin");
+        let finalizer = r#"{"metadata":{"finalizers":["clustersummaryfinalizer.projectsveltos.io/kept"]}}"#;
+        admin.ok(&["patch", "clustersummary/summary", "--type=merge", "-p", finalizer]);
+        admin.ok(&["delete", "clustersummary/summary", "--wait=false"])
+    };
+    refused(namespace, rollout, output)
+        .act("Delete the profile", gone)
+        .act("change its selector so that it no longer selects the cluster", gone)
+        .act("Sveltos then removes what it deployed", move |_| removes(&rollout.borrow()))
+        .end(move |_| {
+            removes(&rollout.borrow()).into_result()?;
+            rollout.borrow_mut().terminate();
+            Ok(())
+        })
+}
+
+/// A HelmRelease of the release `demo`, as bob writes it.
+fn create(namespace: &Namespace<'_>, name: &str, mut spec: Value) -> Output {
+    spec["timeout"] = "10s".into();
+    namespace.kubectl("bob").with_file("create", &helm_release(namespace.name(), name, spec), &[])
+}
+
+fn patch(namespace: &Namespace<'_>, name: &str, patch: &Value) -> Output {
+    let object = format!("helmrelease/{name}");
+    namespace.kubectl("bob").run(&["patch", &object, "--type=merge", "-p", &patch.to_string()])
+}
+
+/// Flux has installed the release `demo` from the HelmRelease `demo`.
+fn deployed_by_flux(test: &str) -> (&'static Namespace<'static>, Chart, Flux) {
+    let (namespace, chart) = (place(test), Chart::new("demo"));
+    create(namespace, "demo", json!({"releaseName": "demo"})).expect_success();
+    let flux = Flux::new(&helm_controller(plane()), namespace, "demo").origin(namespace, "demo");
+    flux.reconcile(&chart, &json!({})).expect_success();
+    installed(namespace, "demo", namespace);
+    (namespace, chart, flux)
+}
+
+fn second_helm_release() -> Scene {
+    let (namespace, chart, _) = deployed_by_flux("way-duplicate");
+    let second = || create(namespace, "second", json!({"releaseName": "demo"}));
+    let refused = eventually(WHILE, "the webhook knows the first HelmRelease", || {
+        let refused = create(namespace, "probe", json!({"releaseName": "demo", "suspend": true}));
+        if refused.success() { Ok(second()) } else { Err(refused.to_string()) }
+    });
+    Scene::new(namespace, chart, "bob", refused)
+        .retry(move |_| second())
+        .act("Set another releaseName", |_| create(namespace, "second", json!({"releaseName": "second"})))
+        .act("storageNamespace", |_| {
+            create(namespace, "second", json!({"releaseName": "demo", "storageNamespace": "elsewhere"}))
+        })
+        .act(r"To move the release, first suspend HelmRelease [a-z0-9/-]+ \(spec.suspend: true\)", |_| {
+            patch(namespace, "demo", &json!({"spec": {"suspend": true}}))
+        })
+        .act("then delete it: Flux does nothing for a suspended HelmRelease", move |_| {
+            namespace.kubectl("bob").ok(&["delete", "helmrelease/demo"]);
+            eventually(WHILE, "the release has moved", || second().into_result())
+        })
+}
+
+fn renamed_release() -> Scene {
+    let (namespace, chart, _) = deployed_by_flux("way-retarget");
+    let rename = || patch(namespace, "demo", &json!({"spec": {"releaseName": "other"}}));
+    Scene::new(namespace, chart, "bob", rename())
+        .retry(move |_| rename())
+        .act("Create another HelmRelease for the new release", |_| {
+            create(namespace, "other", json!({"releaseName": "other"}))
+        })
+        .act("To let Flux uninstall the old one", move |_| namespace.kubectl("bob").run(&["get", "helmrelease/demo"]))
+}
+
+/// Advice: the write is admitted with a warning, and without the field there is none.
+fn forced_upgrades() -> Scene {
+    let (namespace, chart, _) = deployed_by_flux("way-strategy");
+    let advised = patch(namespace, "demo", &json!({"spec": {"upgrade": {"force": true}}})).expect_success();
+    Scene::advised(namespace, chart, &advised).act("Remove force", |_| {
+        let repaired = patch(namespace, "demo", &json!({"spec": {"upgrade": null}})).expect_success();
+        assert!(!repaired.stderr.contains("interlock"), "{repaired}");
+        repaired
+    })
+}
+
+fn next_version() -> Scene {
+    let extension = Extension::new(plane(), "way-version");
+    let bob = kept(extension.system.kubectl("bob"));
+    let extension = kept(extension.asked_for(bob));
+    let chart = hooked();
+    extension.olm.reconcile(&chart, &large("one")).expect_success();
+    extension.ask_for(bob, "2.0.0").expect_success();
+    chart.set_version("2.0.0");
+    extension.kill_in_hook(&chart, &large("two"), 2);
+    let refused = extension.ask_for(bob, "3.0.0");
+    let finish = |scene: &Scene| {
+        extension.objects.ready_pods();
+        extension.olm.reconcile(&scene.chart, &large("two"))
+    };
+    Scene::new(&extension.objects, chart, "bob", refused).next(finish).end(|_| extension_ended(extension))
+}
+
+fn self_certified() -> Scene {
+    let extension = Extension::new(plane(), "way-safety");
+    let bob = kept(extension.system.kubectl("bob"));
+    let extension = kept(extension.asked_for(bob));
+    let chart = Chart::new("demo");
+    extension.olm.reconcile(&chart, &json!({})).expect_success();
+    let set = |policy: &str| {
+        let patch = json!({"spec": {"source": {"catalog": {"upgradeConstraintPolicy": policy}}}}).to_string();
+        bob.run(&["patch", "clusterextension", &extension.name, "--type=merge", "-p", &patch])
+    };
+    let refused = set("SelfCertified");
+    Scene::new(&extension.objects, chart, "bob", refused)
+        .retry(move |_| set("SelfCertified"))
+        .act("Use CatalogProvided, and SelfCertified only for the one step that needs it", move |_| {
+            set("CatalogProvided")
+        })
+        .end(|_| extension_ended(extension))
+}

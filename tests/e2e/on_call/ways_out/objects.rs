@@ -1,0 +1,232 @@
+//! Refusals about the objects of releases: of each owner, and each kind of change.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::scene::{Act, Scene, is_in_flight, kept, place};
+use super::{Case, plane};
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::controllers::{Flux, account, helm_controller};
+use crate::harness::eventually::eventually;
+use crate::harness::extension::{Extension, hooked};
+use crate::harness::helm_releases::{helm_release, installed};
+use crate::harness::namespace::Namespace;
+use crate::harness::process::{Output, Running};
+use crate::harness::records;
+
+const WHILE: Duration = Duration::from_secs(60);
+
+pub(super) const CASES: &[Case] = &[
+    Case { rule: "manual-edit", owner: "Helm", arrange: || of_helm("way-helm-edit").refused(EDIT) },
+    Case { rule: "manual-edit", owner: "Flux", arrange: || of_flux("way-flux-edit").refused(EDIT) },
+    Case { rule: "manual-edit", owner: "OLM", arrange: || of_olm("way-olm-edit").refused(EDIT) },
+    Case { rule: "manual-edit", owner: "Sveltos", arrange: || of_sveltos("way-sveltos-edit").refused(EDIT) },
+    Case { rule: "manual-delete", owner: "Helm", arrange: || of_helm("way-helm-delete").refused(DELETE) },
+    Case { rule: "manual-delete", owner: "Flux", arrange: || of_flux("way-flux-delete").refused(DELETE) },
+    Case { rule: "manual-delete", owner: "OLM", arrange: || of_olm("way-olm-delete").refused(DELETE) },
+    Case { rule: "manual-delete", owner: "Sveltos", arrange: || of_sveltos("way-sveltos-delete").refused(DELETE) },
+    Case { rule: "manual-scale", owner: "Helm", arrange: || of_helm("way-helm-scale").refused(SCALE) },
+    Case { rule: "manual-scale", owner: "Flux", arrange: || of_flux("way-flux-scale").refused(SCALE) },
+    Case { rule: "manual-scale", owner: "OLM", arrange: || of_olm("way-olm-scale").refused(SCALE) },
+    Case {
+        rule: "foreign-edit-in-transition",
+        owner: "Helm",
+        arrange: || of_helm("way-helm-meanwhile").in_transition().refused(EDIT),
+    },
+    Case {
+        rule: "foreign-edit-in-transition",
+        owner: "Flux",
+        arrange: || of_flux("way-flux-meanwhile").in_transition().refused(EDIT),
+    },
+    Case {
+        rule: "foreign-edit-in-transition",
+        owner: "OLM",
+        arrange: || of_olm("way-olm-meanwhile").in_transition().refused(EDIT),
+    },
+];
+
+/// What bob does with a Deployment.
+const EDIT: &[&str] = &["set", "image", "DEPLOYMENT", "app=bob:1"];
+const DELETE: &[&str] = &["delete", "DEPLOYMENT"];
+const SCALE: &[&str] = &["scale", "DEPLOYMENT", "--replicas=3"];
+
+/// A Deployment that belongs to somebody's release.
+struct Owned {
+    namespace: &'static Namespace<'static>,
+    deployment: String,
+    chart: Chart,
+    /// The owner's name in a way out, as a regular expression, and what a change through it is; none if it is a command.
+    through: Option<(&'static str, Act)>,
+    /// Starts an operation that waits for pods, and returns once its record says so.
+    start: Box<dyn Fn(&Namespace<'static>, &Chart) -> Running>,
+    running: Option<Running>,
+    end: Box<dyn Fn(&Scene) -> Result<(), String>>,
+}
+
+impl Owned {
+    /// The owner's operation is in flight.
+    fn in_transition(mut self) -> Self {
+        self.namespace.hang_pods();
+        self.running = Some((self.start)(self.namespace, &self.chart));
+        self
+    }
+
+    /// What bob does is refused.
+    fn refused(self, act: &'static [&'static str]) -> Scene {
+        let Self { namespace, deployment, chart, through, running, end, .. } = self;
+        let act = move |namespace: &Namespace<'_>| {
+            let deployment = format!("deployment/{deployment}");
+            let words: Vec<_> = act.iter().map(|word| word.replace("DEPLOYMENT", &deployment)).collect();
+            namespace.kubectl("bob").run(&words.iter().map(String::as_str).collect::<Vec<_>>())
+        };
+        let refused = act(namespace);
+        let mut scene = Scene::new(namespace, chart, "bob", refused).retry(move |scene| act(scene.namespace));
+        scene.acts.extend(through);
+        let running = kept(RefCell::new(running));
+        let finish = move || {
+            namespace.ready_pods();
+            if let Some(running) = running.take() {
+                running.wait(WHILE).expect_success();
+            }
+        };
+        scene.wait(finish).end(move |scene| {
+            // An override does not wait for the operation.
+            finish();
+            end(scene)
+        })
+    }
+}
+
+fn of_helm(test: &str) -> Owned {
+    let (namespace, chart) = (place(test), Chart::new("demo"));
+    let alice = namespace.helm(HelmVersion::V4, Driver::Secret, "alice");
+    alice.ok(&["install", "demo", chart.path()]);
+    Owned {
+        namespace,
+        deployment: "demo".to_owned(),
+        chart,
+        through: None,
+        start: Box::new(move |namespace, chart| {
+            let upgrade = alice.spawn(&["upgrade", "demo", chart.path(), "--set=image=two", "--wait", "--timeout=2m"]);
+            namespace.await_image("demo", "two");
+            upgrade
+        }),
+        running: None,
+        end: Box::new(|scene| scene.release_ended(Driver::Secret)),
+    }
+}
+
+fn of_flux(test: &str) -> Owned {
+    let (namespace, chart) = (place(test), Chart::new("demo"));
+    let object = helm_release(namespace.name(), "demo", json!({"releaseName": "demo", "timeout": "10s"}));
+    namespace.kubectl("bob").with_file("create", &object, &[]).expect_success();
+    let flux = Flux::new(&helm_controller(plane()), namespace, "demo").origin(namespace, "demo");
+    flux.reconcile(&chart, &json!({})).expect_success();
+    installed(namespace, "demo", namespace);
+    let started = flux.clone();
+    let change = move |scene: &Scene| {
+        let patch = r#"{"spec":{"values":{"note":"two"}}}"#;
+        scene.namespace.kubectl("bob").ok(&["patch", "helmrelease/demo", "--type=merge", "-p", patch]);
+        flux.reconcile(&scene.chart, &json!({"note": "two"}))
+    };
+    Owned {
+        namespace,
+        deployment: "demo".to_owned(),
+        chart,
+        through: Some((r"(?i)(change|remove) it through HelmRelease [a-z0-9-]+/demo", Box::new(change))),
+        start: Box::new(move |namespace, chart| {
+            let upgrade = started.clone().waiting(WHILE * 2).spawn(chart, &json!({"image": "two"}));
+            namespace.await_image("demo", "two");
+            upgrade
+        }),
+        running: None,
+        end: Box::new(|scene| scene.release_ended(Driver::Secret)),
+    }
+}
+
+fn of_olm(test: &str) -> Owned {
+    let extension = Extension::new(plane(), test);
+    let bob = extension.system.kubectl("bob");
+    let extension = kept(extension.asked_for(&bob));
+    let chart = hooked();
+    extension.olm.reconcile(&chart, &json!({})).expect_success();
+    let change = move |scene: &Scene| {
+        let inline = json!({"spec": {"config": {"configType": "Inline", "inline": {"note": "two"}}}}).to_string();
+        bob.ok(&["patch", "clusterextension", &extension.name, "--type=merge", "-p", &inline]);
+        extension.olm.reconcile(&scene.chart, &json!({"note": "two"}))
+    };
+    Owned {
+        namespace: &extension.objects,
+        deployment: extension.name.clone(),
+        chart,
+        through: Some((r"(?i)(change|remove) it through ClusterExtension [a-z0-9-]+", Box::new(change))),
+        start: Box::new(move |_, chart| {
+            // OLM waits for no pods but those of hooks.
+            let upgrade = extension.olm.spawn(chart, &json!({"image": "two"}));
+            eventually(WHILE, "the upgrade waits for its hook", || match extension_ended(extension) {
+                Err(_) => Ok(()),
+                Ok(()) => Err("it has not begun".to_owned()),
+            });
+            upgrade
+        }),
+        running: None,
+        end: Box::new(move |_| extension_ended(extension)),
+    }
+}
+
+/// One record of the extension is deployed, and no operation is in flight; or there is none.
+pub(super) fn extension_ended(extension: &Extension) -> Result<(), String> {
+    let records = extension.records();
+    let in_flight = records.last().is_some_and(|newest| is_in_flight(&newest.body_status));
+    let whole = records.is_empty() || (records::deployed(&records) == 1 && !in_flight);
+    if whole { Ok(()) } else { Err(records::summary(&records)) }
+}
+
+fn of_sveltos(test: &str) -> Owned {
+    let namespace = place(test);
+    apply_as_agent(namespace, 1).expect_success();
+    Owned {
+        namespace,
+        deployment: "demo".to_owned(),
+        chart: Chart::new("demo"),
+        through: Some((
+            r"(?i)(change|remove) it through the Sveltos ClusterProfile prod",
+            Box::new(|scene| apply_as_agent(scene.namespace, 2)),
+        )),
+        start: Box::new(|_, _| panic!("a profile has no operations")),
+        running: None,
+        end: Box::new(|scene| match scene.namespace.kubectl("admin").find(&["deployment/demo"]) {
+            Some(object) if !object["metadata"]["deletionTimestamp"].is_null() => Err(object.to_string()),
+            _ => Ok(()),
+        }),
+    }
+}
+
+/// A Deployment with the marks of a profile.
+fn profiled(replicas: u32) -> Value {
+    let marks = json!({
+        "name": "demo", "labels": {"projectsveltos.io/reason": "Resources"},
+        "annotations": {
+            "projectsveltos.io/owner-kind": "ClusterProfile", "projectsveltos.io/owner-name": "prod",
+            "projectsveltos.io/owner-tier": "100",
+        },
+    });
+    let pod = json!({"containers": [{"name": "app", "image": "one"}]});
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": marks,
+        "spec": {
+            "replicas": replicas, "selector": {"matchLabels": {"app": "demo"}},
+            "template": {"metadata": {"labels": {"app": "demo"}}, "spec": pod},
+        },
+    })
+}
+
+/// What the agent of Sveltos deploys.
+fn apply_as_agent(namespace: &Namespace<'_>, replicas: u32) -> Output {
+    let applier = account(plane(), "projectsveltos", "sveltos-applier-manager");
+    let agent = ["--server-side", "--field-manager=application/apply-patch", "--force-conflicts"];
+    namespace.kubectl_as(&applier).apply(&profiled(replicas), &agent)
+}

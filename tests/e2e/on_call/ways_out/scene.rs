@@ -1,0 +1,210 @@
+//! A refused request, and everything that its way out can ask for.
+
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use super::plane;
+use super::told::Step;
+use crate::harness::assets::{assets, interlock};
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, Identity, client_environment};
+use crate::harness::eventually::{eventually, within};
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::process::{Output, run};
+use crate::harness::records;
+
+/// Longer than an operation takes until it counts as stuck, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+pub(super) type Act = Box<dyn Fn(&Scene) -> Output>;
+
+/// A value for the rest of the test run: everything that a scene can be asked for refers to its place.
+pub(super) fn kept<T>(value: T) -> &'static T {
+    Box::leak(Box::new(value))
+}
+
+/// A namespace of a scene's own.
+#[track_caller]
+pub(super) fn place(test: &str) -> &'static Namespace<'static> {
+    kept(Namespace::new(plane(), test))
+}
+
+/// The place of a refusal.
+pub(super) struct Scene {
+    /// What was printed.
+    pub(super) told: String,
+    /// Who was refused, and runs the printed commands.
+    pub(super) who: Identity,
+    pub(super) namespace: &'static Namespace<'static>,
+    /// Stands for `CHART` in a command.
+    pub(super) chart: Chart,
+    /// Ends the operation in flight.
+    pub(super) wait: Box<dyn Fn()>,
+    /// Makes the workloads healthy.
+    pub(super) heal: Box<dyn Fn(&Scene)>,
+    /// Makes the refused request again.
+    pub(super) retry: Act,
+    /// What the owner of the release does next.
+    pub(super) next: Act,
+    /// Phrases of this case alone, and what is done about each.
+    pub(super) acts: Vec<(&'static str, Act)>,
+    /// Whether it ended in a deployed release or in none, and if not, what there is.
+    pub(super) end: Box<dyn Fn(&Scene) -> Result<(), String>>,
+}
+
+impl Scene {
+    /// A refusal of a request about the release `demo` of this namespace. Its owner upgrades it with helm.
+    pub(super) fn new(
+        namespace: &'static Namespace<'static>,
+        chart: Chart,
+        person: &'static str,
+        refused: Output,
+    ) -> Self {
+        Self::told(namespace, chart, person, denied(refused))
+    }
+
+    fn told(namespace: &'static Namespace<'static>, chart: Chart, person: &'static str, told: String) -> Self {
+        let who = namespace.plane().person(person);
+        Self {
+            told,
+            who,
+            namespace,
+            chart,
+            wait: Box::new(|| panic!("there is no operation to wait for")),
+            heal: Box::new(|scene| {
+                scene.namespace.ready_pods();
+                scene.namespace.await_available("demo");
+            }),
+            retry: Box::new(|_| panic!("nothing is to be tried again")),
+            next: Box::new(|scene| scene.shell("helm upgrade demo CHART -n NAMESPACE --set=note=next")),
+            acts: Vec::new(),
+            end: Box::new(|scene| scene.release_ended(Driver::Secret)),
+        }
+    }
+
+    /// The same for a request that was admitted with a warning.
+    pub(super) fn advised(namespace: &'static Namespace<'static>, chart: Chart, advised: &Output) -> Self {
+        Self::told(namespace, chart, "bob", advised.stderr.clone())
+    }
+
+    pub(super) fn retry(mut self, act: impl Fn(&Scene) -> Output + 'static) -> Self {
+        self.retry = Box::new(act);
+        self
+    }
+
+    pub(super) fn next(mut self, act: impl Fn(&Scene) -> Output + 'static) -> Self {
+        self.next = Box::new(act);
+        self
+    }
+
+    pub(super) fn wait(mut self, end: impl Fn() + 'static) -> Self {
+        self.wait = Box::new(end);
+        self
+    }
+
+    pub(super) fn act(mut self, phrase: &'static str, act: impl Fn(&Scene) -> Output + 'static) -> Self {
+        self.acts.push((phrase, Box::new(act)));
+        self
+    }
+
+    pub(super) fn end(mut self, end: impl Fn(&Scene) -> Result<(), String> + 'static) -> Self {
+        self.end = Box::new(end);
+        self
+    }
+
+    pub(super) fn phrases(&self) -> Vec<&'static str> {
+        self.acts.iter().map(|(phrase, _)| *phrase).collect()
+    }
+
+    /// Does what a step asks for.
+    #[track_caller]
+    pub(super) fn take(&self, step: &Step) {
+        match step {
+            Step::Run(command) => self.run(command),
+            Step::Wait => (self.wait)(),
+            Step::Heal => (self.heal)(self),
+            Step::Retry => self.try_again(),
+            Step::Override => {
+                let (_, command) = self.told.split_once("In an emergency: ").expect("the break-glass command");
+                self.run(command.lines().next().unwrap_or_default());
+                self.try_again();
+            }
+            Step::Next => _ = (self.next)(self).expect_success(),
+            Step::Act(number) => _ = (self.acts[*number].1)(self).expect_success(),
+        }
+    }
+
+    /// Runs a printed command until it passes: what it waits for may take its time.
+    #[track_caller]
+    fn run(&self, command: &str) {
+        eventually(PATIENCE, "the printed command passes", || self.shell(command).into_result());
+    }
+
+    #[track_caller]
+    fn try_again(&self) {
+        eventually(PATIENCE, "what was refused passes", || (self.retry)(self).into_result());
+    }
+
+    /// Runs a command line as a person would who has pasted it into a shell, with the words in capitals filled in.
+    #[track_caller]
+    pub(super) fn shell(&self, line: &str) -> Output {
+        let line = line.replace("CHART", self.chart.path()).replace("NAMESPACE", self.namespace.name());
+        let line = line.replace("\"...\"", "\"as the refusal says\"");
+        let plane = self.namespace.plane();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &line]);
+        client_environment(&mut shell, &self.who, plane.dir());
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let paths = std::iter::once(programs(plane)).chain(std::env::split_paths(&path));
+        shell.env("PATH", std::env::join_paths(paths).expect("directories of programs have plain names"));
+        for (variable, dir) in
+            [("HELM_CACHE_HOME", "cache"), ("HELM_CONFIG_HOME", "config"), ("HELM_DATA_HOME", "data")]
+        {
+            shell.env(variable, plane.dir().join("helm").join(dir));
+        }
+        run(shell, PATIENCE)
+    }
+
+    /// One record of `demo` is deployed and no operation is in flight, or nothing of it is left.
+    pub(super) fn release_ended(&self, driver: Driver) -> Result<(), String> {
+        within(PATIENCE, "one deployed release, or none", || {
+            let records = self.namespace.records(driver, "demo");
+            let gone = records.is_empty() && self.namespace.objects_of_demo().is_empty();
+            let in_flight = records.last().is_some_and(|newest| is_in_flight(&newest.body_status));
+            if gone || (records::deployed(&records) == 1 && !in_flight) {
+                return Ok(());
+            }
+            Err(format!("{}; {:?}", records::summary(&records), self.namespace.objects_of_demo()))
+        })
+    }
+}
+
+pub(super) fn is_in_flight(status: &str) -> bool {
+    status.starts_with("pending-") || status == "uninstalling"
+}
+
+/// The text of a refusal.
+#[track_caller]
+pub(super) fn denied(refused: Output) -> String {
+    let refused = refused.expect_failure(&["interlock"]);
+    refused.stdout + &refused.stderr
+}
+
+/// A directory with the clients under the names that people use.
+fn programs(plane: &Plane) -> PathBuf {
+    let dir = plane.dir().join("bin");
+    let assets = assets();
+    let interlock = interlock().unwrap_or_else(|error| panic!("{error}"));
+    std::fs::create_dir_all(&dir).expect("a temporary directory is writable");
+    for (name, program) in [("helm", &assets.helm4), ("kubectl", &assets.kubectl), ("interlock", &interlock.to_owned())]
+    {
+        match symlink(program, dir.join(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => panic!("{name}: {error}"),
+            _ => {}
+        }
+    }
+    dir
+}
