@@ -1,13 +1,16 @@
 //! Phrases that several rules use.
 
+mod owner;
+
 use std::borrow::Borrow;
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::engine::json::FieldPath;
 use crate::engine::release::record::truncated;
-use crate::engine::release::{Revision, Status, Storage};
+use crate::engine::release::{Revision, Status};
 use crate::engine::text::printable_name;
+pub(crate) use owner::{OwnerWords, pin};
 
 /// How many names a message lists.
 pub(crate) const MAX_ENUMERATED: usize = 5;
@@ -42,14 +45,6 @@ pub(crate) fn operation(status: Status) -> &'static str {
         Status::PendingRollback => "rollback",
         Status::Uninstalling => "uninstall",
         _ => "operation",
-    }
-}
-
-/// What starts the operation of a stuck record again, in the words of its owner.
-pub(crate) fn run_again(storage: Storage, status: Status) -> String {
-    match storage {
-        Storage::OlmIndex => "let OLM try again".to_owned(),
-        Storage::Secret | Storage::ConfigMap => format!("run the {} again", operation(status)),
     }
 }
 

@@ -80,9 +80,13 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     } else {
         String::new()
     };
-    let sentence =
-        format!("Cannot create the record of {} {status}: no Helm operation starts like this{why}.", case.subject());
-    let way_out = "Use helm to change the release. A restore tool must be listed under `tools` in the cluster policy.";
+    let words = case.words();
+    let sentence = format!(
+        "Cannot create the record of {} {status}: no operation of {} starts like this{why}.",
+        case.subject(),
+        words.name()
+    );
+    let way_out = format!("{} A restore tool must be listed under `tools` in the cluster policy.", words.change());
     Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
 }
 
@@ -102,7 +106,7 @@ fn installs_over(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
             case.subject(),
             entry.revision
         );
-        Refusal::new(sentence, "Upgrade the release, with the driver that has its records (HELM_DRIVER).")
+        Refusal::new(sentence, case.words().upgrade_instead())
     };
     let (storage, newest) = (case.target.storage, case.history()?.newest());
     let is_install = status == Status::PendingInstall || newest.is_none();
