@@ -2,7 +2,7 @@
 //!
 //! An upgrade from one version to the next assumes that the previous one is complete. When the record of a dead upgrade is deleted
 //! or unlocked, its objects are half applied and Helm keeps no trace of it: OLM would resolve its next step from the last deployed
-//! version and skip the interrupted one. A note on the newest deployed record, or on the failed record that was unlocked, keeps the
+//! version and skip the interrupted one. A note on the newest record that is left, or on the failed record that was unlocked, keeps the
 //! interrupted version. The next successful operation removes the note, or a person does.
 
 use super::case::RecordCase;
