@@ -51,14 +51,6 @@ pub enum Query {
     },
     /// What may be the records of a ClusterExtension, in any namespace: its name is the name of its only release.
     Extension { name: String, freshness: Freshness },
-    /// Whether any object of a kind has a label.
-    Exists {
-        group: &'static str,
-        /// The kind, in whatever version the cluster serves it.
-        kind: &'static str,
-        label: &'static str,
-        value: String,
-    },
     /// The document of an object in the manifest of one version of a record. It never changes.
     Document { record: RecordRef, object: DocumentKey },
     /// The marks of an object that is scaled: its Scale does not carry them.
@@ -102,7 +94,6 @@ impl Query {
             Self::Body { .. } => "body",
             Self::Release { .. } => "release",
             Self::Extension { .. } => "extension",
-            Self::Exists { .. } => "exists",
             Self::Document { .. } => "document",
             Self::Parent { .. } => "parent",
             Self::HelmReleases { .. } => "helm-releases",
@@ -188,8 +179,6 @@ pub enum Knowledge {
     Workloads(Vec<Option<Workload>>),
     /// Of a ConfigMap with leases: its annotations.
     Leases(BTreeMap<String, String>),
-    /// Whether there is such an object.
-    Exists(bool),
     /// Of an object: its JSON text.
     Object(String),
     /// Of bundles, in the order of the query; `None` for one that does not exist. An error if one cannot be parsed.

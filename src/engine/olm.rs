@@ -1,11 +1,15 @@
 //! The objects of OLM, as far as rules read them. Unknown fields are skipped.
 
+mod source;
+pub(crate) mod version_range;
+
 use std::borrow::Cow;
 
 use serde::Deserialize;
 
 use super::json::null_is_default;
 use super::object::Metadata;
+pub(crate) use source::ExtensionSource;
 
 /// The API group of OLM.
 pub(crate) const GROUP: &str = "olm.operatorframework.io";
@@ -30,6 +34,17 @@ pub struct ClusterExtension<'a> {
     pub metadata: Metadata<'a>,
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub spec: ClusterExtensionSpec<'a>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    pub status: ClusterExtensionStatus<'a>,
+}
+
+impl ClusterExtension<'_> {
+    /// Whether revisions own the objects of the extension, and its Helm records are only what it left behind. OLM lists the revisions
+    /// that it has applied in the status, which the authors of extensions and of ClusterObjectSets do not write.
+    #[must_use]
+    pub fn has_revisions(&self) -> bool {
+        self.status.active_revisions.iter().any(|revision| !revision.name.is_empty())
+    }
 }
 
 /// `spec` of a ClusterExtension.
@@ -45,29 +60,22 @@ pub struct ClusterExtensionSpec<'a> {
     pub install: ExtensionInstall<'a>,
 }
 
-/// `spec.source`.
+/// `status` of a ClusterExtension.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct ExtensionSource<'a> {
+#[serde(rename_all = "camelCase", default)]
+pub struct ClusterExtensionStatus<'a> {
+    /// The revisions that are installed or being rolled out.
     #[serde(borrow, deserialize_with = "null_is_default")]
-    pub catalog: CatalogSource<'a>,
+    pub active_revisions: Vec<ActiveRevision<'a>>,
 }
 
-/// `spec.source.catalog`.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct CatalogSource<'a> {
+/// A revision in the status.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ActiveRevision<'a> {
+    /// The name of the ClusterObjectSet.
     #[serde(borrow)]
-    pub package_name: Cow<'a, str>,
-    /// A version or a range of versions.
-    #[serde(borrow)]
-    pub version: Cow<'a, str>,
-    /// The channels that OLM may follow.
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    pub channels: Vec<Cow<'a, str>>,
-    /// `CatalogProvided` or `SelfCertified`.
-    #[serde(borrow)]
-    pub upgrade_constraint_policy: Cow<'a, str>,
+    pub name: Cow<'a, str>,
 }
 
 /// `spec.install`.

@@ -82,22 +82,22 @@ fn stamped_user(user: &str) -> Option<&str> {
 }
 
 /// The interrupted operation that a written record must note. If another user ends the operation of this record, that
-/// operation. Otherwise the note on the stored record, as long as the status is unchanged. A promotion drops the note,
-/// because the next record becomes the deployed one.
+/// operation. Otherwise the note on the stored record, until a promotion of this record drops it. The promotion of a later one
+/// leaves it, and it counts no more: an operation may also die between the two writes.
 fn interrupted_note(facts: &Facts<'_>, write: &RecordWrite<'_>) -> Option<String> {
     let before = write.before?;
     if facts.actor.kind == ActorKind::Interlock {
         return write.after.stamps().get(INTERRUPTED).map(str::to_owned);
     }
-    if before.status() == write.after.status() {
-        let kept = before.stamps();
-        return kept
-            .get(INTERRUPTED)
-            .filter(|_| !is_note_removed(facts, &kept, &write.after.stamps()))
-            .map(str::to_owned);
-    }
     if !is_unlocked(facts, write) {
-        return None;
+        let same_status = before.status() == write.after.status();
+        let kept = before.stamps();
+        let removed = if same_status {
+            is_note_removed(facts, &kept, &write.after.stamps())
+        } else {
+            write.after.status() == Some(Status::Deployed)
+        };
+        return kept.get(INTERRUPTED).filter(|_| !removed).map(str::to_owned);
     }
     let chart = before.stamps().chart().map(str::to_owned).or_else(|| before.chart())?;
     let revision: Revision = before.stored.metadata.label("version")?.parse().ok()?;

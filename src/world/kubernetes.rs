@@ -146,9 +146,6 @@ impl Cluster {
             Query::Extension { name, freshness } => {
                 self.extension(name, *freshness).await.map(Knowledge::Release).map(Some)
             }
-            Query::Exists { group, kind, label, value } => {
-                self.api.exists(group, kind, label, value).await.map(Knowledge::Exists).map(Some)
-            }
             Query::Document { record, object } => match self.document(record, object, payer).await {
                 Ok(found) => Ok(Some(Knowledge::Document(found))),
                 Err(ManifestError::Absent) => Ok(None),

@@ -123,9 +123,6 @@ impl Memory {
                 let found = locate::candidates_for_extension(self.record_sets(name));
                 Answer::Known(Knowledge::Release(found))
             }
-            Query::Exists { group, kind, label, value } => {
-                Answer::Known(Knowledge::Exists(self.exists(group, kind, label, value)))
-            }
             Query::Document { record, object } => self.document(record, object, effort),
             Query::Parent { object, .. } => known(self.parent(object).map(Knowledge::Parent)),
             Query::HelmReleases { namespace, release } => {
@@ -185,15 +182,6 @@ impl Memory {
             Some((storage, key.namespace.clone(), entry))
         });
         RecordSet::gather(records)
-    }
-
-    fn exists(&self, group: &str, kind: &str, label: &str, value: &str) -> bool {
-        let objects = self.lock();
-        objects.of_kind(group, kind).any(|text| {
-            let object = serde_json::from_str::<MetadataOnly>(text);
-            let labels = object.ok().and_then(|object| object.metadata.labels);
-            labels.is_some_and(|labels| labels.get(label).is_some_and(|found| found == value))
-        })
     }
 
     fn helm_releases(&self, namespace: &str, release: &str) -> Vec<Driver> {

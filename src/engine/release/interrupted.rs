@@ -50,26 +50,28 @@ impl InterruptedOperation {
 }
 
 impl History {
-    /// The deployed record that a deleted pending record was to replace, which must carry the note. `None` if a newer
-    /// record exists (pruning deletes old records from the middle), if no record was deployed, or if the release was
-    /// installed anew since.
+    /// The record that must carry the note of a deleted pending record: the newest one that is left, whatever its status. A crash
+    /// between the last two writes of an upgrade leaves a superseded one. `None` if a newer record exists (pruning deletes old records
+    /// from the middle), if none is left, or if the release was installed anew since.
     #[must_use]
-    pub fn deployed_before(&self, lost: &Entry) -> Option<&Entry> {
+    pub fn heir_of(&self, lost: &Entry) -> Option<&Entry> {
         if self.above(lost.revision).next().is_some() {
             return None;
         }
-        let heir = self.newest_deployed().filter(|heir| heir.revision < lost.revision)?;
+        let heir = self.below(lost.revision).next()?;
         (heir.created <= lost.created).then_some(heir)
     }
 
-    /// The newest interrupted operation since the newest deployed record was created, and the record that carries the
-    /// note.
+    /// The newest interrupted operation that no later one has made good, and the record that carries the note.
+    ///
+    /// A note goes with the next promotion: below the newest deployed record there is none. Where none is deployed, the newest
+    /// superseded or uninstalled record was the last one that was promoted.
     #[must_use]
     pub fn interrupted(&self) -> Option<(&Entry, InterruptedOperation)> {
-        let deployed = self.newest_deployed().map(|entry| entry.revision);
-        let since = self.iter().take_while(|entry| deployed.is_none_or(|deployed| entry.revision >= deployed));
-        let mut noted = since.filter(|entry| matches!(entry.status, Status::Failed | Status::Deployed));
-        noted.find_map(|entry| Some((entry, entry.stamps.get(INTERRUPTED)?.parse().ok()?)))
+        let promoted = |entry: &&Entry| matches!(entry.status, Status::Superseded | Status::Uninstalled);
+        let last = self.newest_deployed().or_else(|| self.iter().find(promoted)).map(|entry| entry.revision);
+        let mut since = self.iter().take_while(|entry| last.is_none_or(|last| entry.revision >= last));
+        since.find_map(|entry| Some((entry, entry.stamps.get(INTERRUPTED)?.parse().ok()?)))
     }
 }
 
@@ -100,12 +102,14 @@ mod tests {
     }
 
     #[test]
-    fn the_deployed_record_below_a_deleted_newest_one_gets_the_note() {
-        let heir =
-            |records: Vec<Entry>, lost: &Entry| History::new(records).deployed_before(lost).map(|heir| heir.revision.0);
+    fn the_newest_record_below_a_deleted_one_gets_the_note_whatever_its_status() {
+        let heir = |records: Vec<Entry>, lost: &Entry| History::new(records).heir_of(lost).map(|heir| heir.revision.0);
         let lost = entry(5, Status::PendingUpgrade, CHART, "shop-2.0.0");
         let deployed = || entry(3, Status::Deployed, CHART, "");
-        assert_eq!(heir(vec![deployed(), entry(4, Status::Failed, CHART, "")], &lost), Some(3));
+        for status in Status::ALL {
+            assert_eq!(heir(vec![deployed(), entry(4, status, CHART, "")], &lost), Some(4), "{status}");
+        }
+        assert_eq!(heir(vec![deployed()], &lost), Some(3));
         // Another operation has used the revision before the note was written.
         assert_eq!(heir(vec![deployed(), entry(5, Status::PendingUpgrade, CHART, "")], &lost), Some(3));
         assert_eq!(heir(vec![deployed(), entry(6, Status::Failed, CHART, "")], &lost), None);
@@ -135,6 +139,16 @@ mod tests {
         assert_eq!(interrupted(vec![before(), unlocked(), entry(3, Status::Failed, CHART, "")]).as_deref(), Some(note));
         assert_eq!(interrupted(vec![before(), unlocked(), entry(3, Status::Deployed, CHART, "")]), None);
         assert_eq!(interrupted(vec![unlocked()]).as_deref(), Some(note));
+        // The upgrade died between its last two writes: nothing is deployed.
+        let superseded = |revision, note| entry(revision, Status::Superseded, INTERRUPTED, note);
+        assert_eq!(interrupted(vec![superseded(1, note)]).as_deref(), Some(note));
+        assert_eq!(interrupted(vec![superseded(1, note), entry(2, Status::Failed, CHART, "")]).as_deref(), Some(note));
+        assert_eq!(interrupted(vec![superseded(1, note), superseded(2, "")]), None, "revision 2 was deployed since");
+        assert_eq!(interrupted(vec![superseded(1, note), entry(2, Status::Deployed, CHART, "")]), None);
+        let left = |status| vec![before(), entry(2, status, INTERRUPTED, "shop-3.0.0@3")];
+        for status in [Status::PendingUpgrade, Status::Uninstalling, Status::Unknown] {
+            assert_eq!(interrupted(left(status)).as_deref(), Some("shop-3.0.0@3"), "{status}");
+        }
         assert_eq!(interrupted(vec![entry(1, Status::Deployed, INTERRUPTED, "junk")]), None);
     }
 }

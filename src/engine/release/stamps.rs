@@ -18,7 +18,7 @@ pub const CHART: &str = "interlock.dev/chart";
 pub const TARGET_NAMESPACE: &str = "interlock.dev/target-namespace";
 
 /// `name-version@revision` of an interrupted operation that is not finished yet. The note is on the record that was
-/// unlocked, or on the deployed record if the record of the operation was deleted.
+/// unlocked, or on the newest record that is left if the record of the operation was deleted.
 pub const INTERRUPTED: &str = "interlock.dev/interrupted";
 
 /// A digest of the hooks of a record while a filtered test has left some of them out.

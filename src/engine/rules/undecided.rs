@@ -3,7 +3,7 @@
 use crate::engine::effort::OverBudget;
 use crate::engine::evidence::{Answer, Evidence, Knowledge, Query};
 use crate::engine::object::ObjectKey;
-use crate::engine::olm;
+use crate::engine::olm::{self, ClusterExtension};
 use crate::engine::violation::ViolationKind;
 
 /// Why a rule is undecided: not yet, or for good.
@@ -58,16 +58,15 @@ pub(crate) fn lookup_object(evidence: &Evidence, key: ObjectKey) -> Result<Optio
     }
 }
 
-/// Whether a ClusterExtension has migrated to ClusterObjectSets. Its Helm records stay behind unchanged.
+/// Whether a ClusterExtension has migrated to revisions, which own its objects now. Its Helm records stay behind unchanged. That there
+/// are ClusterObjectSets with its name proves nothing: whoever may create them can name any extension.
 pub(crate) fn is_migrated(evidence: &Evidence, extension: &str) -> Result<bool, Undecided> {
-    for kind in olm::OBJECT_SET_KINDS {
-        let query =
-            Query::Exists { group: olm::GROUP, kind, label: olm::OWNER_NAME_LABEL, value: extension.to_owned() };
-        if matches!(lookup(evidence, query)?, Some(Knowledge::Exists(true))) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let key = ObjectKey::new(olm::GROUP, olm::CLUSTER_EXTENSION, "", extension);
+    let text = lookup_object(evidence, key)?;
+    // An extension of another shape proves nothing either.
+    Ok(text
+        .and_then(|text| serde_json::from_str::<ClusterExtension<'_>>(text).ok())
+        .is_some_and(|it| it.has_revisions()))
 }
 
 /// Whether a namespace is being deleted.

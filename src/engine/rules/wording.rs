@@ -1,14 +1,16 @@
 //! Phrases that several rules use.
 
+mod owner;
+
 use std::borrow::Borrow;
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::engine::json::FieldPath;
-use crate::engine::object::{MAX_NAME_LENGTH, is_dns_subdomain};
 use crate::engine::release::record::truncated;
-use crate::engine::release::{ReleaseRef, Revision, Status, Storage};
+use crate::engine::release::{Revision, Status};
 use crate::engine::text::printable_name;
+pub(crate) use owner::{OwnerWords, pin};
 
 /// How many names a message lists.
 pub(crate) const MAX_ENUMERATED: usize = 5;
@@ -44,24 +46,6 @@ pub(crate) fn operation(status: Status) -> &'static str {
         Status::Uninstalling => "uninstall",
         _ => "operation",
     }
-}
-
-/// What starts the operation of a stuck record again, in the words of its owner.
-pub(crate) fn run_again(storage: Storage, status: Status) -> String {
-    match storage {
-        Storage::OlmIndex => "let OLM try again".to_owned(),
-        Storage::Secret | Storage::ConfigMap => format!("run the {} again", operation(status)),
-    }
-}
-
-/// `helm uninstall web -n shop`, in backticks. Users paste it into a shell, so without the names where these are no plain ones.
-pub(crate) fn helm(storage: Storage, release: &ReleaseRef, subcommand: &str, arguments: &str) -> String {
-    let ReleaseRef { namespace, name } = release;
-    if ![namespace, name].into_iter().all(|name| is_dns_subdomain(name, MAX_NAME_LENGTH)) {
-        return format!("`helm {subcommand}`");
-    }
-    let driver = if storage == Storage::ConfigMap { "HELM_DRIVER=configmap " } else { "" };
-    format!("`{driver}helm {subcommand} {name}{arguments} -n {namespace}`")
 }
 
 /// A text that begins a sentence.
@@ -117,16 +101,6 @@ mod tests {
         let text = state(Status::PendingUpgrade, Revision(6), Some(&"x".repeat(1 << 20)), None, Timestamp::UNIX_EPOCH);
         assert!(text.len() < 300 && text.starts_with("pending-upgrade, revision 6, held by xxx"), "{text}");
         assert_eq!((user(None), user(Some("a\u{1b}b"))), ("an unknown user".to_owned(), "a\u{fffd}b".to_owned()));
-    }
-
-    #[test]
-    fn a_command_of_helm_can_be_pasted_into_a_shell() {
-        let web = ReleaseRef::new("shop", "web");
-        assert_eq!(helm(Storage::Secret, &web, "upgrade", " CHART"), "`helm upgrade web CHART -n shop`");
-        let other_driver = helm(Storage::ConfigMap, &web, "uninstall", "");
-        assert_eq!(other_driver, "`HELM_DRIVER=configmap helm uninstall web -n shop`");
-        let evil = ReleaseRef::new("shop", "web; reboot");
-        assert_eq!(helm(Storage::Secret, &evil, "uninstall", ""), "`helm uninstall`");
     }
 
     #[test]

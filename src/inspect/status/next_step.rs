@@ -34,7 +34,7 @@ pub(super) fn next_step(
                 None => format!("{}, then install again", uninstall()),
             }
         }
-        (Status::Deployed | Status::Failed, _) if row.interrupted.is_some() => {
+        (Status::Deployed | Status::Failed | Status::Superseded, _) if row.interrupted.is_some() => {
             let chart = row.interrupted.as_deref().and_then(|note| note.rsplit_once('@')).map(|(chart, _)| chart);
             format!("finish {} first: {}", chart.unwrap_or_default(), retry(row, chart))
         }

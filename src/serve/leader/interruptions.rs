@@ -59,7 +59,7 @@ async fn write(client: &Client, world: &dyn World, deleted: &DeletedPendingRecor
             }
             Answer::Known(_) | Answer::Absent => return Ok(()),
         };
-        let Some(heir) = history.deployed_before(&deleted.record) else {
+        let Some(heir) = history.heir_of(&deleted.record) else {
             return Ok(());
         };
         let note = interrupted.to_string();

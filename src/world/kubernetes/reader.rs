@@ -96,25 +96,6 @@ impl ApiReader {
         Ok(None)
     }
 
-    /// Whether there is an object with a label: a LIST of one, metadata only.
-    pub(super) async fn exists(&self, group: &str, kind: &str, label: &str, value: &str) -> Result<bool, Unavailable> {
-        let resolved = self.kinds.resolve(&self.client, group, kind).await;
-        let Some(resource) = resolved.map_err(|error| reason(&error))? else {
-            return Ok(false);
-        };
-        let selector = ListParams::default().labels(&format!("{label}={}", valid_name(value)?)).limit(1);
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-        match once_served(|| api.list_metadata(&selector)).await {
-            Ok(found) => Ok(!found.items.is_empty()),
-            // The definition was deleted since it was resolved.
-            Err(error) if is_not_found(&error) => {
-                self.kinds.forget(group, kind);
-                Ok(false)
-            }
-            Err(error) => Err(reason(&error)),
-        }
-    }
-
     /// The metadata of a scaled object.
     pub(super) async fn scaled(&self, object: &ScaledRef) -> Result<Option<ObjectMeta>, Unavailable> {
         let ScaledRef { group, version, resource, kind, namespace, name } = object;

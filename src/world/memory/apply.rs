@@ -74,14 +74,14 @@ impl Memory {
         Ok(())
     }
 
-    /// Annotates the deployed record when the record of an interrupted operation is deleted, as the leader does in a
+    /// Annotates the newest record that is left when the record of an interrupted operation is deleted, as the leader does in a
     /// cluster.
     fn note_interruption(&self, key: &ObjectKey, object: &RawValue) {
         let Ok(MetadataOnly { metadata }) = serde_json::from_str(object.get()) else { return };
         let Some((storage, release, lost)) = read::record(&key.kind, &metadata) else { return };
         let Some(interrupted) = InterruptedOperation::of(&lost) else { return };
         let history = self.history(storage, &key.namespace, release);
-        let Some(heir) = history.deployed_before(&lost) else { return };
+        let Some(heir) = history.heir_of(&lost) else { return };
         let heir = ObjectKey::new("", &key.kind, &key.namespace, &heir.name);
         let Some(mut record) = self.get(&heir).and_then(|text| serde_json::from_str::<Value>(&text).ok()) else {
             return;

@@ -25,7 +25,7 @@ const DEADLINE: Duration = Duration::from_secs(90);
 
 /// Every request of Interlock to the API server: group, resource, name if only one is needed, verbs. In each guarded
 /// namespace, or cluster-scoped.
-const USED: [(&str, &str, &str, &str); 26] = [
+const USED: [(&str, &str, &str, &str); 25] = [
     ("", "secrets", "", "get list watch patch"),
     ("", "configmaps", "", "get list watch patch"),
     ("", "namespaces", "", "get"),
@@ -46,8 +46,7 @@ const USED: [(&str, &str, &str, &str); 26] = [
     ("lib.projectsveltos.io", "configurationbundles", "", "get list"),
     ("lib.projectsveltos.io", "configurationgroups", "", "list"),
     ("lib.projectsveltos.io", "sveltosclusters", "", "get"),
-    ("olm.operatorframework.io", "clusterextensionrevisions", "", "list"),
-    ("olm.operatorframework.io", "clusterobjectsets", "", "list"),
+    ("olm.operatorframework.io", "clusterextensions", "", "get"),
     ("openreports.io", "reports", "", "list create patch delete"),
     ("wgpolicyk8s.io", "policyreports", "", "list create patch delete"),
     ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "interlock", "get list watch patch"),

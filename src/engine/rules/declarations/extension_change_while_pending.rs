@@ -1,17 +1,21 @@
 //! The rule `extension-change-while-pending`.
 //!
 //! OLM resolves the next bundle from the last deployed one. An interrupted step must be finished before another one starts, and the
-//! person who recovers from it pins the version to the interrupted one first.
+//! person who recovers from it pins the version to the interrupted one first. Everything in `spec.source` decides what is resolved:
+//! the catalogs too, and whether OLM follows their upgrade graph.
+
+use semver::Version;
 
 use super::case::DeclarationCase;
 use crate::engine::evidence::{Freshness, Knowledge, Located, Query};
-use crate::engine::olm::CatalogSource;
+use crate::engine::olm::ClusterExtension;
+use crate::engine::olm::version_range::{VersionRange, version_of};
 use crate::engine::release::{Entry, Record};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 use crate::engine::rules::home::records_of_extension;
-use crate::engine::rules::undecided::{Undecided, is_migrated, lookup};
-use crate::engine::rules::wording;
+use crate::engine::rules::undecided::{Undecided, lookup};
+use crate::engine::rules::wording::{self, OwnerWords, pin};
 
 /// The rule `extension-change-while-pending`.
 pub(crate) static RULE: Rule = Rule {
@@ -21,10 +25,12 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,
-        summary: "A ClusterExtension keeps its version and channels while an operation on it is in flight.",
+        summary: "A ClusterExtension keeps its source (version, channels, selector, upgrade policy) while an operation on it is in \
+                  flight.",
         why: "OLM resolves the next bundle from the last deployed one, so it would skip an interrupted step.",
-        allowed: "A change while the newest record is deployed or failed; pinning the version that is pending.",
-        refused: "`version: 3.0.0` while the upgrade to 2.0.0 is pending-upgrade.",
+        allowed: "A change while the newest record is deployed or failed; pinning the version that is pending; the same range in \
+                  another spelling (`1` and `1.x`).",
+        refused: "`version: 3.0.0`, or another `selector`, while the upgrade to 2.0.0 is pending-upgrade.",
         way_out: "Pin the version that is pending until it is installed, then change to the next one.",
         settings: &[],
     },
@@ -38,8 +44,10 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     let (Some(before), Some(after)) = (&written.before, &written.after) else {
         return Ok(Vec::new());
     };
-    let (from, to) = (&before.spec.source.catalog, &after.spec.source.catalog);
-    if after.metadata.deletion_timestamp.is_some() || asks_for_the_same(from, to) {
+    if after.metadata.deletion_timestamp.is_some() || before.has_revisions() {
+        return Ok(Vec::new());
+    }
+    if before.spec.source.resolves_like(&after.spec.source, case.facts.effort)? {
         return Ok(Vec::new());
     }
     // A copy that lags behind may say that all is well; that it is not, only the API server itself can say.
@@ -48,18 +56,15 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
             return Ok(Vec::new());
         };
         let pending = brought_in(case, located, newest)?;
-        if pins(to, pending.as_deref()) {
+        let version = pending.as_deref().and_then(|chart| version_of(chart, &after.spec.source.catalog.package_name));
+        if pins(case, after, version.as_ref())? {
             return Ok(Vec::new());
         }
-        if freshness == Freshness::Live && !is_migrated(case.evidence, &written.name)? {
-            return Ok(vec![refusal(case, &written.name, pending.as_deref(), located, newest)]);
+        if freshness == Freshness::Live {
+            return Ok(vec![refusal(case, &written.name, pending.as_deref(), version.as_ref(), located, newest)]);
         }
     }
     Ok(Vec::new())
-}
-
-fn asks_for_the_same(from: &CatalogSource<'_>, to: &CatalogSource<'_>) -> bool {
-    (&from.package_name, &from.version, &from.channels) == (&to.package_name, &to.version, &to.channels)
 }
 
 /// The newest record of an extension, while it is pending.
@@ -93,33 +98,37 @@ fn brought_in(case: &DeclarationCase<'_>, located: &Located, newest: &Entry) -> 
 
 /// Whether the extension is pinned to the version that is pending: so the next step finishes that one. Where nobody knows
 /// which that is, any single version may be.
-fn pins(to: &CatalogSource<'_>, pending: Option<&str>) -> bool {
-    let version = to.version.trim_start_matches(['=', ' ', 'v']);
-    match pending {
-        _ if version.is_empty() => false,
-        Some(pending) => pending.strip_suffix(version).is_some_and(|name| name.ends_with(['-', 'v'])),
-        None => {
-            version.split('.').count() == 3 && !version.contains([' ', ',', '|', '*', '<', '>', '~', '^', 'x', 'X'])
-        }
-    }
+fn pins(case: &DeclarationCase<'_>, to: &ClusterExtension<'_>, pending: Option<&Version>) -> Result<bool, Undecided> {
+    let Some(range) = VersionRange::parse(&to.spec.source.catalog.version) else {
+        return Ok(false);
+    };
+    let effort = case.facts.effort;
+    Ok(match pending {
+        Some(pending) => range.is_only(pending, effort)?,
+        None => range.single(effort)?.is_some(),
+    })
 }
 
 fn refusal(
     case: &DeclarationCase<'_>,
     extension: &str,
     pending: Option<&str>,
+    version: Option<&Version>,
     located: &Located,
     newest: &Entry,
 ) -> Refusal {
     let state = wording::state(newest.status, newest.revision, newest.stamps.holder(), newest.started(), case.now);
     let chart = pending.map(|pending| format!(" to {pending}")).unwrap_or_default();
     let sentence = format!(
-        "Cannot change the version or channels of ClusterExtension {extension}: its operation{chart} is {state}."
+        "Cannot change what ClusterExtension {extension} resolves (version, channels, selector, upgradeConstraintPolicy): its \
+         operation{chart} is {state}."
     );
+    let words = OwnerWords { storage: located.storage, namespace: &located.namespace, release: extension };
     let way_out = format!(
-        "Wait until the operation ends. If it is stuck, pin the version that is pending, check the workloads, and delete only \
-         the record {}/{}: the next step then finishes the operation.",
-        located.namespace, newest.name
+        "Wait until the operation ends. If it is stuck, pin the version that is pending: {}. Check the workloads, and delete only its \
+         record: {}. The next step then finishes the operation.",
+        pin(extension, version),
+        words.delete_record(&newest.name)
     );
-    Refusal::new(sentence, way_out).at("/spec/source/catalog")
+    Refusal::new(sentence, way_out).at("/spec/source")
 }

@@ -14,7 +14,7 @@ use crate::engine::release::{Entry, ReleaseRef, Storage};
 use crate::engine::rules::flux_release::FluxRelease;
 use crate::engine::rules::home::{records_of_extension, records_of_release};
 use crate::engine::rules::undecided::{Undecided, is_migrated, lookup};
-use crate::engine::rules::wording;
+use crate::engine::rules::wording::{self, OwnerWords};
 
 /// One request about an object.
 pub(crate) struct ObjectCase<'a> {
@@ -286,7 +286,7 @@ fn declared_by(owner: &Owner, storage: Storage, release: &ReleaseRef) -> String 
     match owner {
         _ if storage == Storage::OlmIndex => format!("ClusterExtension {}", release.name),
         Owner::Release { origin: Some(Origin { namespace, name }), .. } => format!("HelmRelease {namespace}/{name}"),
-        _ => wording::helm(storage, release, "upgrade", " CHART"),
+        _ => OwnerWords { storage, namespace: &release.namespace, release: &release.name }.upgrade(),
     }
 }
 

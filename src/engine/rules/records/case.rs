@@ -11,7 +11,7 @@ use crate::engine::release::manifest::WorkloadRef;
 use crate::engine::release::{Entry, History, Record, RecordName, Status, Storage};
 use crate::engine::rules::flux_release::FluxRelease;
 use crate::engine::rules::undecided::{Undecided, lookup};
-use crate::engine::rules::wording;
+use crate::engine::rules::wording::{self, OwnerWords};
 
 /// One request that writes or deletes a record.
 pub(crate) struct RecordCase<'a> {
@@ -117,6 +117,12 @@ impl<'a> RecordCase<'a> {
     pub(crate) fn subject(&self) -> String {
         let revision = self.target.revision.map(|revision| format!(", revision {revision}")).unwrap_or_default();
         format!("release {}/{}{revision}", self.target.namespace, self.target.release)
+    }
+
+    /// What the owner of the release calls things.
+    pub(crate) fn words(&self) -> OwnerWords<'a> {
+        let Target { storage, namespace, release, .. } = self.target;
+        OwnerWords { storage: *storage, namespace, release }
     }
 
     /// `pending-upgrade, revision 6, held by alice for 12 s`.

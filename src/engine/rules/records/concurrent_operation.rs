@@ -71,7 +71,11 @@ fn refusal(case: &RecordCase<'_>, status: Status, newest: &Entry) -> Result<Refu
         stale => stale?,
     };
     let way_out = if stale {
-        let rollback = if may_roll_back(case)? { "Roll back; or " } else { "" };
+        let rollback = if may_roll_back(case)? {
+            format!("roll back with {}; or ", case.words().rollback())
+        } else {
+            String::new()
+        };
         let ways = capitalized(&format!("{rollback}{}", go_on(case, newest)));
         format!("That operation counts as stuck. {ways}")
     } else {
@@ -108,5 +112,8 @@ fn under_the_other_driver(case: &RecordCase<'_>, status: Status) -> Checked {
         storage.kind(),
         case.state(newest)
     );
-    Ok(Some(Refusal::new(sentence, "Use the driver of that release (HELM_DRIVER), and wait until its operation ends.")))
+    Ok(Some(Refusal::new(
+        sentence,
+        "Wait until that operation ends. Then use the driver of that release (HELM_DRIVER).",
+    )))
 }

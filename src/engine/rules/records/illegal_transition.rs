@@ -9,7 +9,7 @@ use super::case::RecordCase;
 use super::standing::InFlight;
 use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
 use crate::engine::release::status::{Guard, transition};
-use crate::engine::release::{Entry, Status, Storage};
+use crate::engine::release::{Entry, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
@@ -53,7 +53,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         Guard::NewerRollback => {
             let is_rollback = |entry: &&Entry| entry.status == Status::PendingRollback;
             let unasked = newer(case)?.is_some_and(|newer| !newer.iter().any(is_rollback));
-            unasked.then(|| "no rollback over this revision is pending".to_owned())
+            unasked.then(|| format!("no {} over this revision is pending", case.words().newer_operation()))
         }
         Guard::JustEnded => (!has_just_ended(case, before)).then(|| {
             "only a cancelled install does this, as the same user and in the instant after it was deployed".to_owned()
@@ -63,19 +63,14 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         Guard::Never if (from, to) == (Status::Failed, Status::Deployed) => {
             Some("its operation has ended meanwhile".to_owned())
         }
-        Guard::Never => Some("no Helm client does this".to_owned()),
+        Guard::Never => Some(format!("no client of {} does this", case.words().name())),
         Guard::Free | Guard::Unlock | Guard::NothingInFlight | Guard::MappedApis | Guard::Deletion => None,
     };
     let Some(why) = why else {
         return Ok(None);
     };
     let sentence = format!("Cannot change the status of {} from {from} to {to}: {why}.", case.subject());
-    let way_out = match case.target.storage {
-        Storage::OlmIndex => "Leave records to OLM. To change the release, change its ClusterExtension.",
-        Storage::Secret | Storage::ConfigMap => {
-            "See `helm history`. To change the release, start a new upgrade or rollback."
-        }
-    };
+    let way_out = format!("{} {}", case.words().look(), case.words().start_anew());
     Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
 }
 

@@ -61,7 +61,8 @@ fn rollback(case: &RecordCase<'_>) -> Checked {
         return Ok(None);
     };
     let refused = |why: &str, way_out: &str| {
-        let sentence = format!("Cannot roll back {}: the release is {}{why}.", case.subject(), case.state(newest));
+        let act = case.words().roll_back();
+        let sentence = format!("Cannot {act} {}: the release is {}{why}.", case.subject(), case.state(newest));
         Ok(Some(Refusal::new(sentence, way_out)))
     };
     const FORWARD: &str = "Upgrade to a version that fixes the release instead.";
@@ -81,11 +82,10 @@ fn rollback(case: &RecordCase<'_>) -> Checked {
     if open || case.in_flight()?.is_none() || lease::is_held(case)? {
         return Ok(None);
     }
+    let wait = || format!("Wait until the operation ends. Once it counts as stuck, {}", go_on(case, newest));
     match way {
-        AllowRollback::Never => {
-            let wait = format!("Wait until the operation ends. Once it counts as stuck, {}", go_on(case, newest));
-            refused(", and the policy allows no rollback over an operation in flight", &wait)
-        }
+        _ if case.words().is_olm() => refused("", &wait()),
+        AllowRollback::Never => refused(", and the policy allows no rollback over an operation in flight", &wait()),
         AllowRollback::WhenStale | AllowRollback::Always => {
             let stale_after = wording::span(case.stale_after(operation.started(), operation.holder())?);
             let wait = format!(
@@ -98,11 +98,13 @@ fn rollback(case: &RecordCase<'_>) -> Checked {
 
 /// What to do about a stuck operation without a rollback.
 pub(super) fn go_on(case: &RecordCase<'_>, stuck: &Entry) -> String {
-    let again = wording::run_again(case.target.storage, stuck.status);
-    if stuck.status == Status::Uninstalling {
+    let words = case.words();
+    let again = words.run_again(stuck.status);
+    if stuck.status == Status::Uninstalling && !words.is_olm() {
         return format!("{again}, which finishes it.");
     }
-    format!("check the workloads, delete only the record {} with kubectl, and {again}.", stuck.name)
+    let delete = words.delete_record(&stuck.name);
+    format!("check the workloads, delete only the record {} ({delete}), and {again}.", stuck.name)
 }
 
 /// Ends the operation of a record by another status, or by deletion.
@@ -120,6 +122,8 @@ fn end(case: &RecordCase<'_>, before: &RecordSide<'_>, to: Option<Status>) -> Ch
     }
     let (namespace, name) = (&case.target.namespace, &case.target.release);
     let (verb, way) = match to {
+        // OLM does none of the others.
+        Some(_) if case.words().is_olm() => ("change the record of", "end it"),
         Some(Status::Failed) => ("unlock", "unlock the release"),
         Some(Status::Deployed) => ("promote", "end it"),
         Some(Status::Uninstalling | Status::Uninstalled) => ("uninstall", "uninstall the release"),
@@ -162,7 +166,9 @@ fn delete(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
     let status = side.label_status().map_or("pending", Status::as_str);
     let sentence =
         format!("Cannot delete the {status} record of {}. These checks fail: {}.", case.subject(), failed.join("; "));
-    let again = wording::run_again(case.target.storage, side.label_status().unwrap_or(Status::PendingUpgrade));
+    let words = case.words();
+    let again = words.run_again(side.label_status().unwrap_or(Status::PendingUpgrade));
+    let delete = words.delete_record(&case.target.object);
     // Workloads may never get healthy, and the policy may admit no rollback.
     let holder = operation.holder().map(|holder| {
         format!(
@@ -171,7 +177,7 @@ fn delete(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
         )
     });
     let way_out = format!(
-        "Wait until the operation ends or the checks pass. Then delete only this record, and {again}.{}",
+        "Wait until the operation ends or the checks pass. Then delete only this record ({delete}), and {again}.{}",
         holder.unwrap_or_default()
     );
     Ok(Some(Refusal::new(sentence, way_out)))

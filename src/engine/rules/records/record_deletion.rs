@@ -9,7 +9,7 @@ use super::case::RecordCase;
 use super::standing::InFlight;
 use super::{lease, record_part};
 use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
-use crate::engine::release::{Entry, History, Status, Storage};
+use crate::engine::release::{Entry, History, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
@@ -33,16 +33,9 @@ pub(crate) static RULE: Rule = Rule {
     checks: &[Check::Record(check), Check::RecordPart(record_part::check)],
 };
 
-/// What to do instead, in the words of the record's client.
-fn way_out(case: &RecordCase<'_>) -> &'static str {
-    match case.target.storage {
-        Storage::OlmIndex => {
-            "Delete the ClusterExtension to remove the release, or delete one superseded or failed record by name."
-        }
-        Storage::Secret | Storage::ConfigMap => {
-            "Use `helm uninstall` to remove the release, or delete one superseded or failed record by name."
-        }
-    }
+/// What to do instead.
+fn way_out(case: &RecordCase<'_>) -> String {
+    format!("{} to remove the release, or delete one superseded or failed record by name.", case.words().remove())
 }
 
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
@@ -74,8 +67,9 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
             format!("Cannot delete the record of {}: the release is {}.", case.subject(), case.state(newest))
         }
         (None, Some(Status::Superseded)) => format!(
-            "Cannot delete the newest record of {}: no record is deployed, and Helm would upgrade from this one.",
-            case.subject()
+            "Cannot delete the newest record of {}: no record is deployed, and {} would upgrade from this one.",
+            case.subject(),
+            case.words().name()
         ),
         _ => format!("Cannot delete the newest deployed record of {}: the release is live.", case.subject()),
     };

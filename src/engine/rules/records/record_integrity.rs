@@ -70,7 +70,8 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     }
     let sentences: Vec<_> = worse.iter().map(|disagreement| disagreement.sentence.as_str()).collect();
     let sentence = format!("The record of {} would be inconsistent: {}.", case.subject(), sentences.join("; "));
-    let way_out = "Do not edit records by hand. Use helm to change the release, and `helm history` to see its state.";
+    let words = case.words();
+    let way_out = format!("Do not edit records by hand. {} {}", words.change(), words.look());
     let refusal = Refusal::new(sentence, way_out);
     Ok(Some(worse.iter().fold(refusal, |refusal, disagreement| refusal.at(disagreement.pointer))))
 }

@@ -40,7 +40,9 @@ const DERIVED_LABELS: [&str; 4] = ["name", "owner", "status", "version"];
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     if let Some(Binding { what, pointer }) = binding::added(case) {
         let sentence = format!("Cannot add {what} to the record of {}.", case.subject());
-        let way_out = "It would delete the record later, or keep Helm from writing it. Leave records to helm.";
+        let words = case.words();
+        let way_out =
+            format!("It would delete the record later, or keep {} from writing it. {}", words.name(), words.change());
         return Ok(Some(Refusal::new(sentence, way_out).at(pointer)));
     }
     match case.change {
@@ -66,7 +68,9 @@ fn relabelled(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide
         return None;
     }
     let sentence = format!("Cannot change only the label {} on the record of {}.", moved.join(", "), case.subject());
-    let refusal = Refusal::new(sentence, "Helm also reads the body of the record. Use helm to change the release.");
+    let words = case.words();
+    let way_out = format!("{} also reads the body of the record. {}", words.name(), words.change());
+    let refusal = Refusal::new(sentence, way_out);
     Some(moved.iter().fold(refusal, |refusal, label| refusal.at(format!("/metadata/labels/{label}"))))
 }
 
@@ -93,7 +97,7 @@ fn rewritten(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<
         return None;
     }
     let sentence = format!("Cannot change {} in the stored record of {}.", members.join(", "), case.subject());
-    let way_out = "A record is history. Start a new upgrade to change the release.";
+    let way_out = case.words().history_stays();
     Some(Refusal::new(sentence, way_out).at("/data"))
 }
 

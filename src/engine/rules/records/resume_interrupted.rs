@@ -2,11 +2,12 @@
 //!
 //! An upgrade from one version to the next assumes that the previous one is complete. When the record of a dead upgrade is deleted
 //! or unlocked, its objects are half applied and Helm keeps no trace of it: OLM would resolve its next step from the last deployed
-//! version and skip the interrupted one. A note on the newest deployed record, or on the failed record that was unlocked, keeps the
+//! version and skip the interrupted one. A note on the newest record that is left, or on the failed record that was unlocked, keeps the
 //! interrupted version. The next successful operation removes the note, or a person does.
 
 use super::case::RecordCase;
 use crate::engine::facts::RecordChange;
+use crate::engine::olm::version_range::version_of;
 use crate::engine::release::Status;
 use crate::engine::release::stamps::INTERRUPTED;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
@@ -51,11 +52,15 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         interrupted.chart,
         interrupted.revision
     );
-    let rollback = if case.policy.recovery.roll_forward_only { "" } else { " or roll back" };
+    let words = case.words();
+    let version = version_of(&interrupted.chart, case.target.release.as_str());
+    let rollback = if case.policy.recovery.roll_forward_only { "" } else { words.or_roll_back() };
     let way_out = format!(
-        "Upgrade to {} again{rollback}, then continue from there. If you will not finish that upgrade, remove the annotation \
-         {INTERRUPTED} from the record {}.",
-        interrupted.chart, entry.name
+        "{}{rollback}, then continue from there. If you will not finish that upgrade, remove the annotation {INTERRUPTED} from the \
+         record {}: {}.",
+        words.finish(&interrupted.chart, version.as_ref()),
+        entry.name,
+        words.remove_annotation(&entry.name, INTERRUPTED)
     );
     Ok(Some(Refusal::new(sentence, way_out)))
 }

@@ -9,12 +9,12 @@ use crate::engine::facts::{ObjectChange, RecordChange, RecordSide, RecordWrite};
 use crate::engine::policy::StartedBy;
 use crate::engine::release::record::is_mapped_copy;
 use crate::engine::release::status::{Guard, transition};
-use crate::engine::release::{Entry, Record, Revision, Status};
+use crate::engine::release::{Entry, Record, Revision, Status, Storage};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::objects::case::ObjectCase;
 use crate::engine::rules::undecided::Undecided;
-use crate::engine::rules::wording;
+use crate::engine::rules::wording::{self, OwnerWords};
 
 /// The rule `unusual-create`.
 pub(crate) static RULE: Rule = Rule {
@@ -81,9 +81,13 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     } else {
         String::new()
     };
-    let sentence =
-        format!("Cannot create the record of {} {status}: no Helm operation starts like this{why}.", case.subject());
-    let way_out = "Use helm to change the release. A restore tool must be listed under `tools` in the cluster policy.";
+    let words = case.words();
+    let sentence = format!(
+        "Cannot create the record of {} {status}: no operation of {} starts like this{why}.",
+        case.subject(),
+        words.name()
+    );
+    let way_out = format!("{} A restore tool must be listed under `tools` in the cluster policy.", words.change());
     Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
 }
 
@@ -96,27 +100,28 @@ fn installs_over(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
     if case.policy.tools.contains(case.facts.actor.name) {
         return Ok(None);
     }
-    let over = |entry: &Entry, kind: &str| {
+    let over = |entry: &Entry, storage: Storage| {
         let operation = wording::operation(status);
         let sentence = format!(
-            "Cannot start the {operation} of {}: revision {} in a {kind} is deployed.",
+            "Cannot start the {operation} of {}: revision {} in a {} is deployed.",
             case.subject(),
-            entry.revision
+            entry.revision,
+            storage.kind()
         );
-        Refusal::new(sentence, "Upgrade the release, with the driver that has its records (HELM_DRIVER).")
+        Refusal::new(sentence, OwnerWords { storage, ..case.words() }.upgrade_instead())
     };
     let (storage, newest) = (case.target.storage, case.history()?.newest());
     let is_install = status == Status::PendingInstall || newest.is_none();
     // `helm install --replace` over a failed revision leaves an older deployed one as it is.
     if let Some(newest) = newest.filter(|newest| is_install && newest.status == Status::Deployed) {
-        return Ok(Some(over(newest, storage.kind())));
+        return Ok(Some(over(newest, storage)));
     }
     let Some(sibling) = storage.sibling().filter(|_| is_install) else {
         return Ok(None);
     };
     let history = case.history_in(sibling)?;
     let is_gone = history.newest().is_some_and(|newest| newest.status == Status::Uninstalled);
-    Ok(history.newest_deployed().filter(|_| !is_gone).map(|deployed| over(deployed, sibling.kind())))
+    Ok(history.newest_deployed().filter(|_| !is_gone).map(|deployed| over(deployed, sibling)))
 }
 
 /// The refusal of an operation if only managers may start one, and the user is none.

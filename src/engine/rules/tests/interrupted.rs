@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::deletion::deployment;
-use super::names::RESUME_INTERRUPTED;
+use super::names::{PENDING_RECOVERY, RESUME_INTERRUPTED};
+use super::olm::index;
 use super::scenario::{Cluster, Rec, rec};
 use crate::engine::release::stamps::{HOLDER, INTERRUPTED};
 
@@ -69,6 +70,58 @@ fn a_rollback_makes_it_good_too() {
     assert_eq!(cluster.update("alice", &rec(1, "deployed"), &rec(1, "superseded")), Ok(()));
     assert_eq!(cluster.update("alice", &back, &back.to("deployed")), Ok(()));
     assert_eq!(cluster.create("alice", &chart(rec(3, "pending-upgrade"), "3.0.0")), Ok(()));
+}
+
+/// helm supersedes the old record before it promotes the new one: in between nothing is deployed.
+#[test]
+fn an_upgrade_that_died_between_its_last_two_writes_is_remembered_on_what_is_left() {
+    let (mut cluster, second) = upgrading(ENFORCED);
+    let (first, superseded) = (rec(1, "deployed"), rec(1, "superseded"));
+    assert_eq!(cluster.update("alice", &first, &superseded), Ok(()));
+    assert_eq!(cluster.delete("bob", &second), Ok(()));
+    assert_eq!(cluster.create("alice", &third()), Err(vec![RESUME_INTERRUPTED]));
+    // The retry fails by itself, and is still not finished.
+    assert_eq!(cluster.create("alice", &second), Ok(()));
+    assert_eq!(cluster.update("alice", &second, &second.to("failed")), Ok(()));
+    let next = |version| chart(rec(3, "pending-upgrade"), version);
+    assert_eq!(cluster.create("alice", &next("3.0.0")), Err(vec![RESUME_INTERRUPTED]));
+    assert_eq!(cluster.create("alice", &next("2.0.0")), Ok(()));
+    let third = next("2.0.0");
+    assert_eq!(cluster.update("alice", &third, &third.to("deployed")), Ok(()));
+    let fourth = chart(rec(4, "pending-upgrade"), "3.0.0");
+    assert_eq!(cluster.create("alice", &fourth), Ok(()));
+    // That dies in the same moment: the old note says nothing about it.
+    assert_eq!(cluster.update("alice", &third.to("deployed"), &third.to("superseded")), Ok(()));
+    cluster.later(16 * 60);
+    assert_eq!(cluster.update("alice", &fourth, &fourth.to("failed")), Ok(()));
+    assert_eq!(cluster.create("alice", &chart(rec(5, "pending-upgrade"), "4.0.0")), Ok(()));
+}
+
+/// The note stays on the old record until the new one is promoted: the operation may die once more.
+#[test]
+fn a_retry_that_dies_between_its_last_two_writes_does_not_lose_the_note() {
+    let mut cluster = interrupted();
+    let again = chart(rec(2, "pending-upgrade"), "2.0.0");
+    assert_eq!(cluster.create("alice", &again), Ok(()));
+    assert_eq!(cluster.update("alice", &rec(1, "deployed"), &rec(1, "superseded")), Ok(()));
+    assert_eq!(cluster.update("alice", &again, &again.to("failed")), Ok(()));
+    assert_eq!(cluster.create("alice", &chart(rec(3, "pending-upgrade"), "3.0.0")), Err(vec![RESUME_INTERRUPTED]));
+}
+
+#[test]
+fn an_interrupted_first_install_is_cleared_and_leaves_nothing_behind() {
+    for operator in [None, Some("system:serviceaccount:olmv1-system:operator-controller-controller-manager")] {
+        let mut cluster = Cluster::new();
+        let object = |record: &Rec| if operator.is_some() { index(record, &[]) } else { record.object() };
+        let first = chart(rec(1, "pending-install"), "1.0.0");
+        let holder = operator.unwrap_or("alice");
+        assert_eq!(cluster.create_object(holder, object(&first)), Ok(()));
+        assert_eq!(cluster.delete_object("bob", object(&first)), Err(vec![PENDING_RECOVERY]), "it may still run");
+        cluster.later(16 * 60);
+        assert_eq!(cluster.delete_object("bob", object(&first)), Ok(()), "{operator:?}");
+        // Another version may be the one that works.
+        assert_eq!(cluster.create_object(holder, object(&chart(first, "1.0.1"))), Ok(()));
+    }
 }
 
 #[test]

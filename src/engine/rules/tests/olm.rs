@@ -103,15 +103,83 @@ fn an_extension_keeps_its_version_while_an_operation_is_pending() {
         told.contains("its operation to web-2.0.0 is pending-upgrade, revision 2, held by system:serviceacc"),
         "{told}"
     );
-    assert!(told.contains("delete only the record shop/sh.helm.release.v1.web.v2"), "{told}");
+    assert!(told.contains("`kubectl delete secret -n shop sh.helm.release.v1.web.v2`"), "{told}");
+    let pin =
+        r#"`kubectl patch clusterextension web --type merge -p '{"spec":{"source":{"catalog":{"version":"2.0.0"}}}}'`"#;
+    assert!(told.contains(pin), "{told}");
     // Whoever recovers pins the version that is pending.
-    for pinned in ["2.0.0", "v2.0.0", "=2.0.0"] {
+    for pinned in ["2.0.0", "v2.0.0", "=2.0.0", "= v2.0.0", ">=2.0.0 <2.0.1", "2.0.0 - 2.0.0", ">=2.0.0, <=2.0.0"] {
         assert_eq!(cluster.update_objects("alice", old.clone(), extension(pinned, &["stable"])), Ok(()), "{pinned}");
+    }
+    for other in
+        ["", "1.x", "v2", "2.0", "~2.0.0", "3.0.0", "2.0.0-rc.1", "2.0.0 || 3.0.0", ">=2.0.0", "latest", "2.0.0+1"]
+    {
+        let unpinned = cluster.update_objects("alice", extension("1.5.0", &[]), extension(other, &[]));
+        assert_eq!(unpinned, Err(vec![EXTENSION_CHANGE_WHILE_PENDING]), "{other}");
+    }
+    // What is asked for stays the same, whatever it is called.
+    for (from, to) in [("1.x", "1"), ("1.x", ">=1.0.0 <2.0.0"), ("1.x", " 1.x"), ("latest", "latest")] {
+        assert_eq!(cluster.update_objects("alice", extension(from, &[]), extension(to, &[])), Ok(()), "{from} {to}");
     }
     let mut annotated = old.clone();
     annotated["spec"]["serviceAccount"]["name"] = "other".into();
     assert_eq!(cluster.update_objects("alice", old.clone(), annotated), Ok(()));
     assert_eq!(cluster.delete_object("alice", old), Ok(()));
+}
+
+/// Beside the version, everything in the source decides what is resolved next.
+#[test]
+fn a_selector_and_an_upgrade_policy_count_like_versions_and_channels() {
+    let mut cluster = with_record("pending-upgrade");
+    let with = |version: &str, key: &str, value: Value| {
+        let mut object = extension(version, &["stable"]);
+        object["spec"]["source"]["catalog"][key] = value;
+        object
+    };
+    let selector = json!({"matchLabels": {"olm.operatorframework.io/metadata.name": "other"}});
+    for (key, value) in [
+        ("selector", selector),
+        ("upgradeConstraintPolicy", "SelfCertified".into()),
+        ("channels", json!(["stable", "fast"])),
+    ] {
+        let change = |cluster: &mut Cluster, version: &str| {
+            cluster.update_objects("alice", extension(version, &["stable"]), with(version, key, value.clone()))
+        };
+        let refused = change(&mut cluster, "1.x").unwrap_err();
+        assert_eq!(refused[0], EXTENSION_CHANGE_WHILE_PENDING, "{key}");
+        // A pin of what is pending can resolve nothing else.
+        assert_eq!(change(&mut cluster, "2.0.0"), Ok(()), "{key}");
+        assert_eq!(change(&mut with_record("deployed"), "1.x"), Ok(()), "{key}");
+    }
+    let default = with("1.x", "upgradeConstraintPolicy", "CatalogProvided".into());
+    assert_eq!(cluster.update_objects("alice", extension("1.x", &["stable"]), default), Ok(()));
+    let mut image = extension("1.x", &["stable"]);
+    image["spec"]["source"] = json!({"sourceType": "Image", "image": {"ref": "registry/web:3"}});
+    let moved = cluster.update_objects("alice", extension("1.x", &["stable"]), image);
+    assert_eq!(moved, Err(vec![EXTENSION_CHANGE_WHILE_PENDING]));
+}
+
+#[test]
+fn a_pin_names_the_build_or_none() {
+    for (chart, pins, others) in [
+        ("web-2.0.0+1", &["2.0.0+1", "2.0.0", "v2.0.0+1"][..], &["2.0.0+2", "2.0.1+1"][..]),
+        ("web-2.0.0-rc.1+1", &["2.0.0-rc.1", "2.0.0-rc.1+1"], &["2.0.0", "2.0.0-rc.2", "2.0.0-rc.1+2"]),
+        // The name of the package may look like a version.
+        ("web-1.0.0-2.0.0", &["2.0.0"], &["1.0.0", "1.0.0-2.0.0"]),
+    ] {
+        let mut cluster = Cluster::new();
+        let pending = rec(1, "pending-install").annotated("interlock.dev/chart", chart);
+        cluster.given(index(&pending.annotated("interlock.dev/holder", OPERATOR), &[]));
+        let package = |mut object: Value| {
+            let package = if chart == "web-1.0.0-2.0.0" { "web-1.0.0" } else { "web" };
+            object["spec"]["source"]["catalog"]["packageName"] = package.into();
+            object
+        };
+        let mut change =
+            |to: &str| cluster.update_objects("alice", package(extension(">=1", &[])), package(extension(to, &[])));
+        pins.iter().for_each(|to| assert_eq!(change(to), Ok(()), "{chart}: {to}"));
+        others.iter().for_each(|to| assert!(change(to).is_err(), "{chart}: {to}"));
+    }
 }
 
 #[test]
@@ -170,16 +238,35 @@ fn an_extension_at_rest_is_free() {
 
 #[test]
 fn records_that_an_extension_left_behind_count_no_more() {
+    let mut cluster = with_record("pending-upgrade");
+    let deployed = index(&rec(1, "deployed"), &[]);
+    assert_eq!(cluster.delete_object("alice", deployed.clone()), Err(vec![RECORD_DELETION]));
+    // Whoever may create revisions can name any extension, and make it their owner.
     for kind in OBJECT_SET_KINDS {
-        let mut cluster = with_record("pending-upgrade");
-        let deployed = index(&rec(1, "deployed"), &[]);
-        assert_eq!(cluster.delete_object("alice", deployed.clone()), Err(vec![RECORD_DELETION]));
-        let labels = json!({ OWNER_NAME_LABEL: "web" });
+        let owner = json!([{"kind": "ClusterExtension", "name": "web", "uid": "e", "controller": true}]);
         cluster.given(json!({
-            "apiVersion": "olm.operatorframework.io/v1", "kind": kind, "metadata": {"name": "web-1", "labels": labels},
+            "apiVersion": "olm.operatorframework.io/v1", "kind": kind, "spec": {"lifecycleState": "Active"},
+            "metadata": {"name": "web-1", "labels": {OWNER_NAME_LABEL: "web"}, "ownerReferences": owner},
         }));
-        let jump = cluster.update_objects("alice", extension("2.0.0", &[]), extension("3.0.0", &[]));
-        assert_eq!((cluster.delete_object("alice", deployed), jump), (Ok(()), Ok(())), "{kind}");
+    }
+    let status = |revisions: Value| {
+        let mut object = extension("2.0.0", &[]);
+        object["status"] = json!({"activeRevisions": revisions});
+        object
+    };
+    for (revisions, left_behind) in [(json!(null), false), (json!([]), false), (json!([{"name": "web-1"}]), true)] {
+        let object = status(revisions.clone());
+        cluster.given(object.clone());
+        let deleted = cluster.delete_object("alice", deployed.clone());
+        let mut next = object.clone();
+        next["spec"]["source"]["catalog"]["version"] = "3.0.0".into();
+        let jump = cluster.update_objects("alice", object.clone(), next);
+        assert_eq!((deleted.is_ok(), jump.is_ok()), (left_behind, left_behind), "{revisions}");
+        // The status that somebody sends in the same request proves nothing.
+        let mut claimed = status(json!([{"name": "web-1"}]));
+        claimed["spec"]["source"]["catalog"]["version"] = "3.0.0".into();
+        assert_eq!(cluster.update_objects("alice", object, claimed).is_ok(), left_behind, "{revisions}");
+        cluster.given(index(&rec(1, "deployed"), &[]));
     }
 }
 

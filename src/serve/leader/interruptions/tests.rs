@@ -87,6 +87,15 @@ async fn a_note_names_the_state_that_it_is_written_over() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_newest_record_that_is_left_is_noted_whatever_its_status() {
+    for status in [Status::Superseded, Status::Failed, Status::PendingRollback] {
+        let left = History::new(vec![entry(1, status, INTERRUPTED, None, "7")]);
+        assert_eq!(written(&[], vec![left]).await, (Ok(()), vec![note("7")]), "{status}");
+    }
+    assert_eq!(written(&[], vec![History::default()]).await, (Ok(()), vec![]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn after_a_conflict_everything_is_looked_at_anew() {
     let changed = vec![deployed(None, "7"), deployed(None, "9")];
     assert_eq!(written(&[409], changed).await, (Ok(()), vec![note("7"), note("9")]));

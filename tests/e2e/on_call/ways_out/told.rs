@@ -41,9 +41,6 @@ const PHRASES: &[Phrase] = &[
     (r"(you|anyone) can [a-z ]+ \d+ [a-z]+ after it started", |_| Meaning::Step(Step::Retry)),
     (r"(?i)run (the|that) (operation|upgrade|install|rollback|uninstall) again", |_| Meaning::Step(Step::Next)),
     (r"(?i)let OLM try again", |_| Meaning::Step(Step::Next)),
-    (r"(Use helm|[Ss]tart a new upgrade( or rollback)?) to change the release", |_| Meaning::Step(Step::Next)),
-    (r"[Tt]o change the release, start a new upgrade( or rollback)?", |_| Meaning::Step(Step::Next)),
-    (r"(?i)upgrade the release", |_| Meaning::Step(Step::Next)),
     ("ask for a ReleaseOverride", |_| Meaning::Step(Step::Override)),
     (r"then continue from there", |_| Meaning::Step(Step::Retry)),
     // A condition or a purpose begins another way.
@@ -52,15 +49,16 @@ const PHRASES: &[Phrase] = &[
     // What a reader does nothing about.
     (r"That operation counts as stuck", |_| Meaning::Remark),
     (r", so that it starts from the new(est)? (state of the release|revision)", |_| Meaning::Remark),
-    (r"Do not edit records by hand|A record is history|Leave records to (helm|OLM)", |_| Meaning::Remark),
+    (r"Do not edit records by hand|A record is never rewritten", |_| Meaning::Remark),
     (r"[A-Za-z0-9:-]+ may delete it as soon as it counts as stuck, whatever the workloads say", |_| Meaning::Remark),
     (r"A restore tool must be listed under `tools` in the cluster policy", |_| Meaning::Remark),
-    (r"(?i)(change|remove) it through|delete only (its|this|the) record|remove the annotation", |_| Meaning::Remark),
-    (r"to remove the release|to see its state|, with the driver that has its records \(HELM_DRIVER\)", |_| {
+    (r"(?i)(change|remove) it through|delete only (its|this|the) record( [a-z0-9.-]+)?", |_| Meaning::Remark),
+    (r"(?i)remove the annotation( [a-z./-]+ from the record [a-z0-9.-]+)?|change the release with", |_| {
         Meaning::Remark
     }),
+    (r"to remove the release|upgrade it with the driver that has its records", |_| Meaning::Remark),
     (r"(?i)(and|then|with|use|see|run)\b", |_| Meaning::Remark),
-    (r"[\s.,;:]+", |_| Meaning::Remark),
+    (r"[\s.,;:()]+", |_| Meaning::Remark),
 ];
 
 /// The ways out of a refusal by a rule, with the case's own phrases. Everything from the first instruction to the name of the rule

@@ -1,0 +1,194 @@
+//! What a release's owner calls things, and the commands for it: the one place that knows whether helm or OLM does something.
+//!
+//! OLM has no command that uninstalls, shows a history or goes back to an earlier revision. What it does next is said in the
+//! ClusterExtension, and it tries again by itself.
+
+use semver::Version;
+use serde_json::json;
+
+use super::operation;
+use crate::engine::object::{MAX_NAME_LENGTH, is_dns_subdomain};
+use crate::engine::release::{Status, Storage};
+
+/// The words for one release.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OwnerWords<'a> {
+    pub(crate) storage: Storage,
+    /// The namespace of the records.
+    pub(crate) namespace: &'a str,
+    /// The name of the release, which is that of its ClusterExtension.
+    pub(crate) release: &'a str,
+}
+
+impl OwnerWords<'_> {
+    pub(crate) fn is_olm(&self) -> bool {
+        self.storage == Storage::OlmIndex
+    }
+
+    fn choose<T>(&self, of_helm: T, of_olm: T) -> T {
+        if self.is_olm() { of_olm } else { of_helm }
+    }
+
+    /// `Helm`, at the start of a sentence or in the middle of it.
+    pub(crate) fn name(&self) -> &'static str {
+        self.choose("Helm", "OLM")
+    }
+
+    /// `helm uninstall web -n shop`, in backticks. Users paste it into a shell, so without names that are no plain ones.
+    fn helm(&self, subcommand: &str, arguments: &str) -> String {
+        let Self { storage, namespace, release } = self;
+        if ![namespace, release].into_iter().all(|name| is_dns_subdomain(name, MAX_NAME_LENGTH)) {
+            return format!("`helm {subcommand}`");
+        }
+        let driver = if *storage == Storage::ConfigMap { "HELM_DRIVER=configmap " } else { "" };
+        format!("`{driver}helm {subcommand} {release}{arguments} -n {namespace}`")
+    }
+
+    /// The command that upgrades a release of helm.
+    pub(crate) fn upgrade(&self) -> String {
+        self.helm("upgrade", " CHART")
+    }
+
+    /// The command that rolls a release of helm back.
+    pub(crate) fn rollback(&self) -> String {
+        self.helm("rollback", "")
+    }
+
+    /// A sentence: how the release is changed.
+    pub(crate) fn change(&self) -> String {
+        self.choose(format!("Change the release with {}.", self.upgrade()), self.change_extension())
+    }
+
+    /// Sentences for somebody who rewrites a record.
+    pub(crate) fn history_stays(&self) -> String {
+        format!("A record is never rewritten. {}", self.change())
+    }
+
+    /// A sentence: how the release gets to another revision.
+    pub(crate) fn start_anew(&self) -> String {
+        let of_helm = format!("To change the release, run {} or {}.", self.upgrade(), self.rollback());
+        self.choose(of_helm, self.change_extension())
+    }
+
+    fn change_extension(&self) -> String {
+        format!("To change the release, change the source of ClusterExtension {}.", self.release)
+    }
+
+    /// A sentence for somebody who installs over a release.
+    pub(crate) fn upgrade_instead(&self) -> String {
+        let driver = self.storage.kind().to_lowercase();
+        let command =
+            Self { storage: Storage::Secret, ..*self }.upgrade().replacen('`', &format!("`HELM_DRIVER={driver} "), 1);
+        self.choose(format!("Upgrade it with the driver that has its records: {command}."), self.change_extension())
+    }
+
+    /// A sentence: where the state of the release is seen.
+    pub(crate) fn look(&self) -> String {
+        let Self { release, .. } = self;
+        let of_olm = format!("See `kubectl get clusterextension {release} -o yaml`.");
+        self.choose(format!("See {}.", self.helm("history", "")), of_olm)
+    }
+
+    /// What takes the release away.
+    pub(crate) fn remove(&self) -> String {
+        let of_olm = format!("Run `kubectl delete clusterextension {}`", self.release);
+        self.choose(format!("Run {}", self.helm("uninstall", "")), of_olm)
+    }
+
+    /// The operation that supersedes a record in flight. OLM has none.
+    pub(crate) fn newer_operation(&self) -> &'static str {
+        self.choose("rollback", "newer operation")
+    }
+
+    /// What starts the operation of a stuck record again.
+    pub(crate) fn run_again(&self, status: Status) -> String {
+        self.choose(format!("run the {} again", operation(status)), "let OLM try again".to_owned())
+    }
+
+    /// The command that deletes a record.
+    pub(crate) fn delete_record(&self, object: &str) -> String {
+        let kind = self.storage.kind().to_lowercase();
+        format!("`kubectl delete {kind} -n {} {object}`", self.namespace)
+    }
+
+    /// The command that removes an annotation from a record.
+    pub(crate) fn remove_annotation(&self, object: &str, annotation: &str) -> String {
+        let kind = self.storage.kind().to_lowercase();
+        format!("`kubectl annotate {kind} -n {} {object} {annotation}-`", self.namespace)
+    }
+
+    /// Goes back to an earlier revision. OLM has no such operation.
+    pub(crate) fn roll_back(&self) -> &'static str {
+        self.choose("roll back", "start another operation of")
+    }
+
+    /// The other way to finish an operation, as the end of a clause.
+    pub(crate) fn or_roll_back(&self) -> &'static str {
+        self.choose(" or roll back", "")
+    }
+
+    /// What finishes an interrupted operation before another version: of OLM a pin of that version.
+    pub(crate) fn finish(&self, chart: &str, version: Option<&Version>) -> String {
+        self.choose(format!("Upgrade to {chart} again"), format!("Pin it: {}", pin(self.release, version)))
+    }
+}
+
+/// The command that pins a ClusterExtension to a version.
+pub(crate) fn pin(extension: &str, version: Option<&Version>) -> String {
+    let Some(version) = version else {
+        return "set spec.source.catalog.version of the ClusterExtension to the version that is pending".to_owned();
+    };
+    let patch = json!({"spec": {"source": {"catalog": {"version": version.to_string()}}}});
+    format!("`kubectl patch clusterextension {extension} --type merge -p '{patch}'`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn olm_is_spoken_of_in_its_own_words() {
+        let words = |storage| {
+            let words = OwnerWords { storage, namespace: "olm", release: "web" };
+            let version = Version::parse("2.0.0").ok();
+            [
+                words.name().to_owned(),
+                words.history_stays(),
+                words.change(),
+                words.start_anew(),
+                words.look(),
+                words.remove(),
+                words.run_again(Status::PendingUpgrade),
+                words.finish("web-2.0.0", version.as_ref()),
+            ]
+            .join("\n")
+            .to_lowercase()
+        };
+        let of_olm = words(Storage::OlmIndex);
+        for foreign in ["helm", "uninstall", "history", "rollback", "roll back"] {
+            assert!(!of_olm.contains(foreign), "{foreign}: {of_olm}");
+        }
+        assert!(words(Storage::Secret).contains("helm") && !words(Storage::Secret).contains("olm"));
+    }
+
+    #[test]
+    fn a_command_of_helm_can_be_pasted_into_a_shell() {
+        let words = |storage, release| OwnerWords { storage, namespace: "shop", release };
+        assert_eq!(words(Storage::Secret, "web").upgrade(), "`helm upgrade web CHART -n shop`");
+        assert_eq!(words(Storage::ConfigMap, "web").rollback(), "`HELM_DRIVER=configmap helm rollback web -n shop`");
+        let instead = words(Storage::Secret, "web").upgrade_instead();
+        assert!(instead.ends_with("`HELM_DRIVER=secret helm upgrade web CHART -n shop`."), "{instead}");
+        assert_eq!(words(Storage::Secret, "web; reboot").upgrade(), "`helm upgrade`");
+    }
+
+    #[test]
+    fn commands_are_complete() {
+        let words = OwnerWords { storage: Storage::OlmIndex, namespace: "olm", release: "web" };
+        assert_eq!(words.delete_record("r.v2"), "`kubectl delete secret -n olm r.v2`");
+        assert_eq!(words.remove_annotation("r.v2", "a/b"), "`kubectl annotate secret -n olm r.v2 a/b-`");
+        let version = Version::parse("2.0.0-rc.1+b").ok();
+        let patch = r#"'{"spec":{"source":{"catalog":{"version":"2.0.0-rc.1+b"}}}}'"#;
+        let command = format!("`kubectl patch clusterextension web --type merge -p {patch}`");
+        assert_eq!(pin("web", version.as_ref()), command);
+    }
+}
