@@ -123,7 +123,9 @@ mod tests {
             assert_eq!(check, FindingKind::InconsistentRecord);
             assert!(message.contains(part), "{message}");
         }
-        for error in [Err(DecodeError::Missing), Ok(&b"{"[..]), Err(DecodeError::Part("web-1".to_owned()))] {
+        for error in
+            [Err(DecodeError::Missing), Ok(&b"{"[..]), Err(DecodeError::MissingParts(vec!["web-1".to_owned()]))]
+        {
             assert_eq!(told(error).unwrap().0, FindingKind::UnreadableRecord);
         }
     }

@@ -6,7 +6,7 @@
 use super::case::RecordCase;
 use crate::engine::facts::{RecordBody, RecordChange, RecordSide};
 use crate::engine::release::record::truncated;
-use crate::engine::release::storage::HELM_SECRET_TYPE;
+use crate::engine::release::storage::{HELM_SECRET_TYPE, OLM_INDEX_TYPE, OLM_KEY_LABEL};
 use crate::engine::release::{DecodeError, RecordName, Revision, Storage};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
@@ -46,6 +46,7 @@ enum About {
     Owner,
     NameLabel,
     VersionLabel,
+    KeyLabel,
     StatusLabel,
     BodyName,
     BodyVersion,
@@ -93,6 +94,18 @@ pub(crate) fn disagreements(storage: Storage, object: &str, side: &RecordSide<'_
             About::SecretType,
             "/type",
             format!("its type is {:?}, not {HELM_SECRET_TYPE}", secret_type.unwrap_or("")),
+        );
+    }
+    if storage == Storage::OlmIndex && secret_type != Some(OLM_INDEX_TYPE) {
+        let found = secret_type.unwrap_or("");
+        note(About::SecretType, "/type", format!("its type is {found:?}, not {OLM_INDEX_TYPE}"));
+    }
+    let foreign_key = |key: &&str| storage == Storage::OlmIndex && *key != object;
+    if let Some(key) = metadata.label(OLM_KEY_LABEL).filter(foreign_key) {
+        note(
+            About::KeyLabel,
+            "/metadata/labels/key",
+            format!("its label key is {key:?}, and OLM finds its parts by it"),
         );
     }
     let owner = storage.owner();
