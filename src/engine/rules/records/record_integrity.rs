@@ -24,7 +24,8 @@ pub(crate) static RULE: Rule = Rule {
         allowed: "Helm's own writes; an update that repairs a disagreement, or leaves it as it is.",
         refused: "`kubectl label secret ... status=deployed --overwrite` on a superseded record; a body that cannot be \
               decoded.",
-        way_out: "Leave records to helm. `helm history` shows the state of the release.",
+        way_out: "Leave records to helm and OLM. `helm history` or the status of the ClusterExtension shows the state of the \
+                  release.",
         settings: &[],
     },
     checks: &[Check::Record(check)],

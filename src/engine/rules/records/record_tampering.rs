@@ -29,7 +29,8 @@ pub(crate) static RULE: Rule = Rule {
         why: "A rollback installs the content of a stored record, and nobody reviews it again.",
         allowed: "A new status; the run of a hook; Helm 3 rewriting a record of Helm 4; a record replaced with itself.",
         refused: "A different manifest, chart, name or revision, different values or hooks in a stored record; a finalizer, an \
-                  owner reference or `immutable: true` on one.",
+                  owner reference or `immutable: true` on one; any change of what OLM stores in several Secrets, except by the \
+                  record's holder and managers.",
         way_out: "A record is history. Start a new upgrade to change the release.",
         settings: &[],
     },

@@ -510,3 +510,63 @@ fn the_labels_of_olm_lead_to_records_in_another_namespace() {
     assert!(told.contains("is managed by release olmv1-system/web (revision 6, deployed)"), "{told}");
     assert_eq!(cluster.told(OPERATOR, labelled(web(), "web"), labelled(image("2"), "web")), "");
 }
+
+/// Whatever is refused over a record of OLM: the text names no command that OLM does not have.
+#[test]
+fn refusals_over_records_of_olm_are_in_its_words() {
+    const ENFORCED: &str =
+        "rules:\n  pending-recovery: {mode: enforce, rollForwardOnly: true}\n  concurrent-operation: {mode: enforce}\n";
+    let stamped = |revision, status| rec(revision, status).annotated(HOLDER, OPERATOR);
+    let record = |revision, status| index(&stamped(revision, status), &[]);
+    let noted = |status| index(&stamped(1, status).annotated(INTERRUPTED, "web-2.0.0@2"), &[]);
+    let edited = |edit: fn(&mut Value)| {
+        let mut edited = record(1, "deployed");
+        edit(&mut edited);
+        edited
+    };
+    let in_flight = || vec![record(1, "superseded"), record(2, "pending-upgrade")];
+    let mut told = String::new();
+    for (given, old, new) in [
+        (vec![record(1, "deployed")], Some(record(1, "deployed")), None),
+        (vec![record(1, "superseded")], Some(record(1, "superseded")), None),
+        (in_flight(), Some(record(1, "superseded")), None),
+        (in_flight(), Some(record(2, "pending-upgrade")), None),
+        (in_flight(), None, Some(record(3, "pending-upgrade"))),
+        (in_flight(), None, Some(record(3, "pending-rollback"))),
+        (in_flight(), Some(record(2, "pending-upgrade")), Some(record(2, "failed"))),
+        (in_flight(), Some(record(2, "pending-upgrade")), Some(record(2, "superseded"))),
+        (in_flight(), Some(record(2, "pending-upgrade")), Some(record(2, "uninstalling"))),
+        (vec![record(1, "deployed")], None, Some(record(2, "pending-install"))),
+        (vec![record(1, "deployed")], None, Some(record(2, "deployed"))),
+        (vec![noted("deployed")], None, Some(record(2, "pending-upgrade"))),
+        (vec![noted("superseded")], None, Some(record(2, "pending-upgrade"))),
+        (vec![record(1, "failed")], None, Some(record(2, "pending-rollback"))),
+        (vec![], Some(record(1, "superseded")), Some(record(1, "deployed"))),
+        (vec![], Some(record(1, "deployed")), Some(record(1, "pending-upgrade"))),
+        (vec![], Some(record(1, "deployed")), Some(edited(|it| it["metadata"]["labels"]["status"] = "failed".into()))),
+        (vec![], Some(record(1, "deployed")), Some(edited(|it| it["metadata"]["labels"]["type"] = "x".into()))),
+        (vec![], Some(record(1, "deployed")), Some(edited(|it| it["metadata"]["labels"]["name"] = "x".into()))),
+        (vec![], Some(record(1, "deployed")), Some(edited(|it| it["metadata"]["finalizers"] = json!(["a/b"])))),
+        (vec![], Some(record(1, "deployed")), Some(edited(|it| it["data"] = json!({"chunk": "?"})))),
+        (
+            vec![],
+            Some(record(1, "deployed")),
+            Some(index(&Rec { manifest: "kind: Evil\n", ..stamped(1, "deployed") }, &[])),
+        ),
+        (vec![], Some(index(&stamped(1, "deployed"), &["a"])), Some(record(1, "deployed"))),
+    ] {
+        for age in [0, 16 * 60] {
+            let mut cluster = Cluster::with_policy(if age == 0 { ENFORCED } else { "" });
+            given.iter().for_each(|object| cluster.given(object.clone()));
+            cluster.later(age);
+            let found = cluster.findings("alice", old.clone(), new.clone()).concat();
+            assert!(!found.is_empty() || age > 0, "{old:?} {new:?}");
+            told.push_str(&found);
+            told.push('\n');
+        }
+    }
+    for foreign in ["helm", "Helm", "uninstall the", "history", "oll back", "rollback on", "a rollback"] {
+        let context = told.lines().find(|line| line.replace("sh.helm.release", "").contains(foreign));
+        assert_eq!(context, None, "{foreign}");
+    }
+}
