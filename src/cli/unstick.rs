@@ -15,6 +15,7 @@ use super::runbook_checks::checks;
 use super::runtime::block_on;
 use super::table::{colours, printable};
 use crate::engine::release::{History, ReleaseRef, Status, Storage};
+use crate::engine::rules::wording::OwnerWords;
 use crate::engine::rules::{RunbookCheck, RunbookResult};
 use crate::inspect::runbook::PendingRecord;
 use crate::inspect::status::{self, ReleaseSummary, helm_command, roll_forward};
@@ -280,11 +281,14 @@ impl UnstickReport {
     fn without_pending_operation(mut self, row: &ReleaseSummary) -> Self {
         self.next = row.next.clone();
         if row.status == Status::Uninstalling.as_str() {
-            let uninstall = helm_command(row, &format!("uninstall {}", row.release));
-            self.why = Some(format!(
-                "the release is being uninstalled. Run {uninstall} again, which continues where \
-                it stopped"
-            ));
+            let words = OwnerWords { storage: row.storage.into(), namespace: &row.namespace, release: &row.release };
+            self.why = Some(if words.is_olm() {
+                let delete = words.delete_command(&row.record);
+                format!("the record is marked as {}, which OLM never does. To let OLM go on: {delete}", row.status)
+            } else {
+                let uninstall = helm_command(row, &format!("uninstall {}", row.release));
+                format!("the release is being uninstalled. Run {uninstall} again, which continues where it stopped")
+            });
         } else {
             self.outcome = UnstickResult::NothingToDo;
         }

@@ -165,6 +165,8 @@ pub enum Knowledge {
     History(History),
     /// Of a record: the JSON of its body.
     Body(Vec<u8>),
+    /// Of a record in several Secrets: those that do not exist. Nobody can read it without them.
+    MissingParts(Vec<String>),
     /// Of a release that an object names, or of a ClusterExtension. Whose records count is for the rules to say.
     Release(Vec<Located>),
     /// Of a manifest: the document of an object, `None` where it has none.

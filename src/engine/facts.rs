@@ -17,7 +17,7 @@ pub use managed::{EditedObject, ManagedWrite, ObjectChange};
 pub use objects::{Payloads, RecordBodies, RequestObjects};
 pub use override_write::OverrideWrite;
 pub(crate) use override_write::writes_override;
-pub use record_chunk::RecordChunk;
+pub use record_chunk::{ChunkChange, RecordChunk};
 pub use storing_kind::storing_kind;
 pub use target::Target;
 
@@ -44,7 +44,7 @@ pub struct Facts<'r> {
 pub enum Subject<'r> {
     /// A record: its release, and the change to it.
     Record(Target, Box<RecordChange<'r>>),
-    /// The deletion of a further chunk of a record.
+    /// A write or the deletion of a further chunk of a record.
     RecordChunk(&'r RecordChunk<'r>),
     /// An object that declares a release.
     Declaration(&'r Declaration<'r>),

@@ -135,9 +135,7 @@ impl Cluster {
             Query::History { storage, namespace, release } => {
                 self.history(*storage, namespace, release).await.map(Knowledge::History).map(Some)
             }
-            Query::Body { storage, namespace, object } => {
-                Ok(self.body(*storage, namespace, object, payer).await?.map(Knowledge::Body))
-            }
+            Query::Body { storage, namespace, object } => self.body(*storage, namespace, object, payer).await,
             Query::Release { name, target_namespace, origin, freshness } => self
                 .release(name, target_namespace, origin.as_ref(), *freshness)
                 .await

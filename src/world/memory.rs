@@ -24,7 +24,7 @@ use crate::engine::json::first_at;
 use crate::engine::managed::{Marks, Origin};
 use crate::engine::object::{Metadata, ObjectKey};
 use crate::engine::release::manifest::{DocumentKey, WorkloadKind, WorkloadRef};
-use crate::engine::release::record::{DecodeError, Payload};
+use crate::engine::release::record::DecodeError;
 use crate::engine::release::{History, Storage};
 use crate::engine::release_override::{self, Override};
 use crate::engine::sveltos::{Bundle, BundleRef};
@@ -232,6 +232,7 @@ impl Memory {
         };
         match self.decoded(storage, namespace, &text, effort) {
             Ok(json) => Answer::Known(Knowledge::Body(json)),
+            Err(DecodeError::MissingParts(names)) => Answer::Known(Knowledge::MissingParts(names)),
             Err(error) => Answer::Unavailable(payload::undecodable(namespace, object, &error)),
         }
     }
@@ -242,9 +243,8 @@ impl Memory {
             OpenedPayload::Whole(payload) => payload,
             OpenedPayload::Chunked { first, others } => {
                 let part = |name: &String| self.get(&ObjectKey::new("", storage.kind(), namespace, name));
-                let other = |name: &String| payload::chunk(&part(name).ok_or(DecodeError::Missing)?);
-                let others: Vec<_> = others.iter().map(other).collect::<Result<_, _>>()?;
-                Payload::join(std::iter::once(&first).chain(&others).map(String::as_str))?
+                let others = others.into_iter().map(|name| (part(&name), name)).map(|(text, name)| (name, text));
+                payload::join(first, others.collect())?
             }
         };
         payload.inflate(effort)

@@ -1,5 +1,7 @@
 //! The payload of a stored record, given the JSON text of its object, in one Secret or in several.
 
+use std::borrow::Cow;
+
 use crate::engine::json::redacted;
 use crate::engine::release::record::{DecodeError, Payload, extra_chunks};
 use crate::engine::release::{Storage, Stored};
@@ -26,9 +28,21 @@ pub(super) fn open(storage: Storage, text: &str) -> Result<OpenedPayload, Decode
     }
 }
 
-/// The chunk in a Secret.
-pub(super) fn chunk(text: &str) -> Result<String, DecodeError> {
-    parse(text)?.data.chunk.map(std::borrow::Cow::into_owned).ok_or(DecodeError::Missing)
+/// The payload of a record in several Secrets: the first chunk, and the other Secrets by name, in order; `None` for one that does
+/// not exist.
+pub(super) fn join(first: String, others: Vec<(String, Option<String>)>) -> Result<Payload, DecodeError> {
+    let (mut chunks, mut missing) = (vec![first], Vec::new());
+    for (name, text) in others {
+        match text {
+            Some(text) => chunks.push(parse(&text)?.data.chunk.map(Cow::into_owned).ok_or(DecodeError::Missing)?),
+            None => missing.push(name),
+        }
+    }
+    if missing.is_empty() {
+        Payload::join(chunks.iter().map(String::as_str))
+    } else {
+        Err(DecodeError::MissingParts(missing))
+    }
 }
 
 /// The message for a record that cannot be decoded.

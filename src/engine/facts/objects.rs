@@ -20,7 +20,7 @@ pub struct RequestObjects<'a> {
     pub new: Option<Stored<'a>>,
     /// A write of an object with an owner that is not a record.
     pub managed: Option<ManagedWrite<'a>>,
-    /// The deletion of a further chunk of a record.
+    /// A write or the deletion of a further chunk of a record.
     pub chunk: Option<RecordChunk<'a>>,
     pub declaration: Option<Declaration<'a>>,
     pub override_write: Option<OverrideWrite<'a>>,
@@ -37,7 +37,7 @@ impl<'a> RequestObjects<'a> {
             return Ok(objects);
         }
         let (managed, declaration) = (ManagedWrite::read(request)?, Declaration::read(request));
-        let chunk = RecordChunk::read(request, objects.old.as_ref());
+        let chunk = RecordChunk::read(request, objects.old.as_ref(), objects.new.as_ref());
         let override_write = OverrideWrite::read(request)?;
         Ok(Self { managed, chunk, declaration, override_write, ..objects })
     }

@@ -1,38 +1,74 @@
-//! The further chunks of the records that OLM splits.
+//! The further parts of the records that OLM splits: Secrets that the index of a record lists.
+
+use serde_json::value::RawValue;
 
 use super::storing_kind::storing_kind;
-use crate::engine::release::storage::OLM_CHUNK_TYPE;
-use crate::engine::release::{RecordName, Stored};
+use crate::engine::release::Stored;
 use crate::engine::review::{Operation, Request};
 
-/// The deletion of a Secret with a further chunk of a record.
+/// A write or the deletion of a Secret with a further part of a record.
 #[derive(Debug)]
 pub struct RecordChunk<'r> {
     pub namespace: &'r str,
     pub name: String,
-    /// The name of the Secret that lists the chunk, from the label of the operator-controller.
-    pub index: String,
+    /// The names of the records that may list it.
+    pub indexes: Vec<String>,
     pub release: String,
-    /// Whether a deletion of the Secret has already started.
-    pub being_deleted: bool,
+    pub change: ChunkChange,
+}
+
+/// What happens to a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChunkChange {
+    Created,
+    /// What an update changes of that which makes it a part, by which it is found, or which keeps it: `its label key`, and where. Labels
+    /// and annotations that OLM does not read are free.
+    Updated(Option<(&'static str, &'static str)>),
+    Deleted {
+        /// Whether a deletion of the Secret has already started.
+        already: bool,
+    },
 }
 
 impl<'r> RecordChunk<'r> {
-    /// Reads the Secret that a request deletes; `None` if it is not a chunk. A chunk is immutable, so no other request
-    /// can change it.
-    pub(super) fn read(request: &'r Request<'r>, deleted: Option<&Stored<'_>>) -> Option<Self> {
-        let deleted = deleted.filter(|it| it.secret_type.as_deref() == Some(OLM_CHUNK_TYPE))?;
-        if request.operation != Operation::Delete || storing_kind(request) != Some("Secret") {
+    /// Reads the Secret of a request; `None` if it is no part before or after.
+    pub(super) fn read(request: &'r Request<'r>, old: Option<&Stored<'_>>, new: Option<&Stored<'_>>) -> Option<Self> {
+        if storing_kind(request) != Some("Secret") {
             return None;
         }
-        let index = deleted.metadata.label("key")?;
-        let record = index.parse::<RecordName>().ok()?;
-        Some(Self {
-            namespace: request.namespace(),
-            name: deleted.metadata.name.to_string(),
-            index: index.to_owned(),
-            release: record.release.to_string(),
-            being_deleted: deleted.metadata.deletion_timestamp.is_some(),
-        })
+        // The labels and the name of what is stored count first: an update can hide it.
+        let mut indexes: Vec<_> = [old, new].into_iter().flatten().flat_map(Stored::indexes_of_part).collect();
+        indexes.dedup();
+        let release = indexes.first()?.release.to_string();
+        let change = match (request.operation, old, new) {
+            (Operation::Create, _, Some(_)) => ChunkChange::Created,
+            (Operation::Update, Some(old), Some(new)) => ChunkChange::Updated(changed(old, new)),
+            (Operation::Delete, Some(old), _) => {
+                ChunkChange::Deleted { already: old.metadata.deletion_timestamp.is_some() }
+            }
+            _ => return None,
+        };
+        let name = request.name().map(str::to_owned);
+        let name = name.or_else(|| Some(old.or(new)?.metadata.name.to_string()))?;
+        let indexes = indexes.iter().map(ToString::to_string).collect();
+        Some(Self { namespace: request.namespace(), name, indexes, release, change })
     }
+}
+
+fn changed(old: &Stored<'_>, new: &Stored<'_>) -> Option<(&'static str, &'static str)> {
+    let relabelled = |key: &str| old.metadata.label(key) != new.metadata.label(key);
+    // The API server encodes equal lists alike.
+    let text = |list: Option<&RawValue>| list.map(|list| list.get().to_owned());
+    let owners = |stored: &Stored<'_>| text(stored.metadata.owner_references);
+    let finalizers = |stored: &Stored<'_>| text(stored.metadata.finalizers);
+    let bound = new.metadata.finalizers.is_some() && finalizers(old) != finalizers(new);
+    let changes = [
+        (old.data != new.data, ("its data", "/data")),
+        (relabelled("owner"), ("its label owner", "/metadata/labels/owner")),
+        (relabelled("key"), ("its label key", "/metadata/labels/key")),
+        (relabelled("type"), ("its label type", "/metadata/labels/type")),
+        (owners(old) != owners(new), ("its owner", "/metadata/ownerReferences")),
+        (bound, ("its finalizers", "/metadata/finalizers")),
+    ];
+    changes.into_iter().find_map(|(changes, what)| changes.then_some(what))
 }

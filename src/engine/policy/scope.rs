@@ -51,6 +51,7 @@ impl<'s> Scope<'s> {
                 namespace: part.namespace,
                 release: Some(&part.release),
                 kind: Storage::OlmIndex.kind(),
+                owner: Some(Storage::OlmIndex.owner()),
                 ..other
             },
             (Subject::Declaration(declaration), _) => Self {

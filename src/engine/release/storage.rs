@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::engine::json::null_is_default;
 use crate::engine::object::Metadata;
+use crate::engine::release::RecordName;
 
 /// The type of Helm's record Secrets.
 pub(crate) const HELM_SECRET_TYPE: &str = "helm.sh/release.v1";
@@ -16,7 +17,17 @@ pub(crate) const OLM_INDEX_TYPE: &str = "operatorframework.io/index.v1";
 pub(crate) const OLM_CHUNK_TYPE: &str = "operatorframework.io/chunk.v1";
 
 /// The value of OLM's label `type` on the Secret that a record is listed by.
-const INDEX_LABEL: &str = "index";
+pub(crate) const INDEX_LABEL: &str = "index";
+/// The value of that label on the Secrets with the other chunks.
+const CHUNK_LABEL: &str = "chunk";
+
+/// The length of the hash at the end of a chunk's name, and its letters: a 64-bit hash in base 32.
+const CHUNK_HASH_LENGTH: usize = 13;
+const CHUNK_HASH_LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz123456";
+
+/// The labels by which OLM's driver finds records and their chunks: which record a Secret belongs to, and as what.
+pub(crate) const OLM_KEY_LABEL: &str = "key";
+pub(crate) const OLM_TYPE_LABEL: &str = "type";
 
 /// The storage of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -106,6 +117,25 @@ impl<'a> Stored<'a> {
         serde_json::from_str(object.get())
     }
 
+    /// The records that may list this Secret as one of their chunks, by its name and by its label `key`; none if it is no chunk.
+    ///
+    /// OLM reads a chunk by the name in the list, whatever its type and labels, and deletes chunks by their labels.
+    #[must_use]
+    pub fn indexes_of_part(&self) -> Vec<RecordName> {
+        let metadata = &self.metadata;
+        let is_hash = |hash: &str| {
+            hash.len() == CHUNK_HASH_LENGTH && hash.bytes().all(|letter| CHUNK_HASH_LETTERS.contains(&letter))
+        };
+        let by_name = metadata.name.rsplit_once('-').filter(|(_, hash)| is_hash(hash)).map(|(index, _)| index);
+        let labelled = metadata.label("owner") == Some(Storage::OlmIndex.owner())
+            && metadata.label(OLM_TYPE_LABEL) == Some(CHUNK_LABEL);
+        let is_chunk = self.secret_type.as_deref() == Some(OLM_CHUNK_TYPE) || labelled;
+        let by_label = metadata.label(OLM_KEY_LABEL).filter(|_| is_chunk);
+        let mut found: Vec<_> = by_name.into_iter().chain(by_label).filter_map(|name| name.parse().ok()).collect();
+        found.dedup();
+        found
+    }
+
     /// The storage of this record; `None` if the object is not a record.
     ///
     /// What a client would read is a record: Helm lists by the labels `owner` and `name` and decodes the key `release`, whatever the
@@ -115,7 +145,7 @@ impl<'a> Stored<'a> {
         let owner = self.metadata.label("owner").unwrap_or_default();
         let names_release = self.metadata.labels.contains_key("name") || self.data.release.is_some();
         let of_helm = owner == Storage::Secret.owner() && names_release;
-        let of_olm = owner == Storage::OlmIndex.owner() && self.metadata.label("type") == Some(INDEX_LABEL);
+        let of_olm = owner == Storage::OlmIndex.owner() && self.metadata.label(OLM_TYPE_LABEL) == Some(INDEX_LABEL);
         match (kind, self.secret_type.as_deref()) {
             ("Secret", Some(HELM_SECRET_TYPE)) => Some(Storage::Secret),
             ("Secret", Some(OLM_INDEX_TYPE)) => Some(Storage::OlmIndex),

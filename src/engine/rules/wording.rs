@@ -10,7 +10,7 @@ use crate::engine::json::FieldPath;
 use crate::engine::release::record::truncated;
 use crate::engine::release::{Revision, Status};
 use crate::engine::text::printable_name;
-pub(crate) use owner::{OwnerWords, pin};
+pub(crate) use owner::{OwnerWords, pin, pin_command};
 
 /// How many names a message lists.
 pub(crate) const MAX_ENUMERATED: usize = 5;

@@ -5,8 +5,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::finding::Finding;
 use super::finding_kind::FindingKind;
 use crate::engine::object::ObjectKey;
+use crate::engine::olm::version_range::version_of;
 use crate::engine::release::{Entry, History, ReleaseRef, Status, Storage};
-use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated, span};
+use crate::engine::rules::wording::{MAX_ENUMERATED, OwnerWords, enumerated, pin, span};
 
 /// The records of a release, and the settings for judging them.
 pub(super) struct ReleaseRecords<'a> {
@@ -35,15 +36,26 @@ impl ReleaseRecords<'_> {
         let mut revisions: Vec<_> = deployed.iter().map(|entry| entry.revision.to_string()).collect();
         revisions.reverse();
         let revisions = enumerated(revisions.into_iter(), MAX_ENUMERATED);
+        let words = self.words();
         let message = format!(
-            "Several revisions are deployed: {revisions}. helm upgrades from {} and ignores the others.",
+            "Several revisions are deployed: {revisions}. {} upgrades from {} and ignores the others.",
+            words.client(),
             newest.revision
         );
-        let way_out = format!(
-            "Find out which revision the objects belong to, and make it the only deployed one: `helm rollback {} \
-             REVISION -n {}` supersedes all others.",
-            self.release.name, self.release.namespace
-        );
+        let way_out = if words.is_olm() {
+            let older = deployed.iter().skip(1).map(|entry| words.delete_record(&entry.name));
+            let commands = enumerated(older, MAX_ENUMERATED);
+            format!(
+                "OLM keeps the objects of revision {} up to date. Delete the other records: {commands}.",
+                newest.revision
+            )
+        } else {
+            format!(
+                "Find out which revision the objects belong to, and make it the only deployed one: `helm rollback {} \
+                 REVISION -n {}` supersedes all others.",
+                self.release.name, self.release.namespace
+            )
+        };
         Some(self.finding(FindingKind::SeveralDeployed, newest, message, way_out))
     }
 
@@ -61,12 +73,17 @@ impl ReleaseRecords<'_> {
             span(self.stale_after)
         );
         let ReleaseRef { namespace, name } = self.release;
-        let kind = self.storage.kind().to_lowercase();
-        let delete = format!(
-            "check that its workloads are healthy, then run `kubectl delete {kind} {} -n {namespace}`",
-            newest.name
-        );
+        let words = self.words();
+        let delete = format!("check that its workloads are healthy, then run {}", words.delete_record(&newest.name));
         let way_out = match newest.status {
+            status if words.is_olm() && status.is_pending() => {
+                let version = newest.stamps.chart().and_then(|chart| version_of(chart, name));
+                let pin = pin(name, version.as_ref());
+                format!(
+                    "Pin the version that is pending: {pin}. Then {delete}: OLM tries again and finishes the operation."
+                )
+            }
+            _ if words.is_olm() => format!("Run {}: OLM goes on from there.", words.delete_record(&newest.name)),
             Status::Uninstalling => {
                 format!("Run `helm uninstall {name} -n {namespace}` again: it continues where it stopped.")
             }
@@ -90,7 +107,8 @@ impl ReleaseRecords<'_> {
             "The operation to {}, revision {}, was interrupted and has not been finished.",
             note.chart, note.revision
         );
-        let way_out = format!("Upgrade to {} again before any other version.", note.chart);
+        let version = version_of(&note.chart, &self.release.name);
+        let way_out = format!("{}, before any other version.", self.words().finish(&note.chart, version.as_ref()));
         Some(self.finding(FindingKind::InterruptedOperation, entry, message, way_out))
     }
 
@@ -102,10 +120,12 @@ impl ReleaseRecords<'_> {
         };
         let message = format!("Revision {} failed; {below}.", newest.revision);
         let ReleaseRef { namespace, name } = self.release;
-        let way_out = format!(
-            "Find the cause with `helm status {name} -n {namespace}`, then upgrade to a version \
-            that fixes it."
-        );
+        let words = self.words();
+        let way_out = if words.is_olm() {
+            format!("OLM tries again by itself. {} {}", words.look(), words.change())
+        } else {
+            format!("Find the cause with `helm status {name} -n {namespace}`, then upgrade to a version that fixes it.")
+        };
         Some(self.finding(FindingKind::FailedRelease, newest, message, way_out))
     }
 
@@ -126,8 +146,12 @@ impl ReleaseRecords<'_> {
             FindingKind::BuriedOperation,
             entry,
             message,
-            "Nothing to do: helm prunes old revisions.".to_owned(),
+            format!("Nothing to do: {} prunes old revisions.", self.words().client()),
         ))
+    }
+
+    fn words(&self) -> OwnerWords<'_> {
+        OwnerWords { storage: self.storage, namespace: &self.release.namespace, release: &self.release.name }
     }
 
     fn finding(&self, kind: FindingKind, entry: &Entry, message: String, way_out: String) -> Finding {
@@ -140,7 +164,7 @@ impl ReleaseRecords<'_> {
 mod tests {
     use super::*;
     use crate::engine::release::Stamps;
-    use crate::engine::release::stamps::{HOLDER, INTERRUPTED, STARTED};
+    use crate::engine::release::stamps::{CHART, HOLDER, INTERRUPTED, STARTED};
     use Status::{
         Deployed, Failed, PendingInstall, PendingRollback, PendingUpgrade, Superseded, Uninstalled, Uninstalling,
     };
@@ -168,10 +192,14 @@ mod tests {
     }
 
     fn judge(entries: Vec<Entry>, closes_rollback: bool) -> Vec<Finding> {
+        judge_in(Storage::Secret, entries, closes_rollback)
+    }
+
+    fn judge_in(storage: Storage, entries: Vec<Entry>, closes_rollback: bool) -> Vec<Finding> {
         let (release, history) = (ReleaseRef::new("shop", "web"), History::new(entries));
         ReleaseRecords {
             release: &release,
-            storage: Storage::Secret,
+            storage,
             history: &history,
             stale_after: SignedDuration::from_secs(STALE_AFTER),
             closes_rollback,
@@ -225,6 +253,32 @@ mod tests {
     }
 
     #[test]
+    fn findings_about_an_extension_are_in_the_words_of_olm() {
+        let chart = |entry| stamped(entry, CHART, "web-2.0.0");
+        let told = |entries: Vec<Entry>| -> String {
+            let found = judge_in(Storage::OlmIndex, entries, false);
+            found.iter().map(|finding| format!("{} {}\n", finding.message, finding.way_out)).collect()
+        };
+        let pin = r#"`kubectl patch clusterextension web --type merge -p '{"spec":{"source":{"catalog":{"version":"2.0.0"}}}}'`"#;
+        let delete = |revision: u64| format!("`kubectl delete secret -n shop sh.helm.release.v1.web.v{revision}`");
+        for (entries, parts) in [
+            (vec![entry(1, Deployed), entry(2, Deployed)], vec![delete(1)]),
+            (vec![entry(1, Deployed), chart(entry(2, PendingUpgrade))], vec![pin.to_owned(), delete(2)]),
+            (vec![chart(entry(1, PendingInstall))], vec![pin.to_owned(), delete(1)]),
+            (vec![entry(1, Uninstalling)], vec![delete(1)]),
+            (vec![stamped(entry(1, Superseded), INTERRUPTED, "web-2.0.0@2")], vec![pin.to_owned()]),
+            (vec![entry(1, Failed)], vec!["`kubectl get clusterextension web -o yaml`".to_owned()]),
+            (vec![entry(1, PendingUpgrade), entry(2, Deployed)], vec!["OLM prunes".to_owned()]),
+        ] {
+            let told = told(entries);
+            parts.iter().for_each(|part| assert!(told.contains(part), "{part}: {told}"));
+            for foreign in ["`helm", "helm ", "uninstall ", "history", "rollback", "oll back"] {
+                assert!(!told.contains(foreign), "{foreign}: {told}");
+            }
+        }
+    }
+
+    #[test]
     fn messages_name_revisions_and_fixes_name_commands() {
         let told = |entries: Vec<Entry>, closed| {
             let finding = judge(entries, closed).remove(0);
@@ -242,7 +296,7 @@ mod tests {
              15 min."
         );
         assert!(way_out.starts_with("Run `helm rollback web -n shop`; or check"), "{way_out}");
-        assert!(way_out.contains("`kubectl delete secret sh.helm.release.v1.web.v2 -n shop`"), "{way_out}");
+        assert!(way_out.contains("`kubectl delete secret -n shop sh.helm.release.v1.web.v2`"), "{way_out}");
         assert_eq!(object, "sh.helm.release.v1.web.v2");
         let (_, way_out, _) = told(stuck(), true);
         assert!(way_out.starts_with("Roll forward:") && !way_out.contains("rollback"), "{way_out}");

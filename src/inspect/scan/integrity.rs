@@ -7,6 +7,7 @@ use crate::engine::facts::{RecordBody, RecordSide};
 use crate::engine::object::ObjectKey;
 use crate::engine::release::{DecodeError, Record, RecordName, ReleaseRef, Storage, Stored};
 use crate::engine::rules::records::record_integrity::disagreements;
+use crate::engine::rules::wording::OwnerWords;
 
 /// The release of a record: from its label, as Helm does, otherwise from the object's name.
 pub(super) fn release(namespace: &str, stored: &Stored<'_>) -> ReleaseRef {
@@ -32,10 +33,19 @@ pub(super) fn of_body(
         Ok(record) => inconsistent(storage, namespace, &RecordSide::of(stored, RecordBody::Read(record))),
         Err(error) => {
             let release = release(namespace, stored);
-            let way_out = format!(
-                "Restore it from a backup. Without one, delete it and run `helm upgrade {} -n {namespace}`.",
-                release.name
-            );
+            let words = OwnerWords { storage, namespace, release: &release.name };
+            let way_out = if words.is_olm() {
+                let delete = words.delete_record(&stored.metadata.name);
+                format!(
+                    "It blocks ClusterExtension {}. Restore it with a tool that the policy lists, or run {delete}.",
+                    release.name
+                )
+            } else {
+                format!(
+                    "Restore it from a backup. Without one, delete it and run `helm upgrade {} -n {namespace}`.",
+                    release.name
+                )
+            };
             let message =
                 format!("{} cannot be decoded: {}.", stored.metadata.name, error.to_string().trim_end_matches('.'));
             Some(finding(FindingKind::UnreadableRecord, storage, release, stored, message, way_out))
@@ -51,9 +61,11 @@ fn inconsistent(storage: Storage, namespace: &str, side: &RecordSide<'_>) -> Opt
     let sentences: Vec<_> = found.iter().map(|disagreement| disagreement.sentence.as_str()).collect();
     let release = release(namespace, side.stored);
     let message = format!("{} is inconsistent: {}.", side.stored.metadata.name, sentences.join("; "));
-    let way_out =
-        "Correct its labels with `kubectl label --overwrite` to match its name and body; helm uses all three.";
-    Some(finding(FindingKind::InconsistentRecord, storage, release, side.stored, message, way_out.to_owned()))
+    let client = OwnerWords { storage, namespace, release: &release.name }.client();
+    let way_out = format!(
+        "Correct its labels with `kubectl label --overwrite` to match its name and body; {client} uses all three."
+    );
+    Some(finding(FindingKind::InconsistentRecord, storage, release, side.stored, message, way_out))
 }
 
 fn finding(
@@ -123,7 +135,9 @@ mod tests {
             assert_eq!(check, FindingKind::InconsistentRecord);
             assert!(message.contains(part), "{message}");
         }
-        for error in [Err(DecodeError::Missing), Ok(&b"{"[..]), Err(DecodeError::Part("web-1".to_owned()))] {
+        for error in
+            [Err(DecodeError::Missing), Ok(&b"{"[..]), Err(DecodeError::MissingParts(vec!["web-1".to_owned()]))]
+        {
             assert_eq!(told(error).unwrap().0, FindingKind::UnreadableRecord);
         }
     }

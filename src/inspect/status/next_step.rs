@@ -3,7 +3,9 @@
 use jiff::tz::TimeZone;
 
 use super::summary::{ReleaseOwner, ReleaseSummary, Stuck};
+use crate::engine::olm::version_range::version_of;
 use crate::engine::release::{Entry, History, Status};
+use crate::engine::rules::wording::{OwnerWords, pin_command};
 use crate::inspect::storage_kind::StorageKind;
 
 /// The next safe step; `None` if nothing is to be done.
@@ -14,6 +16,7 @@ pub(super) fn next_step(
     closes_rollback: bool,
 ) -> Option<String> {
     let ReleaseSummary { namespace, release, .. } = row;
+    let words = OwnerWords { storage: row.storage.into(), namespace, release };
     let uninstall = || helm_command(row, &format!("uninstall {release}"));
     let step = match (newest.status, row.stuck) {
         (status, Stuck::No) if status.is_in_flight() => match row.stuck_from {
@@ -21,11 +24,14 @@ pub(super) fn next_step(
             None => "wait: the start of the operation is unknown".to_owned(),
         },
         (_, Stuck::Unknown) => "check whether Flux is working on it: the HelmReleases cannot be read".to_owned(),
+        (Status::Uninstalling, _) if words.is_olm() => words.delete_command(&newest.name),
         (Status::Uninstalling, _) => format!("run again: {}", uninstall()),
         (status, _) if status.is_pending() => {
             let superseded = history.below(newest.revision).find(|entry| entry.status == Status::Superseded);
             match superseded {
-                _ if history.newest_deployed().is_some() => format!("interlock unstick {namespace}/{release}"),
+                _ if words.is_olm() || history.newest_deployed().is_some() => {
+                    format!("interlock unstick {namespace}/{release}")
+                }
                 Some(below) => {
                     let rollback = helm_command(row, &format!("rollback {release} {}", below.revision));
                     let opened = if closes_rollback { "create an override for pending-recovery, then " } else { "" };
@@ -36,7 +42,9 @@ pub(super) fn next_step(
         }
         (Status::Deployed | Status::Failed | Status::Superseded, _) if row.interrupted.is_some() => {
             let chart = row.interrupted.as_deref().and_then(|note| note.rsplit_once('@')).map(|(chart, _)| chart);
-            format!("finish {} first: {}", chart.unwrap_or_default(), retry(row, chart))
+            let pinned = chart.and_then(|chart| version_of(chart, release)).filter(|_| words.is_olm());
+            let command = pinned.map_or_else(|| retry(row, chart), |version| pin_command(release, &version));
+            format!("finish {} first: {command}", chart.unwrap_or_default())
         }
         (Status::Failed, _) => format!("roll forward: {}", retry(row, None)),
         (Status::Unknown | Status::Superseded, _) => "find the cause: interlock scan".to_owned(),

@@ -83,8 +83,8 @@ impl RecordCopy {
             there = there.filter(|there| newest.revision == revision && there["data"] == original["data"]);
             if there.is_none() {
                 return Err(UnstickError::Overtaken(format!(
-                    "Cannot restore revision {revision} of release {release}: revision {} is {} now, and Helm uses \
-                     the newest one. To delete the copy: kubectl delete secret {name} -n {}",
+                    "Cannot restore revision {revision} of release {release}: revision {} is {} now, and the newest \
+                     one counts. To delete the copy: kubectl delete secret {name} -n {}",
                     newest.revision, newest.status, release.namespace
                 )));
             }

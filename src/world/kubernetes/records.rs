@@ -11,7 +11,7 @@ use super::api_error::{is_not_found, reason};
 use super::reader::{Unavailable, valid_name};
 use crate::budget::Grant;
 use crate::engine::effort::Effort;
-use crate::engine::evidence::RecordRef;
+use crate::engine::evidence::{Knowledge, RecordRef};
 use crate::engine::json::redacted;
 use crate::engine::release::manifest::DocumentKey;
 use crate::engine::release::record::{DecodeError, Payload, chart_at_start, truncated};
@@ -88,11 +88,17 @@ impl Cluster {
         namespace: &str,
         object: &str,
         payer: Payer<'_>,
-    ) -> Result<Option<Vec<u8>>, Unavailable> {
+    ) -> Result<Option<Knowledge>, Unavailable> {
         let Some(text) = self.text(storage, namespace, object).await? else {
             return Ok(None);
         };
-        self.decoded(storage, namespace, object, text, payer, Ok).await.map(Some)
+        match self.payload(storage, namespace, &text).await? {
+            Err(DecodeError::MissingParts(names)) => Ok(Some(Knowledge::MissingParts(names))),
+            payload => {
+                drop(text);
+                self.inflated(namespace, object, payload, payer, Ok).await.map(|json| Some(Knowledge::Body(json)))
+            }
+        }
     }
 
     /// The body of a record in the JSON text of its object, inflated in granted memory and then read.
@@ -105,9 +111,21 @@ impl Cluster {
         payer: Payer<'_>,
         read: impl FnOnce(Vec<u8>) -> Result<T, DecodeError>,
     ) -> Result<T, Unavailable> {
-        let undecodable = |error: DecodeError| payload::undecodable(namespace, object, &error);
-        let payload = self.payload(storage, namespace, &text).await?.map_err(undecodable)?;
+        let payload = self.payload(storage, namespace, &text).await?;
         drop(text);
+        self.inflated(namespace, object, payload, payer, read).await
+    }
+
+    async fn inflated<T>(
+        &self,
+        namespace: &str,
+        object: &str,
+        payload: Result<Payload, DecodeError>,
+        payer: Payer<'_>,
+        read: impl FnOnce(Vec<u8>) -> Result<T, DecodeError>,
+    ) -> Result<T, Unavailable> {
+        let undecodable = |error: DecodeError| payload::undecodable(namespace, object, &error);
+        let payload = payload.map_err(undecodable)?;
         let _reserved = self.reserve(payer, payload.memory()).await;
         let inflate = || payload.inflate(payer.effort).and_then(read);
         self.work(payer, inflate).await?.map_err(undecodable)
@@ -195,15 +213,12 @@ impl Cluster {
             Ok(OpenedPayload::Chunked { first, others }) => (first, others),
             Err(error) => return Ok(Err(error)),
         };
-        let mut parts = vec![first];
+        let mut parts = Vec::new();
         for other in others {
             let text = self.text(storage, namespace, &other).await?;
-            match text.ok_or(DecodeError::Part(other)).and_then(|text| payload::chunk(&text)) {
-                Ok(part) => parts.push(part),
-                Err(error) => return Ok(Err(error)),
-            }
+            parts.push((other, text));
         }
-        Ok(Payload::join(parts.iter().map(String::as_str)))
+        Ok(payload::join(first, parts))
     }
 
     /// The JSON text of the object of a record; `None` if there is no such object.

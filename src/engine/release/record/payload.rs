@@ -51,9 +51,9 @@ pub enum DecodeError {
     /// The review has no steps left for it.
     #[error("the payload cannot be read: {0}")]
     OverBudget(#[from] OverBudget),
-    /// One of the further chunks does not exist.
-    #[error("its chunk {0} is missing")]
-    Part(String),
+    /// Some of the Secrets with further chunks do not exist.
+    #[error("{}", missing(.0))]
+    MissingParts(Vec<String>),
 }
 
 /// A payload without its base64 layers: gzip, or JSON.
@@ -150,6 +150,14 @@ pub(crate) fn extra_chunks(data: &RecordData<'_>) -> Result<Vec<String>, DecodeE
     let names: Vec<String> = serde_json::from_slice(&decode_base64(text.as_bytes())?)
         .map_err(|error| DecodeError::Json(redacted(&error)))?;
     if names.len() > MAX_EXTRA_CHUNKS { Err(DecodeError::TooLarge) } else { Ok(names) }
+}
+
+/// `its part web-1 is missing`.
+fn missing(parts: &[String]) -> String {
+    match parts {
+        [part] => format!("its part {part} is missing"),
+        parts => format!("its parts {} are missing", parts.join(", ")),
+    }
 }
 
 fn decode_base64(text: &[u8]) -> Result<Vec<u8>, DecodeError> {

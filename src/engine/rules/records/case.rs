@@ -8,7 +8,7 @@ use crate::engine::evidence::{Evidence, Knowledge, Query, Workload};
 use crate::engine::facts::{Facts, RecordChange, Target};
 use crate::engine::policy::Policy;
 use crate::engine::release::manifest::WorkloadRef;
-use crate::engine::release::{Entry, History, Record, RecordName, Status, Storage};
+use crate::engine::release::{DecodeError, Entry, History, Record, RecordName, Status, Storage};
 use crate::engine::rules::flux_release::FluxRelease;
 use crate::engine::rules::undecided::{Undecided, lookup};
 use crate::engine::rules::wording::{self, OwnerWords};
@@ -41,13 +41,23 @@ impl<'a> RecordCase<'a> {
 
     /// The JSON of the body of a record; `None` if the record does not exist.
     pub(crate) fn body(&self, object: &str) -> Result<Option<&'a [u8]>, Undecided> {
+        match self.whole(object)? {
+            Some(Ok(json)) => Ok(Some(json)),
+            Some(Err(missing)) => Err(Undecided::Unavailable(format!("the record {object} cannot be read: {missing}"))),
+            None => Ok(None),
+        }
+    }
+
+    /// The JSON of the body of a record, or which of its parts are missing; `None` if the record does not exist.
+    pub(crate) fn whole(&self, object: &str) -> Result<Option<Result<&'a [u8], DecodeError>>, Undecided> {
         let query = Query::Body {
             storage: self.target.storage,
             namespace: self.target.namespace.clone(),
             object: object.to_owned(),
         };
         match self.lookup(query)? {
-            Some(Knowledge::Body(json)) => Ok(Some(json)),
+            Some(Knowledge::Body(json)) => Ok(Some(Ok(json))),
+            Some(Knowledge::MissingParts(names)) => Ok(Some(Err(DecodeError::MissingParts(names.clone())))),
             _ => Ok(None),
         }
     }

@@ -31,7 +31,8 @@ pub(crate) static RULE: Rule = Rule {
               becomes deployed again.",
         allowed: "pending-upgrade to deployed on the newest record; failed to superseded; any status to itself.",
         refused: "superseded to deployed; pending-upgrade to deployed below a higher revision.",
-        way_out: "See `helm history`. To change the release, start a new upgrade or rollback.",
+        way_out: "See `helm history`. To change the release, start a new upgrade or rollback. With OLM, change the source of the \
+                  ClusterExtension.",
         settings: &[],
     },
     checks: &[Check::Record(check)],

@@ -65,9 +65,9 @@ fn rollback(case: &RecordCase<'_>) -> Checked {
         let sentence = format!("Cannot {act} {}: the release is {}{why}.", case.subject(), case.state(newest));
         Ok(Some(Refusal::new(sentence, way_out)))
     };
-    const FORWARD: &str = "Upgrade to a version that fixes the release instead.";
     if newest.status == Status::Failed && recovery.roll_forward_only && case.facts.actor.kind == ActorKind::Person {
-        return refused(", and the policy allows only rolling forward (rollForwardOnly)", FORWARD);
+        let way_out = case.words().go_forward();
+        return refused(", and the policy allows only rolling forward (rollForwardOnly)", &way_out);
     }
     if !newest.status.is_in_flight() {
         return Ok(None);

@@ -9,7 +9,7 @@ use super::case::RecordCase;
 use super::standing::InFlight;
 use super::{lease, record_part};
 use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
-use crate::engine::release::{Entry, History, Status};
+use crate::engine::release::{DecodeError, Entry, History, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
@@ -25,12 +25,15 @@ pub(crate) static RULE: Rule = Rule {
         summary: "The record that the next upgrade starts from stays: the newest deployed one, or the newest superseded one.",
         why: "Without it helm reports that there are no deployed releases, and the next upgrade is an install over live \
               objects.",
-        allowed: "Pruning of superseded records; every deletion by whoever uninstalls the release, or once it is uninstalled.",
-        refused: "`kubectl delete secret` of the newest deployed record; a person deleting several records at once.",
-        way_out: "Use `helm uninstall` to remove the release, or delete one superseded or failed record by name.",
+        allowed: "Pruning of superseded records; every deletion by whoever uninstalls the release, or once it is uninstalled; a \
+                  record of OLM whose parts are missing.",
+        refused: "`kubectl delete secret` of the newest deployed record, or of a part of a record of OLM; a person deleting several \
+                  records at once.",
+        way_out: "Use `helm uninstall` to remove the release (with OLM, delete the ClusterExtension), or delete one superseded or \
+                  failed record by name.",
         settings: &[],
     },
-    checks: &[Check::Record(check), Check::RecordPart(record_part::check)],
+    checks: &[Check::Record(check), Check::RecordPart(record_part::deletion)],
 };
 
 /// What to do instead.
@@ -62,6 +65,9 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     if lease::is_held(case)? {
         return Ok(None);
     }
+    if let Some(missing) = record_part::missing(case)? {
+        return broken(case, history, &missing);
+    }
     let sentence = match (operation_over(side, history), side.label_status()) {
         (Some(newest), _) => {
             format!("Cannot delete the record of {}: the release is {}.", case.subject(), case.state(newest))
@@ -74,6 +80,26 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         _ => format!("Cannot delete the newest deployed record of {}: the release is live.", case.subject()),
     };
     Ok(Some(Refusal::new(sentence, way_out(case))))
+}
+
+/// A record whose parts are missing blocks its ClusterExtension as a whole, and nothing but its deletion helps. An operation in flight
+/// may be about to write the parts again.
+fn broken(case: &RecordCase<'_>, history: &History, missing: &DecodeError) -> Checked {
+    let Some(newest) = history.newest().filter(|newest| newest.status.is_in_flight()) else {
+        return Ok(None);
+    };
+    if case.may_end(&InFlight::of_entry(newest))? {
+        return Ok(None);
+    }
+    let sentence = format!(
+        "Cannot delete the record of {}: {missing}, and the release is {}.",
+        case.subject(),
+        case.state(newest)
+    );
+    let delete = case.words().delete_record(&case.target.object);
+    let way_out =
+        format!("Wait until the operation ends. If the parts are still missing then, or it is stuck, run {delete}.");
+    Ok(Some(Refusal::new(sentence, way_out)))
 }
 
 /// The operation in flight that the deletion is a part of, or that needs the record if it fails: an uninstall deletes them all, and a

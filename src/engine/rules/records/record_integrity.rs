@@ -6,7 +6,7 @@
 use super::case::RecordCase;
 use crate::engine::facts::{RecordBody, RecordChange, RecordSide};
 use crate::engine::release::record::truncated;
-use crate::engine::release::storage::HELM_SECRET_TYPE;
+use crate::engine::release::storage::{HELM_SECRET_TYPE, OLM_INDEX_TYPE, OLM_KEY_LABEL};
 use crate::engine::release::{DecodeError, RecordName, Revision, Storage};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
@@ -25,7 +25,8 @@ pub(crate) static RULE: Rule = Rule {
         allowed: "Helm's own writes; an update that repairs a disagreement, or leaves it as it is.",
         refused: "`kubectl label secret ... status=deployed --overwrite` on a superseded record; a body that cannot be \
               decoded.",
-        way_out: "Leave records to helm. `helm history` shows the state of the release.",
+        way_out: "Leave records to helm and OLM. `helm history` or the status of the ClusterExtension shows the state of the \
+                  release.",
         settings: &[],
     },
     checks: &[Check::Record(check)],
@@ -47,6 +48,7 @@ enum About {
     Owner,
     NameLabel,
     VersionLabel,
+    KeyLabel,
     StatusLabel,
     BodyName,
     BodyVersion,
@@ -94,6 +96,18 @@ pub(crate) fn disagreements(storage: Storage, object: &str, side: &RecordSide<'_
             About::SecretType,
             "/type",
             format!("its type is {:?}, not {HELM_SECRET_TYPE}", secret_type.unwrap_or("")),
+        );
+    }
+    if storage == Storage::OlmIndex && secret_type != Some(OLM_INDEX_TYPE) {
+        let found = secret_type.unwrap_or("");
+        note(About::SecretType, "/type", format!("its type is {found:?}, not {OLM_INDEX_TYPE}"));
+    }
+    let foreign_key = |key: &&str| storage == Storage::OlmIndex && *key != object;
+    if let Some(key) = metadata.label(OLM_KEY_LABEL).filter(foreign_key) {
+        note(
+            About::KeyLabel,
+            "/metadata/labels/key",
+            format!("its label key is {key:?}, and OLM finds its parts by it"),
         );
     }
     let owner = storage.owner();

@@ -1,17 +1,22 @@
-//! The check of `record-deletion` over the parts of a record that OLM stores in several Secrets: deleting a part deletes the
-//! record in effect.
+//! The parts of a record that OLM stores in several Secrets, guarded as one with the record: deleting a part deletes it in effect, and
+//! a part that is created or relabelled by others changes it, or hides it from OLM.
+//!
+//! Nobody can compare such a record while its parts are rewritten. So what is stored in parts is left to who keeps the record: its
+//! holder and the managers.
 
+use super::case::RecordCase;
 use crate::engine::evidence::Evidence;
-use crate::engine::facts::{ActorKind, Facts, RecordChunk};
+use crate::engine::facts::{ActorKind, ChunkChange, Facts, RecordChunk};
 use crate::engine::json::redacted;
-use crate::engine::object::ObjectKey;
+use crate::engine::object::{Metadata, ObjectKey};
 use crate::engine::policy::Policy;
 use crate::engine::release::record::extra_chunks;
-use crate::engine::release::{Stamps, Stored};
+use crate::engine::release::{DecodeError, Stamps, Storage, Stored};
 use crate::engine::rules::check::{Checked, Refusal};
 use crate::engine::rules::undecided::{Undecided, lookup_object};
+use crate::engine::rules::wording::OwnerWords;
 
-/// One request that deletes a part of a record.
+/// One request about a part of a record.
 pub(crate) struct RecordPartCase<'a> {
     pub(crate) facts: &'a Facts<'a>,
     pub(crate) part: &'a RecordChunk<'a>,
@@ -19,39 +24,132 @@ pub(crate) struct RecordPartCase<'a> {
     pub(crate) evidence: &'a Evidence,
 }
 
+/// A record that may list the part.
+struct Index {
+    name: String,
+    lists_it: bool,
+    being_deleted: bool,
+    stamps: Stamps,
+}
+
 impl RecordPartCase<'_> {
     /// `Secret shop.v2-1, a part of a record`.
     pub(crate) fn subject(&self) -> String {
         format!("Secret {}, a part of a record", self.part.name)
     }
+
+    /// The record that lists the part; otherwise one that the part names.
+    fn index(&self) -> Result<Option<Index>, Undecided> {
+        let mut named = None;
+        for name in &self.part.indexes {
+            let Some(index) = self.read(name)? else {
+                continue;
+            };
+            if index.lists_it {
+                return Ok(Some(index));
+            }
+            named = named.or(Some(index));
+        }
+        Ok(named)
+    }
+
+    fn read(&self, name: &str) -> Result<Option<Index>, Undecided> {
+        let key = ObjectKey::new("", "Secret", self.part.namespace, name);
+        let Some(text) = lookup_object(self.evidence, key)? else {
+            return Ok(None);
+        };
+        let unreadable = |error: String| Undecided::Unavailable(format!("the record {name} cannot be parsed: {error}"));
+        let index: Stored<'_> = serde_json::from_str(text).map_err(|error| unreadable(redacted(&error)))?;
+        let listed = extra_chunks(&index.data).map_err(|error| unreadable(error.to_string()))?;
+        Ok(Some(Index {
+            name: name.to_owned(),
+            lists_it: listed.contains(&self.part.name),
+            being_deleted: index.metadata.deletion_timestamp.is_some(),
+            stamps: stamps(&index.metadata),
+        }))
+    }
+
+    fn words(&self) -> OwnerWords<'_> {
+        OwnerWords { storage: Storage::OlmIndex, namespace: self.part.namespace, release: &self.part.release }
+    }
+
+    fn is_kept_by_actor(&self, stamps: &Stamps) -> bool {
+        keeps(self.facts, self.policy, self.part.namespace, stamps)
+    }
 }
 
-/// Refuses the deletion of a part that a live record lists, except by the holder of the record or a manager: an update of such
-/// a record starts with the deletion of its parts.
-pub(crate) fn check(case: &RecordPartCase<'_>) -> Checked {
-    let RecordPartCase { facts, part, policy, evidence } = *case;
-    let actor = facts.actor.name;
-    if part.being_deleted || policy.managers.contains(actor) {
+/// Whether the actor keeps a record in parts: its holder, or a manager. Of a record without a stamp, an account of its namespace: OLM
+/// keeps records in its own.
+pub(super) fn keeps(facts: &Facts<'_>, policy: &Policy, namespace: &str, stamps: &Stamps) -> bool {
+    let actor = facts.actor;
+    let is_at_home = || {
+        let account = actor.service_account().and_then(|account| account.split_once(':'));
+        actor.kind == ActorKind::ServiceAccount && account.is_some_and(|(home, _)| home == namespace)
+    };
+    policy.managers.contains(actor.name) || stamps.holder().map_or_else(is_at_home, |holder| holder == actor.name)
+}
+
+fn stamps(metadata: &Metadata<'_>) -> Stamps {
+    Stamps::of(|key| metadata.annotation(key).map(str::to_owned))
+}
+
+/// Which parts of the record of a request are missing; `None` if it is whole, or that is not known.
+pub(super) fn missing(case: &RecordCase<'_>) -> Result<Option<DecodeError>, Undecided> {
+    let parts = extra_chunks(&case.change.latest().stored.data).unwrap_or_default();
+    if case.target.storage != Storage::OlmIndex || parts.is_empty() {
         return Ok(None);
     }
-    let key = ObjectKey::new("", "Secret", part.namespace, &part.index);
-    let Some(text) = lookup_object(evidence, key)? else {
+    match case.whole(&case.target.object) {
+        Ok(Some(Err(missing))) => Ok(Some(missing)),
+        Err(need @ Undecided::Ask(_)) => Err(need),
+        Ok(_) | Err(_) => Ok(None),
+    }
+}
+
+/// Refuses the deletion of a part that a live record lists, except by who keeps the record: an update of such a record starts with the
+/// deletion of its parts.
+pub(super) fn deletion(case: &RecordPartCase<'_>) -> Checked {
+    let RecordPartCase { facts, part, policy, .. } = *case;
+    if part.change != (ChunkChange::Deleted { already: false }) || policy.managers.contains(facts.actor.name) {
+        return Ok(None);
+    }
+    let guarded = |index: &Index| index.lists_it && !index.being_deleted && !case.is_kept_by_actor(&index.stamps);
+    let Some(index) = case.index()?.filter(guarded) else {
         return Ok(None);
     };
-    let unreadable =
-        |error: String| Undecided::Unavailable(format!("the record {} cannot be parsed: {error}", part.index));
-    let index: Stored<'_> = serde_json::from_str(text).map_err(|error| unreadable(redacted(&error)))?;
-    let listed = extra_chunks(&index.data).map_err(|error| unreadable(error.to_string()))?;
-    let stamps = Stamps::of(|key| index.metadata.annotation(key).map(str::to_owned));
-    let dying = index.metadata.deletion_timestamp.is_some();
-    // A lost stamp is no reason to refuse: a service account may be the holder.
-    let is_holder = stamps.holder().map_or(facts.actor.kind == ActorKind::ServiceAccount, |holder| holder == actor);
-    if dying || !listed.contains(&part.name) || is_holder {
-        return Ok(None);
-    }
     let sentence = format!(
         "Cannot delete Secret {}/{}: it holds a part of the record {}, which cannot be read without it.",
-        part.namespace, part.name, part.index
+        part.namespace, part.name, index.name
     );
-    Ok(Some(Refusal::new(sentence, "To delete the record, delete its index Secret: the parts are deleted with it.")))
+    let way_out = format!(
+        "To delete the record, delete its index Secret: {}. The parts are deleted with it.",
+        case.words().delete_record(&index.name)
+    );
+    Ok(Some(Refusal::new(sentence, way_out)))
+}
+
+/// Refuses a part that is created, and a change of one that a record lists, except by who keeps the record.
+pub(super) fn write(case: &RecordPartCase<'_>) -> Checked {
+    let RecordPartCase { facts, part, policy, .. } = *case;
+    let is_exempt = || [&policy.managers, &policy.tools].into_iter().any(|users| users.contains(facts.actor.name));
+    let (verb, pointer) = match &part.change {
+        ChunkChange::Deleted { .. } | ChunkChange::Updated(None) => return Ok(None),
+        _ if is_exempt() => return Ok(None),
+        ChunkChange::Created => ("create".to_owned(), "/metadata/name"),
+        ChunkChange::Updated(Some((what, pointer))) => (format!("change {what} of"), *pointer),
+    };
+    let index = case.index()?;
+    // A part that no record lists yet is one that the next write of OLM would meet.
+    let is_free = part.change != ChunkChange::Created && !index.as_ref().is_some_and(|index| index.lists_it);
+    let of_record = index.map(|index| index.stamps).unwrap_or_default();
+    if is_free || case.is_kept_by_actor(&of_record) {
+        return Ok(None);
+    }
+    let words = case.words();
+    let sentence = format!(
+        "Cannot {verb} Secret {}/{}: it is a part of a record of {}/{}, and only the holder of the record or a manager writes its parts.",
+        part.namespace, part.name, part.namespace, part.release
+    );
+    let way_out = format!("{} A restore tool must be listed under `tools` in the cluster policy.", words.change());
+    Ok(Some(Refusal::new(sentence, way_out).at(pointer)))
 }

@@ -7,13 +7,16 @@
 
 use super::binding::{self, Binding};
 use super::case::RecordCase;
-use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
-use crate::engine::release::Status;
+use super::record_part;
+use crate::engine::facts::{ActorKind, RecordBody, RecordChange, RecordSide};
 use crate::engine::release::record::Difference;
 use crate::engine::release::stamps::HOOKS;
 use crate::engine::release::status::{Guard, transition};
+use crate::engine::release::storage::{INDEX_LABEL, OLM_KEY_LABEL, OLM_TYPE_LABEL};
+use crate::engine::release::{DecodeError, Status, Storage};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
+use crate::engine::rules::wording;
 
 /// The rule `record-tampering`.
 pub(crate) static RULE: Rule = Rule {
@@ -27,15 +30,19 @@ pub(crate) static RULE: Rule = Rule {
         why: "A rollback installs the content of a stored record, and nobody reviews it again.",
         allowed: "A new status; the run of a hook; Helm 3 rewriting a record of Helm 4; a record replaced with itself.",
         refused: "A different manifest, chart, name or revision, different values or hooks in a stored record; a finalizer, an \
-                  owner reference or `immutable: true` on one.",
+                  owner reference or `immutable: true` on one; any change of what OLM stores in several Secrets, except by the \
+                  record's holder and managers.",
         way_out: "A record is history. Start a new upgrade to change the release.",
         settings: &[],
     },
-    checks: &[Check::Record(check)],
+    checks: &[Check::Record(check), Check::RecordPart(record_part::write)],
 };
 
 /// The labels that Helm derives from the body.
 const DERIVED_LABELS: [&str; 4] = ["name", "owner", "status", "version"];
+
+/// The labels by which OLM finds a record and its parts. They never change.
+const OLM_LABELS: [&str; 2] = [OLM_KEY_LABEL, OLM_TYPE_LABEL];
 
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     if let Some(Binding { what, pointer }) = binding::added(case) {
@@ -47,7 +54,9 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     }
     match case.change {
         RecordChange::Updated { before, after, same_payload: true, .. } => Ok(relabelled(case, before, after)),
-        RecordChange::Updated { before, after, .. } => Ok(rewritten(case, before, after)),
+        RecordChange::Updated { before, after, .. } => Ok(hidden(case, before, after)
+            .or_else(|| in_parts(case, before, after))
+            .or_else(|| rewritten(case, before, after))),
         RecordChange::Created(_) | RecordChange::Deleted(_) => Ok(None),
     }
 }
@@ -55,14 +64,18 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
 /// The refusal of a changed label on an unchanged payload. A label alone may change only to the value in the body, which repairs it.
 fn relabelled(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> Option<Refusal> {
     let (old, new) = (&before.stored.metadata, &after.stored.metadata);
+    let is_olm = case.target.storage == Storage::OlmIndex;
     let said = |label: &str| match (label, after.record()) {
         ("owner", _) => Some(case.target.storage.owner().to_owned()),
+        (OLM_KEY_LABEL, _) => Some(case.target.object.clone()),
+        (OLM_TYPE_LABEL, _) => Some(INDEX_LABEL.to_owned()),
         ("name", Some(record)) => Some(record.name.to_string()),
         ("version", Some(record)) => Some(record.version.to_string()),
         ("status", Some(record)) => Some(record.info.status.to_string()),
         _ => None,
     };
-    let moved = DERIVED_LABELS.into_iter().filter(|label| old.label(label) != new.label(label));
+    let labels = DERIVED_LABELS.into_iter().chain(OLM_LABELS.into_iter().filter(|_| is_olm));
+    let moved = labels.filter(|label| old.label(label) != new.label(label));
     let moved: Vec<_> = moved.filter(|label| said(label).is_none_or(|said| new.label(label) != Some(&said))).collect();
     if moved.is_empty() {
         return None;
@@ -74,6 +87,36 @@ fn relabelled(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide
     Some(moved.iter().fold(refusal, |refusal, label| refusal.at(format!("/metadata/labels/{label}"))))
 }
 
+/// The refusal of a new payload under labels by which OLM would not find it any more.
+fn hidden(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> Option<Refusal> {
+    let (old, new) = (&before.stored.metadata, &after.stored.metadata);
+    let is_moved = |label: &&str| case.target.storage == Storage::OlmIndex && old.label(label) != new.label(label);
+    let label = OLM_LABELS.into_iter().find(is_moved)?;
+    let sentence =
+        format!("Cannot change the label {label} on the record of {}: OLM finds it by this label.", case.subject());
+    let way_out = case.words().change();
+    Some(Refusal::new(sentence, way_out).at(format!("/metadata/labels/{label}")))
+}
+
+/// The refusal of another payload that cannot be compared, because one of the two is stored in several Secrets.
+fn in_parts(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> Option<Refusal> {
+    let is_in_parts = |side: &RecordSide<'_>| matches!(side.body, RecordBody::Broken(DecodeError::Chunked));
+    if !is_in_parts(before) && !is_in_parts(after) {
+        return None;
+    }
+    let stamps = before.stamps();
+    if record_part::keeps(case.facts, case.policy, &case.target.namespace, &stamps) {
+        return None;
+    }
+    let sentence = format!(
+        "Cannot change the stored record of {}: it is stored in several Secrets and cannot be compared, so only its holder ({}) or a \
+         manager may change it.",
+        case.subject(),
+        wording::user(stamps.holder())
+    );
+    Some(Refusal::new(sentence, case.words().history_stays()).at("/data"))
+}
+
 /// The refusal of a payload that says something else than before about what was released.
 fn rewritten(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> Option<Refusal> {
     let mut changed = case.change.differences(case.facts.effort).to_vec();
@@ -83,6 +126,10 @@ fn rewritten(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<
         changed.retain(|difference| *difference != Difference::LastDeployed);
     }
     let mut members: Vec<_> = changed.into_iter().map(Difference::member).collect();
+    if before.stored.data.extra_chunks.is_some() && after.stored.data.extra_chunks.is_none() {
+        // OLM cannot read a record without the list, even if it is empty.
+        members.push("extraChunks");
+    }
     if let (Some(old), Some(new)) = (before.record(), after.record()) {
         if !old.has_hooks_like(new) && changes_hooks(case, before, after) {
             members.push("hooks");

@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::case::RecordCase;
-use super::lease;
 use super::standing::InFlight;
+use super::{lease, record_part};
 use crate::engine::evidence::{Evidence, Query, Workload};
 use crate::engine::facts::{Facts, RecordBody, RecordChange, RecordSide, Subject};
 use crate::engine::object::ObjectKey;
@@ -218,6 +218,12 @@ const WORKLOADS_AT_A_TIME: usize = 64;
 
 /// Checks that the body is pending too, and that the workloads of its manifest are healthy.
 fn healthy(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Undecided> {
+    // OLM died while it rewrote them. Nobody can read the record any more, and it blocks its ClusterExtension: nothing is better for
+    // waiting until workloads are healthy that nobody knows.
+    if let Some(missing) = record_part::missing(case)? {
+        let evidence = format!("{missing}, so nobody can read the record any more");
+        return Ok(vec![RunbookCheck::of(RunbookCheckName::PendingBody, evidence, None)]);
+    }
     let named = match pending_workloads(case, side)? {
         Ok(named) => named,
         Err(why) => {
@@ -330,11 +336,10 @@ fn with_record<T>(
     match &side.body {
         RecordBody::Read(record) => Ok(read(Ok(record))),
         RecordBody::Broken(DecodeError::Chunked) | RecordBody::Unread => {
-            let json = case.body(&case.target.object)?;
-            match json.map(|json| Record::read(json, case.facts.effort)) {
-                Some(Ok(record)) => Ok(read(Ok(&record))),
-                Some(Err(error)) => Ok(read(Err(error))),
-                None => Ok(read(Err(DecodeError::Missing))),
+            let whole = case.whole(&case.target.object)?.unwrap_or(Err(DecodeError::Missing));
+            match whole.and_then(|json| Record::read(json, case.facts.effort)) {
+                Ok(record) => Ok(read(Ok(&record))),
+                Err(error) => Ok(read(Err(error))),
             }
         }
         RecordBody::Broken(error) => Ok(read(Err(error.clone()))),

@@ -5,11 +5,13 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::deletion::deployment;
-use super::names::{EXTENSION_CHANGE_WHILE_PENDING, RECORD_DELETION, RESUME_INTERRUPTED};
+use super::names::{
+    EXTENSION_CHANGE_WHILE_PENDING, RECORD_DELETION, RECORD_INTEGRITY, RECORD_TAMPERING, RESUME_INTERRUPTED,
+};
 use super::objects::{image, record, web};
 use super::scenario::{Cluster, Rec, rec};
 use crate::engine::olm::{BUNDLE_VERSION_LABEL, OBJECT_SET_KINDS, OWNER_NAME_LABEL, PACKAGE_NAME_LABEL};
-use crate::engine::release::stamps::INTERRUPTED;
+use crate::engine::release::stamps::{HOLDER, INTERRUPTED};
 
 const OPERATOR: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
 const COLLECTOR: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
@@ -23,6 +25,7 @@ pub(super) fn index(record: &Rec, parts: &[&str]) -> Value {
     object["type"] = "operatorframework.io/index.v1".into();
     object["metadata"]["labels"]["owner"] = "operator-controller".into();
     object["metadata"]["labels"]["type"] = "index".into();
+    object["metadata"]["labels"]["key"] = record.name().into();
     object
 }
 
@@ -36,13 +39,17 @@ fn part(name: &str, index: &str) -> Value {
     })
 }
 
+/// An account in the namespace of the records, where OLM's own is too.
+const AT_HOME: &str = "system:serviceaccount:shop:operator";
+const ELSEWHERE: &str = "system:serviceaccount:ci:deployer";
+
 #[test]
 fn a_part_of_a_living_record_is_left_to_its_keeper() {
-    let record = rec(1, "deployed").annotated("interlock.dev/holder", "system:serviceaccount:olm:operator");
+    let record = rec(1, "deployed").annotated(HOLDER, "system:serviceaccount:olm:operator");
     let mut cluster = Cluster::new();
     cluster.given(index(&record, &["listed"]));
     let listed = part("listed", &record.name());
-    for user in ["alice", "system:serviceaccount:ci:deployer"] {
+    for user in ["alice", ELSEWHERE, AT_HOME] {
         assert_eq!(cluster.delete_object(user, listed.clone()), Err(vec![RECORD_DELETION]), "{user}");
     }
     for user in [OPERATOR, COLLECTOR, "system:serviceaccount:olm:operator"] {
@@ -51,14 +58,180 @@ fn a_part_of_a_living_record_is_left_to_its_keeper() {
     assert_eq!(cluster.delete_object("alice", part("left-over", &record.name())), Ok(()));
     assert_eq!(cluster.delete_object("alice", part("listed", "sh.helm.release.v1.gone.v1")), Ok(()));
     assert_eq!(cluster.delete_object("alice", part("listed", "no-record")), Ok(()));
-    // Whose the record is was lost: an account may be its keeper's, a person is not.
+    // Whose the record is was lost: an account of its namespace may be its keeper's, others are not.
     let mut unstamped = Cluster::new();
     unstamped.given(index(&rec(1, "deployed"), &["listed"]));
-    assert_eq!(unstamped.delete_object("system:serviceaccount:olm:operator", listed.clone()), Ok(()));
-    assert_eq!(unstamped.delete_object("alice", listed.clone()), Err(vec![RECORD_DELETION]));
+    for user in [AT_HOME, OPERATOR] {
+        assert_eq!(unstamped.delete_object(user, listed.clone()), Ok(()), "{user}");
+    }
+    for user in ["alice", ELSEWHERE] {
+        assert_eq!(unstamped.delete_object(user, listed.clone()), Err(vec![RECORD_DELETION]), "{user}");
+    }
     let mut dying = listed.clone();
     dying["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z".into();
     assert_eq!(cluster.delete_object("alice", dying), Ok(()));
+}
+
+/// The name of a part as OLM makes it: that of the index, and a hash.
+fn hashed(record: &Rec) -> String {
+    format!("{}-abcdefghijk16", record.name())
+}
+
+#[test]
+fn a_part_without_its_labels_and_type_is_still_a_part() {
+    let record = rec(1, "deployed").annotated(HOLDER, OPERATOR);
+    let name = hashed(&record);
+    let mut cluster = Cluster::new();
+    cluster.given(index(&record, &[&name]));
+    let mut bare = part(&name, "");
+    bare["metadata"]["labels"] = json!({});
+    bare["type"] = "Opaque".into();
+    assert_eq!(cluster.delete_object("alice", bare.clone()), Err(vec![RECORD_DELETION]));
+    // OLM reads a part by its name alone.
+    assert_eq!(cluster.create_object("alice", bare.clone()), Err(vec![RECORD_TAMPERING]));
+    for user in ["alice", ELSEWHERE] {
+        bare["metadata"]["name"] = "settings".into();
+        assert_eq!(cluster.create_object(user, bare.clone()), Ok(()), "{user}");
+    }
+}
+
+#[test]
+fn parts_are_written_by_who_keeps_the_record() {
+    let record = rec(1, "deployed").annotated(HOLDER, "system:serviceaccount:olm:operator");
+    let name = hashed(&record);
+    let (listed, other) = (part(&name, &record.name()), part("other", &record.name()));
+    let mut cluster = Cluster::new();
+    cluster.given(index(&record, &[&name]));
+    for (created, user, verdict) in [
+        (&listed, "alice", Err(vec![RECORD_TAMPERING])),
+        (&listed, ELSEWHERE, Err(vec![RECORD_TAMPERING])),
+        (&listed, AT_HOME, Err(vec![RECORD_TAMPERING])),
+        // The next write of OLM would meet it.
+        (&other, "alice", Err(vec![RECORD_TAMPERING])),
+        (&part(&hashed(&rec(2, "deployed")), ""), "alice", Err(vec![RECORD_TAMPERING])),
+        (&listed, OPERATOR, Ok(())),
+        (&listed, "system:serviceaccount:olm:operator", Ok(())),
+        (&listed, "system:serviceaccount:velero:velero", Ok(())),
+    ] {
+        assert_eq!(cluster.create_object(user, created.clone()), verdict, "{user} {created}");
+    }
+    let edited = |edit: fn(&mut Value)| {
+        let mut edited = listed.clone();
+        edit(&mut edited);
+        edited
+    };
+    for (edit, pointer) in [
+        (edited(|part| part["metadata"]["labels"]["key"] = "other".into()), "label key"),
+        (edited(|part| part["metadata"]["labels"]["type"] = "x".into()), "label type"),
+        (edited(|part| part["metadata"]["labels"] = json!({})), "label owner"),
+        (edited(|part| part["metadata"]["finalizers"] = json!(["a/b"])), "finalizers"),
+        (edited(|part| part["metadata"]["ownerReferences"] = json!([{"uid": "gone"}])), "owner"),
+        (edited(|part| part["data"]["chunk"] = "eQ==".into()), "data"),
+    ] {
+        let told = cluster.told("alice", listed.clone(), edit.clone());
+        assert!(told.contains(&format!("Cannot change its {pointer} of Secret shop/{name}")), "{told}");
+        assert_eq!(cluster.update_objects("alice", listed.clone(), edit.clone()), Err(vec![RECORD_TAMPERING]));
+        assert_eq!(cluster.update_objects(OPERATOR, listed.clone(), edit.clone()), Ok(()));
+        // No record lists it.
+        let free = |mut part: Value| {
+            part["metadata"]["name"] = "other".into();
+            part
+        };
+        assert_eq!(cluster.update_objects("alice", free(listed.clone()), free(edit)), Ok(()));
+    }
+    // Every Secret is read and replaced unchanged, to have it encrypted with a new key; and people label what they like.
+    assert_eq!(cluster.update_objects("alice", listed.clone(), listed.clone()), Ok(()));
+    let labelled = edited(|part| part["metadata"]["labels"]["team"] = "a".into());
+    assert_eq!(cluster.update_objects("alice", listed.clone(), labelled), Ok(()));
+}
+
+#[test]
+fn what_is_stored_in_parts_is_changed_by_its_keeper_only() {
+    let holder = "system:serviceaccount:olm:operator";
+    let stamped = |status| rec(1, status).annotated(HOLDER, holder);
+    let before = index(&stamped("deployed"), &["a", "b"]);
+    for (what, after) in [
+        ("order", index(&stamped("deployed"), &["b", "a"])),
+        ("parts", index(&stamped("deployed"), &["a"])),
+        ("whole", index(&stamped("deployed"), &[])),
+        ("content", index(&Rec { manifest: "kind: Evil\n", ..stamped("deployed") }, &["a", "b"])),
+        ("status", index(&stamped("superseded"), &["c"])),
+    ] {
+        for (user, allowed) in
+            [("alice", false), (ELSEWHERE, false), (AT_HOME, false), (OPERATOR, true), (holder, true)]
+        {
+            let verdict = Cluster::new().update_objects(user, before.clone(), after.clone());
+            assert_eq!(verdict.is_ok(), allowed, "{what} by {user}: {verdict:?}");
+        }
+    }
+    let whole = index(&stamped("deployed"), &[]);
+    assert!(Cluster::new().update_objects("alice", whole.clone(), before.clone()).is_err());
+    let mut unlisted = whole.clone();
+    unlisted["data"].as_object_mut().unwrap().remove("extraChunks");
+    assert_eq!(Cluster::new().update_objects("alice", whole, unlisted), Err(vec![RECORD_TAMPERING]));
+    // Older than Interlock.
+    let unstamped = |status| index(&rec(1, status), &["a"]);
+    for (user, allowed) in [("alice", false), (ELSEWHERE, false), (AT_HOME, true), (OPERATOR, true)] {
+        let verdict = Cluster::new().update_objects(user, unstamped("deployed"), unstamped("superseded"));
+        assert_eq!(verdict.is_ok(), allowed, "{user}: {verdict:?}");
+    }
+}
+
+#[test]
+fn the_labels_by_which_olm_finds_a_record_stay() {
+    let record = rec(1, "deployed").annotated(HOLDER, OPERATOR);
+    for parts in [&[][..], &["a"]] {
+        let before = index(&record, parts);
+        for (label, value) in
+            [("type", json!("x")), ("type", json!(null)), ("key", json!("other")), ("key", json!(null))]
+        {
+            let mut after = before.clone();
+            after["metadata"]["labels"][label] = value.clone();
+            if value.is_null() {
+                after["metadata"]["labels"].as_object_mut().unwrap().remove(label);
+            }
+            let verdict = Cluster::new().update_objects("alice", before.clone(), after.clone());
+            assert!(verdict.is_err_and(|rules| rules.contains(&RECORD_TAMPERING)), "{label} {value}");
+            // A repair.
+            assert_eq!(Cluster::new().update_objects("alice", after, before.clone()), Ok(()), "{label} {value}");
+        }
+    }
+    let mut foreign = index(&rec(2, "pending-upgrade"), &[]);
+    foreign["metadata"]["labels"]["key"] = record.name().into();
+    assert_eq!(Cluster::new().create_object(OPERATOR, foreign), Err(vec![RECORD_INTEGRITY]));
+}
+
+/// OLM died while it rewrote the parts: one such record blocks its extension as a whole.
+#[test]
+fn a_record_with_missing_parts_says_so_and_can_be_deleted() {
+    let (gone, there) = (hashed(&rec(1, "deployed")), format!("{}-bbbbbbbbbbbbb", rec(1, "deployed").name()));
+    let broken = |status| index(&rec(1, status).annotated(HOLDER, OPERATOR), &[&gone, &there]);
+    let with_part = || {
+        let mut cluster = Cluster::new();
+        cluster.given(part(&there, &rec(1, "deployed").name()));
+        cluster
+    };
+    let mut cluster = with_part();
+    cluster.given(broken("deployed"));
+    cluster.given(index(&rec(2, "pending-upgrade").annotated(HOLDER, OPERATOR), &[]));
+    assert_eq!(cluster.delete_object("alice", broken("deployed")), Err(vec![RECORD_DELETION]));
+    let told = cluster.findings("alice", Some(broken("deployed")), None).concat();
+    assert!(told.contains(&format!("its part {gone} is missing, and the release is pending-upgrade")), "{told}");
+    assert!(told.contains("`kubectl delete secret -n shop sh.helm.release.v1.web.v1`"), "{told}");
+    cluster.later(16 * 60);
+    assert_eq!(cluster.delete_object("alice", broken("deployed")), Ok(()));
+    // While all parts are there it is the one that is deployed.
+    let mut cluster = with_part();
+    cluster.given(broken("deployed"));
+    cluster.given(part(&gone, &rec(1, "deployed").name()));
+    assert_eq!(cluster.delete_object("alice", broken("deployed")), Err(vec![RECORD_DELETION]));
+    // A first install that died.
+    let mut cluster = with_part();
+    cluster.given(broken("pending-install"));
+    let told = cluster.findings("alice", Some(broken("pending-install")), None).concat();
+    assert!(told.contains("counts as stuck after 15 min"), "{told}");
+    cluster.later(16 * 60);
+    assert_eq!(cluster.delete_object("alice", broken("pending-install")), Ok(()));
 }
 
 #[test]
@@ -336,4 +509,64 @@ fn the_labels_of_olm_lead_to_records_in_another_namespace() {
     let told = cluster.told("bob", labelled(web(), "web"), labelled(image("2"), "web"));
     assert!(told.contains("is managed by release olmv1-system/web (revision 6, deployed)"), "{told}");
     assert_eq!(cluster.told(OPERATOR, labelled(web(), "web"), labelled(image("2"), "web")), "");
+}
+
+/// Whatever is refused over a record of OLM: the text names no command that OLM does not have.
+#[test]
+fn refusals_over_records_of_olm_are_in_its_words() {
+    const ENFORCED: &str =
+        "rules:\n  pending-recovery: {mode: enforce, rollForwardOnly: true}\n  concurrent-operation: {mode: enforce}\n";
+    let stamped = |revision, status| rec(revision, status).annotated(HOLDER, OPERATOR);
+    let record = |revision, status| index(&stamped(revision, status), &[]);
+    let noted = |status| index(&stamped(1, status).annotated(INTERRUPTED, "web-2.0.0@2"), &[]);
+    let edited = |edit: fn(&mut Value)| {
+        let mut edited = record(1, "deployed");
+        edit(&mut edited);
+        edited
+    };
+    let in_flight = || vec![record(1, "superseded"), record(2, "pending-upgrade")];
+    let mut told = String::new();
+    for (given, old, new) in [
+        (vec![record(1, "deployed")], Some(record(1, "deployed")), None),
+        (vec![record(1, "superseded")], Some(record(1, "superseded")), None),
+        (in_flight(), Some(record(1, "superseded")), None),
+        (in_flight(), Some(record(2, "pending-upgrade")), None),
+        (in_flight(), None, Some(record(3, "pending-upgrade"))),
+        (in_flight(), None, Some(record(3, "pending-rollback"))),
+        (in_flight(), Some(record(2, "pending-upgrade")), Some(record(2, "failed"))),
+        (in_flight(), Some(record(2, "pending-upgrade")), Some(record(2, "superseded"))),
+        (in_flight(), Some(record(2, "pending-upgrade")), Some(record(2, "uninstalling"))),
+        (vec![record(1, "deployed")], None, Some(record(2, "pending-install"))),
+        (vec![record(1, "deployed")], None, Some(record(2, "deployed"))),
+        (vec![noted("deployed")], None, Some(record(2, "pending-upgrade"))),
+        (vec![noted("superseded")], None, Some(record(2, "pending-upgrade"))),
+        (vec![record(1, "failed")], None, Some(record(2, "pending-rollback"))),
+        (vec![], Some(record(1, "superseded")), Some(record(1, "deployed"))),
+        (vec![], Some(record(1, "deployed")), Some(record(1, "pending-upgrade"))),
+        (vec![], Some(record(1, "deployed")), Some(edited(|it| it["metadata"]["labels"]["status"] = "failed".into()))),
+        (vec![], Some(record(1, "deployed")), Some(edited(|it| it["metadata"]["labels"]["type"] = "x".into()))),
+        (vec![], Some(record(1, "deployed")), Some(edited(|it| it["metadata"]["labels"]["name"] = "x".into()))),
+        (vec![], Some(record(1, "deployed")), Some(edited(|it| it["metadata"]["finalizers"] = json!(["a/b"])))),
+        (vec![], Some(record(1, "deployed")), Some(edited(|it| it["data"] = json!({"chunk": "?"})))),
+        (
+            vec![],
+            Some(record(1, "deployed")),
+            Some(index(&Rec { manifest: "kind: Evil\n", ..stamped(1, "deployed") }, &[])),
+        ),
+        (vec![], Some(index(&stamped(1, "deployed"), &["a"])), Some(record(1, "deployed"))),
+    ] {
+        for age in [0, 16 * 60] {
+            let mut cluster = Cluster::with_policy(if age == 0 { ENFORCED } else { "" });
+            given.iter().for_each(|object| cluster.given(object.clone()));
+            cluster.later(age);
+            let found = cluster.findings("alice", old.clone(), new.clone()).concat();
+            assert!(!found.is_empty() || age > 0, "{old:?} {new:?}");
+            told.push_str(&found);
+            told.push('\n');
+        }
+    }
+    for foreign in ["helm", "Helm", "uninstall the", "history", "oll back", "rollback on", "a rollback"] {
+        let context = told.lines().find(|line| line.replace("sh.helm.release", "").contains(foreign));
+        assert_eq!(context, None, "{foreign}");
+    }
 }

@@ -34,6 +34,11 @@ impl OwnerWords<'_> {
         self.choose("Helm", "OLM")
     }
 
+    /// The program: `helm` or `OLM`.
+    pub(crate) fn client(&self) -> &'static str {
+        self.choose("helm", "OLM")
+    }
+
     /// `helm uninstall web -n shop`, in backticks. Users paste it into a shell, so without names that are no plain ones.
     fn helm(&self, subcommand: &str, arguments: &str) -> String {
         let Self { storage, namespace, release } = self;
@@ -105,16 +110,27 @@ impl OwnerWords<'_> {
         self.choose(format!("run the {} again", operation(status)), "let OLM try again".to_owned())
     }
 
-    /// The command that deletes a record.
+    /// The command that deletes a record, in a sentence.
     pub(crate) fn delete_record(&self, object: &str) -> String {
+        format!("`{}`", self.delete_command(object))
+    }
+
+    /// The command that deletes a record.
+    pub(crate) fn delete_command(&self, object: &str) -> String {
         let kind = self.storage.kind().to_lowercase();
-        format!("`kubectl delete {kind} -n {} {object}`", self.namespace)
+        format!("kubectl delete {kind} -n {} {object}", self.namespace)
     }
 
     /// The command that removes an annotation from a record.
     pub(crate) fn remove_annotation(&self, object: &str, annotation: &str) -> String {
         let kind = self.storage.kind().to_lowercase();
         format!("`kubectl annotate {kind} -n {} {object} {annotation}-`", self.namespace)
+    }
+
+    /// A sentence for somebody who may not go back.
+    pub(crate) fn go_forward(&self) -> String {
+        let of_helm = "Upgrade to a version that fixes the release instead.".to_owned();
+        self.choose(of_helm, self.change_extension())
     }
 
     /// Goes back to an earlier revision. OLM has no such operation.
@@ -133,13 +149,18 @@ impl OwnerWords<'_> {
     }
 }
 
-/// The command that pins a ClusterExtension to a version.
+/// The command that pins a ClusterExtension to a version, in a sentence; what to pin, if the version is not known.
 pub(crate) fn pin(extension: &str, version: Option<&Version>) -> String {
-    let Some(version) = version else {
-        return "set spec.source.catalog.version of the ClusterExtension to the version that is pending".to_owned();
-    };
+    version.map_or_else(
+        || "set spec.source.catalog.version of the ClusterExtension to the version that is pending".to_owned(),
+        |version| format!("`{}`", pin_command(extension, version)),
+    )
+}
+
+/// The command that pins a ClusterExtension to a version.
+pub(crate) fn pin_command(extension: &str, version: &Version) -> String {
     let patch = json!({"spec": {"source": {"catalog": {"version": version.to_string()}}}});
-    format!("`kubectl patch clusterextension {extension} --type merge -p '{patch}'`")
+    format!("kubectl patch clusterextension {extension} --type merge -p '{patch}'")
 }
 
 #[cfg(test)]
