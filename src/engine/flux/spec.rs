@@ -30,6 +30,8 @@ pub struct HelmReleaseSpec {
     pub kube_config: Option<Value>,
     /// The chart, if it is named in this way. Its name is known only if it comes from a chart repository.
     pub chart: Option<ChartTemplate>,
+    /// The source of the chart, if it is named in this way.
+    pub chart_ref: Option<ChartSourceRef>,
     #[serde(deserialize_with = "null_is_default")]
     pub install: InstallSpec,
     #[serde(deserialize_with = "null_is_default")]
@@ -60,12 +62,15 @@ pub struct ChartTemplateSpec {
     pub source_ref: ChartSourceRef,
 }
 
-/// `spec.chart.spec.sourceRef`.
-#[derive(Debug, Clone, Default, Deserialize)]
+/// `spec.chart.spec.sourceRef`, and `spec.chartRef`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ChartSourceRef {
-    /// `HelmRepository`, `GitRepository` or `Bucket`.
+    /// For example `HelmRepository`, `GitRepository` or `OCIRepository`.
     pub kind: String,
+    pub name: String,
+    /// Empty for that of the HelmRelease.
+    pub namespace: String,
 }
 
 /// `spec.install`.

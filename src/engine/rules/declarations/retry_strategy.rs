@@ -7,12 +7,9 @@
 use jiff::SignedDuration;
 
 use super::case::DeclarationCase;
-use crate::engine::evidence::{Knowledge, Query};
-use crate::engine::flux::{HelmRelease, HelmReleaseSpec, Remediation};
-use crate::engine::release::Storage;
+use crate::engine::flux::{HelmRelease, HelmReleaseSpec, InstalledRelease, Remediation};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, Specification};
 use crate::engine::rules::check::{Check, Checked, CheckedAll, Refusal, Rule};
-use crate::engine::rules::undecided::{Undecided, lookup};
 use crate::engine::rules::wording;
 
 /// The rule `retry-strategy`.
@@ -204,19 +201,8 @@ fn deletion(case: &DeclarationCase<'_>, before: &HelmRelease) -> Checked {
     if before.spec.kube_config.is_some() {
         return Ok(None);
     }
-    let mut release = before.release();
-    if let Some(installed) = before.installed() {
-        release.namespace = installed.storage_namespace.to_owned();
-        release.name.clone_from(&installed.snapshot.name);
-    }
-    let query = Query::History {
-        storage: Storage::Secret,
-        namespace: release.namespace.clone(),
-        release: release.name.clone(),
-    };
-    let Some(Knowledge::History(history)) = lookup(case.evidence, query)? else {
-        return Err(Undecided::Unavailable("the records of the release could not be read".to_owned()));
-    };
+    let release = before.installed().map_or_else(|| before.release(), InstalledRelease::release);
+    let history = case.history(&release)?;
     let Some(newest) = history.newest().filter(|newest| newest.status.is_pending()) else {
         return Ok(None);
     };

@@ -1,10 +1,11 @@
 //! HelmReleases: as declarations of their own, and as what stands behind records and objects.
 
+mod retarget;
+
 use serde_json::{Value, json};
 
-use super::names::{DUPLICATE_RELEASE, FOREIGN_EDIT_IN_TRANSITION, MANUAL_EDIT, PENDING_RECOVERY, RETARGET};
+use super::names::{DUPLICATE_RELEASE, FOREIGN_EDIT_IN_TRANSITION, MANUAL_EDIT, PENDING_RECOVERY};
 use super::objects::{image, record, web};
-use super::overrides::override_of;
 use super::scenario::{Cluster, Verdict, rec};
 use crate::engine::decide::{Step, decide};
 use crate::engine::effort::Effort;
@@ -146,91 +147,6 @@ fn a_refusal_names_the_first_helm_release_and_how_to_move_its_release() {
         found.contains("HelmRelease shop/b is uninstalling") && found.contains("Wait until that HelmRelease is gone."),
         "{found}"
     );
-}
-
-/// From a repository of charts.
-fn charted(name: &str, more: &Value) -> Value {
-    let mut spec = json!({"chart": {"spec": {"chart": name, "sourceRef": {"kind": "HelmRepository", "name": "r"}}}});
-    for (key, value) in more.as_object().into_iter().flatten() {
-        spec[key] = value.clone();
-    }
-    helm_release("web", spec)
-}
-
-#[test]
-fn an_edit_does_not_uninstall_what_is_installed() {
-    let in_place = json!({"upgrade": {"chartNameChangeStrategy": "InPlaceUpdate"}});
-    let of_git = with(charted("./charts/other", &json!({})), "/spec/chart/spec/sourceRef/kind", json!("GitRepository"));
-    for (old, new, open) in [
-        (first(), helm_release("web", json!({"releaseName": "other"})), false),
-        (first(), helm_release("web", json!({"targetNamespace": "prod"})), false),
-        (first(), helm_release("web", json!({"targetNamespace": "prod", "releaseName": "web"})), false),
-        (first(), helm_release("web", json!({"storageNamespace": "records"})), false),
-        (
-            first(),
-            helm_release("web", json!({"releaseName": "web", "targetNamespace": "shop", "storageNamespace": "shop"})),
-            true,
-        ),
-        (first(), helm_release("web", json!({"values": {"a": 1}})), true),
-        (charted("nginx", &json!({})), charted("apache", &json!({})), false),
-        (charted("nginx", &json!({})), charted("library/nginx", &json!({})), true),
-        (charted("nginx", &in_place), charted("apache", &in_place), true),
-        (charted("nginx", &json!({})), of_git, true),
-        (charted("nginx", &json!({})), first(), true),
-        // Flux was about to uninstall it before this edit.
-        (helm_release("web", json!({"releaseName": "a"})), helm_release("web", json!({"releaseName": "b"})), true),
-        // A mistake is taken back.
-        (helm_release("web", json!({"releaseName": "a"})), first(), true),
-    ] {
-        let (old, new) = (installed(old), installed(new));
-        let verdict = Cluster::new().update_objects("alice", old.clone(), new.clone());
-        assert_eq!(verdict.is_ok(), open, "{} -> {}: {verdict:?}", old["spec"], new["spec"]);
-        assert!(verdict.is_ok() || verdict == refused(RETARGET));
-        assert_eq!(Cluster::new().update_objects("alice", dying(old.clone()), dying(new.clone())), Ok(()));
-        let unknown = |object: Value| with(object, "/status", json!({"observedGeneration": -1}));
-        assert_eq!(Cluster::new().update_objects("alice", unknown(old), unknown(new)), Ok(()), "not installed yet");
-    }
-}
-
-#[test]
-fn a_retarget_is_judged_and_opened_over_what_is_installed() {
-    let retarget = |cluster: &mut Cluster, spec: Value| {
-        cluster.update_objects("carol", installed(first()), installed(helm_release("web", spec)))
-    };
-    for (namespace, verdict) in [("mine", refused(RETARGET)), ("shop", Ok(()))] {
-        let mut cluster = Cluster::new();
-        let made = override_of("web", &["retarget"], 30);
-        cluster.given(with(made, "/metadata/namespace", json!(namespace)));
-        assert_eq!(retarget(&mut cluster, json!({"storageNamespace": "mine"})), verdict, "{namespace}");
-    }
-    for (release, verdict) in [("other", refused(RETARGET)), ("web", Ok(()))] {
-        let cases = format!("rules:\n  retarget: {{cases: [{{when: {{releases: [{release}]}}, mode: 'off'}}]}}");
-        let mut cluster = Cluster::with_policy(&cases);
-        assert_eq!(retarget(&mut cluster, json!({"releaseName": "other"})), verdict, "{release}");
-    }
-}
-
-#[test]
-fn a_retarget_that_is_meant_is_acknowledged_for_that_target_alone() {
-    let old = || installed(charted("nginx", &json!({})));
-    for (new, value) in [
-        (helm_release("web", json!({"releaseName": "other"})), "shop/other"),
-        (helm_release("web", json!({"targetNamespace": "prod"})), "shop/prod-web"),
-        (helm_release("web", json!({"storageNamespace": "records"})), "records/web"),
-        // Neither shows in where the records are and how they are named.
-        (helm_release("web", json!({"targetNamespace": "prod", "releaseName": "web"})), "shop/web/prod"),
-        (charted("apache", &json!({})), "shop/web/apache"),
-    ] {
-        let new = installed(new);
-        let found = Cluster::new().findings("alice", Some(old()), Some(new.clone())).concat();
-        assert!(found.contains(&format!("interlock.dev/allow-retarget: {value} [retarget]")), "{found}");
-        assert!(found.contains("uninstall release shop/web (deployed)"), "{found}");
-        for (annotation, open) in [(value, true), ("shop/web", false), ("true", false), ("", false)] {
-            let new = with(new.clone(), "/metadata/annotations", json!({"interlock.dev/allow-retarget": annotation}));
-            let verdict = Cluster::new().update_objects("alice", old(), new);
-            assert_eq!(verdict.is_ok(), open, "{annotation}: {verdict:?}");
-        }
-    }
 }
 
 fn risks(old: Option<Value>, new: Value) -> Vec<String> {
