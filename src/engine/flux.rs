@@ -3,6 +3,7 @@
 
 mod driver;
 mod duration;
+mod kube_config;
 mod name;
 mod spec;
 
@@ -10,6 +11,7 @@ use jiff::SignedDuration;
 use serde::Deserialize;
 
 pub(crate) use driver::Driver;
+pub(crate) use kube_config::KubeConfig;
 pub(crate) use name::shortened_release_name;
 pub(crate) use spec::{ChartSourceRef, HelmReleaseSpec, Remediation};
 

@@ -1,9 +1,8 @@
 //! The part of a HelmRelease that is kept in memory: which release it drives, and how.
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 
-use super::{HelmRelease, InstalledRelease};
+use super::{HelmRelease, InstalledRelease, KubeConfig};
 use crate::engine::object::SERVICE_ACCOUNT_PREFIX;
 use crate::engine::release::ReleaseRef;
 
@@ -19,8 +18,8 @@ pub struct Driver {
     pub being_deleted: bool,
     /// Whether Flux ignores the HelmRelease.
     pub suspended: bool,
-    /// The cluster of the release as written in `spec`; `None` for this cluster.
-    pub kube_config: Option<Value>,
+    /// The cluster of the release in `spec`; `None` for this cluster.
+    pub kube_config: Option<KubeConfig>,
     /// The longest time that Flux may wait without writing a record.
     pub longest_timeout: SignedDuration,
     account: Option<String>,
@@ -98,7 +97,7 @@ impl Driver {
         self.reaches(other.kube_config.as_ref(), &other.namespace)
     }
 
-    fn reaches(&self, kube_config: Option<&Value>, namespace: &str) -> bool {
+    fn reaches(&self, kube_config: Option<&KubeConfig>, namespace: &str) -> bool {
         self.kube_config.as_ref() == kube_config && (self.kube_config.is_none() || self.namespace == namespace)
     }
 
@@ -119,7 +118,7 @@ impl Driver {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

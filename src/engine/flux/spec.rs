@@ -2,9 +2,8 @@
 
 use jiff::SignedDuration;
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::duration;
+use super::{KubeConfig, duration};
 use crate::engine::json::null_is_default;
 
 /// `spec`.
@@ -26,8 +25,8 @@ pub struct HelmReleaseSpec {
     pub max_history: Option<i64>,
     /// The service account, in the namespace of the HelmRelease, that Flux impersonates; empty for Flux's own account.
     pub service_account_name: String,
-    /// The cluster of the release as written; `None` for this cluster.
-    pub kube_config: Option<Value>,
+    /// The cluster of the release; `None` for this cluster.
+    pub kube_config: Option<KubeConfig>,
     /// The chart, if it is named in this way. Its name is known only if it comes from a chart repository.
     pub chart: Option<ChartTemplate>,
     /// The source of the chart, if it is named in this way.

@@ -32,6 +32,14 @@ pub(crate) fn helm_releases<'e>(
     }
 }
 
+/// The HelmReleases in a namespace as they are now.
+pub(crate) fn helm_releases_in<'e>(evidence: &'e Evidence, namespace: &str) -> Result<&'e [Driver], Undecided> {
+    match lookup(evidence, Query::HelmReleasesIn { namespace: namespace.to_owned() })? {
+        Some(Knowledge::HelmReleases(drivers)) => Ok(drivers),
+        _ => Ok(&[]),
+    }
+}
+
 impl FluxRelease<'_> {
     /// The HelmReleases for which Flux acts on the release. Flux stores records as Secrets in the cluster of the release.
     ///

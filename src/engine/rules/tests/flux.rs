@@ -1,18 +1,13 @@
 //! HelmReleases: as declarations of their own, and as what stands behind records and objects.
 
+mod duplicates;
 mod retarget;
 
 use serde_json::{Value, json};
 
-use super::names::{DUPLICATE_RELEASE, FOREIGN_EDIT_IN_TRANSITION, MANUAL_EDIT, PENDING_RECOVERY};
+use super::names::{FOREIGN_EDIT_IN_TRANSITION, MANUAL_EDIT, PENDING_RECOVERY};
 use super::objects::{image, record, web};
 use super::scenario::{Cluster, Verdict, rec};
-use crate::engine::decide::{Step, decide};
-use crate::engine::effort::Effort;
-use crate::engine::evidence::{Evidence, Query};
-use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
-use crate::engine::policy::Policy;
-use crate::engine::review::Review;
 use crate::engine::rule::RuleId;
 
 const CONTROLLER: &str = "system:serviceaccount:flux-system:helm-controller";
@@ -51,102 +46,6 @@ fn refused(rule: RuleId) -> Verdict {
 /// HelmRelease shop/web, which drives release shop/web.
 fn first() -> Value {
     helm_release("web", json!({"interval": "10m"}))
-}
-
-#[test]
-fn one_helm_release_drives_a_release() {
-    let kube_config = json!({"secretRef": {"name": "prod"}});
-    for (given, new, verdict) in [
-        (first(), json!({"releaseName": "web"}), refused(DUPLICATE_RELEASE)),
-        (first(), json!({"releaseName": "web", "targetNamespace": "prod"}), refused(DUPLICATE_RELEASE)),
-        (first(), json!({"releaseName": "other"}), Ok(())),
-        (first(), json!({"releaseName": "web", "storageNamespace": "records"}), Ok(())),
-        (first(), json!({"releaseName": "web", "suspend": true}), Ok(())),
-        (first(), json!({"releaseName": "web", "kubeConfig": kube_config}), Ok(())),
-        (helm_release("web", json!({"suspend": true})), json!({"releaseName": "web"}), Ok(())),
-        (helm_release("web", json!({"kubeConfig": kube_config})), json!({"releaseName": "web"}), Ok(())),
-        (
-            helm_release("web", json!({"kubeConfig": kube_config})),
-            json!({"releaseName": "web", "kubeConfig": kube_config}),
-            refused(DUPLICATE_RELEASE),
-        ),
-        // A configuration is of the HelmRelease's namespace.
-        (
-            with(
-                helm_release("web", json!({"kubeConfig": kube_config, "storageNamespace": "shop"})),
-                "/metadata/namespace",
-                json!("bar"),
-            ),
-            json!({"releaseName": "web", "kubeConfig": kube_config}),
-            Ok(()),
-        ),
-        // It asks for another release by now, and has this one still installed.
-        (
-            installed(helm_release("old", json!({"releaseName": "new"}))),
-            json!({"releaseName": "web"}),
-            refused(DUPLICATE_RELEASE),
-        ),
-        (dying(first()), json!({"releaseName": "web"}), refused(DUPLICATE_RELEASE)),
-    ] {
-        let mut cluster = Cluster::new();
-        cluster.given(given.clone());
-        assert_eq!(cluster.create_object("alice", helm_release("two", new.clone())), verdict, "{new} beside {given}");
-    }
-}
-
-#[test]
-fn an_edit_counts_where_it_makes_the_helm_release_drive_something_new() {
-    let second = |spec: Value| helm_release("two", spec);
-    let same = json!({"releaseName": "web"});
-    for (old, new, verdict) in [
-        (same.clone(), json!({"releaseName": "web", "values": {"a": 1}}), Ok(())),
-        (json!({"releaseName": "web", "suspend": true}), same.clone(), refused(DUPLICATE_RELEASE)),
-        (json!({"releaseName": "other"}), same.clone(), refused(DUPLICATE_RELEASE)),
-        (json!({"releaseName": "web", "kubeConfig": {"a": 1}}), same.clone(), refused(DUPLICATE_RELEASE)),
-        (same.clone(), json!({"releaseName": "web", "suspend": true}), Ok(())),
-        (same.clone(), json!({"releaseName": "other"}), Ok(())),
-    ] {
-        let mut cluster = Cluster::new();
-        cluster.given(first());
-        cluster.given(second(old.clone()));
-        assert_eq!(
-            cluster.update_objects("alice", second(old.clone()), second(new.clone())),
-            verdict,
-            "{old} -> {new}"
-        );
-    }
-    let mut cluster = Cluster::new();
-    cluster.given(first());
-    let (old, new) = (second(json!({"releaseName": "other"})), second(json!({"releaseName": "web"})));
-    assert_eq!(cluster.update_objects("alice", dying(old.clone()), dying(new.clone())), Ok(()));
-    assert_eq!(cluster.update_objects(CONTROLLER, old, new), refused(DUPLICATE_RELEASE), "whoever asks");
-    assert_eq!(cluster.update_objects("alice", first(), helm_release("web", json!({"suspend": true}))), Ok(()));
-}
-
-#[test]
-fn a_refusal_names_the_first_helm_release_and_how_to_move_its_release() {
-    let mut cluster = Cluster::new();
-    let made = |name: &str, at: &str| {
-        with(helm_release(name, json!({"releaseName": "web"})), "/metadata/creationTimestamp", json!(at))
-    };
-    cluster.given(made("b", "2026-11-21T09:00:00Z"));
-    cluster.given(made("a", "2026-11-21T09:30:00Z"));
-    let found = cluster.findings("alice", None, Some(made("c", "2026-11-21T10:00:00Z")));
-    assert_eq!(
-        found,
-        [
-            "HelmRelease shop/c would manage release shop/web, which HelmRelease shop/b already manages: Flux would upgrade or \
-          uninstall one for the other, forever. Set another releaseName or storageNamespace. To move the release, first \
-          suspend HelmRelease shop/b (spec.suspend: true), then delete it: Flux does nothing for a suspended HelmRelease. \
-          [duplicate-release]"
-        ]
-    );
-    cluster.given(dying(made("b", "2026-11-21T09:00:00Z")));
-    let found = cluster.findings("alice", None, Some(made("c", "2026-11-21T10:00:00Z"))).concat();
-    assert!(
-        found.contains("HelmRelease shop/b is uninstalling") && found.contains("Wait until that HelmRelease is gone."),
-        "{found}"
-    );
 }
 
 fn risks(old: Option<Value>, new: Value) -> Vec<String> {
@@ -228,39 +127,6 @@ fn what_does_not_read_decides_nothing() {
     let found = cluster.findings("alice", None, Some(strange.clone())).concat();
     assert!(found.contains("Could not check HelmRelease shop/web: it cannot be parsed"), "{found}");
     assert_eq!(cluster.create_object("alice", strange), Ok(()));
-}
-
-/// What is asked about an edit of a HelmRelease.
-fn asks(old: &Value, new: &Value) -> Option<Query> {
-    let request = json!({
-        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-        "request": {
-            "uid": "u", "operation": "UPDATE", "name": "web", "namespace": "shop", "userInfo": {"username": "alice"},
-            "kind": {"group": "helm.toolkit.fluxcd.io", "version": "v2", "kind": "HelmRelease"},
-            "resource": {"group": "helm.toolkit.fluxcd.io", "version": "v2", "resource": "helmreleases"},
-            "oldObject": old, "object": new,
-        },
-    });
-    let body = serde_json::to_vec(&request).unwrap();
-    let review = Review::parse(&body).unwrap();
-    let (objects, bodies) = (RequestObjects::read(&review.request).unwrap(), RecordBodies::default());
-    let effort = Effort::of_review();
-    let facts = Facts::of(&review.request, &objects, &bodies, &effort);
-    match decide(&facts, &Policy::shipped().unwrap(), &Evidence::default(), super::scenario::start()) {
-        Step::Ask(query) => Some(query),
-        Step::Done(found) => {
-            assert!(found.is_empty(), "{found:?}");
-            None
-        }
-    }
-}
-
-#[test]
-fn only_another_release_is_asked_about() {
-    assert_eq!(asks(&first(), &with(first(), "/metadata/labels", json!({"team": "blue"}))), None);
-    assert_eq!(asks(&first(), &helm_release("web", json!({"values": {"a": 1}}))), None);
-    let asked = asks(&first(), &helm_release("web", json!({"releaseName": "other"})));
-    assert_eq!(asked, Some(Query::HelmReleases { namespace: "shop".into(), release: "other".into() }));
 }
 
 /// An upgrade of release shop/web by somebody, over a deployed revision, that has been running for so many seconds, with a
