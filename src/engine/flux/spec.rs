@@ -184,4 +184,10 @@ impl Remediation {
     pub fn acts(&self) -> bool {
         self.retries != 0 || self.remediate_last_failure == Some(true)
     }
+
+    /// Whether anything but the number of retries is set.
+    #[must_use]
+    pub fn is_more_than_retries(&self) -> bool {
+        self.remediate_last_failure.is_some() || !self.strategy.is_empty()
+    }
 }

@@ -110,6 +110,25 @@ impl FluxRelease<'_> {
         }))
     }
 
+    /// A HelmRelease for which an actor may be Flux at work on the release: the controller, or the account that it names.
+    pub(crate) fn reconciled_by<'e>(
+        self,
+        evidence: &'e Evidence,
+        policy: &Policy,
+        actor: Actor<'_>,
+    ) -> Result<Option<&'e Driver>, Undecided> {
+        if actor.kind != ActorKind::ServiceAccount || self.storage != Storage::Secret {
+            return Ok(None);
+        }
+        let drivers = helm_releases(evidence, self.namespace, self.release)?;
+        // Naming the records of another namespace is no link to them.
+        let is_linked =
+            |driver: &Driver| driver.namespace == self.namespace || driver.has_installed(self.namespace, self.release);
+        let is_at_work = |driver: &Driver| policy.managers.contains(actor.name) || driver.is_account(actor.name);
+        let here = drivers.iter().filter(|driver| driver.kube_config.is_none());
+        Ok(here.filter(|driver| is_linked(driver)).find(|driver| is_at_work(driver)))
+    }
+
     /// How old an operation that started then must be to count as stuck: the `staleAfter` of the policy, or the longest timeout of
     /// a HelmRelease behind it if that is longer, up to `maxPatience`. Flux may be silent for that long.
     ///

@@ -60,6 +60,8 @@ fn each_risk_is_told_once_by_the_write_that_brings_it_in() {
     let both = json!({"install": retry("5m"), "upgrade": retry("5m")});
     let mut ignored = both.clone();
     ignored["upgrade"]["remediation"] = json!({"retries": 3});
+    let mut unbounded = retry("5m");
+    unbounded["remediation"] = json!({"retries": -1});
     let mut endless = both.clone();
     endless["maxHistory"] = json!(0);
     for (spec, told) in [
@@ -73,7 +75,21 @@ fn each_risk_is_told_once_by_the_write_that_brings_it_in() {
             json!({"install": retry("5m"), "upgrade": remedy(1, "")}),
             vec!["only one of install and upgrade", "no revision to roll back to"],
         ),
-        (ignored, vec!["which ignores it"]),
+        (ignored, vec!["its retries still count"]),
+        (json!({"install": unbounded, "upgrade": unbounded}), vec![]),
+        (
+            json!({"install": unbounded, "upgrade": with(unbounded.clone(), "/remediation/strategy", json!("rollback"))}),
+            vec!["its retries still count"],
+        ),
+        (json!({"install": remedy(-1, "")}), vec!["uninstalls a failed install and installs again without limit"]),
+        (
+            json!({"upgrade": remedy(-1, "uninstall")}),
+            vec!["uninstalls the running release", "remediates a failed upgrade"],
+        ),
+        (
+            json!({"maxHistory": 0, "install": remedy(-1, "")}),
+            vec!["keeps every record", "installs again without limit"],
+        ),
         (endless, vec!["keeps every record"]),
         (json!({"maxHistory": 0, "upgrade": remedy(-1, "")}), vec!["keeps every record", "without limit"]),
         (json!({"install": retry("29s"), "upgrade": retry("1m")}), vec!["less than 30 s"]),
@@ -197,6 +213,38 @@ fn flux_unlocks_what_it_began_under_another_account() {
         let verdict = running(spec.clone(), holder, 1).update(actor, &pending, &failed);
         assert_eq!(verdict.is_ok(), open, "{actor} over {holder} with {spec}: {verdict:?}");
     }
+}
+
+#[test]
+fn a_refused_unlock_says_how_to_wake_flux() {
+    let (pending, failed) = (rec(6, "pending-upgrade"), rec(6, "failed"));
+    let told = |cluster: &mut Cluster, user: &str| cluster.told(user, pending.object(), failed.object());
+    let command = "Then `flux reconcile helmrelease web --with-source -n shop` makes Flux go on at once.";
+    let tenant = || json!({"serviceAccountName": "deployer"});
+    for (spec, actor, named) in [
+        (json!({}), CONTROLLER, true),
+        (tenant(), TENANT, true),
+        (tenant(), FOREIGNER, false),
+        (json!({}), "bob", false),
+        (json!({"releaseName": "other"}), CONTROLLER, false),
+        (json!({"kubeConfig": {"secretRef": {"name": "a"}}}), CONTROLLER, false),
+    ] {
+        let found = told(&mut running(spec.clone(), "alice", 12), actor);
+        assert!(
+            found.contains("Cannot unlock release shop/web") && found.contains("Wait until the operation ends."),
+            "{found}"
+        );
+        assert_eq!(found.contains(command), named, "{actor} with {spec}: {found}");
+        assert_eq!(found.contains("flux reconcile"), named, "{actor} with {spec}: {found}");
+    }
+    // Another end of the operation is no unlock.
+    let found = running(json!({}), "alice", 12).told(CONTROLLER, pending.object(), rec(6, "deployed").object());
+    assert!(found.contains("Cannot promote") && !found.contains("flux reconcile"), "{found}");
+    // One that names the records from elsewhere is not the one to wake.
+    let mut cluster = running(json!({"releaseName": "other"}), "alice", 12);
+    let elsewhere = helm_release("x", json!({"releaseName": "web", "storageNamespace": "shop"}));
+    cluster.given(with(elsewhere, "/metadata/namespace", json!("bar")));
+    assert!(!told(&mut cluster, CONTROLLER).contains("flux reconcile"));
 }
 
 #[test]
