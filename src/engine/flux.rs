@@ -1,15 +1,18 @@
 //! Flux's HelmRelease, as far as rules read it. Unknown fields are skipped. So are invalid durations, which the
 //! definition of HelmRelease rejects.
 
+mod drift;
 mod driver;
 mod duration;
 mod kube_config;
 mod name;
+mod selector;
 mod spec;
 
 use jiff::SignedDuration;
 use serde::Deserialize;
 
+pub(crate) use drift::{DeclaredObject, DriftDetection};
 pub(crate) use driver::Driver;
 pub(crate) use kube_config::KubeConfig;
 pub(crate) use name::shortened_release_name;

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{HelmRelease, InstalledRelease, KubeConfig};
+use super::{DriftDetection, HelmRelease, InstalledRelease, KubeConfig};
 use crate::engine::object::SERVICE_ACCOUNT_PREFIX;
 use crate::engine::release::ReleaseRef;
 
@@ -22,6 +22,8 @@ pub struct Driver {
     pub kube_config: Option<KubeConfig>,
     /// The longest time that Flux may wait without writing a record.
     pub longest_timeout: SignedDuration,
+    /// What Flux leaves as it is when it corrects drift. Not kept in copies of all HelmReleases: it can be large.
+    pub drift_detection: DriftDetection,
     account: Option<String>,
     wanted: ReleaseRef,
     installed: Option<ReleaseRef>,
@@ -40,6 +42,7 @@ impl From<&HelmRelease> for Driver {
             suspended: read.spec.suspend,
             kube_config: read.spec.kube_config.clone(),
             longest_timeout: read.longest_timeout(),
+            drift_detection: read.spec.drift_detection.clone(),
             account: read.account(),
             wanted: read.release(),
             installed,

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use serde::Deserialize;
 
-use super::{KubeConfig, duration};
+use super::{DriftDetection, KubeConfig, duration};
 use crate::engine::json::null_is_default;
 
 /// `spec`.
@@ -31,6 +31,8 @@ pub struct HelmReleaseSpec {
     pub chart: Option<ChartTemplate>,
     /// The source of the chart, if it is named in this way.
     pub chart_ref: Option<ChartSourceRef>,
+    #[serde(deserialize_with = "null_is_default")]
+    pub drift_detection: DriftDetection,
     #[serde(deserialize_with = "null_is_default")]
     pub install: InstallSpec,
     #[serde(deserialize_with = "null_is_default")]

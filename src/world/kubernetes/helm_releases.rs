@@ -16,7 +16,7 @@ use super::custom::{CustomKind, CustomObjects};
 use super::namespaced_name::NamespacedName;
 use super::reach::Reach;
 use super::watch::Feed;
-use crate::engine::flux::{self, Driver, HelmRelease, HelmReleaseSpec, HelmReleaseStatus};
+use crate::engine::flux::{self, DriftDetection, Driver, HelmRelease, HelmReleaseSpec, HelmReleaseStatus};
 use crate::engine::managed::Origin;
 use crate::engine::object::OwnedMetadata;
 use crate::log_limit::OF_CLIENTS;
@@ -127,7 +127,8 @@ impl WatchedHelmRelease {
             deletion_timestamp: deletion_timestamp.as_ref().map(|time| time.0),
             ..OwnedMetadata::default()
         };
-        Some(Driver::from(&HelmRelease { metadata, spec: spec.clone(), status }))
+        let spec = HelmReleaseSpec { drift_detection: DriftDetection::default(), ..spec.clone() };
+        Some(Driver::from(&HelmRelease { metadata, spec, status }))
     }
 }
 

@@ -29,9 +29,11 @@ fn check(case: &ObjectCase<'_>) -> Checked {
     if !matches!(case.write.change, ObjectChange::Deleted { .. }) {
         return Ok(None);
     }
-    Ok(case.conflict()?.map(|conflict| {
-        let OwnershipConflict { owner, declarer, release, .. } = conflict;
-        let sentence = format!("{} is managed by {owner}, and declared by {declarer}.", case.subject());
-        Refusal::new(sentence, WAY_OUT).about(release.clone())
-    }))
+    let Some(conflict) = case.conflict()? else {
+        return Ok(None);
+    };
+    let OwnershipConflict { owner, declarer, release, .. } = conflict;
+    let sentence = format!("{} is managed by {owner}, and declared by {declarer}.", case.subject());
+    let refusal = Refusal::new(sentence, WAY_OUT).about(release.clone());
+    case.unless_suspended(conflict, refusal).map(Some)
 }

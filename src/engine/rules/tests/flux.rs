@@ -1,6 +1,7 @@
 //! HelmReleases: as declarations of their own, and as what stands behind records and objects.
 
 mod duplicates;
+mod exceptions;
 mod retarget;
 
 use serde_json::{Value, json};
