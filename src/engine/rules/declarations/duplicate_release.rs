@@ -51,8 +51,9 @@ fn second(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelease
     let drives = |driver: &&Driver| !driver.suspended && is_other(driver, written, after, &release);
     let mut other = helm_releases(case.evidence, &release.namespace, &release.name)?.iter().find(drives);
     // A cache may not have seen a HelmRelease that was created a moment ago. Elsewhere a claim takes a status, and so a while.
-    let near = [written.namespace, release.namespace.as_str()];
-    for namespace in &near[..if near[0] == near[1] { 1 } else { 2 }] {
+    let mut near = vec![written.namespace, release.namespace.as_str()];
+    near.dedup();
+    for namespace in near {
         if other.is_none() {
             other = helm_releases_in(case.evidence, namespace)?.iter().find(drives);
         }
