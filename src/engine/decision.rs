@@ -134,7 +134,7 @@ impl DecisionFinding {
     /// Whether the rule could not be evaluated.
     #[must_use]
     pub fn is_undecided(&self) -> bool {
-        self.kind != ViolationKind::Refused
+        self.kind.is_undecided()
     }
 
     /// The verdict on this finding.

@@ -63,6 +63,8 @@ pub enum Query {
         /// The name of the release, shortened as Flux does.
         release: String,
     },
+    /// The HelmReleases in a namespace, as the API server has them now: a cache may not have seen one that was created a moment ago.
+    HelmReleasesIn { namespace: String },
     /// The ReleaseOverrides of a release. An incomplete cache answers with none.
     Overrides {
         /// Where they are.
@@ -96,7 +98,7 @@ impl Query {
             Self::Extension { .. } => "extension",
             Self::Document { .. } => "document",
             Self::Parent { .. } => "parent",
-            Self::HelmReleases { .. } => "helm-releases",
+            Self::HelmReleases { .. } | Self::HelmReleasesIn { .. } => "helm-releases",
             Self::Overrides { .. } => "overrides",
             Self::Workloads(_) => "workloads",
             Self::Leases { .. } => "leases",
@@ -173,7 +175,7 @@ pub enum Knowledge {
     Document(Option<Arc<Value>>),
     /// Of a scaled object: its marks, if it has any.
     Parent(Marks),
-    /// Of a release: the HelmReleases that drive it, the oldest first.
+    /// Of a release: the HelmReleases that drive it. Of a namespace: those in it. The oldest first.
     HelmReleases(Vec<Driver>),
     /// Of a release: its overrides, expired ones included.
     Overrides(Vec<Override>),

@@ -1,17 +1,22 @@
 //! Flux's HelmRelease, as far as rules read it. Unknown fields are skipped. So are invalid durations, which the
 //! definition of HelmRelease rejects.
 
+mod drift;
 mod driver;
 mod duration;
+mod kube_config;
 mod name;
+mod selector;
 mod spec;
 
 use jiff::SignedDuration;
 use serde::Deserialize;
 
+pub(crate) use drift::{DeclaredObject, DriftDetection};
 pub(crate) use driver::Driver;
+pub(crate) use kube_config::KubeConfig;
 pub(crate) use name::shortened_release_name;
-pub(crate) use spec::{HelmReleaseSpec, Remediation};
+pub(crate) use spec::{ChartSourceRef, HelmReleaseSpec, Remediation};
 
 use super::json::null_is_default;
 use super::object::{OwnedMetadata, service_account_user};
@@ -62,6 +67,8 @@ pub struct Snapshot {
     pub status: String,
     /// The name in the chart's metadata.
     pub chart_name: String,
+    /// The number of the revision.
+    pub version: i64,
 }
 
 /// An installed release.
@@ -110,6 +117,26 @@ impl HelmRelease {
         let HelmReleaseStatus { storage_namespace, history } = &self.status;
         let snapshot = history.first().filter(|snapshot| snapshot.status != "uninstalled")?;
         (!storage_namespace.is_empty()).then_some(InstalledRelease { storage_namespace, snapshot })
+    }
+
+    /// The status of the installed release, whatever became of later attempts: that of the revision that is still deployed, or else
+    /// that of the newest one. `None` if no revision is known to have been deployed, as after a failed first install.
+    #[must_use]
+    pub fn release_status(&self) -> Option<&str> {
+        let history = &self.status.history;
+        let is_any = |status: &str| history.iter().any(|snapshot| snapshot.status == status);
+        match () {
+            () if is_any("deployed") => Some("deployed"),
+            () if is_any("superseded") => history.first().map(|newest| newest.status.as_str()),
+            () => None,
+        }
+    }
+
+    /// Whether the history in the status begins with the first revision. Flux keeps the five newest attempts where it retries
+    /// failures, and nothing from before somebody else wrote a record.
+    #[must_use]
+    pub fn has_whole_history(&self) -> bool {
+        self.status.history.last().is_none_or(|oldest| oldest.version <= 1)
     }
 
     /// The user name under which Flux writes records and objects. `None` if Flux uses its own account, or a default

@@ -14,7 +14,7 @@ pub(crate) use declared::Declared;
 pub(crate) use delta::{Delta, delta};
 pub(crate) use document::{declared_by, is_custom_resource};
 pub(crate) use fields::ManagedFields;
-pub(crate) use ownership::{Marks, Origin, Owner, may_be_marked};
+pub(crate) use ownership::{Mark, Marks, Origin, Owner, may_be_marked};
 pub(crate) use touched::{drifted, touched};
 
 #[cfg(test)]

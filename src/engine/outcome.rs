@@ -66,6 +66,7 @@ pub fn weigh(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> 
         // Only the rule knows which release a scaled object belongs to.
         let release = violation.release.as_ref().map(|release| release.name.as_str()).or(scope.release);
         let mode = policy.mode(violation.rule, &Scope { release, ..*scope });
+        let mode = if violation.kind == ViolationKind::Advice { mode.min(Mode::Warn) } else { mode };
         let refuses = mode == Mode::Enforce && denies(policy, scope, &violation) && violation.overridden.is_none();
         WeighedViolation { violation, mode, refuses }
     });
@@ -76,6 +77,7 @@ pub fn weigh(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> 
 fn denies(policy: &Policy, scope: &Scope<'_>, violation: &Violation) -> bool {
     let closed = match (violation.kind, violation.rule.specification().fails_closed) {
         (ViolationKind::Refused, _) => return true,
+        (ViolationKind::Advice, _) => return false,
         // Only what the same user sends leads here, and it must not admit what the rule refuses. A manager may write very much
         // at a time.
         (ViolationKind::Overloaded, _) => !policy.managers.contains(scope.actor.name),
@@ -229,6 +231,10 @@ mod tests {
             ("warn", "", ViolationKind::Refused, true, (true, true, 1)),
             ("audit", "", ViolationKind::Refused, true, (true, false, 1)),
             ("'off'", "", ViolationKind::Refused, true, (true, false, 0)),
+            ("enforce", "", ViolationKind::Advice, true, (true, true, 1)),
+            ("enforce", deny, ViolationKind::Advice, true, (true, true, 1)),
+            ("audit", "", ViolationKind::Advice, true, (true, false, 1)),
+            ("'off'", "", ViolationKind::Advice, true, (true, false, 0)),
             ("enforce", "", ViolationKind::Unavailable, true, (false, false, 1)),
             ("enforce", "", ViolationKind::Unavailable, false, (true, true, 1)),
             ("enforce", deny, ViolationKind::Unavailable, false, (false, false, 1)),

@@ -15,6 +15,6 @@ pub use policies::Policies;
 pub use scalable_resource::ScalableResource;
 pub use scope::{Scope, When};
 pub use settings::{
-    AllowRollback, DEFAULT_NAMESPACE, DroppedBundlesSettings, Modes, OnFirstInstall, OnUndecided, OnUnexplained,
-    OverrideSettings, RecoverySettings, RuleSettings, StartedBy,
+    AllowRollback, DEFAULT_NAMESPACE, DroppedBundlesSettings, FluxExceptions, Modes, OnFirstInstall, OnUndecided,
+    OnUnexplained, OverrideSettings, RecoverySettings, RuleSettings, StartedBy, WhenSuspended,
 };

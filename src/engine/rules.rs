@@ -210,9 +210,10 @@ impl Table<'_> {
 }
 
 fn refused(rule: RuleId, release: Option<ReleaseRef>, refusal: Refusal) -> Violation {
-    let Refusal { sentence, way_out, pointers, release: about } = refusal;
+    let Refusal { sentence, way_out, pointers, release: about, is_advice } = refusal;
     let release = about.or(release);
-    Violation { rule, kind: ViolationKind::Refused, sentence, way_out, pointers, release, overridden: None }
+    let kind = if is_advice { ViolationKind::Advice } else { ViolationKind::Refused };
+    Violation { rule, kind, sentence, way_out, pointers, release, overridden: None }
 }
 
 fn undecided(rule: RuleId, release: Option<ReleaseRef>, subject: &str, need: Undecided) -> Result<Violation, Query> {

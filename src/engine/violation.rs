@@ -79,6 +79,8 @@ impl Violation {
 pub enum ViolationKind {
     /// The rule is broken.
     Refused,
+    /// What the request does is reported, and never refused: an enforced rule warns of it.
+    Advice,
     /// The cluster gave no answer.
     Unavailable,
     /// The cluster gave no answer before the deadline of the review, or the review did not finish.
@@ -92,11 +94,18 @@ pub enum ViolationKind {
 }
 
 impl ViolationKind {
+    /// Whether the rule could not be evaluated.
+    #[must_use]
+    pub fn is_undecided(self) -> bool {
+        !matches!(self, Self::Refused | Self::Advice)
+    }
+
     /// As annotations, metrics and the log spell it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Refused => "refused",
+            Self::Advice => "advice",
             Self::Unavailable => "unavailable",
             Self::Late => "late",
             Self::Overloaded => "overloaded",

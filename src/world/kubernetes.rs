@@ -56,6 +56,7 @@ use crate::engine::sveltos::{Bundle, BundleRef};
 use crate::readiness::Readiness;
 use api_error::{is_not_found, reason};
 use caches::Caches;
+use helm_releases::SeenHelmReleases;
 use reader::{ApiReader, OUT_OF_REACH, Unavailable, once_served, side_by_side, valid_name};
 
 /// Answers queries from an API server.
@@ -70,6 +71,9 @@ pub struct Cluster {
     manifests: ManifestCache,
     documents: DocumentCache,
 }
+
+/// Why HelmReleases have no answer.
+const HELM_RELEASES_UNKNOWN: &str = "the HelmReleases of the cluster are not known at the moment";
 
 /// How many objects are read at a time, so that the hundreds of objects of a large release fit into the time of a review.
 const CONCURRENT_READS: usize = 16;
@@ -152,6 +156,9 @@ impl Cluster {
             Query::Parent { object, freshness } => Ok(self.parent(object, *freshness).await?.map(Knowledge::Parent)),
             Query::HelmReleases { namespace, release } => {
                 self.helm_releases(namespace, release).await.map(Knowledge::HelmReleases).map(Some)
+            }
+            Query::HelmReleasesIn { namespace } => {
+                self.helm_releases_in(namespace).await.map(Knowledge::HelmReleases).map(Some)
             }
             Query::Overrides { namespace, release, freshness } => {
                 self.overrides(namespace, release, *freshness).await.map(Knowledge::Overrides).map(Some)
@@ -311,12 +318,22 @@ impl Cluster {
     /// The HelmReleases that drive a release: a copy names the candidates, the API server confirms them.
     async fn helm_releases(&self, namespace: &str, release: &str) -> Result<Vec<Driver>, Unavailable> {
         let named = self.caches.helm_releases().driving(namespace, release);
-        let named = named.ok_or("the HelmReleases of the cluster are not known at the moment")?;
+        let named = named.ok_or(HELM_RELEASES_UNKNOWN)?;
         let reads = named.into_iter().map(|(namespace, name)| self.helm_release(namespace, name));
         let found = side_by_side(CONCURRENT_READS, reads).await?;
         let mut confirmed: Vec<_> = found.into_iter().flatten().collect();
         confirmed.retain(|driver| driver.drives(namespace, release));
         Ok(read::oldest_first(confirmed))
+    }
+
+    /// The HelmReleases in a namespace. Their values can be large, so only those are read that the copy has not seen as they are now.
+    async fn helm_releases_in(&self, namespace: &str) -> Result<Vec<Driver>, Unavailable> {
+        let listed = self.api.list_custom(flux::GROUP, flux::HELM_RELEASE, namespace).await?;
+        let seen = self.caches.helm_releases().seen(&listed).ok_or(HELM_RELEASES_UNKNOWN)?;
+        let SeenHelmReleases { mut drivers, unseen } = seen;
+        let reads = unseen.into_iter().map(|name| self.helm_release(namespace.to_owned(), name));
+        drivers.extend(side_by_side(CONCURRENT_READS, reads).await?.into_iter().flatten());
+        Ok(read::oldest_first(drivers))
     }
 
     /// The records of a name in objects of one kind and namespace, by storage: one LIST, metadata only.

@@ -126,7 +126,11 @@ impl Memory {
             Query::Document { record, object } => self.document(record, object, effort),
             Query::Parent { object, .. } => known(self.parent(object).map(Knowledge::Parent)),
             Query::HelmReleases { namespace, release } => {
-                Answer::Known(Knowledge::HelmReleases(self.helm_releases(namespace, release)))
+                Answer::Known(Knowledge::HelmReleases(self.helm_releases(|driver| driver.drives(namespace, release))))
+            }
+            Query::HelmReleasesIn { namespace } => {
+                let is_in = |driver: &Driver| driver.namespace == *namespace;
+                Answer::Known(Knowledge::HelmReleases(self.helm_releases(is_in)))
             }
             Query::Overrides { namespace, release, .. } => {
                 Answer::Known(Knowledge::Overrides(self.overrides(namespace, release)))
@@ -184,11 +188,11 @@ impl Memory {
         RecordSet::gather(records)
     }
 
-    fn helm_releases(&self, namespace: &str, release: &str) -> Vec<Driver> {
+    fn helm_releases(&self, is_wanted: impl Fn(&Driver) -> bool) -> Vec<Driver> {
         let objects = self.lock();
         let of_flux = objects.of_kind(flux::GROUP, flux::HELM_RELEASE);
         let read = of_flux.filter_map(|text| serde_json::from_str::<HelmRelease>(text).ok());
-        read::oldest_first(read.map(|read| Driver::from(&read)).filter(|it| it.drives(namespace, release)))
+        read::oldest_first(read.map(|read| Driver::from(&read)).filter(is_wanted))
     }
 
     fn overrides(&self, namespace: &str, release: &str) -> Vec<Override> {

@@ -4,6 +4,7 @@ mod adoption;
 mod bystanders;
 mod declared_comparison;
 mod drift;
+mod exceptions;
 mod in_transition;
 mod large_chart;
 mod leftovers;

@@ -1,9 +1,8 @@
 //! The part of a HelmRelease that is kept in memory: which release it drives, and how.
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 
-use super::{HelmRelease, InstalledRelease};
+use super::{DriftDetection, HelmRelease, InstalledRelease, KubeConfig};
 use crate::engine::object::SERVICE_ACCOUNT_PREFIX;
 use crate::engine::release::ReleaseRef;
 
@@ -19,10 +18,12 @@ pub struct Driver {
     pub being_deleted: bool,
     /// Whether Flux ignores the HelmRelease.
     pub suspended: bool,
-    /// The cluster of the release as written in `spec`; `None` for this cluster.
-    pub kube_config: Option<Value>,
+    /// The cluster of the release in `spec`; `None` for this cluster.
+    pub kube_config: Option<KubeConfig>,
     /// The longest time that Flux may wait without writing a record.
     pub longest_timeout: SignedDuration,
+    /// What Flux leaves as it is when it corrects drift. Not kept in copies of all HelmReleases: it can be large.
+    pub drift_detection: DriftDetection,
     account: Option<String>,
     wanted: ReleaseRef,
     installed: Option<ReleaseRef>,
@@ -41,6 +42,7 @@ impl From<&HelmRelease> for Driver {
             suspended: read.spec.suspend,
             kube_config: read.spec.kube_config.clone(),
             longest_timeout: read.longest_timeout(),
+            drift_detection: read.spec.drift_detection.clone(),
             account: read.account(),
             wanted: read.release(),
             installed,
@@ -98,7 +100,7 @@ impl Driver {
         self.reaches(other.kube_config.as_ref(), &other.namespace)
     }
 
-    fn reaches(&self, kube_config: Option<&Value>, namespace: &str) -> bool {
+    fn reaches(&self, kube_config: Option<&KubeConfig>, namespace: &str) -> bool {
         self.kube_config.as_ref() == kube_config && (self.kube_config.is_none() || self.namespace == namespace)
     }
 
@@ -119,7 +121,7 @@ impl Driver {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

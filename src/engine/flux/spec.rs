@@ -2,9 +2,8 @@
 
 use jiff::SignedDuration;
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::duration;
+use super::{DriftDetection, KubeConfig, duration};
 use crate::engine::json::null_is_default;
 
 /// `spec`.
@@ -26,10 +25,14 @@ pub struct HelmReleaseSpec {
     pub max_history: Option<i64>,
     /// The service account, in the namespace of the HelmRelease, that Flux impersonates; empty for Flux's own account.
     pub service_account_name: String,
-    /// The cluster of the release as written; `None` for this cluster.
-    pub kube_config: Option<Value>,
+    /// The cluster of the release; `None` for this cluster.
+    pub kube_config: Option<KubeConfig>,
     /// The chart, if it is named in this way. Its name is known only if it comes from a chart repository.
     pub chart: Option<ChartTemplate>,
+    /// The source of the chart, if it is named in this way.
+    pub chart_ref: Option<ChartSourceRef>,
+    #[serde(deserialize_with = "null_is_default")]
+    pub drift_detection: DriftDetection,
     #[serde(deserialize_with = "null_is_default")]
     pub install: InstallSpec,
     #[serde(deserialize_with = "null_is_default")]
@@ -60,12 +63,15 @@ pub struct ChartTemplateSpec {
     pub source_ref: ChartSourceRef,
 }
 
-/// `spec.chart.spec.sourceRef`.
-#[derive(Debug, Clone, Default, Deserialize)]
+/// `spec.chart.spec.sourceRef`, and `spec.chartRef`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ChartSourceRef {
-    /// `HelmRepository`, `GitRepository` or `Bucket`.
+    /// For example `HelmRepository`, `GitRepository` or `OCIRepository`.
     pub kind: String,
+    pub name: String,
+    /// Empty for that of the HelmRelease.
+    pub namespace: String,
 }
 
 /// `spec.install`.
@@ -179,5 +185,11 @@ impl Remediation {
     #[must_use]
     pub fn acts(&self) -> bool {
         self.retries != 0 || self.remediate_last_failure == Some(true)
+    }
+
+    /// Whether anything but the number of retries is set.
+    #[must_use]
+    pub fn is_more_than_retries(&self) -> bool {
+        self.remediate_last_failure.is_some() || !self.strategy.is_empty()
     }
 }

@@ -15,6 +15,16 @@ pub struct Marks {
     row: usize,
 }
 
+/// A label or an annotation that names an owner.
+#[derive(Debug, Clone, Copy)]
+pub struct Mark<'m> {
+    /// `labels` or `annotations`.
+    pub map: &'static str,
+    pub key: &'static str,
+    /// `None` if every value counts.
+    pub value: Option<&'m str>,
+}
+
 /// The owner of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
@@ -127,19 +137,23 @@ impl Marks {
     /// The marks as declared fields: without them the object loses its owner.
     #[must_use]
     pub fn declared(&self) -> [Declared<'static>; 3] {
+        self.each()
+            .map(|Mark { map, key, value }| Declared::only(["metadata", map, key].into_iter(), value.map(Value::from)))
+    }
+
+    /// The marks one by one.
+    #[must_use]
+    pub fn each(&self) -> [Mark<'_>; 3] {
         let row = &OWNER_KINDS[self.row];
         let (name, scope) = match &self.owner {
             Owner::Release { name, target_namespace, .. } => (name, target_namespace),
             Owner::Profile { kind, name } => (name, kind),
         };
-        let mark = |map: &'static str, key: &'static str, value: Option<&str>| {
-            Declared::only(["metadata", map, key].into_iter(), value.map(Value::from))
-        };
         let (label, value) = row.label;
         [
-            mark("labels", label, value),
-            mark("annotations", row.name, Some(name)),
-            mark("annotations", row.scope, Some(scope)),
+            Mark { map: "labels", key: label, value },
+            Mark { map: "annotations", key: row.name, value: Some(name) },
+            Mark { map: "annotations", key: row.scope, value: Some(scope) },
         ]
     }
 }

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 use super::weighed::WeighedViolation;
 use crate::engine::release::ReleaseRef;
-use crate::engine::violation::{MAX_POINTERS, ViolationKind};
+use crate::engine::violation::MAX_POINTERS;
 
 /// The longest value, in bytes. An audit event is one line of a log, and a chart may declare thousands of fields.
 const MAX_VALUE_BYTES: usize = 1024;
@@ -30,7 +30,7 @@ pub(super) fn annotations(judged: &[WeighedViolation]) -> Vec<(&'static str, Str
     let list = |of: fn(&WeighedViolation) -> &'static str| joined(judged.iter().map(of));
     let release = judged.iter().find_map(|judged| judged.violation.release.as_ref()).map(ReleaseRef::to_string);
     let fields = joined(judged.iter().flat_map(|judged| judged.violation.shown_pointers()).take(MAX_POINTERS));
-    let undecided = judged.iter().any(|judged| judged.violation.kind != ViolationKind::Refused);
+    let undecided = judged.iter().any(|judged| judged.violation.kind.is_undecided());
     let overrides: BTreeSet<_> = judged
         .iter()
         .filter_map(|judged| judged.violation.overridden.as_ref())
@@ -68,7 +68,7 @@ fn joined(values: impl Iterator<Item = impl AsRef<str>>) -> String {
 mod tests {
     use super::*;
     use crate::engine::rule::{Mode, RuleId};
-    use crate::engine::violation::Violation;
+    use crate::engine::violation::{Violation, ViolationKind};
 
     fn judged(rule: RuleId, mode: Mode, kind: ViolationKind, pointers: Vec<String>) -> WeighedViolation {
         let release = Some(ReleaseRef::new("shop", "web"));

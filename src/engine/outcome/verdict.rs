@@ -38,7 +38,7 @@ impl Verdict {
         match mode {
             _ if refuses => Self::Denied,
             _ if overridden => Self::Overridden,
-            _ if kind != ViolationKind::Refused => Self::Undecided,
+            _ if kind.is_undecided() => Self::Undecided,
             Mode::Warn => Self::Warned,
             Mode::Audit | Mode::Enforce | Mode::Off => Self::WouldDeny,
         }

@@ -10,7 +10,7 @@ use super::ignore::IgnoredFields;
 use super::scalable_resource::ScalableResource;
 use super::scope::Scope;
 use super::settings::{
-    DroppedBundlesSettings, OnUndecided, OverrideSettings, RecoverySettings, RuleSettings, StartedBy,
+    DroppedBundlesSettings, FluxExceptions, OnUndecided, OverrideSettings, RecoverySettings, RuleSettings, StartedBy,
 };
 use crate::engine::facts::Facts;
 use crate::engine::rule::{Mode, RuleId};
@@ -37,6 +37,8 @@ pub struct Policy {
     pub(in crate::engine) scalable_resources: Vec<ScalableResource>,
     /// How long after a failure the user of the operation may still write the objects of its release.
     pub grace_after_failure: SignedDuration,
+    /// What HelmReleases except from the rules over objects.
+    pub flux_exceptions: FluxExceptions,
 }
 
 impl Policy {

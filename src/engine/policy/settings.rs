@@ -129,6 +129,29 @@ pub enum StartedBy {
     Managers,
 }
 
+/// Exceptions from the rules over objects that people declare in HelmReleases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FluxExceptions {
+    /// Whether the fields that `spec.driftDetection.ignore` of a HelmRelease names may be edited.
+    pub honour_drift_ignore: bool,
+    pub when_suspended: WhenSuspended,
+}
+
+impl Default for FluxExceptions {
+    fn default() -> Self {
+        Self { honour_drift_ignore: true, when_suspended: WhenSuspended::Enforce }
+    }
+}
+
+/// What happens to edits by hand while the HelmRelease of a release is suspended; a later variant is stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WhenSuspended {
+    /// They are admitted with a warning.
+    Warn,
+    /// The rules apply as always.
+    Enforce,
+}
+
 /// The settings of `dropped-bundles`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DroppedBundlesSettings {

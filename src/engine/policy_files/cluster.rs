@@ -6,8 +6,8 @@ use super::file::{
     CaseFile, IgnoredFile, OverridesFile, PolicyFile, RuleFile, ScalableResourceFile, SingleGlob, Spanned, WhenFile,
 };
 use crate::engine::policy::{
-    DroppedBundlesSettings, IgnoredFields, Modes, OverrideSettings, Policy, RecoverySettings, RuleSettings,
-    ScalableResource, StartedBy, When,
+    DroppedBundlesSettings, FluxExceptions, IgnoredFields, Modes, OverrideSettings, Policy, RecoverySettings,
+    RuleSettings, ScalableResource, StartedBy, When,
 };
 use crate::engine::rule::{Mode, RuleId};
 use crate::engine::rules;
@@ -43,6 +43,7 @@ pub(super) fn policy(file: &PolicyFile) -> Policy {
         scalable_resources: ScalableResource::built_in().into_iter().chain(listed).collect(),
         grace_after_failure: setting(file, |rule| rule.grace_after_failure.as_ref())
             .unwrap_or(Policy::GRACE_AFTER_FAILURE),
+        flux_exceptions: flux_exceptions(file),
     }
 }
 
@@ -97,6 +98,15 @@ fn dropped_bundles(file: &PolicyFile) -> DroppedBundlesSettings {
     DroppedBundlesSettings {
         unexplained: setting(file, |rule| rule.unexplained.as_ref()).unwrap_or(shipped.unexplained),
         first_install: setting(file, |rule| rule.first_install.as_ref()).unwrap_or(shipped.first_install),
+    }
+}
+
+fn flux_exceptions(file: &PolicyFile) -> FluxExceptions {
+    let shipped = FluxExceptions::default();
+    FluxExceptions {
+        honour_drift_ignore: setting(file, |rule| rule.honour_drift_ignore.as_ref())
+            .unwrap_or(shipped.honour_drift_ignore),
+        when_suspended: setting(file, |rule| rule.when_suspended.as_ref()).unwrap_or(shipped.when_suspended),
     }
 }
 

@@ -30,6 +30,9 @@ pub(super) fn policy(cluster: &Policy, delegated: &[RuleId], file: &PolicyFile, 
             let reason = format!("a namespace may only tighten it, unless cluster.yaml delegates {rule}");
             let free = delegated.contains(&rule);
             Tightening { free, reason, problems }.rule(file, rule, &mut policy);
+            let free = rules_over_edits().all(|rule| delegated.contains(&rule));
+            let reason = "a namespace may only tighten it, unless cluster.yaml delegates manual-edit, manual-delete and manual-scale";
+            Tightening { free, reason: reason.to_owned(), problems }.suspended(file, &mut policy);
             let reason = "a namespace may only tighten it, because other rules use it too".to_owned();
             Tightening { free: false, reason, problems }.shared(file, &mut policy);
         }
@@ -39,6 +42,11 @@ pub(super) fn policy(cluster: &Policy, delegated: &[RuleId], file: &PolicyFile, 
         Tightening { free: false, reason, problems }.overrides(&file.value, &mut policy.overrides);
     }
     policy
+}
+
+/// The rules that `whenSuspended` concerns.
+fn rules_over_edits() -> impl Iterator<Item = RuleId> {
+    ["manual-edit", "manual-delete", "manual-scale"].into_iter().filter_map(rules::named)
 }
 
 /// Applies settings of a namespace that may only be stricter than those of the cluster.
@@ -59,6 +67,13 @@ impl Tightening<'_, '_> {
         self.tighten(file.roll_forward_only.as_ref(), &mut policy.recovery.roll_forward_only, PartialOrd::lt);
         self.tighten(file.unexplained.as_ref(), &mut policy.dropped_bundles.unexplained, PartialOrd::lt);
         self.tighten(file.first_install.as_ref(), &mut policy.dropped_bundles.first_install, PartialOrd::lt);
+        let exceptions = &mut policy.flux_exceptions;
+        self.tighten(file.honour_drift_ignore.as_ref(), &mut exceptions.honour_drift_ignore, PartialOrd::gt);
+    }
+
+    /// The setting of all rules over edits by hand.
+    fn suspended(&mut self, file: &RuleFile, policy: &mut Policy) {
+        self.tighten(file.when_suspended.as_ref(), &mut policy.flux_exceptions.when_suspended, PartialOrd::lt);
     }
 
     /// Settings that affect other rules too, so that they are never delegated with their rule.

@@ -6,8 +6,8 @@ use super::file::{Mapping, RuleFile};
 use super::*;
 use crate::engine::facts::{Actor, ActorKind};
 use crate::engine::policy::{
-    AllowRollback, DroppedBundlesSettings, OnFirstInstall, OnUndecided, OnUnexplained, OverrideSettings,
-    RecoverySettings, Scope, ignored_fields,
+    AllowRollback, DroppedBundlesSettings, FluxExceptions, OnFirstInstall, OnUndecided, OnUnexplained,
+    OverrideSettings, RecoverySettings, Scope, ignored_fields,
 };
 use crate::engine::review::Operation;
 use crate::engine::rule::{Mode, RuleId};
@@ -49,6 +49,7 @@ fn every_rule_is_enforced_but_those_that_advise_in_the_shipped_policy_and_in_an_
     assert_eq!(mode(&policy, RuleId::known("concurrent-operation"), robot), Mode::Enforce);
     assert_eq!(policy.recovery, RecoverySettings::default());
     assert_eq!(policy.dropped_bundles, DroppedBundlesSettings::default());
+    assert_eq!(policy.flux_exceptions, FluxExceptions::default());
     assert!(policy.managers.contains("system:serviceaccount:flux-system:helm-controller"));
     assert!(!policy.managers.contains("alice"));
 }

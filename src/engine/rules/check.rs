@@ -46,16 +46,30 @@ pub(crate) struct Refusal {
     pub(crate) pointers: Vec<String>,
     /// Set if the violation concerns another release than the request.
     pub(crate) release: Option<ReleaseRef>,
+    /// Whether the rule only warns of it, even where it is enforced.
+    pub(crate) is_advice: bool,
 }
 
 impl Refusal {
     pub(crate) fn new(sentence: impl Into<String>, way_out: impl Into<String>) -> Self {
-        Self { sentence: sentence.into(), way_out: way_out.into(), pointers: Vec::new(), release: None }
+        Self {
+            sentence: sentence.into(),
+            way_out: way_out.into(),
+            pointers: Vec::new(),
+            release: None,
+            is_advice: false,
+        }
     }
 
     /// Names the release concerned. The user must not be able to choose the release by which their request is judged.
     pub(crate) fn about(mut self, release: ReleaseRef) -> Self {
         self.release = Some(release);
+        self
+    }
+
+    /// Turns the refusal into a warning.
+    pub(crate) fn as_advice(mut self) -> Self {
+        self.is_advice = true;
         self
     }
 

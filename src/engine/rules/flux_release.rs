@@ -32,6 +32,14 @@ pub(crate) fn helm_releases<'e>(
     }
 }
 
+/// The HelmReleases in a namespace as they are now.
+pub(crate) fn helm_releases_in<'e>(evidence: &'e Evidence, namespace: &str) -> Result<&'e [Driver], Undecided> {
+    match lookup(evidence, Query::HelmReleasesIn { namespace: namespace.to_owned() })? {
+        Some(Knowledge::HelmReleases(drivers)) => Ok(drivers),
+        _ => Ok(&[]),
+    }
+}
+
 impl FluxRelease<'_> {
     /// The HelmReleases for which Flux acts on the release. Flux stores records as Secrets in the cluster of the release.
     ///
@@ -100,6 +108,25 @@ impl FluxRelease<'_> {
         Ok(self.behind(evidence, policy)?.any(|driver| {
             (policy.managers.contains(actor.name) || driver.is_account(actor.name)) && is_flux(driver, policy, holder)
         }))
+    }
+
+    /// A HelmRelease for which an actor may be Flux at work on the release: the controller, or the account that it names.
+    pub(crate) fn reconciled_by<'e>(
+        self,
+        evidence: &'e Evidence,
+        policy: &Policy,
+        actor: Actor<'_>,
+    ) -> Result<Option<&'e Driver>, Undecided> {
+        if actor.kind != ActorKind::ServiceAccount || self.storage != Storage::Secret {
+            return Ok(None);
+        }
+        let drivers = helm_releases(evidence, self.namespace, self.release)?;
+        // Naming the records of another namespace is no link to them.
+        let is_linked =
+            |driver: &Driver| driver.namespace == self.namespace || driver.has_installed(self.namespace, self.release);
+        let is_at_work = |driver: &Driver| policy.managers.contains(actor.name) || driver.is_account(actor.name);
+        let here = drivers.iter().filter(|driver| driver.kube_config.is_none());
+        Ok(here.filter(|driver| is_linked(driver)).find(|driver| is_at_work(driver)))
     }
 
     /// How old an operation that started then must be to count as stuck: the `staleAfter` of the policy, or the longest timeout of

@@ -6,7 +6,9 @@ use std::borrow::Borrow;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::engine::flux::Driver;
 use crate::engine::json::FieldPath;
+use crate::engine::object::{MAX_NAME_LENGTH, is_dns_subdomain};
 use crate::engine::release::record::truncated;
 use crate::engine::release::{Revision, Status};
 use crate::engine::text::printable_name;
@@ -46,6 +48,13 @@ pub(crate) fn operation(status: Status) -> &'static str {
         Status::Uninstalling => "uninstall",
         _ => "operation",
     }
+}
+
+/// The command that makes Flux reconcile a HelmRelease at once. `None` for a name that a shell could misread.
+pub(crate) fn reconcile(Driver { namespace, name, .. }: &Driver) -> Option<String> {
+    let is_plain = |name: &str| is_dns_subdomain(name, MAX_NAME_LENGTH);
+    (is_plain(namespace) && is_plain(name))
+        .then(|| format!("flux reconcile helmrelease {name} --with-source -n {namespace}"))
 }
 
 /// A text that begins a sentence.

@@ -16,7 +16,7 @@ use super::custom::{CustomKind, CustomObjects};
 use super::namespaced_name::NamespacedName;
 use super::reach::Reach;
 use super::watch::Feed;
-use crate::engine::flux::{self, Driver, HelmRelease, HelmReleaseSpec, HelmReleaseStatus};
+use crate::engine::flux::{self, DriftDetection, Driver, HelmRelease, HelmReleaseSpec, HelmReleaseStatus};
 use crate::engine::managed::Origin;
 use crate::engine::object::OwnedMetadata;
 use crate::log_limit::OF_CLIENTS;
@@ -49,9 +49,26 @@ impl HelmReleases {
         target_namespace: &str,
     ) -> Option<Option<String>> {
         self.0.read(|drivers| {
-            let driver = drivers.0.get(&NamespacedName::new(&origin.namespace, &origin.name))?.as_ref()?;
+            let known = drivers.0.get(&NamespacedName::new(&origin.namespace, &origin.name))?;
+            let driver = known.driver.as_ref()?;
             driver.records_of(release, target_namespace).map(str::to_owned)
         })
+    }
+
+    /// The HelmReleases with this metadata, as far as the copy has them in that very version, and the names of the others. `None` if
+    /// the copy is not in sync.
+    pub(super) fn seen(&self, listed: &[ObjectMeta]) -> Option<SeenHelmReleases> {
+        let split = |drivers: &Drivers| {
+            let mut split = SeenHelmReleases::default();
+            for metadata in listed {
+                match drivers.at_version(metadata) {
+                    Some(known) => split.drivers.extend(known.driver.clone()),
+                    None => split.unseen.extend(metadata.name.clone()),
+                }
+            }
+            split
+        };
+        self.0.read(split)
     }
 
     /// Follows them and their definition, forever.
@@ -59,6 +76,14 @@ impl HelmReleases {
         tasks.spawn(Arc::clone(&self.0).follow_definition(client.clone()));
         tasks.spawn(Arc::clone(&self.0).follow::<WatchedHelmRelease>(client.clone(), reach.clone(), gate));
     }
+}
+
+/// Some HelmReleases, as far as the copy has seen them.
+#[derive(Debug, Default)]
+pub(super) struct SeenHelmReleases {
+    pub(super) drivers: Vec<Driver>,
+    /// The names of those that are new or have changed.
+    pub(super) unseen: Vec<String>,
 }
 
 /// A watched HelmRelease. Fields that rules do not use, above all values, are not kept.
@@ -102,7 +127,8 @@ impl WatchedHelmRelease {
             deletion_timestamp: deletion_timestamp.as_ref().map(|time| time.0),
             ..OwnedMetadata::default()
         };
-        Some(Driver::from(&HelmRelease { metadata, spec: spec.clone(), status }))
+        let spec = HelmReleaseSpec { drift_detection: DriftDetection::default(), ..spec.clone() };
+        Some(Driver::from(&HelmRelease { metadata, spec, status }))
     }
 }
 
@@ -135,14 +161,32 @@ impl Resource for WatchedHelmRelease {
     }
 }
 
-/// Every HelmRelease; `None` for those that cannot be parsed.
+/// Every HelmRelease.
 #[derive(Debug, Default)]
-struct Drivers(HashMap<NamespacedName, Option<Driver>>);
+struct Drivers(HashMap<NamespacedName, KnownHelmRelease>);
+
+/// A HelmRelease as it was at a version.
+#[derive(Debug)]
+struct KnownHelmRelease {
+    resource_version: Box<str>,
+    /// `None` if it cannot be parsed.
+    driver: Option<Driver>,
+}
 
 impl Drivers {
+    fn at_version(&self, metadata: &ObjectMeta) -> Option<&KnownHelmRelease> {
+        let known = self.0.get(&NamespacedName::of(metadata))?;
+        let listed = metadata.resource_version.as_deref().filter(|version| !version.is_empty())?;
+        (*known.resource_version == *listed).then_some(known)
+    }
+
     /// Looks at each HelmRelease. This happens only before a denial, and there are thousands at most.
     fn driving(&self, namespace: &str, release: &str) -> Vec<(String, String)> {
-        let driving = self.0.values().flatten().filter(|driver| driver.drives(namespace, release));
+        let driving = self
+            .0
+            .values()
+            .filter_map(|known| known.driver.as_ref())
+            .filter(|driver| driver.drives(namespace, release));
         driving.map(|driver| (driver.namespace.clone(), driver.name.clone())).collect()
     }
 }
@@ -155,9 +199,11 @@ impl Feed<WatchedHelmRelease> for Drivers {
     fn apply(&mut self, object: &WatchedHelmRelease) {
         let driver = object.driver();
         let reads = driver.is_some();
-        let before = self.0.insert(NamespacedName::of(&object.metadata), driver);
+        let resource_version = object.metadata.resource_version.as_deref().unwrap_or_default().into();
+        let known = KnownHelmRelease { resource_version, driver };
+        let before = self.0.insert(NamespacedName::of(&object.metadata), known);
         // Flux writes its status again and again, so this is logged once.
-        if !reads && !matches!(before, Some(None)) {
+        if !reads && !matches!(before, Some(KnownHelmRelease { driver: None, .. })) {
             let NamespacedName { namespace, name } = NamespacedName::of(&object.metadata);
             let kind = "a HelmRelease cannot be parsed and is ignored";
             if let Some(suppressed) = OF_CLIENTS.admit(kind) {

@@ -24,6 +24,9 @@ pub(super) type Unavailable = String;
 /// Why something is not known that other namespaces may hold.
 pub(super) const OUT_OF_REACH: &str = "this Interlock looks into some namespaces only (--namespaces)";
 
+/// How many objects one answer to a LIST holds.
+const LIST_PAGE: u32 = 500;
+
 /// Between two reads of a kind whose definition is new.
 const NEW_KIND_RETRY: Duration = Duration::from_millis(200);
 
@@ -94,6 +97,37 @@ impl ApiReader {
             }
         }
         Ok(None)
+    }
+
+    /// The metadata of the objects of a custom kind in a namespace; none if the kind is not installed.
+    pub(super) async fn list_custom(
+        &self,
+        group: &str,
+        kind: &str,
+        namespace: &str,
+    ) -> Result<Vec<ObjectMeta>, Unavailable> {
+        let resolved = self.kinds.resolve(&self.client, group, kind).await;
+        let Some(resource) = resolved.map_err(|error| reason(&error))? else {
+            return Ok(Vec::new());
+        };
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), self.in_reach(namespace)?, &resource);
+        let (mut page, mut found) = (ListParams::default().limit(LIST_PAGE), Vec::new());
+        loop {
+            let listed = match once_served(|| api.list_metadata(&page)).await {
+                Ok(listed) => listed,
+                // The definition was deleted since it was resolved.
+                Err(error) if is_not_found(&error) => {
+                    self.kinds.forget(group, kind);
+                    return Ok(Vec::new());
+                }
+                Err(error) => return Err(reason(&error)),
+            };
+            found.extend(listed.items.into_iter().map(|item| item.metadata));
+            match listed.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => page = page.continue_token(&token),
+                None => return Ok(found),
+            }
+        }
     }
 
     /// The metadata of a scaled object.

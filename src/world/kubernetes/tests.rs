@@ -448,6 +448,38 @@ async fn what_the_copy_says_of_helm_releases_is_confirmed() {
 }
 
 #[tokio::test]
+async fn helm_releases_that_the_copy_has_not_seen_are_read() {
+    const HERE: &str = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/shop/helmreleases";
+    let at = |name: &str, version: &str, release: &str| {
+        let mut object = helm_release(name, &json!({"releaseName": release}));
+        object["metadata"]["resourceVersion"] = version.into();
+        object
+    };
+    let fake =
+        with_flux(&[at("one", "1", "web"), at("two", "2", "web"), helm_release("three", &json!("of another shape"))]);
+    let (cluster, _watches) = fake.watched().await;
+    // One has been changed since, and another one created.
+    fake.put(HERE, json!([at("one", "1", "web"), at("two", "7", "other"), at("four", "8", "web")]));
+    for (name, object) in [("two", at("two", "7", "other")), ("four", at("four", "8", "web"))] {
+        fake.put(&format!("{HERE}/{name}"), object);
+    }
+    let answer = cluster.answer(&Query::HelmReleasesIn { namespace: "shop".to_owned() }).await;
+    let Answer::Known(Knowledge::HelmReleases(drivers)) = &answer else { panic!("{answer:?}") };
+    let wanted = drivers.iter().map(|driver| (driver.name.as_str(), driver.drives("shop", "web")));
+    assert_eq!(wanted.collect::<Vec<_>>(), [("four", true), ("one", true), ("two", false)]);
+    let (two, four) = (format!("{HERE}/two"), format!("{HERE}/four"));
+    let asked = fake.asked();
+    let mut reads: Vec<_> = paths(&asked).into_iter().filter(|path| path.starts_with(HERE)).collect();
+    reads.sort_unstable();
+    assert_eq!(reads, [HERE, four.as_str(), two.as_str()]);
+    // Without the kind there are none.
+    let bare = Fake::default();
+    bare.put("/apis", json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": []}));
+    let (cluster, _watches) = bare.watched().await;
+    assert!(names(&cluster.answer(&Query::HelmReleasesIn { namespace: "shop".to_owned() }).await).is_empty());
+}
+
+#[tokio::test]
 async fn the_origin_of_an_object_leads_to_where_its_helm_release_keeps_the_records() {
     let mut flux_s = helm_release("web", &json!({"storageNamespace": "elsewhere"}));
     flux_s["metadata"]["namespace"] = "flux".into();

@@ -10,7 +10,7 @@ use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion, Kubectl};
 use crate::harness::decisions::{decisions, expect_findings_only_of};
 use crate::harness::eventually::eventually;
-use crate::harness::helm_releases::{SERVED, define, helm_release, installed, refused, shared};
+use crate::harness::helm_releases::{SERVED, attempted, define, helm_release, installed, refused, shared};
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 
@@ -53,6 +53,47 @@ fn a_second_helm_release_on_a_release_is_refused_with_the_name_of_the_first() {
 }
 
 #[test]
+fn a_second_helm_release_is_refused_a_moment_after_the_first() {
+    let namespace = Namespace::new(shared(), "moment");
+    let alice = namespace.kubectl("alice");
+    let create = |name: String, release: &str| {
+        alice.with_file("create", &helm_release(namespace.name(), &name, json!({"releaseName": release})), &[])
+    };
+    for release in ["a", "b", "c", "d", "e"] {
+        create(format!("{release}-one"), release).expect_success();
+        create(format!("{release}-two"), release).expect_failure(&["[duplicate-release]", &format!("/{release}-one")]);
+    }
+    // Two spellings of one cluster.
+    let remote = |name: &str, secret: Value| {
+        let spec = json!({"releaseName": "far", "kubeConfig": {"secretRef": secret}});
+        alice.with_file("create", &helm_release(namespace.name(), name, spec), &[])
+    };
+    remote("far-one", json!({"name": "prod"})).expect_success();
+    remote("far-two", json!({"name": "prod", "key": "value"})).expect_failure(&["[duplicate-release]", "/far-one"]);
+    remote("far-three", json!({"name": "prod", "key": "other"})).expect_success();
+}
+
+#[test]
+fn deleting_one_of_two_is_warned_of_until_it_is_suspended() {
+    let namespace = Namespace::new(shared(), "one-of-two");
+    let alice = namespace.kubectl("alice");
+    let create = |name: &str, spec: Value| {
+        alice.with_file("create", &helm_release(namespace.name(), name, spec), &[]).expect_success();
+    };
+    create("old", json!({"releaseName": "web"}));
+    create("new", json!({"releaseName": "web", "suspend": true}));
+    let delete = ["delete", "helmrelease/old", "--dry-run=server"];
+    let warned = eventually(SERVED, "the webhook knows both", || {
+        let deleted = alice.ok(&delete);
+        if deleted.stderr.contains("[duplicate-release]") { Ok(deleted) } else { Err(deleted.to_string()) }
+    });
+    assert!(warned.stderr.contains("Flux uninstalls the release of both"), "{warned}");
+    alice.ok(&["patch", "helmrelease/old", "--type=merge", "-p", r#"{"spec":{"suspend":true}}"#]);
+    let moved = alice.ok(&["delete", "helmrelease/old"]);
+    assert!(!moved.stderr.contains("[duplicate-release]"), "{moved}");
+}
+
+#[test]
 fn an_edit_that_makes_flux_uninstall_a_release_is_acknowledged_or_refused() {
     let namespace = Namespace::new(shared(), "retarget");
     let here = namespace.name();
@@ -75,6 +116,23 @@ fn an_edit_that_makes_flux_uninstall_a_release_is_acknowledged_or_refused() {
     let annotations = json!({"interlock.dev/allow-retarget": format!("{here}/shop")});
     let acknowledged = json!({"metadata": {"annotations": annotations}, "spec": {"releaseName": "shop"}});
     edit("web", &acknowledged).expect_success();
+
+    // A failed attempt over a deployed revision changes nothing of that, and is not what the refusal names.
+    attempted(&namespace, "web", &namespace, &["failed", "deployed"]);
+    edit("web", &json!({"spec": {"releaseName": "later"}})).expect_failure(&["[retarget]", "(deployed)"]);
+    // Only Flux sees the name of the chart behind a reference.
+    let referenced = |chart: &str| json!({"spec": {"chartRef": {"kind": "OCIRepository", "name": chart}}});
+    let warned = edit("web", &referenced("other")).expect_success();
+    assert!(warned.stderr.contains("only Flux sees the name") && warned.stderr.contains("[retarget]"), "{warned}");
+    let in_place = json!({"spec": {"upgrade": {"chartNameChangeStrategy": "InPlaceUpdate"}}});
+    edit("web", &in_place).expect_success();
+    let harmless = edit("web", &referenced("third")).expect_success();
+    assert!(!harmless.stderr.contains("[retarget]"), "{harmless}");
+
+    // A failed first install may be corrected.
+    alice.with_file("create", &helm_release(here, "first", json!({})), &[]).expect_success();
+    attempted(&namespace, "first", &namespace, &["failed"]);
+    edit("first", &json!({"spec": {"releaseName": "corrected"}})).expect_success();
 
     // A HelmRelease that is not installed yet may be changed freely.
     alice.with_file("create", &helm_release(here, "new", json!({})), &[]).expect_success();

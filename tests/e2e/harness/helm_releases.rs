@@ -36,10 +36,18 @@ pub(crate) fn shared() -> &'static Plane {
 /// namespace.
 #[track_caller]
 pub(crate) fn installed(namespace: &Namespace<'_>, name: &str, objects: &Namespace<'_>) {
-    let installed = json!({
-        "name": name, "namespace": objects.name(), "version": 1, "status": "deployed", "chartName": "shop",
-    });
-    let patch = json!({"status": {"storageNamespace": namespace.name(), "history": [installed]}}).to_string();
+    attempted(namespace, name, objects, &["deployed"]);
+}
+
+/// The same after several attempts: what became of each, the newest first.
+#[track_caller]
+pub(crate) fn attempted(namespace: &Namespace<'_>, name: &str, objects: &Namespace<'_>, statuses: &[&str]) {
+    let snapshot = |(index, status): (usize, &&str)| {
+        let version = statuses.len() - index;
+        json!({"name": name, "namespace": objects.name(), "version": version, "status": status, "chartName": "shop"})
+    };
+    let history: Vec<_> = statuses.iter().enumerate().map(snapshot).collect();
+    let patch = json!({"status": {"storageNamespace": namespace.name(), "history": history}}).to_string();
     let target = format!("helmrelease/{name}");
     namespace.kubectl("admin").ok(&["patch", &target, "--subresource=status", "--type=merge", "-p", &patch]);
 }

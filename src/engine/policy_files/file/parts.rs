@@ -11,8 +11,8 @@ use super::read::{
 use super::tree::Node;
 use super::values::{ByRule, EMPTY_LIST, PolicyKind, SingleGlob, Spelled, Version};
 use crate::engine::policy::{
-    AllowRollback, DEFAULT_NAMESPACE, DroppedBundlesSettings, Globs, OnFirstInstall, OnUndecided, OnUnexplained,
-    OverrideSettings, Policy, RecoverySettings, ScalableResource, StartedBy,
+    AllowRollback, DEFAULT_NAMESPACE, DroppedBundlesSettings, FluxExceptions, Globs, OnFirstInstall, OnUndecided,
+    OnUnexplained, OverrideSettings, Policy, RecoverySettings, ScalableResource, StartedBy, WhenSuspended,
 };
 use crate::engine::policy_files::problem::Problems;
 use crate::engine::rule::{Mode, RuleId};
@@ -65,6 +65,13 @@ keys! {
         roll_forward_only "rollForwardOnly": bool = RecoverySettings::default().roll_forward_only;
         /// How long after a failure the user of the operation may still write the objects of its release.
         grace_after_failure "graceAfterFailure": SignedDuration = Policy::GRACE_AFTER_FAILURE;
+        /// Whether fields may be edited, also by `kubectl scale`, that people have excepted from Flux's correction of drift: by
+        /// `spec.driftDetection.ignore` of the HelmRelease that has installed the release, or as a whole object by the label or
+        /// annotation `helm.toolkit.fluxcd.io/driftDetection: disabled` in its manifest.
+        honour_drift_ignore "honourDriftIgnore": bool = FluxExceptions::default().honour_drift_ignore;
+        /// What happens to edits, deletions and scaling by hand while the HelmRelease that has installed the release is suspended:
+        /// the rules apply as always (enforce), or admit them with a warning (warn). Also for `manual-delete` and `manual-scale`.
+        when_suspended "whenSuspended": WhenSuspended = FluxExceptions::default().when_suspended;
         /// Custom resources with a scale subresource. Deployments, ReplicaSets, StatefulSets and ReplicationControllers are
         /// built in.
         resources "resources": Vec<ScalableResourceFile> = EMPTY_LIST;

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::nearest::did_you_mean;
 use super::read::{FromNode, Spanned, entries, value};
 use super::tree::{Content, Node};
-use crate::engine::policy::{AllowRollback, Globs, OnFirstInstall, OnUndecided, OnUnexplained, StartedBy};
+use crate::engine::policy::{
+    AllowRollback, Globs, OnFirstInstall, OnUndecided, OnUnexplained, StartedBy, WhenSuspended,
+};
 use crate::engine::policy_files::problem::{Problems, Span};
 use crate::engine::rule::{Mode, RuleId};
 use crate::engine::rules;
@@ -69,6 +71,7 @@ choice!(AllowRollback {
 });
 choice!(OnUnexplained { "deny" => OnUnexplained::Deny, "warn" => OnUnexplained::Warn });
 choice!(StartedBy { "anybody" => StartedBy::Anybody, "managers" => StartedBy::Managers });
+choice!(WhenSuspended { "enforce" => WhenSuspended::Enforce, "warn" => WhenSuspended::Warn });
 choice!(OnFirstInstall { "allow" => OnFirstInstall::Allow, "deny" => OnFirstInstall::Deny });
 
 impl FromNode for RuleId {

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::engine::facts::{Actor, ActorKind};
-use crate::engine::policy::{AllowRollback, OnUndecided, Scope, StartedBy};
+use crate::engine::policy::{AllowRollback, FluxExceptions, OnUndecided, Scope, StartedBy, WhenSuspended};
 use crate::engine::policy_files::{SettingOrigin, in_force};
 use crate::engine::review::Operation;
 use crate::engine::rule::{Mode, RuleId};
@@ -81,6 +81,33 @@ fn of_a_delegated_rule_the_namespace_alone_counts_where_it_says_something() {
         let error = read(cluster, &format!("rules:\n  {loose}\n")).unwrap_err();
         assert!(error.ends_with("a namespace may only tighten it, because other rules use it too"), "{error}");
     }
+}
+
+#[test]
+fn exceptions_of_helm_releases_are_tightened_and_loosened_where_every_rule_they_concern_is_delegated() {
+    let exceptions = |cluster: &str, shop: &str| {
+        let read = read(cluster, &format!("rules:\n  manual-edit: {{{shop}}}\n"));
+        read.map(|policies| policies.of("shop").flux_exceptions)
+    };
+    let (honour, enforce) = (true, WhenSuspended::Enforce);
+    let of = |honour_drift_ignore, when_suspended| Ok(FluxExceptions { honour_drift_ignore, when_suspended });
+    assert_eq!(exceptions("", "onUndecided: deny"), of(honour, enforce));
+    assert_eq!(exceptions("", "honourDriftIgnore: false"), of(false, enforce));
+    let loose = "rules:\n  manual-edit: {honourDriftIgnore: false, whenSuspended: warn}\n";
+    assert_eq!(exceptions(loose, "whenSuspended: enforce"), of(false, enforce));
+    let error = exceptions(loose, "honourDriftIgnore: true").unwrap_err();
+    assert!(error.contains("unless cluster.yaml delegates manual-edit"), "{error}");
+    assert_eq!(
+        exceptions(&format!("delegate: [manual-edit]\n{loose}"), "honourDriftIgnore: true"),
+        of(true, WhenSuspended::Warn)
+    );
+    // Three rules are relaxed while a HelmRelease is suspended.
+    for delegated in ["", "delegate: [manual-edit]\n", "delegate: [manual-edit, manual-delete]\n"] {
+        let error = exceptions(delegated, "whenSuspended: warn").unwrap_err();
+        assert!(error.contains("unless cluster.yaml delegates manual-edit, manual-delete and manual-scale"), "{error}");
+    }
+    let delegated = "delegate: [manual-edit, manual-delete, manual-scale]\n";
+    assert_eq!(exceptions(delegated, "whenSuspended: warn"), of(honour, WhenSuspended::Warn));
 }
 
 #[test]
@@ -224,12 +251,14 @@ fn what_is_in_force_names_file_and_line() {
     };
     let case = "case audit when {users: [bot]} p/cluster.yaml:9";
     let (edit, scale, overrides) = told("shop");
-    let grace = "graceAfterFailure 1m built in";
-    assert_eq!(edit, ["mode enforce p/namespaces/shop.yaml:4", case, grace]);
+    let own = ["graceAfterFailure 1m built in", "honourDriftIgnore true built in", "whenSuspended enforce built in"];
+    assert_eq!(edit[..2], ["mode enforce p/namespaces/shop.yaml:4", case]);
+    assert_eq!(edit[2..], own);
     assert_eq!(scale, ["mode 'off' p/namespaces/shop.yaml:5", "resources [] built in"]);
     assert_eq!(overrides[1], "maxDuration 1h p/namespaces/shop.yaml:6");
     let (edit, scale, overrides) = told("bar");
-    assert_eq!(edit, ["mode warn p/cluster.yaml:6", case, grace]);
+    assert_eq!(edit[..2], ["mode warn p/cluster.yaml:6", case]);
+    assert_eq!(edit[2..], own);
     assert_eq!(scale, ["mode audit p/cluster.yaml:10", "resources [] built in"]);
     assert_eq!(overrides[1], "maxDuration 4h built in");
 }

@@ -10,6 +10,7 @@ use crate::engine::json::redacted;
 use crate::engine::object::ObjectKey;
 use crate::engine::olm::{self, ClusterExtension, ClusterObjectSet};
 use crate::engine::policy::Policy;
+use crate::engine::release::{History, ReleaseRef, Storage};
 use crate::engine::rules::undecided::{Undecided, lookup, lookup_object};
 use crate::engine::sveltos::{self, Bundle, BundleRef, ConfigurationGroup};
 
@@ -83,6 +84,15 @@ impl<'a> DeclarationCase<'a> {
     /// Pays for comparing every item of one list with every item of another.
     pub(crate) fn pay_for_pairs(&self, one: usize, other: usize) -> Result<(), Undecided> {
         Ok(self.facts.effort.take((one as u64).saturating_mul(other as u64).saturating_mul(PAIR_STEPS))?)
+    }
+
+    /// The records that Flux keeps of a release.
+    pub(crate) fn history(&self, release: &ReleaseRef) -> Result<&'a History, Undecided> {
+        let ReleaseRef { namespace, name } = release.clone();
+        match lookup(self.evidence, Query::History { storage: Storage::Secret, namespace, release: name })? {
+            Some(Knowledge::History(history)) => Ok(history),
+            _ => Err(Undecided::Unavailable("the records of the release could not be read".to_owned())),
+        }
     }
 
     /// The bundles of these names, in the same order; `None` for one that does not exist.

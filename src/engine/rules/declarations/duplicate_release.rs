@@ -2,14 +2,17 @@
 //!
 //! Flux finds records by their namespace and the shortened name of the release alone, so each of two HelmReleases takes the other's
 //! revisions for its own: they upgrade over one another at every reconciliation, or uninstall where the charts differ.
+//!
+//! A HelmRelease that was stored a moment ago is seen, because the API server is asked before the second one passes. Two whose
+//! requests are both under way are not stored yet, so neither is seen: `interlock scan` reports them.
 
 use super::case::DeclarationCase;
 use crate::engine::facts::DeclarationWrite;
-use crate::engine::flux::{Driver, HelmRelease};
+use crate::engine::flux::{Driver, HelmRelease, InstalledRelease};
 use crate::engine::release::ReleaseRef;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
-use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
-use crate::engine::rules::flux_release::helm_releases;
+use crate::engine::rules::check::{Check, Checked, CheckedAll, Refusal, Rule};
+use crate::engine::rules::flux_release::{helm_releases, helm_releases_in};
 
 /// The rule `duplicate-release`.
 pub(crate) static RULE: Rule = Rule {
@@ -21,9 +24,11 @@ pub(crate) static RULE: Rule = Rule {
         fails_closed: FailsClosed::Never,
         summary: "One HelmRelease drives a release.",
         why: "Two HelmReleases upgrade over one another forever, and deleting either uninstalls the release of both.",
-        allowed: "A second HelmRelease whose records are in another namespace, or one that is suspended.",
+        allowed: "A second HelmRelease whose records are in another namespace, or one that is suspended. With a warning: the deletion \
+                  of one of two.",
         refused: "HelmRelease shop/two with `releaseName: web` beside HelmRelease shop/web.",
-        way_out: "Set another releaseName or storageNamespace, or remove the other HelmRelease first.",
+        way_out: "Set another releaseName or storageNamespace, or suspend the other HelmRelease first and then delete it. `interlock \
+                  scan` reports two that were created within the same instant, before either was stored.",
         settings: &[],
     },
     checks: &[Check::Declaration(check)],
@@ -33,17 +38,29 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     let Some(written) = case.helm_release()? else {
         return Ok(Vec::new());
     };
-    let Some(after) = written.after.as_ref().filter(|after| starts_to_drive(written, after)) else {
-        return Ok(Vec::new());
+    let refusal = match (&written.before, &written.after) {
+        (Some(before), None) => deletion(case, written, before)?,
+        (_, Some(after)) if starts_to_drive(written, after) => second(case, written, after)?,
+        _ => None,
     };
+    Ok(refusal.into_iter().collect())
+}
+
+/// A HelmRelease that would drive the release of another.
+fn second(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelease>, after: &HelmRelease) -> Checked {
     let release = after.release();
-    let drivers = helm_releases(case.evidence, &release.namespace, &release.name)?;
-    let other = drivers.iter().find(|driver| {
-        let itself = driver.namespace == written.namespace && driver.name == written.name;
-        !itself && !driver.suspended && driver.shares_cluster(after) && has_a_claim(driver, written.namespace, &release)
-    });
+    let drives = |driver: &&Driver| !driver.suspended && is_other(driver, written, after, &release);
+    let mut other = helm_releases(case.evidence, &release.namespace, &release.name)?.iter().find(drives);
+    // A cache may not have seen a HelmRelease that was created a moment ago. Elsewhere a claim takes a status, and so a while.
+    let mut near = vec![written.namespace, release.namespace.as_str()];
+    near.dedup();
+    for namespace in near {
+        if other.is_none() {
+            other = helm_releases_in(case.evidence, namespace)?.iter().find(drives);
+        }
+    }
     let Some(other) = other else {
-        return Ok(Vec::new());
+        return Ok(None);
     };
     let first = format!("HelmRelease {}/{}", other.namespace, other.name);
     let state = match () {
@@ -52,10 +69,8 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         () => "already manages",
     };
     let sentence = format!(
-        "{} would manage release {}/{}, which {first} {state}: Flux would upgrade or uninstall one for the other, forever.",
+        "{} would manage release {release}, which {first} {state}: Flux would upgrade or uninstall one for the other, forever.",
         case.subject(),
-        release.namespace,
-        release.name
     );
     let way_out = if other.being_deleted {
         "Wait until that HelmRelease is gone.".to_owned()
@@ -65,7 +80,42 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
              delete it: Flux does nothing for a suspended HelmRelease."
         )
     };
-    Ok(vec![Refusal::new(sentence, way_out).at("/spec/releaseName").at("/spec/storageNamespace")])
+    Ok(Some(Refusal::new(sentence, way_out).at("/spec/releaseName").at("/spec/storageNamespace")))
+}
+
+/// The deletion of a HelmRelease whose release another one claims too. It may be what ends the fight, so it is never refused.
+fn deletion(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelease>, before: &HelmRelease) -> Checked {
+    if before.spec.suspend || before.metadata.deletion_timestamp.is_some() {
+        return Ok(None);
+    }
+    let release = before.installed().map_or_else(|| before.release(), InstalledRelease::release);
+    let drivers = helm_releases(case.evidence, &release.namespace, &release.name)?;
+    let claims = |driver: &&Driver| !driver.being_deleted && is_other(driver, written, before, &release);
+    let Some(other) = drivers.iter().find(claims) else {
+        return Ok(None);
+    };
+    let Driver { namespace, name, .. } = other;
+    let sentence = format!(
+        "{} is deleted, and HelmRelease {namespace}/{name} claims release {release} too: Flux uninstalls the release of both.",
+        case.subject()
+    );
+    let way_out = "To keep the release, first suspend the HelmRelease that you delete (spec.suspend: true): Flux uninstalls nothing \
+                   for a suspended HelmRelease.";
+    Ok(Some(Refusal::new(sentence, way_out).about(release).as_advice()))
+}
+
+/// Whether a kept HelmRelease is another one than the written one, and has a claim on this release of it.
+fn is_other(
+    driver: &Driver,
+    written: &DeclarationWrite<'_, HelmRelease>,
+    side: &HelmRelease,
+    release: &ReleaseRef,
+) -> bool {
+    let itself = driver.namespace == written.namespace && driver.name == written.name;
+    !itself
+        && driver.drives(&release.namespace, &release.name)
+        && driver.shares_cluster(side)
+        && has_a_claim(driver, written.namespace, release)
 }
 
 /// Whether a HelmRelease has a claim on a release that another one in this namespace wants too. A HelmRelease can name the records of

@@ -2,11 +2,16 @@
 //!
 //! Flux compares its last release with what the HelmRelease asks for now. If the namespace of the records or of the objects, the
 //! name of the release or that of the chart differs, it uninstalls the one and installs the other.
+//!
+//! The name of a chart in Git, in a bucket or behind `chartRef` is in the chart alone. An edit that points to another one is
+//! undecided: it is admitted with a warning, unless `onUndecided` refuses it.
 
 use super::case::DeclarationCase;
-use crate::engine::flux::{HelmRelease, InstalledRelease};
+use crate::engine::flux::{ChartSourceRef, HelmRelease, InstalledRelease};
+use crate::engine::release::Status;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
+use crate::engine::rules::undecided::Undecided;
 
 /// The rule `retarget`.
 pub(crate) static RULE: Rule = Rule {
@@ -17,12 +22,13 @@ pub(crate) static RULE: Rule = Rule {
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,
         summary: "An edit of a HelmRelease does not uninstall its release.",
-        why: "Flux uninstalls the release and installs it again when its name, namespace or storage changes. Its volumes \
-              and data can be lost.",
-        allowed: "Another chart version or other values; the same edit before anything is installed.",
+        why: "Flux uninstalls the release and installs it again when its name, its namespace, its storage or the name of its chart \
+              changes. Its volumes and data can be lost.",
+        allowed: "Another chart version or other values; the same edit before any revision was deployed, also after a failed \
+                  first install. With a warning: another chartRef, or another path in Git. Only Flux sees the name of that chart.",
         refused: "Another releaseName, targetNamespace or storageNamespace while the release is deployed.",
         way_out: "To confirm the change, set the annotation interlock.dev/allow-retarget on the HelmRelease. The refusal \
-              names its value.",
+              names its value. Another chart is harmless with `upgrade.chartNameChangeStrategy: InPlaceUpdate`.",
         settings: &[],
     },
     checks: &[Check::Declaration(check)],
@@ -46,8 +52,16 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     let Some(installed) = before.installed() else {
         return Ok(Vec::new());
     };
-    let Some(change) = change(after, installed).filter(|_| change(before, installed).is_none()) else {
+    let change = change(after, installed).filter(|_| change(before, installed).is_none());
+    let is_unknown = chart(after).is_none() && chart_source(after).is_some_and(|new| chart_source(before) != Some(new));
+    if change.is_none() && !is_unknown {
         return Ok(Vec::new());
+    }
+    let Some(status) = status(case, before, installed)? else {
+        return Ok(Vec::new());
+    };
+    let Some(change) = change else {
+        return Err(unknown_chart(&installed.snapshot.chart_name));
     };
     let release = after.release();
     let mut acknowledged = format!("{}/{}", release.namespace, release.name);
@@ -63,7 +77,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         case.subject(),
         installed.storage_namespace,
         installed.snapshot.name,
-        installed.snapshot.status
+        status
     );
     let way_out = format!(
         "Create another HelmRelease for the new release. To let Flux uninstall the old one, annotate this HelmRelease with \
@@ -98,10 +112,77 @@ fn change(asked: &HelmRelease, installed: InstalledRelease<'_>) -> Option<Change
 /// The name of the chart, where the object tells it and Flux goes by it: a path in another source than a repository of charts
 /// tells nothing, and neither does a reference to a source.
 fn chart(asked: &HelmRelease) -> Option<&str> {
-    if asked.spec.upgrade.chart_name_change_strategy == "InPlaceUpdate" {
+    if is_updated_in_place(asked) {
         return None;
     }
     let chart = asked.spec.chart.as_ref().filter(|chart| chart.spec.source_ref.kind == "HelmRepository")?;
     // Of a registry the name may have a path before it, which the chart's own metadata has not.
     chart.spec.chart.rsplit('/').next().filter(|name| !name.is_empty())
+}
+
+fn is_updated_in_place(asked: &HelmRelease) -> bool {
+    asked.spec.upgrade.chart_name_change_strategy == "InPlaceUpdate"
+}
+
+/// Where a chart comes from.
+#[derive(PartialEq, Eq)]
+struct ChartSource<'a> {
+    kind: &'a str,
+    namespace: &'a str,
+    name: &'a str,
+    /// The name or path in the source; empty for `chartRef`.
+    chart: &'a str,
+}
+
+/// The source of the chart. `None` if there is none, or if Flux does not go by the name of the chart.
+fn chart_source(asked: &HelmRelease) -> Option<ChartSource<'_>> {
+    if is_updated_in_place(asked) {
+        return None;
+    }
+    let (reference, chart) = match (&asked.spec.chart_ref, &asked.spec.chart) {
+        (Some(reference), _) => (reference, ""),
+        (None, Some(chart)) => (&chart.spec.source_ref, chart.spec.chart.as_str()),
+        (None, None) => return None,
+    };
+    let ChartSourceRef { kind, name, namespace } = reference;
+    let namespace = if namespace.is_empty() { &asked.metadata.namespace } else { namespace };
+    Some(ChartSource { kind, namespace, name, chart })
+}
+
+/// The status of the installed release; `None` if no revision of it was ever deployed. The records know it where the status of the
+/// HelmRelease has lost it.
+fn status(
+    case: &DeclarationCase<'_>,
+    before: &HelmRelease,
+    installed: InstalledRelease<'_>,
+) -> Result<Option<String>, Undecided> {
+    if let Some(status) = before.release_status() {
+        return Ok(Some(status.to_owned()));
+    }
+    if before.has_whole_history() {
+        return Ok(None);
+    }
+    if before.spec.kube_config.is_some() {
+        return Err(Undecided::Unclear {
+            why: "its status has only failed attempts, and the older records of its release are on another cluster"
+                .to_owned(),
+            way_out: "Flux uninstalls the release if it is deployed. Check with `helm history` on that cluster.",
+        });
+    }
+    let history = case.history(&installed.release())?;
+    if history.newest_deployed().is_some() {
+        return Ok(Some(Status::Deployed.to_string()));
+    }
+    let was_deployed = history.iter().any(|entry| entry.status == Status::Superseded);
+    Ok(history.newest().filter(|_| was_deployed).map(|newest| newest.status.to_string()))
+}
+
+/// Flux alone sees the name of a chart in such a source.
+fn unknown_chart(installed: &str) -> Undecided {
+    Undecided::Unclear {
+        why: format!(
+            "only Flux sees the name of its new chart, and uninstalls the release if the name is no longer {installed}"
+        ),
+        way_out: "If the chart has another name, set upgrade.chartNameChangeStrategy to InPlaceUpdate.",
+    }
 }

@@ -7,12 +7,9 @@
 use jiff::SignedDuration;
 
 use super::case::DeclarationCase;
-use crate::engine::evidence::{Knowledge, Query};
-use crate::engine::flux::{HelmRelease, HelmReleaseSpec, Remediation};
-use crate::engine::release::Storage;
+use crate::engine::flux::{HelmRelease, HelmReleaseSpec, InstalledRelease, Remediation};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, CheckedAll, Refusal, Rule};
-use crate::engine::rules::undecided::{Undecided, lookup};
 use crate::engine::rules::wording;
 
 /// The rule `retry-strategy`.
@@ -46,7 +43,7 @@ struct Risk {
     way_out: &'static str,
 }
 
-const RISKS: [Risk; 11] = [
+const RISKS: [Risk; 12] = [
     Risk {
         holds: |spec| spec.install.strategy.retries() != spec.upgrade.strategy.retries(),
         pointer: "/spec/install/strategy",
@@ -71,14 +68,18 @@ const RISKS: [Risk; 11] = [
         way_out: "Set RetryOnFailure in upgrade.strategy too.",
     },
     Risk {
+        // No bound is what RetryOnFailure means, so those retries take nothing away.
         holds: |spec| {
-            let ignored = |retries: bool, remedy: &Option<Remediation>| retries && remedy.is_some();
-            ignored(spec.install.strategy.retries(), &spec.install.remediation)
-                || ignored(spec.upgrade.strategy.retries(), &spec.upgrade.remediation)
+            let is_bounded = |remedy: &Option<Remediation>| {
+                remedy.as_ref().is_some_and(|remedy| remedy.retries >= 0 || remedy.is_more_than_retries())
+            };
+            (spec.install.strategy.retries() && is_bounded(&spec.install.remediation))
+                || (spec.upgrade.strategy.retries() && is_bounded(&spec.upgrade.remediation))
         },
         pointer: "/spec/upgrade/remediation",
-        what: "sets a remediation together with RetryOnFailure, which ignores it",
-        way_out: "Remove the remediation or the strategy.",
+        what: "sets a remediation together with RetryOnFailure: nothing is rolled back or uninstalled, but its retries still count, \
+               and after as many failures Flux neither installs a release without records nor upgrades one that is out of sync",
+        way_out: "Remove the strategy, or set retries to -1 and remove the rest of the remediation.",
     },
     Risk {
         holds: |spec| {
@@ -115,11 +116,20 @@ const RISKS: [Risk; 11] = [
     },
     Risk {
         holds: |spec| {
+            let remedy = spec.install.remediation.as_ref().filter(|_| !spec.install.strategy.retries());
+            remedy.is_some_and(|remedy| remedy.retries < 0)
+        },
+        pointer: "/spec/install/remediation/retries",
+        what: "uninstalls a failed install and installs again without limit",
+        way_out: "Limit install.remediation.retries, or use RetryOnFailure.",
+    },
+    Risk {
+        holds: |spec| {
             let remedy = spec.upgrade.remediation.as_ref().filter(|_| !spec.upgrade.strategy.retries());
             remedy.is_some_and(|remedy| remedy.retries < 0)
         },
         pointer: "/spec/upgrade/remediation/retries",
-        what: "rolls back and upgrades again without limit",
+        what: "remediates a failed upgrade and upgrades again without limit",
         way_out: "Limit upgrade.remediation.retries, or use RetryOnFailure.",
     },
     Risk {
@@ -205,19 +215,8 @@ fn deletion(case: &DeclarationCase<'_>, before: &HelmRelease) -> Checked {
     if before.spec.kube_config.is_some() {
         return Ok(None);
     }
-    let mut release = before.release();
-    if let Some(installed) = before.installed() {
-        release.namespace = installed.storage_namespace.to_owned();
-        release.name.clone_from(&installed.snapshot.name);
-    }
-    let query = Query::History {
-        storage: Storage::Secret,
-        namespace: release.namespace.clone(),
-        release: release.name.clone(),
-    };
-    let Some(Knowledge::History(history)) = lookup(case.evidence, query)? else {
-        return Err(Undecided::Unavailable("the records of the release could not be read".to_owned()));
-    };
+    let release = before.installed().map_or_else(|| before.release(), InstalledRelease::release);
+    let history = case.history(&release)?;
     let Some(newest) = history.newest().filter(|newest| newest.status.is_pending()) else {
         return Ok(None);
     };

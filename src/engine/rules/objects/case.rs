@@ -28,7 +28,7 @@ pub(crate) struct ObjectCase<'a> {
 }
 
 /// The conflict of a request with the owner of an object.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct OwnershipConflict {
     /// `release shop/web (revision 7, deployed)`.
     pub(crate) owner: String,
@@ -42,6 +42,17 @@ pub(crate) struct OwnershipConflict {
     pub(crate) fields: Vec<FieldPath>,
     /// Whether the operation of another user is in flight.
     pub(crate) in_flight: bool,
+    /// The record that declares them; `None` for a profile.
+    pub(crate) declaring: Option<DeclaringRelease>,
+}
+
+/// The record that says what a release declares, and of which objects.
+#[derive(Debug, Clone)]
+pub(crate) struct DeclaringRelease {
+    pub(crate) record: RecordRef,
+    /// The namespace of the objects.
+    pub(crate) target_namespace: String,
+    pub(crate) marks: Marks,
 }
 
 impl<'a> ObjectCase<'a> {
@@ -123,6 +134,7 @@ impl<'a> ObjectCase<'a> {
                     release: ReleaseRef::new(&self.write.namespace, name),
                     fields,
                     in_flight: false,
+                    declaring: None,
                 }))
             }
         }
@@ -155,7 +167,7 @@ impl<'a> ObjectCase<'a> {
             return Ok(None);
         };
         let lost = require_consistent(marks)
-            .and_then(|()| self.changed_declared_fields(marks, record, target_namespace.to_owned()));
+            .and_then(|()| self.changed_declared_fields(marks, record.clone(), target_namespace.to_owned()));
         // Flux works for a tenant outside of operations too: it corrects drift, runs tests, applies definitions. Checked last, so
         // that requests without a conflict need no query.
         let may_go_on = matches!(lost, Ok(None) | Err(Undecided::Ask(_)));
@@ -184,6 +196,11 @@ impl<'a> ObjectCase<'a> {
             release,
             fields,
             in_flight: matches!(holding, Holding::Other(_)),
+            declaring: Some(DeclaringRelease {
+                record,
+                target_namespace: target_namespace.to_owned(),
+                marks: marks.clone(),
+            }),
         }))
     }
 

@@ -11,6 +11,9 @@ use crate::engine::policy::{ScalableResource, ignored_fields};
 use crate::engine::release::manifest::DocumentKey;
 use crate::engine::rules::undecided::{Undecided, lookup};
 
+/// The fields that people may edit nevertheless.
+type Excepted<'e> = &'e dyn Fn(&FieldPath) -> bool;
+
 impl ObjectCase<'_> {
     /// The declared fields that change, none of them if the object is deleted. `None` if no declared field changes, and if the object
     /// is not in the manifest: then the release no longer declares it.
@@ -21,26 +24,36 @@ impl ObjectCase<'_> {
         default_namespace: String,
     ) -> Result<Option<Vec<FieldPath>>, Undecided> {
         let document = self.document(record, default_namespace);
-        let lost = |fields: Vec<FieldPath>| (!fields.is_empty()).then_some(fields);
         match (&self.write.change, document) {
             (_, Err(Undecided::Ask(query))) => Err(Undecided::Ask(query)),
             (_, Ok(None)) => Ok(None),
-            (ObjectChange::Deleted { .. }, Ok(Some(_))) => Ok(Some(Vec::new())),
-            (ObjectChange::Edited { sides, .. }, Ok(Some(document))) => {
-                Ok(lost(self.changed_in_document(marks, document, sides)))
-            }
-            (ObjectChange::Scaled { new, .. }, Ok(Some(document))) => Ok(self
-                .scalable_resource()
-                .and_then(|scalable| scaled_field(scalable, document, *new))
-                .map(|path| vec![path])),
+            (_, Ok(Some(document))) => Ok(self.changed_in_manifest(marks, document, &|_| false)),
             // managedFields show a part: the fields that the release owns, it has declared.
             (ObjectChange::Edited { sides, .. }, Err(unavailable)) => {
-                match lost(self.changed_among(marks, sides, [self.owned_fields(marks, sides)])) {
+                match lost(self.changed_among(marks, sides, [self.owned_fields(marks, sides)], &|_| false)) {
                     None => Err(unavailable),
                     fields => Ok(fields),
                 }
             }
             (ObjectChange::Deleted { .. } | ObjectChange::Scaled { .. }, Err(unavailable)) => Err(unavailable),
+        }
+    }
+
+    /// The fields that change beside the excepted ones, by the document of the object; none of them if the object is deleted. `None`
+    /// if no such field changes.
+    pub(super) fn changed_in_manifest(
+        &self,
+        marks: &Marks,
+        document: &Value,
+        is_excepted: Excepted<'_>,
+    ) -> Option<Vec<FieldPath>> {
+        match &self.write.change {
+            ObjectChange::Deleted { .. } => Some(Vec::new()),
+            ObjectChange::Edited { sides, .. } => lost(self.changed_in_document(marks, document, sides, is_excepted)),
+            ObjectChange::Scaled { new, .. } => {
+                let scaled = self.scalable_resource().and_then(|scalable| scaled_field(scalable, document, *new));
+                scaled.filter(|field| !is_excepted(field)).map(|field| vec![field])
+            }
         }
     }
 
@@ -61,12 +74,18 @@ impl ObjectCase<'_> {
 
     /// The declared fields that change, by the document in the manifest. A document of another API version may name fields
     /// differently; then managedFields are used too, for fields that it does not have.
-    fn changed_in_document(&self, marks: &Marks, document: &Value, sides: &EditedObject<'_>) -> Vec<FieldPath> {
+    fn changed_in_document(
+        &self,
+        marks: &Marks,
+        document: &Value,
+        sides: &EditedObject<'_>,
+        is_excepted: Excepted<'_>,
+    ) -> Vec<FieldPath> {
         let account = || sides.managed_fields(self.facts.effort).of(&self.write.api_version, |_| true);
         let written = if is_custom_resource(document) { account() } else { Declared::nothing() };
         let same_version = document.get("apiVersion").and_then(Value::as_str) == Some(self.write.api_version.as_str());
         let owned = (!same_version).then(|| self.owned_fields(marks, sides).outside(document));
-        self.changed_among(marks, sides, [declared_by(document, &written)].into_iter().chain(owned))
+        self.changed_among(marks, sides, [declared_by(document, &written)].into_iter().chain(owned), is_excepted)
     }
 
     /// The fields that the owner wrote last, by managedFields.
@@ -81,13 +100,15 @@ impl ObjectCase<'_> {
         marks: &Marks,
         sides: &EditedObject<'_>,
         declared: impl IntoIterator<Item = Declared<'d>>,
+        is_excepted: Excepted<'_>,
     ) -> Vec<FieldPath> {
         let ManagedWrite { kind, namespace, name, .. } = self.write;
         let mut fields = Vec::new();
         if let Some(delta) = &sides.delta {
             let declared: Vec<_> = declared.into_iter().chain(marks.declared()).collect();
             let is_ignored = ignored_fields(&self.policy.ignore, kind, namespace, name);
-            fields = touched(&declared, delta, &|field| is_ignored(&field.pointer()), self.facts.effort);
+            let is_ignored = |field: &FieldPath| is_ignored(&field.pointer()) || is_excepted(field);
+            fields = touched(&declared, delta, &is_ignored, self.facts.effort);
         }
         if sides.clears_managed_fields() {
             fields.push(FieldPath::of(["metadata", "managedFields"]));
@@ -99,13 +120,17 @@ impl ObjectCase<'_> {
     pub(crate) fn changed_managed_fields(&self, marks: &Marks) -> Option<Vec<FieldPath>> {
         match &self.write.change {
             ObjectChange::Edited { sides, .. } => {
-                Some(self.changed_among(marks, sides, [self.owned_fields(marks, sides)]))
-                    .filter(|fields| !fields.is_empty())
+                lost(self.changed_among(marks, sides, [self.owned_fields(marks, sides)], &|_| false))
             }
             ObjectChange::Deleted { .. } => Some(Vec::new()),
             ObjectChange::Scaled { .. } => None,
         }
     }
+}
+
+/// The fields of a conflict; `None` without any.
+fn lost(fields: Vec<FieldPath>) -> Option<Vec<FieldPath>> {
+    (!fields.is_empty()).then_some(fields)
 }
 
 /// The declared field that a scaling changes.

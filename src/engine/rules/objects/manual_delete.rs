@@ -28,10 +28,12 @@ fn check(case: &ObjectCase<'_>) -> Checked {
     if !matches!(case.write.change, ObjectChange::Deleted { .. }) {
         return Ok(None);
     }
-    Ok(case.conflict()?.map(|conflict| {
-        let OwnershipConflict { owner, declarer, through, release, .. } = conflict;
-        let sentence = format!("{} is managed by {owner}, and declared by {declarer}.", case.subject());
-        let way_out = format!("Remove it through {through}, or ask for a ReleaseOverride.");
-        Refusal::new(sentence, way_out).about(release.clone())
-    }))
+    let Some(conflict) = case.conflict()? else {
+        return Ok(None);
+    };
+    let OwnershipConflict { owner, declarer, through, release, .. } = conflict;
+    let sentence = format!("{} is managed by {owner}, and declared by {declarer}.", case.subject());
+    let way_out = format!("Remove it through {through}, or ask for a ReleaseOverride.");
+    let refusal = Refusal::new(sentence, way_out).about(release.clone());
+    case.unless_suspended(conflict, refusal).map(Some)
 }

@@ -22,10 +22,10 @@ pub(crate) static RULE: Rule = Rule {
         summary: "A field that a release declares changes through the release.",
         why: "The next upgrade reverts half of a manual edit, and the chart no longer describes what runs.",
         allowed: "`kubectl rollout restart`; a label `team`; an injected sidecar; every field that the chart does not \
-              declare.",
+              declare; a field under `spec.driftDetection.ignore` of the HelmRelease.",
         refused: "`kubectl set image` of a container of the chart.",
         way_out: "Change the chart's values and upgrade. Add fields that belong to other tools to `ignore` in the policy.",
-        settings: &["graceAfterFailure"],
+        settings: &["graceAfterFailure", "honourDriftIgnore", "whenSuspended"],
     },
     checks: &[Check::Object(check)],
 };
@@ -34,11 +34,21 @@ fn check(case: &ObjectCase<'_>) -> Checked {
     if !matches!(case.write.change, ObjectChange::Edited { .. }) {
         return Ok(None);
     }
-    Ok(case.conflict()?.map(|conflict| refusal(case, conflict)))
+    refusal_beside_exceptions(case)
 }
 
-/// The refusal of a change of declared fields; a scaling is one too.
-pub(crate) fn refusal(case: &ObjectCase<'_>, conflict: &OwnershipConflict) -> Refusal {
+/// The refusal of a change of declared fields that people have not excepted; a scaling is one too.
+pub(crate) fn refusal_beside_exceptions(case: &ObjectCase<'_>) -> Checked {
+    let Some(conflict) = case.conflict()? else {
+        return Ok(None);
+    };
+    let Some(left) = case.beside_exceptions(conflict)? else {
+        return Ok(None);
+    };
+    case.unless_suspended(conflict, refusal(case, &left)).map(Some)
+}
+
+fn refusal(case: &ObjectCase<'_>, conflict: &OwnershipConflict) -> Refusal {
     let declared = declared(conflict);
     let sentence = format!("{} is managed by {}: {declared}.", case.subject(), conflict.owner);
     let way_out = format!("Change it through {}, or ask for a ReleaseOverride.", conflict.through);

@@ -28,5 +28,5 @@ fn check(case: &ObjectCase<'_>) -> Checked {
     if !matches!(case.write.change, ObjectChange::Scaled { .. }) {
         return Ok(None);
     }
-    Ok(case.conflict()?.map(|conflict| manual_edit::refusal(case, conflict)))
+    manual_edit::refusal_beside_exceptions(case)
 }

@@ -134,9 +134,24 @@ fn end(case: &RecordCase<'_>, before: &RecordSide<'_>, to: Option<Status>) -> Ch
         "Cannot {verb} release {namespace}/{name}: the release is {state}, and that operation may still be running."
     );
     let stale_after = wording::span(case.stale_after(operation.started(), operation.holder())?);
-    let way_out =
-        format!("Wait until the operation ends. If it does not end, anyone can {way} {stale_after} after it started.");
+    let go_on = if to == Some(Status::Failed) { flux_goes_on(case, &operation)? } else { String::new() };
+    let way_out = format!(
+        "Wait until the operation ends.{go_on} If it does not end, anyone can {way} {stale_after} after it started."
+    );
     Ok(Some(Refusal::new(sentence, way_out)))
+}
+
+/// How to wake Flux, whose unlock is refused: it tries again at ever longer intervals, minutes after a long operation. Empty for
+/// others.
+fn flux_goes_on(case: &RecordCase<'_>, operation: &InFlight) -> Result<String, Undecided> {
+    let release = case.flux_release(operation.holder());
+    let command = match release.reconciled_by(case.evidence, case.policy, case.facts.actor) {
+        Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
+        // The refusal stands without it.
+        Err(_) => None,
+        Ok(driver) => driver.and_then(wording::reconcile),
+    };
+    Ok(command.map(|command| format!(" Then `{command}` makes Flux go on at once.")).unwrap_or_default())
 }
 
 fn delete(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {

@@ -1,17 +1,14 @@
 //! HelmReleases: as declarations of their own, and as what stands behind records and objects.
 
+mod duplicates;
+mod exceptions;
+mod retarget;
+
 use serde_json::{Value, json};
 
-use super::names::{DUPLICATE_RELEASE, FOREIGN_EDIT_IN_TRANSITION, MANUAL_EDIT, PENDING_RECOVERY, RETARGET};
+use super::names::{FOREIGN_EDIT_IN_TRANSITION, MANUAL_EDIT, PENDING_RECOVERY};
 use super::objects::{image, record, web};
-use super::overrides::override_of;
 use super::scenario::{Cluster, Verdict, rec};
-use crate::engine::decide::{Step, decide};
-use crate::engine::effort::Effort;
-use crate::engine::evidence::{Evidence, Query};
-use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
-use crate::engine::policy::Policy;
-use crate::engine::review::Review;
 use crate::engine::rule::RuleId;
 
 const CONTROLLER: &str = "system:serviceaccount:flux-system:helm-controller";
@@ -52,187 +49,6 @@ fn first() -> Value {
     helm_release("web", json!({"interval": "10m"}))
 }
 
-#[test]
-fn one_helm_release_drives_a_release() {
-    let kube_config = json!({"secretRef": {"name": "prod"}});
-    for (given, new, verdict) in [
-        (first(), json!({"releaseName": "web"}), refused(DUPLICATE_RELEASE)),
-        (first(), json!({"releaseName": "web", "targetNamespace": "prod"}), refused(DUPLICATE_RELEASE)),
-        (first(), json!({"releaseName": "other"}), Ok(())),
-        (first(), json!({"releaseName": "web", "storageNamespace": "records"}), Ok(())),
-        (first(), json!({"releaseName": "web", "suspend": true}), Ok(())),
-        (first(), json!({"releaseName": "web", "kubeConfig": kube_config}), Ok(())),
-        (helm_release("web", json!({"suspend": true})), json!({"releaseName": "web"}), Ok(())),
-        (helm_release("web", json!({"kubeConfig": kube_config})), json!({"releaseName": "web"}), Ok(())),
-        (
-            helm_release("web", json!({"kubeConfig": kube_config})),
-            json!({"releaseName": "web", "kubeConfig": kube_config}),
-            refused(DUPLICATE_RELEASE),
-        ),
-        // A configuration is of the HelmRelease's namespace.
-        (
-            with(
-                helm_release("web", json!({"kubeConfig": kube_config, "storageNamespace": "shop"})),
-                "/metadata/namespace",
-                json!("bar"),
-            ),
-            json!({"releaseName": "web", "kubeConfig": kube_config}),
-            Ok(()),
-        ),
-        // It asks for another release by now, and has this one still installed.
-        (
-            installed(helm_release("old", json!({"releaseName": "new"}))),
-            json!({"releaseName": "web"}),
-            refused(DUPLICATE_RELEASE),
-        ),
-        (dying(first()), json!({"releaseName": "web"}), refused(DUPLICATE_RELEASE)),
-    ] {
-        let mut cluster = Cluster::new();
-        cluster.given(given.clone());
-        assert_eq!(cluster.create_object("alice", helm_release("two", new.clone())), verdict, "{new} beside {given}");
-    }
-}
-
-#[test]
-fn an_edit_counts_where_it_makes_the_helm_release_drive_something_new() {
-    let second = |spec: Value| helm_release("two", spec);
-    let same = json!({"releaseName": "web"});
-    for (old, new, verdict) in [
-        (same.clone(), json!({"releaseName": "web", "values": {"a": 1}}), Ok(())),
-        (json!({"releaseName": "web", "suspend": true}), same.clone(), refused(DUPLICATE_RELEASE)),
-        (json!({"releaseName": "other"}), same.clone(), refused(DUPLICATE_RELEASE)),
-        (json!({"releaseName": "web", "kubeConfig": {"a": 1}}), same.clone(), refused(DUPLICATE_RELEASE)),
-        (same.clone(), json!({"releaseName": "web", "suspend": true}), Ok(())),
-        (same.clone(), json!({"releaseName": "other"}), Ok(())),
-    ] {
-        let mut cluster = Cluster::new();
-        cluster.given(first());
-        cluster.given(second(old.clone()));
-        assert_eq!(
-            cluster.update_objects("alice", second(old.clone()), second(new.clone())),
-            verdict,
-            "{old} -> {new}"
-        );
-    }
-    let mut cluster = Cluster::new();
-    cluster.given(first());
-    let (old, new) = (second(json!({"releaseName": "other"})), second(json!({"releaseName": "web"})));
-    assert_eq!(cluster.update_objects("alice", dying(old.clone()), dying(new.clone())), Ok(()));
-    assert_eq!(cluster.update_objects(CONTROLLER, old, new), refused(DUPLICATE_RELEASE), "whoever asks");
-    assert_eq!(cluster.update_objects("alice", first(), helm_release("web", json!({"suspend": true}))), Ok(()));
-}
-
-#[test]
-fn a_refusal_names_the_first_helm_release_and_how_to_move_its_release() {
-    let mut cluster = Cluster::new();
-    let made = |name: &str, at: &str| {
-        with(helm_release(name, json!({"releaseName": "web"})), "/metadata/creationTimestamp", json!(at))
-    };
-    cluster.given(made("b", "2026-11-21T09:00:00Z"));
-    cluster.given(made("a", "2026-11-21T09:30:00Z"));
-    let found = cluster.findings("alice", None, Some(made("c", "2026-11-21T10:00:00Z")));
-    assert_eq!(
-        found,
-        [
-            "HelmRelease shop/c would manage release shop/web, which HelmRelease shop/b already manages: Flux would upgrade or \
-          uninstall one for the other, forever. Set another releaseName or storageNamespace. To move the release, first \
-          suspend HelmRelease shop/b (spec.suspend: true), then delete it: Flux does nothing for a suspended HelmRelease. \
-          [duplicate-release]"
-        ]
-    );
-    cluster.given(dying(made("b", "2026-11-21T09:00:00Z")));
-    let found = cluster.findings("alice", None, Some(made("c", "2026-11-21T10:00:00Z"))).concat();
-    assert!(
-        found.contains("HelmRelease shop/b is uninstalling") && found.contains("Wait until that HelmRelease is gone."),
-        "{found}"
-    );
-}
-
-/// From a repository of charts.
-fn charted(name: &str, more: &Value) -> Value {
-    let mut spec = json!({"chart": {"spec": {"chart": name, "sourceRef": {"kind": "HelmRepository", "name": "r"}}}});
-    for (key, value) in more.as_object().into_iter().flatten() {
-        spec[key] = value.clone();
-    }
-    helm_release("web", spec)
-}
-
-#[test]
-fn an_edit_does_not_uninstall_what_is_installed() {
-    let in_place = json!({"upgrade": {"chartNameChangeStrategy": "InPlaceUpdate"}});
-    let of_git = with(charted("./charts/other", &json!({})), "/spec/chart/spec/sourceRef/kind", json!("GitRepository"));
-    for (old, new, open) in [
-        (first(), helm_release("web", json!({"releaseName": "other"})), false),
-        (first(), helm_release("web", json!({"targetNamespace": "prod"})), false),
-        (first(), helm_release("web", json!({"targetNamespace": "prod", "releaseName": "web"})), false),
-        (first(), helm_release("web", json!({"storageNamespace": "records"})), false),
-        (
-            first(),
-            helm_release("web", json!({"releaseName": "web", "targetNamespace": "shop", "storageNamespace": "shop"})),
-            true,
-        ),
-        (first(), helm_release("web", json!({"values": {"a": 1}})), true),
-        (charted("nginx", &json!({})), charted("apache", &json!({})), false),
-        (charted("nginx", &json!({})), charted("library/nginx", &json!({})), true),
-        (charted("nginx", &in_place), charted("apache", &in_place), true),
-        (charted("nginx", &json!({})), of_git, true),
-        (charted("nginx", &json!({})), first(), true),
-        // Flux was about to uninstall it before this edit.
-        (helm_release("web", json!({"releaseName": "a"})), helm_release("web", json!({"releaseName": "b"})), true),
-        // A mistake is taken back.
-        (helm_release("web", json!({"releaseName": "a"})), first(), true),
-    ] {
-        let (old, new) = (installed(old), installed(new));
-        let verdict = Cluster::new().update_objects("alice", old.clone(), new.clone());
-        assert_eq!(verdict.is_ok(), open, "{} -> {}: {verdict:?}", old["spec"], new["spec"]);
-        assert!(verdict.is_ok() || verdict == refused(RETARGET));
-        assert_eq!(Cluster::new().update_objects("alice", dying(old.clone()), dying(new.clone())), Ok(()));
-        let unknown = |object: Value| with(object, "/status", json!({"observedGeneration": -1}));
-        assert_eq!(Cluster::new().update_objects("alice", unknown(old), unknown(new)), Ok(()), "not installed yet");
-    }
-}
-
-#[test]
-fn a_retarget_is_judged_and_opened_over_what_is_installed() {
-    let retarget = |cluster: &mut Cluster, spec: Value| {
-        cluster.update_objects("carol", installed(first()), installed(helm_release("web", spec)))
-    };
-    for (namespace, verdict) in [("mine", refused(RETARGET)), ("shop", Ok(()))] {
-        let mut cluster = Cluster::new();
-        let made = override_of("web", &["retarget"], 30);
-        cluster.given(with(made, "/metadata/namespace", json!(namespace)));
-        assert_eq!(retarget(&mut cluster, json!({"storageNamespace": "mine"})), verdict, "{namespace}");
-    }
-    for (release, verdict) in [("other", refused(RETARGET)), ("web", Ok(()))] {
-        let cases = format!("rules:\n  retarget: {{cases: [{{when: {{releases: [{release}]}}, mode: 'off'}}]}}");
-        let mut cluster = Cluster::with_policy(&cases);
-        assert_eq!(retarget(&mut cluster, json!({"releaseName": "other"})), verdict, "{release}");
-    }
-}
-
-#[test]
-fn a_retarget_that_is_meant_is_acknowledged_for_that_target_alone() {
-    let old = || installed(charted("nginx", &json!({})));
-    for (new, value) in [
-        (helm_release("web", json!({"releaseName": "other"})), "shop/other"),
-        (helm_release("web", json!({"targetNamespace": "prod"})), "shop/prod-web"),
-        (helm_release("web", json!({"storageNamespace": "records"})), "records/web"),
-        // Neither shows in where the records are and how they are named.
-        (helm_release("web", json!({"targetNamespace": "prod", "releaseName": "web"})), "shop/web/prod"),
-        (charted("apache", &json!({})), "shop/web/apache"),
-    ] {
-        let new = installed(new);
-        let found = Cluster::new().findings("alice", Some(old()), Some(new.clone())).concat();
-        assert!(found.contains(&format!("interlock.dev/allow-retarget: {value} [retarget]")), "{found}");
-        assert!(found.contains("uninstall release shop/web (deployed)"), "{found}");
-        for (annotation, open) in [(value, true), ("shop/web", false), ("true", false), ("", false)] {
-            let new = with(new.clone(), "/metadata/annotations", json!({"interlock.dev/allow-retarget": annotation}));
-            let verdict = Cluster::new().update_objects("alice", old(), new);
-            assert_eq!(verdict.is_ok(), open, "{annotation}: {verdict:?}");
-        }
-    }
-}
-
 fn risks(old: Option<Value>, new: Value) -> Vec<String> {
     let object = |spec| helm_release("web", spec);
     Cluster::new().findings("alice", old.map(object), Some(object(new)))
@@ -245,6 +61,8 @@ fn each_risk_is_told_once_by_the_write_that_brings_it_in() {
     let both = json!({"install": retry("5m"), "upgrade": retry("5m")});
     let mut ignored = both.clone();
     ignored["upgrade"]["remediation"] = json!({"retries": 3});
+    let mut unbounded = retry("5m");
+    unbounded["remediation"] = json!({"retries": -1});
     let mut endless = both.clone();
     endless["maxHistory"] = json!(0);
     for (spec, told) in [
@@ -258,7 +76,21 @@ fn each_risk_is_told_once_by_the_write_that_brings_it_in() {
             json!({"install": retry("5m"), "upgrade": remedy(1, "")}),
             vec!["only one of install and upgrade", "no revision to roll back to"],
         ),
-        (ignored, vec!["which ignores it"]),
+        (ignored, vec!["its retries still count"]),
+        (json!({"install": unbounded, "upgrade": unbounded}), vec![]),
+        (
+            json!({"install": unbounded, "upgrade": with(unbounded.clone(), "/remediation/strategy", json!("rollback"))}),
+            vec!["its retries still count"],
+        ),
+        (json!({"install": remedy(-1, "")}), vec!["uninstalls a failed install and installs again without limit"]),
+        (
+            json!({"upgrade": remedy(-1, "uninstall")}),
+            vec!["uninstalls the running release", "remediates a failed upgrade"],
+        ),
+        (
+            json!({"maxHistory": 0, "install": remedy(-1, "")}),
+            vec!["keeps every record", "installs again without limit"],
+        ),
         (endless, vec!["keeps every record"]),
         (json!({"maxHistory": 0, "upgrade": remedy(-1, "")}), vec!["keeps every record", "without limit"]),
         (json!({"install": retry("29s"), "upgrade": retry("1m")}), vec!["less than 30 s"]),
@@ -312,39 +144,6 @@ fn what_does_not_read_decides_nothing() {
     let found = cluster.findings("alice", None, Some(strange.clone())).concat();
     assert!(found.contains("Could not check HelmRelease shop/web: it cannot be parsed"), "{found}");
     assert_eq!(cluster.create_object("alice", strange), Ok(()));
-}
-
-/// What is asked about an edit of a HelmRelease.
-fn asks(old: &Value, new: &Value) -> Option<Query> {
-    let request = json!({
-        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-        "request": {
-            "uid": "u", "operation": "UPDATE", "name": "web", "namespace": "shop", "userInfo": {"username": "alice"},
-            "kind": {"group": "helm.toolkit.fluxcd.io", "version": "v2", "kind": "HelmRelease"},
-            "resource": {"group": "helm.toolkit.fluxcd.io", "version": "v2", "resource": "helmreleases"},
-            "oldObject": old, "object": new,
-        },
-    });
-    let body = serde_json::to_vec(&request).unwrap();
-    let review = Review::parse(&body).unwrap();
-    let (objects, bodies) = (RequestObjects::read(&review.request).unwrap(), RecordBodies::default());
-    let effort = Effort::of_review();
-    let facts = Facts::of(&review.request, &objects, &bodies, &effort);
-    match decide(&facts, &Policy::shipped().unwrap(), &Evidence::default(), super::scenario::start()) {
-        Step::Ask(query) => Some(query),
-        Step::Done(found) => {
-            assert!(found.is_empty(), "{found:?}");
-            None
-        }
-    }
-}
-
-#[test]
-fn only_another_release_is_asked_about() {
-    assert_eq!(asks(&first(), &with(first(), "/metadata/labels", json!({"team": "blue"}))), None);
-    assert_eq!(asks(&first(), &helm_release("web", json!({"values": {"a": 1}}))), None);
-    let asked = asks(&first(), &helm_release("web", json!({"releaseName": "other"})));
-    assert_eq!(asked, Some(Query::HelmReleases { namespace: "shop".into(), release: "other".into() }));
 }
 
 /// An upgrade of release shop/web by somebody, over a deployed revision, that has been running for so many seconds, with a
@@ -415,6 +214,38 @@ fn flux_unlocks_what_it_began_under_another_account() {
         let verdict = running(spec.clone(), holder, 1).update(actor, &pending, &failed);
         assert_eq!(verdict.is_ok(), open, "{actor} over {holder} with {spec}: {verdict:?}");
     }
+}
+
+#[test]
+fn a_refused_unlock_says_how_to_wake_flux() {
+    let (pending, failed) = (rec(6, "pending-upgrade"), rec(6, "failed"));
+    let told = |cluster: &mut Cluster, user: &str| cluster.told(user, pending.object(), failed.object());
+    let command = "Then `flux reconcile helmrelease web --with-source -n shop` makes Flux go on at once.";
+    let tenant = || json!({"serviceAccountName": "deployer"});
+    for (spec, actor, named) in [
+        (json!({}), CONTROLLER, true),
+        (tenant(), TENANT, true),
+        (tenant(), FOREIGNER, false),
+        (json!({}), "bob", false),
+        (json!({"releaseName": "other"}), CONTROLLER, false),
+        (json!({"kubeConfig": {"secretRef": {"name": "a"}}}), CONTROLLER, false),
+    ] {
+        let found = told(&mut running(spec.clone(), "alice", 12), actor);
+        assert!(
+            found.contains("Cannot unlock release shop/web") && found.contains("Wait until the operation ends."),
+            "{found}"
+        );
+        assert_eq!(found.contains(command), named, "{actor} with {spec}: {found}");
+        assert_eq!(found.contains("flux reconcile"), named, "{actor} with {spec}: {found}");
+    }
+    // Another end of the operation is no unlock.
+    let found = running(json!({}), "alice", 12).told(CONTROLLER, pending.object(), rec(6, "deployed").object());
+    assert!(found.contains("Cannot promote") && !found.contains("flux reconcile"), "{found}");
+    // One that names the records from elsewhere is not the one to wake.
+    let mut cluster = running(json!({"releaseName": "other"}), "alice", 12);
+    let elsewhere = helm_release("x", json!({"releaseName": "web", "storageNamespace": "shop"}));
+    cluster.given(with(elsewhere, "/metadata/namespace", json!("bar")));
+    assert!(!told(&mut cluster, CONTROLLER).contains("flux reconcile"));
 }
 
 #[test]

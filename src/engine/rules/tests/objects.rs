@@ -431,7 +431,7 @@ fn what_may_go_on_asks_nothing_of_the_cluster_and_what_may_not_is_confirmed() {
     let nothing: [&str; 0] = [];
     assert_eq!(asked(PendingUpgrade, "alice", "alice", &image("2")), ["cache"]);
     assert_eq!(asked(Deployed, "alice", "bob", &with("/metadata/labels/team", json!("x"))), ["cache", "document"]);
-    let refused = ["cache", "document", "live", "known overrides", "overrides"];
+    let refused = ["cache", "document", "live", "drivers", "known overrides", "overrides"];
     assert_eq!(asked(Deployed, "alice", "bob", &image("2")), refused);
     let audited = asked(Deployed, "alice", ROBOT, &image("2"));
     assert!(!audited.iter().any(|query| query.contains("overrides")), "audit refuses nothing: {audited:?}");

@@ -1,0 +1,236 @@
+//! `spec.driftDetection` of a HelmRelease: what Flux leaves as it is when it corrects drift.
+//!
+//! Flux selects the objects by what the manifest of the release says of them, never by what is in the cluster. So a label or an
+//! annotation counts only where the release declares it, and nobody makes an exception by editing the object.
+
+use std::collections::BTreeMap;
+
+use jsonptr::PointerBuf;
+use regex::RegexBuilder;
+use serde::Deserialize;
+
+use super::selector;
+use crate::engine::effort::{Effort, OverBudget};
+use crate::engine::json::null_is_default;
+
+/// The label or annotation of an object that Flux does not check for drift, and its value in any case of letters.
+const SWITCH: (&str, &str) = ("helm.toolkit.fluxcd.io/driftDetection", "disabled");
+
+/// The longest regular expression. One of a megabyte takes a hundred megabytes to parse.
+const MAX_PATTERN_BYTES: usize = 4 << 10;
+
+/// The largest program of a regular expression, in bytes. Names and kinds take a few hundred.
+const MAX_PROGRAM_BYTES: usize = 1 << 17;
+
+/// The steps to compile such a regular expression and to match a name with it.
+const PATTERN_STEPS: u64 = 2_000_000;
+
+/// The steps to compare a pointer with all fields that a write changes: a thousand at most are told apart.
+const POINTER_STEPS: u64 = 20_000;
+
+/// The steps to read a byte of a rule.
+const RULE_STEPS: u64 = 20;
+
+/// `spec.driftDetection`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct DriftDetection {
+    #[serde(deserialize_with = "null_is_default")]
+    pub ignore: Vec<DriftIgnore>,
+}
+
+/// An entry of `spec.driftDetection.ignore`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct DriftIgnore {
+    /// JSON pointers. Fields below a pointer are ignored too, and an empty one is the whole object.
+    #[serde(deserialize_with = "null_is_default")]
+    pub paths: Vec<String>,
+    /// `None` for every object.
+    pub target: Option<DriftTarget>,
+}
+
+/// The objects that an entry is about: regular expressions over the whole text, and selectors as those of labels. What is empty
+/// matches everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DriftTarget {
+    pub group: String,
+    pub version: String,
+    pub kind: String,
+    pub namespace: String,
+    pub name: String,
+    pub label_selector: String,
+    pub annotation_selector: String,
+}
+
+/// An object as the manifest of its release declares it.
+#[derive(Debug, Default)]
+pub struct DeclaredObject<'d> {
+    pub group: &'d str,
+    pub version: &'d str,
+    pub kind: &'d str,
+    /// Empty for cluster-scoped objects.
+    pub namespace: &'d str,
+    pub name: &'d str,
+    pub labels: BTreeMap<&'d str, &'d str>,
+    pub annotations: BTreeMap<&'d str, &'d str>,
+}
+
+impl DeclaredObject<'_> {
+    /// Whether the object itself says that Flux does not check it for drift.
+    fn is_unchecked(&self) -> bool {
+        let (key, value) = SWITCH;
+        let is_set = |found: Option<&&str>| found.is_some_and(|found| found.eq_ignore_ascii_case(value));
+        is_set(self.labels.get(key)) || is_set(self.annotations.get(key))
+    }
+}
+
+impl DriftDetection {
+    /// The fields of an object that Flux leaves as they are. Fields below them count too.
+    ///
+    /// # Errors
+    /// [`OverBudget`] if the rules take more work than is left.
+    pub fn ignored(&self, object: &DeclaredObject<'_>, effort: &Effort) -> Result<Vec<PointerBuf>, OverBudget> {
+        if object.is_unchecked() {
+            return Ok(vec![PointerBuf::root()]);
+        }
+        let mut ignored = Vec::new();
+        for DriftIgnore { paths, target } in &self.ignore {
+            if target.as_ref().map_or(Ok(true), |target| target.matches(object, effort))? {
+                for path in paths {
+                    effort.take_text(path, RULE_STEPS)?;
+                    effort.take(POINTER_STEPS)?;
+                    ignored.extend(PointerBuf::parse(path.as_str()).ok());
+                }
+            }
+        }
+        Ok(ignored)
+    }
+}
+
+impl DriftTarget {
+    fn matches(&self, object: &DeclaredObject<'_>, effort: &Effort) -> Result<bool, OverBudget> {
+        let DeclaredObject { group, version, kind, namespace, name, labels, annotations } = object;
+        for (pattern, text) in [
+            (&self.kind, kind),
+            (&self.name, name),
+            (&self.namespace, namespace),
+            (&self.group, group),
+            (&self.version, version),
+        ] {
+            if !is_match(pattern, text, effort)? {
+                return Ok(false);
+            }
+        }
+        for (selector, map) in [(&self.label_selector, labels), (&self.annotation_selector, annotations)] {
+            effort.take_text(selector, RULE_STEPS)?;
+            if !selector.is_empty() && selector::matches(selector, map) != Some(true) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Whether a text as a whole matches a regular expression. One that cannot be compiled matches nothing: Flux gives up on it too.
+fn is_match(pattern: &str, text: &str, effort: &Effort) -> Result<bool, OverBudget> {
+    effort.take_text(pattern, RULE_STEPS)?;
+    if pattern.is_empty() || (pattern == text && pattern.bytes().all(|byte| byte.is_ascii_alphanumeric())) {
+        return Ok(true);
+    }
+    if pattern.len() > MAX_PATTERN_BYTES {
+        return Ok(false);
+    }
+    effort.take(PATTERN_STEPS)?;
+    let anchored = format!("^(?:{pattern})$");
+    let compiled = RegexBuilder::new(&anchored).size_limit(MAX_PROGRAM_BYTES).dfa_size_limit(MAX_PROGRAM_BYTES).build();
+    Ok(compiled.is_ok_and(|compiled| compiled.is_match(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn ignored(rules: Value, object: &DeclaredObject<'_>, effort: &Effort) -> Result<Vec<String>, OverBudget> {
+        let read: DriftDetection = serde_json::from_value(json!({"mode": "enabled", "ignore": rules})).unwrap();
+        Ok(read.ignored(object, effort)?.iter().map(ToString::to_string).collect())
+    }
+
+    fn web() -> DeclaredObject<'static> {
+        DeclaredObject {
+            group: "apps",
+            version: "v1",
+            kind: "Deployment",
+            namespace: "shop",
+            name: "web-1",
+            labels: BTreeMap::from([("app", "web")]),
+            annotations: BTreeMap::from([("example.com/a", "b")]),
+        }
+    }
+
+    #[test]
+    fn targets_match_as_in_flux() {
+        for (target, wanted) in [
+            (json!(null), true),
+            (json!({}), true),
+            (json!({"kind": "Deployment"}), true),
+            (json!({"kind": "Deploy"}), false),
+            (json!({"kind": "Deploy.*"}), true),
+            (json!({"kind": "StatefulSet|Deployment"}), true),
+            (json!({"kind": "(?i)deployment"}), true),
+            (json!({"name": "web-\\d", "namespace": "shop"}), true),
+            (json!({"name": "web"}), false),
+            (json!({"name": "web.1"}), true),
+            (json!({"namespace": "sho"}), false),
+            (json!({"group": "apps", "version": "v1"}), true),
+            (json!({"group": "batch"}), false),
+            (json!({"version": "v2"}), false),
+            (json!({"labelSelector": "app in (web, api)", "annotationSelector": "example.com/a=b"}), true),
+            (json!({"labelSelector": "app=api"}), false),
+            (json!({"annotationSelector": "!example.com/a"}), false),
+            // What Flux cannot read makes no exception.
+            (json!({"name": "web("}), false),
+            (json!({"name": "\\p{L}{1,1000}{1,1000}"}), false),
+            (json!({"name": "web-1|".repeat(1_000)}), false),
+            (json!({"labelSelector": "app in web"}), false),
+        ] {
+            let rules = json!([{"paths": ["/spec/replicas", "no pointer"], "target": target}]);
+            let found = ignored(rules, &web(), &Effort::of_review()).unwrap();
+            assert_eq!(found, if wanted { vec!["/spec/replicas"] } else { vec![] }, "{target}");
+        }
+    }
+
+    #[test]
+    fn an_object_that_says_so_is_ignored_as_a_whole() {
+        let (key, _) = SWITCH;
+        for (labels, annotations, whole) in [
+            (vec![(key, "disabled")], vec![], true),
+            (vec![], vec![(key, "Disabled")], true),
+            (vec![(key, "enabled")], vec![(key, "")], false),
+        ] {
+            let object = DeclaredObject {
+                labels: labels.into_iter().collect(),
+                annotations: annotations.into_iter().collect(),
+                ..web()
+            };
+            let found = ignored(json!([]), &object, &Effort::of_review()).unwrap();
+            assert_eq!(found, if whole { vec![""] } else { vec![] });
+        }
+    }
+
+    #[test]
+    fn many_and_large_rules_are_bounded_by_the_effort() {
+        let rule = json!({"paths": ["/spec"], "target": {"name": "(a|b)*\\w{9}"}});
+        let effort = Effort::of_review();
+        assert_eq!(ignored(vec![rule; 2_000].into(), &web(), &effort), Err(OverBudget));
+        let long = json!([{"paths": ["/spec"], "target": {"labelSelector": "a,".repeat(1 << 20)}}]);
+        assert_eq!(ignored(long, &web(), &Effort::of(1 << 20)), Err(OverBudget));
+        // The usual ones cost next to nothing.
+        let usual = json!({"paths": ["/spec/replicas"], "target": {"kind": "Deployment"}});
+        let effort = Effort::of(2_000_000);
+        assert_eq!(ignored(vec![usual; 50].into(), &web(), &effort).map(|found| found.len()), Ok(50));
+    }
+}

@@ -1,0 +1,133 @@
+//! Exceptions that people have declared in the HelmRelease behind a release: fields that Flux leaves as they are when it corrects
+//! drift, and objects whose HelmRelease is suspended.
+//!
+//! A HelmRelease counts only if its status says that Flux has installed the release for it: its spec is written by tenants, who could
+//! name the release of another. Of several, all those count that Flux acts on. Without an answer there is no exception.
+//!
+//! An exception is about the content of an object. Its marks, its finalizers, its owners and `immutable` stay as they are: without
+//! these, the next write would be nobody's to refuse.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use jsonptr::PointerBuf;
+use serde_json::{Map, Value};
+
+use super::case::{DeclaringRelease, ObjectCase, OwnershipConflict};
+use crate::engine::flux::{DeclaredObject, Driver};
+use crate::engine::json::FieldPath;
+use crate::engine::managed::{Mark, Marks};
+use crate::engine::object::group_of;
+use crate::engine::policy::WhenSuspended;
+use crate::engine::release::Storage;
+use crate::engine::rules::check::Refusal;
+use crate::engine::rules::flux_release::helm_releases;
+use crate::engine::rules::undecided::Undecided;
+
+impl ObjectCase<'_> {
+    /// The conflict without the fields that people have excepted; `None` if nothing is left of it.
+    pub(crate) fn beside_exceptions<'c>(
+        &self,
+        conflict: &'c OwnershipConflict,
+    ) -> Result<Option<Cow<'c, OwnershipConflict>>, Undecided> {
+        let whole = Ok(Some(Cow::Borrowed(conflict)));
+        let Some(declaring) = conflict.declaring.as_ref().filter(|_| self.policy.flux_exceptions.honour_drift_ignore)
+        else {
+            return whole;
+        };
+        let drivers = self.installing(declaring, conflict)?;
+        if drivers.is_empty() {
+            return whole;
+        }
+        let Ok(Some(document)) = self.document(declaring.record.clone(), declaring.target_namespace.clone()) else {
+            return whole;
+        };
+        let ignored = drivers.iter().map(|driver| {
+            let object = self.declared_object(document, &declaring.marks);
+            driver.drift_detection.ignored(&object, self.facts.effort)
+        });
+        // The rules of a client must not make its edits undecided, which admits them.
+        let Ok(ignored) = ignored.collect::<Result<Vec<_>, _>>() else {
+            return whole;
+        };
+        let is_excepted = |field: &FieldPath| is_content(field, &declaring.marks) && are_all_over(&ignored, field);
+        let fields = self.changed_in_manifest(&declaring.marks, document, &is_excepted);
+        Ok(fields.map(|fields| Cow::Owned(OwnershipConflict { fields, ..conflict.clone() })))
+    }
+
+    /// The refusal, or a warning if the HelmRelease is suspended and the policy leaves its objects to people then.
+    pub(crate) fn unless_suspended(
+        &self,
+        conflict: &OwnershipConflict,
+        refusal: Refusal,
+    ) -> Result<Refusal, Undecided> {
+        let may_warn = self.policy.flux_exceptions.when_suspended == WhenSuspended::Warn;
+        let Some(declaring) = conflict.declaring.as_ref().filter(|_| may_warn) else {
+            return Ok(refusal);
+        };
+        let drivers = self.installing(declaring, conflict)?;
+        let is_suspended = !drivers.is_empty() && drivers.iter().all(|driver| driver.suspended);
+        let lasts = !conflict.fields.iter().all(|field| is_content(field, &declaring.marks));
+        Ok(if is_suspended && !lasts { refusal.as_advice() } else { refusal })
+    }
+
+    /// The HelmReleases for which Flux has installed the release of an object, and acts on it. If all are suspended, all of them.
+    fn installing(
+        &self,
+        declaring: &DeclaringRelease,
+        conflict: &OwnershipConflict,
+    ) -> Result<Vec<&Driver>, Undecided> {
+        let DeclaringRelease { record, target_namespace, .. } = declaring;
+        let name = &conflict.release.name;
+        if record.storage != Storage::Secret {
+            return Ok(Vec::new());
+        }
+        let drivers = match helm_releases(self.evidence, &record.namespace, name) {
+            Err(need @ Undecided::Ask(_)) => return Err(need),
+            drivers => drivers.unwrap_or_default(),
+        };
+        let installing = |driver: &&Driver| driver.records_of(name, target_namespace) == Some(&record.namespace);
+        let (suspended, acting): (Vec<_>, Vec<_>) =
+            drivers.iter().filter(installing).partition(|driver| driver.suspended);
+        Ok(if acting.is_empty() { suspended } else { acting })
+    }
+
+    /// The object as Flux sees it in the manifest: with the marks that Helm adds.
+    fn declared_object<'d>(&'d self, document: &'d Value, marks: &'d Marks) -> DeclaredObject<'d> {
+        let api_version = document.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        let text = |map: &'static str| {
+            let members = document.pointer(&format!("/metadata/{map}")).and_then(Value::as_object);
+            let declared = members.into_iter().flat_map(Map::iter);
+            let declared = declared.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
+            let marks = marks.each().into_iter().filter(move |mark| mark.map == map);
+            declared.chain(marks.filter_map(|Mark { key, value, .. }| Some((key, value?)))).collect::<BTreeMap<_, _>>()
+        };
+        DeclaredObject {
+            group: group_of(api_version),
+            version: api_version.rsplit('/').next().unwrap_or_default(),
+            kind: self.kind(),
+            namespace: &self.write.namespace,
+            name: &self.write.name,
+            labels: text("labels"),
+            annotations: text("annotations"),
+        }
+    }
+}
+
+/// Whether a field is content that Flux compares: everything outside of the metadata, the labels and the annotations, but for what
+/// binds the object.
+fn is_content(field: &FieldPath, marks: &Marks) -> bool {
+    let is_mark = || marks.each().iter().any(|mark| *field == FieldPath::of(["metadata", mark.map, mark.key]));
+    match field.fields().collect::<Vec<_>>()[..] {
+        [] | ["immutable"] => false,
+        ["metadata", "labels" | "annotations", _, ..] => !is_mark(),
+        ["metadata", ..] => false,
+        _ => true,
+    }
+}
+
+/// Whether each of several lists of pointers has one to a field, or to one above it.
+fn are_all_over(ignored: &[Vec<PointerBuf>], field: &FieldPath) -> bool {
+    let field = field.pointer();
+    ignored.iter().all(|pointers| pointers.iter().any(|pointer| field.starts_with(pointer)))
+}
