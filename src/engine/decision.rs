@@ -254,11 +254,11 @@ fn printable_release(ReleaseRef { namespace, name }: ReleaseRef) -> ReleaseRef {
     ReleaseRef { namespace: into_printable(namespace, MAX_LABEL_BYTES), name: into_printable(name, MAX_NAME_BYTES) }
 }
 
-/// What a commit of Sveltos is called.
+/// What a commit of Sveltos is called, if its group was read.
 fn commit_of(facts: &Facts<'_>) -> Option<ReleaseRef> {
     match facts.subject {
-        Subject::Declaration(declaration @ Declaration::ConfigurationGroup(..)) => {
-            declaration.release_ref().map(printable_release)
+        Subject::Declaration(declaration @ Declaration::ConfigurationGroup(written, _)) => {
+            written.latest().and_then(|_| declaration.release_ref()).map(printable_release)
         }
         _ => None,
     }

@@ -37,11 +37,16 @@ pub(crate) struct PolicyRef<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Reference {
     kind: String,
-    /// As it is written in the profile.
-    written_namespace: String,
-    /// With the default.
-    namespace: String,
-    name: String,
+    namespace: WrittenName,
+    name: WrittenName,
+}
+
+/// A name in a profile.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct WrittenName {
+    written: String,
+    /// With the names of the cluster. Other templates are left.
+    expanded: String,
 }
 
 /// Where the content of a bundle comes from, as far as a reference is concerned.
@@ -56,17 +61,17 @@ pub(crate) enum Origin {
 }
 
 impl PolicyRef<'_> {
-    /// What it requires on a cluster in this namespace; `None` if it may be absent or deploys nothing there.
+    /// What it requires on a cluster; `None` if it may be absent or deploys nothing there.
     #[must_use]
-    pub(crate) fn required(&self, cluster_namespace: &str) -> Option<Reference> {
+    pub(crate) fn required(&self, cluster_namespace: &str, cluster: &str) -> Option<Reference> {
         let deploys = KINDS.contains(&self.kind.as_ref()) && !self.optional && self.deployment_type != "Local";
-        let namespace = if self.namespace.is_empty() { cluster_namespace } else { &self.namespace };
-        deploys.then(|| Reference {
-            kind: self.kind.to_string(),
-            written_namespace: self.namespace.to_string(),
-            namespace: namespace.to_owned(),
-            name: self.name.to_string(),
-        })
+        let values = [(".Cluster.metadata.namespace", cluster_namespace), (".Cluster.metadata.name", cluster)];
+        let name = |text: &str| WrittenName { written: text.to_owned(), expanded: expanded(text, &values) };
+        let namespace = match self.namespace.as_ref() {
+            "" => WrittenName { written: String::new(), expanded: cluster_namespace.to_owned() },
+            namespace => name(namespace),
+        };
+        deploys.then(|| Reference { kind: self.kind.to_string(), namespace, name: name(&self.name) })
     }
 }
 
@@ -74,22 +79,21 @@ impl Reference {
     /// Whether Sveltos computes its namespace or its name.
     #[must_use]
     pub(crate) fn is_template(&self) -> bool {
-        is_template(&self.namespace) || is_template(&self.name)
+        is_template(&self.namespace.expanded) || is_template(&self.name.expanded)
     }
 
     /// How much of its names is fixed: a template with more of it has fewer meanings.
     #[must_use]
     pub(crate) fn fixed_length(&self) -> usize {
-        [&self.namespace, &self.name].into_iter().flat_map(|text| fixed_parts(text)).map(str::len).sum()
+        [&self.namespace, &self.name].into_iter().flat_map(|it| fixed_parts(&it.expanded)).map(str::len).sum()
     }
 
     /// Whether an object can be meant. Unknown parts can be anything, and so can templates.
     #[must_use]
     pub(crate) fn can_be(&self, kind: &str, namespace: &str, name: &str) -> bool {
-        let can_be_in = |namespace: &str| can_expand_to(&self.namespace, namespace);
         (kind.is_empty() || self.kind == kind)
-            && (namespace.is_empty() || can_be_in(namespace))
-            && can_expand_to(&self.name, name)
+            && (namespace.is_empty() || self.namespace.can_be(namespace))
+            && self.name.can_be(name)
     }
 
     /// Whether a bundle has its content.
@@ -110,15 +114,21 @@ impl Reference {
 
     /// Whether the index of a bundle is that of the reference. Sveltos writes it with the expanded names or as they are written.
     fn is_index(&self, bundle: &Bundle) -> bool {
-        let Self { kind, name, .. } = self;
-        let mut namespaces = [&self.namespace, &self.written_namespace].into_iter();
-        namespaces.any(|namespace| can_expand_to(&format!("{kind}-{namespace}-{name}"), &bundle.index))
+        let Self { kind, namespace, name } = self;
+        bundle.index == format!("{kind}-{}-{}", namespace.written, name.written)
+            || can_expand_to(&format!("{kind}-{}-{}", namespace.expanded, name.expanded), &bundle.index)
+    }
+}
+
+impl WrittenName {
+    fn can_be(&self, name: &str) -> bool {
+        self.written == name || can_expand_to(&self.expanded, name)
     }
 }
 
 impl std::fmt::Display for Reference {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "{} {}/{}", self.kind, self.namespace, self.name)
+        write!(out, "{} {}/{}", self.kind, self.namespace.expanded, self.name.expanded)
     }
 }
 
@@ -134,6 +144,20 @@ fn fixed_parts(text: &str) -> impl Iterator<Item = &str> {
         None if index > 0 => "",
         _ => part,
     })
+}
+
+/// A text with the values of these templates.
+fn expanded(text: &str, values: &[(&str, &str)]) -> String {
+    let mut parts = text.split("{{");
+    let mut expanded = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let value = |inner: &str| values.iter().find(|(path, _)| inner.trim_matches(['-', ' ']) == *path);
+        match part.split_once("}}").and_then(|(inner, rest)| Some((value(inner)?.1, rest))) {
+            Some((value, rest)) => expanded.extend([value, rest]),
+            None => expanded.extend(["{{", part]),
+        }
+    }
+    expanded
 }
 
 /// Whether a text with templates can become a name: its fixed parts occur in their order.

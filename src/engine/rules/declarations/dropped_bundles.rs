@@ -38,9 +38,11 @@ pub(crate) static RULE: Rule = Rule {
               list when a chart fails to stage.",
         allowed: "An upgrade to fewer bundles; a chart that was removed from the profile; a first install that is \
               incomplete.",
-        refused: "A ConfigurationGroup without any item after the first chart failed.",
-        way_out: "Repair what failed to stage. If a chart renders to nothing on purpose, name its release in the annotation \
-              interlock.dev/may-render-nothing.",
+        refused: "A ConfigurationGroup without any item after the first chart failed; one with sourceStatus Deleted though \
+              the ClusterSummary is not being deleted.",
+        way_out: "Repair what failed to stage. If two profiles contest a release, take the chart out of one profile. If a chart \
+              renders to nothing on purpose, name its release in the annotation interlock.dev/may-render-nothing. An \
+              override names the ClusterSummary and the feature, as in shop-sveltos-prod.helm.",
         settings: &["unexplained", "firstInstall"],
     },
     checks: &[Check::Declaration(check)],

@@ -159,6 +159,12 @@ impl SummaryCommit<'_> {
         format!("{} for {}", capitalized(&self.name.to_string()), self.profile_name())
     }
 
+    /// `ClusterSummary civ/shop-sveltos-prod`.
+    pub(crate) fn summary_name(&self) -> String {
+        let ObjectKey { kind, namespace, name, .. } = &self.name.object;
+        format!("{kind} {namespace}/{name}")
+    }
+
     /// `ClusterProfile shop`, `Profile civ/shop`.
     pub(crate) fn profile_name(&self) -> String {
         let ProfileRef { kind, namespace, name } = &self.profile;

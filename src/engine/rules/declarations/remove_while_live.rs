@@ -32,8 +32,9 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         return Ok(Vec::new());
     };
     let sentence = format!(
-        "{} tells the agent to remove everything, though the ClusterSummary is not being deleted.",
-        live.subject()
+        "{} tells the agent to remove everything, though {} is not being deleted.",
+        live.subject(),
+        live.summary_name()
     );
     Ok(vec![live.refusal(sentence, RULE.specification.way_out).at("/spec/action")])
 }

@@ -15,7 +15,7 @@ pub(super) fn check(delivery: &Delivery<'_, '_>) -> CheckedAll {
     let mut seen = HashSet::new();
     let required = spec.cluster_profile_spec.policy_refs.iter().filter_map(|it: &PolicyRef<'_>| {
         // A profile may refer to an object several times, with different paths.
-        it.required(&spec.cluster_namespace).filter(|reference| seen.insert(reference.clone()))
+        it.required(&spec.cluster_namespace, &spec.cluster_name).filter(|reference| seen.insert(reference.clone()))
     });
     let required: Vec<_> = required.collect();
     if required.is_empty() {

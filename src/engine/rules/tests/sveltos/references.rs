@@ -131,8 +131,22 @@ fn a_template_is_missed_if_nothing_it_can_mean_is_left_of_what_was_delivered() {
 }
 
 #[test]
+fn the_names_of_the_cluster_are_known() {
+    let named_after =
+        reference("GitRepository", "{{.Cluster.metadata.namespace}}", "{{- .Cluster.metadata.name -}}-apps");
+    let delivered_before = [["GitRepository", "civ", "test-apps"], ["GitRepository", "civ", "base"]];
+    let shop = delivered(json!([named_after]), &delivered_before);
+    // Nothing that it means was delivered, and others stand for nothing.
+    let other = shop.bundle("other", named("GitRepository", "civ", "test-apps"));
+    shop.create(&commit(&[&other])).admitted();
+    shop.delivered(delivered_from(json!({"kind": "GitRepository", "namespace": "civ", "name": "prod-apps"})));
+    shop.create(&commit(&[&other])).refused(&[DROPPED_BUNDLES], &["leaves out GitRepository civ/prod-apps, which"]);
+    shop.create(&commit(&[&shop.bundle("apps", named("GitRepository", "civ", "prod-apps"))])).admitted();
+}
+
+#[test]
 fn a_template_that_can_mean_anything_takes_no_bundle_of_another_reference() {
-    let anything = reference("ConfigMap", "{{ .Cluster.metadata.namespace }}", "{{ .Cluster.metadata.name }}");
+    let anything = reference("ConfigMap", "{{ .Cluster.metadata.namespace }}", "{{ .Cluster.metadata.labels.env }}");
     let shop = delivered(
         json!([anything, reference("ConfigMap", "civ", "quota")]),
         &[["ConfigMap", "civ", "quota"], ["ConfigMap", "civ", "prod"]],
@@ -140,7 +154,7 @@ fn a_template_that_can_mean_anything_takes_no_bundle_of_another_reference() {
     let quota = shop.bundle("quota", named("ConfigMap", "civ", "quota"));
     let prod = shop.bundle("prod", named("ConfigMap", "civ", "prod"));
     shop.create(&commit(&[&quota, &prod])).admitted();
-    shop.create(&commit(&[&quota])).refused(&[DROPPED_BUNDLES], &["ConfigMap {{ .Cluster.metadata.namespace }}/"]);
+    shop.create(&commit(&[&quota])).refused(&[DROPPED_BUNDLES], &["ConfigMap civ/{{ .Cluster.metadata.labels.env }}"]);
     shop.create(&commit(&[&prod])).refused(&[DROPPED_BUNDLES], &["leaves out ConfigMap civ/quota, which"]);
     // Both mean the same object, which is there.
     shop.delivered(delivered_from(json!({"kind": "ConfigMap", "namespace": "civ", "name": "quota"})));

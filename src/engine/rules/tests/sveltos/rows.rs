@@ -44,7 +44,7 @@ fn row_4_remove_is_for_what_is_being_deleted() {
     let remove = with(&group(&[]), "action", "Remove");
     let texts = [
         "The Helm commit of ClusterSummary civ/shop-sveltos-prod for ClusterProfile shop tells the agent to remove everything",
-        "Delete the profile",
+        "though ClusterSummary civ/shop-sveltos-prod is not being deleted. Delete the profile",
         "interlock override civ/shop-sveltos-prod.helm --rule remove-while-live",
     ];
     shop.create(&remove).refused(&[REMOVE_WHILE_LIVE], &texts);
