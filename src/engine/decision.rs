@@ -10,13 +10,14 @@ use jsonptr::Pointer;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::facts::{Facts, Subject};
+use super::facts::{Declaration, Facts, Subject};
 use super::json::first_at;
 use super::outcome::{Outcome, Verdict};
 use super::policy::ScalableResource;
 use super::release::ReleaseRef;
 use super::review::{Operation, Request};
 use super::rule::{Mode, RuleId};
+use super::sveltos::{self, Commit};
 use super::text::{MAX_LABEL_BYTES, MAX_NAME_BYTES, into_printable, printable, printable_name};
 use super::violation::ViolationKind;
 
@@ -179,12 +180,19 @@ impl Decision {
             namespace: printable(request.namespace(), MAX_LABEL_BYTES).into_owned(),
             name: printable_name(name),
             user: printable_name(facts.actor.name),
-            release: of_itself.map(printable_release).or(disturbed),
+            release: of_itself.map(printable_release).or_else(|| disturbed.clone()).or_else(|| commit_of(facts)),
             allowed: outcome.allowed,
             objection: Some(&outcome.message).filter(|_| !outcome.allowed && outcome.violations.is_empty()).cloned(),
             dry_run: request.dry_run.unwrap_or_default(),
-            object: is_found.then(|| ObjectReference::of(request, facts, name)),
-            object_uid: is_found.then(|| uid(request)).flatten().map(|uid| printable_name(&uid)).unwrap_or_default(),
+            object_uid: is_found
+                .then(|| uid(request, facts))
+                .flatten()
+                .map(|uid| printable_name(&uid))
+                .unwrap_or_default(),
+            object: is_found.then(|| {
+                let of_commit = ObjectReference::of_commit(facts, disturbed.as_ref());
+                of_commit.unwrap_or_else(|| ObjectReference::of(request, facts, name))
+            }),
             change: if is_found { change(request, facts.actor.name, outcome) } else { 0 },
             repeated: false,
             findings: findings.collect(),
@@ -203,6 +211,20 @@ impl Decision {
 }
 
 impl ObjectReference {
+    /// The object that a commit of Sveltos is known by: its ConfigurationGroup has another name at each try, and a refused one never
+    /// exists.
+    fn of_commit(facts: &Facts<'_>, disturbed: Option<&ReleaseRef>) -> Option<Self> {
+        let Subject::Declaration(Declaration::ConfigurationGroup(_, commit)) = facts.subject else { return None };
+        let known = disturbed.and_then(Commit::object_of).unwrap_or_else(|| commit.object.clone());
+        let version = if known.group == sveltos::CONFIG_GROUP { sveltos::VERSION } else { return None };
+        Some(Self {
+            api_version: format!("{}/{version}", known.group),
+            kind: known.kind,
+            namespace: into_printable(known.namespace, MAX_LABEL_BYTES),
+            name: printable_name(&known.name),
+        })
+    }
+
     /// The object of a request; for a subresource the object that has it.
     fn of(request: &Request<'_>, facts: &Facts<'_>, name: &str) -> Self {
         let (group, version) = match request.sub_resource() {
@@ -232,8 +254,21 @@ fn printable_release(ReleaseRef { namespace, name }: ReleaseRef) -> ReleaseRef {
     ReleaseRef { namespace: into_printable(namespace, MAX_LABEL_BYTES), name: into_printable(name, MAX_NAME_BYTES) }
 }
 
-/// The uid of the object. A new object already has its uid when it is reviewed.
-fn uid(request: &Request<'_>) -> Option<String> {
+/// What a commit of Sveltos is called, if its group was read.
+fn commit_of(facts: &Facts<'_>) -> Option<ReleaseRef> {
+    match facts.subject {
+        Subject::Declaration(declaration @ Declaration::ConfigurationGroup(written, _)) => {
+            written.latest().and_then(|_| declaration.release_ref()).map(printable_release)
+        }
+        _ => None,
+    }
+}
+
+/// The uid of the object. A new object already has its uid when it is reviewed. The object of a commit is another one.
+fn uid(request: &Request<'_>, facts: &Facts<'_>) -> Option<String> {
+    if matches!(facts.subject, Subject::Declaration(Declaration::ConfigurationGroup(..))) {
+        return None;
+    }
     let object = request.old_object.or(request.object)?;
     first_at(object.get().as_bytes(), &["metadata", "uid"]).ok().flatten()
 }

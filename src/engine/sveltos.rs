@@ -7,22 +7,28 @@
 
 mod bundle;
 mod cluster;
+mod commit;
 mod configuration;
 mod group;
+mod reference;
 mod summary;
 
 use std::fmt;
 
-pub(crate) use bundle::{Bundle, BundleRef};
+pub(crate) use bundle::{Bundle, BundleRef, Source};
 pub(crate) use cluster::{Profile, SveltosCluster};
+pub(crate) use commit::{Commit, Requestor};
 pub(crate) use configuration::ClusterConfiguration;
 pub(crate) use group::{ConfigurationGroup, Feature, ProfileRef};
-pub(crate) use summary::{ClusterSummary, HelmChart, HelmReleaseSummary, PolicyRef};
+pub(crate) use reference::{Origin, PolicyRef, Reference};
+pub(crate) use summary::{ClusterSummary, HelmChart, HelmReleaseSummary};
 
 /// The API group that the controller and the agent share.
 pub(crate) const LIB_GROUP: &str = "lib.projectsveltos.io";
 /// The API group that users and the controller share.
 pub(crate) const CONFIG_GROUP: &str = "config.projectsveltos.io";
+/// The version of both that Interlock knows.
+pub(crate) const VERSION: &str = "v1beta1";
 /// The kind of a commit of bundles.
 pub(crate) const CONFIGURATION_GROUP: &str = "ConfigurationGroup";
 /// The kind of a bundle.

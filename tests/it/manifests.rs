@@ -130,6 +130,15 @@ fn commits_of_sveltos_are_sent_where_they_change_what_an_agent_does() {
 }
 
 #[test]
+fn commits_that_only_claim_to_be_something_else_are_sent_too() {
+    let (commits, claims) = (entry("commits.sveltos.interlock.dev"), entry("claims.sveltos.interlock.dev"));
+    assert_eq!((&claims["rules"], &claims["failurePolicy"]), (&commits["rules"], &json!("Ignore")));
+    assert_eq!(claims.get("objectSelector"), None);
+    assert_eq!(claims["matchConditions"][1], commits["matchConditions"][1]);
+    assert_eq!(conditions(&claims)[2..], ["of-a-profile", "only-what-the-other-entry-leaves-out", "removes-something"]);
+}
+
+#[test]
 fn the_role_reads_what_commits_are_compared_with() {
     let file = repository("manifests/base/rbac.yaml");
     let text = fs::read_to_string(file).unwrap();

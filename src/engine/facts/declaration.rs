@@ -8,7 +8,7 @@ use crate::engine::json::{first_at, redacted};
 use crate::engine::olm::{self, ClusterExtension, ClusterObjectSet, OWNER_NAME_LABEL};
 use crate::engine::release::ReleaseRef;
 use crate::engine::review::{Operation, Request};
-use crate::engine::sveltos::{self, ConfigurationGroup};
+use crate::engine::sveltos::{self, Commit, ConfigurationGroup, Requestor};
 
 /// A write of an object that declares releases.
 #[derive(Debug)]
@@ -19,9 +19,9 @@ pub enum Declaration<'r> {
     ClusterObjectSet(Box<DeclarationWrite<'r, ClusterObjectSet<'r>>>),
     /// The HelmRelease, and the name of its release: that of the new side if the sides differ.
     HelmRelease(Box<DeclarationWrite<'r, HelmRelease>>, String),
-    /// A commit of bundles, never its DELETE. Sveltos deletes it after each rollout, in teardowns and to recover from a
-    /// second one, and the agent removes nothing because of it.
-    ConfigurationGroup(Box<DeclarationWrite<'r, ConfigurationGroup<'r>>>),
+    /// A commit of bundles and what it is called, never its DELETE. Sveltos deletes it after each rollout, in teardowns and
+    /// to recover from a second one, and the agent removes nothing because of it.
+    ConfigurationGroup(Box<DeclarationWrite<'r, ConfigurationGroup<'r>>>, Commit),
     /// The object cannot be parsed: a later version may have another shape.
     Unparsed {
         kind: &'r str,
@@ -70,9 +70,7 @@ impl<'r> Declaration<'r> {
             (sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP) if request.operation == Operation::Delete => {
                 return None;
             }
-            (sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP) => {
-                written(request).map(Box::new).map(Self::ConfigurationGroup)
-            }
+            (sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP) => written(request).map(Self::configuration_group),
             _ => return None,
         };
         let unread = |error: serde_json::Error| Self::Unparsed {
@@ -88,6 +86,13 @@ impl<'r> Declaration<'r> {
         let release = written.latest().map(|side| side.release().name);
         Self::HelmRelease(Box::new(written), release.unwrap_or_default())
     }
+
+    fn configuration_group(written: DeclarationWrite<'r, ConfigurationGroup<'r>>) -> Self {
+        let nothing = ConfigurationGroup::default();
+        let group = written.latest().unwrap_or(&nothing);
+        let commit = Requestor::of(group, written.before.as_ref()).commit(written.namespace, &written.name);
+        Self::ConfigurationGroup(Box::new(written), commit)
+    }
 }
 
 impl Declaration<'_> {
@@ -98,7 +103,7 @@ impl Declaration<'_> {
             Self::ClusterExtension(written) => written.kind,
             Self::ClusterObjectSet(written) => written.kind,
             Self::HelmRelease(written, _) => written.kind,
-            Self::ConfigurationGroup(written) => written.kind,
+            Self::ConfigurationGroup(written, _) => written.kind,
             Self::Unparsed { kind, .. } => kind,
         }
     }
@@ -110,7 +115,7 @@ impl Declaration<'_> {
             Self::ClusterExtension(written) => written.namespace,
             Self::ClusterObjectSet(written) => written.namespace,
             Self::HelmRelease(written, _) => written.namespace,
-            Self::ConfigurationGroup(written) => written.namespace,
+            Self::ConfigurationGroup(written, _) => written.namespace,
             Self::Unparsed { namespace, .. } => namespace,
         }
     }
@@ -122,7 +127,7 @@ impl Declaration<'_> {
             Self::ClusterExtension(written) => &written.name,
             Self::ClusterObjectSet(written) => &written.name,
             Self::HelmRelease(written, _) => &written.name,
-            Self::ConfigurationGroup(written) => &written.name,
+            Self::ConfigurationGroup(written, _) => &written.name,
             Self::Unparsed { name, .. } => name,
         }
     }
@@ -134,7 +139,7 @@ impl Declaration<'_> {
             Self::ClusterExtension(written) => Some(&written.name),
             Self::ClusterObjectSet(written) => written.latest()?.metadata.label(OWNER_NAME_LABEL),
             Self::HelmRelease(_, release) => Some(release),
-            Self::ConfigurationGroup(written) => Some(&written.name),
+            Self::ConfigurationGroup(_, commit) => Some(&commit.name),
             Self::Unparsed { name, .. } => Some(name),
         }
     }
@@ -148,14 +153,20 @@ impl Declaration<'_> {
         }
     }
 
-    /// The release that the stored object stands for: the installed release of a HelmRelease, or the release of an
-    /// object set.
+    /// Another release that the object concerns. The stored object stands for it: the installed release of a HelmRelease, the
+    /// release of an object set. Or the object may be meant for it: the ClusterSummary of the profile and cluster that a
+    /// ConfigurationGroup names, whatever ClusterSummary it names.
     #[must_use]
     pub fn former_release(&self) -> Option<ReleaseRef> {
         match self {
             Self::HelmRelease(written, _) => written.before.as_ref()?.installed().map(InstalledRelease::release),
             Self::ClusterObjectSet(written) => {
                 Some(ReleaseRef::new(written.namespace, written.before.as_ref()?.metadata.label(OWNER_NAME_LABEL)?))
+            }
+            Self::ConfigurationGroup(written, _) => {
+                let requestor = Requestor::of(written.after.as_ref()?, written.before.as_ref());
+                let expected = requestor.expected_summary()?;
+                Some(requestor.commit_of_summary(written.namespace, &expected).release(written.namespace))
             }
             _ => None,
         }

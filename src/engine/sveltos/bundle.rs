@@ -1,9 +1,15 @@
 //! ConfigurationBundle: objects as YAML text of up to megabytes, and the chart or reference they come from.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use super::RemoteRelease;
 use crate::engine::json::null_is_default;
+
+/// The annotation under which Sveltos finds a bundle again: `<namespace>-<release>-<repository>-<number>` for a part of a
+/// chart, `<kind>-<namespace>-<name>` for the content of a reference.
+const INDEX: &str = "pullmode.projectsveltos.io/index";
 
 /// The key of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -23,14 +29,36 @@ pub struct Bundle {
     pub is_last: bool,
     /// Whether it contains the hooks of an uninstall. Such a bundle does not keep the release.
     pub uninstalls: bool,
-    /// Kind and name of the source: a ConfigMap, Secret or Flux source.
-    pub source: Option<(String, String)>,
+    /// Whether it contains only what Sveltos deploys for itself.
+    pub is_own: bool,
+    /// The ConfigMap, Secret or Flux source with the objects. Up to Sveltos 1.2 no bundle names one.
+    pub source: Option<Source>,
+    /// The key under which Sveltos finds it again; empty if there is none.
+    pub index: String,
+}
+
+/// An object that a profile refers to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Source {
+    pub kind: String,
+    /// Empty if it is not known.
+    pub namespace: String,
+    pub name: String,
 }
 
 #[derive(Deserialize)]
 struct ConfigurationBundle {
     #[serde(default, deserialize_with = "null_is_default")]
+    metadata: BundleMetadata,
+    #[serde(default, deserialize_with = "null_is_default")]
     spec: ConfigurationBundleSpec,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct BundleMetadata {
+    #[serde(deserialize_with = "null_is_default")]
+    annotations: BTreeMap<String, String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -45,7 +73,11 @@ struct ConfigurationBundleSpec {
     #[serde(deserialize_with = "null_is_default")]
     is_last_helm_release_bundle: bool,
     #[serde(deserialize_with = "null_is_default")]
+    not_tracked: bool,
+    #[serde(deserialize_with = "null_is_default")]
     referenced_object_kind: String,
+    #[serde(deserialize_with = "null_is_default")]
+    referenced_object_namespace: String,
     #[serde(deserialize_with = "null_is_default")]
     referenced_object_name: String,
 }
@@ -56,14 +88,20 @@ impl Bundle {
     /// # Errors
     /// The text is not a ConfigurationBundle, or its fields have another shape.
     pub fn read(text: &str) -> Result<Self, serde_json::Error> {
-        let ConfigurationBundle { spec } = serde_json::from_str(text)?;
+        let ConfigurationBundle { mut metadata, spec } = serde_json::from_str(text)?;
         let release = RemoteRelease { namespace: spec.helm_release_namespace, name: spec.helm_release_name };
-        let source = (spec.referenced_object_kind, spec.referenced_object_name);
+        let source = Source {
+            kind: spec.referenced_object_kind,
+            namespace: spec.referenced_object_namespace,
+            name: spec.referenced_object_name,
+        };
         Ok(Self {
             release: Some(release).filter(|release| !release.name.is_empty()),
             is_last: spec.is_last_helm_release_bundle,
             uninstalls: spec.helm_release_uninstall,
-            source: Some(source).filter(|(_, name)| !name.is_empty()),
+            is_own: spec.not_tracked,
+            source: Some(source).filter(|source| !source.name.is_empty()),
+            index: metadata.annotations.remove(INDEX).unwrap_or_default(),
         })
     }
 
@@ -73,9 +111,9 @@ impl Bundle {
         !self.uninstalls && self.release.as_ref() == Some(release)
     }
 
-    /// Whether its objects come from this source.
+    /// The number of the bundle among those of its release, counted from 0; `None` if its index has another form.
     #[must_use]
-    pub fn is_from(&self, kind: &str, name: &str) -> bool {
-        self.source.as_ref().is_some_and(|source| (source.0.as_str(), source.1.as_str()) == (kind, name))
+    pub(crate) fn number(&self) -> Option<u32> {
+        self.index.rsplit_once('-')?.1.parse().ok()
     }
 }

@@ -67,6 +67,8 @@ struct ResourceOwner<'a> {
     #[serde(borrow)]
     kind: Cow<'a, str>,
     #[serde(borrow)]
+    namespace: Cow<'a, str>,
+    #[serde(borrow)]
     name: Cow<'a, str>,
 }
 
@@ -92,14 +94,17 @@ impl ClusterConfiguration<'_> {
         self.of(profile).any(|delivered| delivered.lists(release))
     }
 
-    /// Whether a profile may have delivered objects from a source. An object whose owner the agent does not name may
-    /// come from it.
-    #[must_use]
-    pub(crate) fn may_list_source(&self, profile: &ProfileRef<'_>, kind: &str, name: &str) -> bool {
+    /// The references from which a profile has delivered objects, as kind, namespace and name. An object whose owner the agent
+    /// does not name may come from any: its name is empty.
+    pub(crate) fn sources_of<'c>(
+        &'c self,
+        profile: &'c ProfileRef<'_>,
+    ) -> impl Iterator<Item = (&'c str, &'c str, &'c str)> {
         let features = self.of(profile).flat_map(|delivered| &delivered.features);
-        let mut resources = features.filter(|feature| feature.id == "Resources").flat_map(|feature| &feature.resources);
-        resources.any(|resource| {
-            resource.owner.name.is_empty() || (resource.owner.kind == kind && resource.owner.name == name)
+        let resources = features.filter(|feature| feature.id == "Resources").flat_map(|feature| &feature.resources);
+        resources.map(|resource| {
+            let ResourceOwner { kind, namespace, name } = &resource.owner;
+            (kind.as_ref(), namespace.as_ref(), name.as_ref())
         })
     }
 

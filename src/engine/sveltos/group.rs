@@ -10,17 +10,24 @@ use super::{BundleRef, CONFIGURATION_BUNDLE};
 use crate::engine::json::{null_is_default, redacted};
 use crate::engine::object::Metadata;
 
-const REQUESTOR_KIND: &str = "pullmode.projectsveltos.io/requestorkind";
-const REQUESTOR_FEATURE: &str = "pullmode.projectsveltos.io/requestorfeature";
-const REQUESTOR_NAME: &str = "pullmode.projectsveltos.io/requestorname";
-
 /// The features that rules judge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Feature {
+pub(crate) enum Feature {
     /// Charts.
     Helm,
     /// Objects from ConfigMaps, Secrets and Flux sources.
     Resources,
+}
+
+impl Feature {
+    /// As Sveltos calls it.
+    #[must_use]
+    pub(crate) fn id(self) -> &'static str {
+        match self {
+            Self::Helm => "Helm",
+            Self::Resources => "Resources",
+        }
+    }
 }
 
 /// A ConfigurationGroup.
@@ -88,30 +95,13 @@ struct ContentRef<'a> {
 }
 
 impl ConfigurationGroup<'_> {
-    /// The feature; `None` if no ClusterSummary requested the group, and for features that no rule judges.
-    #[must_use]
-    pub fn feature(&self) -> Option<Feature> {
-        let of_summary = self.metadata.label(REQUESTOR_KIND) == Some(super::CLUSTER_SUMMARY);
-        match self.metadata.label(REQUESTOR_FEATURE).filter(|_| of_summary)? {
-            "Helm" => Some(Feature::Helm),
-            "Resources" => Some(Feature::Resources),
-            _ => None,
-        }
-    }
-
-    /// The name of the ClusterSummary that requested the group, in the same namespace.
-    #[must_use]
-    pub fn requestor(&self) -> Option<&str> {
-        self.metadata.annotation(REQUESTOR_NAME).filter(|name| !name.is_empty())
-    }
-
     /// Whether the agent must remove everything.
     #[must_use]
     pub fn removes(&self) -> bool {
         self.spec.action == "Remove"
     }
 
-    /// Whether the ClusterSummary is being deleted.
+    /// Whether the group says that the ClusterSummary is being deleted. Only the ClusterSummary proves it.
     #[must_use]
     pub fn is_teardown(&self) -> bool {
         self.spec.source_status == "Deleted"

@@ -4,9 +4,13 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::RemoteRelease;
+use super::{Feature, PolicyRef, RemoteRelease};
 use crate::engine::json::null_is_default;
 use crate::engine::object::Metadata;
+
+/// The labels of a ClusterSummary that name its profile, with the kind of the profile.
+const PROFILE_LABELS: [(&str, &str); 2] =
+    [("projectsveltos.io/cluster-profile-name", "ClusterProfile"), ("projectsveltos.io/profile-name", "Profile")];
 
 /// A ClusterSummary.
 #[derive(Debug, Default, Deserialize)]
@@ -54,6 +58,8 @@ pub(crate) struct ProfileSpec<'a> {
     /// Whether rendering continues after a chart that another profile manages.
     #[serde(deserialize_with = "null_is_default")]
     pub continue_on_conflict: bool,
+    /// After how many failures in a row Sveltos stops trying; never by default.
+    pub max_consecutive_failures: Option<u64>,
 }
 
 /// A chart of a profile.
@@ -71,34 +77,26 @@ pub(crate) struct HelmChart<'a> {
     pub helm_chart_action: Cow<'a, str>,
 }
 
-/// A reference of a profile to objects to deploy.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct PolicyRef<'a> {
-    /// `ConfigMap`, `Secret`, or one of Flux's sources.
-    #[serde(borrow)]
-    pub kind: Cow<'a, str>,
-    /// May be a template.
-    #[serde(borrow)]
-    pub namespace: Cow<'a, str>,
-    /// May be a template.
-    #[serde(borrow)]
-    pub name: Cow<'a, str>,
-    /// `Remote`, or `Local` for the management cluster.
-    #[serde(borrow)]
-    pub deployment_type: Cow<'a, str>,
-    /// Whether it may be absent.
-    #[serde(deserialize_with = "null_is_default")]
-    pub optional: bool,
-}
-
 /// `status` of a ClusterSummary.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ClusterSummaryStatus<'a> {
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    pub feature_summaries: Vec<FeatureSummary<'a>>,
     /// The releases, with expanded names. In the order of the charts, except for races with other profiles.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub helm_release_summaries: Vec<HelmReleaseSummary<'a>>,
+}
+
+/// The state of a feature.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct FeatureSummary<'a> {
+    #[serde(borrow, rename = "featureID")]
+    pub id: Cow<'a, str>,
+    /// The failures since the last success, or since the profile or what it refers to changed.
+    #[serde(deserialize_with = "null_is_default")]
+    pub consecutive_failures: u64,
 }
 
 /// The state of a release.
@@ -125,7 +123,7 @@ pub(crate) struct HelmReleaseSummary<'a> {
 }
 
 /// Whether a name is a template.
-fn is_template(name: &str) -> bool {
+pub(super) fn is_template(name: &str) -> bool {
     name.contains("{{")
 }
 
@@ -145,19 +143,9 @@ impl HelmChart<'_> {
 
     /// Whether a release can be that of the chart. A template can expand to any name.
     #[must_use]
-    pub(crate) fn can_be(&self, release: &HelmReleaseSummary<'_>) -> bool {
+    pub(crate) fn can_be(&self, release: &RemoteRelease) -> bool {
         let agree = |template: &str, name: &str| is_template(template) || template == name;
-        agree(&self.release_name, &release.release_name) && agree(&self.release_namespace, &release.release_namespace)
-    }
-}
-
-impl PolicyRef<'_> {
-    /// Whether it is a Flux source whose name is not a template.
-    #[must_use]
-    pub(crate) fn is_plain_source(&self) -> bool {
-        matches!(self.kind.as_ref(), "GitRepository" | "OCIRepository" | "Bucket")
-            && !is_template(&self.name)
-            && !is_template(&self.namespace)
+        agree(&self.release_name, &release.name) && agree(&self.release_namespace, &release.namespace)
     }
 }
 
@@ -187,10 +175,24 @@ impl HelmReleaseSummary<'_> {
     }
 }
 
-impl ClusterSummary<'_> {
+impl<'a> ClusterSummary<'a> {
+    /// Kind and name of its profile, as Sveltos labels it.
+    #[must_use]
+    pub(crate) fn profile(&self) -> Option<(&str, &str)> {
+        PROFILE_LABELS.iter().find_map(|(label, kind)| Some((*kind, self.metadata.label(label)?)))
+    }
+
+    /// The number of failures after which Sveltos stops trying, if the next failure of a feature may be the last one.
+    #[must_use]
+    pub(crate) fn failures_until_it_stops(&self, feature: Feature) -> Option<u64> {
+        let most = self.spec.cluster_profile_spec.max_consecutive_failures?;
+        let known = self.status.feature_summaries.iter().find(|summary| summary.id == feature.id());
+        known.is_none_or(|summary| summary.consecutive_failures.saturating_add(1) >= most).then_some(most)
+    }
+
     /// The state of the releases.
     #[must_use]
-    pub(crate) fn releases(&self) -> &[HelmReleaseSummary<'_>] {
+    pub(crate) fn releases(&self) -> &[HelmReleaseSummary<'a>] {
         &self.status.helm_release_summaries
     }
 }

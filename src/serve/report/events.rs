@@ -22,11 +22,15 @@ use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::metrics::{ReportMetrics, Sink, Write};
-use crate::engine::decision::Decision;
+use crate::engine::decision::{Decision, ObjectReference};
+use crate::engine::evidence::{Answer, Knowledge, Query};
+use crate::engine::json::first_at;
+use crate::engine::object::{ObjectKey, group_of};
+use crate::engine::sveltos;
 use crate::log_limit::LogLimit;
 use crate::serve::ownership::FIELD_MANAGER;
-use crate::world::NewestRecord;
 use crate::world::kubernetes::Cluster;
+use crate::world::{NewestRecord, World};
 pub(crate) use annotation::CONTROLLER;
 pub(super) use body::CLUSTER_SCOPED_NAMESPACE;
 use series::{OpenSeries, SeriesTable};
@@ -172,7 +176,8 @@ impl WriterTask {
     async fn create(&self, key: &SeriesKey, live: &OpenSeries) -> Result<(String, String), Error> {
         let record: Option<NewestRecord> = key.release.as_ref().and_then(|release| self.world.newest(release).0);
         let name = format!("{}.{:016x}", key.rule, self.names.hash_one((key, live.first)));
-        let event = body::event(key, live, record.as_ref(), name.clone(), &self.instance);
+        let shown = SeriesKey { object_uid: self.uid_of(key).await, ..key.clone() };
+        let event = body::event(&shown, live, record.as_ref(), name.clone(), &self.instance);
         let namespace = event.metadata.namespace.clone().unwrap_or_default();
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match self.api(&namespace).create(&params, &event).await {
@@ -181,6 +186,22 @@ impl WriterTask {
             created => _ = created?,
         }
         Ok((namespace, name))
+    }
+
+    /// The uid of the object, without which `kubectl describe` does not show the Event. The object of a Sveltos commit is another
+    /// one than that of the request.
+    async fn uid_of(&self, key: &SeriesKey) -> String {
+        let object = key.object.as_ref().filter(|object| group_of(&object.api_version) == sveltos::CONFIG_GROUP);
+        let Some(ObjectReference { kind, namespace, name, .. }) = object.filter(|_| key.object_uid.is_empty()) else {
+            return key.object_uid.clone();
+        };
+        let query = Query::Object(ObjectKey::new(sveltos::CONFIG_GROUP, kind, namespace, name));
+        match self.world.answer(&query).await {
+            Answer::Known(Knowledge::Object(text)) => {
+                first_at(text.as_bytes(), &["metadata", "uid"]).ok().flatten().unwrap_or_default()
+            }
+            _ => String::new(),
+        }
     }
 
     async fn update(&self, namespace: &str, name: &str, live: &OpenSeries) -> Result<(String, String), Error> {

@@ -28,7 +28,8 @@ use crate::engine::rules;
 )]
 #[x_kube(validation = Rule::new("self == oldSelf").message("an override cannot be changed: create another one"))]
 pub struct ReleaseOverrideSpec {
-    /// The name of the release, or of the ClusterExtension, ConfigurationGroup or Sveltos profile.
+    /// The name of the release, of the ClusterExtension or the Sveltos profile, or of the commit of a Sveltos ClusterSummary:
+    /// `<ClusterSummary>.helm` or `<ClusterSummary>.resources`.
     #[schemars(length(min = 1, max = 253))]
     pub release: String,
     /// The rules to open, by the names that a refusal shows.

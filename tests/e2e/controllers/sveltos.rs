@@ -10,7 +10,7 @@ use crate::harness::decisions::decisions;
 use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
-use crate::harness::process::Output;
+use crate::harness::process::{Output, run};
 use crate::harness::webhook::{NOWHERE, register};
 
 const ERROR: &str = "values don't meet the specifications of the schema(s) in the following chart(s): web";
@@ -205,10 +205,6 @@ fn harmless_writes_of_groups_are_not_reviewed() {
     patch(r#"{"spec":{"tier":7}}"#, &[]);
     patch(r#"{"metadata":{"finalizers":null}}"#, &[]);
     assert_eq!(shop.group(), None);
-    // The teardown: hooks or nothing, then Remove.
-    shop.write_group(&[], &json!({"sourceStatus": "Deleted"})).expect_success();
-    shop.write_group(&[], &json!({"sourceStatus": "Deleted", "action": "Remove"})).expect_success();
-    shop.terminate();
     // Features that are not checked.
     let mut other = shop.of_feature("Kustomize");
     other.commit().expect_success();
@@ -232,13 +228,6 @@ fn writes_of_groups_that_sveltos_does_not_make_are_refused_or_warned() {
     let missing = ["config-missing".to_owned()];
     let gone = [shop.listed(), missing.to_vec()].concat();
     shop.write_group(&gone, &json!({})).expect_failure(&["[dropped-bundles]", "config-missing", "[dangling-bundle]"]);
-    // A removal of releases that the profile still wants.
-    let removed = shop.write_group(&[], &json!({"action": "Remove"})).expect_success();
-    let warned = warnings(&removed);
-    assert!(warned.contains("tells the agent to remove everything, though ClusterSummary"), "{warned}");
-    assert!(warned.contains("[remove-while-live]"), "{warned}");
-    shop.terminate();
-
     // A source of Flux that is gone, and not optional.
     let mut resources = shop.of_feature("Resources");
     let source = json!({"kind": "GitRepository", "namespace": "flux", "name": "tenants"});
@@ -248,7 +237,11 @@ fn writes_of_groups_that_sveltos_does_not_make_are_refused_or_warned() {
     resources.stage_bundle("GitRepository-flux-tenants", &from);
     resources.commit().expect_success();
     resources.discard();
-    resources.commit().expect_failure(&["leaves out GitRepository tenants", "optional: true", "[dropped-bundles]"]);
+    resources.commit().expect_failure(&[
+        "leaves out GitRepository flux/tenants",
+        "optional: true",
+        "[dropped-bundles]",
+    ]);
     let mut optional = source;
     optional["optional"] = true.into();
     shop.want(&json!({"policyRefs": [optional]}));
@@ -258,6 +251,126 @@ fn writes_of_groups_that_sveltos_does_not_make_are_refused_or_warned() {
     namespace.kubectl("admin").ok(&["delete", "clustersummary/summary"]);
     let unknown = shop.write_group(&[], &json!({})).expect_success();
     assert!(warnings(&unknown).contains("/summary does not exist"), "{unknown}");
+}
+
+#[test]
+fn a_teardown_is_proved_by_the_cluster_summary() {
+    let account = shared();
+    let namespace = Namespace::new(Plane::shared(), "sveltos-teardown");
+    let mut shop = AddonController::new(&namespace, account, &["web"]);
+    shop.stage("web", 1);
+    shop.report(&[managing("web")]);
+    shop.commit().expect_success();
+    shop.terminate();
+    let summary = format!("ClusterSummary {}/summary", namespace.name());
+    let deleted = json!({"sourceStatus": "Deleted"});
+    let removed = json!({"sourceStatus": "Deleted", "action": "Remove"});
+    let features = ["Resources", "Kustomize"].map(|feature| shop.of_feature(feature));
+    // What the group says of itself.
+    shop.write_group(&[], &deleted).expect_failure(&[&summary, "leaves out release shop/web:", "[dropped-bundles]"]);
+    for fields in [&removed, &json!({"action": "Remove"})] {
+        let not_deleted = format!("though {summary} is not being deleted");
+        shop.write_group(&[], fields).expect_failure(&[&not_deleted, "[remove-while-live]"]);
+        for feature in &features {
+            feature.write_group(&[], fields).expect_failure(&[&not_deleted, "[remove-while-live]"]);
+        }
+    }
+    // What it does not say. Bob writes it by hand.
+    let bob = namespace.kubectl("bob");
+    let annotation = "pullmode.projectsveltos.io/requestorname";
+    let claims: [fn(&mut Value); 3] = [
+        |labels| labels["pullmode.projectsveltos.io/requestorkind"] = "Classifier".into(),
+        |labels| _ = labels.as_object_mut().unwrap().remove("pullmode.projectsveltos.io/requestorfeature"),
+        |labels| *labels = json!({"pullmode.projectsveltos.io/clustername": "prod"}),
+    ];
+    for claim in claims {
+        let mut group = shop.new_group(&[], &json!({}));
+        claim(&mut group["metadata"]["labels"]);
+        bob.with_file("create", &group, &[]).expect_failure(&["leaves out release shop/web:", "[dropped-bundles]"]);
+    }
+    // In two writes: first for another cluster and another requestor, then for the right ones.
+    let mut elsewhere = shop.new_group(&[], &json!({}));
+    elsewhere["metadata"]["labels"]["pullmode.projectsveltos.io/clustername"] = "nowhere".into();
+    elsewhere["metadata"]["annotations"][annotation] = "nobody".into();
+    bob.with_file("create", &elsewhere, &[]).expect_success();
+    let name = format!("configurationgroup/{}", elsewhere["metadata"]["name"].as_str().unwrap());
+    let back = json!({"metadata": {"labels": {"pullmode.projectsveltos.io/clustername": "prod"}, "annotations": {annotation: "summary"}}});
+    bob.fails(&["patch", &name, "--type=merge", "-p", &back.to_string()], &["[dropped-bundles]"]);
+    bob.ok(&["delete", &name]);
+    assert_eq!(shop.group(), None);
+
+    // The teardown of Sveltos: hooks or nothing, then Remove, for each feature.
+    shop.start_teardown();
+    shop.write_group(&[], &deleted).expect_success();
+    shop.write_group(&[], &removed).expect_success();
+    shop.terminate();
+    for mut feature in features {
+        feature.write_group(&[], &removed).expect_success();
+        feature.terminate();
+    }
+    shop.end_teardown();
+    let late = shop.write_group(&[], &removed).expect_success();
+    assert_eq!(warnings(&late), "");
+}
+
+/// The command at the end of a refusal, without the program and with a reason.
+#[track_caller]
+fn printed_command(refused: &Output) -> Vec<String> {
+    let (_, command) = refused.stderr.split_once("In an emergency: interlock ").expect("a command");
+    let words = command.split_whitespace().map(|word| if word.starts_with('"') { "incident 7" } else { word });
+    words.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_printed_command_opens_the_commits_of_a_profile_under_every_name() {
+    let plane = Plane::shipped("glass").unwrap();
+    plane.define("manifests/base/releaseoverrides.yaml");
+    let account = install(&plane);
+    let namespace = Namespace::new(&plane, "sveltos-glass");
+    let mut shop = AddonController::new(&namespace, &account, &["web", "cache"]);
+    shop.stage("web", 1);
+    shop.stage("cache", 1);
+    shop.report(&[managing("web"), managing("cache")]);
+    shop.commit().expect_success();
+    shop.terminate();
+    // Each try draws a new name, and leaves nothing.
+    let tries: Vec<_> =
+        (0..4).map(|_| shop.write_group(&[], &json!({})).expect_failure(&["[dropped-bundles]"])).collect();
+    let command = printed_command(&tries[0]);
+    assert!(tries.iter().all(|refused| printed_command(refused) == command), "{command:?}");
+    assert_eq!(command[1], format!("{}/summary.helm", namespace.name()));
+
+    // One Event, about what exists.
+    let summary = namespace.kubectl("admin").get(&["clustersummary/summary"]);
+    let event = eventually(Duration::from_secs(60), "one Event that counts four", || {
+        let selector = "app.kubernetes.io/managed-by=interlock";
+        let events = namespace.kubectl("admin").get(&["events.events.k8s.io", "-l", selector]);
+        match events["items"].as_array().map(Vec::as_slice) {
+            Some([event]) if event["series"]["count"] == 4 => Ok(event.clone()),
+            _ => Err(format!("{events:#}")),
+        }
+    });
+    let regarding = &event["regarding"];
+    assert_eq!((&regarding["kind"], &regarding["name"]), (&json!("ClusterSummary"), &json!("summary")));
+    assert_eq!(regarding["uid"], summary["metadata"]["uid"]);
+    let described = namespace.kubectl("admin").ok(&["describe", "clustersummary/summary"]).stdout;
+    assert!(described.contains("DroppedBundles"), "{described}");
+    // The other feature has a name of its own.
+    let mut resources = shop.of_feature("Resources");
+    shop.want(&json!({"policyRefs": [{"kind": "Secret", "name": "pull"}]}));
+    let from = json!({"resources": ["kind: A\n"], "referencedObjectKind": "Secret", "referencedObjectName": "pull"});
+    resources.stage_bundle(&format!("Secret-{}-pull", namespace.name()), &from);
+    resources.commit().expect_success();
+
+    let command: Vec<_> = command.iter().map(String::as_str).collect();
+    run(plane.interlock(&plane.person("alice"), &command), Duration::from_secs(60)).expect_success();
+    let opened = shop.write_group(&[], &json!({})).expect_success();
+    assert!(warnings(&opened).contains("dropped-bundles is overridden by ReleaseOverride"), "{opened}");
+    shop.terminate();
+    shop.write_group(&[], &json!({})).expect_success();
+    resources.discard();
+    let refused = resources.commit().expect_failure(&["leaves out Secret", "/pull, which", "[dropped-bundles]"]);
+    assert_eq!(printed_command(&refused)[1], format!("{}/summary.resources", namespace.name()));
 }
 
 #[test]

@@ -181,6 +181,18 @@ impl<'a> AddonController<'a> {
     /// Creates the group under a new name, or replaces its specification.
     #[track_caller]
     pub(crate) fn write_group(&self, bundles: &[String], fields: &Value) -> Output {
+        let new = self.new_group(bundles, fields);
+        match self.group() {
+            Some(mut group) => {
+                group["spec"] = new["spec"].clone();
+                self.kubectl.with_file("replace", &group, &[])
+            }
+            None => self.kubectl.with_file("create", &new, &[]),
+        }
+    }
+
+    /// A group with these bundles, under a name that was never used.
+    pub(crate) fn new_group(&self, bundles: &[String], fields: &Value) -> Value {
         let mut spec = json!({
             "action": "Deploy", "updatePhase": "Ready", "sourceStatus": "Active", "dryRun": false, "tier": 100,
             "deployedGroupVersionKind": ["ConfigMap.v1."], "requestorHash": "aGFzaA==",
@@ -194,18 +206,27 @@ impl<'a> AddonController<'a> {
         for (field, value) in fields.as_object().into_iter().flatten() {
             spec[field] = value.clone();
         }
-        match self.group() {
-            Some(mut group) => {
-                group["spec"] = spec;
-                self.kubectl.with_file("replace", &group, &[])
-            }
-            None => {
-                let metadata = self.metadata(&random_name());
-                let group =
-                    json!({"apiVersion": LIB, "kind": "ConfigurationGroup", "metadata": metadata, "spec": spec});
-                self.kubectl.with_file("create", &group, &[])
-            }
-        }
+        json!({"apiVersion": LIB, "kind": "ConfigurationGroup", "metadata": self.metadata(&random_name()), "spec": spec})
+    }
+
+    /// Deletes the ClusterSummary, as after the deletion of the profile. It stays until the teardown has ended.
+    #[track_caller]
+    pub(crate) fn start_teardown(&self) {
+        let finalizer = r#"{"metadata":{"finalizers":["clustersummaryfinalizer.projectsveltos.io/e2e"]}}"#;
+        self.kubectl.ok(&["patch", "clustersummary/summary", "--type=merge", "-p", finalizer]);
+        self.kubectl.ok(&["delete", "clustersummary/summary", "--wait=false"]);
+    }
+
+    /// Ends the teardown: the ClusterSummary is gone.
+    #[track_caller]
+    pub(crate) fn end_teardown(&self) {
+        self.kubectl.ok(&[
+            "patch",
+            "clustersummary/summary",
+            "--type=merge",
+            "-p",
+            r#"{"metadata":{"finalizers":null}}"#,
+        ]);
     }
 
     /// Ends a rollout that the agent has completed: deletes the bundles, then the group.

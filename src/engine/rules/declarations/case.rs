@@ -57,14 +57,17 @@ impl<'a> DeclarationCase<'a> {
     /// The write of a ConfigurationGroup.
     pub(crate) fn group(&self) -> Result<Option<&'a DeclarationWrite<'a, ConfigurationGroup<'a>>>, Undecided> {
         match self.declaration {
-            Declaration::ConfigurationGroup(written) => Ok(Some(written)),
+            Declaration::ConfigurationGroup(written, _) => Ok(Some(written)),
             other => unless_unread(other, &[sveltos::CONFIGURATION_GROUP]),
         }
     }
 
-    /// `ClusterExtension argocd`.
+    /// `ClusterExtension argocd`, `the Helm commit of ClusterSummary civ/shop-sveltos-prod`.
     pub(crate) fn subject(&self) -> String {
         let declaration = self.declaration;
+        if let Declaration::ConfigurationGroup(_, commit) = declaration {
+            return commit.to_string();
+        }
         let scope = if declaration.namespace().is_empty() { "" } else { "/" };
         format!("{} {}{scope}{}", declaration.kind(), declaration.namespace(), declaration.name())
     }

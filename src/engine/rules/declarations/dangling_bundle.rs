@@ -5,7 +5,7 @@
 use super::case::DeclarationCase;
 use super::group_commit::GroupCommit;
 use crate::engine::rule::{FailsClosed, Mode, ReleaseOwner, Specification, UNPROCESSABLE};
-use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
+use crate::engine::rules::check::{Check, CheckedAll, Rule};
 use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated};
 
 /// The rule `dangling-bundle`.
@@ -31,9 +31,9 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         return Ok(Vec::new());
     };
     // Without a ClusterSummary nothing tells a rollout from a teardown; `dropped-bundles` says so.
-    if commit.summary()?.is_none_or(|summary| summary.metadata.deletion_timestamp.is_some()) {
+    let Some(live) = commit.summary()?.filter(|commit| !commit.is_being_deleted()) else {
         return Ok(Vec::new());
-    }
+    };
     let named = commit.named()?;
     let found = commit.bundles()?;
     let missing: Vec<_> =
@@ -42,7 +42,8 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         return Ok(Vec::new());
     }
     let names = enumerated(missing.into_iter(), MAX_ENUMERATED);
-    let sentence = format!("{} names bundles that do not exist: {names}.", commit.subject());
-    let way_out = "Write the bundles first. Sveltos does, and retries with new ones within a minute.";
-    Ok(vec![Refusal::new(sentence, way_out).at("/spec/configurationItem")])
+    let sentence = format!("{} names bundles that do not exist: {names}.", live.subject());
+    let retries = commit.features().first().map(|feature| live.retries(*feature)).unwrap_or_default();
+    let way_out = format!("Write the bundles first. Sveltos does, and writes new ones for each try. {retries}");
+    Ok(vec![live.refusal(sentence, way_out).at("/spec/configurationItem")])
 }

@@ -4,8 +4,8 @@
 //! has when a chart fails.
 //!
 //! Judged by completeness, release by release, never by difference: between rollouts there is no earlier group to compare with,
-//! fewer bundles can be a complete chart, and an empty list is correct after the last chart was removed. A release without its last
-//! bundle, and a commit without the bundle of a Flux source that is gone and not optional, are incomplete too.
+//! fewer bundles can be a complete chart, and an empty list is correct after the last chart was removed. A release without one of its
+//! bundles, and a commit without the bundle of a reference that is not optional, are incomplete too.
 //!
 //! Not covered: a profile whose only chart is managed by another profile commits an empty list, correctly. Whether the agent then
 //! leaves the release to its new owner depends on the marks of its objects.
@@ -16,6 +16,7 @@ mod explained;
 mod releases;
 mod required;
 mod sources;
+mod staged;
 
 use super::case::DeclarationCase;
 use super::group_commit::GroupCommit;
@@ -38,9 +39,11 @@ pub(crate) static RULE: Rule = Rule {
               list when a chart fails to stage.",
         allowed: "An upgrade to fewer bundles; a chart that was removed from the profile; a first install that is \
               incomplete.",
-        refused: "A ConfigurationGroup without any item after the first chart failed.",
-        way_out: "Repair what failed to stage. If a chart renders to nothing on purpose, name its release in the annotation \
-              interlock.dev/may-render-nothing.",
+        refused: "A ConfigurationGroup without any item after the first chart failed; one with sourceStatus Deleted though \
+              the ClusterSummary is not being deleted.",
+        way_out: "Repair what failed to stage. If two profiles contest a release, take the chart out of one profile. If a chart \
+              renders to nothing on purpose, name its release in the annotation interlock.dev/may-render-nothing. An \
+              override names the ClusterSummary and the feature, as in shop-sveltos-prod.helm.",
         settings: &["unexplained", "firstInstall"],
     },
     checks: &[Check::Declaration(check)],
@@ -50,19 +53,24 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     let Some(commit) = GroupCommit::delivering(case)? else {
         return Ok(Vec::new());
     };
-    let Some(summary) = commit.summary()? else {
-        let why = match commit.requestor() {
-            Some(_) => format!("{} does not exist, so nothing shows what it must contain", commit.summary_name()),
-            None => "it does not name its ClusterSummary, which shows what it must contain".to_owned(),
-        };
+    let Some(of_summary) = commit.summary()? else {
+        // After a teardown the ClusterSummary may be gone.
+        if commit.group.is_teardown() {
+            return Ok(Vec::new());
+        }
+        let why = commit.unknown();
         return Err(Undecided::Unclear { why, way_out: "Let addon-controller write ConfigurationGroups." });
     };
-    if summary.metadata.deletion_timestamp.is_some() {
+    if of_summary.is_being_deleted() {
         return Ok(Vec::new());
     }
-    let delivery = Delivery { case, commit, summary };
-    match delivery.commit.feature {
-        Feature::Helm => releases::check(&delivery),
-        Feature::Resources => sources::check(&delivery),
+    let mut refusals = Vec::new();
+    for feature in commit.features() {
+        let delivery = Delivery { case, commit: &commit, of_summary: &of_summary, feature: *feature };
+        refusals.extend(match feature {
+            Feature::Helm => releases::check(&delivery)?,
+            Feature::Resources => sources::check(&delivery)?,
+        });
     }
+    Ok(refusals)
 }

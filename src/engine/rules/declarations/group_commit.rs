@@ -1,58 +1,116 @@
 //! A commit of Sveltos: a write of a ConfigurationGroup that changes what the agent of a managed cluster does.
+//!
+//! Whoever writes a group chooses what it says of itself: its labels, its ClusterSummary, its profile, that it is a teardown. So the
+//! ClusterSummary decides, and it must be one of the profile and of the cluster: the agent removes what it deployed for the profile
+//! that the group names.
+
+use std::borrow::Cow;
 
 use super::case::{DeclarationCase, unread};
 use crate::engine::facts::DeclarationWrite;
 use crate::engine::object::ObjectKey;
+use crate::engine::release::ReleaseRef;
+use crate::engine::rules::check::Refusal;
 use crate::engine::rules::undecided::Undecided;
-use crate::engine::sveltos::{self, Bundle, BundleRef, ClusterSummary, ConfigurationGroup, Feature};
+use crate::engine::rules::wording::capitalized;
+use crate::engine::sveltos::{
+    self, Bundle, BundleRef, ClusterSummary, Commit, ConfigurationGroup, Feature, ProfileRef, Requestor,
+};
 
-/// The write of a group whose specification changes, for a feature that rules cover.
+/// The write of a group of a profile that changes something.
 pub(crate) struct GroupCommit<'a> {
     case: &'a DeclarationCase<'a>,
     written: &'a DeclarationWrite<'a, ConfigurationGroup<'a>>,
     pub(crate) group: &'a ConfigurationGroup<'a>,
-    pub(crate) feature: Feature,
+    requestor: Requestor<'a>,
+}
+
+/// A commit with the ClusterSummary that shows what it must contain.
+pub(crate) struct SummaryCommit<'a> {
+    pub(crate) summary: ClusterSummary<'a>,
+    /// What the commit is called.
+    name: Commit,
+    namespace: &'a str,
+    profile: ProfileRef<'a>,
 }
 
 impl<'a> GroupCommit<'a> {
-    /// The commit of a request. `None` for groups of other requestors and features, and for writes that change nothing: the
-    /// finalizers of the agent, the same list written again, a group that is being deleted. These need no query.
+    /// The commit of a request. `None` for groups of other controllers, and for writes that change nothing: the finalizers of the
+    /// agent, the same list written again, a group that is being deleted. These need no query.
     pub(crate) fn of(case: &'a DeclarationCase<'a>) -> Result<Option<Self>, Undecided> {
-        let Some(written) = case.group()?.filter(|written| !written.same_spec) else {
+        let Some(written) = case.group()? else {
             return Ok(None);
         };
-        let (Some(group), before) = (&written.after, &written.before) else {
+        let (Some(group), before) = (&written.after, written.before.as_ref()) else {
             return Ok(None);
         };
-        // A write that removes the label still concerns the group.
-        let feature = group.feature().or_else(|| before.as_ref().and_then(ConfigurationGroup::feature));
-        let changing = feature.filter(|_| group.metadata.deletion_timestamp.is_none());
-        Ok(changing.map(|feature| Self { case, written, group, feature }))
+        let has_same_marks = |before| Requestor::of(group, None).has_marks_of(&Requestor::of(before, None));
+        let is_same = written.same_spec && before.is_some_and(has_same_marks);
+        let requestor = Requestor::of(group, before);
+        let changing = requestor.is_profile() && !is_same && group.metadata.deletion_timestamp.is_none();
+        Ok(changing.then_some(Self { case, written, group, requestor }))
     }
 
-    /// The commit of a request whose bundles the agent would take as complete. Also `None` for a commit that removes everything,
-    /// is part of a teardown (which names at most what runs before a removal), is a dry run (often partial), or whose list does not
-    /// change while its bundles are still being written.
+    /// The commit of a request whose bundles the agent would take as complete. Also `None` for a feature that no rule covers, and
+    /// for a commit that removes everything, is a dry run (often partial), or still waits for bundles.
     pub(crate) fn delivering(case: &'a DeclarationCase<'a>) -> Result<Option<Self>, Undecided> {
         let delivers = |commit: &Self| {
-            let group = commit.group;
-            let same_items = commit.written.before.as_ref().is_some_and(|before| group.same_items(before));
-            !(group.removes()
-                || group.is_teardown()
-                || group.spec.dry_run
-                // One for each bundle that is written; the list is that of the commit before, which was judged then.
-                || (group.is_preparing() && same_items))
+            let is_off = commit.features().is_empty() || commit.group.removes() || commit.group.spec.dry_run;
+            !is_off && !commit.waits()
         };
         Ok(Self::of(case)?.filter(delivers))
     }
 
-    /// The ClusterSummary that requested it, read from the API server: the controller wrote its status milliseconds ago. `None` if
-    /// it does not exist.
-    pub(crate) fn summary(&self) -> Result<Option<ClusterSummary<'a>>, Undecided> {
-        let Some(name) = self.requestor() else {
+    /// Whether its bundles are still being written and nothing else changes. Sveltos writes such a group for each bundle; the list
+    /// is that of the commit before, which was judged then.
+    fn waits(&self) -> bool {
+        let group = self.group;
+        let is_commit_before = |before: &ConfigurationGroup<'_>| {
+            group.same_items(before)
+                && (before.spec.dry_run, before.removes(), before.is_teardown())
+                    == (group.spec.dry_run, group.removes(), group.is_teardown())
+                && self.requestor.has_marks_of(&Requestor::of(before, None))
+        };
+        group.is_preparing() && self.written.before.as_ref().is_some_and(is_commit_before)
+    }
+
+    /// The features that it may be a commit of.
+    pub(crate) fn features(&self) -> &'static [Feature] {
+        self.requestor.features()
+    }
+
+    /// The ClusterSummary of the commit, read from the API server: the controller wrote its status milliseconds ago. `None` if it
+    /// does not exist. If the group names none or a wrong one, that of its profile and its cluster counts.
+    pub(crate) fn summary(&self) -> Result<Option<SummaryCommit<'a>>, Undecided> {
+        let requestor = &self.requestor;
+        let named = self.read(requestor.summary().map(Cow::Borrowed))?;
+        let is_wrong = |named: &SummaryCommit<'_>| {
+            requestor.is_contradicted_by(&named.summary.spec.cluster_name, named.summary.profile())
+        };
+        if named.as_ref().is_some_and(|named| !is_wrong(named)) {
+            return Ok(named);
+        }
+        let expected = requestor.expected_summary().filter(|expected| requestor.summary() != Some(expected));
+        let expected = self.read(expected.map(Cow::Owned))?;
+        // A wrong one that is being deleted proves no teardown of anything else.
+        Ok(expected.or(named.filter(|named| !named.is_being_deleted())))
+    }
+
+    fn read(&self, summary: Option<Cow<'a, str>>) -> Result<Option<SummaryCommit<'a>>, Undecided> {
+        let Some(name) = summary else {
             return Ok(None);
         };
-        self.case.read(ObjectKey::new(sveltos::CONFIG_GROUP, sveltos::CLUSTER_SUMMARY, self.written.namespace, name))
+        let namespace = self.written.namespace;
+        let key = ObjectKey::new(sveltos::CONFIG_GROUP, sveltos::CLUSTER_SUMMARY, namespace, &name);
+        let read = self.case.read::<ClusterSummary<'a>>(key)?;
+        Ok(read.map(|summary| {
+            let given = self.requestor.profile;
+            let (kind, profile) = summary.profile().unwrap_or((&given.kind, &given.name));
+            let home = if kind == "Profile" { Cow::Borrowed(namespace) } else { Cow::default() };
+            let profile = ProfileRef { kind: kind.to_owned().into(), namespace: home, name: profile.to_owned().into() };
+            let name = self.requestor.commit_of_summary(namespace, &name);
+            SummaryCommit { summary, name, namespace, profile }
+        }))
     }
 
     /// The names of its bundles.
@@ -77,26 +135,66 @@ impl<'a> GroupCommit<'a> {
             .map_err(|why| unread(&format!("its list of bundles cannot be parsed ({why})")))
     }
 
-    /// The name of the ClusterSummary.
-    pub(crate) fn requestor(&self) -> Option<&'a str> {
-        self.group.requestor().or_else(|| self.written.before.as_ref()?.requestor())
+    /// Why nothing shows what the commit must contain.
+    pub(crate) fn unknown(&self) -> String {
+        let why = match self.requestor.summary() {
+            Some(name) => {
+                let name = format!("{} {}/{name}", sveltos::CLUSTER_SUMMARY, self.written.namespace);
+                format!("{name} does not exist, or is that of another profile or cluster")
+            }
+            None => "it does not name its ClusterSummary".to_owned(),
+        };
+        format!("{why}, so nothing shows what it must contain")
+    }
+}
+
+impl SummaryCommit<'_> {
+    /// Whether the profile no longer wants anything on the cluster. Sveltos tells the agent so only then.
+    pub(crate) fn is_being_deleted(&self) -> bool {
+        self.summary.metadata.deletion_timestamp.is_some()
     }
 
-    /// `ConfigurationGroup civ/config-abc of ClusterProfile shop`.
+    /// `The Helm commit of ClusterSummary civ/shop-sveltos-prod for ClusterProfile shop`.
     pub(crate) fn subject(&self) -> String {
-        format!("{} of {}", self.case.subject(), self.profile())
-    }
-
-    /// `ClusterProfile shop`, `Profile civ/shop`.
-    pub(crate) fn profile(&self) -> String {
-        let profile = &self.group.spec.source_ref;
-        let kind = if profile.kind.is_empty() { "profile" } else { profile.kind.as_ref() };
-        let scope = if profile.namespace.is_empty() { "" } else { "/" };
-        format!("{kind} {}{scope}{}", profile.namespace, profile.name)
+        format!("{} for {}", capitalized(&self.name.to_string()), self.profile_name())
     }
 
     /// `ClusterSummary civ/shop-sveltos-prod`.
     pub(crate) fn summary_name(&self) -> String {
-        format!("{} {}/{}", sveltos::CLUSTER_SUMMARY, self.written.namespace, self.requestor().unwrap_or_default())
+        let ObjectKey { kind, namespace, name, .. } = &self.name.object;
+        format!("{kind} {namespace}/{name}")
+    }
+
+    /// `ClusterProfile shop`, `Profile civ/shop`.
+    pub(crate) fn profile_name(&self) -> String {
+        let ProfileRef { kind, namespace, name } = &self.profile;
+        let kind = if kind.is_empty() { "profile" } else { kind.as_ref() };
+        let scope = if namespace.is_empty() { "" } else { "/" };
+        format!("{kind} {namespace}{scope}{name}")
+    }
+
+    /// The profile, which wants something on the cluster.
+    pub(crate) fn profile(&self) -> &ProfileRef<'_> {
+        &self.profile
+    }
+
+    /// A refusal of the commit. It is about the ClusterSummary that shows it, whatever the group says.
+    pub(crate) fn refusal(&self, sentence: String, way_out: impl Into<String>) -> Refusal {
+        Refusal::new(sentence, way_out).about(self.release())
+    }
+
+    fn release(&self) -> ReleaseRef {
+        self.name.release(self.namespace)
+    }
+
+    /// What Sveltos does after a refusal of this feature.
+    pub(crate) fn retries(&self, feature: Feature) -> String {
+        match self.summary.failures_until_it_stops(feature) {
+            None => "Sveltos retries within a minute.".to_owned(),
+            Some(most) => format!(
+                "Sveltos may have stopped trying: maxConsecutiveFailures is {most}. Any change of the profile's spec makes it try \
+                 again."
+            ),
+        }
     }
 }

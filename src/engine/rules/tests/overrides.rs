@@ -276,11 +276,14 @@ fn every_declaration_stands_for_a_release() {
     let flux = named(json!({"storageNamespace": "records", "targetNamespace": "shop"}));
     let mut set = named(json!({}));
     set["metadata"]["labels"] = json!({"olm.operatorframework.io/owner-name": "argocd"});
+    let mut group = named(json!({}));
+    group["metadata"]["labels"] = json!({"pullmode.projectsveltos.io/requestorfeature": "Helm"});
+    group["metadata"]["annotations"] = json!({"pullmode.projectsveltos.io/requestorname": "shop-sveltos-prod"});
     for (kind, object, wanted) in [
         (["helm.toolkit.fluxcd.io", "v2", "HelmRelease", "apps"], flux, ("records", "shop-web-1")),
         (["olm.operatorframework.io", "v1", "ClusterExtension", ""], named(json!({})), ("", "web-1")),
         (["olm.operatorframework.io", "v1", "ClusterObjectSet", ""], set, ("", "argocd")),
-        (["lib.projectsveltos.io", "v1beta1", "ConfigurationGroup", "civ"], named(json!({})), ("civ", "web-1")),
+        (["lib.projectsveltos.io", "v1beta1", "ConfigurationGroup", "civ"], group, ("civ", "shop-sveltos-prod.helm")),
         (["helm.toolkit.fluxcd.io", "v2", "HelmRelease", "apps"], named(json!([])), ("apps", "web-1")),
     ] {
         let body = review("bob", "CREATE", kind, None, Some(&object));

@@ -1,8 +1,12 @@
 //! Commits of Sveltos in pull mode: what a group may leave out, and what it may not.
 
+mod claims;
 mod conflicts;
+mod numbers;
+mod references;
 mod rows;
 mod shapes;
+mod stops;
 mod wipes;
 
 use std::path::Path;
@@ -91,7 +95,7 @@ impl Shop {
         let separator = if settings.is_empty() { "" } else { ", " };
         let text = format!(
             "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nrules:\n  \
-             dropped-bundles: {{mode: enforce{separator}{settings}}}\n  remove-while-live: {{mode: warn}}\n"
+             dropped-bundles: {{mode: enforce{separator}{settings}}}\n  remove-while-live: {{mode: enforce}}\n"
         );
         let shop = Self {
             memory: Memory::new(1 << 20),
@@ -173,8 +177,9 @@ impl Shop {
     /// Writes the first bundles of a release alone.
     fn stage_some(&self, release: &str, written: usize, of: usize) -> Vec<String> {
         let stage = |index: usize| {
-            self.bundle(
+            self.indexed(
                 &format!("{release}-{index}"),
+                Some(&format!("shop-{release}-charts-{index}")),
                 json!({
                     "helmReleaseNamespace": "shop", "helmReleaseName": release, "helmReleaseUninstall": false,
                     "isLastHelmReleaseBundle": index + 1 == of, "resources": ["kind: Deployment\n"],
@@ -185,8 +190,14 @@ impl Shop {
     }
 
     fn bundle(&self, name: &str, spec: Value) -> String {
+        self.indexed(name, None, spec)
+    }
+
+    /// A bundle that Sveltos finds again under an index.
+    fn indexed(&self, name: &str, index: Option<&str>, spec: Value) -> String {
         let name = format!("config-{name}");
-        let metadata = json!({"name": name, "namespace": "civ"});
+        let annotations = index.map(|index| json!({"pullmode.projectsveltos.io/index": index}));
+        let metadata = json!({"name": name, "namespace": "civ", "annotations": annotations});
         self.put(&json!({
             "apiVersion": "lib.projectsveltos.io/v1beta1", "kind": "ConfigurationBundle", "metadata": metadata, "spec": spec,
         }));

@@ -283,6 +283,28 @@ mod tests {
     }
 
     #[test]
+    fn every_try_of_a_sveltos_commit_is_one_series_about_its_cluster_summary() {
+        let tried = |uid: &str| {
+            let object = decision::ObjectReference {
+                api_version: "config.projectsveltos.io/v1beta1".into(),
+                kind: "ClusterSummary".into(),
+                namespace: "civ".into(),
+                name: "shop-sveltos-prod".into(),
+            };
+            let mut decision = decision(vec![finding(RuleId::known("dropped-bundles"), Mode::Enforce)]);
+            decision.uid = uid.into();
+            decision.name = format!("config-{uid}");
+            decision.release = Some(ReleaseRef::new("civ", "shop-sveltos-prod.helm"));
+            decision.operation = Operation::Create;
+            decision.object = Some(object);
+            decision.object_uid = String::new();
+            SeriesKey::of(&decision, &decision.findings[0]).unwrap()
+        };
+        assert_eq!(tried("a"), tried("b"));
+        assert_eq!(about(&tried("a"), None), ("civ".into(), "ClusterSummary/shop-sveltos-prod".into(), String::new()));
+    }
+
+    #[test]
     fn repeats_are_a_series_and_notes_are_cut_between_characters() {
         let event = written(&key(Mode::Enforce), None, &"ä".repeat(MAX_NOTE_BYTES), 3);
         let series = event.series.unwrap();

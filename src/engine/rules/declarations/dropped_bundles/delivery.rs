@@ -4,22 +4,27 @@ use crate::engine::object::ObjectKey;
 use crate::engine::policy::OnFirstInstall;
 use crate::engine::rules::check::{CheckedAll, Refusal};
 use crate::engine::rules::declarations::case::DeclarationCase;
-use crate::engine::rules::declarations::group_commit::GroupCommit;
+use crate::engine::rules::declarations::group_commit::{GroupCommit, SummaryCommit};
 use crate::engine::rules::undecided::Undecided;
 use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated};
-use crate::engine::sveltos::{self, ClusterSummary, RemoteRelease, SveltosCluster};
+use crate::engine::sveltos::{self, ClusterSummary, Feature, RemoteRelease, SveltosCluster};
 
-/// A commit with the ClusterSummary that shows what it must contain.
-pub(super) struct Delivery<'a> {
+/// A commit of one feature, with the ClusterSummary that shows what it must contain.
+pub(super) struct Delivery<'d, 'a> {
     pub(super) case: &'a DeclarationCase<'a>,
-    pub(super) commit: GroupCommit<'a>,
-    pub(super) summary: ClusterSummary<'a>,
+    pub(super) commit: &'d GroupCommit<'a>,
+    pub(super) of_summary: &'d SummaryCommit<'a>,
+    pub(super) feature: Feature,
 }
 
-impl Delivery<'_> {
+impl<'d, 'a> Delivery<'d, 'a> {
+    pub(super) fn summary(&self) -> &'d ClusterSummary<'a> {
+        &self.of_summary.summary
+    }
+
     /// Requires that an agent acts on the group. Checked only before a refusal: without an agent a group has no effect.
     pub(super) fn expect_agent(&self) -> Result<(), Undecided> {
-        let spec = &self.summary.spec;
+        let spec = &self.summary().spec;
         let cluster = match spec.cluster_type.as_ref() {
             // Cluster API has no clusters in pull mode.
             "Capi" => None,
@@ -47,20 +52,23 @@ impl Delivery<'_> {
         }
         let sentence = format!(
             "{} leaves out {left_out}, never delivered to cluster {} before: its first install would be incomplete.",
-            self.commit.subject(),
+            self.of_summary.subject(),
             self.cluster()
         );
-        Ok(vec![Refusal::new(sentence, NOTHING_CHANGED).at("/spec/configurationItem")])
+        Ok(vec![self.refusal(sentence, "")])
+    }
+
+    /// A refusal of the list, with what to do.
+    pub(super) fn refusal(&self, sentence: String, advice: &str) -> Refusal {
+        let way_out = format!("Nothing was changed on the cluster. {} {advice}", self.of_summary.retries(self.feature));
+        self.of_summary.refusal(sentence, way_out.trim_end()).at("/spec/configurationItem")
     }
 
     /// `civ/prod`.
     pub(super) fn cluster(&self) -> String {
-        format!("{}/{}", self.summary.spec.cluster_namespace, self.summary.spec.cluster_name)
+        format!("{}/{}", self.summary().spec.cluster_namespace, self.summary().spec.cluster_name)
     }
 }
-
-/// What happens after a refusal.
-pub(super) const NOTHING_CHANGED: &str = "Nothing was changed on the cluster. Sveltos retries within a minute.";
 
 /// `release shop/web`, `releases shop/web, shop/cache and 3 more`.
 pub(super) fn listed(releases: &[RemoteRelease]) -> String {

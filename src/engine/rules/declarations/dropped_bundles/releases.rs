@@ -2,54 +2,59 @@
 
 use std::collections::HashSet;
 
-use super::delivery::{Delivery, NOTHING_CHANGED, listed, noun};
-use super::{delivered, explained, required};
+use super::delivery::{Delivery, listed, noun};
+use super::explained::Walk;
+use super::staged::Staged;
+use super::{delivered, explained, required, staged};
 use crate::engine::object::ObjectKey;
 use crate::engine::policy::OnUnexplained;
 use crate::engine::rules::check::{CheckedAll, Refusal};
 use crate::engine::rules::undecided::Undecided;
 use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated};
-use crate::engine::sveltos::{self, MAY_RENDER_NOTHING, Profile, RemoteRelease};
+use crate::engine::sveltos::{self, HelmReleaseSummary, MAY_RENDER_NOTHING, Profile, RemoteRelease};
 
 /// How many errors of charts a message quotes.
 const MAX_CAUSES: usize = 3;
 
-/// A release is complete if its last bundle is present: a chart that could not be staged completely has only the first bundles.
-pub(super) fn check(delivery: &Delivery<'_>) -> CheckedAll {
-    let charts = delivery.summary.spec.cluster_profile_spec.helm_charts.len();
-    // A ClusterSummary is searched a few times for each chart.
-    delivery.case.pay_for_pairs(charts + delivery.summary.releases().len(), 4 * delivery.summary.releases().len())?;
-    let required = required::releases(&delivery.summary);
+/// A release is complete if its last bundle is present and all before it, by their numbers: a chart that could not be staged
+/// completely lacks the rest.
+pub(super) fn check(delivery: &Delivery<'_, '_>) -> CheckedAll {
+    // A ClusterSummary is searched a few times for each chart and each state.
+    let entries = delivery.summary().spec.cluster_profile_spec.helm_charts.len() + delivery.summary().releases().len();
+    delivery.case.pay_for_pairs(entries, 4 * entries)?;
+    let required = required::releases(delivery.summary());
     if required.is_empty() {
         return Ok(Vec::new());
     }
-    let deploying = delivery.commit.bundles()?.iter().flatten().filter(|bundle| !bundle.uninstalls);
-    let deploying = deploying.filter_map(|bundle| Some((bundle.release.as_ref()?, bundle.is_last)));
-    let begun: HashSet<_> = deploying.clone().map(|(release, _)| release).collect();
-    let whole: HashSet<_> = deploying.filter(|(_, is_last)| *is_last).map(|(release, _)| release).collect();
-    let missing: Vec<_> = required.into_iter().filter(|release| !whole.contains(release)).collect();
+    let staged = staged::by_release(delivery.commit.bundles()?.iter().flatten());
+    let missing: Vec<_> =
+        required.into_iter().filter(|release| !staged.get(release).is_some_and(Staged::is_whole)).collect();
     if missing.is_empty() {
         return Ok(Vec::new());
     }
     delivery.expect_agent()?;
     // A release with some bundles did not render to nothing.
-    let is_begun = |release: &RemoteRelease| begun.contains(release);
-    let is_failure = |release: &RemoteRelease| is_begun(release) || explained::by(&delivery.summary, release).is_some();
+    let is_begun = |release: &RemoteRelease| staged.contains_key(release);
+    let walk = Walk::of(delivery.summary());
+    let is_failure = |release: &RemoteRelease| is_begun(release) || walk.explains(release).is_some();
     let (failed, unexplained): (Vec<_>, Vec<_>) = missing.iter().cloned().partition(is_failure);
     let left_out = |missing: &[RemoteRelease]| {
         let name = |release: &RemoteRelease| {
-            if is_begun(release) { format!("{release} (its last bundle)") } else { release.to_string() }
+            let lacks = staged.get(release).map(|staged| format!(" ({})", staged.lacks()));
+            format!("{release}{}", lacks.unwrap_or_default())
         };
         format!(
             "{} leaves out {} {}: the agent would remove what was delivered to cluster {}.",
-            delivery.commit.subject(),
+            delivery.of_summary.subject(),
             noun(missing),
             enumerated(missing.iter().map(name), MAX_ENUMERATED),
             delivery.cluster()
         )
     };
     if delivered::any_release(delivery, &failed)? {
-        return Ok(vec![failure(delivery, &left_out(&missing), &missing)]);
+        let meant: HashSet<_> = failed.into_iter().chain(not_allowed_anyway(delivery, unexplained)?).collect();
+        let missing: Vec<_> = missing.into_iter().filter(|release| meant.contains(release)).collect();
+        return Ok(vec![failure(delivery, &walk, &left_out(&missing), &missing)]);
     }
     let unexplained = not_allowed(delivery, unexplained)?;
     if delivered::any_release(delivery, &unexplained)? {
@@ -68,9 +73,9 @@ pub(super) fn check(delivery: &Delivery<'_>) -> CheckedAll {
 }
 
 /// The releases that neither the ClusterSummary nor the profile allows to render to nothing.
-fn not_allowed(delivery: &Delivery<'_>, releases: Vec<RemoteRelease>) -> Result<Vec<RemoteRelease>, Undecided> {
-    let left = explained::not_allowed_by_summary(&delivery.summary, &releases);
-    let profile = &delivery.commit.group.spec.source_ref;
+fn not_allowed(delivery: &Delivery<'_, '_>, releases: Vec<RemoteRelease>) -> Result<Vec<RemoteRelease>, Undecided> {
+    let left = explained::not_allowed_by_summary(delivery.summary(), &releases);
+    let profile = delivery.of_summary.profile();
     if left.is_empty() || !matches!(profile.kind.as_ref(), "ClusterProfile" | "Profile") {
         return Ok(left);
     }
@@ -79,32 +84,49 @@ fn not_allowed(delivery: &Delivery<'_>, releases: Vec<RemoteRelease>) -> Result<
     Ok(profile.map_or_else(|| left.clone(), |profile| explained::not_allowed_by_profile(&profile, &left)))
 }
 
+/// The same where something else is refused anyway, so that a profile that cannot be parsed opens nothing.
+fn not_allowed_anyway(
+    delivery: &Delivery<'_, '_>,
+    releases: Vec<RemoteRelease>,
+) -> Result<Vec<RemoteRelease>, Undecided> {
+    match not_allowed(delivery, releases.clone()) {
+        Err(Undecided::Unclear { .. }) => Ok(releases),
+        read => read,
+    }
+}
+
 /// Up to 1.7.0 the API does not contain the error of a chart.
 const IN_THE_LOG: &str =
     "No chart is reported as failed: up to Sveltos 1.7.0 the error is only in the log of addon-controller";
 
 /// The refusal if charts failed.
-fn failure(delivery: &Delivery<'_>, left_out: &str, missing: &[RemoteRelease]) -> Refusal {
-    let mut causes: Vec<String> = Vec::new();
-    for cause in missing.iter().filter_map(|release| explained::by(&delivery.summary, release)) {
-        let cause = explained::failure_text(cause);
-        if causes.len() < MAX_CAUSES && !causes.contains(&cause) {
+fn failure(delivery: &Delivery<'_, '_>, walk: &Walk<'_, '_>, left_out: &str, missing: &[RemoteRelease]) -> Refusal {
+    let mut causes: Vec<&HelmReleaseSummary<'_>> = Vec::new();
+    for cause in missing.iter().filter_map(|release| walk.explains(release)) {
+        if causes.len() < MAX_CAUSES && !causes.iter().any(|known| std::ptr::eq(*known, cause)) {
             causes.push(cause);
         }
     }
-    let causes = if causes.is_empty() { IN_THE_LOG.to_owned() } else { causes.join("; ") };
-    let way_out = format!("{NOTHING_CHANGED} The commit is admitted once every chart renders.");
-    Refusal::new(format!("{left_out} {causes}."), way_out).at("/spec/configurationItem")
+    let texts: Vec<_> = causes.iter().map(|cause| explained::failure_text(cause)).collect();
+    let texts = if texts.is_empty() { IN_THE_LOG.to_owned() } else { texts.join("; ") };
+    let contested: Vec<_> =
+        causes.iter().filter(|cause| cause.is_in_conflict()).map(|cause| cause.release().to_string()).collect();
+    let end_conflict = match contested.as_slice() {
+        [] => String::new(),
+        releases => format!("To end the conflict over {}, take the chart out of one profile. ", releases.join(", ")),
+    };
+    let renders =
+        if contested.len() < causes.len().max(1) { "The commit is admitted once every chart renders." } else { "" };
+    delivery.refusal(format!("{left_out} {texts}."), &format!("{end_conflict}{renders}"))
 }
 
 /// The refusal if a failed chart cannot be distinguished from one that renders to nothing.
-fn silence(delivery: &Delivery<'_>, left_out: &str, missing: &[RemoteRelease]) -> Refusal {
+fn silence(delivery: &Delivery<'_, '_>, left_out: &str, missing: &[RemoteRelease]) -> Refusal {
     let names: Vec<_> = missing.iter().map(ToString::to_string).collect();
-    let way_out = format!(
-        "{NOTHING_CHANGED} If a chart is meant to render to nothing, annotate {} with {MAY_RENDER_NOTHING}: {}",
-        delivery.commit.profile(),
+    let advice = format!(
+        "If a chart is meant to render to nothing, annotate {} with {MAY_RENDER_NOTHING}: {}",
+        delivery.of_summary.profile_name(),
         names.join(",")
     );
-    let sentence = format!("{left_out} {IN_THE_LOG}, and a chart that renders to nothing has no error.");
-    Refusal::new(sentence, way_out).at("/spec/configurationItem")
+    delivery.refusal(format!("{left_out} {IN_THE_LOG}, and a chart that renders to nothing has no error."), &advice)
 }

@@ -32,8 +32,8 @@ enum UninstalledCharts<'s, 'a> {
 
 impl<'s, 'a> UninstalledCharts<'s, 'a> {
     fn of(charts: &'s [HelmChart<'a>], entries: &[HelmReleaseSummary<'_>]) -> Self {
-        let aligned =
-            charts.len() == entries.len() && charts.iter().zip(entries).all(|(chart, entry)| chart.can_be(entry));
+        let aligned = charts.len() == entries.len()
+            && charts.iter().zip(entries).all(|(chart, entry)| chart.can_be(&entry.release()));
         if aligned {
             return Self::Aligned(charts);
         }
@@ -45,7 +45,8 @@ impl<'s, 'a> UninstalledCharts<'s, 'a> {
         match self {
             Self::Aligned(charts) => charts.get(index).is_some_and(HelmChart::uninstalls),
             Self::ByName { removed, kept } => {
-                removed.iter().any(|chart| chart.can_be(entry)) && !kept.iter().any(|chart| chart.can_be(entry))
+                let release = entry.release();
+                removed.iter().any(|chart| chart.can_be(&release)) && !kept.iter().any(|chart| chart.can_be(&release))
             }
         }
     }

@@ -1,45 +1,65 @@
 //! Commits of ConfigMaps, Secrets and Flux sources. Sveltos fails if a ConfigMap or Secret is missing and not optional, but skips a
 //! missing Flux source and so removes what came from it.
 
-use super::delivered;
-use super::delivery::{Delivery, NOTHING_CHANGED};
-use crate::engine::rules::check::{CheckedAll, Refusal};
-use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated};
-use crate::engine::sveltos::PolicyRef;
+use std::collections::HashSet;
 
-pub(super) fn check(delivery: &Delivery<'_>) -> CheckedAll {
-    let references = &delivery.summary.spec.cluster_profile_spec.policy_refs;
-    let is_required = |it: &&PolicyRef<'_>| it.is_plain_source() && !it.optional && it.deployment_type != "Local";
-    let required: Vec<_> = references.iter().filter(is_required).collect();
+use super::delivered;
+use super::delivery::Delivery;
+use crate::engine::rules::check::CheckedAll;
+use crate::engine::rules::undecided::Undecided;
+use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated};
+use crate::engine::sveltos::{Bundle, Origin, PolicyRef, Reference};
+
+pub(super) fn check(delivery: &Delivery<'_, '_>) -> CheckedAll {
+    let spec = &delivery.summary().spec;
+    let mut seen = HashSet::new();
+    let required = spec.cluster_profile_spec.policy_refs.iter().filter_map(|it: &PolicyRef<'_>| {
+        // A profile may refer to an object several times, with different paths.
+        it.required(&spec.cluster_namespace, &spec.cluster_name).filter(|reference| seen.insert(reference.clone()))
+    });
+    let required: Vec<_> = required.collect();
     if required.is_empty() {
         return Ok(Vec::new());
     }
-    let bundles = delivery.commit.bundles()?;
-    delivery.case.pay_for_pairs(required.len(), bundles.len() + required.len())?;
-    let mut missing: Vec<(String, String)> = Vec::new();
-    for PolicyRef { kind, name, .. } in required {
-        let source = (kind.to_string(), name.to_string());
-        // A profile may refer to a source several times, with different paths.
-        if !bundles.iter().flatten().any(|bundle| bundle.is_from(kind, name)) && !missing.contains(&source) {
-            missing.push(source);
-        }
-    }
+    let missing = missing(delivery, &required)?;
     if missing.is_empty() {
         return Ok(Vec::new());
     }
     delivery.expect_agent()?;
-    let names = enumerated(missing.iter().map(|(kind, name)| format!("{kind} {name}")), MAX_ENUMERATED);
-    if !delivered::any_source(delivery, &missing)? {
-        return delivery.first_install(&names);
+    let listed = |references: &[&Reference]| enumerated(references.iter().map(ToString::to_string), MAX_ENUMERATED);
+    let lost = delivered::lost_references(delivery, &missing)?;
+    if lost.is_empty() {
+        return delivery.first_install(&listed(&missing));
     }
     let sentence = format!(
-        "{} leaves out {names}, which the profile does not mark as optional: the agent would remove from cluster {} what was \
+        "{} leaves out {}, which the profile does not mark as optional: the agent would remove from cluster {} what was \
          delivered from it.",
-        delivery.commit.subject(),
+        delivery.of_summary.subject(),
+        listed(&lost),
         delivery.cluster()
     );
-    let way_out = format!(
-        "{NOTHING_CHANGED} Restore the source, remove the reference from the profile, or set optional: true on the reference."
-    );
-    Ok(vec![Refusal::new(sentence, way_out).at("/spec/configurationItem")])
+    let advice = "Restore the source, remove the reference from the profile, or set optional: true on the reference.";
+    Ok(vec![delivery.refusal(sentence, advice)])
+}
+
+/// The references without a bundle. Each bundle counts once: first for the reference that it can only be, then for the templates, the
+/// most specific ones first. A bundle that does not say where it comes from can be any.
+fn missing<'r>(delivery: &Delivery<'_, '_>, required: &'r [Reference]) -> Result<Vec<&'r Reference>, Undecided> {
+    let bundles: Vec<&Bundle> = delivery.commit.bundles()?.iter().flatten().collect();
+    delivery.case.pay_for_pairs(required.len(), bundles.len() + required.len())?;
+    let mut ordered: Vec<_> = required.iter().collect();
+    ordered.sort_by_key(|reference| (reference.is_template(), std::cmp::Reverse(reference.fixed_length())));
+    let mut taken = vec![false; bundles.len()];
+    let mut missing: Vec<&Reference> = Vec::new();
+    for reference in ordered {
+        let is_free = |index: &usize| !taken[*index] || !reference.is_template();
+        let mut from = (0..bundles.len()).filter(|index| reference.origin_of(bundles[*index]) == Origin::Same);
+        match from.find(is_free) {
+            Some(index) => taken[index] = true,
+            None => missing.push(reference),
+        }
+    }
+    let is_unknown = |bundle: &&Bundle| required.iter().any(|it| it.origin_of(bundle) == Origin::Unknown);
+    let unknown = bundles.into_iter().filter(is_unknown).count();
+    Ok(if missing.len() <= unknown { Vec::new() } else { missing })
 }

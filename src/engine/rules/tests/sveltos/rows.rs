@@ -9,12 +9,11 @@ use crate::engine::rules::tests::names::{DANGLING_BUNDLE, DROPPED_BUNDLES, REMOV
 fn row_1_a_group_of_another_requestor_or_feature_passes_without_a_read() {
     let shop = Shop::new();
     shop.create(&of_feature(group(&[]), "Kustomize")).admitted().without_a_read();
-    let mut other = group(&[]);
+    let mut other = with(&group(&[]), "sourceRef", json!({"kind": "Classifier", "name": "gpu"}));
     other["metadata"]["labels"]["pullmode.projectsveltos.io/requestorkind"] = "Classifier".into();
     shop.create(&other).admitted().without_a_read();
-    let mut bare = group(&[]);
-    bare["metadata"].as_object_mut().unwrap().remove("labels");
-    shop.create(&bare).admitted().without_a_read();
+    other["metadata"].as_object_mut().unwrap().remove("labels");
+    shop.create(&other).admitted().without_a_read();
 }
 
 #[test]
@@ -43,16 +42,28 @@ fn row_3_preparing_passes_without_a_read_as_long_as_the_list_stays() {
 fn row_4_remove_is_for_what_is_being_deleted() {
     let mut shop = Shop::new();
     let remove = with(&group(&[]), "action", "Remove");
-    shop.create(&with(&remove, "sourceStatus", "Deleted")).admitted().without_a_read();
-    let texts =
-        ["ClusterProfile shop", "ClusterSummary civ/shop-sveltos-prod is not being deleted", "Delete the profile"];
-    shop.create(&remove).warned(REMOVE_WHILE_LIVE, &texts);
-    shop.update(&shop.whole(), &remove).warned(REMOVE_WHILE_LIVE, &texts);
-    shop.create(&of_feature(remove.clone(), "Resources")).warned(REMOVE_WHILE_LIVE, &[]);
+    let texts = [
+        "The Helm commit of ClusterSummary civ/shop-sveltos-prod for ClusterProfile shop tells the agent to remove everything",
+        "though ClusterSummary civ/shop-sveltos-prod is not being deleted. Delete the profile",
+        "interlock override civ/shop-sveltos-prod.helm --rule remove-while-live",
+    ];
+    shop.create(&remove).refused(&[REMOVE_WHILE_LIVE], &texts);
+    shop.update(&shop.whole(), &remove).refused(&[REMOVE_WHILE_LIVE], &texts);
+    // What it says of itself proves nothing.
+    let deleted = with(&remove, "sourceStatus", "Deleted");
+    shop.create(&deleted).refused(&[REMOVE_WHILE_LIVE], &texts);
+    shop.create(&with(&deleted, "dryRun", true)).refused(&[REMOVE_WHILE_LIVE], &texts);
+    for feature in ["Resources", "Kustomize"] {
+        shop.create(&of_feature(deleted.clone(), feature)).refused(&[REMOVE_WHILE_LIVE], &[feature]);
+    }
     shop.change("/metadata/deletionTimestamp", "2026-11-21T10:00:00Z".into());
-    shop.create(&remove).admitted();
+    for feature in ["Helm", "Resources", "Kustomize"] {
+        shop.create(&of_feature(deleted.clone(), feature)).admitted();
+        shop.create(&of_feature(remove.clone(), feature)).admitted();
+    }
     shop.remove(CONFIG, "ClusterSummary", SUMMARY);
     shop.create(&remove).admitted();
+    shop.create(&deleted).admitted();
 }
 
 #[test]
@@ -65,13 +76,20 @@ fn row_5_a_dry_run_passes_without_a_read_whatever_it_lists() {
 #[test]
 fn row_6_a_teardown_passes_with_hooks_alone_or_with_nothing() {
     let mut shop = Shop::new();
-    shop.create(&with(&group(&[]), "sourceStatus", "Deleted")).admitted().without_a_read();
+    let deleted = |group: &Value| with(group, "sourceStatus", "Deleted");
+    shop.create(&deleted(&group(&[]))).refused(&[DROPPED_BUNDLES], &["shop/web"]);
     shop.change("/metadata/deletionTimestamp", "2026-11-21T10:00:00Z".into());
     let hook = json!({"helmReleaseNamespace": "shop", "helmReleaseName": "db", "helmReleaseUninstall": true});
-    shop.create(&group(&[shop.bundle("hook", hook)])).admitted();
-    shop.create(&group(&[])).admitted();
-    // Bundles are deleted before their group.
-    shop.create(&group(&["config-gone".to_owned()])).admitted();
+    let hooks = group(&[shop.bundle("hook", hook)]);
+    // Bundles are deleted before their group. A hand-over to another profile has the lowest priority.
+    let gone = group(&["config-gone".to_owned()]);
+    let over = with(&group(&[]), "tier", i32::MAX);
+    for teardown in [&hooks, &group(&[]), &gone, &over] {
+        shop.create(teardown).admitted();
+        shop.create(&deleted(teardown)).admitted();
+    }
+    shop.remove(CONFIG, "ClusterSummary", SUMMARY);
+    shop.create(&deleted(&hooks)).admitted();
 }
 
 #[test]
@@ -117,7 +135,7 @@ fn row_9_a_delivered_release_that_is_missing_is_refused() {
     shop.releases(json!([managing("web"), failed("cache", "cache: missing\n  required value"), managing("db")]));
     let partial = group(&shop.stage("web", 1));
     let texts = [
-        "ConfigurationGroup civ/config-g of ClusterProfile shop leaves out releases shop/cache and shop/db",
+        "The Helm commit of ClusterSummary civ/shop-sveltos-prod for ClusterProfile shop leaves out releases shop/cache and shop/db",
         "remove what was delivered to cluster civ/prod",
         "shop/cache: cache: missing required value.",
         "Nothing was changed on the cluster. Sveltos retries within a minute.",
@@ -152,9 +170,12 @@ fn row_11_a_bundle_that_does_not_exist_is_refused() {
     let shop = Shop::new();
     let whole = shop.whole();
     shop.remove(LIB, "ConfigurationBundle", "config-cache-0");
-    let refused = shop.create(&whole);
-    refused
-        .refused(&[DANGLING_BUNDLE], &["names bundles that do not exist: config-cache-0.", "Write the bundles first"]);
+    let texts = [
+        "shop/cache (1 of its bundles)",
+        "names bundles that do not exist: config-cache-0.",
+        "Write the bundles first",
+    ];
+    shop.create(&whole).refused(&[DROPPED_BUNDLES, DANGLING_BUNDLE], &texts);
     shop.remove(LIB, "ConfigurationBundle", "config-cache-1");
     shop.create(&whole)
         .refused(&[DROPPED_BUNDLES, DANGLING_BUNDLE], &["shop/cache", "config-cache-0 and config-cache-1"]);
@@ -204,52 +225,4 @@ fn row_16_the_writing_of_a_bundle_is_not_judged() {
     };
     shop.create(&bundle("a")).admitted().without_a_read();
     shop.update(&bundle("a"), &bundle("b")).admitted().without_a_read();
-}
-
-/// A profile that deploys a ConfigMap and a Flux source.
-fn sources(source: Value) -> Shop {
-    let mut shop = Shop::new();
-    let config = json!({"kind": "ConfigMap", "namespace": "civ", "name": "quota"});
-    shop.change("/spec/clusterProfileSpec/policyRefs", json!([config, source]));
-    shop
-}
-
-fn repository() -> Value {
-    json!({"kind": "GitRepository", "namespace": "flux", "name": "tenants", "path": "prod"})
-}
-
-fn delivered_from(owner: Value) -> Value {
-    json!([{"featureID": "Resources", "resources": [{"kind": "Role", "name": "r", "owner": owner}]}])
-}
-
-#[test]
-fn row_17_a_source_of_flux_that_is_gone_and_not_optional_is_missed() {
-    let shop = sources(repository());
-    let config = shop.bundle("r1", json!({"referencedObjectKind": "ConfigMap", "referencedObjectName": "quota"}));
-    let tenants =
-        shop.bundle("r2", json!({"referencedObjectKind": "GitRepository", "referencedObjectName": "tenants"}));
-    let (whole, bad) = ([config.clone(), tenants], [config]);
-    let (whole, bad) = (of_feature(group(&whole), "Resources"), of_feature(group(&bad), "Resources"));
-    assert_eq!(shop.create(&whole).admitted().asked.len(), 2);
-    // Nothing came from it yet.
-    shop.create(&bad).admitted();
-    shop.delivered(delivered_from(json!({"kind": "ConfigMap", "name": "quota"})));
-    shop.create(&bad).admitted();
-    let texts = ["leaves out GitRepository tenants", "set optional: true", "Nothing was changed on the cluster"];
-    shop.update(&whole, &bad).refused(&[DROPPED_BUNDLES], &texts);
-    for owner in [json!({"kind": "GitRepository", "name": "tenants"}), json!({})] {
-        shop.delivered(delivered_from(owner));
-        shop.create(&bad).refused(&[DROPPED_BUNDLES], &texts);
-    }
-
-    for (field, value) in
-        [("optional", json!(true)), ("deploymentType", json!("Local")), ("name", json!("{{ .Cluster.metadata.name }}"))]
-    {
-        let mut reference = repository();
-        reference[field] = value;
-        let shop = sources(reference);
-        shop.delivered(delivered_from(json!({"kind": "GitRepository", "name": "tenants"})));
-        let config = shop.bundle("r1", json!({"referencedObjectKind": "ConfigMap", "referencedObjectName": "quota"}));
-        shop.create(&of_feature(group(&[config]), "Resources")).admitted();
-    }
 }

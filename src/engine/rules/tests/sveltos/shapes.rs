@@ -19,14 +19,6 @@ fn a_group_of_another_shape_is_undecided() {
 }
 
 #[test]
-fn a_group_that_names_no_summary_is_undecided() {
-    let shop = Shop::new();
-    let mut nameless = group(&[]);
-    nameless["metadata"].as_object_mut().unwrap().remove("annotations");
-    shop.create(&nameless).warned(DROPPED_BUNDLES, &["does not name its ClusterSummary"]);
-}
-
-#[test]
 fn unknown_fields_are_skipped() {
     let mut shop = Shop::new();
     shop.change("/spec/transitionFrom", json!({"kind": "ClusterProfile"}));
