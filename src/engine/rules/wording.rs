@@ -1,5 +1,6 @@
 //! Phrases that several rules use.
 
+mod command;
 mod owner;
 
 use std::borrow::Borrow;
@@ -8,10 +9,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::engine::flux::Driver;
 use crate::engine::json::FieldPath;
-use crate::engine::object::{MAX_NAME_LENGTH, is_dns_subdomain};
 use crate::engine::release::record::truncated;
 use crate::engine::release::{Revision, Status};
 use crate::engine::text::printable_name;
+pub(crate) use command::{command, quoted};
 pub(crate) use owner::{OwnerWords, pin, pin_command};
 
 /// How many names a message lists.
@@ -50,11 +51,9 @@ pub(crate) fn operation(status: Status) -> &'static str {
     }
 }
 
-/// The command that makes Flux reconcile a HelmRelease at once. `None` for a name that a shell could misread.
-pub(crate) fn reconcile(Driver { namespace, name, .. }: &Driver) -> Option<String> {
-    let is_plain = |name: &str| is_dns_subdomain(name, MAX_NAME_LENGTH);
-    (is_plain(namespace) && is_plain(name))
-        .then(|| format!("flux reconcile helmrelease {name} --with-source -n {namespace}"))
+/// The command that makes Flux reconcile a HelmRelease at once.
+pub(crate) fn reconcile(Driver { namespace, name, .. }: &Driver) -> String {
+    quoted(&["flux", "reconcile", "helmrelease", name, "--with-source", "-n", namespace])
 }
 
 /// A text that begins a sentence.

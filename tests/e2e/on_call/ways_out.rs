@@ -118,7 +118,9 @@ fn follow_one(case: &Case) {
     for way in ways {
         let scene = first.take().unwrap_or_else(case.arrange);
         for step in &way {
-            scene.take(step);
+            if let Err(why) = scene.take(step) {
+                panic!("{step:?} of {way:?} in {told:?}: {why}");
+            }
         }
         if let Err(why) = (scene.end)(&scene) {
             panic!("after {way:?} of {told:?}: {why}");

@@ -6,6 +6,8 @@
 //! A HelmRelease that was stored a moment ago is seen, because the API server is asked before the second one passes. Two whose
 //! requests are both under way are not stored yet, so neither is seen: `interlock scan` reports them.
 
+use serde_json::json;
+
 use super::case::DeclarationCase;
 use crate::engine::facts::DeclarationWrite;
 use crate::engine::flux::{Driver, HelmRelease, InstalledRelease};
@@ -13,6 +15,7 @@ use crate::engine::release::ReleaseRef;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, CheckedAll, Refusal, Rule};
 use crate::engine::rules::flux_release::{helm_releases, helm_releases_in};
+use crate::engine::rules::wording::quoted;
 
 /// The rule `duplicate-release`.
 pub(crate) static RULE: Rule = Rule {
@@ -75,9 +78,14 @@ fn second(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelease
     let way_out = if other.being_deleted {
         "Wait until that HelmRelease is gone.".to_owned()
     } else {
+        let Driver { namespace, name, .. } = other;
+        let suspend = json!({"spec": {"suspend": true}}).to_string();
+        let suspend =
+            quoted(&["kubectl", "patch", "helmrelease", name, "-n", namespace, "--type", "merge", "-p", &suspend]);
+        let delete = quoted(&["kubectl", "delete", "helmrelease", name, "-n", namespace]);
         format!(
-            "Set another releaseName or storageNamespace. To move the release, first suspend {first} (spec.suspend: true), then \
-             delete it: Flux does nothing for a suspended HelmRelease."
+            "Set another releaseName or storageNamespace. To move the release, suspend {first} with {suspend}, then delete it with \
+             {delete}, and try again: Flux does nothing for a suspended HelmRelease."
         )
     };
     Ok(Some(Refusal::new(sentence, way_out).at("/spec/releaseName").at("/spec/storageNamespace")))

@@ -12,6 +12,7 @@ use crate::engine::release::Status;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
+use crate::engine::rules::wording::quoted;
 
 /// The rule `retarget`.
 pub(crate) static RULE: Rule = Rule {
@@ -79,9 +80,12 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         installed.snapshot.name,
         status
     );
+    let annotation = format!("{ACKNOWLEDGEMENT}={acknowledged}");
+    let (namespace, name) = (written.namespace, &written.name);
+    let annotate = quoted(&["kubectl", "annotate", "helmrelease", name, "-n", namespace, "--overwrite", &annotation]);
     let way_out = format!(
         "Create another HelmRelease for the new release. To let Flux uninstall the old one, annotate this HelmRelease with \
-         {ACKNOWLEDGEMENT}: {acknowledged}"
+         {ACKNOWLEDGEMENT}: {acknowledged} ({annotate}), and try again."
     );
     Ok(vec![Refusal::new(sentence, way_out).at(pointer).about(installed.release())])
 }

@@ -149,9 +149,9 @@ fn flux_goes_on(case: &RecordCase<'_>, operation: &InFlight) -> Result<String, U
         Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
         // The refusal stands without it.
         Err(_) => None,
-        Ok(driver) => driver.and_then(wording::reconcile),
+        Ok(driver) => driver.map(wording::reconcile),
     };
-    Ok(command.map(|command| format!(" Then `{command}` makes Flux go on at once.")).unwrap_or_default())
+    Ok(command.map(|command| format!(" Then {command} makes Flux go on at once.")).unwrap_or_default())
 }
 
 fn delete(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {

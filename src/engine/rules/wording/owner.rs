@@ -6,8 +6,7 @@
 use semver::Version;
 use serde_json::json;
 
-use super::operation;
-use crate::engine::object::{MAX_NAME_LENGTH, is_dns_subdomain};
+use super::{command, operation, quoted};
 use crate::engine::release::{Status, Storage};
 
 /// The words for one release.
@@ -39,24 +38,22 @@ impl OwnerWords<'_> {
         self.choose("helm", "OLM")
     }
 
-    /// `helm uninstall web -n shop`, in backticks. Users paste it into a shell, so without names that are no plain ones.
-    fn helm(&self, subcommand: &str, arguments: &str) -> String {
-        let Self { storage, namespace, release } = self;
-        if ![namespace, release].into_iter().all(|name| is_dns_subdomain(name, MAX_NAME_LENGTH)) {
-            return format!("`helm {subcommand}`");
-        }
-        let driver = if *storage == Storage::ConfigMap { "HELM_DRIVER=configmap " } else { "" };
-        format!("`{driver}helm {subcommand} {release}{arguments} -n {namespace}`")
+    /// `helm uninstall web -n shop`, in backticks, for the driver of the records.
+    fn helm(&self, subcommand: &str, arguments: &[&str]) -> String {
+        let words = ["helm", subcommand, self.release].into_iter().chain(arguments.iter().copied());
+        let command = command(&words.chain(["-n", self.namespace]).collect::<Vec<_>>());
+        let driver = if self.storage == Storage::ConfigMap { "HELM_DRIVER=configmap " } else { "" };
+        format!("`{driver}{command}`")
     }
 
     /// The command that upgrades a release of helm.
     pub(crate) fn upgrade(&self) -> String {
-        self.helm("upgrade", " CHART")
+        self.helm("upgrade", &["CHART"])
     }
 
     /// The command that rolls a release of helm back.
     pub(crate) fn rollback(&self) -> String {
-        self.helm("rollback", "")
+        self.helm("rollback", &[])
     }
 
     /// A sentence: how the release is changed.
@@ -82,22 +79,21 @@ impl OwnerWords<'_> {
     /// A sentence for somebody who installs over a release.
     pub(crate) fn upgrade_instead(&self) -> String {
         let driver = self.storage.kind().to_lowercase();
-        let command =
-            Self { storage: Storage::Secret, ..*self }.upgrade().replacen('`', &format!("`HELM_DRIVER={driver} "), 1);
+        let command = command(&["helm", "upgrade", self.release, "CHART", "-n", self.namespace]);
+        let command = format!("`HELM_DRIVER={driver} {command}`");
         self.choose(format!("Upgrade it with the driver that has its records: {command}."), self.change_extension())
     }
 
     /// A sentence: where the state of the release is seen.
     pub(crate) fn look(&self) -> String {
-        let Self { release, .. } = self;
-        let of_olm = format!("See `kubectl get clusterextension {release} -o yaml`.");
-        self.choose(format!("See {}.", self.helm("history", "")), of_olm)
+        let of_olm = quoted(&["kubectl", "get", "clusterextension", self.release, "-o", "yaml"]);
+        format!("See {}.", self.choose(self.helm("history", &[]), of_olm))
     }
 
     /// What takes the release away.
     pub(crate) fn remove(&self) -> String {
-        let of_olm = format!("Run `kubectl delete clusterextension {}`", self.release);
-        self.choose(format!("Run {}", self.helm("uninstall", "")), of_olm)
+        let of_olm = quoted(&["kubectl", "delete", "clusterextension", self.release]);
+        format!("Run {}", self.choose(self.helm("uninstall", &[]), of_olm))
     }
 
     /// The operation that supersedes a record in flight. OLM has none.
@@ -117,14 +113,13 @@ impl OwnerWords<'_> {
 
     /// The command that deletes a record.
     pub(crate) fn delete_command(&self, object: &str) -> String {
-        let kind = self.storage.kind().to_lowercase();
-        format!("kubectl delete {kind} -n {} {object}", self.namespace)
+        command(&["kubectl", "delete", &self.storage.kind().to_lowercase(), "-n", self.namespace, object])
     }
 
     /// The command that removes an annotation from a record.
     pub(crate) fn remove_annotation(&self, object: &str, annotation: &str) -> String {
         let kind = self.storage.kind().to_lowercase();
-        format!("`kubectl annotate {kind} -n {} {object} {annotation}-`", self.namespace)
+        quoted(&["kubectl", "annotate", &kind, "-n", self.namespace, object, &format!("{annotation}-")])
     }
 
     /// A sentence for somebody who may not go back.
@@ -160,7 +155,7 @@ pub(crate) fn pin(extension: &str, version: Option<&Version>) -> String {
 /// The command that pins a ClusterExtension to a version.
 pub(crate) fn pin_command(extension: &str, version: &Version) -> String {
     let patch = json!({"spec": {"source": {"catalog": {"version": version.to_string()}}}});
-    format!("kubectl patch clusterextension {extension} --type merge -p '{patch}'")
+    command(&["kubectl", "patch", "clusterextension", extension, "--type", "merge", "-p", &patch.to_string()])
 }
 
 #[cfg(test)]
@@ -170,7 +165,7 @@ mod tests {
     #[test]
     fn olm_is_spoken_of_in_its_own_words() {
         let words = |storage| {
-            let words = OwnerWords { storage, namespace: "olm", release: "web" };
+            let words = OwnerWords { storage, namespace: "shop", release: "web" };
             let version = Version::parse("2.0.0").ok();
             [
                 words.name().to_owned(),
@@ -199,7 +194,7 @@ mod tests {
         assert_eq!(words(Storage::ConfigMap, "web").rollback(), "`HELM_DRIVER=configmap helm rollback web -n shop`");
         let instead = words(Storage::Secret, "web").upgrade_instead();
         assert!(instead.ends_with("`HELM_DRIVER=secret helm upgrade web CHART -n shop`."), "{instead}");
-        assert_eq!(words(Storage::Secret, "web; reboot").upgrade(), "`helm upgrade`");
+        assert_eq!(words(Storage::Secret, "web; reboot").upgrade(), "`helm upgrade 'web; reboot' CHART -n shop`");
     }
 
     #[test]

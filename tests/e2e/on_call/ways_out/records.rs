@@ -238,9 +238,10 @@ fn forged_holder() -> Scene {
         let refused = bob.run(&["annotate", "secret", V2, "--overwrite", "interlock.dev/holder=bob"]);
         if refused.success() { Err(refused.to_string()) } else { Ok(refused) }
     });
-    Scene::new(namespace, chart, "bob", refused).act("Do not set annotations of interlock.dev", |scene| {
-        scene.namespace.kubectl("bob").run(&["annotate", "secret", V2, "--overwrite", "team=blue"])
-    })
+    Scene::new(namespace, chart, "bob", refused)
+        .act("Do not set annotations of interlock.dev: only the webhook writes them", |scene| {
+            scene.namespace.kubectl("bob").run(&["annotate", "secret", V2, "--overwrite", "team=blue"])
+        })
 }
 
 /// Takes a namespace out of the registration of the mutating half.

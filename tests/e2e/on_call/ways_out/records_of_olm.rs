@@ -188,10 +188,7 @@ fn jump_over_an_interrupted_version() -> Scene {
     };
     extension.ask_for(bob, "3.0.0").expect_success();
     it.chart.set_version("3.0.0");
-    let failed = it.reconcile("3.0.0");
-    let errors =
-        failed.json()["actions"].as_array().into_iter().flatten().filter_map(|it| it["error"].as_str()).collect();
-    let refused = Output { stderr: errors, ..failed };
+    let refused = it.reconcile("3.0.0");
     let end = move |scene: &Scene| {
         upgrade(scene, "3.0.0").into_result()?;
         extension_ended(extension)
@@ -200,7 +197,12 @@ fn jump_over_an_interrupted_version() -> Scene {
 }
 
 fn deletion_of_the_deployed_record() -> Scene {
-    edited("way-olm-deletion", |it| it.extension.system.kubectl("bob").run(&["delete", "secret", &it.index(2)]))
+    let it = Installed::new("way-olm-deletion");
+    it.reconcile("two").expect_success();
+    let (bob, first, second) = (kept(it.extension.system.kubectl("bob")), it.index(1), it.index(2));
+    let refused = bob.run(&["delete", "secret", &second]);
+    it.refused(refused)
+        .act("delete one superseded or failed record by name", move |_| bob.run(&["delete", "secret", &first]))
 }
 
 fn forged_holder() -> Scene {
@@ -211,7 +213,7 @@ fn forged_holder() -> Scene {
         let refused = bob.run(&["annotate", "secret", &secret, "--overwrite", "interlock.dev/holder=bob"]);
         if refused.success() { Err(refused.to_string()) } else { Ok(refused) }
     });
-    it.refused(refused).act("Do not set annotations of interlock.dev", move |_| {
+    it.refused(refused).act("Do not set annotations of interlock.dev: only the webhook writes them", move |_| {
         bob.run(&["annotate", "secret", &secret, "--overwrite", "team=blue"])
     })
 }

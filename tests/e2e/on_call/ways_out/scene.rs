@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::plane;
 use super::told::Step;
 use crate::harness::assets::{assets, interlock};
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, Identity, client_environment};
-use crate::harness::eventually::{eventually, within};
+use crate::harness::eventually::within;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::process::{Output, run};
@@ -120,32 +122,37 @@ impl Scene {
     }
 
     /// Does what a step asks for.
-    #[track_caller]
-    pub(super) fn take(&self, step: &Step) {
-        match step {
-            Step::Run(command) => self.run(command),
-            Step::Wait => (self.wait)(),
-            Step::Heal => (self.heal)(self),
-            Step::Retry => self.try_again(),
+    pub(super) fn take(&self, step: &Step) -> Result<(), String> {
+        let done = match step {
+            Step::Run(command) => return self.run(command),
+            Step::Retry => return self.try_again(),
             Step::Override => {
-                let (_, command) = self.told.split_once("In an emergency: ").expect("the break-glass command");
-                self.run(command.lines().next().unwrap_or_default());
-                self.try_again();
+                let (_, command) =
+                    self.told.split_once("In an emergency: ").ok_or("it names no break-glass command")?;
+                self.run(command.lines().next().unwrap_or_default())?;
+                return self.try_again();
             }
-            Step::Next => _ = (self.next)(self).expect_success(),
-            Step::Act(number) => _ = (self.acts[*number].1)(self).expect_success(),
-        }
+            Step::Wait => {
+                (self.wait)();
+                return Ok(());
+            }
+            Step::Heal => {
+                (self.heal)(self);
+                return Ok(());
+            }
+            Step::Next => (self.next)(self),
+            Step::Act(number) => (self.acts[*number].1)(self),
+        };
+        done.into_result().map(|_| ())
     }
 
     /// Runs a printed command until it passes: what it waits for may take its time.
-    #[track_caller]
-    fn run(&self, command: &str) {
-        eventually(PATIENCE, "the printed command passes", || self.shell(command).into_result());
+    fn run(&self, command: &str) -> Result<(), String> {
+        within(PATIENCE, "the printed command passes", || self.shell(command).into_result()).map(|_| ())
     }
 
-    #[track_caller]
-    fn try_again(&self) {
-        eventually(PATIENCE, "what was refused passes", || (self.retry)(self).into_result());
+    fn try_again(&self) -> Result<(), String> {
+        within(PATIENCE, "what was refused passes", || (self.retry)(self).into_result()).map(|_| ())
     }
 
     /// Runs a command line as a person would who has pasted it into a shell, with the words in capitals filled in.
@@ -189,8 +196,11 @@ pub(super) fn is_in_flight(status: &str) -> bool {
 /// The text of a refusal.
 #[track_caller]
 pub(super) fn denied(refused: Output) -> String {
-    let refused = refused.expect_failure(&["interlock"]);
-    refused.stdout + &refused.stderr
+    let refused = refused.expect_failure(&[]);
+    // A controller reports as JSON.
+    let reported = serde_json::from_str::<Value>(&refused.stdout).unwrap_or_default();
+    let reported = reported["actions"].as_array().into_iter().flatten().filter_map(|action| action["error"].as_str());
+    reported.chain([refused.stderr.as_str()]).collect::<Vec<_>>().join("\n")
 }
 
 /// A directory with the clients under the names that people use.

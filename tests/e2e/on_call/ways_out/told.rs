@@ -40,12 +40,10 @@ const PHRASES: &[Phrase] = &[
     (r"(?i)check the workloads", |_| Meaning::Step(Step::Heal)),
     (r"(you|anyone) can [a-z ]+ \d+ [a-z]+ after it started", |_| Meaning::Step(Step::Retry)),
     (r"(?i)run (the|that) (operation|upgrade|install|rollback|uninstall) again", |_| Meaning::Step(Step::Next)),
-    (r"(?i)let OLM try again", |_| Meaning::Step(Step::Next)),
+    (r"(?i)let OLM try again|the next step then finishes the operation", |_| Meaning::Step(Step::Next)),
+    (r"(?i)change the source of ClusterExtension [a-z0-9-]+", |_| Meaning::Step(Step::Next)),
+    (r"(then continue from there|try again|Sveltos retries within a minute)", |_| Meaning::Step(Step::Retry)),
     ("ask for a ReleaseOverride", |_| Meaning::Step(Step::Override)),
-    (r"then continue from there", |_| Meaning::Step(Step::Retry)),
-    // A condition or a purpose begins another way.
-    (r"(?i)([;,.]? or,? )?(to|if|once) [^,.`]+, ", |_| Meaning::Or),
-    (r"[;,.]? or,? ", |_| Meaning::Or),
     // What a reader does nothing about.
     (r"That operation counts as stuck", |_| Meaning::Remark),
     (r", so that it starts from the new(est)? (state of the release|revision)", |_| Meaning::Remark),
@@ -56,7 +54,18 @@ const PHRASES: &[Phrase] = &[
     (r"(?i)remove the annotation( [a-z./-]+ from the record [a-z0-9.-]+)?|change the release with", |_| {
         Meaning::Remark
     }),
+    (
+        r"makes Flux go on at once|: Flux does nothing for a suspended HelmRelease|Sveltos does, and writes new ones for each try",
+        |_| Meaning::Remark,
+    ),
+    (
+        r"(?i)(pin the version that is pending|pin it|annotate (this )?[A-Za-z]+( [a-z0-9/-]+)? with [a-z./-]+: [^ ]+) ?",
+        |_| Meaning::Remark,
+    ),
     (r"to remove the release|upgrade it with the driver that has its records", |_| Meaning::Remark),
+    // A condition or a purpose begins another way.
+    (r"(?i)([;,.]? or,? )?(to|if|once) [^,.`]+, ", |_| Meaning::Or),
+    (r"[;,.]? ?or,? ", |_| Meaning::Or),
     (r"(?i)(and|then|with|use|see|run)\b", |_| Meaning::Remark),
     (r"[\s.,;:()]+", |_| Meaning::Remark),
 ];

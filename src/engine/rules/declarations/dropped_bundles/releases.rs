@@ -10,7 +10,7 @@ use crate::engine::object::ObjectKey;
 use crate::engine::policy::OnUnexplained;
 use crate::engine::rules::check::{CheckedAll, Refusal};
 use crate::engine::rules::undecided::Undecided;
-use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated};
+use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated, quoted};
 use crate::engine::sveltos::{self, HelmReleaseSummary, MAY_RENDER_NOTHING, Profile, RemoteRelease};
 
 /// How many errors of charts a message quotes.
@@ -123,10 +123,16 @@ fn failure(delivery: &Delivery<'_, '_>, walk: &Walk<'_, '_>, left_out: &str, mis
 /// The refusal if a failed chart cannot be distinguished from one that renders to nothing.
 fn silence(delivery: &Delivery<'_, '_>, left_out: &str, missing: &[RemoteRelease]) -> Refusal {
     let names: Vec<_> = missing.iter().map(ToString::to_string).collect();
+    let (profile, names) = (delivery.of_summary.profile(), names.join(","));
+    let (kind, annotation) = (profile.kind.to_lowercase(), format!("{MAY_RENDER_NOTHING}={names}"));
+    let mut words = vec!["kubectl", "annotate", &kind, &profile.name, "--overwrite", &annotation];
+    if !profile.namespace.is_empty() {
+        words.extend(["-n", &profile.namespace]);
+    }
     let advice = format!(
-        "If a chart is meant to render to nothing, annotate {} with {MAY_RENDER_NOTHING}: {}",
+        "If a chart is meant to render to nothing, annotate {} with {MAY_RENDER_NOTHING}: {names} ({}).",
         delivery.of_summary.profile_name(),
-        names.join(",")
+        quoted(&words)
     );
     delivery.refusal(format!("{left_out} {IN_THE_LOG}, and a chart that renders to nothing has no error."), &advice)
 }

@@ -38,7 +38,8 @@ pub(super) fn check(delivery: &Delivery<'_, '_>) -> CheckedAll {
         listed(&lost),
         delivery.cluster()
     );
-    let advice = "Restore the source, remove the reference from the profile, or set optional: true on the reference.";
+    let advice =
+        "Restore the source; or remove the reference from the profile; or set optional: true on the reference.";
     Ok(vec![delivery.refusal(sentence, advice)])
 }
 

@@ -82,7 +82,10 @@ fn a_retarget_that_is_meant_is_acknowledged_for_that_target_alone() {
     ] {
         let new = installed(new);
         let found = Cluster::new().findings("alice", Some(old()), Some(new.clone())).concat();
-        assert!(found.contains(&format!("interlock.dev/allow-retarget: {value} [retarget]")), "{found}");
+        assert!(
+            found.contains(&format!("interlock.dev/allow-retarget: {value} (`kubectl annotate helmrelease web")),
+            "{found}"
+        );
         assert!(found.contains("uninstall release shop/web (deployed)"), "{found}");
         for (annotation, open) in [(value, true), ("shop/web", false), ("true", false), ("", false)] {
             let new = with(new.clone(), "/metadata/annotations", json!({"interlock.dev/allow-retarget": annotation}));
