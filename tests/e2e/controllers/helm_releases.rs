@@ -137,7 +137,10 @@ fn a_retarget_is_judged_by_what_was_deployed_and_by_what_can_be_told() {
     // Only Flux sees the name of the chart behind a reference.
     let referenced = |chart: &str| json!({"spec": {"chartRef": {"kind": "OCIRepository", "name": chart}}});
     let warned = edit("api", &referenced("other")).expect_success();
-    assert!(warned.stderr.contains("only Flux sees the name") && warned.stderr.contains("[retarget]"), "{warned}");
+    assert!(
+        warned.stderr.contains("only Flux sees the name of it") && warned.stderr.contains("[retarget]"),
+        "{warned}"
+    );
     let in_place = json!({"spec": {"upgrade": {"chartNameChangeStrategy": "InPlaceUpdate"}}});
     edit("api", &in_place).expect_success();
     let harmless = edit("api", &referenced("third")).expect_success();
