@@ -132,14 +132,13 @@ fn is_note_removed(facts: &Facts<'_>, before: &Stamps, after: &Stamps) -> bool {
 /// Whether somebody other than the holder fails a pending record. Flux does so under the account of the operation, and
 /// says so in the description.
 fn is_unlocked(facts: &Facts<'_>, write: &RecordWrite<'_>) -> bool {
-    const BY_FLUX: &str = "Release unlocked from stale ";
     let ends = write.before.and_then(RecordSide::status).is_some_and(Status::is_pending);
     if !ends || write.after.status() != Some(Status::Failed) {
         return false;
     }
     let stamps = write.before.map(RecordSide::stamps).unwrap_or_default();
     let foreign = stamps.holder().is_some_and(|holder| holder != facts.actor.name);
-    foreign || write.after.record().is_some_and(|record| record.info.description.starts_with(BY_FLUX))
+    foreign || write.after.is_unlocked_by_flux()
 }
 
 /// The first stamp from the client with a wrong value, and the required value.

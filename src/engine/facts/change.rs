@@ -85,6 +85,12 @@ impl<'r> RecordSide<'r> {
         self.hooks.get_or_init(|| self.record()?.hooks(effort)).as_ref()
     }
 
+    /// Whether the record says that Flux has unlocked it.
+    #[must_use]
+    pub fn is_unlocked_by_flux(&self) -> bool {
+        self.record().is_some_and(|record| record.info.description.starts_with("Release unlocked from stale "))
+    }
+
     /// The stamps on the object.
     #[must_use]
     pub fn stamps(&self) -> Stamps {

@@ -68,7 +68,7 @@ impl Refusal {
     }
 
     /// Turns the refusal into a warning.
-    pub(crate) fn as_advice(mut self) -> Self {
+    pub(crate) fn into_advice(mut self) -> Self {
         self.is_advice = true;
         self
     }

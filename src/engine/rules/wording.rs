@@ -56,6 +56,9 @@ pub(crate) fn reconcile(Driver { namespace, name, .. }: &Driver) -> String {
     quoted(&["flux", "reconcile", "helmrelease", name, "--with-source", "-n", namespace])
 }
 
+/// The same for a HelmRelease that is not known.
+pub(crate) const RECONCILE: &str = "flux reconcile helmrelease NAME --with-source";
+
 /// A text that begins a sentence.
 pub(crate) fn capitalized(text: &str) -> String {
     let mut letters = text.chars();

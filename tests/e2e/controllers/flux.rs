@@ -183,7 +183,7 @@ fn flux_waits_for_a_live_helm_run() {
     let upgrade = alice.spawn(&run);
     namespace.await_status(Driver::Secret, "demo", 2, "pending-upgrade");
     let description = json!({"note": "flux"});
-    let refused = ["[pending-recovery]", "held by alice"];
+    let refused = ["[pending-recovery]", "held by alice", "`flux reconcile helmrelease NAME --with-source`"];
     failed(flux.reconcile(&chart, &description), "unlock 2 pending-upgrade", &refused);
     expect_records(&namespace, "demo", "1 deployed, 2 pending-upgrade");
     namespace.ready_pods();

@@ -117,26 +117,39 @@ fn an_edit_that_makes_flux_uninstall_a_release_is_acknowledged_or_refused() {
     let acknowledged = json!({"metadata": {"annotations": annotations}, "spec": {"releaseName": "shop"}});
     edit("web", &acknowledged).expect_success();
 
+    // A HelmRelease that is not installed yet may be changed freely.
+    alice.with_file("create", &helm_release(here, "new", json!({})), &[]).expect_success();
+    edit("new", &json!({"spec": {"releaseName": "other"}})).expect_success();
+}
+
+#[test]
+fn a_retarget_is_judged_by_what_was_deployed_and_by_what_can_be_told() {
+    let namespace = Namespace::new(shared(), "deployed");
+    let here = namespace.name();
+    let alice = namespace.kubectl("alice");
+    let edit = |name: &str, patch: &Value| {
+        alice.run(&["patch", &format!("helmrelease/{name}"), "--type=merge", "-p", &patch.to_string()])
+    };
+    alice.with_file("create", &helm_release(here, "api", json!({})), &[]).expect_success();
     // A failed attempt over a deployed revision changes nothing of that, and is not what the refusal names.
-    attempted(&namespace, "web", &namespace, &["failed", "deployed"]);
-    edit("web", &json!({"spec": {"releaseName": "later"}})).expect_failure(&["[retarget]", "(deployed)"]);
+    attempted(&namespace, "api", &namespace, &["failed", "deployed"]);
+    edit("api", &json!({"spec": {"releaseName": "later"}})).expect_failure(&["[retarget]", "(deployed)"]);
     // Only Flux sees the name of the chart behind a reference.
     let referenced = |chart: &str| json!({"spec": {"chartRef": {"kind": "OCIRepository", "name": chart}}});
-    let warned = edit("web", &referenced("other")).expect_success();
-    assert!(warned.stderr.contains("only Flux sees the name") && warned.stderr.contains("[retarget]"), "{warned}");
+    let warned = edit("api", &referenced("other")).expect_success();
+    assert!(
+        warned.stderr.contains("only Flux sees the name of it") && warned.stderr.contains("[retarget]"),
+        "{warned}"
+    );
     let in_place = json!({"spec": {"upgrade": {"chartNameChangeStrategy": "InPlaceUpdate"}}});
-    edit("web", &in_place).expect_success();
-    let harmless = edit("web", &referenced("third")).expect_success();
+    edit("api", &in_place).expect_success();
+    let harmless = edit("api", &referenced("third")).expect_success();
     assert!(!harmless.stderr.contains("[retarget]"), "{harmless}");
 
     // A failed first install may be corrected.
     alice.with_file("create", &helm_release(here, "first", json!({})), &[]).expect_success();
     attempted(&namespace, "first", &namespace, &["failed"]);
     edit("first", &json!({"spec": {"releaseName": "corrected"}})).expect_success();
-
-    // A HelmRelease that is not installed yet may be changed freely.
-    alice.with_file("create", &helm_release(here, "new", json!({})), &[]).expect_success();
-    edit("new", &json!({"spec": {"releaseName": "other"}})).expect_success();
 }
 
 #[test]

@@ -30,14 +30,15 @@ fn release<'p>(plane: &'p Plane, test: &str, spec: Value) -> Namespace<'p> {
 fn what_flux_ignores_is_left_to_people_once_flux_has_installed_it() {
     let ignored = json!({"paths": ["/spec/replicas"], "target": {"kind": "Deploy.*", "name": "demo"}});
     let namespace = release(shared(), "ignored", json!({"driftDetection": {"mode": "enabled", "ignore": [ignored]}}));
-    let (alice, bob) = (namespace.kubectl("alice"), namespace.kubectl("bob"));
+    let bob = namespace.kubectl("bob");
     let target = Target::deployed(&namespace, "demo", 1);
     target.expect(&bob.run(&SCALE), Scales);
     // A HelmRelease elsewhere that names the release loosens nothing.
     let tenant = Namespace::new(namespace.plane(), "ignored-tenant");
     let everything = json!({"driftDetection": {"ignore": [{"paths": [""]}]}, "releaseName": "demo",
         "storageNamespace": namespace.name(), "targetNamespace": namespace.name(), "suspend": true});
-    alice.with_file("create", &helm_release(tenant.name(), "x", everything), &["-n", tenant.name()]).expect_success();
+    let foreign = helm_release(tenant.name(), "x", everything);
+    tenant.kubectl("bob").with_file("create", &foreign, &[]).expect_success();
 
     installed(&namespace, "demo", &namespace);
     eventually(SERVED, "the webhook knows the HelmRelease", || bob.run(&SCALE).into_result());

@@ -109,7 +109,7 @@ fn deletion(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelea
     );
     let way_out = "To keep the release, first suspend the HelmRelease that you delete (spec.suspend: true): Flux uninstalls nothing \
                    for a suspended HelmRelease.";
-    Ok(Some(Refusal::new(sentence, way_out).about(release).as_advice()))
+    Ok(Some(Refusal::new(sentence, way_out).about(release).into_advice()))
 }
 
 /// Whether a kept HelmRelease is another one than the written one, and has a claim on this release of it.

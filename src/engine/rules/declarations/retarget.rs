@@ -3,8 +3,8 @@
 //! Flux compares its last release with what the HelmRelease asks for now. If the namespace of the records or of the objects, the
 //! name of the release or that of the chart differs, it uninstalls the one and installs the other.
 //!
-//! The name of a chart in Git, in a bucket or behind `chartRef` is in the chart alone. An edit that points to another one is
-//! undecided: it is admitted with a warning, unless `onUndecided` refuses it.
+//! The name of a chart in Git, in a bucket or behind `chartRef` is in the chart alone, so an edit that points to another one is only
+//! warned of.
 
 use super::case::DeclarationCase;
 use crate::engine::flux::{ChartSourceRef, HelmRelease, InstalledRelease};
@@ -58,27 +58,38 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     if change.is_none() && !is_unknown {
         return Ok(Vec::new());
     }
-    let Some(status) = status(case, before, installed)? else {
-        return Ok(Vec::new());
+    let refusal = |state: &str| match change {
+        Some(change) => retarget(case, after, installed, state, change),
+        None => Some(unknown_chart(case, installed, state)),
     };
-    let Some(change) = change else {
-        return Err(unknown_chart(&installed.snapshot.chart_name));
+    let refusal = match deployed(case, before, installed)? {
+        Deployed::Never => None,
+        Deployed::Once(status) => refusal(&status),
+        Deployed::Unknown => refusal("unknown").map(Refusal::into_advice),
     };
-    let release = after.release();
-    let mut acknowledged = format!("{}/{}", release.namespace, release.name);
-    if acknowledged == format!("{}/{}", installed.storage_namespace, installed.snapshot.name) {
-        acknowledged = format!("{acknowledged}/{}", change.new);
+    Ok(refusal.into_iter().collect())
+}
+
+/// The refusal of a change that Flux takes for another release; `None` if it is acknowledged.
+fn retarget(
+    case: &DeclarationCase<'_>,
+    after: &HelmRelease,
+    installed: InstalledRelease<'_>,
+    state: &str,
+    change: Change,
+) -> Option<Refusal> {
+    let Change { what, old, new, pointer } = change;
+    let mut acknowledged = after.release().to_string();
+    if acknowledged == installed.release().to_string() {
+        acknowledged = format!("{acknowledged}/{new}");
     }
     if after.metadata.annotations.get(ACKNOWLEDGEMENT) == Some(&acknowledged) {
-        return Ok(Vec::new());
+        return None;
     }
-    let Change { what, old, new, pointer } = change;
     let sentence = format!(
-        "{} would make Flux uninstall release {}/{} ({}): its {what} changes from {old} to {new}.",
+        "{} would make Flux uninstall release {} ({state}): its {what} changes from {old} to {new}.",
         case.subject(),
-        installed.storage_namespace,
-        installed.snapshot.name,
-        status
+        installed.release(),
     );
     let annotation = format!("{ACKNOWLEDGEMENT}={acknowledged}");
     let (namespace, name) = (written.namespace, &written.name);
@@ -87,7 +98,19 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         "Create another HelmRelease for the new release. To let Flux uninstall the old one, annotate this HelmRelease with \
          {ACKNOWLEDGEMENT}: {acknowledged} ({annotate}), and try again."
     );
-    Ok(vec![Refusal::new(sentence, way_out).at(pointer).about(installed.release())])
+    Some(Refusal::new(sentence, way_out).at(pointer).about(installed.release()))
+}
+
+/// The warning of another chart whose name only Flux sees.
+fn unknown_chart(case: &DeclarationCase<'_>, installed: InstalledRelease<'_>, state: &str) -> Refusal {
+    let sentence = format!(
+        "{} takes another chart, and only Flux sees the name of it: if the name is no longer {}, Flux uninstalls release {} ({state}).",
+        case.subject(),
+        installed.snapshot.chart_name,
+        installed.release(),
+    );
+    let way_out = "If the chart has another name, set upgrade.chartNameChangeStrategy to InPlaceUpdate.";
+    Refusal::new(sentence, way_out).about(installed.release()).into_advice()
 }
 
 /// What makes Flux give up the installed release.
@@ -153,40 +176,37 @@ fn chart_source(asked: &HelmRelease) -> Option<ChartSource<'_>> {
     Some(ChartSource { kind, namespace, name, chart })
 }
 
-/// The status of the installed release; `None` if no revision of it was ever deployed. The records know it where the status of the
-/// HelmRelease has lost it.
-fn status(
+/// Whether a revision of the installed release was ever deployed.
+enum Deployed {
+    Never,
+    /// The status of the release.
+    Once(String),
+    /// The records that know it are on another cluster.
+    Unknown,
+}
+
+/// The records know it where the status of the HelmRelease has lost it.
+fn deployed(
     case: &DeclarationCase<'_>,
     before: &HelmRelease,
     installed: InstalledRelease<'_>,
-) -> Result<Option<String>, Undecided> {
+) -> Result<Deployed, Undecided> {
     if let Some(status) = before.release_status() {
-        return Ok(Some(status.to_owned()));
+        return Ok(Deployed::Once(status.to_owned()));
     }
     if before.has_whole_history() {
-        return Ok(None);
+        return Ok(Deployed::Never);
     }
     if before.spec.kube_config.is_some() {
-        return Err(Undecided::Unclear {
-            why: "its status has only failed attempts, and the older records of its release are on another cluster"
-                .to_owned(),
-            way_out: "Flux uninstalls the release if it is deployed. Check with `helm history` on that cluster.",
-        });
+        return Ok(Deployed::Unknown);
     }
     let history = case.history(&installed.release())?;
     if history.newest_deployed().is_some() {
-        return Ok(Some(Status::Deployed.to_string()));
+        return Ok(Deployed::Once(Status::Deployed.to_string()));
     }
     let was_deployed = history.iter().any(|entry| entry.status == Status::Superseded);
-    Ok(history.newest().filter(|_| was_deployed).map(|newest| newest.status.to_string()))
-}
-
-/// Flux alone sees the name of a chart in such a source.
-fn unknown_chart(installed: &str) -> Undecided {
-    Undecided::Unclear {
-        why: format!(
-            "only Flux sees the name of its new chart, and uninstalls the release if the name is no longer {installed}"
-        ),
-        way_out: "If the chart has another name, set upgrade.chartNameChangeStrategy to InPlaceUpdate.",
-    }
+    Ok(match history.newest() {
+        Some(newest) if was_deployed => Deployed::Once(newest.status.to_string()),
+        _ => Deployed::Never,
+    })
 }

@@ -68,7 +68,7 @@ impl ObjectCase<'_> {
         let drivers = self.installing(declaring, conflict)?;
         let is_suspended = !drivers.is_empty() && drivers.iter().all(|driver| driver.suspended);
         let lasts = !conflict.fields.iter().all(|field| is_content(field, &declaring.marks));
-        Ok(if is_suspended && !lasts { refusal.as_advice() } else { refusal })
+        Ok(if is_suspended && !lasts { refusal.into_advice() } else { refusal })
     }
 
     /// The HelmReleases for which Flux has installed the release of an object, and acts on it. If all are suspended, all of them.

@@ -44,7 +44,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         RecordChange::Updated { before, after, same_payload: false, .. }
             if transition(before.status(), after.status()) == Guard::Unlock =>
         {
-            end(case, before, after.status())
+            end(case, before, Some(after))
         }
         RecordChange::Deleted(side) if side.label_status().is_some_and(Status::is_pending) => delete(case, side),
         RecordChange::Deleted(side) if transition(side.label_status(), None) == Guard::Unlock => end(case, side, None),
@@ -108,7 +108,8 @@ pub(super) fn go_on(case: &RecordCase<'_>, stuck: &Entry) -> String {
 }
 
 /// Ends the operation of a record by another status, or by deletion.
-fn end(case: &RecordCase<'_>, before: &RecordSide<'_>, to: Option<Status>) -> Checked {
+fn end(case: &RecordCase<'_>, before: &RecordSide<'_>, after: Option<&RecordSide<'_>>) -> Checked {
+    let to = after.and_then(RecordSide::status);
     let operation = InFlight::of_side(before);
     if case.may_end(&operation)? {
         return Ok(None);
@@ -134,7 +135,8 @@ fn end(case: &RecordCase<'_>, before: &RecordSide<'_>, to: Option<Status>) -> Ch
         "Cannot {verb} release {namespace}/{name}: the release is {state}, and that operation may still be running."
     );
     let stale_after = wording::span(case.stale_after(operation.started(), operation.holder())?);
-    let go_on = if to == Some(Status::Failed) { flux_goes_on(case, &operation)? } else { String::new() };
+    let unlocked = after.filter(|_| to == Some(Status::Failed));
+    let go_on = unlocked.map_or(Ok(String::new()), |unlocked| flux_goes_on(case, &operation, unlocked))?;
     let way_out = format!(
         "Wait until the operation ends.{go_on} If it does not end, anyone can {way} {stale_after} after it started."
     );
@@ -143,14 +145,15 @@ fn end(case: &RecordCase<'_>, before: &RecordSide<'_>, to: Option<Status>) -> Ch
 
 /// How to wake Flux, whose unlock is refused: it tries again at ever longer intervals, minutes after a long operation. Empty for
 /// others.
-fn flux_goes_on(case: &RecordCase<'_>, operation: &InFlight) -> Result<String, Undecided> {
+fn flux_goes_on(case: &RecordCase<'_>, operation: &InFlight, unlocked: &RecordSide<'_>) -> Result<String, Undecided> {
     let release = case.flux_release(operation.holder());
     let command = match release.reconciled_by(case.evidence, case.policy, case.facts.actor) {
         Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
-        // The refusal stands without it.
+        // The refusal stands without the name.
         Err(_) => None,
         Ok(driver) => driver.map(wording::reconcile),
     };
+    let command = command.or_else(|| unlocked.is_unlocked_by_flux().then(|| format!("`{}`", wording::RECONCILE)));
     Ok(command.map(|command| format!(" Then {command} makes Flux go on at once.")).unwrap_or_default())
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::names::{FOREIGN_EDIT_IN_TRANSITION, MANUAL_EDIT, PENDING_RECOVERY};
 use super::objects::{image, record, web};
-use super::scenario::{Cluster, Verdict, rec};
+use super::scenario::{Cluster, Rec, Verdict, rec};
 use crate::engine::rule::RuleId;
 
 const CONTROLLER: &str = "system:serviceaccount:flux-system:helm-controller";
@@ -238,6 +238,14 @@ fn a_refused_unlock_says_how_to_wake_flux() {
         assert_eq!(found.contains(command), named, "{actor} with {spec}: {found}");
         assert_eq!(found.contains("flux reconcile"), named, "{actor} with {spec}: {found}");
     }
+    // Flux says in the record that it unlocks it. Its HelmRelease may be on another cluster.
+    let unlocked =
+        Rec { description: "Release unlocked from stale 'pending-upgrade' state".to_owned(), ..failed.clone() };
+    let found =
+        running(json!({"releaseName": "other"}), "alice", 12).told(CONTROLLER, pending.object(), unlocked.object());
+    assert!(found.contains("Then `flux reconcile helmrelease NAME --with-source` makes Flux go on"), "{found}");
+    let found = running(json!({}), "alice", 12).told(CONTROLLER, pending.object(), unlocked.object());
+    assert!(found.contains(command), "{found}");
     // Another end of the operation is no unlock.
     let found = running(json!({}), "alice", 12).told(CONTROLLER, pending.object(), rec(6, "deployed").object());
     assert!(found.contains("Cannot promote") && !found.contains("flux reconcile"), "{found}");
