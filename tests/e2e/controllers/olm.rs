@@ -177,11 +177,11 @@ fn the_parts_of_a_record_are_guarded_as_one_with_it() {
     for kubectl in [extension.system.kubectl("bob"), extension.system.kubectl_as(&bot)] {
         kubectl.fails(&["delete", "secret", &part], &["[record-deletion]", "kubectl delete secret -n"]);
         for (args, text) in [
-            (["label", "--overwrite", "secret", &part, "key=other"], "its label key"),
-            (["label", "--overwrite", "secret", &part, "type=other"], "its label type"),
+            (["label", "--overwrite", "secret", &part, "key=other"], "the label key"),
+            (["label", "--overwrite", "secret", &part, "type=other"], "the label type"),
             (["label", "--overwrite", "secret", &index, "type=other"], "label type"),
             (["label", "--overwrite", "secret", &index, "key=other"], "label key"),
-            (["patch", "secret", &part, "-p", r#"{"metadata":{"finalizers":["a.io/b"]}}"#], "its finalizers"),
+            (["patch", "secret", &part, "-p", r#"{"metadata":{"finalizers":["a.io/b"]}}"#], "the finalizers"),
         ] {
             kubectl.fails(&args, &["[record-tampering]", text]);
         }
