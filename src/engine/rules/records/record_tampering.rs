@@ -108,7 +108,7 @@ fn in_parts(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'
         return None;
     }
     let stamps = before.stamps();
-    if record_part::keeps(case.facts, case.policy, &case.target.namespace, &stamps) {
+    if record_part::keeps(case.facts.actor, case.policy, &case.target.namespace, &stamps) {
         return None;
     }
     let sentence = format!(
