@@ -21,7 +21,7 @@ pub struct RecordChunk<'r> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChunkChange {
     Created,
-    /// What an update changes of that which makes it a part, by which it is found, or which keeps it: `its label key`, and where. Labels
+    /// What an update changes of that which makes it a part, by which it is found, or which keeps it: `the label key`, and where. Labels
     /// and annotations that OLM does not read are free.
     Updated(Option<(&'static str, &'static str)>),
     Deleted {
@@ -63,12 +63,12 @@ fn changed(old: &Stored<'_>, new: &Stored<'_>) -> Option<(&'static str, &'static
     let finalizers = |stored: &Stored<'_>| text(stored.metadata.finalizers);
     let bound = new.metadata.finalizers.is_some() && finalizers(old) != finalizers(new);
     let changes = [
-        (old.data != new.data, ("its data", "/data")),
-        (relabelled("owner"), ("its label owner", "/metadata/labels/owner")),
-        (relabelled("key"), ("its label key", "/metadata/labels/key")),
-        (relabelled("type"), ("its label type", "/metadata/labels/type")),
-        (owners(old) != owners(new), ("its owner", "/metadata/ownerReferences")),
-        (bound, ("its finalizers", "/metadata/finalizers")),
+        (old.data != new.data, ("the data", "/data")),
+        (relabelled("owner"), ("the label owner", "/metadata/labels/owner")),
+        (relabelled("key"), ("the label key", "/metadata/labels/key")),
+        (relabelled("type"), ("the label type", "/metadata/labels/type")),
+        (owners(old) != owners(new), ("the owner", "/metadata/ownerReferences")),
+        (bound, ("the finalizers", "/metadata/finalizers")),
     ];
     changes.into_iter().find_map(|(changes, what)| changes.then_some(what))
 }

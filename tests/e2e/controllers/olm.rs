@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use crate::harness::chart::Chart;
@@ -12,6 +14,7 @@ use crate::harness::decisions::{decisions, expect_findings_only_of};
 use crate::harness::eventually::eventually;
 use crate::harness::extension::{CHUNK, COLLECTOR, Extension, hooked, large, noise};
 use crate::harness::gate::Gate;
+use crate::harness::in_flight::{impatient, once_stale};
 use crate::harness::plane::Plane;
 
 const IN_PROGRESS: &str = "another operation (install/upgrade/rollback) is in progress";
@@ -160,6 +163,69 @@ fn killed_at(step: usize) -> &'static str {
     };
     expect_findings_only_of(&extension.system, &[]);
     ending
+}
+
+#[test]
+fn the_parts_of_a_record_are_guarded_as_one_with_it() {
+    let extension = Extension::new(Plane::shared(), "olm-parts");
+    let olm = extension.olm.clone().chunk_size(CHUNK);
+    let chart = hooked();
+    reached(olm.reconcile(&chart, &large("one")), "install 1 deployed");
+    let index = extension.records().pop().unwrap().object;
+    let part = extension.secrets().into_keys().find(|name| *name != index).unwrap();
+    let bot = extension.system.service_account("bot");
+    for kubectl in [extension.system.kubectl("bob"), extension.system.kubectl_as(&bot)] {
+        kubectl.fails(&["delete", "secret", &part], &["[record-deletion]", "kubectl delete secret -n"]);
+        for (args, text) in [
+            (["label", "--overwrite", "secret", &part, "key=other"], "the label key"),
+            (["label", "--overwrite", "secret", &part, "type=other"], "the label type"),
+            (["label", "--overwrite", "secret", &index, "type=other"], "label type"),
+            (["label", "--overwrite", "secret", &index, "key=other"], "label key"),
+            (["patch", "secret", &part, "-p", r#"{"metadata":{"finalizers":["a.io/b"]}}"#], "the finalizers"),
+        ] {
+            kubectl.fails(&args, &["[record-tampering]", text]);
+        }
+        // The order of the parts is content too.
+        let mut record = kubectl.get(&["secret", &index]);
+        let listed = STANDARD.decode(record["data"]["extraChunks"].as_str().unwrap()).unwrap();
+        let mut listed: Vec<String> = serde_json::from_slice(&listed).unwrap();
+        listed.reverse();
+        record["data"]["extraChunks"] = STANDARD.encode(serde_json::to_vec(&listed).unwrap()).into();
+        let texts = ["[record-tampering]", "it is stored in several Secrets and cannot be compared"];
+        kubectl.with_file("replace", &record, &[]).expect_failure(&texts);
+        // One more part, as OLM would name it.
+        let mut planted = kubectl.get(&["secret", &part]);
+        planted["metadata"] = json!({"name": format!("{index}-abcdefghijklm")});
+        planted["type"] = "Opaque".into();
+        kubectl.with_file("create", &planted, &[]).expect_failure(&["[record-tampering]", "a part of a record"]);
+        // What OLM does not read is free, and so is replacing a Secret with itself, to have it encrypted again.
+        kubectl.ok(&["label", "--overwrite", "secret", &part, "team=a"]);
+        for object in [&part, &index] {
+            kubectl.with_file("replace", &kubectl.get(&["secret", object]), &[]).expect_success();
+        }
+    }
+    reached(olm.reconcile(&chart, &large("two")), "upgrade 2 deployed");
+    assert_eq!(extension.parts(), [5, 5]);
+    extension.expect_findings_only_of(&["bob", bot.user()]);
+}
+
+#[test]
+fn a_record_whose_parts_are_missing_is_deleted_and_olm_goes_on() {
+    let extension = Extension::new(impatient(), "olm-missing");
+    let olm = extension.olm.clone().chunk_size(CHUNK * 3);
+    let chart = Chart::new("demo");
+    reached(olm.reconcile(&chart, &json!({"note": noise()})), "install 1 deployed");
+    extension.objects.await_available(&extension.name);
+    // The index and the part of revision 2, and the deletion of the part of revision 1.
+    extension.kill_before(&olm, &chart, &large("two"), 4);
+    failed(olm.reconcile(&chart, &large("two")), "", &["not found"]);
+    let bob = extension.system.kubectl("bob");
+    let [first, second] = [1, 2].map(|revision| format!("sh.helm.release.v1.{}.v{revision}", extension.name));
+    once_stale("bob deletes the pending record", || bob.run(&["delete", "secret", &second]));
+    // It says that it is deployed, and nobody can read it.
+    bob.ok(&["delete", "secret", &first]);
+    extension.await_no_records();
+    reached(olm.reconcile(&chart, &large("two")), "install 1 deployed");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::harness::clients::Kubectl;
 use crate::harness::controllers::{Olm, establish_kinds, operator_controller};
 use crate::harness::decisions::expect_findings_only_of;
 use crate::harness::eventually::eventually;
+use crate::harness::gate::Gate;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::process::Output;
@@ -20,6 +21,9 @@ pub(crate) const COLLECTOR: Duration = Duration::from_secs(120);
 
 /// A record with [`noise`] in it takes five Secrets of this size.
 pub(crate) const CHUNK: usize = 4096;
+
+/// A record of a chart without noise fits into one Secret of this size.
+pub(crate) const WHOLE: usize = 1 << 20;
 
 /// An extension with two namespaces: one for the records, in the role of OLM's system namespace, and one for the
 /// objects.
@@ -46,7 +50,14 @@ impl Extension {
     /// Applies the ClusterExtension with this version of the bundle.
     #[track_caller]
     pub(crate) fn ask_for(&self, kubectl: &Kubectl, version: &str) -> Output {
-        let catalog = json!({"packageName": "demo", "version": version});
+        self.ask_with(kubectl, json!({"version": version}), &[])
+    }
+
+    /// Applies the ClusterExtension with these members of the catalog's source.
+    #[track_caller]
+    pub(crate) fn ask_with(&self, kubectl: &Kubectl, members: Value, args: &[&str]) -> Output {
+        let mut catalog = json!({"packageName": "demo"});
+        catalog.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
         let description = json!({
             "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "metadata": {"name": self.name},
             "spec": {
@@ -54,7 +65,18 @@ impl Extension {
                 "source": {"sourceType": "Catalog", "catalog": catalog},
             },
         });
-        kubectl.apply(&description, &[])
+        kubectl.apply(&description, args)
+    }
+
+    /// Kills a reconcile before its n-th write of records.
+    #[track_caller]
+    pub(crate) fn kill_before(&self, olm: &Olm, chart: &Chart, values: &Value, step: usize) {
+        let gate = Gate::before(&self.system, &operator_controller(self.system.plane()));
+        let hold = gate.hold(step);
+        let mut running = olm.spawn(chart, values);
+        assert!(hold.reached_by(&mut running), "the reconcile ended before write {step}");
+        running.kill();
+        gate.open();
     }
 
     /// Applies the ClusterExtension with version 1.0.0. It owns all later records and objects; each record takes

@@ -15,7 +15,7 @@ const RUN: [&str; 4] = ["--set=replicas=4,image=two", "--wait", "--timeout=60s",
 
 /// helm's last write before it died, under alice's name.
 #[track_caller]
-fn supersede(namespace: &Namespace<'_>, driver: Driver) {
+pub(super) fn supersede(namespace: &Namespace<'_>, driver: Driver) {
     let kubectl = namespace.kubectl("alice");
     let mut record = kubectl.get(&[driver.resource(), V1]);
     forging::edit(&mut record, driver, |body| body["info"]["status"] = "superseded".into());

@@ -11,14 +11,15 @@ use crate::harness::plane::Plane;
 use crate::harness::process::Output;
 use crate::harness::records::{self, V1, V2};
 use crate::harness::webhook::Webhook;
+use crate::records::dead_between::supersede;
 
 /// Longer than the leader's lease.
 const SUCCESSION: Duration = Duration::from_secs(60);
 
-/// Waits for the leader's note on the deployed record.
+/// Waits for the leader's note on the first record.
 fn await_note(namespace: &Namespace<'_>, driver: Driver) {
     let kubectl = namespace.kubectl("admin");
-    eventually(SUCCESSION, "the deployed record says what was interrupted", || {
+    eventually(SUCCESSION, "the record that is left says what was interrupted", || {
         let record = kubectl.get(&[driver.resource(), V1]);
         let note = &record["metadata"]["annotations"]["interlock.dev/interrupted"];
         if note == "demo-2.0.0@2" { Ok(()) } else { Err(record["metadata"].to_string()) }
@@ -52,6 +53,22 @@ fn another_version_is_refused_until_the_interrupted_one_is_deployed() {
         upgrade(&namespace, version, driver, "3.0.0").expect_success();
         assert_eq!(records::summary(&namespace.records(driver, "demo")), "1 superseded, 2 superseded, 3 deployed");
     }
+}
+
+#[test]
+fn an_upgrade_that_died_between_its_last_two_writes_is_remembered_too() {
+    let (version, driver) = (HelmVersion::V4, Driver::Secret);
+    let namespace = killed_on_the_way_to("2.0.0", impatient(), "between", version, driver, true);
+    supersede(&namespace, driver);
+    let kubectl = namespace.kubectl("bob");
+    once_stale("bob deletes the stuck record", || kubectl.run(&["delete", "secret", V2]));
+    // The only record that is left is superseded.
+    await_note(&namespace, driver);
+    let command = format!("`kubectl annotate secret -n {} {V1} interlock.dev/interrupted-`", namespace.name());
+    upgrade(&namespace, version, driver, "3.0.0").expect_failure(&["[resume-interrupted]", "to demo-3.0.0", &command]);
+    upgrade(&namespace, version, driver, "2.0.0").expect_success();
+    upgrade(&namespace, version, driver, "3.0.0").expect_success();
+    assert_eq!(records::summary(&namespace.records(driver, "demo")), "1 superseded, 2 superseded, 3 deployed");
 }
 
 #[test]

@@ -125,9 +125,11 @@ fn refusal(
     );
     let words = OwnerWords { storage: located.storage, namespace: &located.namespace, release: extension };
     let way_out = format!(
-        "Wait until the operation ends. If it is stuck, pin the version that is pending: {}. Check the workloads, and delete only its \
-         record: {}. The next step then finishes the operation.",
+        "Wait until the operation ends. If it is stuck, pin the version that is pending ({}), check the workloads, and delete only the \
+         record {}/{} ({}): the next step then finishes the operation.",
         pin(extension, version),
+        located.namespace,
+        newest.name,
         words.delete_record(&newest.name)
     );
     Refusal::new(sentence, way_out).at("/spec/source")

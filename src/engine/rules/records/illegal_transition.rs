@@ -64,7 +64,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         Guard::Never if (from, to) == (Status::Failed, Status::Deployed) => {
             Some("its operation has ended meanwhile".to_owned())
         }
-        Guard::Never => Some(format!("no client of {} does this", case.words().name())),
+        Guard::Never => Some(format!("no {} client does this", case.words().name())),
         Guard::Free | Guard::Unlock | Guard::NothingInFlight | Guard::MappedApis | Guard::Deletion => None,
     };
     let Some(why) = why else {

@@ -121,10 +121,10 @@ fn end(case: &RecordCase<'_>, before: &RecordSide<'_>, after: Option<&RecordSide
     if to.is_none_or(|to| to == status) && case.history()?.above(revision).next().is_some() {
         return Ok(None);
     }
-    let (namespace, name) = (&case.target.namespace, &case.target.release);
+    let (namespace, name, words) = (&case.target.namespace, &case.target.release, case.words());
     let (verb, way) = match to {
-        // OLM does none of the others.
-        Some(_) if case.words().is_olm() => ("change the record of", "end it"),
+        // OLM does none of the others, and its records go by deletion.
+        Some(_) if words.is_olm() => ("change the record of", ""),
         Some(Status::Failed) => ("unlock", "unlock the release"),
         Some(Status::Deployed) => ("promote", "end it"),
         Some(Status::Uninstalling | Status::Uninstalled) => ("uninstall", "uninstall the release"),
@@ -135,11 +135,19 @@ fn end(case: &RecordCase<'_>, before: &RecordSide<'_>, after: Option<&RecordSide
         "Cannot {verb} release {namespace}/{name}: the release is {state}, and that operation may still be running."
     );
     let stale_after = wording::span(case.stale_after(operation.started(), operation.holder())?);
-    let unlocked = after.filter(|_| to == Some(Status::Failed));
-    let go_on = unlocked.map_or(Ok(String::new()), |unlocked| flux_goes_on(case, &operation, unlocked))?;
-    let way_out = format!(
-        "Wait until the operation ends.{go_on} If it does not end, anyone can {way} {stale_after} after it started."
-    );
+    let way_out = if words.is_olm() {
+        let (delete, again) = (words.delete_record(&case.target.object), words.run_again(status));
+        format!(
+            "Wait until the operation ends. If it does not end, {stale_after} after it started check the workloads, delete only the \
+             record ({delete}), and {again}."
+        )
+    } else {
+        let unlocked = after.filter(|_| to == Some(Status::Failed));
+        let go_on = unlocked.map_or(Ok(String::new()), |unlocked| flux_goes_on(case, &operation, unlocked))?;
+        format!(
+            "Wait until the operation ends.{go_on} If it does not end, anyone can {way} {stale_after} after it started."
+        )
+    };
     Ok(Some(Refusal::new(sentence, way_out)))
 }
 

@@ -6,7 +6,7 @@
 
 use super::case::RecordCase;
 use crate::engine::evidence::Evidence;
-use crate::engine::facts::{ActorKind, ChunkChange, Facts, RecordChunk};
+use crate::engine::facts::{Actor, ActorKind, ChunkChange, Facts, RecordChunk};
 use crate::engine::json::redacted;
 use crate::engine::object::{Metadata, ObjectKey};
 use crate::engine::policy::Policy;
@@ -74,17 +74,18 @@ impl RecordPartCase<'_> {
     }
 
     fn is_kept_by_actor(&self, stamps: &Stamps) -> bool {
-        keeps(self.facts, self.policy, self.part.namespace, stamps)
+        keeps(self.facts.actor, self.policy, self.part.namespace, stamps)
     }
 }
 
-/// Whether the actor keeps a record in parts: its holder, or a manager. Of a record without a stamp, an account of its namespace: OLM
-/// keeps records in its own.
-pub(super) fn keeps(facts: &Facts<'_>, policy: &Policy, namespace: &str, stamps: &Stamps) -> bool {
-    let actor = facts.actor;
+/// Whether the actor keeps a record in parts: its holder, or a manager. Of a record without a stamp, also an account of its namespace,
+/// because OLM keeps records in its own; but not where a manager has its account: then that one keeps them.
+pub(super) fn keeps(actor: Actor<'_>, policy: &Policy, namespace: &str, stamps: &Stamps) -> bool {
     let is_at_home = || {
         let account = actor.service_account().and_then(|account| account.split_once(':'));
-        actor.kind == ActorKind::ServiceAccount && account.is_some_and(|(home, _)| home == namespace)
+        let is_neighbour =
+            actor.kind == ActorKind::ServiceAccount && account.is_some_and(|(home, _)| home == namespace);
+        is_neighbour && !policy.managers.have_an_account_in(namespace)
     };
     policy.managers.contains(actor.name) || stamps.holder().map_or_else(is_at_home, |holder| holder == actor.name)
 }
@@ -152,4 +153,33 @@ pub(super) fn write(case: &RecordPartCase<'_>) -> Checked {
     );
     let way_out = format!("{} A restore tool must be listed under `tools` in the cluster policy.", words.change());
     Ok(Some(Refusal::new(sentence, way_out).at(pointer)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::release::stamps::HOLDER;
+
+    #[test]
+    fn without_a_stamp_the_manager_of_the_namespace_keeps_the_record_or_else_its_accounts_do() {
+        const OLM: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
+        let keeps = |user: &str, namespace: &str, holder: &str| {
+            let user = crate::engine::review::UserInfo { username: user.into(), groups: Vec::new() };
+            let stamps = Stamps::of(|key| (key == HOLDER && !holder.is_empty()).then(|| holder.to_owned()));
+            super::keeps(Actor::of(&user), &Policy::shipped().unwrap(), namespace, &stamps)
+        };
+        for (user, namespace, holder, wanted) in [
+            (OLM, "olmv1-system", "", true),
+            (OLM, "olmv1-system", "alice", true),
+            ("system:serviceaccount:olmv1-system:default", "olmv1-system", "", false),
+            // OLM under an account that the policy does not know.
+            ("system:serviceaccount:olm:operator", "olm", "", true),
+            ("system:serviceaccount:olm:operator", "olm", OLM, false),
+            ("system:serviceaccount:ci:deployer", "olm", "", false),
+            ("alice", "olm", "", false),
+            ("alice", "olm", "alice", true),
+        ] {
+            assert_eq!(keeps(user, namespace, holder), wanted, "{user} {namespace} {holder}");
+        }
+    }
 }

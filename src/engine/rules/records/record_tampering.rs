@@ -41,9 +41,6 @@ pub(crate) static RULE: Rule = Rule {
 /// The labels that Helm derives from the body.
 const DERIVED_LABELS: [&str; 4] = ["name", "owner", "status", "version"];
 
-/// The labels by which OLM finds a record and its parts. They never change.
-const OLM_LABELS: [&str; 2] = [OLM_KEY_LABEL, OLM_TYPE_LABEL];
-
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     if let Some(Binding { what, pointer }) = binding::added(case) {
         let sentence = format!("Cannot add {what} to the record of {}.", case.subject());
@@ -53,10 +50,13 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         return Ok(Some(Refusal::new(sentence, way_out).at(pointer)));
     }
     match case.change {
-        RecordChange::Updated { before, after, same_payload: true, .. } => Ok(relabelled(case, before, after)),
-        RecordChange::Updated { before, after, .. } => Ok(hidden(case, before, after)
-            .or_else(|| in_parts(case, before, after))
-            .or_else(|| rewritten(case, before, after))),
+        RecordChange::Updated { before, after, same_payload, .. } => {
+            let changed = || match same_payload {
+                true => relabelled(case, before, after),
+                false => in_parts(case, before, after).or_else(|| rewritten(case, before, after)),
+            };
+            Ok(hidden(case, before, after).or_else(changed))
+        }
         RecordChange::Created(_) | RecordChange::Deleted(_) => Ok(None),
     }
 }
@@ -64,18 +64,14 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
 /// The refusal of a changed label on an unchanged payload. A label alone may change only to the value in the body, which repairs it.
 fn relabelled(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> Option<Refusal> {
     let (old, new) = (&before.stored.metadata, &after.stored.metadata);
-    let is_olm = case.target.storage == Storage::OlmIndex;
     let said = |label: &str| match (label, after.record()) {
         ("owner", _) => Some(case.target.storage.owner().to_owned()),
-        (OLM_KEY_LABEL, _) => Some(case.target.object.clone()),
-        (OLM_TYPE_LABEL, _) => Some(INDEX_LABEL.to_owned()),
         ("name", Some(record)) => Some(record.name.to_string()),
         ("version", Some(record)) => Some(record.version.to_string()),
         ("status", Some(record)) => Some(record.info.status.to_string()),
         _ => None,
     };
-    let labels = DERIVED_LABELS.into_iter().chain(OLM_LABELS.into_iter().filter(|_| is_olm));
-    let moved = labels.filter(|label| old.label(label) != new.label(label));
+    let moved = DERIVED_LABELS.into_iter().filter(|label| old.label(label) != new.label(label));
     let moved: Vec<_> = moved.filter(|label| said(label).is_none_or(|said| new.label(label) != Some(&said))).collect();
     if moved.is_empty() {
         return None;
@@ -87,11 +83,16 @@ fn relabelled(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide
     Some(moved.iter().fold(refusal, |refusal, label| refusal.at(format!("/metadata/labels/{label}"))))
 }
 
-/// The refusal of a new payload under labels by which OLM would not find it any more.
+/// The refusal of a label by which OLM would not find the record or its parts any more. Setting it back is a repair.
 fn hidden(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> Option<Refusal> {
+    if case.target.storage != Storage::OlmIndex {
+        return None;
+    }
     let (old, new) = (&before.stored.metadata, &after.stored.metadata);
-    let is_moved = |label: &&str| case.target.storage == Storage::OlmIndex && old.label(label) != new.label(label);
-    let label = OLM_LABELS.into_iter().find(is_moved)?;
+    let found_by = [(OLM_TYPE_LABEL, INDEX_LABEL), (OLM_KEY_LABEL, case.target.object.as_str())];
+    let is_lost =
+        |&(label, value): &(&str, &str)| old.label(label) != new.label(label) && new.label(label) != Some(value);
+    let (label, _) = found_by.into_iter().find(is_lost)?;
     let sentence =
         format!("Cannot change the label {label} on the record of {}: OLM finds it by this label.", case.subject());
     let way_out = case.words().change();
@@ -105,7 +106,7 @@ fn in_parts(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'
         return None;
     }
     let stamps = before.stamps();
-    if record_part::keeps(case.facts, case.policy, &case.target.namespace, &stamps) {
+    if record_part::keeps(case.facts.actor, case.policy, &case.target.namespace, &stamps) {
         return None;
     }
     let sentence = format!(

@@ -3,7 +3,7 @@
 //! An upgrade from one version to the next assumes that the previous one is complete. When the record of a dead upgrade is deleted
 //! or unlocked, its objects are half applied and Helm keeps no trace of it: OLM would resolve its next step from the last deployed
 //! version and skip the interrupted one. A note on the newest record that is left, or on the failed record that was unlocked, keeps the
-//! interrupted version. The next successful operation removes the note, or a person does.
+//! interrupted version. After the next successful operation the note counts no more, and a person can remove it.
 
 use super::case::RecordCase;
 use crate::engine::facts::RecordChange;

@@ -83,7 +83,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     };
     let words = case.words();
     let sentence = format!(
-        "Cannot create the record of {} {status}: no operation of {} starts like this{why}.",
+        "Cannot create the record of {} {status}: no {} operation starts like this{why}.",
         case.subject(),
         words.name()
     );
