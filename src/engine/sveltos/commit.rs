@@ -91,7 +91,13 @@ impl<'g> Requestor<'g> {
         self.kind == Some(CLUSTER_SUMMARY) || PROFILES.iter().any(|(kind, _)| *kind == self.profile.kind)
     }
 
-    /// The features that rules judge and that the agent may take the group for. Sveltos always names one.
+    /// Whether it is a feature that cannot lose a part: Kustomize fails if its source is missing.
+    pub(crate) fn is_safe(&self) -> bool {
+        self.feature == Some("Kustomize")
+    }
+
+    /// The features that rules judge and that the agent may take the group for; none for an unknown feature. Sveltos always
+    /// names one.
     pub(crate) fn features(&self) -> &'static [Feature] {
         match self.feature {
             Some("Helm") => &[Feature::Helm],

@@ -93,6 +93,9 @@ fn marks_that_are_missing_or_others_do_not_take_the_profile_away() {
         shop.create(&with(&bare, "action", "Remove")).refused(&[REMOVE_WHILE_LIVE], &[]);
         shop.update(&bare, &with_finalizer(&bare)).admitted().without_a_read();
     }
+    let unknown = of_feature(group(&[]), "helm");
+    shop.create(&unknown).warned(DROPPED_BUNDLES, &["a feature that Interlock does not know"]);
+    shop.create(&with(&unknown, "action", "Remove")).refused(&[REMOVE_WHILE_LIVE], &[]);
     let mut nameless = group(&[]);
     nameless["metadata"].as_object_mut().unwrap().remove("annotations");
     shop.create(&nameless).refused(&[DROPPED_BUNDLES], &["ClusterSummary civ/shop-sveltos-prod"]);
