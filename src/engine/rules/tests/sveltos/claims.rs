@@ -50,7 +50,8 @@ fn another_requestor_does_not_take_the_profile_away() {
         shop.create(&by(requestor, &group(&[]))).refused(&[DROPPED_BUNDLES], &[text, "leaves out", opened]);
         let remove = with(&by(requestor, &group(&[])), "action", "Remove");
         shop.create(&with(&remove, "sourceStatus", "Deleted")).refused(&[REMOVE_WHILE_LIVE], &[text, opened]);
-        shop.create(&by(requestor, &shop.whole())).admitted();
+        let whole = shop.create(&by(requestor, &shop.whole()));
+        assert_eq!(whole.admitted().decision.object, None);
     }
     // Theirs are torn down.
     let of_rival =
@@ -160,6 +161,11 @@ fn the_command_of_a_refusal_opens_the_next_try_of_the_same_feature() {
         let refused = shop.create(&tried(name));
         refused.refused(&[DROPPED_BUNDLES], &[command]);
         assert!(!refused.outcome.message.contains(name), "{}", refused.outcome.message);
+        let Decision { object, object_uid, release, .. } = &refused.decision;
+        let object = object.as_ref().map(ToString::to_string).unwrap_or_default();
+        assert_eq!(object, "config.projectsveltos.io/v1beta1 ClusterSummary civ/shop-sveltos-prod");
+        let release = release.as_ref().map(ToString::to_string).unwrap_or_default();
+        assert_eq!((object_uid.as_str(), release.as_str()), ("", "civ/shop-sveltos-prod.helm"));
     }
     let mut open =
         crate::engine::rules::tests::overrides::override_of("shop-sveltos-prod.helm", &["dropped-bundles"], 30);
