@@ -216,9 +216,9 @@ impl ObjectReference {
     fn of_commit(facts: &Facts<'_>, disturbed: Option<&ReleaseRef>) -> Option<Self> {
         let Subject::Declaration(Declaration::ConfigurationGroup(_, commit)) = facts.subject else { return None };
         let known = disturbed.and_then(Commit::object_of).unwrap_or_else(|| commit.object.clone());
-        let version = if known.group == sveltos::CONFIG_GROUP { sveltos::VERSION } else { return None };
+        let known = Some(known).filter(|known| known.group == sveltos::CONFIG_GROUP)?;
         Some(Self {
-            api_version: format!("{}/{version}", known.group),
+            api_version: format!("{}/{}", known.group, sveltos::VERSION),
             kind: known.kind,
             namespace: into_printable(known.namespace, MAX_LABEL_BYTES),
             name: printable_name(&known.name),

@@ -9,7 +9,7 @@
 //! | neither is named | `config-x7k2p.configurationgroup` |
 //!
 //! No two of them share a name, because the last part of the name is another in each row, and the part before it the feature.
-//! Most names lead back to their object. A name that would be too long for an object ends in `.digest` and does not.
+//! Most names lead back to their object. A name that would be too long ends in `.digest` and does not.
 
 use std::fmt;
 
@@ -38,6 +38,9 @@ const OF_GROUP: &str = "configurationgroup";
 
 /// The last part of a shortened name.
 const SHORTENED: &str = "digest";
+
+/// The longest name. `interlock override` begins the name of an override with it and a dash.
+const MAX_COMMIT_NAME_LENGTH: usize = MAX_NAME_LENGTH - "-".len();
 
 /// The number of hexadecimal digits in a shortened name.
 const DIGEST_DIGITS: usize = 32;
@@ -91,7 +94,13 @@ impl<'g> Requestor<'g> {
         self.kind == Some(CLUSTER_SUMMARY) || PROFILES.iter().any(|(kind, _)| *kind == self.profile.kind)
     }
 
-    /// The features that rules judge and that the agent may take the group for. Sveltos always names one.
+    /// Whether it is a feature that cannot lose a part: Kustomize fails if its source is missing.
+    pub(crate) fn is_safe(&self) -> bool {
+        self.feature == Some("Kustomize")
+    }
+
+    /// The features that rules judge and that the agent may take the group for; none for an unknown feature. Sveltos always
+    /// names one.
     pub(crate) fn features(&self) -> &'static [Feature] {
         match self.feature {
             Some("Helm") => &[Feature::Helm],
@@ -200,10 +209,10 @@ impl fmt::Display for Commit {
 
 /// A name with its last parts, shortened if it is too long for the name of an object.
 fn bounded(name: &str, last: &str) -> String {
-    if name.len() + ".".len() + last.len() <= MAX_NAME_LENGTH {
+    if name.len() + ".".len() + last.len() <= MAX_COMMIT_NAME_LENGTH {
         return format!("{name}.{last}");
     }
-    let room = MAX_NAME_LENGTH - last.len() - DIGEST_DIGITS - SHORTENED.len() - "...".len();
+    let room = MAX_COMMIT_NAME_LENGTH - last.len() - DIGEST_DIGITS - SHORTENED.len() - "...".len();
     let head = name[..name.floor_char_boundary(room)].trim_end_matches(['.', '-']);
     let digest = Sha256::digest(name);
     let digits = digest.iter().take(DIGEST_DIGITS / 2).fold(String::new(), |it, byte| format!("{it}{byte:02x}"));

@@ -160,6 +160,13 @@ fn expanded(text: &str, values: &[(&str, &str)]) -> String {
     expanded
 }
 
+/// Whether a text has templates that decide which of its parts count.
+fn has_branches(text: &str) -> bool {
+    let word = |part: &str| part.trim_start_matches(['-', ' ']).split([' ', '-', '}']).next().map(str::to_owned);
+    let mut words = text.split("{{").skip(1).filter_map(word);
+    words.any(|word| matches!(word.as_str(), "if" | "else" | "end" | "range" | "with"))
+}
+
 /// Whether a text with templates can become a name: its fixed parts occur in their order.
 fn can_expand_to(text: &str, name: &str) -> bool {
     if !is_template(text) || text == name {
@@ -168,7 +175,7 @@ fn can_expand_to(text: &str, name: &str) -> bool {
     let parts: Vec<_> = fixed_parts(text).collect();
     let [first, middle @ .., last] = parts.as_slice() else { return false };
     let Some(mut rest) = name.strip_prefix(first).and_then(|rest| rest.strip_suffix(last)) else { return false };
-    for part in middle {
+    for part in middle.iter().filter(|_| !has_branches(text)) {
         let Some(at) = rest.find(part) else { return false };
         rest = &rest[at + part.len()..];
     }

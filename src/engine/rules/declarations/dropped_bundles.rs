@@ -64,6 +64,10 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     if of_summary.is_being_deleted() {
         return Ok(Vec::new());
     }
+    if commit.features().is_empty() {
+        let why = "it is of a feature that Interlock does not know".to_owned();
+        return Err(Undecided::Unclear { why, way_out: "Update Interlock, or switch the rule off." });
+    }
     let mut refusals = Vec::new();
     for feature in commit.features() {
         let delivery = Delivery { case, commit: &commit, of_summary: &of_summary, feature: *feature };

@@ -51,11 +51,11 @@ impl<'a> GroupCommit<'a> {
         Ok(changing.then_some(Self { case, written, group, requestor }))
     }
 
-    /// The commit of a request whose bundles the agent would take as complete. Also `None` for a feature that no rule covers, and
-    /// for a commit that removes everything, is a dry run (often partial), or still waits for bundles.
+    /// The commit of a request whose bundles the agent would take as complete. Also `None` for a feature that cannot lose a part,
+    /// and for a commit that removes everything, is a dry run (often partial), or still waits for bundles.
     pub(crate) fn delivering(case: &'a DeclarationCase<'a>) -> Result<Option<Self>, Undecided> {
         let delivers = |commit: &Self| {
-            let is_off = commit.features().is_empty() || commit.group.removes() || commit.group.spec.dry_run;
+            let is_off = commit.requestor.is_safe() || commit.group.removes() || commit.group.spec.dry_run;
             !is_off && !commit.waits()
         };
         Ok(Self::of(case)?.filter(delivers))

@@ -10,12 +10,14 @@ mod stops;
 mod wipes;
 
 use std::path::Path;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 
 use super::scenario::start;
 use crate::engine::decide::{Step, decide};
+use crate::engine::decision::Decision;
 use crate::engine::effort::Effort;
 use crate::engine::evidence::{Evidence, Query};
 use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
@@ -35,6 +37,7 @@ const SUMMARY: &str = "shop-sveltos-prod";
 /// What came of a write, and what had to be asked for it.
 struct ReviewedCommit {
     outcome: Outcome,
+    decision: Decision,
     asked: Vec<Query>,
 }
 
@@ -242,7 +245,8 @@ impl Shop {
             match decide(&facts, &self.policy, &evidence, start()) {
                 Step::Done(judged) => {
                     let outcome = Outcome::of(&self.policy, judged);
-                    return ReviewedCommit { outcome, asked };
+                    let decision = Decision::of(&review.request, &facts, &outcome, Duration::ZERO);
+                    return ReviewedCommit { outcome, decision, asked };
                 }
                 Step::Ask(query) => {
                     assert!(!asked.contains(&query), "asked twice: {query:?}");

@@ -63,13 +63,13 @@ fn a_long_name_is_shortened_to_one_that_an_override_can_have() {
         .flat_map(|end| ["Helm", "Resources"].map(|feature| of(feature, &long(end), shop()).name))
         .collect();
     for (index, name) in names.iter().enumerate() {
-        assert!(is_dns_subdomain(name, MAX_NAME_LENGTH) && name.ends_with(".digest"), "{name}");
+        assert!(is_dns_subdomain(name, MAX_COMMIT_NAME_LENGTH) && name.ends_with(".digest"), "{name}");
         assert!(!names[..index].contains(name), "{name}");
         assert_eq!(Commit::object_of(&ReleaseRef::new("civ", name)), None);
     }
     let longest = "a".repeat(MAX_NAME_LENGTH);
-    assert!(is_dns_subdomain(&of("Resources", &longest, shop()).name, MAX_NAME_LENGTH));
-    let fits = "a".repeat(MAX_NAME_LENGTH - ".helm".len());
+    assert!(is_dns_subdomain(&of("Resources", &longest, shop()).name, MAX_COMMIT_NAME_LENGTH));
+    let fits = "a".repeat(MAX_COMMIT_NAME_LENGTH - ".helm".len());
     assert_eq!(of("Helm", &fits, shop()).name, format!("{fits}.helm"));
 }
 

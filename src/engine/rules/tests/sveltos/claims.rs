@@ -50,7 +50,8 @@ fn another_requestor_does_not_take_the_profile_away() {
         shop.create(&by(requestor, &group(&[]))).refused(&[DROPPED_BUNDLES], &[text, "leaves out", opened]);
         let remove = with(&by(requestor, &group(&[])), "action", "Remove");
         shop.create(&with(&remove, "sourceStatus", "Deleted")).refused(&[REMOVE_WHILE_LIVE], &[text, opened]);
-        shop.create(&by(requestor, &shop.whole())).admitted();
+        let whole = shop.create(&by(requestor, &shop.whole()));
+        assert_eq!(whole.admitted().decision.object, None);
     }
     // Theirs are torn down.
     let of_rival =
@@ -93,6 +94,9 @@ fn marks_that_are_missing_or_others_do_not_take_the_profile_away() {
         shop.create(&with(&bare, "action", "Remove")).refused(&[REMOVE_WHILE_LIVE], &[]);
         shop.update(&bare, &with_finalizer(&bare)).admitted().without_a_read();
     }
+    let unknown = of_feature(group(&[]), "helm");
+    shop.create(&unknown).warned(DROPPED_BUNDLES, &["a feature that Interlock does not know"]);
+    shop.create(&with(&unknown, "action", "Remove")).refused(&[REMOVE_WHILE_LIVE], &[]);
     let mut nameless = group(&[]);
     nameless["metadata"].as_object_mut().unwrap().remove("annotations");
     shop.create(&nameless).refused(&[DROPPED_BUNDLES], &["ClusterSummary civ/shop-sveltos-prod"]);
@@ -157,6 +161,11 @@ fn the_command_of_a_refusal_opens_the_next_try_of_the_same_feature() {
         let refused = shop.create(&tried(name));
         refused.refused(&[DROPPED_BUNDLES], &[command]);
         assert!(!refused.outcome.message.contains(name), "{}", refused.outcome.message);
+        let Decision { object, object_uid, release, .. } = &refused.decision;
+        let object = object.as_ref().map(ToString::to_string).unwrap_or_default();
+        assert_eq!(object, "config.projectsveltos.io/v1beta1 ClusterSummary civ/shop-sveltos-prod");
+        let release = release.as_ref().map(ToString::to_string).unwrap_or_default();
+        assert_eq!((object_uid.as_str(), release.as_str()), ("", "civ/shop-sveltos-prod.helm"));
     }
     let mut open =
         crate::engine::rules::tests::overrides::override_of("shop-sveltos-prod.helm", &["dropped-bundles"], 30);

@@ -145,6 +145,16 @@ fn the_names_of_the_cluster_are_known() {
 }
 
 #[test]
+fn a_template_with_branches_means_one_of_them() {
+    let branches = "apps-{{ if eq .Cluster.metadata.labels.env \"eu\" }}one{{ else }}two{{ end }}";
+    let owners = [["GitRepository", "flux", "apps-one"], ["GitRepository", "flux", "base"]];
+    let shop = delivered(json!([reference("GitRepository", "flux", branches)]), &owners);
+    shop.create(&commit(&[&shop.bundle("two", named("GitRepository", "flux", "apps-two"))])).admitted();
+    let base = shop.bundle("base", named("GitRepository", "flux", "base"));
+    shop.create(&commit(&[&base])).refused(&[DROPPED_BUNDLES], &["leaves out GitRepository flux/apps-{{ if"]);
+}
+
+#[test]
 fn a_template_that_can_mean_anything_takes_no_bundle_of_another_reference() {
     let anything = reference("ConfigMap", "{{ .Cluster.metadata.namespace }}", "{{ .Cluster.metadata.labels.env }}");
     let shop = delivered(
