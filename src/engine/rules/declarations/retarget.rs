@@ -92,7 +92,7 @@ fn retarget(
         installed.release(),
     );
     let annotation = format!("{ACKNOWLEDGEMENT}={acknowledged}");
-    let (namespace, name) = (written.namespace, &written.name);
+    let (namespace, name) = (case.declaration.namespace(), case.declaration.name());
     let annotate = quoted(&["kubectl", "annotate", "helmrelease", name, "-n", namespace, "--overwrite", &annotation]);
     let way_out = format!(
         "Create another HelmRelease for the new release. To let Flux uninstall the old one, annotate this HelmRelease with \
