@@ -1,5 +1,6 @@
 //! Policy files: from YAML texts to policies, with the location of every problem.
 
+mod checks;
 mod cluster;
 mod file;
 mod files;
@@ -30,10 +31,11 @@ impl Policy {
         let source = SourceFile { path: source.to_owned(), text: text.to_owned() };
         let mut problems = Problems::of(&source);
         let file = file::read(&source, PolicyKind::Cluster, &mut problems);
+        checks::check(&file, None, &mut problems);
         if problems.is_empty() {
             Ok(cluster::policy(&file))
         } else {
-            Err(PolicyError { problems: problems.into_list() })
+            Err(PolicyError { problems: problems.into_lists().0 })
         }
     }
 
