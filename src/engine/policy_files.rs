@@ -12,7 +12,7 @@ mod problem;
 use std::path::Path;
 
 pub use file::{nearest_to, schema};
-pub(crate) use files::BAD_FILE_NAME;
+pub(crate) use files::bad_file_name;
 pub use files::{NAMESPACES_DIR, PolicyFiles};
 pub use in_force::{InForce, RuleInForce, SettingDoc, SettingInForce, SettingOrigin, in_force, settings_of};
 pub use loaded::LoadedPolicies;

@@ -6,6 +6,7 @@ use globset::Glob;
 
 use super::domain::Domain;
 use super::language::Language;
+use crate::engine::object::SERVICE_ACCOUNT_PREFIX;
 use crate::engine::policy_files::file::{GlobList, Spanned};
 use crate::engine::policy_files::problem::{Problems, Span};
 
@@ -33,11 +34,11 @@ impl<'p, 's> Names<'p, 's> {
                 self.doubt(*span, glob, domain);
                 continue;
             }
-            let message = never(glob, domain);
+            let (message, meant) = (never(glob, domain), did_you_mean(self.meant(glob, domain)));
             if is_dead {
-                self.problems.at(*span, format!("{message}, {otherwise}{}", did_you_mean(domain.nearest(glob))));
+                self.problems.at(*span, format!("{message}, {otherwise}{meant}"));
             } else {
-                self.problems.warn(*span, format!("{message}{}", did_you_mean(domain.nearest(glob))));
+                self.problems.warn(*span, format!("{message}{meant}"));
             }
         }
         !is_dead
@@ -47,8 +48,8 @@ impl<'p, 's> Names<'p, 's> {
     pub(super) fn name(&mut self, name: &Spanned<String>, domain: Domain, otherwise: &str) {
         let text = &name.value;
         if domain.language().is_some_and(|values| !values.contains(text)) {
-            let message = never(text, domain);
-            self.problems.at(name.span, format!("{message}, {otherwise}{}", did_you_mean(domain.nearest(text))));
+            let (message, meant) = (never(text, domain), did_you_mean(self.meant(text, domain)));
+            self.problems.at(name.span, format!("{message}, {otherwise}{meant}"));
         }
     }
 
@@ -65,6 +66,23 @@ impl<'p, 's> Names<'p, 's> {
             || language(std::iter::once(glob)).is_none_or(|globs| globs.meets(values));
         self.compared.insert(key, can_match);
         can_match
+    }
+
+    /// What was probably meant by a glob that cannot match: a known word, or the glob in another spelling.
+    fn meant(&mut self, glob: &str, domain: Domain) -> Option<String> {
+        if let Some(word) = domain.nearest(glob) {
+            return Some(word.to_owned());
+        }
+        let lower = glob.to_lowercase();
+        let parts = lower.replace('/', ":");
+        let other = match domain {
+            Domain::User | Domain::Group => Some(parts.as_str()),
+            Domain::ServiceAccount => parts.strip_prefix(SERVICE_ACCOUNT_PREFIX).or(Some(parts.as_str())),
+            _ => lower.rsplit_once('/').map(|(_, name)| name),
+        };
+        let mut likely = [other, Some(lower.as_str())].into_iter().flatten();
+        let is_word = |text: &str| text.bytes().any(|byte| byte.is_ascii_alphanumeric());
+        likely.find(|text| is_word(text) && self.can_match(text, domain)).map(str::to_owned)
     }
 
     /// Warns of a name that is possible, but probably not meant.
@@ -91,6 +109,6 @@ fn never(glob: &str, domain: Domain) -> String {
     format!("`{glob}` never matches: {}", domain.shape())
 }
 
-fn did_you_mean(meant: Option<&str>) -> String {
+fn did_you_mean(meant: Option<String>) -> String {
     meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default()
 }
