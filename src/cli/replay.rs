@@ -24,7 +24,8 @@ use tally::Tally;
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// JSON lines: AdmissionReviews, {"review","t"}, {"object"}, {"remove"}, {"mark"}, or audit events; plain, gzip or
-    /// zstd. Several files are read in the given order as one recording: name rotated logs oldest first
+    /// zstd. Several files are merged by the times of their lines: audit logs of all API servers of a cluster, rotated or
+    /// not. Lines without a time at the start of a file come first, in the given order: the state before the logs
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Apply refused writes too, for a recording that was made without Interlock
@@ -64,13 +65,14 @@ async fn judge(
     out: &mut impl Write,
 ) -> anyhow::Result<ExitStatus> {
     let json = arguments.output == Output::Json;
-    let (mut tally, mut comparison) = (Tally::default(), PolicyComparison::default());
+    let (mut tally, mut comparison, mut reported) = (Tally::default(), PolicyComparison::default(), 0);
     let is_wanted = |replayed: &&Replayed| arguments.since.is_none_or(|since| replayed.at >= since);
     let mut progress = Progress::new("replaying", source.size(), Unit::Bytes, json);
     loop {
         progress.at(source.read());
         let Some(line) = source.line()? else { break };
         let judged = replayed(&mut here, &line).await?;
+        reported += judged.iter().filter(is_wanted).count();
         let Some(there) = &mut there else {
             for replayed in judged.iter().filter(is_wanted) {
                 tally.add(replayed);
@@ -98,9 +100,21 @@ async fn judge(
         Output::Table => writeln!(out, "{}", screened(&tally.to_string(), is_terminal))?,
     }
     out.flush()?;
-    let unjudged = gaps.to_string();
-    if !unjudged.is_empty() {
-        output::complain(unjudged.trim_end());
+    let mut notes = format!("{}{gaps}", source.notes());
+    if let (Some(since), 0) = (arguments.since, reported)
+        && gaps.reviews > 0
+    {
+        notes += &format!("All {} reviews are before {since:.0}, so that none is reported.\n", gaps.reviews);
+    }
+    let nothing = gaps.nothing_judged();
+    if let Some(nothing) = nothing.as_ref().filter(|nothing| !nothing.is_failure) {
+        notes += &nothing.why;
+    }
+    if !notes.is_empty() {
+        output::complain(notes.trim_end());
+    }
+    if let Some(nothing) = nothing.filter(|nothing| nothing.is_failure) {
+        anyhow::bail!(nothing.why);
     }
     if gaps.writes > 0 && tally.denied() > 0 && !arguments.as_recorded {
         eprintln!(
@@ -113,11 +127,6 @@ async fn judge(
 
 async fn replayed(replay: &mut Replay, line: &SourceLine<'_>) -> anyhow::Result<Vec<Replayed>> {
     let replayed = replay.line(line.number, line.text).await;
-    let cut_off = if line.is_cut_off {
-        ". The file ends in the middle of this line, because it was truncated or copied while it was written. Replay \
-         it without this line"
-    } else {
-        ""
-    };
-    replayed.map_err(|error| anyhow::anyhow!("{error}{cut_off}")).with_context(|| line.file.display().to_string())
+    let hint = || line.hint().map(|hint| format!(". {hint}")).unwrap_or_default();
+    replayed.map_err(|error| anyhow::anyhow!("{error}{}", hint())).with_context(|| line.file.display().to_string())
 }

@@ -99,7 +99,8 @@ impl Suite {
             let mut source = Source::new(vec![directory.join(recording)])?;
             while let Some(line) = source.line()? {
                 let replayed = given.line(line.number, line.text).await;
-                replayed.map_err(|error| invalid(format!("{}: {error}", line.file.display())))?;
+                let hint = line.hint().map(|hint| format!(". {hint}")).unwrap_or_default();
+                replayed.map_err(|error| invalid(format!("{}: {error}{hint}", line.file.display())))?;
             }
         }
         let end = if file.given.recording.is_some() { given.now() } else { DEFAULT_NOW };

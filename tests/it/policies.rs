@@ -85,11 +85,11 @@ fn a_file_that_is_no_text_of_a_policy_says_what_it_is() {
     assert!(told.contains("it has 1048631 bytes, more than the 1 MiB") && told.ends_with("exit 2\n"), "{told}");
     let latin = directory(&[&header[..], b"# caf", &byte].concat());
     let told = check(&latin);
-    assert!(told.contains("it is not UTF-8: byte 61 of the file, in line 3, is 0xe9"), "{told}");
+    assert!(told.contains("it is not UTF-8: byte 60 of the file, in line 3, is 0xe9"), "{told}");
     assert!(check(&directory(&[b"\xef\xbb\xbf", &header[..]].concat())).ends_with("exit 0\n"));
     // The server says the same.
     let served = interlock(&["serve", "--policies", latin.path().to_str().unwrap(), "--listen", "127.0.0.1:0"]);
-    assert!(transcript(&served).contains("it is not UTF-8: byte 61") && served.status.code() == Some(2));
+    assert!(transcript(&served).contains("it is not UTF-8: byte 60") && served.status.code() == Some(2));
     let namespaces = |dir: &tempfile::TempDir| dir.path().join("namespaces");
     let odd = directory(header);
     fs::create_dir(namespaces(&odd).join("bar.yaml")).unwrap();

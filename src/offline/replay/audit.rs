@@ -100,10 +100,20 @@ impl AuditedObject<'_> {
     }
 }
 
+/// The verbs of writes.
+const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
+
+/// Whether a verb is that of a write.
+pub(super) fn is_write(verb: &str) -> bool {
+    WRITES.contains(&verb)
+}
+
 /// The change that an event describes.
 pub(super) enum AuditedChange<'a> {
-    /// A read, an earlier stage, or a refused write.
+    /// A read or a refused write.
     None,
+    /// A write that had not ended at the stage of the event.
+    Unfinished,
     /// A write of a resource whose objects the log does not contain.
     WithoutObjects(String),
     /// A write: one review, or one review per object of a deletecollection.
@@ -131,10 +141,9 @@ pub(super) struct AuditedWrite<'a> {
 impl AuditEvent<'_> {
     /// Parses the change of an event; `memory` has the object before it.
     pub(super) fn change(&self, memory: &Memory) -> Result<AuditedChange<'_>, String> {
-        let writes = ["create", "update", "patch", "delete", "deletecollection"];
-        let Some(reference) = self.object_ref else { return Ok(AuditedChange::None) };
-        if self.stage != "ResponseComplete" || !writes.contains(&self.verb.as_ref()) {
-            return Ok(AuditedChange::None);
+        let Some(reference) = self.object_ref.filter(|_| is_write(&self.verb)) else { return Ok(AuditedChange::None) };
+        if self.stage != "ResponseComplete" {
+            return Ok(AuditedChange::Unfinished);
         }
         let status: ResponseStatus = self
             .response_status
