@@ -10,11 +10,12 @@ use serde_json::value::RawValue;
 use crate::offline::replay::audit::is_write;
 use crate::offline::replay::line::timestamp;
 
-/// When a line took place: first by the end of the request, which is when the API server writes the line, then by its start.
+/// When a line took place: by the end of the request, which is when the API server writes the line, then by the start of a write. A
+/// watch may have started an hour ago, and many end at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment {
     pub(super) ended: Timestamp,
-    pub(super) received: Timestamp,
+    pub(super) received: Option<Timestamp>,
 }
 
 /// What the merge needs to know of a line.
@@ -70,12 +71,11 @@ impl HeadKeys<'_> {
     fn moment(&self) -> Option<Moment> {
         if let Some(seconds) = self.t {
             let at = timestamp(seconds).ok()?;
-            return Some(Moment { ended: at, received: at });
+            return Some(Moment { ended: at, received: Some(at) });
         }
         let received = self.request_received_timestamp.or(self.stage_timestamp)?;
         let ended = self.stage_timestamp.unwrap_or(received);
-        // A watch may have started an hour ago, and many end at once.
-        let received = if is_write(self.verb.as_deref().unwrap_or_default()) { received } else { ended };
+        let received = Some(received).filter(|_| self.verb.as_deref().is_some_and(is_write));
         Some(Moment { ended, received })
     }
 

@@ -31,9 +31,10 @@ impl Order {
             self.newest = Some(moment);
             return Ok(self.newest);
         };
-        let (later, earlier) = match newest.ended == moment.ended {
-            true => (newest.received, moment.received),
-            false => (newest.ended, moment.ended),
+        let (later, earlier) = match (newest.received, moment.received) {
+            _ if newest.ended != moment.ended => (newest.ended, moment.ended),
+            (Some(later), Some(earlier)) => (later, earlier),
+            _ => return Ok(self.newest),
         };
         let by = later.duration_since(earlier);
         if by > MAX_RUN_BACK {
