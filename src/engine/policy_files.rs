@@ -11,6 +11,7 @@ mod problem;
 
 use std::path::Path;
 
+pub(crate) use checks::{impossible_group, impossible_kind, impossible_user};
 pub use file::{nearest_to, schema};
 pub(crate) use files::bad_file_name;
 pub use files::{NAMESPACES_DIR, PolicyFiles};

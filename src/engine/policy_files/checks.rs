@@ -11,8 +11,34 @@ mod names;
 
 use super::file::PolicyFile;
 use super::problem::Problems;
+use crate::engine::text::look_alike;
 use domain::Domain;
 use names::Names;
+
+/// Why no request has a user of this name; `None` if one may.
+pub(crate) fn impossible_user(name: &str) -> Option<String> {
+    impossible(name, "user", Domain::User)
+}
+
+/// Why no request has a group of this name; `None` if one may.
+pub(crate) fn impossible_group(name: &str) -> Option<String> {
+    impossible(name, "group", Domain::Group)
+}
+
+/// Why no object has this kind; `None` if one may.
+pub(crate) fn impossible_kind(name: &str) -> Option<String> {
+    impossible(name, "kind", Domain::Kind)
+}
+
+fn impossible(name: &str, what: &str, domain: Domain) -> Option<String> {
+    let is_possible = domain.language().is_none_or(|values| values.contains(name));
+    if is_possible {
+        return None;
+    }
+    let meant = domain.nearest(name).map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+    let look_alike = look_alike(name).map(|found| format!("; it {found}")).unwrap_or_default();
+    Some(format!("there is no {what} `{name}`: {}{look_alike}{meant}", domain.shape()))
+}
 
 /// Checks a file that was read; `home` is the namespace whose policy it is.
 pub(super) fn check(file: &PolicyFile, home: Option<&str>, problems: &mut Problems<'_>) {
