@@ -16,7 +16,7 @@ use super::policy_dir::PolicyDir;
 use super::progress::{Progress, Unit};
 use super::runtime::block_on;
 use crate::engine::policy::Policies;
-use crate::offline::replay::{Replay, Replayed, Source, SourceLine};
+use crate::offline::replay::{Replay, ReplayGaps, Replayed, Source, SourceLine, SourceNotes};
 use compare::PolicyComparison;
 use tally::Tally;
 
@@ -100,10 +100,23 @@ async fn judge(
         Output::Table => writeln!(out, "{}", screened(&tally.to_string(), is_terminal))?,
     }
     out.flush()?;
-    let mut notes = format!("{}{gaps}", source.notes());
-    if let (Some(since), 0) = (arguments.since, reported)
-        && gaps.reviews > 0
-    {
+    report(&gaps, &source.notes(), arguments.since.filter(|_| reported == 0))?;
+    if gaps.writes > 0 && tally.denied() > 0 && !arguments.as_recorded {
+        eprintln!(
+            "The denied writes took place according to the log. Use --as-recorded to judge later writes in the \
+            recorded state."
+        );
+    }
+    Ok(if found > 0 { ExitStatus::Findings } else { ExitStatus::Success })
+}
+
+/// Reports what the input does not contain; `none_since` is set if no review is since then.
+///
+/// # Errors
+/// If there may have been something to judge, and nothing was judged.
+fn report(gaps: &ReplayGaps, notes: &SourceNotes, none_since: Option<Timestamp>) -> anyhow::Result<()> {
+    let mut notes = format!("{notes}{gaps}");
+    if let Some(since) = none_since.filter(|_| gaps.reviews > 0) {
         notes += &format!("All {} reviews are before {since:.0}, so that none is reported.\n", gaps.reviews);
     }
     let nothing = gaps.nothing_judged();
@@ -113,16 +126,10 @@ async fn judge(
     if !notes.is_empty() {
         output::complain(notes.trim_end());
     }
-    if let Some(nothing) = nothing.filter(|nothing| nothing.is_failure) {
-        anyhow::bail!(nothing.why);
+    match nothing.filter(|nothing| nothing.is_failure) {
+        Some(nothing) => Err(anyhow::anyhow!(nothing.why)),
+        None => Ok(()),
     }
-    if gaps.writes > 0 && tally.denied() > 0 && !arguments.as_recorded {
-        eprintln!(
-            "The denied writes took place according to the log. Use --as-recorded to judge later writes in the \
-            recorded state."
-        );
-    }
-    Ok(if found > 0 { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
 async fn replayed(replay: &mut Replay, line: &SourceLine<'_>) -> anyhow::Result<Vec<Replayed>> {

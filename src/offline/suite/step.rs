@@ -98,13 +98,14 @@ impl StepFile {
         said.into_iter().find_map(|(key, is_said)| is_said.then_some(key))
     }
 
+    /// Refuses names that no request has: such a step is admitted, whatever the policy says.
+    fn check_names(&self, user: &str, kind: &str) -> Result<(), String> {
+        let impossible = impossible_user(user).or_else(|| self.groups.iter().find_map(|group| impossible_group(group)));
+        impossible.or_else(|| impossible_kind(kind)).map_or(Ok(()), Err)
+    }
+
     fn review_of_step(&self, world: &Replay, now: Timestamp) -> Result<Value, String> {
         let user = self.user.as_deref().ok_or("name the user in `as`")?;
-        // Such a step would be admitted, whatever the policy says.
-        let impossible = impossible_user(user).or_else(|| self.groups.iter().find_map(|group| impossible_group(group)));
-        if let Some(why) = impossible {
-            return Err(why);
-        }
         let action = self.action.ok_or("state the action in `do`: create, update, patch, delete or scale")?;
         let named = match (&self.object, &self.record) {
             (Some(object), None) => object.clone(),
@@ -113,9 +114,7 @@ impl StepFile {
         };
         let raw = to_raw_value(&named).map_err(|error| error.to_string())?;
         let key = ObjectKey::of_object(&raw).map_err(|error| format!("object: {error}"))?;
-        if let Some(why) = impossible_kind(&key.kind) {
-            return Err(format!("object: {why}"));
-        }
+        self.check_names(user, &key.kind)?;
         let known = world.object(&key).and_then(|text| serde_json::from_str::<Value>(&text).ok());
         let before = self.old.clone().or(known);
         let found = || {
