@@ -167,18 +167,20 @@ impl Replay {
                 let review = Review::parse(review.as_bytes()).map_err(|why| error(why.to_string()))?;
                 results.push(self.review(number, review.request, at).await.map_err(|why| error(why.to_string()))?);
             }
-            RecordingLine::Event(event) => match event.change(&self.memory).map_err(error)? {
-                AuditedChange::None => self.gaps.events += 1,
-                AuditedChange::Unfinished => self.gaps.count_unfinished(),
-                AuditedChange::WithoutObjects(resource) => self.gaps.count_without_objects(resource),
-                AuditedChange::Write(write) => {
-                    self.gaps.count_write(write.unseen);
-                    for request in write.requests() {
-                        let replayed = self.review(number, request, Some(write.at)).await;
-                        results.push(replayed.map_err(|why| error(why.to_string()))?);
+            RecordingLine::Event(event) => {
+                self.gaps.count_event(&event);
+                match event.change(&self.memory).map_err(error)? {
+                    AuditedChange::None => {}
+                    AuditedChange::WithoutObjects(resource) => self.gaps.count_without_objects(resource),
+                    AuditedChange::Write(write) => {
+                        self.gaps.count_write(write.unseen);
+                        for request in write.requests() {
+                            let replayed = self.review(number, request, Some(write.at)).await;
+                            results.push(replayed.map_err(|why| error(why.to_string()))?);
+                        }
                     }
                 }
-            },
+            }
         }
         Ok(results)
     }

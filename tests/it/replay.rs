@@ -489,7 +489,7 @@ fn nothing_judged_is_never_silent() {
     let read = audit("get", 200, &config_map("a"));
     let whole = lines_of(&created_and_deleted());
     for (text, code, wanted) in [
-        (lines_of(&received), 2, "2 events of writes, and none at the stage ResponseComplete"),
+        (lines_of(&received), 2, "2 writes at the stage RequestReceived, and none at the stage ResponseComplete"),
         (lines_of(&[bare]), 2, "no write in the audit log has its objects"),
         (lines_of(&[read]), 0, "Nothing was judged: the 1 audit events are reads"),
         (String::new(), 2, "the input has no write"),
@@ -503,6 +503,15 @@ fn nothing_judged_is_never_silent() {
             assert!(got == code && said.contains(wanted), "{wanted}: {got} {said}");
         }
     }
+    // One of two servers logs only the beginning.
+    let (code, _, said) = judged(&[], &[whole.clone(), lines_of(&received)]);
+    assert!(code == 1 && !said.contains("did not end"), "{said}");
+    assert!(said.contains("1.log: its writes have no stage ResponseComplete") && !said.contains("0.log: "), "{said}");
+    let more: Vec<_> = ["10:01:00", "10:02:00", "10:03:00"]
+        .map(|time| staged("RequestReceived", at(time, "eve", audit("update", 200, &config_map("a")))))
+        .into();
+    let (code, _, said) = judged(&[], &[whole.clone(), lines_of(&more)]);
+    assert!(code == 1 && said.contains("1 writes began and did not end in the log"), "{said}");
     let (code, table, said) = judged(&["--since", "2026-11-22"], &[whole]);
     assert!(code == 0 && table.contains("0 reviews") && said.contains("All 2 reviews are before"), "{table}{said}");
     let dir = tempfile::tempdir().unwrap();

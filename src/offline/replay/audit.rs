@@ -100,6 +100,9 @@ impl AuditedObject<'_> {
     }
 }
 
+/// The stage at which the result of a request is known.
+pub(super) const ENDED: &str = "ResponseComplete";
+
 /// The verbs of writes.
 const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
 
@@ -110,10 +113,8 @@ pub(super) fn is_write(verb: &str) -> bool {
 
 /// The change that an event describes.
 pub(super) enum AuditedChange<'a> {
-    /// A read or a refused write.
+    /// A read, an earlier stage, or a refused write.
     None,
-    /// A write that had not ended at the stage of the event.
-    Unfinished,
     /// A write of a resource whose objects the log does not contain.
     WithoutObjects(String),
     /// A write: one review, or one review per object of a deletecollection.
@@ -142,8 +143,8 @@ impl AuditEvent<'_> {
     /// Parses the change of an event; `memory` has the object before it.
     pub(super) fn change(&self, memory: &Memory) -> Result<AuditedChange<'_>, String> {
         let Some(reference) = self.object_ref.filter(|_| is_write(&self.verb)) else { return Ok(AuditedChange::None) };
-        if self.stage != "ResponseComplete" {
-            return Ok(AuditedChange::Unfinished);
+        if self.stage != ENDED {
+            return Ok(AuditedChange::None);
         }
         let status: ResponseStatus = self
             .response_status

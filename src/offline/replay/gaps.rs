@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::audit::{AuditEvent, ENDED, is_write};
+
 /// The maximum number of resources in the message.
 const MAX_NAMED_RESOURCES: usize = 5;
 
@@ -15,8 +17,10 @@ pub struct ReplayGaps {
     pub objects: usize,
     /// Events of audit logs.
     pub events: usize,
-    /// Events of writes at an earlier stage than ResponseComplete.
-    pub unfinished: usize,
+    /// Writes that began in the log, at any stage before the last.
+    pub begun: usize,
+    /// Writes that ended in the log.
+    pub ended: usize,
     /// Writes in audit logs.
     pub writes: usize,
     /// Writes without objects, because of the audit level or truncation, by resource.
@@ -48,18 +52,20 @@ pub struct NothingJudged {
 }
 
 impl ReplayGaps {
-    pub(super) fn count_without_objects(&mut self, resource: String) {
+    pub(super) fn count_event(&mut self, event: &AuditEvent<'_>) {
         self.events += 1;
+        if is_write(&event.verb) {
+            // A request that takes long has several stages in between.
+            self.begun += usize::from(event.stage == "RequestReceived");
+            self.ended += usize::from(event.stage == ENDED);
+        }
+    }
+
+    pub(super) fn count_without_objects(&mut self, resource: String) {
         *self.without_objects.entry(resource).or_default() += 1;
     }
 
-    pub(super) fn count_unfinished(&mut self) {
-        self.events += 1;
-        self.unfinished += 1;
-    }
-
     pub(super) fn count_write(&mut self, unseen: bool) {
-        self.events += 1;
         self.writes += 1;
         self.unseen += usize::from(unseen);
     }
@@ -67,15 +73,15 @@ impl ReplayGaps {
     /// Why nothing was judged; `None` if something was.
     #[must_use]
     pub fn nothing_judged(&self) -> Option<NothingJudged> {
-        let Self { reviews, objects, events, unfinished, without_objects, .. } = self;
+        let Self { reviews, objects, events, begun, ended, without_objects, .. } = self;
         if *reviews > 0 {
             return None;
         }
         let (why, is_failure) = if !without_objects.is_empty() {
             ("nothing was judged: no write in the audit log has its objects".to_owned(), true)
-        } else if *unfinished > 0 {
+        } else if *begun > 0 && *ended == 0 {
             let why = format!(
-                "nothing was judged: the audit log has {unfinished} events of writes, and none at the stage \
+                "nothing was judged: the audit log has {begun} writes at the stage RequestReceived, and none at the stage \
                  ResponseComplete, which replay judges. Take that stage out of omitStages in the audit policy; see \
                  examples/audit-policy.yaml"
             );
@@ -97,7 +103,7 @@ impl ReplayGaps {
 /// One paragraph for each kind of gap.
 impl fmt::Display for ReplayGaps {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { writes, without_objects, unseen, forgotten, unknown, .. } = self;
+        let Self { begun, ended, writes, without_objects, unseen, forgotten, unknown, .. } = self;
         let left_out: usize = without_objects.values().sum();
         if left_out > 0 {
             let mut most: Vec<_> = without_objects.iter().collect();
@@ -114,6 +120,13 @@ impl fmt::Display for ReplayGaps {
                  or truncation ({}{more}). Log these resources at level RequestResponse, without truncation; see \
                  examples/audit-policy.yaml.",
                 named.join(", ")
+            )?;
+        }
+        if begun > ended && *ended > 0 {
+            writeln!(
+                out,
+                "{} writes began and did not end in the log, at the stage ResponseComplete, so they could not be checked.",
+                begun - ended
             )?;
         }
         if *unseen > 0 {

@@ -67,7 +67,7 @@ pub enum SourceError {
     },
 }
 
-/// What was noticed about the order of the files.
+/// What was noticed about the files and their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceNotes(Vec<String>);
 
@@ -131,7 +131,7 @@ impl Source {
     /// What was noticed so far.
     #[must_use]
     pub fn notes(&self) -> SourceNotes {
-        let mut notes: Vec<_> = self.logs.iter().filter_map(Log::disorder).collect();
+        let mut notes: Vec<_> = self.logs.iter().flat_map(Log::notes).collect();
         if self.seen.repeated() > 0 {
             notes.push(format!("{} events are in several of the files, and were judged once.", self.seen.repeated()));
         }

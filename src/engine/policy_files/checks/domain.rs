@@ -125,6 +125,7 @@ impl Domain {
                 let meant = KNOWN_KINDS.into_iter().find(|kind| is_plural_of(text, kind) || is_slip_of(text, kind));
                 meant.map(str::to_owned)
             }
+            Self::User | Self::Group if text.trim() != text => Some(text.trim().to_owned()),
             Self::User => {
                 let end = text.match_indices(':').nth(1)?.0;
                 let known = [ACCOUNT, "system:node"];
@@ -158,9 +159,12 @@ fn whole(expression: &str) -> String {
     format!("(?-u)^(?:{expression})$")
 }
 
-/// Every text that does not start with this one.
+/// Every text that does not start with this one, except the empty text.
 fn not_starting_with(prefix: &str) -> String {
-    let differs = prefix.char_indices().map(|(at, letter)| format!("{}([^{letter}].*)?", &prefix[..at]));
+    let differs = prefix.char_indices().map(|(at, letter)| match at {
+        0 => format!("[^{letter}].*"),
+        _ => format!("{}([^{letter}].*)?", &prefix[..at]),
+    });
     format!("(?:{})", differs.collect::<Vec<_>>().join("|"))
 }
 
@@ -268,6 +272,7 @@ mod tests {
             (Domain::User, "system:serviceaccount:ci:a", None),
             (Domain::User, "eks:nodegroup-manager:a", None),
             (Domain::User, "oidc:alice", None),
+            (Domain::Group, "devs ", Some("devs")),
         ] {
             assert_eq!(domain.doubted(text).as_deref(), meant, "{text}");
         }

@@ -60,6 +60,7 @@ fn a_condition_that_no_request_can_meet_is_an_error() {
         ("users: ['system:serviceaccount:ci']", "system:serviceaccount:NAMESPACE:NAME"),
         ("users: ['system:serviceaccounts:ci:deployer']", "system:serviceaccount:NAMESPACE:NAME"),
         ("users: ['system:serviceaccount:ci/*']", "system:serviceaccount:NAMESPACE:NAME"),
+        ("users: ['']", "never matches"),
         ("groups: ['system:serviceaccount:ci:*']", "system:serviceaccounts:NAMESPACE"),
         ("users: [alice], serviceAccounts: ['ci:*']", "no user is among `users` and among `serviceAccounts`"),
         ("owners: [operator-controller], kinds: [ConfigMap]", "no record of these owners is of these `kinds`"),

@@ -36,6 +36,9 @@ pub(super) struct Log {
     /// Recognises events that other logs have too.
     key: Option<RandomState>,
     order: Order,
+    /// Events of writes that had not ended, and of those that had.
+    begun: usize,
+    ended: usize,
     read: Arc<AtomicU64>,
 }
 
@@ -60,6 +63,8 @@ impl Log {
             event: None,
             key,
             order: Order::default(),
+            begun: 0,
+            ended: 0,
             read: Arc::clone(read),
         };
         Ok((log, metadata.len()))
@@ -72,6 +77,7 @@ impl Log {
         if rests {
             self.reader = None;
             (self.number, self.line, self.order) = (0, Vec::new(), Order::default());
+            (self.begun, self.ended) = (0, 0);
             self.items.clear();
         }
         rests
@@ -133,13 +139,24 @@ impl Log {
         self.event
     }
 
-    /// What was noticed about the order of its lines.
-    pub(super) fn disorder(&self) -> Option<String> {
-        self.order.disorder().map(|disorder| format!("{}: {disorder}", self.path.display()))
+    /// What was noticed about its lines.
+    pub(super) fn notes(&self) -> impl Iterator<Item = String> {
+        let unfinished = (self.begun > 0 && self.ended == 0).then(|| {
+            "its writes have no stage ResponseComplete, so that they could not be checked. Take that stage out of \
+             omitStages in the audit policy."
+                .to_owned()
+        });
+        let notes = unfinished.into_iter().chain(self.order.disorder());
+        notes.map(|note| format!("{}: {note}", self.path.display()))
     }
 
     fn place(&mut self, head: &LineHead) -> Result<(), SourceError> {
         self.event = head.event;
+        match head.has_ended {
+            Some(true) => self.ended += 1,
+            Some(false) => self.begun += 1,
+            None => {}
+        }
         self.moment = self.order.follow(head.moment, self.number).map_err(|why| self.error(why))?;
         Ok(())
     }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::offline::replay::audit::is_write;
+use crate::offline::replay::audit::{ENDED, is_write};
 use crate::offline::replay::line::timestamp;
 
 /// When a line took place: by the end of the request, which is when the API server writes the line, then by the start of a write. A
@@ -24,6 +24,8 @@ pub(super) struct LineHead {
     pub(super) moment: Option<Moment>,
     /// The event, by its hash.
     pub(super) event: Option<u64>,
+    /// Of a write: whether it had ended.
+    pub(super) has_ended: Option<bool>,
     /// The events of a list.
     pub(super) items: Option<Vec<String>>,
 }
@@ -63,11 +65,21 @@ impl LineHead {
                 ..Self::default()
             };
         }
-        Self { moment: keys.moment(), event: key.and_then(|key| keys.event(key)), items: None }
+        let stage = keys.stage.as_deref().filter(|_| keys.is_write());
+        Self {
+            moment: keys.moment(),
+            event: key.and_then(|key| keys.event(key)),
+            has_ended: stage.map(|stage| stage == ENDED),
+            items: None,
+        }
     }
 }
 
 impl HeadKeys<'_> {
+    fn is_write(&self) -> bool {
+        self.verb.as_deref().is_some_and(is_write)
+    }
+
     fn moment(&self) -> Option<Moment> {
         if let Some(seconds) = self.t {
             let at = timestamp(seconds).ok()?;
@@ -75,7 +87,7 @@ impl HeadKeys<'_> {
         }
         let received = self.request_received_timestamp.or(self.stage_timestamp)?;
         let ended = self.stage_timestamp.unwrap_or(received);
-        let received = Some(received).filter(|_| self.verb.as_deref().is_some_and(is_write));
+        let received = Some(received).filter(|_| self.is_write());
         Some(Moment { ended, received })
     }
 
