@@ -205,7 +205,7 @@ impl<T: FromNode> FromNode for AtLeastOne<T> {
 
     fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
         if items(node, problems)?.is_empty() {
-            problems.at(node.span, "the list is empty, so that nothing matches it; name a value, or remove the key");
+            problems.at(node.span, "the list is empty, so that nothing matches it; name a value, or remove it");
             return None;
         }
         T::read(node, problems).map(Self)
