@@ -9,12 +9,21 @@ use crate::engine::policy_files::{PolicyError, Problem};
 /// Every problem with an excerpt, in colour on a terminal. To be printed by [`complain`](super::output::complain): a policy may come
 /// from anybody.
 pub(super) fn excerpts(error: &PolicyError) -> String {
-    let renderer = if stderr().is_terminal() { Renderer::styled() } else { Renderer::plain() };
-    error.problems.iter().map(|problem| excerpt(problem, &renderer)).collect::<Vec<_>>().join("\n\n")
+    excerpts_of(&error.problems, Level::ERROR)
 }
 
-fn excerpt(problem: &Problem, renderer: &Renderer) -> String {
-    let (title, file) = (Level::ERROR.primary_title(&problem.message), problem.file.display().to_string());
+/// Every warning, likewise.
+pub(super) fn warning_excerpts(warnings: &[Problem]) -> String {
+    excerpts_of(warnings, Level::WARNING)
+}
+
+fn excerpts_of(problems: &[Problem], level: Level<'static>) -> String {
+    let renderer = if stderr().is_terminal() { Renderer::styled() } else { Renderer::plain() };
+    problems.iter().map(|problem| excerpt(problem, level.clone(), &renderer)).collect::<Vec<_>>().join("\n\n")
+}
+
+fn excerpt(problem: &Problem, level: Level<'_>, renderer: &Renderer) -> String {
+    let (title, file) = (level.primary_title(&problem.message), problem.file.display().to_string());
     let group = match &problem.location {
         Some(location) if location.text.is_empty() => {
             title.element(Origin::path(file).line(location.line).char_column(location.column))

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::excerpt::excerpts;
+use super::excerpt::{excerpts, warning_excerpts};
 use super::exit_status::ExitStatus;
 use super::output::{self, Output};
 use crate::engine::policy_files::{LoadedPolicies, PolicyError, PolicyFiles, Problem, schema};
@@ -25,11 +25,15 @@ enum Command {
     Schema,
 }
 
-/// Check a directory of policies and print every error. Exits with 1 on errors, and with 2 if a file cannot be read
+/// Check a directory of policies and print every error and warning. Exits with 1 on errors, and with 2 if a file cannot
+/// be read. An error keeps the policy from being used; a warning is about a setting that is probably not what was meant
 #[derive(Debug, clap::Args)]
 struct CheckArguments {
     /// Directory with cluster.yaml and namespaces/
     directory: PathBuf,
+    /// Exit with 1 on warnings too
+    #[arg(long)]
+    strict: bool,
     /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
@@ -48,36 +52,43 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 impl CheckArguments {
     fn run(&self) -> anyhow::Result<ExitStatus> {
         let files = PolicyFiles::read(&self.directory);
-        let LoadedPolicies { problems, .. } = LoadedPolicies::of(&files);
+        let LoadedPolicies { problems, warnings, .. } = LoadedPolicies::of(&files);
         match self.output {
-            Output::Json => {
-                let of = |file: &Path| problems.iter().filter(|problem| problem.file == file).map(json_of).collect();
-                let unread = problems.iter().filter(|problem| problem.location.is_none());
-                let mut paths: Vec<_> = files.paths().chain(unread.map(|problem| problem.file.as_path())).collect();
-                paths.dedup();
-                for path in paths {
-                    let problems: Vec<Value> = of(path);
-                    let line = json!({"file": path, "good": problems.is_empty(), "problems": problems});
-                    writeln!(stdout(), "{}", output::json(&line)?)?;
-                }
-            }
+            Output::Json => print_lines(&files, &problems, &warnings)?,
             Output::Table => {
                 for path in files.paths().filter(|path| problems.iter().all(|problem| problem.file != **path)) {
                     output::print(&format!("{} is valid\n", path.display()))?;
+                }
+                if !warnings.is_empty() {
+                    output::complain(&format!("{}\n", warning_excerpts(&warnings)));
                 }
             }
         }
         if problems.iter().any(|problem| problem.location.is_none()) {
             return Err(PolicyError { problems }.into());
         }
-        if problems.is_empty() {
-            return Ok(ExitStatus::Success);
+        if !problems.is_empty() && self.output == Output::Table {
+            output::complain(&excerpts(&PolicyError { problems: problems.clone() }));
         }
-        if self.output == Output::Table {
-            output::complain(&excerpts(&PolicyError { problems }));
-        }
-        Ok(ExitStatus::Findings)
+        let is_fine = problems.is_empty() && (warnings.is_empty() || !self.strict);
+        Ok(if is_fine { ExitStatus::Success } else { ExitStatus::Findings })
     }
+}
+
+/// One line for each file.
+fn print_lines(files: &PolicyFiles, problems: &[Problem], warnings: &[Problem]) -> anyhow::Result<()> {
+    let of = |file: &Path, all: &[Problem]| -> Vec<Value> {
+        all.iter().filter(|problem| problem.file == file).map(json_of).collect()
+    };
+    let unread = problems.iter().filter(|problem| problem.location.is_none());
+    let mut paths: Vec<_> = files.paths().chain(unread.map(|problem| problem.file.as_path())).collect();
+    paths.dedup();
+    for path in paths {
+        let (problems, warnings) = (of(path, problems), of(path, warnings));
+        let line = json!({"file": path, "good": problems.is_empty(), "problems": problems, "warnings": warnings});
+        writeln!(stdout(), "{}", output::json(&line)?)?;
+    }
+    Ok(())
 }
 
 fn json_of(problem: &Problem) -> Value {

@@ -16,7 +16,7 @@ use super::policy_dir::PolicyDir;
 use super::progress::{Progress, Unit};
 use super::runtime::block_on;
 use crate::engine::policy::Policies;
-use crate::offline::replay::{Replay, Replayed, Source, SourceLine};
+use crate::offline::replay::{Replay, ReplayGaps, Replayed, Source, SourceLine, SourceNotes};
 use compare::PolicyComparison;
 use tally::Tally;
 
@@ -24,7 +24,8 @@ use tally::Tally;
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// JSON lines: AdmissionReviews, {"review","t"}, {"object"}, {"remove"}, {"mark"}, or audit events; plain, gzip or
-    /// zstd. Several files are read in the given order as one recording: name rotated logs oldest first
+    /// zstd. Several files are merged by the times of their lines: audit logs of all API servers of a cluster, rotated or
+    /// not. Lines without a time at the start of a file come first, in the given order: the state before the logs
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Apply refused writes too, for a recording that was made without Interlock
@@ -64,13 +65,14 @@ async fn judge(
     out: &mut impl Write,
 ) -> anyhow::Result<ExitStatus> {
     let json = arguments.output == Output::Json;
-    let (mut tally, mut comparison) = (Tally::default(), PolicyComparison::default());
+    let (mut tally, mut comparison, mut reported) = (Tally::default(), PolicyComparison::default(), 0);
     let is_wanted = |replayed: &&Replayed| arguments.since.is_none_or(|since| replayed.at >= since);
     let mut progress = Progress::new("replaying", source.size(), Unit::Bytes, json);
     loop {
         progress.at(source.read());
         let Some(line) = source.line()? else { break };
         let judged = replayed(&mut here, &line).await?;
+        reported += judged.iter().filter(is_wanted).count();
         let Some(there) = &mut there else {
             for replayed in judged.iter().filter(is_wanted) {
                 tally.add(replayed);
@@ -98,10 +100,7 @@ async fn judge(
         Output::Table => writeln!(out, "{}", screened(&tally.to_string(), is_terminal))?,
     }
     out.flush()?;
-    let unjudged = gaps.to_string();
-    if !unjudged.is_empty() {
-        output::complain(unjudged.trim_end());
-    }
+    report(&gaps, &source.notes(), arguments.since.filter(|_| reported == 0))?;
     if gaps.writes > 0 && tally.denied() > 0 && !arguments.as_recorded {
         eprintln!(
             "The denied writes took place according to the log. Use --as-recorded to judge later writes in the \
@@ -111,13 +110,30 @@ async fn judge(
     Ok(if found > 0 { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
+/// Reports what the input does not contain; `none_since` is set if no review is since then.
+///
+/// # Errors
+/// If there may have been something to judge, and nothing was judged.
+fn report(gaps: &ReplayGaps, notes: &SourceNotes, none_since: Option<Timestamp>) -> anyhow::Result<()> {
+    let mut notes = format!("{notes}{gaps}");
+    if let Some(since) = none_since.filter(|_| gaps.reviews > 0) {
+        notes += &format!("All {} reviews are before {since:.0}, so that none is reported.\n", gaps.reviews);
+    }
+    let nothing = gaps.nothing_judged();
+    if let Some(nothing) = nothing.as_ref().filter(|nothing| !nothing.is_failure) {
+        notes += &nothing.why;
+    }
+    if !notes.is_empty() {
+        output::complain(notes.trim_end());
+    }
+    match nothing.filter(|nothing| nothing.is_failure) {
+        Some(nothing) => Err(anyhow::anyhow!(nothing.why)),
+        None => Ok(()),
+    }
+}
+
 async fn replayed(replay: &mut Replay, line: &SourceLine<'_>) -> anyhow::Result<Vec<Replayed>> {
     let replayed = replay.line(line.number, line.text).await;
-    let cut_off = if line.is_cut_off {
-        ". The file ends in the middle of this line, because it was truncated or copied while it was written. Replay \
-         it without this line"
-    } else {
-        ""
-    };
-    replayed.map_err(|error| anyhow::anyhow!("{error}{cut_off}")).with_context(|| line.file.display().to_string())
+    let hint = || line.hint().map(|hint| format!(". {hint}")).unwrap_or_default();
+    replayed.map_err(|error| anyhow::anyhow!("{error}{}", hint())).with_context(|| line.file.display().to_string())
 }

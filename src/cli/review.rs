@@ -1,6 +1,5 @@
 //! `interlock review`: judges one review from a file.
 
-use std::fs;
 use std::io::{Read, Write, stdin, stdout};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +11,10 @@ use super::policy_dir::PolicyDir;
 use super::runtime::block_on;
 use super::table;
 use crate::offline::replay::Replay;
+use crate::text_file;
+
+/// The largest file, as long as the longest line of a recording.
+const MAX_REVIEW_BYTES: u64 = 64 << 20;
 
 /// Judge one AdmissionReview from a file, against an empty cluster
 #[derive(Debug, clap::Args)]
@@ -56,5 +59,5 @@ fn read(file: &Path) -> std::io::Result<String> {
         stdin().read_to_string(&mut text)?;
         return Ok(text);
     }
-    fs::read_to_string(file)
+    text_file::read(file, MAX_REVIEW_BYTES)
 }

@@ -19,6 +19,9 @@ use crate::engine::policy::Globs;
 use crate::offline::suite::{CaseResult, SUITE_SUFFIX, Suite, SuiteError};
 use suite_run::{SuiteRun, chain};
 
+/// The suffix of files that look like suites and are none.
+const OTHER_SUFFIX: &str = ".test.yml";
+
 /// Run policy test suites
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -57,14 +60,15 @@ struct FailureLine<'r> {
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let mut files = Vec::new();
     for path in &arguments.paths {
+        let before = files.len();
         find(path, &mut files).with_context(|| format!("failed to read {}", path.display()))?;
+        // A directory beside others that tests nothing is a mistake too.
+        if files.len() == before {
+            bail!("no files *{SUITE_SUFFIX} in {}", path.display());
+        }
     }
     files.sort();
     files.dedup();
-    if files.is_empty() {
-        let paths: Vec<_> = arguments.paths.iter().map(|path| path.display().to_string()).collect();
-        bail!("no files *{SUITE_SUFFIX} in {}", paths.join(", "));
-    }
     let chosen = arguments.run.as_deref().map(|glob| Globs::new([glob])).transpose().context("--run")?;
     let run = block_on(run_all(files, chosen.as_ref()))?;
     if chosen.is_some() && run.iter().all(|run| run.cases.is_empty() && run.error.is_none()) {
@@ -102,7 +106,15 @@ fn find(path: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
             find(&entry.path(), found)?;
-        } else if entry.file_name().to_string_lossy().ends_with(SUITE_SUFFIX) {
+            continue;
+        }
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.ends_with(OTHER_SUFFIX) {
+            let why = format!("{name} is not run: rename it to *{SUITE_SUFFIX}");
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, why));
+        }
+        if name.ends_with(SUITE_SUFFIX) {
             found.push(entry.path());
         }
     }

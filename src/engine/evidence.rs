@@ -1,18 +1,18 @@
 //! The queries of rules to the cluster, and the answers collected so far. Plain values: rules depend on these, never on the world
 //! that answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::flux::Driver;
+use super::flux::{self, Driver};
 use super::managed::{Marks, Origin};
 use super::object::ObjectKey;
 use super::release::manifest::{DocumentKey, WorkloadRef};
 use super::release::{History, Storage};
-use super::release_override::Override;
-use super::sveltos::{Bundle, BundleRef};
+use super::release_override::{self, Override};
+use super::sveltos::{self, Bundle, BundleRef};
 
 /// How old an answer may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -105,6 +105,35 @@ impl Query {
             Self::Object(_) => "object",
             Self::Bundles(_) => "bundles",
             Self::Namespace { .. } => "namespace",
+        }
+    }
+}
+
+impl Query {
+    /// The group and kind of the objects that the answer is made of. A world without any of them may answer differently from a
+    /// cluster that has some.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<(&str, &str)> {
+        let record = |storage: &Storage| ("", storage.kind());
+        match self {
+            Self::History { storage, .. } | Self::Body { storage, .. } => vec![record(storage)],
+            Self::Document { record: read, .. } => vec![record(&read.storage)],
+            Self::Release { origin, .. } => {
+                let of_flux = origin.as_ref().map(|_| (flux::GROUP, flux::HELM_RELEASE));
+                [record(&Storage::Secret), record(&Storage::ConfigMap)].into_iter().chain(of_flux).collect()
+            }
+            Self::Extension { .. } => vec![record(&Storage::OlmIndex)],
+            Self::Parent { object, .. } => vec![(object.group.as_str(), object.kind.as_str())],
+            Self::HelmReleases { .. } | Self::HelmReleasesIn { .. } => vec![(flux::GROUP, flux::HELM_RELEASE)],
+            Self::Overrides { .. } => vec![(release_override::GROUP, release_override::KIND)],
+            Self::Workloads(named) => {
+                let kinds: BTreeSet<_> = named.iter().map(|workload| workload.kind.as_str()).collect();
+                kinds.into_iter().map(|kind| ("apps", kind)).collect()
+            }
+            Self::Leases { .. } => vec![record(&Storage::ConfigMap)],
+            Self::Object(key) => vec![(key.group.as_str(), key.kind.as_str())],
+            Self::Bundles(_) => vec![(sveltos::LIB_GROUP, sveltos::CONFIGURATION_BUNDLE)],
+            Self::Namespace { .. } => vec![("", "Namespace")],
         }
     }
 }

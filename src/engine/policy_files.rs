@@ -1,5 +1,6 @@
 //! Policy files: from YAML texts to policies, with the location of every problem.
 
+mod checks;
 mod cluster;
 mod file;
 mod files;
@@ -10,8 +11,9 @@ mod problem;
 
 use std::path::Path;
 
+pub(crate) use checks::{impossible_group, impossible_kind, impossible_user};
 pub use file::{nearest_to, schema};
-pub(crate) use files::BAD_FILE_NAME;
+pub(crate) use files::bad_file_name;
 pub use files::{NAMESPACES_DIR, PolicyFiles};
 pub use in_force::{InForce, RuleInForce, SettingDoc, SettingInForce, SettingOrigin, in_force, settings_of};
 pub use loaded::LoadedPolicies;
@@ -30,10 +32,11 @@ impl Policy {
         let source = SourceFile { path: source.to_owned(), text: text.to_owned() };
         let mut problems = Problems::of(&source);
         let file = file::read(&source, PolicyKind::Cluster, &mut problems);
+        checks::check(&file, None, &mut problems);
         if problems.is_empty() {
             Ok(cluster::policy(&file))
         } else {
-            Err(PolicyError { problems: problems.into_list() })
+            Err(PolicyError { problems: problems.into_lists().0 })
         }
     }
 

@@ -18,6 +18,7 @@ use super::policy::{Policy, Scope};
 use super::release::{ReleaseRef, Storage};
 use super::review::Operation;
 use super::rule::{Mode, RuleId};
+use super::text::look_alike;
 use super::violation::{Violation, ViolationKind};
 use check::{Check, CheckedAll, Refusal, Rule};
 use declarations::case::DeclarationCase;
@@ -69,6 +70,29 @@ pub fn named(name: &str) -> Option<RuleId> {
     all().find(|rule| rule.as_str() == name)
 }
 
+/// The requests that a rule judges, as far as policies can tell them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Judged {
+    /// Records and nothing else.
+    Records,
+    /// Declarations and nothing else.
+    Declarations,
+    /// Objects of any kind, which may be records.
+    Objects,
+}
+
+impl Judged {
+    /// By the checks of a rule.
+    pub(super) fn by(rule: RuleId) -> Self {
+        let rules = Family::ALL.into_iter().flat_map(Family::table);
+        let checks = || rules.clone().filter(|known| known.id() == rule).flat_map(|known| known.checks);
+        if checks().all(|check| matches!(check, Check::Record(_) | Check::RecordPart(_))) {
+            return Self::Records;
+        }
+        if checks().all(|check| matches!(check, Check::Declaration(_))) { Self::Declarations } else { Self::Objects }
+    }
+}
+
 #[cfg(test)]
 impl RuleId {
     /// A rule that a test names.
@@ -81,7 +105,10 @@ impl RuleId {
 impl<'de> Deserialize<'de> for RuleId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        named(&name).ok_or_else(|| D::Error::custom(format_args!("there is no rule `{name}`")))
+        named(&name).ok_or_else(|| {
+            let look_alike = look_alike(&name).map(|found| format!("; it {found}")).unwrap_or_default();
+            D::Error::custom(format_args!("there is no rule `{name}`{look_alike}"))
+        })
     }
 }
 

@@ -6,7 +6,11 @@
 //!
 //! Limits are in bytes, as those of the Kubernetes API are, so that they also bound memory and the length of a line.
 
+mod look_alike;
+
 use std::borrow::Cow;
+
+pub(crate) use look_alike::look_alike;
 
 /// The longest name that is shown: the API's limit for names of objects. No user name in practice is longer.
 pub(crate) const MAX_NAME_BYTES: usize = 253;

@@ -5,6 +5,7 @@ mod gaps;
 mod line;
 mod source;
 mod stamping;
+mod witness;
 mod zstd;
 
 use std::sync::Arc;
@@ -28,8 +29,9 @@ use crate::world::memory::Memory;
 use audit::AuditedChange;
 use line::RecordingLine;
 
-pub use gaps::ReplayGaps;
-pub use source::{Source, SourceError, SourceLine};
+pub use gaps::{NothingJudged, ReplayGaps, UnknownKind};
+pub use source::{Source, SourceError, SourceLine, SourceNotes};
+use witness::Witness;
 
 /// The deadline of a review; only the own memory budget can delay it.
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(30);
@@ -41,6 +43,7 @@ const MAX_WORLD_BYTES: usize = 512 << 20;
 pub struct Replay {
     judge: Judge,
     memory: Arc<Memory>,
+    witness: Arc<Witness>,
     as_recorded: bool,
     now: Timestamp,
     gaps: ReplayGaps,
@@ -113,8 +116,9 @@ impl Replay {
         let memory = Arc::new(memory);
         // One review at a time, with an old and a new body of the maximum size.
         let decodes = Arc::new(Budget::new(2 * INFLATE_LIMIT));
-        let judge = Judge::new(policies, memory.clone(), decodes);
-        Self { judge, memory, as_recorded, now: Timestamp::UNIX_EPOCH, gaps: ReplayGaps::default() }
+        let witness = Arc::new(Witness::of(memory.clone()));
+        let judge = Judge::new(policies, witness.clone(), decodes);
+        Self { judge, memory, witness, as_recorded, now: Timestamp::UNIX_EPOCH, gaps: ReplayGaps::default() }
     }
 
     /// A copy that continues from here with the same policies and does not apply refused writes.
@@ -139,7 +143,13 @@ impl Replay {
     /// What could not be judged so far.
     #[must_use]
     pub fn gaps(&self) -> ReplayGaps {
-        ReplayGaps { forgotten: self.memory.forgotten(), ..self.gaps.clone() }
+        ReplayGaps { forgotten: self.memory.forgotten(), unknown: self.witness.unknown(), ..self.gaps.clone() }
+    }
+
+    /// The groups and kinds that rules asked for so far.
+    #[must_use]
+    pub fn asked_kinds(&self) -> Vec<(String, String)> {
+        self.witness.asked()
     }
 
     /// Replays one line. Marks, objects, and events that are no writes have no result.
@@ -157,27 +167,31 @@ impl Replay {
                 let review = Review::parse(review.as_bytes()).map_err(|why| error(why.to_string()))?;
                 results.push(self.review(number, review.request, at).await.map_err(|why| error(why.to_string()))?);
             }
-            RecordingLine::Event(event) => match event.change(&self.memory).map_err(error)? {
-                AuditedChange::None => {}
-                AuditedChange::WithoutObjects(resource) => self.gaps.count_without_objects(resource),
-                AuditedChange::Write(write) => {
-                    self.gaps.count_write(write.unseen);
-                    for request in write.requests() {
-                        let replayed = self.review(number, request, Some(write.at)).await;
-                        results.push(replayed.map_err(|why| error(why.to_string()))?);
+            RecordingLine::Event(event) => {
+                self.gaps.count_event(&event);
+                match event.change(&self.memory).map_err(error)? {
+                    AuditedChange::None => {}
+                    AuditedChange::WithoutObjects(resource) => self.gaps.count_without_objects(resource),
+                    AuditedChange::Write(write) => {
+                        self.gaps.count_write(write.unseen);
+                        for request in write.requests() {
+                            let replayed = self.review(number, request, Some(write.at)).await;
+                            results.push(replayed.map_err(|why| error(why.to_string()))?);
+                        }
                     }
                 }
-            },
+            }
         }
         Ok(results)
     }
 
     /// Stores an object with the stamps of the remembered one: the source of the recording does not have them.
-    fn put(&self, object: &RawValue) -> Result<(), serde_json::Error> {
+    fn put(&mut self, object: &RawValue) -> Result<(), serde_json::Error> {
         let key = ObjectKey::of_object(object)?;
         let known = self.memory.get(&key);
         let stamped = known.and_then(|known| stamping::restored(object, &known));
         self.memory.put(key, stamped.as_deref().unwrap_or(object).get().to_owned());
+        self.gaps.objects += 1;
         Ok(())
     }
 
@@ -196,6 +210,7 @@ impl Replay {
         let stamped = patch.as_ref().and_then(|patch| stamping::patched(recorded.object?, patch));
         let request = Request { object: stamped.as_deref().or(recorded.object), ..recorded };
         let verdict = self.judge.validate(&request, self.now, deadline).await?;
+        self.gaps.reviews += 1;
         // With `as_recorded`, refused writes took place.
         if verdict.outcome.allowed || self.as_recorded {
             self.memory.apply(&request);

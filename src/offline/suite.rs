@@ -17,13 +17,17 @@ use serde_json::{Value, json};
 
 use super::replay::{Replay, Source, SourceError};
 use crate::engine::policy::Policies;
-use crate::engine::policy_files::PolicyError;
+use crate::engine::policy_files::{PolicyError, impossible_kind};
+use crate::text_file;
 use expectation::Expectation;
 pub(crate) use expectation::StepFailure;
 use file::{CaseFile, SuiteFile};
 
 /// The suffix of suite files.
 pub(crate) const SUITE_SUFFIX: &str = ".test.yaml";
+
+/// The largest suite, in bytes: it may contain whole reviews.
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// The clock of suites without `now`: any fixed time.
 const DEFAULT_NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
@@ -99,7 +103,8 @@ impl Suite {
             let mut source = Source::new(vec![directory.join(recording)])?;
             while let Some(line) = source.line()? {
                 let replayed = given.line(line.number, line.text).await;
-                replayed.map_err(|error| invalid(format!("{}: {error}", line.file.display())))?;
+                let hint = line.hint().map(|hint| format!(". {hint}")).unwrap_or_default();
+                replayed.map_err(|error| invalid(format!("{}: {error}{hint}", line.file.display())))?;
             }
         }
         let end = if file.given.recording.is_some() { given.now() } else { DEFAULT_NOW };
@@ -109,6 +114,9 @@ impl Suite {
             records.collect::<Result<_, _>>().map_err(|why| invalid(format!("given.records: {why}")))?;
         for (key, objects) in [("objects", &file.given.objects), ("records", &records)] {
             for object in objects {
+                if let Some(why) = object["kind"].as_str().and_then(impossible_kind) {
+                    return Err(invalid(format!("given.{key}: {why}")));
+                }
                 let line = json!({"object": object}).to_string();
                 given.line(1, &line).await.map_err(|error| invalid(format!("given.{key}: {}", error.why)))?;
             }
@@ -164,5 +172,5 @@ fn seconds(at: Timestamp) -> Value {
 }
 
 fn read(path: &Path) -> Result<String, SuiteError> {
-    std::fs::read_to_string(path).map_err(|source| SuiteError::Read { path: path.to_path_buf(), source })
+    text_file::read(path, MAX_FILE_BYTES).map_err(|source| SuiteError::Read { path: path.to_path_buf(), source })
 }

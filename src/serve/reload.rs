@@ -19,6 +19,9 @@ use metrics::{PolicyMetrics, ReloadResult};
 /// How many problems the log and `/readyz?verbose` show.
 const MAX_PROBLEMS_SHOWN: usize = 10;
 
+/// How many warnings are logged at each load. `interlock policy check` prints all.
+const MAX_WARNINGS_LOGGED: usize = 100;
+
 /// Follows a directory of policies.
 pub struct Reload {
     directory: PathBuf,
@@ -74,11 +77,12 @@ impl Reload {
     /// Puts files in force if they are valid. If the file of a namespace is invalid, the policy of the cluster applies to
     /// that namespace. If a file of the cluster is invalid, nothing changes.
     fn take(&mut self, files: PolicyFiles, now: Timestamp) {
-        let LoadedPolicies { policies, problems } = LoadedPolicies::of(&files);
+        let LoadedPolicies { policies, problems, warnings } = LoadedPolicies::of(&files);
         self.files = files;
         for problem in &problems {
             tracing::error!(%problem, "a policy file is invalid");
         }
+        log_warnings(&warnings);
         let mut state = self.state.borrow().clone();
         state.current = policies.is_some();
         if let Some(policies) = policies {
@@ -100,6 +104,13 @@ impl Reload {
             }
         }
         self.state.send_replace(state);
+    }
+}
+
+/// Logs what policies say and probably do not mean.
+pub fn log_warnings(warnings: &[Problem]) {
+    for problem in warnings.iter().take(MAX_WARNINGS_LOGGED) {
+        tracing::warn!(%problem, "a setting of a policy file is probably not what was meant");
     }
 }
 

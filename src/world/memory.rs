@@ -96,6 +96,12 @@ impl Memory {
         self.lock().by_key.get(key).map(|object| object.text.clone())
     }
 
+    /// Whether there is any object of a kind.
+    #[must_use]
+    pub fn holds(&self, group: &str, kind: &str) -> bool {
+        self.lock().of_kind(group, kind).next().is_some()
+    }
+
     /// How many objects were dropped over the limit.
     #[must_use]
     pub fn forgotten(&self) -> usize {

@@ -1,12 +1,12 @@
 //! The directory of policies: `cluster.yaml`, and `namespaces/NAMESPACE.yaml`.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use crate::engine::object::is_dns_label;
 use crate::engine::policy::{Policies, Policy};
-use crate::engine::policy_files::{BAD_FILE_NAME, NAMESPACES_DIR, PolicyError, PolicyFiles};
+use crate::engine::policy_files::{NAMESPACES_DIR, PolicyError, PolicyFiles, bad_file_name};
+use crate::text_file;
 
 /// The size of what a mounted ConfigMap can hold, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -80,21 +80,26 @@ fn read_namespace(files: &mut PolicyFiles, path: PathBuf) {
                 files.add_namespace(namespace, path, text);
             }
         }
-        Some((_, "yaml" | "yml")) => files.add_wrong(path, BAD_FILE_NAME.to_owned()),
+        Some((_, "yaml" | "yml")) => {
+            let message = bad_file_name(name);
+            files.add_wrong(path, message);
+        }
         _ => {}
     }
 }
 
 fn read_text(files: &mut PolicyFiles, path: &Path, way_out: &str) -> Option<String> {
-    text(path).map_err(|error| report_unreadable(files, path.to_owned(), &error, way_out)).ok()
+    text_file::read(path, MAX_FILE_BYTES)
+        .map_err(|error| report_unreadable(files, path.to_owned(), &error, way_out))
+        .ok()
 }
 
 fn report_unreadable(files: &mut PolicyFiles, file: PathBuf, error: &io::Error, way_out: &str) {
-    let message = format!("failed to read it: {error}; {way_out}");
     match error.kind() {
         // It was read, and is no text.
-        io::ErrorKind::InvalidData | io::ErrorKind::FileTooLarge => files.add_wrong(file, message),
-        _ => files.add_unread(file, message),
+        io::ErrorKind::InvalidData => files.add_wrong(file, error.to_string()),
+        io::ErrorKind::FileTooLarge => files.add_wrong(file, format!("{error}; a ConfigMap holds no more")),
+        _ => files.add_unread(file, format!("failed to read it: {error}; {way_out}")),
     }
 }
 
@@ -106,14 +111,6 @@ fn listed(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths: Vec<_> = fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
     paths.sort_unstable();
     Ok(paths)
-}
-
-fn text(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    if File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)? as u64 > MAX_FILE_BYTES {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it has more than 1 MiB"));
-    }
-    Ok(text)
 }
 
 #[cfg(test)]

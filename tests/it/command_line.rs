@@ -64,3 +64,50 @@ fn a_link_makes_a_plugin_of_the_binary() {
     );
     assert_eq!(text(&link("kubectl_complete-interlock")(&["doc"])), "doctor\n");
 }
+
+/// What the page of the command line says about exit codes, for the commands that need no cluster: 0 for nothing found, 1 for a
+/// finding, 2 for a command that could not do its work.
+#[test]
+fn commands_without_a_cluster_never_succeed_with_nothing_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+    };
+    let header = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
+    write("fine/cluster.yaml", header);
+    write("odd/cluster.yaml", &format!("{header}rules: {{manual-edit: {{cases: [{{when: {{}}, mode: audit}}]}}}}\n"));
+    write(
+        "never/cluster.yaml",
+        &format!("{header}rules: {{manual-edit: {{cases: [{{when: {{users: []}}, mode: audit}}]}}}}\n"),
+    );
+    write("empty.jsonl", "");
+    write("mark.jsonl", "{\"mark\": \"x\"}\n");
+    write("suites/empty/readme.txt", "");
+    write("suites/none.test.yaml", "apiVersion: interlock.dev/v1alpha1\nkind: PolicySuite\ncases: []\n");
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    for (arguments, code) in [
+        (&["policy", "check", "fine"][..], 0),
+        (&["policy", "check", "--strict", "fine"], 0),
+        (&["policy", "check", "odd"], 0),
+        (&["policy", "check", "--strict", "odd"], 1),
+        (&["policy", "check", "never"], 1),
+        (&["policy", "check", "nowhere"], 2),
+        (&["replay", "empty.jsonl"], 2),
+        (&["replay", "mark.jsonl"], 2),
+        (&["replay", "-o", "json", "mark.jsonl", "empty.jsonl"], 2),
+        (&["replay", "fine"], 2),
+        (&["test", "suites/empty"], 2),
+        (&["test", "suites/none.test.yaml"], 2),
+        (&["review", "empty.jsonl"], 2),
+    ] {
+        let (last, first) = arguments.split_last().unwrap();
+        let mut all: Vec<_> =
+            first.iter().map(|word| if word.ends_with(".jsonl") { path(word) } else { (*word).to_owned() }).collect();
+        all.push(path(last));
+        let output = interlock(&all.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(code), "{arguments:?} {output:?}");
+        assert!(code != 2 || !output.stderr.is_empty(), "{arguments:?}");
+    }
+}

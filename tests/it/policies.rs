@@ -42,6 +42,70 @@ fn every_error_is_reported_at_once_with_its_excerpt() {
 }
 
 #[test]
+fn conditions_that_never_hold_are_errors_and_those_that_always_hold_are_warnings() {
+    expect("check-never.txt", &interlock(&["policy", "check", "never"]));
+    expect("check-doubtful.txt", &interlock(&["policy", "check", "doubtful"]));
+    expect("check-doubtful-strict.txt", &interlock(&["policy", "check", "doubtful", "--strict", "-o", "json"]));
+    let strict = interlock(&["policy", "check", "good", "--strict"]);
+    assert_eq!(strict.status.code(), Some(0), "{}", transcript(&strict));
+    let help = transcript(&interlock(&["policy", "check", "--help"]));
+    assert!(help.contains("Exits with 1 on errors") && help.contains("Exit with 1 on warnings too"), "{help}");
+}
+
+#[test]
+fn a_server_starts_with_doubtful_settings_and_not_with_a_condition_that_never_holds() {
+    let serve = |case: &str| {
+        let address = "127.0.0.1:not-a-port";
+        transcript(&interlock(&["serve", "--policies", case, "--listen", "127.0.0.1:0", "--admin-listen", address]))
+    };
+    let never =
+        interlock(&["serve", "--policies", "never", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+    let text = transcript(&never);
+    assert!(text.contains("did you mean `ci:deployer`?") && text.ends_with("exit 2\n"), "{text}");
+    assert!(serve("doubtful").contains("not-a-port"));
+}
+
+/// A directory of policies with these bytes as its cluster policy.
+fn directory(cluster: &[u8]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("namespaces")).unwrap();
+    fs::write(dir.path().join("cluster.yaml"), cluster).unwrap();
+    dir
+}
+
+#[test]
+fn a_file_that_is_no_text_of_a_policy_says_what_it_is() {
+    let header = b"apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
+    let check = |dir: &tempfile::TempDir| transcript(&interlock(&["policy", "check", dir.path().to_str().unwrap()]));
+    let (full, byte) = (vec![b'#'; (1 << 20) - header.len()], [0xe9]);
+    let full = directory(&[&header[..], &full].concat());
+    assert!(check(&full).ends_with("cluster.yaml is valid\nexit 0\n"));
+    let large = directory(&[&header[..], &[b'#'; 1 << 20]].concat());
+    let told = check(&large);
+    assert!(told.contains("it has 1048631 bytes, more than the 1 MiB") && told.ends_with("exit 2\n"), "{told}");
+    let latin = directory(&[&header[..], b"# caf", &byte].concat());
+    let told = check(&latin);
+    assert!(told.contains("it is not UTF-8: byte 60 of the file, in line 3, is 0xe9"), "{told}");
+    assert!(check(&directory(&[b"\xef\xbb\xbf", &header[..]].concat())).ends_with("exit 0\n"));
+    // The server says the same.
+    let served = interlock(&["serve", "--policies", latin.path().to_str().unwrap(), "--listen", "127.0.0.1:0"]);
+    assert!(transcript(&served).contains("it is not UTF-8: byte 60") && served.status.code() == Some(2));
+    let namespaces = |dir: &tempfile::TempDir| dir.path().join("namespaces");
+    let odd = directory(header);
+    fs::create_dir(namespaces(&odd).join("bar.yaml")).unwrap();
+    std::os::unix::fs::symlink("nowhere", namespaces(&odd).join("foo.yaml")).unwrap();
+    fs::write(namespaces(&odd).join("sh\u{43e}p.yaml"), header).unwrap();
+    let told = check(&odd);
+    for wanted in [
+        "it is a directory, not a file",
+        "it is a link to nowhere, which does not exist",
+        "it has the letter U+043E CYRILLIC SMALL LETTER O, which looks like `o`",
+    ] {
+        assert!(told.contains(wanted) && told.ends_with("exit 2\n"), "{told}");
+    }
+}
+
+#[test]
 fn the_same_errors_are_available_as_json() {
     let output = interlock(&["policy", "check", "loosening", "-o", "json"]);
     let lines = String::from_utf8(output.stdout).unwrap();

@@ -391,3 +391,251 @@ async fn resources_are_left_out_by_their_group_and_not_by_their_name() {
         [of("", "nodes"), of("", "events"), of("events.k8s.io", "events"), of("coordination.k8s.io", "leases")];
     assert_eq!(gaps_of(&unasked).await, (0, [].into()));
 }
+
+/// Files of a directory of their own, with their paths.
+fn files(texts: &[String]) -> (tempfile::TempDir, Vec<String>) {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = texts.iter().enumerate().map(|(index, text)| {
+        let path = dir.path().join(format!("{index}.log"));
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    });
+    let paths = paths.collect();
+    (dir, paths)
+}
+
+/// Replays files with the binary: exit code, standard output and standard error.
+fn judged(arguments: &[&str], texts: &[String]) -> (i32, String, String) {
+    let (_dir, paths) = files(texts);
+    let mut all = vec!["replay", "--as-recorded"];
+    all.extend(arguments);
+    all.extend(paths.iter().map(String::as_str));
+    let output = interlock(&all);
+    (output.status.code().unwrap(), stdout(&output).to_owned(), stderr(&output).to_owned())
+}
+
+/// An event at a time of day, with an ID of its own.
+fn at(time: &str, user: &str, event: serde_json::Value) -> serde_json::Value {
+    let at = format!("2026-11-21T{time}Z");
+    let mut event = logged("RequestResponse", user, &at, event);
+    event["stageTimestamp"] = at.into();
+    event["auditID"] = format!("{user}-{time}").into();
+    event
+}
+
+/// A record that one API server creates and another deletes.
+fn created_and_deleted() -> [serde_json::Value; 2] {
+    let created = at("10:00:00", "alice", audit("create", 201, &record("deployed")));
+    [created, at("10:00:05", "bob", audit("delete", 200, &record("deployed")))]
+}
+
+#[test]
+fn the_logs_of_several_api_servers_are_judged_in_the_order_of_their_times() {
+    let [created, deleted] = created_and_deleted();
+    let one = lines_of(&[created.clone(), at("10:00:09", "carol", audit("get", 200, &record("deployed")))]);
+    let two = lines_of(std::slice::from_ref(&deleted));
+    for texts in [[one.clone(), two.clone()], [two.clone(), one.clone()], [two.clone() + &one[..0], one.clone()]] {
+        let (code, table, notes) = judged(&[], &texts);
+        assert_eq!(code, 1, "{notes}");
+        assert!(table.contains("record-deletion") && table.contains("2 reviews, 2 denied"), "{table}");
+        assert!(!notes.contains("not known before"), "{notes}");
+    }
+    // Copies of a log, and the state before, which has no times.
+    let before = lines_of(&[json!({"object": record("deployed")})]);
+    let (code, table, notes) = judged(&[], &[two.clone(), two, before]);
+    assert!(code == 1 && table.contains("1 reviews, 1 denied"), "{table}{notes}");
+    assert!(notes.contains("1 events are in several of the files"), "{notes}");
+}
+
+#[test]
+fn a_log_in_which_time_runs_back_says_so() {
+    let [created, deleted] = created_and_deleted();
+    let (code, _, error) = judged(&[], &[lines_of(&[at("12:00:00", "eve", created.clone()), deleted.clone()])]);
+    assert_eq!(code, 2, "{error}");
+    assert!(error.contains("0.log: line 2: time runs back here, by 1h 59m 55s: from 2026-11-21 12:00:00"), "{error}");
+    assert!(error.contains("give each as a file of its own"), "{error}");
+    let (code, table, notes) = judged(&[], &[lines_of(&[deleted, created])]);
+    assert!(code == 1 && table.contains("2 reviews"), "{table}{notes}");
+    assert!(notes.contains("0.log: time runs back 1 times, by up to 5s (line 2)"), "{notes}");
+}
+
+#[test]
+fn a_list_of_events_is_judged_like_its_lines() {
+    let events = created_and_deleted();
+    let (code, wanted, _) = judged(&["-o", "json"], &[lines_of(&events)]);
+    let mut items = events.to_vec();
+    for item in &mut items {
+        item.as_object_mut().unwrap().retain(|key, _| !["kind", "apiVersion"].contains(&key.as_str()));
+    }
+    let list = json!({"kind": "EventList", "apiVersion": "audit.k8s.io/v1", "metadata": {}, "items": items});
+    let judged = judged(&["-o", "json"], &[lines_of(std::slice::from_ref(&list))]);
+    assert_eq!((judged.0, judged.1), (code, wanted.replace("\"line\":2", "\"line\":1")));
+    assert_eq!(code, 1);
+    let pretty = serde_json::to_string_pretty(&list).unwrap();
+    let (code, _, error) = self::judged(&[], &[pretty]);
+    assert!(code == 2 && error.contains("line 1") && error.contains("write the file anew with `jq -c .`"), "{error}");
+    let (code, _, error) = self::judged(&[], &[json!({"kind": "List", "apiVersion": "v1", "items": []}).to_string()]);
+    assert!(code == 2 && error.contains("jq -c '.items[] | {object: .}'"), "{error}");
+}
+
+#[test]
+fn nothing_judged_is_never_silent() {
+    let staged = |stage: &str, mut event: serde_json::Value| {
+        event["stage"] = stage.into();
+        event
+    };
+    let received: Vec<_> = created_and_deleted().map(|event| staged("RequestReceived", event)).into();
+    let bare = logged("Metadata", "alice", "2026-11-21T10:00:00Z", audit("update", 200, &config_map("bare")));
+    let read = audit("get", 200, &config_map("a"));
+    let whole = lines_of(&created_and_deleted());
+    for (text, code, wanted) in [
+        (lines_of(&received), 2, "2 writes at the stage RequestReceived, and none at the stage ResponseComplete"),
+        (lines_of(&[bare]), 2, "no write in the audit log has its objects"),
+        (lines_of(&[read]), 0, "Nothing was judged: the 1 audit events are reads"),
+        (String::new(), 2, "the input has no write"),
+        (lines_of(&[json!({"object": record("deployed")})]), 2, "the input has 1 objects, and no write"),
+        (whole[20..].to_owned(), 2, "line 1: it is not a JSON object"),
+        (whole[20..].to_owned(), 2, "starts in the middle of this line"),
+        (whole[..whole.len() - 9].to_owned(), 2, "ends in the middle of this line"),
+    ] {
+        for output in ["json", "table"] {
+            let (got, _, said) = judged(&["-o", output], std::slice::from_ref(&text));
+            assert!(got == code && said.contains(wanted), "{wanted}: {got} {said}");
+        }
+    }
+    // One of two servers logs only the beginning.
+    let (code, _, said) = judged(&[], &[whole.clone(), lines_of(&received)]);
+    assert!(code == 1 && !said.contains("did not end"), "{said}");
+    assert!(said.contains("1.log: its writes have no stage ResponseComplete") && !said.contains("0.log: "), "{said}");
+    let more: Vec<_> = ["10:01:00", "10:02:00", "10:03:00"]
+        .map(|time| staged("RequestReceived", at(time, "eve", audit("update", 200, &config_map("a")))))
+        .into();
+    let (code, _, said) = judged(&[], &[whole.clone(), lines_of(&more)]);
+    assert!(code == 1 && said.contains("1 writes began and did not end in the log"), "{said}");
+    let (code, table, said) = judged(&["--since", "2026-11-22"], &[whole]);
+    assert!(code == 0 && table.contains("0 reviews") && said.contains("All 2 reviews are before"), "{table}{said}");
+    let dir = tempfile::tempdir().unwrap();
+    let packed = dir.path().join("cut.gz");
+    std::fs::write(&packed, &gzip(&lines_of(&created_and_deleted()).into_bytes())[..200]).unwrap();
+    let output = interlock(&["replay", packed.to_str().unwrap()]);
+    assert!(output.status.code() == Some(2) && stderr(&output).contains("ends too early"), "{}", stderr(&output));
+}
+
+/// The lines of a recording that are kept.
+fn recording(name: &str, keep: impl Fn(&serde_json::Value) -> bool) -> String {
+    let file = BufReader::new(File::open(repository(&format!("tests/recordings/{name}.jsonl.gz"))).unwrap());
+    let lines = BufReader::new(MultiGzDecoder::new(file)).lines().map(|line| line.unwrap());
+    let kept = lines.filter(|line| keep(&serde_json::from_str(line).unwrap()));
+    kept.map(|line| line + "\n").collect()
+}
+
+#[test]
+fn what_was_judged_without_knowing_a_kind_is_said() {
+    let is_of = |line: &serde_json::Value, kind: &str| {
+        let request = &line["review"]["request"];
+        [&request["kind"]["kind"], &line["object"]["kind"]].iter().any(|found| *found == kind)
+    };
+    let without = "Judged without knowing any";
+    let records = recording("flux", |line| !is_of(line, "HelmRelease"));
+    let bundles = recording("sveltos-v1.9.0", |line| !is_of(line, "ConfigurationBundle"));
+    for (text, kind, resource) in [
+        (records, "HelmRelease", "helmrelease.helm.toolkit.fluxcd.io"),
+        (bundles, "ConfigurationBundle", "configurationbundle.lib.projectsveltos.io"),
+    ] {
+        let (_, table, said) = judged(&[], std::slice::from_ref(&text));
+        assert_eq!(said.matches(&format!("{without} {kind}: rules asked")).count(), 1, "{said}");
+        assert!(said.contains(resource) && said.contains("jq -c '.items[] | {object: .}'"), "{said}");
+        assert!(!table.contains(without));
+        let (_, lines, said) = judged(&["-o", "json"], &[text]);
+        assert!(said.contains(&format!("{without} {kind}")), "{said}");
+        assert!(lines.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["uid"].is_string()));
+    }
+    let (_, _, said) = judged(&[], &[recording("flux", |_| true)]);
+    assert!(!said.contains("HelmRelease:"), "{said}");
+}
+
+/// Set to write the documents in place of comparing them.
+const WRITE_DOCS: &str = "INTERLOCK_WRITE_DOCS";
+
+/// Around the command for the state from before a log.
+const STATE: [&str; 2] = ["<!-- state before: generated -->\n", "<!-- end -->\n"];
+
+/// What rules may read in a cluster: the rights of the role for them. A test in a cluster holds the role against what they do read.
+fn readable() -> BTreeSet<String> {
+    let text = std::fs::read_to_string(repository("manifests/base/rbac.yaml")).unwrap();
+    let objects: Vec<serde_json::Value> = serde_saphyr::from_multiple(&text).unwrap();
+    let roles = objects.iter().filter(|object| {
+        object["kind"] == "ClusterRole"
+            && ["interlock", "interlock-cluster"].iter().any(|name| object["metadata"]["name"] == *name)
+    });
+    let rules = roles.flat_map(|role| role["rules"].as_array().unwrap());
+    let strings = |value: &serde_json::Value| -> Vec<String> { serde_json::from_value(value.clone()).unwrap() };
+    let mut readable = BTreeSet::new();
+    for rule in rules.filter(|rule| strings(&rule["verbs"]).iter().any(|verb| ["get", "list"].contains(&verb.as_str())))
+    {
+        for (group, resource) in strings(&rule["apiGroups"])
+            .iter()
+            .flat_map(|group| strings(&rule["resources"]).into_iter().map(move |resource| (group.clone(), resource)))
+        {
+            readable.insert(if group.is_empty() { resource } else { format!("{resource}.{group}") });
+        }
+    }
+    // Whether a definition is installed is not a part of the state.
+    readable.remove("customresourcedefinitions.apiextensions.k8s.io");
+    assert!(readable.len() > 15, "{readable:?}");
+    readable
+}
+
+fn state_command() -> String {
+    let mut text = String::from("\n```sh\nfor kind in");
+    let mut width = text.len();
+    for resource in readable() {
+        if width + resource.len() > 100 {
+            text += " \\\n   ";
+            width = 4;
+        }
+        text += &format!(" {resource}");
+        width += resource.len() + 1;
+    }
+    text + "; do\n  kubectl get \"$kind\" -A -o json   # a kind that is not installed is an error that does no harm\ndone | jq -c '.items[] | \
+            {object: .}' > before.jsonl\n```\n\n"
+}
+
+#[test]
+fn the_command_for_the_state_before_takes_every_kind_that_rules_may_read() {
+    for document in ["README.md", "docs/replay.md"] {
+        let text = std::fs::read_to_string(repository(document)).unwrap();
+        let (head, rest) = text.split_once(STATE[0]).unwrap_or_else(|| panic!("{document} has no such part"));
+        let (_, tail) = rest.split_once(STATE[1]).unwrap();
+        let made = format!("{head}{}{}{}{tail}", STATE[0], state_command(), STATE[1]);
+        if std::env::var_os(WRITE_DOCS).is_some() {
+            std::fs::write(repository(document), &made).unwrap();
+        }
+        let committed = std::fs::read_to_string(repository(document)).unwrap();
+        assert!(committed == made, "{document} is old; {WRITE_DOCS}=1 writes it");
+    }
+}
+
+/// As the API names the resource of a kind.
+fn resource_of(group: &str, kind: &str) -> String {
+    let kind = kind.to_lowercase();
+    let plural = kind.strip_suffix('y').map_or_else(|| format!("{kind}s"), |stem| format!("{stem}ies"));
+    if group.is_empty() { plural } else { format!("{plural}.{group}") }
+}
+
+#[tokio::test]
+async fn rules_ask_for_no_kind_that_the_command_leaves_out() {
+    let readable = readable();
+    let mut asked = BTreeSet::new();
+    let recorded = ["helm", "flux", "olm", "mapkubeapis", "sveltos-v1.7.0", "sveltos-v1.9.0"].map(str::to_owned);
+    for name in recorded.into_iter().chain(WRITTEN.iter().map(|(name, _)| format!("written/{name}"))) {
+        let mut replay = Replay::new(Policy::shipped().unwrap(), true);
+        for (index, line) in recording(&name, |_| true).lines().enumerate() {
+            replay.line(index + 1, line).await.unwrap();
+        }
+        asked.extend(replay.asked_kinds().iter().map(|(group, kind)| resource_of(group, kind)));
+    }
+    assert!(asked.len() > 8, "{asked:?}");
+    let left_out: Vec<_> = asked.difference(&readable).collect();
+    assert!(left_out.is_empty(), "rules ask for {left_out:?}, which their role may not read");
+}

@@ -174,3 +174,57 @@ fn a_case_does_not_see_what_another_one_did() {
     let output = interlock(&["test", path(&dir)]);
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
 }
+
+#[test]
+fn a_suite_that_cannot_test_what_it_says_is_an_error() {
+    let step = "as: alice, do: create, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}";
+    let case = |step: &str, then: &str| format!("- name: a\n  when: [{{{step}}}]\n  then: {{{then}}}\n");
+    for (cases, wanted) in [
+        (case(step, "verdict: allowed, rule: manual-edit"), "which means that no rule is broken"),
+        (case(step, "verdict: allowed, message: web"), "remove `rule`, `mode` and `message`"),
+        (case(step, "verdict: denied, message: '*'"), "expects a message that every message is"),
+        (case(step, "verdict: denied, message: ''"), "expects a message that every message is"),
+        (
+            case(step, "verdict: denied, rule: m\u{430}nual-edit"),
+            "U+0430 CYRILLIC SMALL LETTER A, which looks like `a`",
+        ),
+        (case(&step.replace("ConfigMap", "configmap"), "verdict: allowed"), "did you mean `ConfigMap`?"),
+        (
+            case(&step.replace("alice", "'system:serviceaccount:ci/deployer'"), "verdict: allowed"),
+            "there is no user `system:serviceaccount:ci/deployer`: a service account is",
+        ),
+        (
+            case(&format!("{step}, groups: ['system:serviceaccount:ci:a']"), "verdict: allowed"),
+            "there is no group `system:serviceaccount:ci:a`",
+        ),
+    ] {
+        let dir = suite(&cases);
+        let output = interlock(&["test", path(&dir)]);
+        assert_eq!(output.status.code(), Some(2), "{cases}{}", stdout(&output));
+        assert!(stderr(&output).contains(wanted), "{cases}{}", stderr(&output));
+    }
+    let dir = suite(&case(step, "verdict: allowed"));
+    assert_eq!(interlock(&["test", path(&dir)]).status.code(), Some(0));
+    // Nothing is silently left out.
+    let empty = tempfile::tempdir().unwrap();
+    let both = interlock(&["test", path(&dir), path(&empty)]);
+    assert!(both.status.code() == Some(2) && stderr(&both).contains("no files *.test.yaml in"), "{}", stderr(&both));
+    fs::write(dir.path().join("b.test.yml"), "").unwrap();
+    let other = interlock(&["test", path(&dir)]);
+    assert!(other.status.code() == Some(2) && stderr(&other).contains("b.test.yml is not run"), "{}", stderr(&other));
+}
+
+#[test]
+fn a_suite_that_is_no_text_says_what_it_is() {
+    let dir = suite("");
+    fs::write(dir.path().join("a.test.yaml"), b"kind: x\n# caf\xe9\n").unwrap();
+    let output = interlock(&["test", path(&dir)]);
+    assert!(stderr(&output).contains("it is not UTF-8: byte 13 of the file, in line 2"), "{}", stderr(&output));
+    let recording = "given: {recording: cut.jsonl}\ncases:\n- name: a\n  when: [{as: a, do: create, object: {}}]\n  then: \
+                     {verdict: allowed}\n";
+    let header = "apiVersion: interlock.dev/v1alpha1\nkind: PolicySuite\n";
+    fs::write(dir.path().join("a.test.yaml"), format!("{header}{recording}")).unwrap();
+    fs::write(dir.path().join("cut.jsonl"), "{\"mark\": \"x\"}\n{\"mark\":").unwrap();
+    let output = interlock(&["test", path(&dir)]);
+    assert!(output.status.code() == Some(2) && stderr(&output).contains("ends in the middle"), "{}", stderr(&output));
+}

@@ -8,7 +8,7 @@ use super::shared::Shared;
 use crate::engine::policy::Policies;
 use crate::engine::policy_files::{LoadedPolicies, PolicyFiles};
 use crate::judge::Judge;
-use crate::serve::reload::Reload;
+use crate::serve::reload::{Reload, log_warnings};
 
 const DEFAULT_DIRECTORY: &str = "policies";
 
@@ -29,7 +29,9 @@ impl PolicySource {
             tracing::info!("the shipped policy is in force, because there is no directory {DEFAULT_DIRECTORY}");
         }
         let files = directory.map_or_else(PolicyFiles::shipped, PolicyFiles::read);
-        let policies = LoadedPolicies::of(&files).into_policies()?;
+        let loaded = LoadedPolicies::of(&files);
+        log_warnings(&loaded.warnings);
+        let policies = loaded.into_policies()?;
         let directory = PolicyDirectory(directory.map(|directory| (directory.to_owned(), files)));
         Ok(Self { policies, directory })
     }

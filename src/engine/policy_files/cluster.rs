@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::file::{
-    CaseFile, IgnoredFile, OverridesFile, PolicyFile, RuleFile, ScalableResourceFile, SingleGlob, Spanned, WhenFile,
+    AtLeastOne, CaseFile, GlobList, IgnoredFile, OverridesFile, PolicyFile, RuleFile, ScalableResourceFile, SingleGlob,
+    Spanned, WhenFile,
 };
 use crate::engine::policy::{
-    DroppedBundlesSettings, FluxExceptions, IgnoredFields, Modes, OverrideSettings, Policy, RecoverySettings,
+    DroppedBundlesSettings, FluxExceptions, Globs, IgnoredFields, Modes, OverrideSettings, Policy, RecoverySettings,
     RuleSettings, ScalableResource, StartedBy, When,
 };
 use crate::engine::rule::{Mode, RuleId};
@@ -36,9 +37,9 @@ pub(super) fn policy(file: &PolicyFile) -> Policy {
         dropped_bundles: dropped_bundles(file),
         overrides: file.overrides.as_ref().map(|file| overrides(&file.value)).unwrap_or_default(),
         bounds: Arc::default(),
-        managers: value(file.managers.as_ref()).unwrap_or_default(),
-        tools: value(file.tools.as_ref()).unwrap_or_default(),
-        controllers: value(file.controllers.as_ref()).unwrap_or_default(),
+        managers: globs(file.managers.as_ref()),
+        tools: globs(file.tools.as_ref()),
+        controllers: globs(file.controllers.as_ref()),
         ignore: file.ignore.iter().flat_map(|ignore| &ignore.value).filter_map(ignored).collect(),
         scalable_resources: ScalableResource::built_in().into_iter().chain(listed).collect(),
         grace_after_failure: setting(file, |rule| rule.grace_after_failure.as_ref())
@@ -70,16 +71,24 @@ fn case(file: &CaseFile) -> Option<(When, Mode)> {
     Some((when(&file.when.as_ref()?.value), file.mode.as_ref()?.value))
 }
 
+fn globs(list: Option<&Spanned<GlobList>>) -> Globs {
+    list.map(|at| at.value.compiled.clone()).unwrap_or_default()
+}
+
+fn condition(list: Option<&Spanned<AtLeastOne<GlobList>>>) -> Option<Globs> {
+    list.map(|at| at.value.0.compiled.clone())
+}
+
 fn when(file: &WhenFile) -> When {
     When {
-        users: value(file.users.as_ref()),
-        groups: value(file.groups.as_ref()),
-        service_accounts: value(file.service_accounts.as_ref()),
-        namespaces: value(file.namespaces.as_ref()),
-        releases: value(file.releases.as_ref()),
-        kinds: value(file.kinds.as_ref()),
-        owners: value(file.owners.as_ref()),
-        operations: value(file.operations.as_ref()),
+        users: condition(file.users.as_ref()),
+        groups: condition(file.groups.as_ref()),
+        service_accounts: condition(file.service_accounts.as_ref()),
+        namespaces: condition(file.namespaces.as_ref()),
+        releases: condition(file.releases.as_ref()),
+        kinds: condition(file.kinds.as_ref()),
+        owners: condition(file.owners.as_ref()),
+        operations: condition(file.operations.as_ref()),
     }
 }
 
@@ -122,9 +131,9 @@ fn overrides(file: &OverridesFile) -> OverrideSettings {
 
 fn ignored(file: &IgnoredFile) -> Option<IgnoredFields> {
     let target = file.target.as_ref().map(|at| &at.value);
-    let globs = |key: Option<&Spanned<SingleGlob>>| key.map(|at| at.value.0.clone());
+    let globs = |key: Option<&Spanned<SingleGlob>>| key.map(|at| at.value.0.compiled.clone());
     Some(IgnoredFields {
-        paths: file.paths.as_ref()?.value.clone(),
+        paths: file.paths.as_ref()?.value.0.clone(),
         kinds: globs(target.and_then(|target| target.kind.as_ref())),
         names: globs(target.and_then(|target| target.name.as_ref())),
         namespaces: globs(target.and_then(|target| target.namespace.as_ref())),

@@ -14,7 +14,7 @@ pub(super) use parts::{
 };
 pub(super) use read::{GivenKey, KeySpec, Mapping, Spanned};
 pub use schema::schema;
-pub(super) use values::{PolicyKind, SingleGlob, Spelled};
+pub(super) use values::{AtLeastOne, GlobList, PolicyKind, SingleGlob, Spelled};
 
 use super::problem::{Problems, SourceFile};
 use read::FromNode;

@@ -4,12 +4,16 @@ use std::path::{Path, PathBuf};
 
 use super::problem::{Problem, SourceFile};
 use crate::engine::object::is_dns_label;
+use crate::engine::text::look_alike;
 
 /// The subdirectory with the policies of namespaces.
 pub const NAMESPACES_DIR: &str = "namespaces";
 
 /// The problem of a file in `namespaces/` whose name is not that of a namespace.
-pub(crate) const BAD_FILE_NAME: &str = "the file name is not a namespace; rename the file to NAMESPACE.yaml";
+pub(crate) fn bad_file_name(name: &str) -> String {
+    let look_alike = look_alike(name).map(|found| format!("; it {found}")).unwrap_or_default();
+    format!("the file name is not a namespace; rename the file to NAMESPACE.yaml{look_alike}")
+}
 
 /// The texts of a directory of policies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,7 +47,7 @@ impl PolicyFiles {
                 Some(namespace) if is_dns_label(namespace) => {
                     files.namespaces.push((namespace.to_owned(), SourceFile { path, text }));
                 }
-                _ => files.add_wrong(path, BAD_FILE_NAME.to_owned()),
+                _ => files.add_wrong(path, bad_file_name(&key)),
             }
         }
         files

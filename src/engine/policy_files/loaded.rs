@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::checks::check;
 use super::cluster;
 use super::file::{PolicyFile, PolicyKind, read};
 use super::files::PolicyFiles;
@@ -17,6 +18,8 @@ pub struct LoadedPolicies {
     /// wrong, or if a file could not be read.
     pub policies: Option<Policies>,
     pub problems: Vec<Problem>,
+    /// Settings that are valid, and probably not what was meant.
+    pub warnings: Vec<Problem>,
 }
 
 /// The parsed files, which know the location of each setting.
@@ -39,7 +42,7 @@ impl LoadedPolicies {
     /// Every problem in the files.
     pub fn into_policies(self) -> Result<Policies, PolicyError> {
         match self {
-            Self { policies: Some(policies), problems } if problems.is_empty() => Ok(policies),
+            Self { policies: Some(policies), problems, .. } if problems.is_empty() => Ok(policies),
             Self { problems, .. } => Err(PolicyError { problems }),
         }
     }
@@ -48,14 +51,20 @@ impl LoadedPolicies {
 impl<'f> ParsedFiles<'f> {
     pub(super) fn read(files: &'f PolicyFiles) -> Self {
         let mut problems: Vec<_> = files.unread.iter().chain(&files.wrong).cloned().collect();
-        let mut policies = None;
+        let (mut policies, mut warnings) = (None, Vec::new());
+        let mut report = |found: Problems<'_>| {
+            let (errors, doubts) = found.into_lists();
+            problems.extend(errors);
+            warnings.extend(doubts);
+        };
         let cluster = files.cluster.as_ref().map(|source| {
             let mut found = Problems::of(source);
             let file = read(source, PolicyKind::Cluster, &mut found);
+            check(&file, None, &mut found);
             if found.is_empty() {
                 policies = Some(Policies::from(cluster::policy(&file)));
             }
-            problems.extend(found.into_list());
+            report(found);
             (source, file)
         });
         let delegated = cluster.as_ref().and_then(|(_, file)| file.delegate.as_ref());
@@ -65,6 +74,7 @@ impl<'f> ParsedFiles<'f> {
             let mut found = Problems::of(source);
             let file = read(source, PolicyKind::Namespace, &mut found);
             refuse_cluster_only_keys(&file, &mut found);
+            check(&file, Some(name), &mut found);
             // Without a correct cluster policy nothing can be compared with it.
             if let Some(policies) = &mut policies {
                 let policy = namespace::policy(&policies.cluster, delegated, &file, &mut found);
@@ -72,13 +82,13 @@ impl<'f> ParsedFiles<'f> {
                     policies.namespaces.insert(name.clone(), Arc::new(policy));
                 }
             }
-            problems.extend(found.into_list());
+            report(found);
             namespaces.insert(name.as_str(), (source, file));
         }
         policies.iter_mut().for_each(Policies::share_bounds);
         // A file that cannot be read may be unchanged: a temporary failure must not loosen the policy of a namespace.
         let policies = policies.filter(|_| files.unread.is_empty());
-        Self { cluster, namespaces, reading: LoadedPolicies { policies, problems } }
+        Self { cluster, namespaces, reading: LoadedPolicies { policies, problems, warnings } }
     }
 }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::engine::text::look_alike;
+
 /// Why policies cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
@@ -65,6 +67,13 @@ impl SourceFile {
         self.text.as_bytes()[..span.start.min(self.text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
     }
 
+    /// What the text of a span has that looks like something else.
+    fn look_alike(&self, span: Span) -> Option<String> {
+        let text = self.text.get(span.start..span.end.min(self.text.len()))?.trim_end();
+        let found = look_alike(text).filter(|_| !text.contains('\n'))?;
+        Some(format!("`{text}` {found}"))
+    }
+
     fn location(&self, span: Span) -> Location {
         let start = self.text.floor_char_boundary(span.start);
         let before = self.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
@@ -88,37 +97,70 @@ const MAX_PROBLEMS: usize = 1000;
 /// How much of a line is shown before the problem, and from the problem on, in bytes.
 const MAX_SHOWN_BYTES: usize = 300;
 
-/// Collects the problems of one file.
+/// Collects the problems of one file: errors, and warnings about settings that are valid and probably not what was meant.
 pub(super) struct Problems<'s> {
     source: &'s SourceFile,
     found: Vec<(Span, String)>,
+    warnings: Vec<(Span, String)>,
 }
 
 impl<'s> Problems<'s> {
     pub(super) fn of(source: &'s SourceFile) -> Self {
-        Self { source, found: Vec::new() }
+        Self { source, found: Vec::new(), warnings: Vec::new() }
     }
 
     /// Reports a problem. A problem that an alias repeats is reported once; problems over the limit are not reported.
     pub(super) fn at(&mut self, span: Span, message: impl Into<String>) {
-        let problem = (span, message.into());
-        if self.found.len() < MAX_PROBLEMS && !self.found.contains(&problem) {
-            self.found.push(problem);
-        }
+        add(&mut self.found, self.source, span, message.into());
+    }
+
+    /// Reports a warning, in the same way.
+    pub(super) fn warn(&mut self, span: Span, message: impl Into<String>) {
+        add(&mut self.warnings, self.source, span, message.into());
+    }
+
+    /// The line of a span, from 1.
+    pub(super) fn line(&self, span: Span) -> usize {
+        self.source.line(span)
+    }
+
+    /// What the text of a span has that looks like something else.
+    pub(super) fn look_alike(&self, span: Span) -> Option<String> {
+        self.source.look_alike(span)
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// Every problem, in the order of the text.
-    pub(super) fn into_list(mut self) -> Vec<Problem> {
-        self.found.sort_by_key(|(span, _)| span.start);
-        let problem = |(span, message)| Problem {
-            file: self.source.path.clone(),
-            location: Some(self.source.location(span)),
-            message,
-        };
-        self.found.into_iter().map(problem).collect()
+    /// Every error and every warning, in the order of the text.
+    pub(super) fn into_lists(self) -> (Vec<Problem>, Vec<Problem>) {
+        (listed(self.source, self.found), listed(self.source, self.warnings))
     }
+}
+
+/// Adds a problem, with the look-alike that may have caused it.
+fn add(found: &mut Vec<(Span, String)>, source: &SourceFile, span: Span, message: String) {
+    if found.len() >= MAX_PROBLEMS {
+        return;
+    }
+    let problem = match source.look_alike(span) {
+        // The message is about the look-alike itself.
+        Some(look_alike) if message.contains(&look_alike) => (span, message),
+        Some(look_alike) => {
+            let end = if message.ends_with('?') { "" } else { ";" };
+            (span, format!("{message}{end} {look_alike}"))
+        }
+        None => (span, message),
+    };
+    if !found.contains(&problem) {
+        found.push(problem);
+    }
+}
+
+fn listed(source: &SourceFile, mut found: Vec<(Span, String)>) -> Vec<Problem> {
+    found.sort_by_key(|(span, _)| span.start);
+    let problem =
+        |(span, message)| Problem { file: source.path.clone(), location: Some(source.location(span)), message };
+    found.into_iter().map(problem).collect()
 }

@@ -100,6 +100,17 @@ impl AuditedObject<'_> {
     }
 }
 
+/// The stage at which the result of a request is known.
+pub(super) const ENDED: &str = "ResponseComplete";
+
+/// The verbs of writes.
+const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
+
+/// Whether a verb is that of a write.
+pub(super) fn is_write(verb: &str) -> bool {
+    WRITES.contains(&verb)
+}
+
 /// The change that an event describes.
 pub(super) enum AuditedChange<'a> {
     /// A read, an earlier stage, or a refused write.
@@ -131,9 +142,8 @@ pub(super) struct AuditedWrite<'a> {
 impl AuditEvent<'_> {
     /// Parses the change of an event; `memory` has the object before it.
     pub(super) fn change(&self, memory: &Memory) -> Result<AuditedChange<'_>, String> {
-        let writes = ["create", "update", "patch", "delete", "deletecollection"];
-        let Some(reference) = self.object_ref else { return Ok(AuditedChange::None) };
-        if self.stage != "ResponseComplete" || !writes.contains(&self.verb.as_ref()) {
+        let Some(reference) = self.object_ref.filter(|_| is_write(&self.verb)) else { return Ok(AuditedChange::None) };
+        if self.stage != ENDED {
             return Ok(AuditedChange::None);
         }
         let status: ResponseStatus = self

@@ -74,6 +74,15 @@ impl<'a> RecordingLine<'a> {
         match (keys.kind.as_deref(), keys.api_version.as_deref()) {
             (Some("AdmissionReview"), _) => return Ok(Self::Review { review: text, at: None }),
             (Some("Event"), Some("audit.k8s.io/v1")) => return keys.event().map(|event| Self::Event(Box::new(event))),
+            // The items of a list have no kind of their own.
+            (None, None) if keys.audit_id.is_some() && keys.stage.is_some() => {
+                return keys.event().map(|event| Self::Event(Box::new(event)));
+            }
+            (Some(kind), _) if kind.ends_with("List") => {
+                return Err(format!(
+                    "it is a {kind}, and each line is one object: write its items with `jq -c '.items[] | {{object: .}}'`"
+                ));
+            }
             _ => {}
         }
         match keys {
@@ -115,7 +124,8 @@ fn text<'a>(value: Option<&'a RawValue>, key: &str) -> Result<Cow<'a, str>, Stri
     value.map_or(Ok(Cow::Borrowed("")), |value| parse_field(value, key))
 }
 
-fn timestamp(seconds: f64) -> Result<Timestamp, String> {
+/// A time as recordings write it.
+pub(super) fn timestamp(seconds: f64) -> Result<Timestamp, String> {
     let duration = jiff::SignedDuration::try_from_secs_f64(seconds);
     let timestamp = duration.and_then(|duration| Timestamp::UNIX_EPOCH.checked_add(duration));
     timestamp.map_err(|error| format!("t: {error}"))

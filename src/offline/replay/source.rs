@@ -1,31 +1,40 @@
-//! The lines of recordings and audit logs, compressed or not.
+//! The lines of recordings and audit logs, in the order in which they took place.
+//!
+//! Several API servers of one cluster write a log each, and logs are rotated. So the files are merged by time, one line of each in
+//! memory. A file whose turn has not come is not open. Inside a file the order stays as it is: the API server writes an event when its
+//! request ends.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+mod log;
+mod moment;
+mod order;
+mod seen;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::hash::RandomState;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::{fmt, io};
 
-use flate2::bufread::MultiGzDecoder;
+use log::Log;
+use moment::Moment;
+use seen::SeenEvents;
 
-use super::zstd::{Frames, is_zstd};
-
-/// A line has at most two objects of 3 MiB each, escaped, with their metadata; a longer line is an error.
-const MAX_LINE_BYTES: u64 = 64 << 20;
-
-const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
-
-/// A sequence of files.
+/// Files, merged by time.
 pub struct Source {
-    waiting: std::vec::IntoIter<PathBuf>,
-    open: Option<(PathBuf, Box<dyn BufRead>)>,
-    number: usize,
-    line: Vec<u8>,
+    logs: Vec<Log>,
+    /// The logs that have another line, by its time. A line without a time comes with the line before it, or first of all.
+    waiting: BinaryHeap<Reverse<(Option<Moment>, usize)>>,
+    /// The log of the last line.
+    current: Option<usize>,
+    /// Events that occur in several logs.
+    seen: SeenEvents,
     read: Arc<AtomicU64>,
     size: u64,
 }
 
-/// A line that is not empty.
+/// A line that is not empty, or one event of a list.
 pub struct SourceLine<'s> {
     pub file: &'s Path,
     /// From 1, in its file.
@@ -58,18 +67,32 @@ pub enum SourceError {
     },
 }
 
+/// What was noticed about the files and their order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SourceNotes(Vec<String>);
+
 impl Source {
     /// Opens files. All must exist at the start, because a log can take a while.
     ///
     /// # Errors
-    /// Names the missing file.
+    /// Names the file that is missing or cannot be read.
     pub fn new(files: Vec<PathBuf>) -> Result<Self, SourceError> {
-        let mut size = 0;
-        for path in &files {
-            size += path.metadata().map_err(|source| SourceError::Read { path: path.clone(), source })?.len();
+        let read: Arc<AtomicU64> = Arc::default();
+        let (mut logs, mut waiting, mut size) = (Vec::new(), BinaryHeap::new(), 0);
+        let key = (files.len() > 1).then(RandomState::new);
+        for (index, path) in files.into_iter().enumerate() {
+            let so_far = read.load(Ordering::Relaxed);
+            let (mut log, bytes) = Log::open(path, key.clone(), &read)?;
+            size += bytes;
+            if log.advance()? {
+                waiting.push(Reverse((log.moment(), index)));
+                if key.is_some() && log.rest() {
+                    read.store(so_far, Ordering::Relaxed);
+                }
+            }
+            logs.push(log);
         }
-        let read = Arc::default();
-        Ok(Self { waiting: files.into_iter(), open: None, number: 0, line: Vec::new(), read, size })
+        Ok(Self { logs, waiting, current: None, seen: SeenEvents::default(), read, size })
     }
 
     /// The size of all files on disk, in bytes.
@@ -87,70 +110,66 @@ impl Source {
     /// The next line; `None` after the last one.
     ///
     /// # Errors
-    /// When a file cannot be read or decompressed, or a line is longer than 64 MiB or not UTF-8.
+    /// When a file cannot be read or decompressed, a line is longer than 64 MiB or not UTF-8, or time runs back inside a file.
     pub fn line(&mut self) -> Result<Option<SourceLine<'_>>, SourceError> {
-        while self.fill()? {
-            if !self.line.trim_ascii().is_empty() {
+        loop {
+            if let Some(current) = self.current.take()
+                && self.logs[current].advance()?
+            {
+                self.waiting.push(Reverse((self.logs[current].moment(), current)));
+            }
+            let Some(Reverse((_, next))) = self.waiting.pop() else { return Ok(None) };
+            self.logs[next].wake()?;
+            self.current = Some(next);
+            if !self.seen.is_in_another_log(self.logs[next].event(), next) {
                 break;
             }
         }
-        let Some((file, _)) = &self.open else { return Ok(None) };
-        let (number, is_cut_off) = (self.number, !self.line.ends_with(b"\n"));
-        match str::from_utf8(&self.line) {
-            Ok(text) => Ok(Some(SourceLine { file, number, text, is_cut_off })),
-            Err(error) => Err(SourceError::Line { path: file.clone(), line: number, why: error.to_string() }),
-        }
+        Ok(self.current.map(|current| self.logs[current].line()))
     }
 
-    /// Reads the next line; false at the end of the last file.
-    fn fill(&mut self) -> Result<bool, SourceError> {
-        loop {
-            let Some((path, reader)) = &mut self.open else {
-                let Some(path) = self.waiting.next() else { return Ok(false) };
-                let reader = open(&path, &self.read).map_err(|source| SourceError::Read { path: path.clone(), source });
-                self.open = Some((path, reader?));
-                self.number = 0;
-                continue;
-            };
-            self.line.clear();
-            self.number += 1;
-            let read = reader.take(MAX_LINE_BYTES).read_until(b'\n', &mut self.line);
-            match read.map_err(|source| SourceError::Read { path: path.clone(), source })? {
-                0 => self.open = None,
-                _ if self.line.len() as u64 == MAX_LINE_BYTES => {
-                    let why = "it is longer than 64 MiB".to_owned();
-                    return Err(SourceError::Line { path: path.clone(), line: self.number, why });
-                }
-                _ => return Ok(true),
+    /// What was noticed so far.
+    #[must_use]
+    pub fn notes(&self) -> SourceNotes {
+        let mut notes: Vec<_> = self.logs.iter().flat_map(Log::notes).collect();
+        if self.seen.repeated() > 0 {
+            notes.push(format!("{} events are in several of the files, and were judged once.", self.seen.repeated()));
+        }
+        SourceNotes(notes)
+    }
+}
+
+/// One paragraph each.
+impl fmt::Display for SourceNotes {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|note| writeln!(out, "{note}"))
+    }
+}
+
+impl SourceLine<'_> {
+    /// Why a line that cannot be read may be as it is, and what to do.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        let text = self.text.trim();
+        let is_json = || serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+        match text {
+            "{" | "[" => Some("Each line must be one JSON object: write the file anew with `jq -c .`"),
+            _ if text.starts_with('[') && is_json() => {
+                Some("Each line must be one JSON object: write the items of the list with `jq -c '.[]'`")
             }
+            _ if is_json() => None,
+            _ if self.is_cut_off => Some(
+                "The file ends in the middle of this line, because it was truncated or copied while it was written. \
+                 Replay it without this line",
+            ),
+            _ if self.number == 1 => Some(
+                "The file starts in the middle of this line, because its start was cut off. Replay it without this \
+                 line: `tail -n +2`",
+            ),
+            _ => None,
         }
     }
 }
 
-/// Opens a file, and decompresses gzip and zstd.
-fn open(path: &Path, read: &Arc<AtomicU64>) -> io::Result<Box<dyn BufRead>> {
-    let mut file =
-        BufReader::with_capacity(1 << 18, CountingReader { file: File::open(path)?, read: Arc::clone(read) });
-    let start = file.fill_buf()?;
-    if start.starts_with(GZIP_MAGIC) {
-        return Ok(Box::new(BufReader::with_capacity(1 << 18, MultiGzDecoder::new(file))));
-    }
-    if is_zstd(start) {
-        return Ok(Box::new(BufReader::with_capacity(1 << 18, Frames::new(file))));
-    }
-    Ok(Box::new(file))
-}
-
-/// A file that counts the bytes read.
-struct CountingReader {
-    file: File,
-    read: Arc<AtomicU64>,
-}
-
-impl Read for CountingReader {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read(into)?;
-        self.read.fetch_add(read as u64, Ordering::Relaxed);
-        Ok(read)
-    }
-}
+#[cfg(test)]
+mod tests;

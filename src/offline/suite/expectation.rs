@@ -72,6 +72,19 @@ impl Expectation<'_> {
 }
 
 impl ThenFile {
+    /// Why an expectation can never fail or never be met.
+    pub(super) fn never_or_always(&self) -> Option<&'static str> {
+        let Self { verdict, rule, mode, message } = self;
+        if *verdict == ReviewResult::Allowed && (rule.is_some() || mode.is_some() || message.is_some()) {
+            return Some("expects `allowed`, which means that no rule is broken: remove `rule`, `mode` and `message`");
+        }
+        let says_nothing = |pattern: &String| pattern.chars().all(|letter| letter == '*' || letter.is_whitespace());
+        message
+            .as_ref()
+            .filter(|pattern| says_nothing(pattern))
+            .map(|_| "expects a message that every message is: name a part of the text, or remove `message`")
+    }
+
     fn is_met(&self, replayed: &Replayed) -> bool {
         let wants_finding = self.rule.is_some() || self.mode.is_some() || self.message.is_some();
         let found = || replayed.violations.iter().any(|violation| self.names(violation));

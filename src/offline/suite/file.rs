@@ -64,6 +64,10 @@ impl CaseFile {
     fn check(&self) -> Result<(), String> {
         let at = || format!("line {}: case {:?}", self.name.referenced.line(), self.name.value);
         let last = self.when.last().ok_or_else(|| format!("{} does nothing: list its steps in `when`", at()))?;
+        let expected = self.when.iter().map(|step| step.then.as_ref()).chain([self.then.as_ref()]);
+        if let Some(why) = expected.flatten().find_map(ThenFile::never_or_always) {
+            return Err(format!("{} {why}", at()));
+        }
         match (&last.then, &self.then) {
             (None, None) => Err(format!("{} expects nothing: state the expected result in `then`", at())),
             (Some(_), Some(_)) => Err(format!("{} states the expected result of its last step twice", at())),

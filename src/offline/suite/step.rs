@@ -1,6 +1,5 @@
 //! The steps of a case, and the reviews that an API server would send for them.
 
-use std::fs;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -12,7 +11,12 @@ use super::duration::duration;
 use super::expectation::ThenFile;
 use super::record::RecordFile;
 use crate::engine::object::{ObjectKey, group_of};
+use crate::engine::policy_files::{impossible_group, impossible_kind, impossible_user};
 use crate::offline::replay::Replay;
+use crate::text_file;
+
+/// The largest file with a review, in bytes: as long as the longest line of a recording.
+const MAX_REVIEW_BYTES: u64 = 64 << 20;
 
 /// One step of `when`: either a complete `review`, or a user, an action and an object.
 #[derive(Deserialize)]
@@ -70,7 +74,7 @@ impl StepFile {
             Value::String(name) => {
                 let path = directory.join(name);
                 let failed = |error: &dyn std::fmt::Display| format!("failed to read {}: {error}", path.display());
-                let text = fs::read_to_string(&path).map_err(|error| failed(&error))?;
+                let text = text_file::read(&path, MAX_REVIEW_BYTES).map_err(|error| failed(&error))?;
                 serde_json::from_str(&text).map_err(|error| failed(&error))?
             }
             review => review.clone(),
@@ -94,6 +98,12 @@ impl StepFile {
         said.into_iter().find_map(|(key, is_said)| is_said.then_some(key))
     }
 
+    /// Refuses names that no request has: such a step is admitted, whatever the policy says.
+    fn check_names(&self, user: &str, kind: &str) -> Result<(), String> {
+        let impossible = impossible_user(user).or_else(|| self.groups.iter().find_map(|group| impossible_group(group)));
+        impossible.or_else(|| impossible_kind(kind)).map_or(Ok(()), Err)
+    }
+
     fn review_of_step(&self, world: &Replay, now: Timestamp) -> Result<Value, String> {
         let user = self.user.as_deref().ok_or("name the user in `as`")?;
         let action = self.action.ok_or("state the action in `do`: create, update, patch, delete or scale")?;
@@ -104,6 +114,7 @@ impl StepFile {
         };
         let raw = to_raw_value(&named).map_err(|error| error.to_string())?;
         let key = ObjectKey::of_object(&raw).map_err(|error| format!("object: {error}"))?;
+        self.check_names(user, &key.kind)?;
         let known = world.object(&key).and_then(|text| serde_json::from_str::<Value>(&text).ok());
         let before = self.old.clone().or(known);
         let found = || {

@@ -14,10 +14,14 @@ use tokio::time::sleep;
 use super::Memory;
 use crate::engine::object::ObjectKey;
 use crate::engine::release_override::{GROUP, KIND};
+use crate::text_file;
 use crate::world::read::release_override;
 
 /// How often the file is read. It bounds how long somebody in an incident waits for an override.
 const READ_INTERVAL: Duration = Duration::from_secs(2);
+
+/// As much as a mounted ConfigMap can hold, in bytes.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// A file of ReleaseOverrides, whose content is kept in a world.
 pub struct OverrideFile {
@@ -58,7 +62,8 @@ impl OverrideFile {
 
     fn read(&mut self) -> anyhow::Result<()> {
         let name = self.path.display().to_string();
-        let text = fs::read_to_string(&self.path).with_context(|| format!("failed to read the overrides {name}"))?;
+        let text = text_file::read(&self.path, MAX_FILE_BYTES);
+        let text = text.with_context(|| format!("failed to read the overrides {name}"))?;
         let written = fs::metadata(&self.path)?.modified()?;
         let objects: Vec<DynamicObject> = serde_saphyr::from_multiple(&text)
             .map_err(|error| anyhow::anyhow!("the overrides {name} cannot be parsed: {error}"))?;

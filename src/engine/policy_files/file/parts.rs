@@ -9,9 +9,9 @@ use super::read::{
     FromNode, GivenKey, KeySpec, Mapping, Spanned, entries, keys, missing_keys, object_schema, unknown_key, value,
 };
 use super::tree::Node;
-use super::values::{ByRule, EMPTY_LIST, PolicyKind, SingleGlob, Spelled, Version};
+use super::values::{AtLeastOne, ByRule, EMPTY_LIST, GlobList, PolicyKind, SingleGlob, Spelled, Version};
 use crate::engine::policy::{
-    AllowRollback, DEFAULT_NAMESPACE, DroppedBundlesSettings, FluxExceptions, Globs, OnFirstInstall, OnUndecided,
+    AllowRollback, DEFAULT_NAMESPACE, DroppedBundlesSettings, FluxExceptions, OnFirstInstall, OnUndecided,
     OnUnexplained, OverrideSettings, Policy, RecoverySettings, ScalableResource, StartedBy, WhenSuspended,
 };
 use crate::engine::policy_files::problem::Problems;
@@ -32,11 +32,11 @@ keys! {
         /// What ReleaseOverrides may do.
         overrides "overrides": OverridesFile;
         /// Users that deploy releases for others, such as GitOps controllers: globs over user names.
-        managers "managers": Globs;
+        managers "managers": GlobList;
         /// Users that restore records from a backup: globs over user names.
-        tools "tools": Globs;
+        tools "tools": GlobList;
         /// Users that write the objects of releases as part of their work, such as autoscalers: globs over user names.
-        controllers "controllers": Globs;
+        controllers "controllers": GlobList;
         /// Fields that every user may change.
         ignore "ignore": Vec<IgnoredFile>;
     }
@@ -102,24 +102,24 @@ keys! {
 }
 
 keys! {
-    /// A condition on requests. Each list holds globs.
+    /// A condition on requests. Each list holds globs, at least one.
     WhenFile {
         /// User names.
-        users "users": Globs;
+        users "users": AtLeastOne<GlobList>;
         /// Groups of the user.
-        groups "groups": Globs;
-        /// Service accounts as NAMESPACE:NAME.
-        service_accounts "serviceAccounts": Globs;
+        groups "groups": AtLeastOne<GlobList>;
+        /// Service accounts as NAMESPACE:NAME, without the prefix of their user names.
+        service_accounts "serviceAccounts": AtLeastOne<GlobList>;
         /// Namespaces of objects.
-        namespaces "namespaces": Globs;
-        /// Names of releases.
-        releases "releases": Globs;
-        /// Kinds of objects.
-        kinds "kinds": Globs;
+        namespaces "namespaces": AtLeastOne<GlobList>;
+        /// Names of releases, without their namespaces.
+        releases "releases": AtLeastOne<GlobList>;
+        /// Kinds of objects, for example Deployment.
+        kinds "kinds": AtLeastOne<GlobList>;
         /// Operations: CREATE, UPDATE or DELETE. A new number of replicas is an UPDATE.
-        operations "operations": Globs;
+        operations "operations": AtLeastOne<GlobList>;
         /// The label `owner` of the record: helm or operator-controller.
-        owners "owners": Globs;
+        owners "owners": AtLeastOne<GlobList>;
     }
 }
 
@@ -127,7 +127,7 @@ keys! {
     /// Fields that the rules over objects ignore.
     IgnoredFile {
         /// JSON pointers. Fields below a pointer are ignored too.
-        paths "paths": Vec<PointerBuf>, required;
+        paths "paths": AtLeastOne<Vec<PointerBuf>>, required;
         /// The objects. Default: every object.
         target "target": TargetFile;
     }

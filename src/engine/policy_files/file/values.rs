@@ -175,20 +175,49 @@ impl<T: FromNode> FromNode for Vec<T> {
     }
 }
 
-impl FromNode for Globs {
+/// A list of globs, each with its location.
+#[derive(Debug, Clone, Default)]
+pub(in crate::engine::policy_files) struct GlobList {
+    pub(in crate::engine::policy_files) globs: Vec<(Span, String)>,
+    pub(in crate::engine::policy_files) compiled: Globs,
+}
+
+impl FromNode for GlobList {
     fn schema() -> Value {
         Vec::<String>::schema()
     }
 
     fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-        let globs = items(node, problems)?.iter().filter_map(|item| glob(item, problems));
-        Self::new(globs.collect::<Vec<_>>()).ok()
+        let globs = items(node, problems)?.iter();
+        let globs: Vec<_> = globs.filter_map(|item| Some((item.span, glob(item, problems)?.to_owned()))).collect();
+        let compiled = Globs::new(globs.iter().map(|(_, glob)| glob.as_str())).ok()?;
+        Some(Self { globs, compiled })
+    }
+}
+
+/// A list in a condition, which holds for no request if the list is empty.
+#[derive(Debug)]
+pub(in crate::engine::policy_files) struct AtLeastOne<T>(pub(in crate::engine::policy_files) T);
+
+impl<T: FromNode> FromNode for AtLeastOne<T> {
+    fn schema() -> Value {
+        let mut schema = T::schema();
+        schema["minItems"] = 1.into();
+        schema
+    }
+
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        if items(node, problems)?.is_empty() {
+            problems.at(node.span, "the list is empty, so that nothing matches it; name a value, or remove it");
+            return None;
+        }
+        T::read(node, problems).map(Self)
     }
 }
 
 /// A single glob.
 #[derive(Debug)]
-pub(in crate::engine::policy_files) struct SingleGlob(pub(in crate::engine::policy_files) Globs);
+pub(in crate::engine::policy_files) struct SingleGlob(pub(in crate::engine::policy_files) GlobList);
 
 impl FromNode for SingleGlob {
     fn schema() -> Value {
@@ -196,7 +225,9 @@ impl FromNode for SingleGlob {
     }
 
     fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-        Globs::new([glob(node, problems)?]).ok().map(Self)
+        let glob = glob(node, problems)?;
+        let compiled = Globs::new([glob]).ok()?;
+        Some(Self(GlobList { globs: vec![(node.span, glob.to_owned())], compiled }))
     }
 }
 

@@ -1,0 +1,276 @@
+//! Conditions that never or always hold, and names that are not what they seem.
+
+use std::path::Path;
+
+use crate::engine::policy_files::{LoadedPolicies, PolicyFiles};
+
+const HEADER: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
+
+/// The errors and warnings of a cluster policy, each with its place.
+fn checked(rest: &str) -> (Vec<String>, Vec<String>) {
+    let mut files = PolicyFiles::default();
+    files.set_cluster("c".into(), format!("{HEADER}{rest}"));
+    said(&files)
+}
+
+/// The errors and warnings of the policy of a namespace.
+fn checked_in(namespace: &str, rest: &str) -> (Vec<String>, Vec<String>) {
+    let mut files = PolicyFiles::default();
+    files.set_cluster("c".into(), HEADER.to_owned());
+    let text = format!("{}{rest}", HEADER.replace("Cluster", "Namespace"));
+    files.add_namespace(namespace.to_owned(), "n".into(), text);
+    said(&files)
+}
+
+fn said(files: &PolicyFiles) -> (Vec<String>, Vec<String>) {
+    let LoadedPolicies { problems, warnings, .. } = LoadedPolicies::of(files);
+    let said = |all: Vec<_>| all.iter().map(ToString::to_string).collect();
+    (said(problems), said(warnings))
+}
+
+/// A case of `manual-edit` with this condition; it changes the mode of the rule.
+fn case(when: &str) -> String {
+    format!("rules:\n  manual-edit: {{cases: [{{when: {{{when}}}, mode: audit}}]}}\n")
+}
+
+#[test]
+fn a_condition_that_no_request_can_meet_is_an_error() {
+    for (when, wanted) in [
+        ("users: []", "the list is empty"),
+        ("groups: ", "the list is empty"),
+        ("serviceAccounts: ['system:serviceaccount:a:b']", "did you mean `a:b`?"),
+        ("serviceAccounts: [deployer]", "is NAMESPACE:NAME here"),
+        ("serviceAccounts: ['*:*:*']", "is NAMESPACE:NAME here"),
+        ("serviceAccounts: ['ci/*']", "is NAMESPACE:NAME here"),
+        ("serviceAccounts: ['CI:deployer']", "did you mean `ci:deployer`?"),
+        ("namespaces: [Shop]", "did you mean `shop`?"),
+        ("namespaces: ['shop/*']", "lower-case letters"),
+        ("namespaces: ['{Shop,Bar}-*']", "lower-case letters"),
+        ("namespaces: [shop.example]", "lower-case letters"),
+        ("releases: [shop/web]", "did you mean `web`?"),
+        ("releases: ['*/web']", "without its namespace"),
+        ("kinds: [secrets]", "did you mean `Secret`?"),
+        ("kinds: [deployment]", "did you mean `Deployment`?"),
+        ("kinds: ['apps/*']", "a kind starts with a capital letter"),
+        ("kinds: [apps/v1/Deployment]", "a kind starts with a capital letter"),
+        ("operations: [update]", "did you mean `UPDATE`?"),
+        ("operations: [PATCH]", "CREATE, UPDATE or DELETE"),
+        ("owners: [Helm]", "did you mean `helm`?"),
+        ("owners: ['flux*']", "an owner is helm or operator-controller"),
+        ("users: ['system:serviceaccount:ci']", "system:serviceaccount:NAMESPACE:NAME"),
+        ("users: ['system:serviceaccounts:ci:deployer']", "system:serviceaccount:NAMESPACE:NAME"),
+        ("users: ['system:serviceaccount:ci/*']", "system:serviceaccount:NAMESPACE:NAME"),
+        ("users: ['']", "never matches"),
+        ("groups: ['system:serviceaccount:ci:*']", "system:serviceaccounts:NAMESPACE"),
+        ("users: [alice], serviceAccounts: ['ci:*']", "no user is among `users` and among `serviceAccounts`"),
+        ("owners: [operator-controller], kinds: [ConfigMap]", "no record of these owners is of these `kinds`"),
+        ("namespaces: [shоp]", "has the letter U+043E CYRILLIC SMALL LETTER O, which looks like `o`"),
+        ("kinds: [Sеcret]", "has the letter U+0435 CYRILLIC SMALL LETTER IE"),
+        ("namespaces: [\"shop\\u200B\"]", "lower-case letters"),
+    ] {
+        let (errors, warnings) = checked(&case(when));
+        assert!(errors.len() == 1 && errors[0].contains(wanted), "{when}: {errors:?} {warnings:?}");
+        assert!(errors[0].starts_with("c:4:") && errors[0].lines().count() == 1, "{errors:?}");
+    }
+}
+
+#[test]
+fn a_condition_that_some_request_meets_is_fine() {
+    for when in [
+        "users: [alice, 'system:serviceaccount:ci:deployer', 'system:serviceaccount:*:flux', 'oidc:*', 'system:*']",
+        "users: ['Jürgen Müller', иван, 'system:node:*', 'eks:node-manager', 'system:ovn-node:*']",
+        "groups: [devs, 'system:masters', 'system:serviceaccounts:ci', 'Domain Users']",
+        "serviceAccounts: ['*', 'ci:*', '*:deployer', ci*]",
+        "namespaces: ['', shop, 'shop-*', '*-prod', '[a-z]*', '{a,b}', '?']",
+        "releases: ['*', web, a.v1, Web]",
+        "kinds: [Deployment, Rollout, HTTPRoute, '*Set', 'Deploy*']",
+        "operations: [UPDATE, 'D*'], owners: [helm]",
+        "users: ['system:serviceaccount:*'], serviceAccounts: ['ci:*']",
+        "users: ['*bot'], serviceAccounts: ['ci:*bot']",
+    ] {
+        assert_eq!(checked(&case(when)), (vec![], vec![]), "{when}");
+    }
+}
+
+#[test]
+fn an_entry_that_never_matches_beside_others_is_a_warning() {
+    for (rest, wanted) in [
+        (case("serviceAccounts: ['ci:a', 'system:serviceaccount:ci:b']"), "`system:serviceaccount:ci:b` never matches"),
+        (case("namespaces: [shop, Bar]"), "`Bar` never matches"),
+        ("managers: [flux, 'system:serviceaccount:flux/helm']\n".to_owned(), "never matches"),
+    ] {
+        let (errors, warnings) = checked(&rest);
+        assert_eq!(errors, [""; 0], "{rest}");
+        assert!(warnings.len() == 1 && warnings[0].contains(wanted), "{rest}: {warnings:?}");
+    }
+    let (errors, _) = checked("tools: ['system:serviceaccount:velero']\n");
+    assert!(errors[0].contains("so the list names nobody"), "{errors:?}");
+    // An empty list of users is one that names nobody on purpose.
+    assert_eq!(checked("managers: []\ntools: \ndelegate: []\nignore: []\n"), (vec![], vec![]));
+}
+
+#[test]
+fn a_condition_that_every_request_meets_is_a_warning() {
+    for (when, wanted) in [
+        ("", "holds for every request"),
+        ("users: ['*']", "holds for every request"),
+        ("namespaces: ['*'], kinds: ['**'], operations: ['*']", "holds for every request"),
+        ("operations: [CREATE, UPDATE, DELETE]", "holds for every request"),
+        ("kinds: ['[A-M]*', '[N-Z]*']", "holds for every request"),
+        ("namespaces: ['*'], users: [alice]", "the list matches every request; remove the key"),
+    ] {
+        let (errors, warnings) = checked(&case(when));
+        assert_eq!(errors, [""; 0], "{when}");
+        assert!(warnings.len() == 1 && warnings[0].contains(wanted), "{when}: {warnings:?}");
+    }
+    for when in
+        ["serviceAccounts: ['*']", "releases: ['*']", "groups: ['*']", "owners: ['*']", "operations: [CREATE, UPDATE]"]
+    {
+        assert_eq!(checked(&case(when)), (vec![], vec![]), "{when}");
+    }
+}
+
+#[test]
+fn the_values_of_a_field_follow_from_what_the_rule_judges() {
+    let of = |rule: &str, when: &str| {
+        checked(&format!("rules:\n  {rule}: {{cases: [{{when: {{{when}}}, mode: audit}}]}}\n"))
+    };
+    for (rule, when, wanted) in [
+        ("concurrent-operation", "kinds: [Deployment]", "this rule judges records"),
+        ("retarget", "owners: [helm]", "this rule does not judge records"),
+    ] {
+        let (errors, _) = of(rule, when);
+        assert!(errors.len() == 1 && errors[0].contains(wanted), "{rule} {when}: {errors:?}");
+    }
+    for (rule, when) in [
+        ("concurrent-operation", "kinds: [ConfigMap]"),
+        ("manual-edit", "kinds: [ConfigMap]"),
+        // It judges the deletions of an uninstall too.
+        ("unusual-create", "kinds: [Deployment]"),
+        ("record-deletion", "owners: [operator-controller]"),
+        ("retarget", "kinds: [HelmRelease]"),
+    ] {
+        assert_eq!(of(rule, when), (vec![], vec![]), "{rule} {when}");
+    }
+    let (_, warnings) = of("concurrent-operation", "kinds: [Secret, ConfigMap]");
+    assert!(warnings[0].contains("holds for every request"), "{warnings:?}");
+}
+
+#[test]
+fn a_case_that_another_one_hides_is_a_warning() {
+    let cases = |list: &[&str]| {
+        let cases: String = list.iter().map(|case| format!("    - {{{case}}}\n")).collect();
+        checked(&format!("rules:\n  manual-edit:\n    mode: enforce\n    cases:\n{cases}"))
+    };
+    let hidden = "because the case on line 7 matches all its requests";
+    for (list, wanted) in [
+        (&["when: {users: ['ci-*']}, mode: audit", "when: {users: [ci-bot]}, mode: warn"][..], hidden),
+        (&["when: {users: [a, b]}, mode: audit", "when: {users: [b], kinds: [Secret]}, mode: warn"], hidden),
+        (&["when: {serviceAccounts: ['*']}, mode: audit", "when: {serviceAccounts: ['ci:*']}, mode: off"], hidden),
+        (&["when: {users: [a]}, mode: off", "when: {users: [b]}, mode: enforce"], "has the mode enforce anyway"),
+    ] {
+        let (errors, warnings) = cases(list);
+        assert_eq!(errors, [""; 0], "{list:?}");
+        assert!(warnings.len() == 1 && warnings[0].contains(wanted), "{list:?}: {warnings:?}");
+        assert!(warnings[0].starts_with("c:8:"), "{warnings:?}");
+    }
+    for list in [
+        &["when: {users: [ci-bot]}, mode: audit", "when: {users: ['ci-*']}, mode: warn"][..],
+        &["when: {users: [a], kinds: [Secret]}, mode: audit", "when: {users: [a]}, mode: warn"],
+        &["when: {users: [a]}, mode: audit", "when: {groups: [a]}, mode: warn"],
+        // An exception to a later case.
+        &["when: {users: [a]}, mode: enforce", "when: {users: ['*a*']}, mode: audit"],
+    ] {
+        assert_eq!(cases(list), (vec![], vec![]), "{list:?}");
+    }
+    // A rule without `mode` has the shipped one.
+    let (_, warnings) = checked("rules:\n  retry-strategy: {cases: [{when: {users: [a]}, mode: warn}]}\n");
+    assert!(warnings[0].contains("retry-strategy has the mode warn anyway"), "{warnings:?}");
+}
+
+#[test]
+fn the_policy_of_a_namespace_is_about_that_namespace() {
+    let of = |when: &str| {
+        checked_in("shop", &format!("rules:\n  retry-strategy: {{cases: [{{when: {{{when}}}, mode: enforce}}]}}\n"))
+    };
+    let (errors, _) = of("namespaces: [bar]");
+    assert!(errors[0].contains("applies to namespace shop only"), "{errors:?}");
+    for when in ["namespaces: ['sh*']", "namespaces: [shop]", "users: [alice]"] {
+        assert_eq!(of(when), (vec![], vec![]), "{when}");
+    }
+}
+
+#[test]
+fn ignored_fields_and_settings_that_name_nothing_are_errors() {
+    for (rest, wanted) in [
+        ("ignore: [{paths: []}]\n", "the list is empty"),
+        ("ignore: [{paths: [/a], target: {kind: deployments}}]\n", "did you mean `Deployment`?"),
+        ("ignore: [{paths: [/a], target: {namespace: Shop}}]\n", "so nothing is ignored"),
+        ("ignore: [{paths: [/a], target: {name: shop/web}}]\n", "the name of an object has no `/`"),
+        ("overrides: {namespace: Interlock}\n", "no overrides for cluster-scoped releases"),
+        ("rules: {manual-scale: {resources: [{resource: widgets, kind: widget}]}}\n", "the resource is never found"),
+    ] {
+        let (errors, _) = checked(rest);
+        assert!(errors.len() == 1 && errors[0].contains(wanted), "{rest}: {errors:?}");
+    }
+    let (errors, warnings) = checked("ignore: [{paths: ['', /a]}]\n");
+    assert!(errors.is_empty() && warnings[0].contains("is the whole object"), "{errors:?} {warnings:?}");
+    let rest =
+        "ignore: [{paths: [/a], target: {kind: CustomResourceDefinition, name: '*.example.com', namespace: ''}}]\n";
+    assert_eq!(checked(rest), (vec![], vec![]));
+}
+
+#[test]
+fn look_alikes_are_named_wherever_a_name_is_wrong_or_odd() {
+    for (rest, wanted) in [
+        (
+            "rules:\n  mаnual-edit: {mode: warn}\n",
+            "`mаnual-edit` has the letter U+0430 CYRILLIC SMALL LETTER A, which looks like `a`",
+        ),
+        ("rules:\n  manual-edit: {mоde: warn}\n", "`mоde` has the letter U+043E"),
+        ("rules:\n  manual-edit: {mode: wаrn}\n", "`wаrn` has the letter U+0430"),
+        ("delegate: [mаnual-edit]\n", "`mаnual-edit` has the letter U+0430"),
+        ("rules:\n  manual-edit:\u{a0}{mode: warn}\n", "U+00A0 NO-BREAK SPACE, which looks like a space"),
+    ] {
+        let (errors, _) = checked(rest);
+        assert!(errors.iter().any(|error| error.contains(wanted)), "{rest}: {errors:?}");
+    }
+    // Users may have such names.
+    for when in ["users: [аlice]", "groups: [dеvs]", "users: [\"alice\u{200b}\"]"] {
+        let (errors, warnings) = checked(&case(when));
+        assert!(
+            errors.is_empty() && warnings.len() == 1 && warnings[0].contains("U+"),
+            "{when}: {errors:?} {warnings:?}"
+        );
+    }
+    for (when, wanted) in
+        [("kinds: [Deploymnet]", "Deployment"), ("users: ['sytem:serviceaccount:a:b']", "system:serviceaccount:a:b")]
+    {
+        let (errors, warnings) = checked(&case(when));
+        assert!(
+            errors.is_empty() && warnings[0].contains(&format!("did you mean `{wanted}`?")),
+            "{when}: {warnings:?}"
+        );
+    }
+}
+
+#[test]
+fn a_file_of_many_globs_is_checked_within_bounds() {
+    let globs: Vec<_> = (0..5_000).map(|number| format!("'*a{number}??????'")).collect();
+    let (errors, _) = checked(&case(&format!("namespaces: [{}]", globs.join(", "))));
+    assert_eq!(errors, [""; 0]);
+    let cases: String =
+        (0..1_000).map(|number| format!("    - {{when: {{users: ['a{number:04}*']}}, mode: audit}}\n")).collect();
+    assert_eq!(checked(&format!("rules:\n  manual-edit:\n    cases:\n{cases}")), (vec![], vec![]));
+}
+
+#[test]
+fn the_shipped_policies_give_no_warning() {
+    assert_eq!(said(&PolicyFiles::shipped()), (vec![], vec![]));
+    for path in ["audit-first", "gitops-only", "hpa-friendly", "operators-managed", "roll-forward-only"] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/examples").join(path).join("cluster.yaml");
+        let mut files = PolicyFiles::default();
+        files.set_cluster(path.into(), std::fs::read_to_string(file).unwrap());
+        assert_eq!(said(&files), (vec![], vec![]), "{path}");
+    }
+}

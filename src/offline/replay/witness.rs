@@ -1,0 +1,68 @@
+//! The world of a replay: a world in memory, and an account of the kinds that were asked for.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::gaps::UnknownKind;
+use crate::engine::evidence::Query;
+use crate::world::memory::Memory;
+use crate::world::{AnswerFuture, Payer, World};
+
+/// A world in memory that knows which kinds it was asked for.
+#[derive(Debug)]
+pub(super) struct Witness {
+    memory: Arc<Memory>,
+    /// By group and kind.
+    asked: Mutex<BTreeMap<(String, String), AskedKind>>,
+}
+
+#[derive(Debug, Default)]
+struct AskedKind {
+    queries: usize,
+    /// Whether there was an object of the kind at one of these times.
+    is_known: bool,
+}
+
+impl Witness {
+    pub(super) fn of(memory: Arc<Memory>) -> Self {
+        Self { memory, asked: Mutex::default() }
+    }
+
+    /// The kinds that were asked for.
+    pub(super) fn asked(&self) -> Vec<(String, String)> {
+        self.lock().keys().cloned().collect()
+    }
+
+    /// The kinds that were asked for and of which there never was an object.
+    pub(super) fn unknown(&self) -> Vec<UnknownKind> {
+        let asked = self.lock();
+        let unknown = asked.iter().filter(|((group, kind), asked)| !asked.is_known && !self.memory.holds(group, kind));
+        let unknown = unknown.map(|((group, kind), asked)| UnknownKind {
+            group: group.clone(),
+            kind: kind.clone(),
+            queries: asked.queries,
+        });
+        unknown.collect()
+    }
+
+    fn note(&self, query: &Query) {
+        let mut all = self.lock();
+        for (group, kind) in query.kinds() {
+            let asked = all.entry((group.to_owned(), kind.to_owned())).or_default();
+            asked.queries += 1;
+            asked.is_known |= self.memory.holds(group, kind);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<(String, String), AskedKind>> {
+        // Nothing can panic while it is held.
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl World for Witness {
+    fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w> {
+        self.note(query);
+        self.memory.answer_for(query, payer)
+    }
+}
