@@ -227,13 +227,31 @@ fn next_version() -> Scene {
     extension.olm.reconcile(&chart, &large("one")).expect_success();
     extension.ask_for(bob, "2.0.0").expect_success();
     chart.set_version("2.0.0");
-    extension.kill_in_hook(&chart, &large("two"), 2);
+    extension.objects.hang_pods();
+    let upgrade = extension.olm.spawn(&chart, &large("two"));
+    eventually(WHILE, "the upgrade waits for its hook", || match extension_ended(extension) {
+        Err(_) => Ok(()),
+        Ok(()) => Err("it has not begun".to_owned()),
+    });
+    let running = kept(RefCell::new(Some(upgrade)));
     let refused = extension.ask_for(bob, "3.0.0");
-    let finish = |scene: &Scene| {
-        extension.objects.ready_pods();
-        extension.olm.reconcile(&scene.chart, &large("two"))
-    };
-    Scene::new(&extension.objects, chart, "bob", refused).next(finish).end(|_| extension_ended(extension))
+    Scene::new(&extension.objects, chart, "bob", refused)
+        .wait(|| {
+            extension.objects.ready_pods();
+            if let Some(upgrade) = running.take() {
+                upgrade.wait(WHILE).expect_success();
+            }
+        })
+        .next(|scene| {
+            // It was stuck, and its record is gone.
+            drop(running.take());
+            extension.olm.reconcile(&scene.chart, &large("two"))
+        })
+        .heal(|scene| {
+            scene.namespace.ready_pods();
+            scene.namespace.await_available(&extension.name);
+        })
+        .end(|_| extension_ended(extension))
 }
 
 fn self_certified() -> Scene {

@@ -9,7 +9,7 @@ use super::scene::{Scene, kept, place};
 use super::{Case, plane};
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, Helm, HelmVersion};
-use crate::harness::controllers::{Flux, helm_controller, reached};
+use crate::harness::controllers::{Flux, helm_controller};
 use crate::harness::eventually::eventually;
 use crate::harness::forging;
 use crate::harness::helm_releases::helm_release;
@@ -114,7 +114,10 @@ fn rollback_during_an_upgrade() -> Scene {
 fn unlock_of_a_dead_upgrade() -> Scene {
     let (namespace, chart, upgrade) = upgrading("way-unlock");
     let refused = unlock(namespace, DRIVER, "bob");
+    // Bob's text is that of Flux, so Flux is who the refusal speaks to.
+    let for_flux = "Then `flux reconcile helmrelease NAME --with-source` makes Flux go on at once";
     Scene::new(namespace, chart, "bob", refused)
+        .act(for_flux, |scene| scene.namespace.kubectl("bob").run(&["get", "secret", V2]))
         .wait(ends(namespace, upgrade))
         .retry(|scene| unlock(scene.namespace, DRIVER, "bob"))
 }
@@ -133,13 +136,11 @@ fn unlock_by_flux() -> Scene {
     let flux = Flux::new(&helm_controller(plane()), namespace, "demo").origin(namespace, "demo");
     let values = json!({"note": "flux"});
     let refused = flux.reconcile(&chart, &values);
-    Scene::new(namespace, chart, "bob", refused)
-        .wait(ends(namespace, upgrade))
-        .retry(|_| panic!("Flux tries again by itself"))
-        .end(move |scene| {
-            reached(flux.reconcile(&scene.chart, &values), "upgrade 3 deployed");
-            scene.release_ended(DRIVER)
-        })
+    let again = move |scene: &Scene| flux.reconcile(&scene.chart, &values);
+    Scene::new(namespace, chart, "bob", refused).wait(ends(namespace, upgrade)).retry(again.clone()).end(move |scene| {
+        again(scene).into_result()?;
+        scene.release_ended(DRIVER)
+    })
 }
 
 fn jump_over_an_interrupted_version() -> Scene {

@@ -1,8 +1,10 @@
 //! A refused request, and everything that its way out can ask for.
 
-use std::os::unix::fs::symlink;
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -99,6 +101,11 @@ impl Scene {
 
     pub(super) fn next(mut self, act: impl Fn(&Scene) -> Output + 'static) -> Self {
         self.next = Box::new(act);
+        self
+    }
+
+    pub(super) fn heal(mut self, heal: impl Fn(&Scene) + 'static) -> Self {
+        self.heal = Box::new(heal);
         self
     }
 
@@ -203,18 +210,22 @@ pub(super) fn denied(refused: Output) -> String {
     reported.chain([refused.stderr.as_str()]).collect::<Vec<_>>().join("\n")
 }
 
+/// `flux reconcile helmrelease NAME --with-source -n NAMESPACE`: the real command sets this annotation too, and waits.
+const FLUX: &str = "#!/bin/sh\nexec kubectl annotate helmrelease \"$3\" --overwrite reconcile.fluxcd.io/requestedAt=now \"$5\" \"$6\"\n";
+
 /// A directory with the clients under the names that people use.
 fn programs(plane: &Plane) -> PathBuf {
+    static WRITTEN: OnceLock<()> = OnceLock::new();
     let dir = plane.dir().join("bin");
-    let assets = assets();
-    let interlock = interlock().unwrap_or_else(|error| panic!("{error}"));
-    std::fs::create_dir_all(&dir).expect("a temporary directory is writable");
-    for (name, program) in [("helm", &assets.helm4), ("kubectl", &assets.kubectl), ("interlock", &interlock.to_owned())]
-    {
-        match symlink(program, dir.join(name)) {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => panic!("{name}: {error}"),
-            _ => {}
+    WRITTEN.get_or_init(|| {
+        let assets = assets();
+        let interlock = interlock().unwrap_or_else(|error| panic!("{error}"));
+        std::fs::create_dir_all(&dir).expect("a temporary directory is writable");
+        for (name, program) in [("helm", &assets.helm4), ("kubectl", &assets.kubectl), ("interlock", &interlock)] {
+            symlink(program, dir.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
         }
-    }
+        std::fs::write(dir.join("flux"), FLUX).expect("a temporary directory is writable");
+        std::fs::set_permissions(dir.join("flux"), Permissions::from_mode(0o755)).expect("it is ours");
+    });
     dir
 }

@@ -42,7 +42,7 @@ const PHRASES: &[Phrase] = &[
     (r"(?i)run (the|that) (operation|upgrade|install|rollback|uninstall) again", |_| Meaning::Step(Step::Next)),
     (r"(?i)let OLM try again|the next step then finishes the operation", |_| Meaning::Step(Step::Next)),
     (r"(?i)change the source of ClusterExtension [a-z0-9-]+", |_| Meaning::Step(Step::Next)),
-    (r"(then continue from there|try again|Sveltos retries within a minute)", |_| Meaning::Step(Step::Retry)),
+    (r"(then continue from there|try again)", |_| Meaning::Step(Step::Retry)),
     ("ask for a ReleaseOverride", |_| Meaning::Step(Step::Override)),
     // What a reader does nothing about.
     (r"That operation counts as stuck", |_| Meaning::Remark),
@@ -50,12 +50,12 @@ const PHRASES: &[Phrase] = &[
     (r"Do not edit records by hand|A record is never rewritten", |_| Meaning::Remark),
     (r"[A-Za-z0-9:-]+ may delete it as soon as it counts as stuck, whatever the workloads say", |_| Meaning::Remark),
     (r"A restore tool must be listed under `tools` in the cluster policy", |_| Meaning::Remark),
-    (r"(?i)(change|remove) it through|delete only (its|this|the) record( [a-z0-9.-]+)?", |_| Meaning::Remark),
+    (r"(?i)(change|remove) it through|delete only (its|this|the) record( [a-z0-9./-]+)?", |_| Meaning::Remark),
     (r"(?i)remove the annotation( [a-z./-]+ from the record [a-z0-9.-]+)?|change the release with", |_| {
         Meaning::Remark
     }),
     (
-        r"makes Flux go on at once|: Flux does nothing for a suspended HelmRelease|Sveltos does, and writes new ones for each try",
+        r"makes Flux go on at once|: Flux does nothing for a suspended HelmRelease|Sveltos does, and writes new ones for each try|Sveltos retries within a minute",
         |_| Meaning::Remark,
     ),
     (
