@@ -6,7 +6,7 @@ use crate::harness::in_flight::during_an_upgrade;
 use crate::harness::records;
 
 const RULE: &str = "[foreign-edit-in-transition]";
-const WAIT: &str = "Wait until the operation ends. Then change it through the release, or ask for a ReleaseOverride.";
+const WAIT: &str = "Wait until the operation ends. Then change it through ";
 
 #[test]
 fn only_the_holder_edits_what_an_upgrade_in_flight_declares() {
@@ -25,8 +25,10 @@ fn only_the_holder_edits_what_an_upgrade_in_flight_declares() {
                 (&["delete", "deployments", "--all"], "it is declared by the chart."),
                 (&["label", "service/demo", "app.kubernetes.io/managed-by-"], "is declared by the chart."),
             ];
+            let driver = if driver == Driver::ConfigMap { "HELM_DRIVER=configmap " } else { "" };
+            let through = format!("{WAIT}`{driver}helm upgrade demo CHART -n {}`", namespace.name());
             for (args, what) in refused {
-                bob.fails(args, &["denied the request", &owner, what, WAIT, RULE]);
+                bob.fails(args, &["denied the request", &owner, what, &through, RULE]);
             }
             // The allowed neighbours: fields that nobody declares, and edits by the holder.
             bob.ok(&["annotate", "deployment/demo", "note=hello"]);

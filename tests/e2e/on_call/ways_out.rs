@@ -98,7 +98,8 @@ fn follow(cases: &[Case]) {
             scope.spawn(|| {
                 while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
                     if let Err(why) = catch_unwind(AssertUnwindSafe(|| follow_one(case))) {
-                        let why = why.downcast::<String>().map_or_else(|_| "a panic".to_owned(), |why| *why);
+                        let text = why.downcast_ref::<String>().map(String::as_str);
+                        let why = text.or(why.downcast_ref::<&str>().copied()).unwrap_or("a panic");
                         let named = format!("{} of {}: {why}", case.rule, case.owner);
                         failed.lock().unwrap_or_else(PoisonError::into_inner).push(named);
                     }

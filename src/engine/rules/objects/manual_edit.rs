@@ -59,15 +59,21 @@ fn refusal(case: &ObjectCase<'_>, conflict: &OwnershipConflict) -> Refusal {
 /// could delete or change it.
 const BINDING_FIELDS: [&str; 3] = ["metadata.finalizers", "metadata.ownerReferences", "immutable"];
 
+/// Without these, nothing shows any more who has written which field.
+const MANAGED_FIELDS: &str = "metadata.managedFields";
+
 /// `spec.replicas is declared by the chart`.
 pub(crate) fn declared(conflict: &OwnershipConflict) -> String {
     let is_binding = |field: &&FieldPath| BINDING_FIELDS.contains(&field.to_string().as_str());
-    let (binding, declared): (Vec<_>, Vec<_>) = conflict.fields.iter().partition(is_binding);
+    let (binding, others): (Vec<_>, Vec<_>) = conflict.fields.iter().partition(is_binding);
+    let (cleared, declared): (Vec<_>, Vec<_>) =
+        others.into_iter().partition(|field| field.to_string() == MANAGED_FIELDS);
     let verb = if declared.len() == 1 { "is" } else { "are" };
     let declarer = conflict.declarer;
     let told = [
         (declared, format!("{verb} declared by {declarer}")),
         (binding, "would take it out of the release's hands".to_owned()),
+        (cleared, "shows who has written which field, and would be cleared".to_owned()),
     ];
     let told = told.into_iter().filter(|(named, _)| !named.is_empty());
     told.map(|(named, what)| format!("{} {what}", fields(&named, MAX_ENUMERATED))).collect::<Vec<_>>().join("; ")

@@ -79,10 +79,8 @@ fn refusal(case: &RecordCase<'_>, status: Status, newest: &Entry) -> Result<Refu
         let ways = capitalized(&format!("{rollback}{}", go_on(case, newest)));
         format!("That operation counts as stuck. {ways}")
     } else {
-        format!(
-            "Wait until that operation ends. Then run the {operation} again, so that it starts from the new state of the \
-             release."
-        )
+        let again = case.words().run_again(status);
+        format!("Wait until that operation ends. Then {again}, so that it starts from the new state of the release.")
     };
     Ok(Refusal::new(sentence, way_out))
 }

@@ -36,9 +36,9 @@ pub(crate) static RULE: Rule = Rule {
     checks: &[Check::Record(check), Check::RecordPart(record_part::deletion)],
 };
 
-/// What to do instead.
+/// What to do instead of deleting the record that a live release rests on.
 fn way_out(case: &RecordCase<'_>) -> String {
-    format!("{} to remove the release, or delete one superseded or failed record by name.", case.words().remove())
+    format!("Run {} to remove the release, or delete one superseded or failed record by name.", case.words().remove())
 }
 
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
@@ -68,18 +68,22 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     if let Some(missing) = record_part::missing(case)? {
         return broken(case, history, &missing);
     }
-    let sentence = match (operation_over(side, history), side.label_status()) {
-        (Some(newest), _) => {
-            format!("Cannot delete the record of {}: the release is {}.", case.subject(), case.state(newest))
-        }
-        (None, Some(Status::Superseded)) => format!(
-            "Cannot delete the newest record of {}: no record is deployed, and {} would upgrade from this one.",
-            case.subject(),
-            case.words().name()
+    let (subject, words) = (case.subject(), case.words());
+    let (sentence, way_out) = match (operation_over(side, history), side.label_status()) {
+        (Some(newest), _) => (
+            format!("Cannot delete the record of {subject}: the release is {}.", case.state(newest)),
+            format!("Wait until that operation ends. Then run {} to remove the release.", words.remove()),
         ),
-        _ => format!("Cannot delete the newest deployed record of {}: the release is live.", case.subject()),
+        (None, Some(Status::Superseded)) => (
+            format!(
+                "Cannot delete the newest record of {subject}: no record is deployed, and {} would upgrade from this one.",
+                words.name()
+            ),
+            format!("{}; or run {} to remove it.", words.change().trim_end_matches('.'), words.remove()),
+        ),
+        _ => (format!("Cannot delete the newest deployed record of {subject}: the release is live."), way_out(case)),
     };
-    Ok(Some(Refusal::new(sentence, way_out(case))))
+    Ok(Some(Refusal::new(sentence, way_out)))
 }
 
 /// A record whose parts are missing blocks its ClusterExtension as a whole, and nothing but its deletion helps. An operation in flight

@@ -5,8 +5,10 @@
 
 use super::case::RecordCase;
 use crate::engine::facts::RecordChange;
+use crate::engine::release::Status;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
+use crate::engine::rules::wording::capitalized;
 
 /// The rule `revision-order`.
 pub(crate) static RULE: Rule = Rule {
@@ -28,7 +30,7 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
-    let (RecordChange::Created(_), Some(revision)) = (case.change, case.target.revision) else {
+    let (RecordChange::Created(side), Some(revision)) = (case.change, case.target.revision) else {
         return Ok(None);
     };
     if case.policy.tools.contains(case.facts.actor.name) {
@@ -36,10 +38,10 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     }
     let newest = case.history()?.newest().filter(|newest| newest.revision >= revision);
     Ok(newest.map(|newest| {
-        Refusal::new(
-            format!("Cannot create the record of {}: the newest record is {}.", case.subject(), case.state(newest)),
-            "Run the operation again, so that it starts from the newest revision.",
-        )
-        .at("/metadata/name")
+        let sentence =
+            format!("Cannot create the record of {}: the newest record is {}.", case.subject(), case.state(newest));
+        let again = capitalized(&case.words().run_again(side.status().unwrap_or(Status::Unknown)));
+        let way_out = format!("{again}, so that it starts from the newest revision.");
+        Refusal::new(sentence, way_out).at("/metadata/name")
     }))
 }

@@ -129,6 +129,20 @@ fn told(
 }
 
 #[test]
+fn the_refusal_of_a_deletion_does_not_send_people_back_to_it() {
+    let superseded = rec(5, "superseded").annotated("interlock.dev/holder", "alice");
+    let mut cluster = Cluster::new();
+    cluster.given_record(&superseded);
+    let told = cluster.refusal("DELETE", "bob", &superseded);
+    assert!(told.contains("`helm upgrade web CHART -n shop`; or run `helm uninstall web -n shop`"), "{told}");
+    assert!(!told.contains("delete one superseded"), "{told}");
+    // An uninstall may need it still.
+    let mut cluster = dead("", Some("superseded"), "uninstalling");
+    let told = cluster.refusal("DELETE", "bob", &rec(5, "superseded"));
+    assert!(told.contains("Wait until that operation ends.") && !told.contains("delete one"), "{told}");
+}
+
+#[test]
 fn a_client_of_olm_is_told_nothing_of_helm() {
     let pending = rec(6, "pending-upgrade").annotated("interlock.dev/holder", OPERATOR);
     let mut cluster = Cluster::new();

@@ -90,10 +90,9 @@ impl OwnerWords<'_> {
         format!("See {}.", self.choose(self.helm("history", &[]), of_olm))
     }
 
-    /// What takes the release away.
+    /// The command that takes the release away.
     pub(crate) fn remove(&self) -> String {
-        let of_olm = quoted(&["kubectl", "delete", "clusterextension", self.release]);
-        format!("Run {}", self.choose(self.helm("uninstall", &[]), of_olm))
+        self.choose(self.helm("uninstall", &[]), quoted(&["kubectl", "delete", "clusterextension", self.release]))
     }
 
     /// The operation that supersedes a record in flight. OLM has none.

@@ -12,7 +12,7 @@ use crate::harness::addon_controller::{AddonController, failed, install, managin
 use crate::harness::chart::Chart;
 use crate::harness::controllers::{Flux, helm_controller};
 use crate::harness::eventually::eventually;
-use crate::harness::extension::{Extension, hooked, large};
+use crate::harness::extension::{Extension, hooked};
 use crate::harness::helm_releases::{helm_release, installed};
 use crate::harness::namespace::Namespace;
 use crate::harness::process::Output;
@@ -224,11 +224,11 @@ fn next_version() -> Scene {
     let bob = kept(extension.system.kubectl("bob"));
     let extension = kept(extension.asked_for(bob));
     let chart = hooked();
-    extension.olm.reconcile(&chart, &large("one")).expect_success();
+    extension.olm.reconcile(&chart, &json!({"note": "one"})).expect_success();
     extension.ask_for(bob, "2.0.0").expect_success();
     chart.set_version("2.0.0");
     extension.objects.hang_pods();
-    let upgrade = extension.olm.spawn(&chart, &large("two"));
+    let upgrade = extension.olm.spawn(&chart, &json!({"note": "two"}));
     eventually(WHILE, "the upgrade waits for its hook", || match extension_ended(extension) {
         Err(_) => Ok(()),
         Ok(()) => Err("it has not begun".to_owned()),
@@ -245,7 +245,7 @@ fn next_version() -> Scene {
         .next(|scene| {
             // It was stuck, and its record is gone.
             drop(running.take());
-            extension.olm.reconcile(&scene.chart, &large("two"))
+            extension.olm.reconcile(&scene.chart, &json!({"note": "two"}))
         })
         .heal(|scene| {
             scene.namespace.ready_pods();

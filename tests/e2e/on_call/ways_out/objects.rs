@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::scene::{Act, Scene, is_in_flight, kept, place};
+use super::scene::{Act, End, Scene, is_in_flight, kept, place};
 use super::{Case, plane};
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
@@ -53,6 +53,8 @@ const EDIT: &[&str] = &["set", "image", "DEPLOYMENT", "app=bob:1"];
 const DELETE: &[&str] = &["delete", "DEPLOYMENT"];
 const SCALE: &[&str] = &["scale", "DEPLOYMENT", "--replicas=3"];
 
+type Start = Box<dyn Fn(&Namespace<'static>, &Chart) -> Running>;
+
 /// A Deployment that belongs to somebody's release.
 struct Owned {
     namespace: &'static Namespace<'static>,
@@ -61,9 +63,9 @@ struct Owned {
     /// The owner's name in a way out, as a regular expression, and what a change through it is; none if it is a command.
     through: Option<(&'static str, Act)>,
     /// Starts an operation that waits for pods, and returns once its record says so.
-    start: Box<dyn Fn(&Namespace<'static>, &Chart) -> Running>,
+    start: Start,
     running: Option<Running>,
-    end: Box<dyn Fn(&Scene) -> Result<(), String>>,
+    end: End,
 }
 
 impl Owned {

@@ -24,6 +24,7 @@ use crate::harness::records;
 const PATIENCE: Duration = Duration::from_secs(90);
 
 pub(super) type Act = Box<dyn Fn(&Scene) -> Output>;
+pub(super) type End = Box<dyn Fn(&Scene) -> Result<(), String>>;
 
 /// A value for the rest of the test run: everything that a scene can be asked for refers to its place.
 pub(super) fn kept<T>(value: T) -> &'static T {
@@ -56,7 +57,7 @@ pub(super) struct Scene {
     /// Phrases of this case alone, and what is done about each.
     pub(super) acts: Vec<(&'static str, Act)>,
     /// Whether it ended in a deployed release or in none, and if not, what there is.
-    pub(super) end: Box<dyn Fn(&Scene) -> Result<(), String>>,
+    pub(super) end: End,
 }
 
 impl Scene {

@@ -22,6 +22,7 @@ pub(super) enum Step {
 }
 
 /// What a phrase is to a reader.
+#[derive(Clone)]
 enum Meaning {
     Step(Step),
     /// Another way begins.
@@ -30,45 +31,81 @@ enum Meaning {
     Remark,
 }
 
-type Phrase = (&'static str, fn(&str) -> Meaning);
-
-/// The phrases of ways out, as regular expressions. The first that fits counts.
-const PHRASES: &[Phrase] = &[
-    ("`[^`]+`", |text| Meaning::Step(Step::Run(text.trim_matches('`').to_owned()))),
-    (r"(?i)wait until (that|the) operation ends or the checks pass", |_| Meaning::Step(Step::Heal)),
-    (r"(?i)wait until (that|the) operation ends", |_| Meaning::Step(Step::Wait)),
-    (r"(?i)check the workloads", |_| Meaning::Step(Step::Heal)),
-    (r"(you|anyone) can [a-z ]+ \d+ [a-z]+ after it started", |_| Meaning::Step(Step::Retry)),
-    (r"(?i)run (the|that) (operation|upgrade|install|rollback|uninstall) again", |_| Meaning::Step(Step::Next)),
-    (r"(?i)let OLM try again|the next step then finishes the operation", |_| Meaning::Step(Step::Next)),
-    (r"(?i)change the source of ClusterExtension [a-z0-9-]+", |_| Meaning::Step(Step::Next)),
-    (r"(then continue from there|try again)", |_| Meaning::Step(Step::Retry)),
-    ("ask for a ReleaseOverride", |_| Meaning::Step(Step::Override)),
-    // What a reader does nothing about.
-    (r"That operation counts as stuck", |_| Meaning::Remark),
-    (r", so that it starts from the new(est)? (state of the release|revision)", |_| Meaning::Remark),
-    (r"Do not edit records by hand|A record is never rewritten", |_| Meaning::Remark),
-    (r"[A-Za-z0-9:-]+ may delete it as soon as it counts as stuck, whatever the workloads say", |_| Meaning::Remark),
-    (r"A restore tool must be listed under `tools` in the cluster policy", |_| Meaning::Remark),
-    (r"(?i)(change|remove) it through|delete only (its|this|the) record( [a-z0-9./-]+)?", |_| Meaning::Remark),
-    (r"(?i)remove the annotation( [a-z./-]+ from the record [a-z0-9.-]+)?|change the release with", |_| {
-        Meaning::Remark
-    }),
-    (
-        r"makes Flux go on at once|: Flux does nothing for a suspended HelmRelease|Sveltos does, and writes new ones for each try|Sveltos retries within a minute",
-        |_| Meaning::Remark,
-    ),
-    (
-        r"(?i)(pin the version that is pending|pin it|annotate (this )?[A-Za-z]+( [a-z0-9/-]+)? with [a-z./-]+: [^ ]+) ?",
-        |_| Meaning::Remark,
-    ),
-    (r"to remove the release|upgrade it with the driver that has its records", |_| Meaning::Remark),
-    // A condition or a purpose begins another way.
-    (r"(?i)([;,.]? or,? )?(to|if|once) [^,.`]+, ", |_| Meaning::Or),
-    (r"[;,.]? ?or,? ", |_| Meaning::Or),
-    (r"(?i)(and|then|with|use|see|run)\b", |_| Meaning::Remark),
-    (r"[\s.,;:()]+", |_| Meaning::Remark),
+/// The phrases that ask for something, as regular expressions. Of these and those below the first that fits counts.
+const INSTRUCTIONS: &[(&str, Step)] = &[
+    (r"wait until (that|the) operation ends or the checks pass", Step::Heal),
+    (r"wait until (that|the) operation ends", Step::Wait),
+    (r"check the workloads", Step::Heal),
+    (r"(you|anyone) can [a-z ]+ \d+ [a-z]+ after it started", Step::Retry),
+    (r"run (the|that) (operation|upgrade|install|rollback|uninstall) again", Step::Next),
+    (r"let OLM try again", Step::Next),
+    (r"the next step then finishes the operation", Step::Next),
+    (r"change the source of ClusterExtension [a-z0-9-]+", Step::Next),
+    (r"then continue from there", Step::Retry),
+    (r"try again", Step::Retry),
+    (r"ask for a ReleaseOverride", Step::Override),
 ];
+
+/// What a reader does nothing about, or what only introduces a command.
+const REMARKS: &[&str] = &[
+    r"that operation counts as stuck",
+    r", so that it starts from the new(est)? (state of the release|revision)",
+    r"do not edit records by hand",
+    r"a record is never rewritten",
+    r"[a-z0-9:-]+ may delete it as soon as it counts as stuck, whatever the workloads say",
+    r"a restore tool must be listed under `tools` in the cluster policy",
+    r"(change|remove) it through",
+    r"change the release with",
+    r"delete only (its|this|the) record( [a-z0-9./-]+)?",
+    r"remove the annotation( [a-z./-]+ from the record [a-z0-9.-]+)?",
+    r"pin the version that is pending",
+    r"pin it",
+    r"annotate (this )?[a-z]+( [a-z0-9/-]+)? with [a-z./-]+: [^ ]+ ",
+    r"upgrade it with the driver that has its records",
+    r"to remove (the release|it)",
+    r"makes Flux go on at once",
+    r": Flux does nothing for a suspended HelmRelease",
+    r"Sveltos does, and writes new ones for each try",
+    r"Sveltos retries within a minute",
+];
+
+/// A condition or a purpose begins another way, and so does the word.
+const ORS: &[&str] = &[r"([;,.]? or,? )?(to|if|once) [^,.`]+, ", r"[;,.]? ?or,? "];
+
+const FILLERS: &[&str] = &[r"(and|then|with|use|see|run)\b", r"[\s.,;:()]+"];
+
+/// What a text begins with to a reader, and how long that is.
+struct Reader {
+    command: Regex,
+    phrases: Vec<(Regex, Meaning)>,
+}
+
+impl Reader {
+    fn of(own: &[&str]) -> Self {
+        let anchored =
+            |phrase: &str| Regex::new(&format!("^(?i:{phrase})")).unwrap_or_else(|error| panic!("{phrase}: {error}"));
+        let meant = |phrases: &[&str], meaning: Meaning| {
+            phrases.iter().map(|phrase| (anchored(phrase), meaning.clone())).collect::<Vec<_>>()
+        };
+        let mut phrases: Vec<_> = own
+            .iter()
+            .enumerate()
+            .map(|(number, phrase)| (anchored(phrase), Meaning::Step(Step::Act(number))))
+            .collect();
+        phrases.extend(INSTRUCTIONS.iter().map(|(phrase, step)| (anchored(phrase), Meaning::Step(step.clone()))));
+        phrases.extend(meant(REMARKS, Meaning::Remark));
+        phrases.extend(meant(ORS, Meaning::Or));
+        phrases.extend(meant(FILLERS, Meaning::Remark));
+        Self { command: anchored("`([^`]+)`"), phrases }
+    }
+
+    fn understand(&self, rest: &str) -> Option<(usize, Meaning)> {
+        if let Some(found) = self.command.captures(rest) {
+            return Some((found[0].len(), Meaning::Step(Step::Run(found[1].to_owned()))));
+        }
+        self.phrases.iter().find_map(|(phrase, meaning)| Some((phrase.find(rest)?.len(), meaning.clone())))
+    }
+}
 
 /// The ways out of a refusal by a rule, with the case's own phrases. Everything from the first instruction to the name of the rule
 /// must be understood.
@@ -78,21 +115,10 @@ pub(super) fn ways(printed: &str, rule: &str, own: &[&str]) -> Vec<Vec<Step>> {
     let Some((told, _)) = printed.split_once(&format!(" [{rule}]")) else {
         panic!("expected a refusal by {rule}: {printed}");
     };
-    let anchored = |phrase: &str| Regex::new(&format!("^(?:{phrase})")).unwrap_or_else(|error| panic!("{error}"));
-    let own: Vec<_> = own.iter().map(|phrase| anchored(phrase)).collect();
-    let general: Vec<_> = PHRASES.iter().map(|(phrase, meaning)| (anchored(phrase), meaning)).collect();
-    let understood = |rest: &str| {
-        let of_case = own.iter().enumerate().find_map(|(number, phrase)| {
-            phrase.find(rest).map(|found| (found.len(), Meaning::Step(Step::Act(number))))
-        });
-        of_case.or_else(|| {
-            let general = general.iter().find_map(|(phrase, meaning)| phrase.find(rest).map(|found| (found, meaning)));
-            general.map(|(found, meaning)| (found.len(), meaning(found.as_str())))
-        })
-    };
+    let reader = Reader::of(own);
     let (mut ways, mut way, mut begun, mut rest) = (Vec::new(), Vec::new(), false, told);
     while let Some(letter) = rest.chars().next() {
-        match understood(rest) {
+        match reader.understand(rest) {
             Some((length, meaning)) => {
                 rest = &rest[length..];
                 match meaning {
