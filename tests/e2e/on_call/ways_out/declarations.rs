@@ -242,15 +242,13 @@ fn next_version() -> Scene {
                 upgrade.wait(WHILE).expect_success();
             }
         })
-        .next(|scene| {
-            // It was stuck, and its record is gone.
-            drop(running.take());
-            extension.olm.reconcile(&scene.chart, &json!({"note": "two"}))
-        })
         .heal(|scene| {
+            // It is stuck because its client died.
+            drop(running.take());
             scene.namespace.ready_pods();
             scene.namespace.await_available(&extension.name);
         })
+        .next(|scene| extension.olm.reconcile(&scene.chart, &json!({"note": "two"})))
         .end(|_| extension_ended(extension))
 }
 
