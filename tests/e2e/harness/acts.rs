@@ -14,6 +14,8 @@ pub(crate) enum Verdict {
     Passes,
     /// `manual-edit` refuses it because of this field, or these fields: `a and b`.
     Edits(&'static str),
+    /// `manual-edit` refuses it and says this about it.
+    Says(&'static str),
     Deletes,
     Scales,
 }
@@ -69,14 +71,17 @@ impl<'n> Target<'n> {
         let Self { namespace, release, state } = self;
         let owner = format!("is managed by release {}/{release} ({state})", namespace.name());
         let through = format!("`helm upgrade {release} CHART -n {}`", namespace.name());
+        let edited = |what: &str, rule: &str| {
+            format!("{owner}: {what}. Change it through {through}, or ask for a ReleaseOverride. [{rule}]")
+        };
         let declared = |fields: &str, rule: &str| {
             let verb = if fields.contains(" and ") { "are" } else { "is" };
-            let way_out = format!("Change it through {through}, or ask for a ReleaseOverride.");
-            format!("{owner}: {fields} {verb} declared by the chart. {way_out} [{rule}]")
+            edited(&format!("{fields} {verb} declared by the chart"), rule)
         };
         match verdict {
             Verdict::Passes => None,
             Verdict::Edits(fields) => Some(declared(fields, "manual-edit")),
+            Verdict::Says(what) => Some(edited(what, "manual-edit")),
             Verdict::Scales => Some(declared("spec.replicas", "manual-scale")),
             Verdict::Deletes => Some(format!(
                 "{owner}, and declared by the chart. Remove it through {through}, or ask for a ReleaseOverride. \

@@ -38,7 +38,7 @@ fn plane() -> &'static Plane {
     static PLANE: OnceLock<Plane> = OnceLock::new();
     PLANE.get_or_init(|| {
         let shipped = include_str!("../../../policies/cluster.yaml");
-        let strict = shipped.replace("mode: warn", "mode: enforce").replace("staleAfter: 15m", "staleAfter: 20s");
+        let strict = shipped.replace("mode: warn", "mode: enforce").replace("staleAfter: 15m", "staleAfter: 30s");
         // Advice about a HelmRelease stays advice: most of them would be refused for one reason or another.
         let strict = strict.replace("retry-strategy: {mode: enforce}", "retry-strategy: {mode: warn}");
         let plane = Plane::start(&strict);
