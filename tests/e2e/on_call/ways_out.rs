@@ -5,6 +5,7 @@
 
 mod declarations;
 mod objects;
+mod owners;
 mod records;
 mod records_of_olm;
 mod scene;

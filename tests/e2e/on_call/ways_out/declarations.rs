@@ -5,15 +5,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::objects::extension_ended;
+use super::owners::{deployed_by_flux, deployed_by_olm, ends, extension_ended, upgrade_in_hook};
 use super::scene::{Scene, kept, place};
 use super::{Case, plane};
 use crate::harness::addon_controller::{AddonController, failed, install, managing};
 use crate::harness::chart::Chart;
-use crate::harness::controllers::{Flux, helm_controller};
 use crate::harness::eventually::eventually;
-use crate::harness::extension::{Extension, hooked};
-use crate::harness::helm_releases::{helm_release, installed};
+use crate::harness::helm_releases::helm_release;
 use crate::harness::namespace::Namespace;
 use crate::harness::process::Output;
 
@@ -32,7 +30,6 @@ pub(super) const CASES: &[Case] = &[
     Case { rule: "extension-safety", owner: "OLM", arrange: self_certified },
 ];
 
-/// A rollout of a profile that has delivered two releases.
 /// The rollout of a profile that has delivered the releases `web` and `cache`.
 fn delivered(test: &str) -> (&'static Namespace<'static>, AddonController<'static>) {
     let namespace = place(test);
@@ -169,16 +166,6 @@ fn patch(namespace: &Namespace<'_>, name: &str, patch: &Value) -> Output {
     namespace.kubectl("bob").run(&["patch", &object, "--type=merge", "-p", &patch.to_string()])
 }
 
-/// Flux has installed the release `demo` from the HelmRelease `demo`.
-fn deployed_by_flux(test: &str) -> (&'static Namespace<'static>, Chart, Flux) {
-    let (namespace, chart) = (place(test), Chart::new("demo"));
-    create(namespace, "demo", json!({"releaseName": "demo"})).expect_success();
-    let flux = Flux::new(&helm_controller(plane()), namespace, "demo").origin(namespace, "demo");
-    flux.reconcile(&chart, &json!({})).expect_success();
-    installed(namespace, "demo", namespace);
-    (namespace, chart, flux)
-}
-
 fn second_helm_release() -> Scene {
     let (namespace, chart, _) = deployed_by_flux("way-duplicate");
     let second = || create(namespace, "second", json!({"releaseName": "demo"}));
@@ -192,10 +179,6 @@ fn second_helm_release() -> Scene {
         .act("storageNamespace", |_| {
             create(namespace, "third", json!({"releaseName": "demo", "storageNamespace": "elsewhere"}))
         })
-        .act("suspend HelmRelease [a-z0-9/-]+ with", move |_| {
-            namespace.kubectl("bob").run(&["get", "helmrelease/demo"])
-        })
-        .act("then delete it with", move |_| namespace.kubectl("bob").run(&["get", "helmrelease/demo"]))
 }
 
 fn renamed_release() -> Scene {
@@ -220,31 +203,17 @@ fn forced_upgrades() -> Scene {
 }
 
 fn next_version() -> Scene {
-    let extension = Extension::new(plane(), "way-version");
-    let bob = kept(extension.system.kubectl("bob"));
-    let extension = kept(extension.asked_for(bob));
-    let chart = hooked();
-    extension.olm.reconcile(&chart, &json!({"note": "one"})).expect_success();
-    extension.ask_for(bob, "2.0.0").expect_success();
+    let (extension, chart) = deployed_by_olm("way-version");
+    let bob = extension.system.kubectl("bob");
+    extension.ask_for(&bob, "2.0.0").expect_success();
     chart.set_version("2.0.0");
-    extension.objects.hang_pods();
-    let upgrade = extension.olm.spawn(&chart, &json!({"note": "two"}));
-    eventually(WHILE, "the upgrade waits for its hook", || match extension_ended(extension) {
-        Err(_) => Ok(()),
-        Ok(()) => Err("it has not begun".to_owned()),
-    });
-    let running = kept(RefCell::new(Some(upgrade)));
-    let refused = extension.ask_for(bob, "3.0.0");
+    let client = kept(RefCell::new(Some(upgrade_in_hook(extension, &chart, &json!({"note": "two"})))));
+    let refused = extension.ask_for(&bob, "3.0.0");
     Scene::new(&extension.objects, chart, "bob", refused)
-        .wait(|| {
-            extension.objects.ready_pods();
-            if let Some(upgrade) = running.take() {
-                upgrade.wait(WHILE).expect_success();
-            }
-        })
+        .wait(ends(&extension.objects, client))
         .heal(|scene| {
             // It is stuck because its client died.
-            drop(running.take());
+            drop(client.take());
             scene.namespace.ready_pods();
             scene.namespace.await_available(&extension.name);
         })
@@ -253,11 +222,8 @@ fn next_version() -> Scene {
 }
 
 fn self_certified() -> Scene {
-    let extension = Extension::new(plane(), "way-safety");
+    let (extension, chart) = deployed_by_olm("way-safety");
     let bob = kept(extension.system.kubectl("bob"));
-    let extension = kept(extension.asked_for(bob));
-    let chart = Chart::new("demo");
-    extension.olm.reconcile(&chart, &json!({})).expect_success();
     let set = |policy: &str| {
         let patch = json!({"spec": {"source": {"catalog": {"upgradeConstraintPolicy": policy}}}}).to_string();
         bob.run(&["patch", "clusterextension", &extension.name, "--type=merge", "-p", &patch])

@@ -5,17 +5,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::scene::{Act, End, Scene, is_in_flight, kept, place};
+use super::owners::{deployed_by_flux, deployed_by_olm, ends, extension_ended, upgrade_in_hook};
+use super::scene::{Act, End, Scene, kept, place};
 use super::{Case, plane};
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
-use crate::harness::controllers::{Flux, account, helm_controller};
-use crate::harness::eventually::eventually;
-use crate::harness::extension::{Extension, hooked};
-use crate::harness::helm_releases::{helm_release, installed};
+use crate::harness::controllers::account;
 use crate::harness::namespace::Namespace;
 use crate::harness::process::{Output, Running};
-use crate::harness::records;
 
 const WHILE: Duration = Duration::from_secs(60);
 
@@ -87,13 +84,7 @@ impl Owned {
         let refused = act(namespace);
         let mut scene = Scene::new(namespace, chart, "bob", refused).retry(move |scene| act(scene.namespace));
         scene.acts.extend(through);
-        let running = kept(RefCell::new(running));
-        let finish = move || {
-            namespace.ready_pods();
-            if let Some(running) = running.take() {
-                running.wait(WHILE).expect_success();
-            }
-        };
+        let finish = ends(namespace, kept(RefCell::new(running)));
         scene.wait(finish).end(move |scene| {
             // An override does not wait for the operation.
             finish();
@@ -122,12 +113,7 @@ fn of_helm(test: &str) -> Owned {
 }
 
 fn of_flux(test: &str) -> Owned {
-    let (namespace, chart) = (place(test), Chart::new("demo"));
-    let object = helm_release(namespace.name(), "demo", json!({"releaseName": "demo", "timeout": "10s"}));
-    namespace.kubectl("bob").with_file("create", &object, &[]).expect_success();
-    let flux = Flux::new(&helm_controller(plane()), namespace, "demo").origin(namespace, "demo");
-    flux.reconcile(&chart, &json!({})).expect_success();
-    installed(namespace, "demo", namespace);
+    let (namespace, chart, flux) = deployed_by_flux(test);
     let started = flux.clone();
     let change = move |scene: &Scene| {
         let patch = r#"{"spec":{"values":{"note":"two"}}}"#;
@@ -150,11 +136,8 @@ fn of_flux(test: &str) -> Owned {
 }
 
 fn of_olm(test: &str) -> Owned {
-    let extension = Extension::new(plane(), test);
+    let (extension, chart) = deployed_by_olm(test);
     let bob = extension.system.kubectl("bob");
-    let extension = kept(extension.asked_for(&bob));
-    let chart = hooked();
-    extension.olm.reconcile(&chart, &json!({})).expect_success();
     let change = move |scene: &Scene| {
         let inline = json!({"spec": {"config": {"configType": "Inline", "inline": {"note": "two"}}}}).to_string();
         bob.ok(&["patch", "clusterextension", &extension.name, "--type=merge", "-p", &inline]);
@@ -165,26 +148,10 @@ fn of_olm(test: &str) -> Owned {
         deployment: extension.name.clone(),
         chart,
         through: Some((r"(?i)(change|remove) it through ClusterExtension [a-z0-9-]+", Box::new(change))),
-        start: Box::new(move |_, chart| {
-            // OLM waits for no pods but those of hooks.
-            let upgrade = extension.olm.spawn(chart, &json!({"image": "two"}));
-            eventually(WHILE, "the upgrade waits for its hook", || match extension_ended(extension) {
-                Err(_) => Ok(()),
-                Ok(()) => Err("it has not begun".to_owned()),
-            });
-            upgrade
-        }),
+        start: Box::new(move |_, chart| upgrade_in_hook(extension, chart, &json!({"image": "two"}))),
         running: None,
         end: Box::new(move |_| extension_ended(extension)),
     }
-}
-
-/// One record of the extension is deployed, and no operation is in flight; or there is none.
-pub(super) fn extension_ended(extension: &Extension) -> Result<(), String> {
-    let records = extension.records();
-    let in_flight = records.last().is_some_and(|newest| is_in_flight(&newest.body_status));
-    let whole = records.is_empty() || (records::deployed(&records) == 1 && !in_flight);
-    if whole { Ok(()) } else { Err(records::summary(&records)) }
 }
 
 fn of_sveltos(test: &str) -> Owned {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::owners::{Client, ends};
 use super::scene::{Scene, kept, place};
 use super::{Case, plane};
 use crate::harness::chart::Chart;
@@ -15,7 +16,7 @@ use crate::harness::forging;
 use crate::harness::helm_releases::helm_release;
 use crate::harness::in_flight::{killed, killed_on_the_way_to, once_stale, unlock};
 use crate::harness::namespace::Namespace;
-use crate::harness::process::{Output, Running};
+use crate::harness::process::Output;
 use crate::harness::records::{V1, V2};
 
 const DRIVER: Driver = Driver::Secret;
@@ -53,25 +54,14 @@ fn two_revisions(test: &str) -> (&'static Namespace<'static>, Chart) {
 }
 
 /// Alice's upgrade to revision 2 waits for pods that hang.
-fn upgrading(test: &str) -> (&'static Namespace<'static>, Chart, Running) {
+fn upgrading(test: &str) -> (&'static Namespace<'static>, Chart, Client) {
     let (namespace, chart) = (place(test), Chart::new("demo"));
     let alice = alice(namespace);
     alice.ok(&["install", "demo", chart.path(), "--wait", "--timeout=60s"]);
     namespace.hang_pods();
     let upgrade = alice.spawn(&["upgrade", "demo", chart.path(), "--set=image=two", "--wait", "--timeout=5m"]);
     namespace.await_status(DRIVER, "demo", 2, "pending-upgrade");
-    (namespace, chart, upgrade)
-}
-
-/// Lets an operation that waits for pods come to its end.
-fn ends(namespace: &'static Namespace<'static>, running: Running) -> impl Fn() {
-    let running = RefCell::new(Some(running));
-    move || {
-        namespace.ready_pods();
-        if let Some(running) = running.take() {
-            running.wait(WHILE).expect_success();
-        }
-    }
+    (namespace, chart, kept(RefCell::new(Some(upgrade))))
 }
 
 /// A record of bob's, from the newest one of alice's.

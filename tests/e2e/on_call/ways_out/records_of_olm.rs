@@ -9,13 +9,13 @@ use flate2::read::GzDecoder;
 use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 
-use super::objects::extension_ended;
+use super::Case;
+use super::owners::{deployed_by_olm, extension_ended};
 use super::records::unstamped;
 use super::scene::{Scene, kept};
-use super::{Case, plane};
 use crate::harness::chart::Chart;
 use crate::harness::eventually::{eventually, within};
-use crate::harness::extension::{COLLECTOR, Extension, hooked};
+use crate::harness::extension::{COLLECTOR, Extension};
 use crate::harness::process::Output;
 
 const WHILE: Duration = Duration::from_secs(60);
@@ -46,12 +46,8 @@ struct Installed {
 impl Installed {
     /// Version 1.0.0 is deployed.
     fn new(test: &str) -> Self {
-        let extension = Extension::new(plane(), test);
-        let bob = extension.system.kubectl("bob");
-        let extension = kept(extension.asked_for(&bob));
-        let it = Self { extension, chart: hooked() };
-        it.reconcile("one").expect_success();
-        it
+        let (extension, chart) = deployed_by_olm(test);
+        Self { extension, chart }
     }
 
     fn reconcile(&self, note: &str) -> Output {

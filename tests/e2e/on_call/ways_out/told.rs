@@ -61,6 +61,8 @@ const REMARKS: &[&str] = &[
     r"pin the version that is pending",
     r"pin it",
     r"annotate (this )?[a-z]+( [a-z0-9/-]+)? with [a-z./-]+: [^ ]+ ",
+    r"suspend HelmRelease [a-z0-9/-]+ with",
+    r"delete it with",
     r"upgrade it with the driver that has its records",
     r"to remove (the release|it)",
     r"makes Flux go on at once",
