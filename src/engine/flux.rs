@@ -16,7 +16,7 @@ pub(crate) use drift::{DeclaredObject, DriftDetection};
 pub(crate) use driver::Driver;
 pub(crate) use kube_config::KubeConfig;
 pub(crate) use name::shortened_release_name;
-pub(crate) use spec::{ChartSourceRef, HelmReleaseSpec, Remediation};
+pub(crate) use spec::{ChartSourceRef, FailureStrategy, HelmReleaseSpec, Remediation};
 
 use super::json::null_is_default;
 use super::object::{OwnedMetadata, service_account_user};

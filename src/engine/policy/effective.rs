@@ -57,6 +57,12 @@ impl Policy {
         self.scalable_resources.iter().find(|known| known.is(group, resource))
     }
 
+    /// Whether a user deploys releases for others, or restores their records.
+    #[must_use]
+    pub fn is_manager_or_tool(&self, user: &str) -> bool {
+        self.managers.contains(user) || self.tools.contains(user)
+    }
+
     /// The mode of a rule for a request.
     #[must_use]
     pub fn mode(&self, rule: RuleId, scope: &Scope<'_>) -> Mode {

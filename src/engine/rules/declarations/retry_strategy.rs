@@ -7,7 +7,7 @@
 use jiff::SignedDuration;
 
 use super::case::DeclarationCase;
-use crate::engine::flux::{HelmRelease, HelmReleaseSpec, InstalledRelease, Remediation};
+use crate::engine::flux::{FailureStrategy, HelmRelease, HelmReleaseSpec, InstalledRelease, Remediation};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, CheckedAll, Refusal, Rule};
 use crate::engine::rules::wording;
@@ -54,13 +54,9 @@ const RISKS: [Risk; 12] = [
     Risk {
         // What an install left failed is upgraded from then on, and has no revision to go back to.
         holds: |spec| {
+            let remedy = in_use(&spec.upgrade.strategy, &spec.upgrade.remediation);
             spec.install.strategy.retries()
-                && !spec.upgrade.strategy.retries()
-                && spec
-                    .upgrade
-                    .remediation
-                    .as_ref()
-                    .is_some_and(|remedy| remedy.acts() && remedy.strategy != "uninstall")
+                && remedy.is_some_and(|remedy| remedy.acts() && remedy.strategy != "uninstall")
         },
         pointer: "/spec/upgrade/remediation",
         what: "rolls back failed upgrades, and retries a failed first install as an upgrade: then there is no revision to \
@@ -107,7 +103,7 @@ const RISKS: [Risk; 12] = [
     },
     Risk {
         holds: |spec| {
-            let remedy = spec.upgrade.remediation.as_ref().filter(|_| !spec.upgrade.strategy.retries());
+            let remedy = in_use(&spec.upgrade.strategy, &spec.upgrade.remediation);
             remedy.is_some_and(|remedy| remedy.acts() && remedy.strategy == "uninstall")
         },
         pointer: "/spec/upgrade/remediation/strategy",
@@ -116,7 +112,7 @@ const RISKS: [Risk; 12] = [
     },
     Risk {
         holds: |spec| {
-            let remedy = spec.install.remediation.as_ref().filter(|_| !spec.install.strategy.retries());
+            let remedy = in_use(&spec.install.strategy, &spec.install.remediation);
             remedy.is_some_and(|remedy| remedy.retries < 0)
         },
         pointer: "/spec/install/remediation/retries",
@@ -125,7 +121,7 @@ const RISKS: [Risk; 12] = [
     },
     Risk {
         holds: |spec| {
-            let remedy = spec.upgrade.remediation.as_ref().filter(|_| !spec.upgrade.strategy.retries());
+            let remedy = in_use(&spec.upgrade.strategy, &spec.upgrade.remediation);
             remedy.is_some_and(|remedy| remedy.retries < 0)
         },
         pointer: "/spec/upgrade/remediation/retries",
@@ -161,6 +157,11 @@ const RISKS: [Risk; 12] = [
         way_out: "Remove the field.",
     },
 ];
+
+/// The remediation that Flux carries out: with RetryOnFailure it carries out none.
+fn in_use<'s>(strategy: &FailureStrategy, remediation: &'s Option<Remediation>) -> Option<&'s Remediation> {
+    remediation.as_ref().filter(|_| !strategy.retries())
+}
 
 pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     let Some(written) = case.helm_release()? else {

@@ -38,7 +38,7 @@ pub(super) fn added(case: &RecordCase<'_>) -> Option<Binding> {
         RecordChange::Deleted(_) => return None,
     };
     let actor = case.facts.actor;
-    if [&case.policy.managers, &case.policy.tools].into_iter().any(|users| users.contains(actor.name)) {
+    if case.policy.is_manager_or_tool(actor.name) {
         return None;
     }
     let is_program = actor.kind == ActorKind::ServiceAccount;

@@ -130,8 +130,9 @@ fn started_by_somebody_else(case: &RecordCase<'_>) -> Checked {
     let (Some(write), StartedBy::Managers, actor) = (starts, case.policy.started_by, case.facts.actor) else {
         return Ok(None);
     };
-    let may = [&case.policy.managers, &case.policy.tools].into_iter().any(|users| users.contains(actor.name));
-    if may || case.flux_release(None).is_flux_account(case.evidence, case.policy, actor)? {
+    if case.policy.is_manager_or_tool(actor.name)
+        || case.flux_release(None).is_flux_account(case.evidence, case.policy, actor)?
+    {
         return Ok(None);
     }
     let operation = write.after.status().map_or("operation", wording::operation);
