@@ -22,7 +22,7 @@ pub struct RecordChunk<'r> {
 pub enum ChunkChange {
     Created,
     /// What an update changes of that which makes it a part, by which it is found, or which keeps it: `the label key`, and where. Labels
-    /// and annotations that OLM does not read are free.
+    /// and annotations that OLM does not read may change.
     Updated(Option<(&'static str, &'static str)>),
     Deleted {
         /// Whether a deletion of the Secret has already started.

@@ -25,7 +25,7 @@ const MAX_PROGRAM_BYTES: usize = 1 << 17;
 /// The steps to compile such a regular expression and to match a name with it.
 const PATTERN_STEPS: u64 = 2_000_000;
 
-/// The steps to compare a pointer with all fields that a write changes: a thousand at most are told apart.
+/// The steps to compare a pointer with all fields that a write changes. A change lists a thousand at most.
 const POINTER_STEPS: u64 = 20_000;
 
 /// The steps to read a byte of a rule.

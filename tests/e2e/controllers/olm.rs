@@ -198,7 +198,7 @@ fn the_parts_of_a_record_are_guarded_as_one_with_it() {
         planted["metadata"] = json!({"name": format!("{index}-abcdefghijklm")});
         planted["type"] = "Opaque".into();
         kubectl.with_file("create", &planted, &[]).expect_failure(&["[record-tampering]", "a part of a record"]);
-        // What OLM does not read is free, and so is replacing a Secret with itself, to have it encrypted again.
+        // What OLM does not read may change, and a Secret may be replaced with itself, to have it encrypted again.
         kubectl.ok(&["label", "--overwrite", "secret", &part, "team=a"]);
         for object in [&part, &index] {
             kubectl.with_file("replace", &kubectl.get(&["secret", object]), &[]).expect_success();

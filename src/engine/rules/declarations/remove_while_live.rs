@@ -13,7 +13,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: UNPROCESSABLE,
         fails_closed: FailsClosed::Never,
-        summary: "The Sveltos agent is told to remove everything only when the ClusterSummary is being deleted or gone.",
+        summary: "A commit of Sveltos removes everything only when the ClusterSummary is being deleted or gone.",
         why: "The action Remove deletes every release from the managed cluster while the profile still wants them there.",
         allowed: "The action Remove while the ClusterSummary is being deleted, or after it is gone.",
         refused: "The action Remove for a profile that still selects the cluster, also with sourceStatus Deleted. Sveltos \
