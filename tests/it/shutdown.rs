@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ::http::StatusCode;
 use release_interlock::serve::https::{Limits, Stopped};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::harness::client::Connection;
@@ -68,6 +69,72 @@ async fn after_the_delay_the_port_closes_and_the_request_in_flight_is_finished()
     let answer = soon(in_flight).await.unwrap();
     assert_eq!((answer.json()["response"]["uid"].as_str(), answer.header("connection")), (Some("2"), Some("close")));
     assert_eq!(server.stopped().await, Stopped::Drained);
+}
+
+/// HTTP/1.1 cannot close an idle connection without a race: a request may be on its way, and the API server does not
+/// send it again. An interim response leaves it to the client (RFC 9112, 9.2; RFC 9110, 15.2).
+#[tokio::test]
+async fn a_request_that_crosses_the_end_of_an_idle_connection_is_answered() {
+    let server = Server::start(Limits { drain_delay: Duration::ZERO, ..Limits::default() }).await;
+    let mut idle = server.client().stream().await.unwrap();
+    idle.write_all(&raw(&review("1", None))).await.unwrap();
+    assert!(soon(head(&mut idle)).await.starts_with("HTTP/1.1 200 OK\r\n"));
+
+    server.signals.send(()).await.unwrap();
+    // Written by a client that has not read what the server sent.
+    soon(async { while TcpStream::connect(server.admission).await.is_ok() {} }).await;
+    idle.write_all(&raw(&review("2", None))).await.unwrap();
+    assert_eq!(soon(head(&mut idle)).await, "HTTP/1.1 100 Continue\r\n\r\n");
+    let answer = soon(head(&mut idle)).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("connection: close\r\n"), "{answer}");
+    assert_eq!(soon(idle.read(&mut [0])).await.unwrap(), 0);
+    assert_eq!(server.stopped().await, Stopped::Drained);
+}
+
+/// The kernel has accepted it for the client, and would reset it with the port.
+#[tokio::test]
+async fn a_connection_that_is_in_the_queue_when_the_port_closes_is_answered() {
+    // Whether the server looks at the queue or at the signal first is random.
+    for _ in 0..8 {
+        let server = Server::start(Limits { drain_delay: Duration::ZERO, ..Limits::default() }).await;
+        server.signals.send(()).await.unwrap();
+        // Blocks this thread, which is also the server's.
+        let queued = std::net::TcpStream::connect(server.admission).unwrap();
+        queued.set_nonblocking(true).unwrap();
+        let queued = TcpStream::from_std(queued).unwrap();
+        let answered = async {
+            let mut stream = server.client().stream_over(queued).await.unwrap();
+            stream.write_all(&raw(&review("1", None))).await.unwrap();
+            let mut answer = head(&mut stream).await;
+            while answer.starts_with("HTTP/1.1 100 ") {
+                answer = head(&mut stream).await;
+            }
+            answer
+        };
+        assert!(soon(answered).await.starts_with("HTTP/1.1 200 OK\r\n"));
+        assert_eq!(server.stopped().await, Stopped::Drained);
+    }
+}
+
+/// A request as bytes.
+fn raw(body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head = format!(
+        "POST /validate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// Reads one response and returns its head. Panics at the end of the stream.
+async fn head(stream: &mut (impl AsyncRead + Unpin)) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+    let head = String::from_utf8(head).unwrap();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
+    stream.read_exact(&mut vec![0; length]).await.unwrap();
+    head
 }
 
 #[tokio::test]

@@ -69,7 +69,10 @@ impl Client {
 
     /// A TLS stream, before any HTTP.
     pub(crate) async fn stream(&self) -> std::io::Result<TlsStream<TcpStream>> {
-        let tcp = TcpStream::connect(self.address).await?;
+        self.stream_over(TcpStream::connect(self.address).await?).await
+    }
+
+    pub(crate) async fn stream_over(&self, tcp: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
         TlsConnector::from(Arc::new(self.config.clone())).connect(self.name.clone(), tcp).await
     }
 
