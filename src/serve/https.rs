@@ -114,9 +114,9 @@ pub struct Setup {
 /// Serves both ports until a signal arrives, then lets the requests in flight finish.
 ///
 /// First signal: `/readyz` fails at once and every answer closes its connection, but new connections are still
-/// accepted for [`Limits::drain_delay`], because the API server learns of the removed endpoint only after the signal. Then
-/// the port closes and the requests in flight have [`Limits::drain`] to finish. A second signal, at any time, stops
-/// everything at once. The admin port answers until the very end, from a thread of its own.
+/// accepted for [`Limits::drain_delay`], because the API server learns of the removed endpoint only after the signal, and for
+/// longer while they arrive. Then the port closes, clients of idle connections are told to close them, and the requests in
+/// flight have the rest of [`Limits::drain`] to finish. A second signal, at any time, stops everything at once. The admin port answers until the very end, from a thread of its own.
 ///
 /// # Errors
 /// When the thread of the admin port cannot be started.
@@ -124,6 +124,7 @@ pub async fn run(bound: Bound, reviewer: Arc<dyn Reviewer>, setup: Setup, signal
     let Setup { certificates, clients, metrics, registry, readiness, limits } = setup;
     let (phase, watched) = watch::channel(shutdown::ShutdownPhase::Serving);
     // Never leaves `Serving`: the admin port ends by being dropped.
+    let arrivals = shutdown::Arrivals::new();
     let (_always, serving) = watch::channel(shutdown::ShutdownPhase::Serving);
 
     let admission = listener::Listener {
@@ -134,6 +135,7 @@ pub async fn run(bound: Bound, reviewer: Arc<dyn Reviewer>, setup: Setup, signal
         limits: limits.clone(),
         metrics: Arc::clone(&metrics),
         phase: watched,
+        arrivals: arrivals.clone(),
     };
     let admin = listener::Listener {
         port: Port::Admin,
@@ -143,11 +145,12 @@ pub async fn run(bound: Bound, reviewer: Arc<dyn Reviewer>, setup: Setup, signal
         limits: limits.clone(),
         metrics,
         phase: serving,
+        arrivals: shutdown::Arrivals::new(),
     };
 
     let _admin = admin_thread::AdminThread::start(admin, bound.admin)?;
     let served = admission.serve(bound.admission);
-    let stopping = shutdown::run_phases(signals, &phase, &readiness, &limits);
+    let stopping = shutdown::run_phases(signals, &phase, &readiness, &arrivals, &limits);
     tokio::pin!(served, stopping);
     Ok(tokio::select! {
         // Ends only after the port was closed, so no connection was cut.

@@ -41,7 +41,7 @@ where
 {
     let ConnectionContext { router, limits, metrics, mut phase } = context;
     let service = RequestService { router, activity: Arc::clone(activity), phase: phase.clone() };
-    let stream = TimedStream::new(stream, Arc::clone(activity), Arc::clone(&metrics), limits.header, limits.write);
+    let stream = TimedStream::new(stream, Arc::clone(activity), Arc::clone(&metrics), phase.clone(), &limits);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         // Also the idle timer, and here only that: see `timed_stream`.
@@ -58,10 +58,8 @@ where
                 }
                 return;
             }
-            () = reached(&mut phase, ShutdownPhase::Closing), if !closing => {
-                closing = true;
-                connection.as_mut().graceful_shutdown();
-            }
+            // The stream looks at the phase when the connection is polled, which the next turn does.
+            () = reached(&mut phase, ShutdownPhase::Closing), if !closing => closing = true,
             () = activity.evicted() => {
                 metrics.cut(Cut::Evicted);
                 return;
@@ -117,7 +115,7 @@ mod tests {
         serving: JoinHandle<()>,
         metrics: Arc<HttpsMetrics>,
         limits: Limits,
-        _phase: watch::Sender<ShutdownPhase>,
+        phase: watch::Sender<ShutdownPhase>,
     }
 
     fn serving() -> Fixture {
@@ -129,7 +127,7 @@ mod tests {
         let context = ConnectionContext { router, limits: limits.clone(), metrics: Arc::clone(&metrics), phase };
         let (client, stream) = duplex(4096);
         let serving = tokio::spawn(async move { serve(stream, &Arc::new(Activity::new()), context).await });
-        Fixture { client, serving, metrics, limits, _phase: sender }
+        Fixture { client, serving, metrics, limits, phase: sender }
     }
 
     impl Fixture {
@@ -184,6 +182,43 @@ mod tests {
         assert!(begun.elapsed() <= fixture.limits.header + 2 * pause, "{:?}", begun.elapsed());
         (&mut fixture.serving).await.unwrap();
         assert!(fixture.counts("header"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_client_is_told_that_its_connection_ends_and_nobody_in_the_middle_of_something_is() {
+        const INTERIM: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+        let mut idle = serving();
+        idle.asks_and_is_answered().await;
+        idle.phase.send_replace(ShutdownPhase::Leaving);
+        idle.phase.send_replace(ShutdownPhase::Closing);
+        let mut told = vec![0; INTERIM.len()];
+        idle.client.read_exact(&mut told).await.unwrap();
+        assert_eq!(told, INTERIM);
+        idle.client.shutdown().await.unwrap();
+        (&mut idle.serving).await.unwrap();
+
+        let mut half = serving();
+        half.client.write_all(&HEAD[..9]).await.unwrap();
+        tokio::task::yield_now().await;
+        half.phase.send_replace(ShutdownPhase::Closing);
+        sleep(half.limits.header / 2).await;
+        half.client.write_all(&HEAD[9..]).await.unwrap();
+        let mut answer = Vec::new();
+        half.client.read_to_end(&mut answer).await.unwrap();
+        assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n") && answer.ends_with(b"short answer"));
+
+        // More than the pipe holds: its end waits for the client.
+        let mut slow = serving();
+        slow.client.write_all(b"GET /long HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        slow.client.read_exact(&mut [0; 100]).await.unwrap();
+        slow.phase.send_replace(ShutdownPhase::Closing);
+        sleep(slow.limits.write / 2).await;
+        let mut answer = Vec::new();
+        while !answer.ends_with(INTERIM) {
+            assert_ne!(slow.client.read_buf(&mut answer).await.unwrap(), 0);
+        }
+        let body = "long answer ".repeat(10_000);
+        assert!(answer.strip_suffix(INTERIM).unwrap().ends_with(body.as_bytes()));
     }
 
     #[tokio::test(start_paused = true)]

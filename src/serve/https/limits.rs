@@ -35,7 +35,8 @@ pub struct Limits {
     /// The pause after a failure to accept, which would otherwise repeat at once: the usual cause is a lack of file
     /// descriptors, and only time frees some.
     pub accept_pause: Duration,
-    /// After the first signal: how long to go on accepting while the cluster removes the endpoint.
+    /// After the first signal: how long to go on accepting while the cluster removes the endpoint. While connections still
+    /// arrive, the port stays open for longer, up to half of `drain`.
     pub drain_delay: Duration,
     /// After that: how long requests in flight may take. Together with `drain_delay` it is less than the 30 s that a pod has
     /// by default.

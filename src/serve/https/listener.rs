@@ -1,6 +1,7 @@
 //! The accept loop of a port.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -17,7 +18,7 @@ use super::clients::Clients;
 use super::connection::{self, ConnectionContext};
 use super::limits::Limits;
 use super::metrics::{Cut, HandshakeFailure, HttpsMetrics, Port};
-use super::shutdown::{ShutdownPhase, reached};
+use super::shutdown::{Arrivals, ShutdownPhase, reached};
 use super::slots::{Slot, Slots};
 use crate::log_limit::OF_CLIENTS;
 use crate::serve::pki::tls::{self, Certificates};
@@ -52,28 +53,33 @@ pub(super) struct Listener {
     pub(super) limits: Limits,
     pub(super) metrics: Arc<HttpsMetrics>,
     pub(super) phase: watch::Receiver<ShutdownPhase>,
+    pub(super) arrivals: Arrivals,
 }
 
 impl Listener {
     /// Accepts until the server closes, then waits for its connections. Returns how many were cut.
     pub(super) async fn serve(self, socket: TcpListener) -> usize {
-        let Self { port, transport, router, slots, limits, metrics, mut phase } = self;
+        let Self { port, transport, router, slots, limits, metrics, mut phase, arrivals } = self;
         let slots = Slots::new(slots);
         let pause = limits.accept_pause;
         let context = ConnectionContext { router, limits, metrics: Arc::clone(&metrics), phase: phase.clone() };
         let mut connections = JoinSet::new();
+        let admit = |connections: &mut JoinSet<()>, stream, peer: SocketAddr| match slots.take(peer.ip()) {
+            Some(slot) => {
+                connections.spawn(connect(stream, slot, port, transport.clone(), context.clone()));
+            }
+            None => metrics.cut(Cut::Full),
+        };
         loop {
             tokio::select! {
                 biased;
                 () = reached(&mut phase, ShutdownPhase::Closing) => break,
                 Some(_) = connections.join_next() => {}
                 accepted = socket.accept() => match accepted {
-                    Ok((stream, peer)) => match slots.take(peer.ip()) {
-                        Some(slot) => {
-                            connections.spawn(connect(stream, slot, port, transport.clone(), context.clone()));
-                        }
-                        None => metrics.cut(Cut::Full),
-                    },
+                    Ok((stream, peer)) => {
+                        arrivals.note();
+                        admit(&mut connections, stream, peer);
+                    }
                     Err(error) if is_of_one_connection(&error) => {}
                     Err(error) => {
                         metrics.accept_failed(port);
@@ -83,10 +89,20 @@ impl Listener {
                 }
             }
         }
-        drop(socket);
+        queued(socket).for_each(|(stream, peer)| admit(&mut connections, stream, peer));
         tracing::debug!(open = connections.len(), "closed the port");
         drain(connections, phase, &metrics).await
     }
+}
+
+/// Closes the port, and returns the connections that nobody has accepted yet. Their clients believe that they are connected.
+fn queued(socket: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr)> {
+    let socket = socket.into_std().ok();
+    std::iter::from_fn(move || {
+        let (stream, peer) = socket.as_ref()?.accept().ok()?;
+        stream.set_nonblocking(true).ok()?;
+        Some((TcpStream::from_std(stream).ok()?, peer))
+    })
 }
 
 /// Waits for connections to end until the shutdown aborts. Returns how many were left then.

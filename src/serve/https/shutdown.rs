@@ -1,6 +1,7 @@
 //! Shutdown: signals, and the phases that every connection watches.
 
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -15,7 +16,7 @@ pub(super) enum ShutdownPhase {
     Serving,
     /// Still answering and accepting, but every answer closes its connection.
     Leaving,
-    /// The port is closed, and requests in flight finish.
+    /// The port is closed, and requests in flight finish. Clients of idle connections are told to close them.
     Closing,
     /// Remaining connections are dropped.
     Aborting,
@@ -94,23 +95,58 @@ pub(super) async fn reached(phase: &mut watch::Receiver<ShutdownPhase>, wanted: 
     }
 }
 
+/// When the last connection arrived. Clones share it.
+#[derive(Clone, Debug)]
+pub(super) struct Arrivals(Arc<Mutex<Instant>>);
+
+impl Arrivals {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Mutex::new(Instant::now())))
+    }
+
+    /// A connection has just arrived.
+    pub(super) fn note(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn last(&self) -> Instant {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits until nobody connects any more: until [`Limits::drain_delay`] has passed since the signal and since the last
+/// connection, because somebody who connects does not know yet that the endpoint is removed. Half of [`Limits::drain`] is
+/// kept for requests in flight, whoever goes on connecting.
+async fn until_nobody_connects(arrivals: &Arrivals, limits: &Limits) {
+    let signal = Instant::now();
+    let latest = signal + limits.drain_delay + limits.drain / 2;
+    loop {
+        let closing = (arrivals.last().max(signal) + limits.drain_delay).min(latest);
+        if closing <= Instant::now() {
+            return;
+        }
+        sleep_until(closing).await;
+    }
+}
+
 /// Turns signals into phases; resolves once the phase is [`ShutdownPhase::Aborting`].
 pub(super) async fn run_phases(
     mut signals: Signals,
     phase: &watch::Sender<ShutdownPhase>,
     readiness: &Readiness,
+    arrivals: &Arrivals,
     limits: &Limits,
 ) -> Stopped {
     signals.next().await;
     readiness.leave();
     phase.send_replace(ShutdownPhase::Leaving);
     tracing::info!(accepting_for = ?limits.drain_delay, "shutting down");
-    let closing = Instant::now() + limits.drain_delay;
+    let end = Instant::now() + limits.drain_delay + limits.drain;
     let stopped = tokio::select! {
         stopped = async {
-            sleep_until(closing).await;
+            until_nobody_connects(arrivals, limits).await;
             phase.send_replace(ShutdownPhase::Closing);
-            sleep_until(closing + limits.drain).await;
+            sleep_until(end).await;
             Stopped::OutOfTime { cut: 0 }
         } => stopped,
         () = signals.next() => Stopped::Aborted { cut: 0 },
@@ -141,9 +177,28 @@ mod tests {
             reached(&mut watched, ShutdownPhase::Closing).await;
             assert!(started.elapsed() >= limits.drain_delay);
         };
-        let (stopped, ()) = tokio::join!(run_phases(signals, &phase, &readiness, &limits), watch);
+        let arrivals = Arrivals::new();
+        let (stopped, ()) = tokio::join!(run_phases(signals, &phase, &readiness, &arrivals, &limits), watch);
         assert_eq!(stopped, Stopped::OutOfTime { cut: 0 });
         assert!(started.elapsed() >= limits.drain_delay + limits.drain);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_port_stays_open_while_connections_arrive_but_not_for_ever() {
+        let limits = Limits::default();
+        for (until, closes) in [(Duration::from_secs(7), 11), (Duration::MAX, 15)] {
+            let (arrivals, started) = (Arrivals::new(), Instant::now());
+            let arriving = arrivals.clone();
+            let client = tokio::spawn(async move {
+                while started.elapsed() < until {
+                    arriving.note();
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                }
+            });
+            until_nobody_connects(&arrivals, &limits).await;
+            client.abort();
+            assert_eq!(started.elapsed().as_secs(), closes, "connections arrive for {until:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -153,7 +208,7 @@ mod tests {
         sender.send(()).await.unwrap();
         sender.send(()).await.unwrap();
         let started = Instant::now();
-        let stopped = run_phases(signals, &phase, &Readiness::new(), &Limits::default()).await;
+        let stopped = run_phases(signals, &phase, &Readiness::new(), &Arrivals::new(), &Limits::default()).await;
         assert_eq!(stopped, Stopped::Aborted { cut: 0 });
         assert_eq!(started.elapsed(), Duration::ZERO);
         assert_eq!(*phase.borrow(), ShutdownPhase::Aborting);

@@ -1,8 +1,15 @@
-//! A stream with time limits for the head of a request and for a client that does not read its answer.
+//! A stream with time limits for the head of a request and for a client that does not read its answer, and with a message
+//! for a client whose idle connection is about to end.
 //!
 //! hyper has one timer for the head, which also runs while a connection is idle. It must be longer than the 90 s after
 //! which Go drops idle connections, and that is far too long for a head that arrives byte by byte. So hyper's timer is the
 //! idle timer, and the head has a timer here, which starts with the first byte after an answer.
+//!
+//! HTTP/1.1 has no message that ends an idle connection. If the server closes it, a request may be on its way, and the API
+//! server does not send a POST twice. So the server sends an interim response and lets the client decide. A client without
+//! an open request closes the connection, because nothing was to come (RFC 9112, 9.2). A client that has just sent a request
+//! discards the interim response and reads the final one (RFC 9110, 15.2.1), which says `Connection: close`. Go's client
+//! does both (`readLoop` and `readResponse` of net/http's transport.go).
 
 use std::io;
 use std::pin::Pin;
@@ -11,17 +18,34 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::limits::Limits;
 use super::metrics::{Cut, HttpsMetrics};
+use super::shutdown::ShutdownPhase;
 use super::slots::{Activity, ConnectionPhase};
+
+/// Every client discards it in front of an answer.
+const INTERIM: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 pub(super) struct TimedStream<S> {
     stream: S,
     activity: Arc<Activity>,
     metrics: Arc<HttpsMetrics>,
+    shutdown: watch::Receiver<ShutdownPhase>,
+    interim: Interim,
     head: Timer,
     write: Timer,
+}
+
+/// The interim response that makes a client close its idle connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Interim {
+    Unsent,
+    /// Written, but perhaps still in the buffer of TLS.
+    Written,
+    Sent,
 }
 
 /// A limit on one wait. The timer of the runtime is created at the first wait and kept for the next.
@@ -36,16 +60,20 @@ impl<S> TimedStream<S> {
         stream: S,
         activity: Arc<Activity>,
         metrics: Arc<HttpsMetrics>,
-        head: Duration,
-        write: Duration,
+        shutdown: watch::Receiver<ShutdownPhase>,
+        limits: &Limits,
     ) -> Self {
-        Self { stream, activity, metrics, head: Timer::new(head), write: Timer::new(write) }
+        let (head, write) = (Timer::new(limits.header), Timer::new(limits.write));
+        Self { stream, activity, metrics, shutdown, interim: Interim::Unsent, head, write }
     }
 
     /// Returns the result of a write, or an error when it has been pending for too long.
     fn poll_written<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.write.since = None;
+            if self.write.since.take().is_some() {
+                // hyper reads before it writes, and only a read sends the interim response.
+                context.waker().wake_by_ref();
+            }
             return written;
         }
         let since = *self.write.since.get_or_insert_with(Instant::now);
@@ -71,7 +99,28 @@ impl Timer {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
+impl<S: AsyncWrite + Unpin> TimedStream<S> {
+    /// Sends the interim response, once, when the port is closed and the connection is idle. hyper reads only after it has
+    /// written, so the response is never inside an answer: an answer that the client does not take has `write.since`.
+    fn poll_interim(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        let idle = self.write.since.is_none() && self.activity.now().0 == ConnectionPhase::Waiting;
+        if self.interim == Interim::Unsent && idle && *self.shutdown.borrow() >= ShutdownPhase::Closing {
+            match Pin::new(&mut self.stream).poll_write(context, INTERIM) {
+                Poll::Ready(Ok(written)) if written == INTERIM.len() => self.interim = Interim::Written,
+                // Less than a line does not fit: the client reads nothing.
+                Poll::Ready(Ok(_)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Pending => {}
+            }
+        }
+        if self.interim == Interim::Written && Pin::new(&mut self.stream).poll_flush(context)?.is_ready() {
+            self.interim = Interim::Sent;
+        }
+        Ok(())
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -85,6 +134,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
             }
             return Poll::Ready(read);
         }
+        this.poll_interim(context)?;
         let (ConnectionPhase::Head, since) = this.activity.now() else {
             return Poll::Pending;
         };
