@@ -7,5 +7,6 @@ mod hard_mode;
 mod installed;
 mod manifests;
 mod outage;
+mod restarts;
 mod rights;
 mod storm;

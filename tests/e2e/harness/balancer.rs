@@ -9,11 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::{fs, io};
 
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixListener, UnixStream};
+use tokio::sync::watch;
 
 /// Longer than any request's head.
 const HEAD: usize = 1024;
+/// Bytes that are passed on at a time.
+const CHUNK: usize = 16 << 10;
 
 /// Where a connection to an address of the cluster goes now. `None` if no pod is ready.
 pub(crate) type Route = Arc<dyn Fn(SocketAddr) -> Option<SocketAddr> + Send + Sync>;
@@ -23,6 +26,10 @@ pub(crate) type Route = Arc<dyn Fn(SocketAddr) -> Option<SocketAddr> + Send + Sy
 pub(crate) struct Connections {
     nobody: AtomicU64,
     refused: AtomicU64,
+    lost: AtomicU64,
+    owing: AtomicU64,
+    /// Changes when every connection is cut.
+    cuts: watch::Sender<u64>,
 }
 
 impl Connections {
@@ -34,6 +41,22 @@ impl Connections {
     /// Connections that a pod refused although it was reported as ready.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Connections that a pod ended before the API server did. Each carries at most one call: HTTP/1.1.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// How many of these ended after the API server's last bytes and before any of the pod: about as many calls were open.
+    pub(crate) fn owing(&self) -> u64 {
+        self.owing.load(Ordering::Relaxed)
+    }
+
+    /// Cuts every connection, in the middle of a call or not. Returns how many there were.
+    pub(crate) fn cut(&self) -> usize {
+        self.cuts.send_modify(|cuts| *cuts += 1);
+        self.cuts.receiver_count()
     }
 }
 
@@ -77,7 +100,40 @@ async fn join(mut client: UnixStream, route: &Route, connections: &Connections) 
         return client.write_all(b"HTTP/1.1 502 Connection Refused\r\nContent-Length: 0\r\n\r\n").await;
     };
     client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
-    copy_bidirectional(&mut client, &mut pod).await.map(drop)
+    let mut cut = connections.cuts.subscribe();
+    tokio::select! {
+        relayed = relay(&mut client, &mut pod, connections) => relayed,
+        _ = cut.changed() => Ok(()),
+    }
+}
+
+/// Passes bytes on until one end closes; then the other is closed too.
+async fn relay(client: &mut UnixStream, pod: &mut TcpStream, connections: &Connections) -> io::Result<()> {
+    let (mut from_client, mut from_pod) = (vec![0; CHUNK], vec![0; CHUNK]);
+    let mut is_asked = false;
+    loop {
+        tokio::select! {
+            read = client.read(&mut from_client) => match read? {
+                0 => return pod.shutdown().await,
+                count => {
+                    is_asked = true;
+                    // What is lost here is noticed below.
+                    let _ = pod.write_all(&from_client[..count]).await;
+                }
+            },
+            read = pod.read(&mut from_pod) => match read {
+                Ok(count) if count > 0 => {
+                    is_asked = false;
+                    client.write_all(&from_pod[..count]).await?;
+                }
+                _ => {
+                    connections.lost.fetch_add(1, Ordering::Relaxed);
+                    connections.owing.fetch_add(u64::from(is_asked), Ordering::Relaxed);
+                    return client.shutdown().await;
+                }
+            },
+        }
+    }
 }
 
 /// Reads `CONNECT ADDRESS HTTP/1.1` with its headers. The client sends nothing more before the answer.

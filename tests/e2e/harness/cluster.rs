@@ -33,19 +33,23 @@ impl Cluster {
     /// Nothing is installed yet.
     #[track_caller]
     pub(crate) fn start(name: &str) -> Self {
+        Self::start_with(name, &[])
+    }
+
+    /// The same with further flags for `controlplane up`.
+    #[track_caller]
+    pub(crate) fn start_with(name: &str, more: &[String]) -> Self {
         let egress = tempfile::tempdir().expect("a temporary directory");
         let (file, socket) = (egress.path().join("egress.json"), egress.path().join("proxy"));
         let proxy = UnixListener::bind(&socket).expect("a new socket");
         write_egress(&file, &socket).expect("a writable directory");
-        let plane = Plane::with_flags(
-            name,
-            &[
-                format!("--apiserver-flag=--egress-selector-config-file={}", file.display()),
-                // Otherwise the API server waits for its watches to close before it ends.
-                "--apiserver-flag=--shutdown-watch-termination-grace-period=2s".to_owned(),
-                format!("--leave-pods-of={NAMESPACE}"),
-            ],
-        );
+        let flags = [
+            format!("--apiserver-flag=--egress-selector-config-file={}", file.display()),
+            // Otherwise the API server waits for its watches to close before it ends.
+            "--apiserver-flag=--shutdown-watch-termination-grace-period=2s".to_owned(),
+            format!("--leave-pods-of={NAMESPACE}"),
+        ];
+        let plane = Plane::with_flags(name, &[&flags[..], more].concat());
         let kubelet = Kubelet::start(&plane, NAMESPACE, proxy).unwrap_or_else(|error| panic!("{error}"));
         Self { kubelet, plane, _egress: egress }
     }
@@ -89,6 +93,11 @@ impl Cluster {
     /// The connections of the API server to the Service.
     pub(crate) fn connections(&self) -> &Connections {
         self.kubelet.connections()
+    }
+
+    /// Adds variables to the containers that start from now on, in place of those added before.
+    pub(crate) fn set_environment(&self, variables: &[(&str, String)]) {
+        self.kubelet.set_environment(variables);
     }
 
     /// Replaces one replica after the other, as for a new version. Returns when all are replaced.

@@ -112,6 +112,8 @@ struct Node {
     secrets: Store<Secret>,
     replicas: Mutex<BTreeMap<String, Replica>>,
     turn: AtomicUsize,
+    /// Added to the environment of containers that start.
+    environment: Mutex<BTreeMap<String, String>>,
 }
 
 impl Kubelet {
@@ -137,6 +139,7 @@ impl Kubelet {
                 dir: plane.dir().join("pods"),
                 replicas: Mutex::default(),
                 turn: AtomicUsize::new(0),
+                environment: Mutex::default(),
             });
             tokio::spawn(node.clone().run());
             proxy.set_nonblocking(true).map_err(|e| e.to_string())?;
@@ -152,6 +155,12 @@ impl Kubelet {
     /// The pods whose containers run, by name.
     pub(crate) fn replicas(&self) -> Vec<Replica> {
         self.node.replicas().values().cloned().collect()
+    }
+
+    /// Adds variables to the containers that start from now on, in place of those added before.
+    pub(crate) fn set_environment(&self, variables: &[(&str, String)]) {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        *self.node.environment.lock().unwrap_or_else(PoisonError::into_inner) = variables.collect();
     }
 
     /// The connections to Services.

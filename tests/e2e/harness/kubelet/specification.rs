@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::PoisonError;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource, Pod};
@@ -62,6 +63,7 @@ impl Start {
             environment.insert(variable.to_owned(), "127.0.0.1:0".to_owned());
         }
         environment.insert("HOSTNAME".to_owned(), pod.name_any());
+        environment.extend(node.environment.lock().unwrap_or_else(PoisonError::into_inner).clone());
         if let Some(kubeconfig) = kubeconfig {
             environment.insert("INTERLOCK_KUBECONFIG".to_owned(), kubeconfig.to_string_lossy().into_owned());
         }
