@@ -19,3 +19,14 @@ mod objects;
 mod on_call;
 mod policies;
 mod records;
+
+/// The parts of `examples/soak` that judge, with their tests. The soak itself takes minutes.
+#[path = "../../examples/soak"]
+#[allow(dead_code, reason = "the example uses the rest")]
+mod soak {
+    mod ending;
+    mod ledger;
+    mod load_account;
+    mod passed;
+    mod resources;
+}

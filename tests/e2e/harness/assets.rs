@@ -58,9 +58,15 @@ pub(crate) fn assets() -> &'static Assets {
     prepared().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The `interlock` under test. Cargo gives its path to tests, but not to examples: the playground is its own
+/// Another `interlock` than that of this build, for example a release build under tests of a debug build.
+const PROGRAM: &str = "INTERLOCK_E2E_PROGRAM";
+
+/// The `interlock` under test. Cargo gives its path to tests, but not to examples: the playground and the soak are their own
 /// `interlock`, see `examples/playground.rs`.
 pub(crate) fn interlock() -> Result<PathBuf, String> {
+    if let Some(program) = std::env::var_os(PROGRAM) {
+        return Ok(program.into());
+    }
     match option_env!("CARGO_BIN_EXE_interlock") {
         Some(program) => Ok(program.into()),
         None => std::env::current_exe().map_err(|e| format!("cannot tell which program this is: {e}")),
