@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use super::case::RecordCase;
 use super::standing::InFlight;
 use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
-use crate::engine::release::status::{Guard, transition};
+use crate::engine::release::status::Guard;
 use crate::engine::release::{Entry, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
@@ -45,7 +45,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let (Some(from), Some(to)) = (before.status(), after.status()) else {
         return Ok(None);
     };
-    let why = match transition(Some(from), Some(to)) {
+    let why = match case.policy.transitions.guard(Some(from), Some(to)) {
         // A promotion.
         Guard::Unlock if to == Status::Deployed => {
             let newest = newer(case)?.and_then(|newer| newer.first().copied());

@@ -8,7 +8,7 @@ use super::case::RecordCase;
 use crate::engine::facts::{ObjectChange, RecordChange, RecordSide, RecordWrite};
 use crate::engine::policy::StartedBy;
 use crate::engine::release::record::is_mapped_copy;
-use crate::engine::release::status::{Guard, transition};
+use crate::engine::release::status::Guard;
 use crate::engine::release::{Entry, Record, Revision, Status, Storage};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
@@ -67,8 +67,8 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     if let Some(refusal) = installs_over(case, side)? {
         return Ok(Some(refusal));
     }
-    let guard = transition(None, side.status());
-    let unusual = side.status().is_none() || !matches!(guard, Guard::NothingInFlight);
+    let guard = case.policy.transitions.guard(None, side.status());
+    let unusual = side.status().is_none() || !matches!(guard, Guard::NothingInFlight | Guard::Free);
     if !unusual || case.policy.tools.contains(case.facts.actor.name) {
         return Ok(None);
     }
