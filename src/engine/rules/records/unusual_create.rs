@@ -40,7 +40,8 @@ pub(crate) static RULE: Rule = Rule {
 /// on deleting; it stops when a deletion is refused.
 fn uninstalls(case: &ObjectCase<'_>) -> Checked {
     let only_managers = case.policy.started_by == StartedBy::Managers;
-    if !only_managers || !matches!(case.write.change, ObjectChange::Deleted { .. }) {
+    let by_manager = case.policy.managers.contains(case.facts.actor.name);
+    if !only_managers || by_manager || !matches!(case.write.change, ObjectChange::Deleted { .. }) {
         return Ok(None);
     }
     Ok(case.conflict()?.map(|conflict| {
