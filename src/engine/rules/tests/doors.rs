@@ -28,7 +28,8 @@ struct Door {
 
 const DOORS: [Door; 12] = [
     door("unlock", "pending-upgrade", |cluster, user, it| cluster.update(user, it, &it.to("failed"))),
-    door("promote", "pending-upgrade", |cluster, user, it| cluster.update(user, it, &it.to("deployed"))),
+    // Over an upgrade it is also refused while the revision before is still deployed.
+    door("promote", "pending-install", |cluster, user, it| cluster.update(user, it, &it.to("deployed"))),
     door("uninstall over", "pending-upgrade", |cluster, user, it| cluster.update(user, it, &it.to("uninstalling"))),
     door("mark uninstalled", "uninstalling", |cluster, user, it| cluster.update(user, it, &it.to("uninstalled"))),
     door("fail the uninstall", "uninstalling", |cluster, user, it| cluster.update(user, it, &it.to("failed"))),
