@@ -13,6 +13,7 @@ use super::settings::{
     DroppedBundlesSettings, FluxExceptions, OnUndecided, OverrideSettings, RecoverySettings, RuleSettings, StartedBy,
 };
 use crate::engine::facts::Facts;
+use crate::engine::release::status::Transitions;
 use crate::engine::rule::{Mode, RuleId};
 
 /// A checked policy.
@@ -39,6 +40,8 @@ pub struct Policy {
     pub grace_after_failure: SignedDuration,
     /// What HelmReleases except from the rules over objects.
     pub flux_exceptions: FluxExceptions,
+    /// No key of a policy file sets it.
+    pub transitions: Transitions,
 }
 
 impl Policy {

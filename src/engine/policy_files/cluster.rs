@@ -10,6 +10,7 @@ use crate::engine::policy::{
     DroppedBundlesSettings, FluxExceptions, Globs, IgnoredFields, Modes, OverrideSettings, Policy, RecoverySettings,
     RuleSettings, ScalableResource, StartedBy, When,
 };
+use crate::engine::release::status::Transitions;
 use crate::engine::rule::{Mode, RuleId};
 use crate::engine::rules;
 
@@ -42,6 +43,7 @@ pub(super) fn policy(file: &PolicyFile) -> Policy {
         controllers: globs(file.controllers.as_ref()),
         ignore: file.ignore.iter().flat_map(|ignore| &ignore.value).filter_map(ignored).collect(),
         scalable_resources: ScalableResource::built_in().into_iter().chain(listed).collect(),
+        transitions: Transitions::default(),
         grace_after_failure: setting(file, |rule| rule.grace_after_failure.as_ref())
             .unwrap_or(Policy::GRACE_AFTER_FAILURE),
         flux_exceptions: flux_exceptions(file),

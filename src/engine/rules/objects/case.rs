@@ -105,8 +105,16 @@ impl<'a> ObjectCase<'a> {
     fn is_exempt(&self) -> bool {
         let actor = self.facts.actor;
         matches!(actor.kind, ActorKind::ControlPlane | ActorKind::Node)
-            || self.policy.managers.contains(actor.name)
+            || (self.by_manager() && !self.deletes())
             || self.policy.controllers.contains(actor.name)
+    }
+
+    fn by_manager(&self) -> bool {
+        self.policy.managers.contains(self.facts.actor.name)
+    }
+
+    fn deletes(&self) -> bool {
+        matches!(self.write.change, ObjectChange::Deleted { .. })
     }
 
     fn changes_nothing(&self) -> bool {
@@ -125,6 +133,7 @@ impl<'a> ObjectCase<'a> {
             Owner::Release { name, target_namespace, .. } => {
                 self.conflict_with_release(marks, name, target_namespace, freshness)
             }
+            Owner::Profile { .. } if self.by_manager() => Ok(None),
             Owner::Profile { kind, name } => {
                 require_consistent(marks)?;
                 Ok(self.changed_managed_fields(marks).map(|fields| OwnershipConflict {
@@ -138,6 +147,16 @@ impl<'a> ObjectCase<'a> {
                 }))
             }
         }
+    }
+
+    /// Whether the actor is Flux at work on the release: under an account of it, or, over somebody's operation, under one that may go on
+    /// with that operation.
+    fn is_flux_at_work(&self, release: FluxRelease<'_>, over_operation: bool) -> Result<bool, Undecided> {
+        let (evidence, policy, actor) = (self.evidence, self.policy, self.facts.actor);
+        if over_operation {
+            return release.is_flux_handover(evidence, policy, actor);
+        }
+        release.is_flux_account(evidence, policy, actor)
     }
 
     /// The conflict with a release.
@@ -160,7 +179,10 @@ impl<'a> ObjectCase<'a> {
             Holding::Gone | Holding::Actor => return Ok(None),
             Holding::Other(entry) | Holding::Nobody(entry) | Holding::Unknown(entry) => entry,
         };
-        if self.is_taken_over(freshness)? {
+        // Controllers delete objects of a release at any time. But an uninstall whose record write is refused goes on with its deletions.
+        let uninstalls_over = self.deletes() && matches!(holding, Holding::Other(_));
+        let of_manager = holder.is_some_and(|holder| self.policy.managers.contains(holder));
+        if self.by_manager() && (of_manager || !uninstalls_over) || self.is_taken_over(freshness)? {
             return Ok(None);
         }
         let Some(record) = declaring(located) else {
@@ -171,7 +193,7 @@ impl<'a> ObjectCase<'a> {
         // Flux works for a tenant outside of operations too: it corrects drift, runs tests, applies definitions. Checked last, so
         // that requests without a conflict need no query.
         let may_go_on = matches!(lost, Ok(None) | Err(Undecided::Ask(_)));
-        if !may_go_on && flux_release.is_flux_account(self.evidence, self.policy, self.facts.actor)? {
+        if !may_go_on && self.is_flux_at_work(flux_release, uninstalls_over)? {
             return Ok(None);
         }
         let Some(fields) = lost? else {

@@ -11,6 +11,8 @@ use super::case::RecordCase;
 use super::lease;
 use super::pending_recovery::go_on;
 use super::standing::InFlight;
+use crate::engine::facts::{RecordSide, RecordWrite};
+use crate::engine::release::status::Guard;
 use crate::engine::release::{Entry, Status, Storage};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
@@ -37,7 +39,7 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
-    let starts = case.change.write().filter(|write| write.starts(case.facts.actor.name));
+    let starts = case.change.write().filter(|write| write.starts(case.facts.actor.name) && is_guarded(case, write));
     let Some(status) = starts.and_then(|write| write.after.status()) else {
         return Ok(None);
     };
@@ -49,6 +51,12 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         Some(_) => Ok(None),
         None => under_the_other_driver(case, status),
     }
+}
+
+/// Whether the table has a condition for the start of this operation. It has one for each.
+fn is_guarded(case: &RecordCase<'_>, write: &RecordWrite<'_>) -> bool {
+    let from = write.before.and_then(RecordSide::status);
+    case.policy.transitions.guard(from, write.after.status()) != Guard::Free
 }
 
 /// The record of the operation that a new one must wait for.

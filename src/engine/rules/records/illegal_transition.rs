@@ -6,9 +6,11 @@
 use jiff::SignedDuration;
 
 use super::case::RecordCase;
+use super::lease;
+use super::pending_recovery::go_on;
 use super::standing::InFlight;
 use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
-use crate::engine::release::status::{Guard, transition};
+use crate::engine::release::status::Guard;
 use crate::engine::release::{Entry, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
@@ -29,8 +31,10 @@ pub(crate) static RULE: Rule = Rule {
         summary: "The status of a record changes only along transitions that some client makes.",
         why: "When an upgrade was overtaken by a rollback, its failure path writes its old copy back: a superseded record \
               becomes deployed again.",
-        allowed: "pending-upgrade to deployed on the newest record; failed to superseded; any status to itself.",
-        refused: "superseded to deployed; pending-upgrade to deployed below a higher revision.",
+        allowed: "pending-upgrade to deployed on the newest record, once the revision before is superseded; failed to superseded; any \
+                  status to itself.",
+        refused: "superseded to deployed; pending-upgrade to deployed below a higher revision, or while the revision before is still \
+                  deployed.",
         way_out: "See `helm history`. To change the release, start a new upgrade or rollback. With OLM, change the source of the \
                   ClusterExtension.",
         settings: &[],
@@ -45,10 +49,12 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let (Some(from), Some(to)) = (before.status(), after.status()) else {
         return Ok(None);
     };
-    let why = match transition(Some(from), Some(to)) {
-        // A promotion.
+    let why = match case.policy.transitions.guard(Some(from), Some(to)) {
         Guard::Unlock if to == Status::Deployed => {
             let newest = newer(case)?.and_then(|newer| newer.first().copied());
+            if let Some(left) = left_deployed(case, from)?.filter(|_| newest.is_none()) {
+                return beside_another(case, from, left);
+            }
             newest.map(|newest| format!("the release has a newer record ({})", case.state(newest)))
         }
         Guard::NewerRollback => {
@@ -72,6 +78,37 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     };
     let sentence = format!("Cannot change the status of {} from {from} to {to}: {why}.", case.subject());
     let way_out = format!("{} {}", case.words().look(), case.words().start_anew());
+    Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
+}
+
+/// The revision that a promoted one replaces, if it is still deployed. Helm supersedes it first, and goes on when that write fails, as it
+/// does if the release was uninstalled and installed again since the operation read it.
+///
+/// An older record may stay deployed for good, after `helm install --replace` and with old clients, so only the newest record that was
+/// ever deployed counts. An install replaces nothing, and nelm, with its lease, writes in no particular order.
+fn left_deployed<'c>(case: &RecordCase<'c>, from: Status) -> Result<Option<&'c Entry>, Undecided> {
+    let Some(revision) = case.target.revision.filter(|_| from != Status::PendingInstall) else {
+        return Ok(None);
+    };
+    let was_deployed = |entry: &&Entry| matches!(entry.status, Status::Deployed | Status::Superseded);
+    let replaced = case.history()?.below(revision).find(was_deployed);
+    let left = replaced.filter(|replaced| replaced.status == Status::Deployed);
+    Ok(if left.is_some() && lease::is_held(case)? { None } else { left })
+}
+
+/// The refusal of a promotion that would leave two records deployed.
+fn beside_another(case: &RecordCase<'_>, from: Status, left: &Entry) -> Checked {
+    let sentence = format!(
+        "Cannot change the status of {} from {from} to deployed: revision {} is still deployed.",
+        case.subject(),
+        left.revision
+    );
+    let history = case.history()?;
+    let promoted = history.iter().find(|entry| entry.name == case.target.object);
+    let way_out = promoted.map_or_else(
+        || case.words().look(),
+        |promoted| format!("Once that operation counts as stuck, {}", go_on(case, promoted)),
+    );
     Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
 }
 

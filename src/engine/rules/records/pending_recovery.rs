@@ -10,7 +10,7 @@ use super::standing::InFlight;
 use super::{lease, runbook};
 use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
 use crate::engine::policy::AllowRollback;
-use crate::engine::release::status::{Guard, transition};
+use crate::engine::release::status::{Guard, State};
 use crate::engine::release::{Entry, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
@@ -39,15 +39,20 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
+    let guard = |from: State, to: State| case.policy.transitions.guard(from, to);
     match case.change {
-        RecordChange::Created(side) if side.status() == Some(Status::PendingRollback) => rollback(case),
+        RecordChange::Created(side) if side.status() == Some(Status::PendingRollback) => {
+            if guard(None, side.status()) == Guard::NothingInFlight { rollback(case) } else { Ok(None) }
+        }
         RecordChange::Updated { before, after, same_payload: false, .. }
-            if transition(before.status(), after.status()) == Guard::Unlock =>
+            if guard(before.status(), after.status()) == Guard::Unlock =>
         {
             end(case, before, Some(after))
         }
-        RecordChange::Deleted(side) if side.label_status().is_some_and(Status::is_pending) => delete(case, side),
-        RecordChange::Deleted(side) if transition(side.label_status(), None) == Guard::Unlock => end(case, side, None),
+        RecordChange::Deleted(side) if guard(side.label_status(), None) == Guard::Unlock => {
+            let is_pending = side.label_status().is_some_and(Status::is_pending);
+            if is_pending { delete(case, side) } else { end(case, side, None) }
+        }
         _ => Ok(None),
     }
 }

@@ -9,6 +9,7 @@ use super::case::RecordCase;
 use super::standing::InFlight;
 use super::{lease, record_part};
 use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
+use crate::engine::release::status::Guard;
 use crate::engine::release::{DecodeError, Entry, History, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
@@ -52,7 +53,8 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         let sentence = format!("Cannot delete the record of {} together with other records.", case.subject());
         return Ok(Some(Refusal::new(sentence, way_out(case))));
     }
-    if !matches!(side.label_status(), Some(Status::Deployed | Status::Superseded)) || case.is_misnamed() {
+    let guard = case.policy.transitions.guard(side.label_status(), None);
+    if guard != Guard::Deletion || case.is_misnamed() {
         return Ok(None);
     }
     let history = case.history()?;

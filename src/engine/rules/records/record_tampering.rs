@@ -11,7 +11,7 @@ use super::record_part;
 use crate::engine::facts::{ActorKind, RecordBody, RecordChange, RecordSide};
 use crate::engine::release::record::Difference;
 use crate::engine::release::stamps::HOOKS;
-use crate::engine::release::status::{Guard, transition};
+use crate::engine::release::status::Guard;
 use crate::engine::release::storage::{INDEX_LABEL, OLM_KEY_LABEL, OLM_TYPE_LABEL};
 use crate::engine::release::{DecodeError, Status, Storage};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
@@ -122,7 +122,7 @@ fn in_parts(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'
 fn rewritten(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> Option<Refusal> {
     let mut changed = case.change.differences(case.facts.effort).to_vec();
     let (from, to) = (before.status(), after.status());
-    if to == Some(Status::Failed) && matches!(transition(from, to), Guard::Unlock | Guard::Resumption) {
+    if to == Some(Status::Failed) && matches!(case.policy.transitions.guard(from, to), Guard::Unlock | Guard::Resumption) {
         // Tools that unlock change the date of the record. `pending-recovery` decides who may unlock.
         changed.retain(|difference| *difference != Difference::LastDeployed);
     }

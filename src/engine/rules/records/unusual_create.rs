@@ -8,7 +8,7 @@ use super::case::RecordCase;
 use crate::engine::facts::{ObjectChange, RecordChange, RecordSide, RecordWrite};
 use crate::engine::policy::StartedBy;
 use crate::engine::release::record::is_mapped_copy;
-use crate::engine::release::status::{Guard, transition};
+use crate::engine::release::status::Guard;
 use crate::engine::release::{Entry, Record, Revision, Status, Storage};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
@@ -40,7 +40,8 @@ pub(crate) static RULE: Rule = Rule {
 /// on deleting; it stops when a deletion is refused.
 fn uninstalls(case: &ObjectCase<'_>) -> Checked {
     let only_managers = case.policy.started_by == StartedBy::Managers;
-    if !only_managers || !matches!(case.write.change, ObjectChange::Deleted { .. }) {
+    let by_manager = case.policy.managers.contains(case.facts.actor.name);
+    if !only_managers || by_manager || !matches!(case.write.change, ObjectChange::Deleted { .. }) {
         return Ok(None);
     }
     Ok(case.conflict()?.map(|conflict| {
@@ -67,8 +68,8 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     if let Some(refusal) = installs_over(case, side)? {
         return Ok(Some(refusal));
     }
-    let guard = transition(None, side.status());
-    let unusual = side.status().is_none() || !matches!(guard, Guard::NothingInFlight);
+    let guard = case.policy.transitions.guard(None, side.status());
+    let unusual = side.status().is_none() || !matches!(guard, Guard::NothingInFlight | Guard::Free);
     if !unusual || case.policy.tools.contains(case.facts.actor.name) {
         return Ok(None);
     }

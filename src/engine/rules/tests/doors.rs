@@ -4,9 +4,10 @@ use serde_json::json;
 
 use super::deletion::deployment;
 use super::names::{
-    CONCURRENT_OPERATION, FOREIGN_EDIT_IN_TRANSITION, ILLEGAL_TRANSITION, RECORD_DELETION, UNUSUAL_CREATE,
+    CONCURRENT_OPERATION, FOREIGN_EDIT_IN_TRANSITION, ILLEGAL_TRANSITION, PENDING_RECOVERY, RECORD_DELETION,
+    UNUSUAL_CREATE,
 };
-use super::objects::{record, web};
+use super::objects::{image, record, web};
 use super::scenario::{Cluster, Rec, Verdict, rec};
 
 const STALE: i64 = 15 * 60;
@@ -27,7 +28,8 @@ struct Door {
 
 const DOORS: [Door; 12] = [
     door("unlock", "pending-upgrade", |cluster, user, it| cluster.update(user, it, &it.to("failed"))),
-    door("promote", "pending-upgrade", |cluster, user, it| cluster.update(user, it, &it.to("deployed"))),
+    // Over an upgrade it is also refused while the revision before is still deployed.
+    door("promote", "pending-install", |cluster, user, it| cluster.update(user, it, &it.to("deployed"))),
     door("uninstall over", "pending-upgrade", |cluster, user, it| cluster.update(user, it, &it.to("uninstalling"))),
     door("mark uninstalled", "uninstalling", |cluster, user, it| cluster.update(user, it, &it.to("uninstalled"))),
     door("fail the uninstall", "uninstalling", |cluster, user, it| cluster.update(user, it, &it.to("failed"))),
@@ -143,6 +145,22 @@ fn a_refused_uninstall_is_refused_at_every_object_too() {
         assert_eq!(cluster.delete_object(user, web()), Err(vec![FOREIGN_EDIT_IN_TRANSITION]), "{user}");
     }
     assert_eq!(cluster.delete_object("alice", web()), Ok(()));
+}
+
+#[test]
+fn a_refused_uninstall_by_a_manager_is_refused_at_every_object_too() {
+    let (mut cluster, record) = operation("alice", "pending-upgrade", 60);
+    assert_eq!(cluster.update(FLUX, &record, &record.to("uninstalling")), Err(vec![PENDING_RECOVERY]));
+    assert_eq!(cluster.delete_object(FLUX, web()), Err(vec![FOREIGN_EDIT_IN_TRANSITION]));
+    let edited = image("drifted");
+    assert_eq!(cluster.update_objects(FLUX, edited, web()), Ok(()), "drift is corrected at any time");
+    // Whatever a manager may uninstall, it may delete.
+    for (holder, seconds) in [(FLUX, 0), (FLEET, 60), ("alice", STALE)] {
+        let (mut cluster, record) = operation(holder, "pending-upgrade", seconds);
+        assert_eq!(cluster.delete_object(FLUX, web()), Ok(()), "{holder}");
+        assert_eq!(cluster.update(FLUX, &record, &record.to("uninstalling")), Ok(()), "{holder}");
+        assert_eq!(cluster.delete_object(FLUX, web()), Ok(()), "{holder}");
+    }
 }
 
 #[test]

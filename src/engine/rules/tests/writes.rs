@@ -194,6 +194,26 @@ fn a_promotion_under_a_higher_revision_is_refused() {
     assert_eq!(cluster.update("alice", &running, &running.to("failed")), Ok(()));
 }
 
+/// Helm goes on to the promotion when it cannot supersede the revision before: the release was uninstalled and installed again, under the
+/// same revision, since the upgrade read it. `helm set-status NAME deployed` supersedes nothing either.
+#[test]
+fn a_promotion_leaves_no_other_revision_deployed() {
+    for status in ["pending-upgrade", "pending-rollback"] {
+        let running = rec(6, status);
+        let promoted = |history: &[Rec]| with(history).update("alice", &running, &running.to("deployed"));
+        assert_eq!(promoted(&[rec(5, "deployed"), running.clone()]), Err(vec![ILLEGAL_TRANSITION]), "{status}");
+        let failed = [rec(4, "deployed"), rec(5, "failed"), running.clone()];
+        assert_eq!(promoted(&failed), Err(vec![ILLEGAL_TRANSITION]), "{status}");
+        assert_eq!(promoted(&[rec(5, "superseded"), running.clone()]), Ok(()), "{status}");
+        assert_eq!(promoted(&[rec(4, "superseded"), rec(5, "failed"), running.clone()]), Ok(()), "{status}");
+        // Old clients, and an install over a failed revision, leave an older record deployed for good.
+        assert_eq!(promoted(&[rec(3, "deployed"), rec(5, "superseded"), running.clone()]), Ok(()), "{status}");
+    }
+    let install = rec(6, "pending-install");
+    let mut cluster = with(&[rec(4, "deployed"), rec(5, "failed"), install.clone()]);
+    assert_eq!(cluster.update("alice", &install, &install.to("deployed")), Ok(()), "helm install --replace");
+}
+
 #[test]
 fn label_and_body_must_agree_and_a_repair_passes() {
     let record = rec(4, "superseded");

@@ -1,0 +1,281 @@
+//! Judges the writes of the model by the real stamp and the real decision, and applies what is admitted.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use release_interlock::budget::Budget;
+use release_interlock::engine::object::ObjectKey;
+use release_interlock::engine::policy::Policies;
+use release_interlock::engine::release::Status;
+use release_interlock::engine::release::record::INFLATE_LIMIT;
+use release_interlock::engine::review::{Request, Review};
+use release_interlock::judge::Judge;
+use release_interlock::world::memory::Memory;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use tokio::time::Instant;
+
+use crate::client::Write;
+use crate::cluster::{Body, Cluster, Driver, Object, Record, Revision};
+use crate::objects::{self, NOW};
+use crate::users::User;
+
+/// What became of a write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ruling {
+    /// The cluster afterwards.
+    Admitted(Cluster),
+    /// By these rules.
+    Refused(Vec<Refusal>),
+    /// The API server itself answers that the object does not exist, or exists already.
+    Conflict,
+}
+
+/// A rule that refuses a write, and what it says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) rule: &'static str,
+    pub(crate) message: String,
+}
+
+/// A judge over a world in memory that is made to be any cluster.
+pub(crate) struct Court {
+    judge: Judge,
+    memory: Arc<Memory>,
+    runtime: Runtime,
+    /// What is in the memory now.
+    placed: BTreeMap<ObjectKey, Arc<str>>,
+    texts: HashMap<Record, Arc<str>>,
+    /// The number of reviews judged.
+    pub(crate) judged: usize,
+}
+
+/// A write as a request.
+pub(crate) struct Sent {
+    pub(crate) operation: &'static str,
+    pub(crate) key: ObjectKey,
+    pub(crate) object: Option<Value>,
+    /// Whether the mutating half is called.
+    pub(crate) is_stamped: bool,
+}
+
+impl Court {
+    pub(crate) fn new(policies: Policies) -> Self {
+        let memory = Arc::new(Memory::new(64 << 20));
+        let judge = Judge::new(policies, Arc::clone(&memory) as _, Arc::new(Budget::new(2 * INFLATE_LIMIT)));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        Self { judge, memory, runtime, placed: BTreeMap::new(), texts: HashMap::new(), judged: 0 }
+    }
+
+    /// Judges a write of a user.
+    pub(crate) fn rule(&mut self, cluster: &Cluster, user: User, write: &Write) -> Ruling {
+        let Some(sent) = sent(cluster, write, NOW) else {
+            return Ruling::Conflict;
+        };
+        self.place(cluster);
+        self.judged += 1;
+        let old = self.placed.get(&sent.key).cloned();
+        let text = review(&sent, old.as_deref(), user).to_string();
+        let review = Review::parse(text.as_bytes()).unwrap();
+        let now = Timestamp::from_second(NOW).unwrap();
+        let deadline = || Instant::now() + Duration::from_secs(60);
+        let stamped = self.runtime.block_on(async {
+            let patch = if sent.is_stamped { self.judge.mutate(&review.request, now, deadline()).await.unwrap() } else { None };
+            patch.map(|patch| patched(sent.object.as_ref().unwrap(), &serde_json::to_value(patch).unwrap()))
+        });
+        let request = Request { object: stamped.as_deref().or(review.request.object), ..review.request };
+        let judgement = self.runtime.block_on(self.judge.validate(&request, now, deadline())).unwrap();
+        if !judgement.outcome.allowed {
+            let refusing = judgement.decision.findings.into_iter().filter(|finding| finding.refuses);
+            let refusals = refusing.map(|finding| Refusal { rule: finding.rule.as_str(), message: finding.message });
+            return Ruling::Refused(refusals.collect());
+        }
+        self.memory.apply(&request);
+        let after = self.read_back(cluster, write);
+        self.changed(&sent.key);
+        Ruling::Admitted(after)
+    }
+
+    /// Makes the memory this cluster.
+    fn place(&mut self, cluster: &Cluster) {
+        let mut wanted: BTreeMap<ObjectKey, Arc<str>> = BTreeMap::new();
+        for record in cluster.records() {
+            let text = self.texts.entry(*record).or_insert_with(|| objects::stored(record, NOW).to_string().into());
+            wanted.insert(objects::record_key(record.body.driver, record.body.revision), Arc::clone(text));
+        }
+        if let Some(object) = &cluster.object {
+            wanted.insert(objects::deployment_key(), objects::deployment(object).to_string().into());
+        }
+        for other in &cluster.others {
+            let object = objects::other(*other, NOW);
+            wanted.insert(objects::key_of(&object), object.to_string().into());
+        }
+        for key in self.placed.keys().filter(|key| !wanted.contains_key(*key)) {
+            self.memory.remove(key);
+        }
+        for (key, text) in &wanted {
+            if self.placed.get(key) != Some(text) {
+                self.memory.put(key.clone(), text.as_ref().to_owned());
+            }
+        }
+        self.placed = wanted;
+    }
+
+    /// The cluster that the memory is after an admitted write.
+    fn read_back(&mut self, before: &Cluster, write: &Write) -> Cluster {
+        let mut after = before.clone();
+        let written = body_of(before, write);
+        match write {
+            Write::Apply(chart) => after.object = Some(Object { chart: *chart, edited: false }),
+            Write::Edit => after.object.iter_mut().for_each(|object| object.edited = true),
+            Write::DeleteObject => after.object = None,
+            Write::Put(other) => _ = after.others.insert(*other),
+            Write::Take(other) => _ = after.others.remove(other),
+            Write::Delete(driver, revision) => after.remove(*driver, *revision),
+            _ => {}
+        }
+        let mut bodies: Vec<(Body, _)> = after.records().iter().map(|record| (record.body, record.replaces)).collect();
+        if let Some(body) = written {
+            let old = before.record(body.driver, body.revision);
+            let replaces = old.map_or(body.status == Status::PendingInstall && body.revision > 1, |old| old.replaces);
+            bodies.retain(|(other, _)| (other.driver, other.revision) != (body.driver, body.revision));
+            bodies.push((body, replaces));
+        }
+        // A deletion changes another record too: it gets a note.
+        for (body, replaces) in bodies {
+            if let Some(text) = self.changed(&objects::record_key(body.driver, body.revision)) {
+                after.put(objects::read_back(body, replaces, &serde_json::from_str(&text).unwrap(), NOW));
+            }
+        }
+        after.settled()
+    }
+
+    /// The text of an object if a write has changed it.
+    fn changed(&mut self, key: &ObjectKey) -> Option<Arc<str>> {
+        let text: Option<Arc<str>> = self.memory.get(key).map(Into::into);
+        let old = match &text {
+            Some(text) => self.placed.insert(key.clone(), Arc::clone(text)),
+            None => self.placed.remove(key),
+        };
+        text.filter(|text| old.as_ref() != Some(text))
+    }
+}
+
+/// The body of the record that a write leaves; `None` if it writes none.
+fn body_of(cluster: &Cluster, write: &Write) -> Option<Body> {
+    match write {
+        Write::Create(body) | Write::CreateLabelled(body, _) | Write::CreateStamped(body, _) | Write::Update(body) => {
+            Some(*body)
+        }
+        Write::Relabel(driver, revision, _) | Write::RemoveNote(driver, revision) => {
+            cluster.record(*driver, *revision).map(|record| record.body)
+        }
+        _ => None,
+    }
+}
+
+/// A write as it reaches the webhook at a moment; `None` if the API server answers without asking.
+pub(crate) fn sent(cluster: &Cluster, write: &Write, now: i64) -> Option<Sent> {
+    let record = |driver: Driver, revision: Revision| cluster.record(driver, revision);
+    let of = |operation, object: Value, is_stamped| {
+        Some(Sent { operation, key: objects::key_of(&object), object: Some(object), is_stamped })
+    };
+    let created = |body: &Body, label| {
+        let mut object = objects::sent(body, label, 0);
+        object["metadata"]["creationTimestamp"] = objects::at(now).into();
+        object
+    };
+    match write {
+        Write::Create(body) | Write::CreateLabelled(body, _) | Write::CreateStamped(body, _) => {
+            if record(body.driver, body.revision).is_some() {
+                return None;
+            }
+            match write {
+                Write::CreateLabelled(_, label) => of("CREATE", created(body, *label), true),
+                Write::CreateStamped(_, holder) => {
+                    let mut object = created(body, body.status);
+                    object["metadata"]["annotations"] = json!({"interlock.dev/holder": holder.name()});
+                    of("CREATE", object, false)
+                }
+                _ => of("CREATE", created(body, body.status), true),
+            }
+        }
+        Write::Update(body) => {
+            let old = record(body.driver, body.revision)?;
+            let mut object = objects::sent(body, body.status, 1);
+            object["metadata"]["creationTimestamp"] = objects::at(now - old.created.seconds()).into();
+            of("UPDATE", object, true)
+        }
+        Write::Relabel(driver, revision, label) => {
+            let mut object = objects::stored(record(*driver, *revision)?, now);
+            object["metadata"]["labels"]["status"] = label.as_str().into();
+            of("UPDATE", object, true)
+        }
+        Write::RemoveNote(driver, revision) => {
+            let old = record(*driver, *revision).filter(|record| record.interrupted.is_some())?;
+            of("UPDATE", objects::stored(&Record { interrupted: None, ..*old }, now), true)
+        }
+        Write::Delete(driver, revision) => {
+            record(*driver, *revision)?;
+            let key = objects::record_key(*driver, *revision);
+            Some(Sent { operation: "DELETE", key, object: None, is_stamped: false })
+        }
+        Write::Apply(chart) => {
+            let object = objects::deployment(&Object { chart: *chart, edited: false });
+            of(if cluster.object.is_some() { "UPDATE" } else { "CREATE" }, object, false)
+        }
+        Write::Edit => of("UPDATE", objects::deployment(&Object { edited: true, ..cluster.object? }), false),
+        Write::DeleteObject => {
+            cluster.object?;
+            Some(Sent { operation: "DELETE", key: objects::deployment_key(), object: None, is_stamped: false })
+        }
+        Write::Put(other) => {
+            let operation = if cluster.others.contains(other) { "UPDATE" } else { "CREATE" };
+            of(operation, objects::other(*other, now), true)
+        }
+        Write::Take(other) => {
+            let key = cluster.others.contains(other).then(|| objects::key_of(&objects::other(*other, now)))?;
+            Some(Sent { operation: "DELETE", key, object: None, is_stamped: false })
+        }
+    }
+}
+
+/// The AdmissionReview of a request.
+pub(crate) fn review(sent: &Sent, old: Option<&str>, user: User) -> Value {
+    let ObjectKey { group, kind, namespace, name } = &sent.key;
+    let version = match group.as_str() {
+        "helm.toolkit.fluxcd.io" => "v2",
+        "interlock.dev" => "v1alpha1",
+        _ => "v1",
+    };
+    let old: Option<Box<RawValue>> = old.filter(|_| sent.operation != "CREATE").map(|old| serde_json::from_str(old).unwrap());
+    let name = Some(name).filter(|_| sent.operation != "CREATE");
+    json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "u", "operation": sent.operation, "name": name, "namespace": namespace,
+            "kind": {"group": group, "version": version, "kind": kind},
+            "resource": {"group": group, "version": version, "resource": format!("{}s", kind.to_lowercase())},
+            "userInfo": {"username": user.name()}, "object": sent.object, "oldObject": old,
+        },
+    })
+}
+
+/// An object with a JSON patch applied: `add` and `remove` of annotations, or of all of them.
+fn patched(object: &Value, patch: &Value) -> Box<RawValue> {
+    let mut object = object.clone();
+    for operation in patch.as_array().unwrap() {
+        let path = operation["path"].as_str().unwrap();
+        let (parent, member) = path.rsplit_once('/').unwrap();
+        let member = member.replace("~1", "/").replace("~0", "~");
+        let parent = object.pointer_mut(parent).and_then(Value::as_object_mut).unwrap();
+        match operation["op"].as_str().unwrap() {
+            "add" => _ = parent.insert(member, operation["value"].clone()),
+            _ => _ = parent.remove(&member),
+        }
+    }
+    RawValue::from_string(object.to_string()).unwrap()
+}

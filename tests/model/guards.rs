@@ -1,0 +1,181 @@
+//! The checker can fail: without each rule, and with each guarded transition open, it finds a counterexample. The table of them is in
+//! `docs/proof.md`.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use release_interlock::engine::policy::{Policies, Policy};
+use release_interlock::engine::release::Status;
+use release_interlock::engine::release::status::{Guard, State, Transitions, transition};
+use release_interlock::engine::rules::Family;
+use release_interlock::offline::replay::Replay;
+
+use crate::clients::helm::Way;
+use crate::clients::olm::Olm;
+use crate::clients::person::{Deed, Person};
+use crate::cluster::{Cluster, Driver, Object};
+use crate::explore::{Counterexample, Explorer};
+use crate::recording;
+use crate::scopes::{Actor, DEEDS, Pair, helm, installed, person, record};
+use crate::users::User;
+
+/// What is taken away from the guard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Opening {
+    Rule(&'static str),
+    Edge(State, State),
+}
+
+/// Transitions with a guard that no property needs, and why they keep it.
+const KEPT: [(State, State, &str); 1] = [(
+    Some(Status::Unknown),
+    Some(Status::Superseded),
+    "none: no client stores `unknown`, and nothing runs under it. The row is there for records that were written by hand",
+)];
+
+/// The actions that lead to every status within two operations.
+const SHORT: &[Way] = &[
+    Way::Install,
+    Way::InstallFails,
+    Way::Upgrade,
+    Way::UpgradeFails,
+    Way::Rollback,
+    Way::Uninstall,
+    Way::KeepHistory,
+    Way::UninstallFails,
+];
+
+impl Opening {
+    fn all() -> Vec<Self> {
+        let rules = Family::Records.rules().map(|rule| Self::Rule(rule.as_str()));
+        // Helm never stores `unknown`.
+        let states = || [None].into_iter().chain(Status::ALL.map(Some));
+        let edges = states().flat_map(|from| states().map(move |to| (from, to)));
+        let written = |state: State| state != Some(Status::Unknown);
+        let guarded = edges.filter(|(from, to)| match transition(*from, *to) {
+            Guard::Free => false,
+            Guard::Never => written(*from) && written(*to) && from.is_some(),
+            _ => true,
+        });
+        rules.chain(guarded.map(|(from, to)| Self::Edge(from, to))).collect()
+    }
+
+    fn policies(self) -> Policies {
+        match self {
+            Self::Rule(rule) => without_rule(rule),
+            Self::Edge(from, to) => {
+                let mut policy = Policy::shipped().unwrap();
+                policy.transitions = Transitions::with_open(from, to);
+                policy.into()
+            }
+        }
+    }
+
+    /// Pairs that may find it, the quickest first.
+    fn pairs(self) -> Vec<Pair> {
+        let deeds: &'static [Deed] = match self {
+            Self::Rule(_) => DEEDS,
+            Self::Edge(None, Some(to)) => Box::leak(Box::new([Deed::Create(to)])),
+            Self::Edge(_, Some(to)) => Box::leak(Box::new([Deed::SetStatus(to)])),
+            Self::Edge(..) => &[Deed::Delete],
+        };
+        let alice = || helm(User::Alice, 1, SHORT);
+        if self == Self::Rule("resume-interrupted") {
+            let olm: Actor = Box::new(Olm { charts: &[1, 2, 3], fails: false });
+            let index: Actor = Box::new(Person { user: User::Bob, driver: Driver::Olm, deeds: &[Deed::Delete] });
+            return vec![Pair::new("OLM, kubectl", [olm, index], [3, 1]).from([installed(Driver::Olm)])];
+        }
+        vec![
+            Pair::new("helm, kubectl", [alice(), person(User::Bob, deeds)], [1, 1]).from(starts()),
+            Pair::new("helm, helm", [alice(), helm(User::Bob, 2, SHORT)], [1, 1]).from(starts()),
+            Pair::new("helm twice, kubectl", [alice(), person(User::Bob, deeds)], [2, 1]).from(starts()),
+        ]
+    }
+
+    fn told(self) -> String {
+        let name = |state: State| state.map_or("no record".to_owned(), |status| format!("`{status}`"));
+        match self {
+            Self::Rule(rule) => format!("rule `{rule}` off"),
+            Self::Edge(from, to) => format!("{} → {}", name(from), name(to)),
+        }
+    }
+
+    /// The first counterexample, and the pair that finds it.
+    fn counterexample(self) -> Option<(Counterexample, String)> {
+        let mut explorer = Explorer::new(self.policies());
+        self.pairs().iter().find_map(|pair| Some((explorer.explore(&pair.scope(0)).counterexample?, pair.name.clone())))
+    }
+}
+
+/// Releases in every status in which no operation runs, and one whose first revision was pruned.
+fn starts() -> Vec<Cluster> {
+    let at_rest = [Status::Unknown, Status::Uninstalled, Status::Superseded, Status::Failed];
+    let single = at_rest.map(|status| {
+        let mut cluster = Cluster::default();
+        cluster.object = (status != Status::Uninstalled).then_some(Object { chart: 1, edited: false });
+        cluster.put(record(Driver::Secret, 1, status));
+        cluster
+    });
+    let mut pruned = installed(Driver::Secret);
+    pruned.remove(Driver::Secret, 1);
+    [Cluster::default(), installed(Driver::Secret), pruned].into_iter().chain(single).collect()
+}
+
+/// The shipped policy with one rule off.
+fn without_rule(rule: &str) -> Policies {
+    let shipped = include_str!("../../policies/cluster.yaml");
+    let (head, _) = shipped.split_once("overrides:").unwrap();
+    let (_, lists) = shipped.split_once("\nmanagers:").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let text = format!("{head}rules:\n  {rule}: {{mode: off}}\nmanagers:{lists}");
+    fs::write(directory.path().join("cluster.yaml"), text).unwrap();
+    Policies::load(directory.path()).unwrap()
+}
+
+const BEGIN: &str = "<!-- counterexamples: written by INTERLOCK_WRITE_DOCS=1 cargo test --test model guards -->\n";
+const END: &str = "<!-- end -->\n";
+
+/// Without a rule, or with a transition open, some property breaks: the rule or the guard is needed, and the checker sees what it
+/// prevents.
+#[test]
+fn without_each_rule_and_each_guard_there_is_a_counterexample() {
+    let mut table = String::from("\n| open | found by | writes | what breaks |\n|---|---|---|---|\n");
+    for opening in Opening::all() {
+        let kept = KEPT.iter().find(|(from, to, _)| opening == Opening::Edge(*from, *to));
+        let found = opening.counterexample();
+        match (found, kept) {
+            (Some((found, pair)), None) => {
+                writeln!(table, "| {} | {pair} | {} | {} |", opening.told(), found.writes(), found.property).unwrap();
+            }
+            (None, Some((_, _, why))) => writeln!(table, "| {} | | | {why} |", opening.told()).unwrap(),
+            (Some((found, _)), Some(_)) => panic!("{opening:?} is needed:\n{}", recording::story(&found)),
+            (None, None) => panic!("nothing breaks with {opening:?}"),
+        }
+    }
+    table.push('\n');
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/proof.md");
+    let text = fs::read_to_string(&path).unwrap();
+    let (head, rest) = text.split_once(BEGIN).unwrap();
+    let (_, tail) = rest.split_once(END).unwrap();
+    let made = format!("{head}{BEGIN}{table}{END}{tail}");
+    if std::env::var_os("INTERLOCK_WRITE_DOCS").is_some() {
+        fs::write(&path, &made).unwrap();
+    }
+    assert!(made == text, "docs/proof.md is old; INTERLOCK_WRITE_DOCS=1 cargo test --test model guards writes it");
+}
+
+/// A counterexample is printed as a recording, and replay comes to the same verdicts.
+#[test]
+fn a_counterexample_can_be_replayed() {
+    let opening = Opening::Rule("pending-recovery");
+    let (found, _) = opening.counterexample().unwrap();
+    let mut replay = Replay::new(opening.policies(), false);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let mut verdicts = Vec::new();
+    for (number, line) in recording::lines(&found).iter().enumerate() {
+        verdicts.extend(runtime.block_on(replay.line(number + 1, line)).unwrap().into_iter().map(|review| review.allowed));
+    }
+    assert_eq!(verdicts, recording::verdicts(&found));
+    assert!(verdicts.len() > 1);
+}

@@ -1,0 +1,279 @@
+//! What must hold, said without the rules: of clusters at rest, and of admitted writes.
+//!
+//! These are sentences about what a team loses, not about the table of transitions: who ended whose operation, what a record says and what
+//! runs, and which records are gone.
+
+use release_interlock::engine::release::Status;
+
+use crate::client::Write;
+use crate::cluster::{Age, Cluster, Driver, Other, Record};
+use crate::court::Ruling;
+use crate::users::User;
+
+use Status::{Deployed, Failed, PendingRollback, Superseded, Uninstalled, Uninstalling};
+
+pub(crate) const TWO_DEPLOYED: &str = "two records are deployed at rest";
+pub(crate) const GHOST: &str = "a release is recorded as uninstalled, and its object runs";
+pub(crate) const NOTHING_RUNS: &str = "a release is recorded as deployed, and nothing runs";
+pub(crate) const UNSTARTED: &str = "a record says that an operation runs which nobody started";
+pub(crate) const ENDED_BY_ANOTHER: &str = "a fresh operation is ended by somebody who may not";
+pub(crate) const AT_ONCE: &str = "an operation starts over another";
+pub(crate) const LOST: &str = "a record of a live release is lost";
+pub(crate) const CHANGED: &str = "the content of a record changes";
+pub(crate) const REWRITTEN: &str = "a finished record is rewritten";
+pub(crate) const MISLABELLED: &str = "a record's label and body disagree";
+pub(crate) const FORGED: &str = "a record names a holder who did not start its operation";
+pub(crate) const OUTDATED: &str = "an operation starts from an outdated history";
+pub(crate) const FROM_NOTHING: &str = "a record appears without an operation";
+pub(crate) const SKIPPED: &str = "an interrupted version is skipped";
+
+pub(crate) const TWICE: &str = "a release is installed twice, with the records of both drivers";
+pub(crate) const UNFAIR: &str = "a client that is alone is refused";
+pub(crate) const STRANGER: &str = "a stranger in another namespace changes something";
+pub(crate) const WEDGED: &str = "an owner has no permitted way to a deployed release or to none";
+
+/// An admitted write.
+struct Admitted<'w> {
+    before: &'w Cluster,
+    after: &'w Cluster,
+    user: User,
+    write: &'w Write,
+}
+
+/// The property that a cluster breaks while no client is in the middle of an operation. Records say what runs only if no operation outlives
+/// `staleAfter`, and among programs: a person may say anything of an operation that is stale.
+pub(crate) fn broken_at_rest(cluster: &Cluster, in_time: bool) -> Option<&'static str> {
+    let drivers = [Driver::Secret, Driver::ConfigMap, Driver::Olm];
+    for driver in drivers {
+        let deployed = || cluster.history(driver).filter(|record| record.status() == Deployed);
+        // `helm install --replace` over a failed revision leaves an older deployed one, without any interference.
+        if deployed().count() > 1 && !deployed().any(|record| record.replaces) {
+            return Some(TWO_DEPLOYED);
+        }
+    }
+    if !in_time {
+        return None;
+    }
+    let in_use: Vec<&Record> = drivers.into_iter().filter_map(|driver| cluster.newest(driver)).collect();
+    let [newest] = in_use[..] else { return None };
+    match newest.status() {
+        Uninstalled if cluster.object.is_some() => Some(GHOST),
+        Deployed if cluster.object.is_none() => Some(NOTHING_RUNS),
+        _ => None,
+    }
+}
+
+/// Whether a client that is alone is refused, outside of the exceptions that the design wants: a person may run helm in two terminals, so
+/// what a person left in flight is not gone over before it is stale; an upgrade from an older revision does not go over an uninstall
+/// that died, or over an interrupted one.
+pub(crate) fn is_unfair(before: &Cluster, user: User, write: &Write, ruling: &Ruling) -> bool {
+    if !matches!(ruling, Ruling::Refused(_)) {
+        return false;
+    }
+    let body = match write {
+        Write::Create(body) => body,
+        Write::Delete(..) => return !is_own_and_fresh(before, user),
+        // Two threads of one process race, in milliseconds.
+        Write::Update(body) => {
+            let old = before.record(body.driver, body.revision);
+            return !(body.status == Failed && old.is_some_and(|old| old.status() == Deployed && old.ended.is_none()));
+        }
+        _ => return true,
+    };
+    let in_flight = before.newest(body.driver).filter(|newest| newest.status().is_in_flight());
+    match body.status {
+        PendingRollback => !is_own_and_fresh(before, user),
+        _ if in_flight.is_some_and(|newest| newest.status() == Uninstalling) => false,
+        _ => before.history(body.driver).all(|record| record.interrupted.is_none_or(|(chart, _)| chart == body.chart)),
+    }
+}
+
+/// Whether the newest record is of an operation of this person that is not stale.
+fn is_own_and_fresh(cluster: &Cluster, user: User) -> bool {
+    let own = |record: &&Record| record.status().is_in_flight() && record.age() != Age::Stale && record.holder == Some(user);
+    let drivers = [Driver::Secret, Driver::ConfigMap, Driver::Olm];
+    user.is_person() && drivers.into_iter().filter_map(|driver| cluster.newest(driver)).any(|newest| own(&newest))
+}
+
+/// The property that a write breaks.
+pub(crate) fn broken_by_write(before: &Cluster, user: User, write: &Write, ruling: &Ruling) -> Option<&'static str> {
+    let Ruling::Admitted(after) = ruling else {
+        return None;
+    };
+    let admitted = Admitted { before, after, user, write };
+    let (old, new) = admitted.record()?;
+    match (old, new) {
+        (None, Some(new)) => admitted.broken_by_creation(new),
+        (Some(old), Some(new)) => admitted.broken_by_update(old, new),
+        (Some(old), None) => admitted.broken_by_deletion(old),
+        (None, None) => None,
+    }
+}
+
+impl<'w> Admitted<'w> {
+    /// The record that is written, before and after; `None` if the write is to something else.
+    fn record(&self) -> Option<(Option<&'w Record>, Option<&'w Record>)> {
+        let (driver, revision) = match self.write {
+            Write::Create(body)
+            | Write::CreateLabelled(body, _)
+            | Write::CreateStamped(body, _)
+            | Write::Update(body) => (body.driver, body.revision),
+            Write::Delete(driver, revision) | Write::Relabel(driver, revision, _) | Write::RemoveNote(driver, revision) => {
+                (*driver, *revision)
+            }
+            _ => return None,
+        };
+        Some((self.before.record(driver, revision), self.after.record(driver, revision)))
+    }
+
+    /// Whether the user goes on with an operation of its own, as DESIGN 5.2 has it: a service account with its own, a manager with a
+    /// manager's, Flux under another account.
+    fn resumes(&self, holder: User) -> bool {
+        let flux = |user| matches!(user, User::Flux | User::FluxTenant);
+        let is_handover = flux(self.user) && flux(holder) && self.before.others.contains(&Other::HelmRelease);
+        let same_program = self.user == holder && !holder.is_person();
+        same_program || (self.user.is_manager() && holder.is_manager()) || is_handover
+    }
+
+    /// Whether the operation of a record may be ended by the user: by its holder, by who resumes it, by anybody once it is stale or its
+    /// holder is not known.
+    fn may_end(&self, record: &Record) -> bool {
+        record.age() == Age::Stale || record.holder.is_none_or(|holder| holder == self.user || self.resumes(holder))
+    }
+
+    fn holds_lease(&self) -> bool {
+        self.before.others.contains(&Other::Lease)
+    }
+
+    /// The operation in flight in one of Helm's storages, or in the other of the two.
+    fn in_flight(&self, driver: Driver) -> Option<&'w Record> {
+        let newest = self.before.newest(driver)?;
+        (newest.status().is_in_flight() && newest.label.is_in_flight()).then_some(newest)
+    }
+
+    fn broken_by_creation(&self, new: &Record) -> Option<&'static str> {
+        let driver = new.body.driver;
+        let newest = self.before.newest(driver);
+        let is_mapped = new.status() == Deployed
+            && self.before.deployed(driver).is_none()
+            && newest.is_some_and(|newest| {
+                newest.status() == Superseded
+                    && newest.body.revision + 1 == new.body.revision
+                    && newest.body.chart == new.body.chart
+            });
+        if !new.status().is_pending() && !is_mapped {
+            return Some(FROM_NOTHING);
+        }
+        if new.label != new.status() {
+            return Some(MISLABELLED);
+        }
+        if new.holder.is_some_and(|holder| holder != self.user) {
+            return Some(FORGED);
+        }
+        if newest.is_some_and(|newest| newest.body.revision >= new.body.revision) {
+            return Some(OUTDATED);
+        }
+        if let Some(running) = self.in_flight(driver)
+            && !self.holds_lease()
+        {
+            let may = running.age() == Age::Stale || running.holder.is_some_and(|holder| self.resumes(holder));
+            if new.status() != PendingRollback || !may {
+                return Some(AT_ONCE);
+            }
+        }
+        if let Some(property) = self.beside_the_other_driver(new) {
+            return Some(property);
+        }
+        self.skips(new).then_some(SKIPPED)
+    }
+
+    /// What an operation breaks over a release of the same name whose records are in Helm's other storage.
+    fn beside_the_other_driver(&self, new: &Record) -> Option<&'static str> {
+        let other = match new.body.driver {
+            Driver::Secret => Driver::ConfigMap,
+            Driver::ConfigMap => Driver::Secret,
+            Driver::Olm => return None,
+        };
+        let running = self.in_flight(other).filter(|running| running.age() != Age::Stale && !self.holds_lease());
+        if running.is_some_and(|running| running.holder.is_none_or(|holder| !self.resumes(holder))) {
+            return Some(AT_ONCE);
+        }
+        let is_install = new.status() == Status::PendingInstall || self.before.newest(new.body.driver).is_none();
+        let is_gone = self.before.newest(other).is_some_and(|newest| newest.status() == Uninstalled);
+        (is_install && !is_gone && self.before.deployed(other).is_some()).then_some(TWICE)
+    }
+
+    /// Whether an upgrade leaves out the version whose upgrade was interrupted. As shipped, only OLM's are held to that.
+    fn skips(&self, new: &Record) -> bool {
+        if new.body.driver != Driver::Olm || new.status() != Status::PendingUpgrade {
+            return false;
+        }
+        let since = self.before.history(Driver::Olm).rev();
+        let last = since.clone().find(|record| matches!(record.status(), Deployed | Superseded | Uninstalled));
+        let noted = |record: &Record| record.interrupted.filter(|_| last.is_none_or(|last| record.key() >= last.key()));
+        since.clone().find_map(noted).is_some_and(|(chart, _)| chart != new.body.chart)
+    }
+
+    fn broken_by_update(&self, old: &Record, new: &Record) -> Option<&'static str> {
+        let (from, to) = (old.status(), new.status());
+        if new.label != to && (old.label == from || new.label != old.label) {
+            return Some(MISLABELLED);
+        }
+        let redated = old.body.life != new.body.life && to != Failed;
+        if old.body.chart != new.body.chart || redated {
+            return Some(CHANGED);
+        }
+        if to.is_pending() && to != from {
+            return Some(UNSTARTED);
+        }
+        let starts = to == Uninstalling && from != Uninstalling;
+        let is_newest = |record: &Record| self.before.newest(record.body.driver).map(Record::key) == Some(record.key());
+        let above = self.in_flight(old.body.driver).filter(|running| running.key() != old.key());
+        if starts && above.is_some() {
+            return Some(AT_ONCE);
+        }
+        let ends = from.is_in_flight() && (to != from || (from == Uninstalling && new.holder != old.holder));
+        if ends && !self.may_end(old) {
+            let is_rolled_over = self.before.history(old.body.driver).any(|other| {
+                other.key() > old.key() && other.status() == PendingRollback && to == Superseded
+            });
+            return (!is_rolled_over).then_some(ENDED_BY_ANOTHER);
+        }
+        // What only its own program goes on with: nothing else is deployed then, and nothing is newer.
+        let resumed = from == Superseded
+            && !self.user.is_person()
+            && old.holder.is_none_or(|holder| self.resumes(holder))
+            && self.before.deployed(old.body.driver).is_none()
+            && is_newest(old);
+        match (from, to) {
+            (Superseded, Deployed | Failed) if resumed => None,
+            (Superseded | Uninstalled, Deployed | Failed | Uninstalled | Uninstalling)
+                if from != to && (from, to) != (Superseded, Uninstalling) =>
+            {
+                Some(REWRITTEN)
+            }
+            (Failed, Deployed | Uninstalled) | (Deployed, Uninstalled) => Some(REWRITTEN),
+            (Deployed, Failed) if old.ended != Some(Age::Just) || old.holder != Some(self.user) => Some(REWRITTEN),
+            _ => None,
+        }
+    }
+
+    fn broken_by_deletion(&self, old: &Record) -> Option<&'static str> {
+        let driver = old.body.driver;
+        let newest = self.before.newest(driver)?;
+        let is_newest = newest.key() == old.key();
+        // The deletion of a pending record by its own holder leaves a half-applied revision that looks as if it had never been.
+        if old.status().is_in_flight() && is_newest {
+            let resumes = old.holder.is_none_or(|holder| self.resumes(holder));
+            let may = if old.status() == Uninstalling { self.may_end(old) } else { old.age() == Age::Stale || resumes };
+            return (!may).then_some(ENDED_BY_ANOTHER);
+        }
+        let base = self.before.deployed(driver).or_else(|| self.before.history(driver).rfind(|record| !record.label.is_in_flight()));
+        let is_base = base.is_some_and(|base| base.key() == old.key()) && matches!(old.label, Deployed | Superseded);
+        let is_gone = newest.label == Uninstalled || (newest.label == Uninstalling && self.may_end(newest));
+        let given_up = self.user.is_manager() && old.holder.is_none_or(User::is_manager);
+        // An operation of the user's own prunes the superseded record that it starts from.
+        let pruned = old.label == Superseded && newest.label.is_pending() && self.may_end(newest);
+        (is_base && !is_gone && !given_up && !pruned && !self.holds_lease()).then_some(LOST)
+    }
+}

@@ -1,0 +1,87 @@
+//! The way out that a refusal names is open: once the operation in the way is stale, none of the writes that the text names is
+//! refused. `tests/e2e/on_call/ways_out` follows the commands themselves on a real API server.
+
+use release_interlock::engine::release::Status;
+
+use crate::client::Write;
+use crate::cluster::{Body, Cluster, Driver, Passing, Words};
+use crate::court::{Refusal, Ruling};
+use crate::explore::Explorer;
+use crate::users::User;
+
+/// Phrases of refusals, and the write that each names.
+const NAMED: [(&str, Way); 8] = [
+    ("roll back with", Way::RollBack),
+    ("you can roll back", Way::RollBack),
+    ("elete only the record", Way::Delete),
+    ("elete only this record", Way::Delete),
+    ("anyone can unlock", Way::To(Status::Failed)),
+    ("anyone can uninstall", Way::To(Status::Uninstalling)),
+    ("anyone can delete its record", Way::Delete),
+    ("which finishes it", Way::To(Status::Uninstalling)),
+];
+
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    RollBack,
+    Delete,
+    To(Status),
+}
+
+impl Way {
+    /// The write over the newest record; `None` if there is none to make it over, or a condition that the text names does not hold.
+    fn write(self, cluster: &Cluster, driver: Driver) -> Option<Write> {
+        let newest = cluster.newest(driver)?.body;
+        match self {
+            Self::RollBack => {
+                let target = cluster.history(driver).rev().nth(1)?.body.chart;
+                let (revision, status) = (newest.revision + 1, Status::PendingRollback);
+                Some(Write::Create(Body { driver, revision, status, chart: target, life: 0, words: Words::Usual }))
+            }
+            // The workloads must be healthy.
+            Self::Delete => cluster.object.map(|_| Write::Delete(driver, newest.revision)),
+            Self::To(status) => Some(Write::Update(newest.to(status))),
+        }
+    }
+}
+
+/// The first refusal whose named way out is refused too, once everything is stale.
+pub(crate) fn dead_end(explorer: &mut Explorer) -> Option<String> {
+    for (cluster, user, write, ruling) in explorer.rulings() {
+        let Ruling::Refused(refusals) = &*ruling else { continue };
+        let Some(driver) = driver_of(&write) else { continue };
+        let stale = cluster.later(Passing::UntilStale);
+        for refusal in refusals {
+            if let Some(found) = refused_again(explorer, &stale, driver, user, refusal) {
+                return Some(format!("{user:?}: {write:?} over {cluster:?}\n{found}"));
+            }
+        }
+    }
+    None
+}
+
+fn refused_again(
+    explorer: &mut Explorer,
+    stale: &Cluster,
+    driver: Driver,
+    user: User,
+    refusal: &Refusal,
+) -> Option<String> {
+    let named = NAMED.iter().filter(|(phrase, _)| refusal.message.contains(phrase));
+    for way in named.filter_map(|(_, way)| way.write(stale, driver)) {
+        if let Ruling::Refused(again) = &*explorer.rule_on(stale, user, &way) {
+            return Some(format!("{}\nthen {way:?}: {again:?}", refusal.message));
+        }
+    }
+    None
+}
+
+fn driver_of(write: &Write) -> Option<Driver> {
+    match write {
+        Write::Create(body) | Write::CreateLabelled(body, _) | Write::CreateStamped(body, _) | Write::Update(body) => {
+            Some(body.driver)
+        }
+        Write::Delete(driver, _) | Write::Relabel(driver, ..) | Write::RemoveNote(driver, _) => Some(*driver),
+        _ => None,
+    }
+}
