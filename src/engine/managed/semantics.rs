@@ -216,6 +216,18 @@ mod tests {
     }
 
     #[test]
+    fn text_that_is_no_quantity_is_compared_as_text_whatever_its_length_and_signs() {
+        // The smallest number of 128 bits has no counterpart.
+        for odd in ["-170141183460469231731687303715884105728", "1.-5", "1.+5", "--1", "-+1", "+", "-", "1-1", "."] {
+            assert_eq!(quantity(&json!(odd)), None, "{odd}");
+            assert!(!same_at(["limits", "cpu"], &json!(odd), &json!("1")), "{odd}");
+        }
+        assert_eq!(quantity(&json!("+1")), quantity(&json!("1")));
+        assert_eq!(quantity(&json!("-.5")), quantity(&json!("-500m")));
+        assert_eq!(quantity(&json!("5.")), quantity(&json!("5")));
+    }
+
+    #[test]
     fn ports_defaults_and_empty_values_are_equivalent() {
         let rules = ["spec", "rules"];
         assert!(same_at(["spec", "port"], &json!("80"), &json!(80)));
