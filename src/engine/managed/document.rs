@@ -66,7 +66,7 @@ pub fn declared_by<'d>(document: &'d Value, written: &'d Declared<'d>) -> Declar
     if let Some(Value::Object(text)) = members.get("stringData").filter(|_| is_secret) {
         let place = root.field("data");
         let data = members.get("data").and_then(Value::as_object).into_iter().flatten();
-        let data = data.map(|(name, value)| part(place.field(name), value, None));
+        let data = data.filter(|(_, value)| !value.is_null()).map(|(name, value)| part(place.field(name), value, None));
         // `stringData` overrides `data`.
         let text = text.iter().map(|(name, value)| {
             let encoded = value.as_str().map(|value| Cow::Owned(Value::from(STANDARD.encode(value))));
