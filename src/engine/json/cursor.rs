@@ -233,6 +233,14 @@ mod tests {
     }
 
     #[test]
+    fn a_missing_value_ends_the_text() {
+        for odd in ["[}", "[}]", "[1,}]", "[:", r#"{"a":}"#, r#"{"a":]}"#, r#"{"a":,"b":1}"#] {
+            assert_eq!((items(odd), members(odd)), (None, None), "{odd}");
+        }
+        assert_eq!((Cursor::new("}").skip_value(), Cursor::new("").skip_value()), (None, None));
+    }
+
+    #[test]
     fn truncated_text_returns_none() {
         let text = r#"{"a":"x\"","b":[1,{"c":"é"}],"d":true}"#;
         for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
