@@ -122,7 +122,8 @@ impl<'a> Cursor<'a> {
                 let rest = self.text.get(self.at..)?;
                 let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t');
                 let length = rest.as_bytes().iter().position(is_end).unwrap_or(rest.len());
-                self.advance(length)
+                // A value that is missing would be skipped for ever.
+                self.advance(length).filter(|scalar| !scalar.is_empty())
             }
         }
     }
