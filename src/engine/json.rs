@@ -9,8 +9,8 @@ mod seek;
 mod text;
 
 pub(crate) use null::null_is_default;
-pub(crate) use patch::{Patch, PatchOperation};
-pub(crate) use path::{FieldPath, Segment};
+pub use patch::{Patch, PatchOperation};
+pub use path::{FieldPath, Segment};
 pub(crate) use redacted::redacted;
 pub(crate) use seek::first_at;
 pub(crate) use text::Text;

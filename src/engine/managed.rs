@@ -10,12 +10,12 @@ mod schema;
 mod semantics;
 mod touched;
 
-pub(crate) use declared::Declared;
-pub(crate) use delta::{Delta, delta};
-pub(crate) use document::{declared_by, is_custom_resource};
-pub(crate) use fields::ManagedFields;
+pub use declared::{Declared, ItemKey};
+pub use delta::{ChangedValue, Delta, DifferingItem, delta};
+pub use document::{declared_by, is_custom_resource};
+pub use fields::ManagedFields;
 pub(crate) use ownership::{Mark, Marks, Origin, Owner, may_be_marked};
-pub(crate) use touched::{drifted, touched};
+pub use touched::{Ignored, drifted, touched};
 
 #[cfg(test)]
 mod tests;

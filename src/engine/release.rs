@@ -2,7 +2,7 @@
 
 pub(crate) mod history;
 pub(crate) mod interrupted;
-pub(crate) mod manifest;
+pub mod manifest;
 pub(crate) mod name;
 pub mod record;
 pub mod stamps;

@@ -122,7 +122,8 @@ impl<'a> Cursor<'a> {
                 let rest = self.text.get(self.at..)?;
                 let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t');
                 let length = rest.as_bytes().iter().position(is_end).unwrap_or(rest.len());
-                self.advance(length)
+                // A value that is missing would be skipped for ever.
+                self.advance(length).filter(|scalar| !scalar.is_empty())
             }
         }
     }
@@ -230,6 +231,14 @@ mod tests {
         assert_eq!(items(found[1].1).unwrap(), ["1", r#"{"c":"]"}"#]);
         assert_eq!(items("[]").unwrap(), [""; 0]);
         assert_eq!((members("[]"), items("{}")), (None, None));
+    }
+
+    #[test]
+    fn a_missing_value_ends_the_text() {
+        for odd in ["[}", "[}]", "[1,}]", "[:", r#"{"a":}"#, r#"{"a":]}"#, r#"{"a":,"b":1}"#] {
+            assert_eq!((items(odd), members(odd)), (None, None), "{odd}");
+        }
+        assert_eq!((Cursor::new("}").skip_value(), Cursor::new("").skip_value()), (None, None));
     }
 
     #[test]

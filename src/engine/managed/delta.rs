@@ -50,7 +50,7 @@ pub struct ChangedValue<'a> {
 
 /// The difference between two JSON texts; `None` if there is none.
 #[must_use]
-pub(crate) fn delta<'a>(old: &'a str, new: &'a str) -> Option<Delta<'a>> {
+pub fn delta<'a>(old: &'a str, new: &'a str) -> Option<Delta<'a>> {
     between(Some(old), Some(new), &mut MAX_DIFFERENCES.clone())
 }
 

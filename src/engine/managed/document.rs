@@ -17,7 +17,7 @@ const DECLARABLE_METADATA: [&str; 4] = ["annotations", "finalizers", "labels", "
 /// Whether the object of a document is a custom resource: its group has a domain of its own. Only `managedFields` knows
 /// the keys of its lists, because its schema defines them.
 #[must_use]
-pub(crate) fn is_custom_resource(document: &Value) -> bool {
+pub fn is_custom_resource(document: &Value) -> bool {
     let group = group(document);
     group.contains('.') && !group.ends_with(".k8s.io")
 }
@@ -30,7 +30,7 @@ static EMPTY_LIST: Value = Value::Array(Vec::new());
 /// The fields that a document declares. Of Kubernetes' own kinds a table has the keys of lists and the maps that are one value;
 /// `written`, from `managedFields`, has those of others.
 #[must_use]
-pub(crate) fn declared_by<'d>(document: &'d Value, written: &'d Declared<'d>) -> Declared<'d> {
+pub fn declared_by<'d>(document: &'d Value, written: &'d Declared<'d>) -> Declared<'d> {
     let Value::Object(members) = document else {
         return Declared::nothing();
     };
@@ -66,7 +66,7 @@ pub(crate) fn declared_by<'d>(document: &'d Value, written: &'d Declared<'d>) ->
     if let Some(Value::Object(text)) = members.get("stringData").filter(|_| is_secret) {
         let place = root.field("data");
         let data = members.get("data").and_then(Value::as_object).into_iter().flatten();
-        let data = data.map(|(name, value)| part(place.field(name), value, None));
+        let data = data.filter(|(_, value)| !value.is_null()).map(|(name, value)| part(place.field(name), value, None));
         // `stringData` overrides `data`.
         let text = text.iter().map(|(name, value)| {
             let encoded = value.as_str().map(|value| Cow::Owned(Value::from(STANDARD.encode(value))));

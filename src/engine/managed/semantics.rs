@@ -145,12 +145,17 @@ fn quantity(value: &Value) -> Option<i128> {
     };
     let end = text.find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | '+' | '-')).unwrap_or(text.len());
     let (number, suffix) = text.split_at(end);
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if fraction.len() > 9 {
+    let (negative, digits) = match number.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, number.strip_prefix('+').unwrap_or(number)),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let is_number =
+        whole.len() + fraction.len() > 0 && whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());
+    if !is_number || fraction.len() > 9 {
         return None;
     }
-    let negative = whole.starts_with('-');
-    let whole = if whole.is_empty() { 0 } else { whole.parse::<i128>().ok()?.abs() };
+    let whole = if whole.is_empty() { 0 } else { whole.parse::<i128>().ok()? };
     let fraction = format!("{fraction:0<9}").parse::<i128>().ok()?;
     let amount = whole.checked_mul(SCALE)?.checked_add(fraction)?;
     let (factor, divisor) = match suffix {
@@ -211,8 +216,20 @@ mod tests {
         assert!(!same_at(cpu, &json!("1"), &json!("1001m")));
         assert!(!same_at(["annotations", "x"], &json!("1000m"), &json!("1")));
         for odd in ["", "m", "1x", "1.2.3", "1.0000000001", "99999999999999999999999999999999999999999", "1e99"] {
-            assert_eq!(quantity(&json!(odd)).filter(|_| !odd.is_empty() && odd != "m"), None, "{odd}");
+            assert_eq!(quantity(&json!(odd)), None, "{odd}");
         }
+    }
+
+    #[test]
+    fn text_that_is_no_quantity_is_compared_as_text_whatever_its_length_and_signs() {
+        // The smallest number of 128 bits has no counterpart.
+        for odd in ["-170141183460469231731687303715884105728", "1.-5", "1.+5", "--1", "-+1", "+", "-", "1-1", "."] {
+            assert_eq!(quantity(&json!(odd)), None, "{odd}");
+            assert!(!same_at(["limits", "cpu"], &json!(odd), &json!("1")), "{odd}");
+        }
+        assert_eq!(quantity(&json!("+1")), quantity(&json!("1")));
+        assert_eq!(quantity(&json!("-.5")), quantity(&json!("-500m")));
+        assert_eq!(quantity(&json!("5.")), quantity(&json!("5")));
     }
 
     #[test]

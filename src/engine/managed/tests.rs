@@ -151,6 +151,17 @@ fn string_data_is_kept_as_data() {
 }
 
 #[test]
+fn a_null_in_the_data_of_a_secret_declares_nothing_with_or_without_string_data() {
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": null}});
+    let mut with_text = secret.clone();
+    with_text["stringData"] = json!({"b": "hi"});
+    for document in [secret, with_text] {
+        let live = |a: &str| json!({"data": {"a": a, "b": "aGk="}});
+        assert_eq!(changed_of(&document, &live("eA=="), &live("eQ==")), [""; 0], "{document}");
+    }
+}
+
+#[test]
 fn lists_of_custom_resources_are_keyed_by_managed_fields() {
     let document = json!({"apiVersion": "example.com/v1", "kind": "Widget", "spec": {
         "parts": [{"id": 1, "size": "s"}], "containers": [{"name": "a"}], "tags": ["x"],

@@ -23,14 +23,14 @@ const MAX_DIFFERENCES_PER_VALUE: usize = 1_000;
 const IGNORE_STEPS: u64 = 400;
 
 /// The fields that do not count, by their paths.
-pub(crate) type Ignored<'i> = &'i dyn Fn(&FieldPath) -> bool;
+pub type Ignored<'i> = &'i dyn Fn(&FieldPath) -> bool;
 
 /// The declared fields that an edit changes, at most 100, for any of several declarations. A field that is set to its
 /// declared value, or to one that means the same, is not changed: this reverts a change.
 ///
 /// A list whose items cannot be matched with the steps that are left counts as changed.
 #[must_use]
-pub(crate) fn touched(
+pub fn touched(
     declarations: &[Declared<'_>],
     delta: &Delta<'_>,
     ignored: Ignored<'_>,
@@ -42,12 +42,7 @@ pub(crate) fn touched(
 /// The declared fields in which a live object differs from its document, at most 100. `delta` is the difference from the
 /// document to the object, and shows nothing about defaults.
 #[must_use]
-pub(crate) fn drifted(
-    declared: Declared<'_>,
-    delta: &Delta<'_>,
-    ignored: Ignored<'_>,
-    effort: &Effort,
-) -> Vec<FieldPath> {
+pub fn drifted(declared: Declared<'_>, delta: &Delta<'_>, ignored: Ignored<'_>, effort: &Effort) -> Vec<FieldPath> {
     all_touched(&[declared], delta, TouchedFields { paths: Vec::new(), ignored, effort, old_is_live: false })
 }
 

@@ -9,9 +9,9 @@ mod objects;
 mod outline;
 mod workloads;
 
-pub(crate) use document::document;
+pub use document::document;
 pub(crate) use heading::is_same_group;
-pub(crate) use hooks::{HookJob, hook_jobs};
-pub(crate) use key::DocumentKey;
-pub(crate) use objects::objects;
-pub(crate) use workloads::{WorkloadKind, WorkloadRef, workloads};
+pub use hooks::{HookJob, hook_jobs};
+pub use key::DocumentKey;
+pub use objects::objects;
+pub use workloads::{WorkloadKind, WorkloadRef, workloads};

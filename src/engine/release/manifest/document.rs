@@ -13,7 +13,7 @@ use crate::engine::effort::Effort;
 ///
 /// # Errors
 /// The document cannot be parsed, the manifest is longer than 8 MiB, or it is more work than the review has left.
-pub(crate) fn document(manifest: &str, wanted: &DocumentKey, effort: &Effort) -> Result<Option<Value>, String> {
+pub fn document(manifest: &str, wanted: &DocumentKey, effort: &Effort) -> Result<Option<Value>, String> {
     let (name, kind) = (memmem::Finder::new(&wanted.name), memmem::Finder::new(&wanted.kind));
     let mentions =
         |document: &str| name.find(document.as_bytes()).is_some() && kind.find(document.as_bytes()).is_some();

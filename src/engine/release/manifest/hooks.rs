@@ -37,7 +37,7 @@ struct Hook<'a> {
 /// # Errors
 /// The hooks cannot be parsed. The error contains the position, never the text there. Or it is more work than the review has
 /// left.
-pub(crate) fn hook_jobs(hooks: &str, namespace: &str, effort: &Effort) -> Result<Vec<HookJob>, String> {
+pub fn hook_jobs(hooks: &str, namespace: &str, effort: &Effort) -> Result<Vec<HookJob>, String> {
     effort.take_text(hooks, HOOK_STEPS)?;
     let hooks: Option<Vec<Hook<'_>>> = serde_json::from_str(hooks).map_err(|error| position(&error))?;
     let jobs = hooks.into_iter().flatten().filter(|hook| hook.kind == "Job" && !hook.name.is_empty());

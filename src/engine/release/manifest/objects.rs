@@ -116,7 +116,7 @@ pub(super) fn each_object<'m>(
 ///
 /// # Errors
 /// A document cannot be parsed, the manifest is longer than 8 MiB, or it is more work than the review has left.
-pub(crate) fn objects(manifest: &str, effort: &Effort) -> Result<Vec<Value>, String> {
+pub fn objects(manifest: &str, effort: &Effort) -> Result<Vec<Value>, String> {
     let mut found = Vec::new();
     each_object(manifest, effort, |_| true, &mut |object| {
         if object.heading.names_object() {

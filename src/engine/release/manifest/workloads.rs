@@ -50,7 +50,7 @@ const WORKLOAD_STEPS: u64 = 2_000;
 /// # Errors
 /// The heading of a document that mentions such a kind cannot be read, the manifest is longer than 8 MiB, or it is more work
 /// than the review has left.
-pub(crate) fn workloads(manifest: &str, namespace: &str, effort: &Effort) -> Result<Vec<WorkloadRef>, String> {
+pub fn workloads(manifest: &str, namespace: &str, effort: &Effort) -> Result<Vec<WorkloadRef>, String> {
     let kinds = WorkloadKind::ALL.map(|kind| memmem::Finder::new(kind.as_str()));
     let may_be_workload = |document: &str| kinds.iter().any(|kind| kind.find(document.as_bytes()).is_some());
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
