@@ -139,3 +139,21 @@ impl<'k> KeyShape<'k> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn matching_costs_the_same_for_each_key_and_each_item() {
+        let key = |name: &str| (ItemKey::Members(vec![("name".to_owned(), json!(name))]), Declared::nothing());
+        let keys = [key("a"), key("b"), key("c")];
+        let items: Vec<_> = (0..5).map(|index| ListItem::new(index, r#"{"name":"a"}"#)).collect();
+        let effort = Effort::of(1_000_000);
+        assert!(matched(&keys, [&items[..2], &items], &effort).is_ok());
+        assert_eq!(1_000_000 - effort.left(), (3 + 2 + 5) * KEY_STEPS);
+        assert!(matched(&keys, [&items, &items], &Effort::of(KEY_STEPS)).is_err());
+    }
+}
