@@ -285,6 +285,23 @@ fn ports_are_keyed_in_containers_and_services_alone() {
 }
 
 #[test]
+fn items_of_one_key_are_compared_in_their_order() {
+    let env = |values: &[&str]| json!({"env": values.iter().map(|value| json!({"name": "A", "value": value})).collect::<Value>()});
+    check(vec![in_container(
+        "a variable that is declared twice",
+        env(&["1", "2"]),
+        vec![
+            ("the second set back", env(&["1", "9"]), env(&["1", "2"]), Free),
+            ("the first set back", env(&["9", "2"]), env(&["1", "2"]), Free),
+            ("the second replaced", env(&["1", "2"]), env(&["1", "9"]), Changes),
+            ("the second set to the first", env(&["1", "2"]), env(&["1", "1"]), Changes),
+            ("exchanged", env(&["1", "2"]), env(&["2", "1"]), Changes),
+            ("a third added", env(&["1", "2"]), env(&["1", "2", "3"]), Changes),
+        ],
+    )]);
+}
+
+#[test]
 fn an_item_that_moves_is_compared_with_itself() {
     let volume = |name: &str, source: Value| json!({"name": name, "configMap": source});
     let (plain, full) = (|| json!({"name": "web"}), || json!({"name": "web", "defaultMode": 420}));
