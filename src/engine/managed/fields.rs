@@ -160,6 +160,16 @@ mod tests {
     }
 
     #[test]
+    fn a_container_without_content_is_not_the_whole_value() {
+        let read = |fields: Value| serde_json::from_value::<FieldSet>(fields).unwrap().0;
+        let member = |inner| Declared::Fields(BTreeMap::from([("a".into(), inner)]));
+        assert_eq!(read(json!({"f:a": {}})), member(Declared::Leaf(None)));
+        assert_eq!(read(json!({"f:a": {".": {}}})), member(Declared::nothing()));
+        assert_eq!(read(json!({"f:a": {"?": {}}})), member(Declared::Leaf(None)));
+        assert_eq!(read(json!({"f:a": {".": {}, "?": {}}})), member(Declared::nothing()));
+    }
+
+    #[test]
     fn the_entries_of_a_release_are_joined() {
         let fields = raw(&json!([
             {"manager": "helm", "operation": "Update", "apiVersion": "apps/v1", "fieldsV1": {"f:spec": {"f:a": {}}}},

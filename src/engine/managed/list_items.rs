@@ -1,6 +1,6 @@
 //! The items of two lists that declared keys name, found by hash: lists of thousands of items are not searched for each key.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::Value;
 
@@ -61,6 +61,12 @@ pub(super) fn matched<'i, 'a>(
         .into_iter()
         .map(|(shape, identity)| shapes.get_mut(&shape).map(|items| items.take(&identity)).unwrap_or_default())
         .collect())
+}
+
+/// Whether a key is declared several times: its items can be told apart only by their order among all of them.
+pub(super) fn has_repeated_keys(keys: &[(ItemKey, Declared<'_>)]) -> bool {
+    let mut seen = HashSet::with_capacity(keys.len());
+    !keys.iter().all(|(key, _)| seen.insert((KeyShape::of(key), KeyShape::identity(key))))
 }
 
 /// What identifies the items of a list: the names of some members, the value, or the index.
@@ -137,5 +143,23 @@ impl<'k> KeyShape<'k> {
                 names.iter().map(member).collect()
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn matching_costs_the_same_for_each_key_and_each_item() {
+        let key = |name: &str| (ItemKey::Members(vec![("name".to_owned(), json!(name))]), Declared::nothing());
+        let keys = [key("a"), key("b"), key("c")];
+        let items: Vec<_> = (0..5).map(|index| ListItem::new(index, r#"{"name":"a"}"#)).collect();
+        let effort = Effort::of(1_000_000);
+        assert!(matched(&keys, [&items[..2], &items], &effort).is_ok());
+        assert_eq!(1_000_000 - effort.left(), (3 + 2 + 5) * KEY_STEPS);
+        assert!(matched(&keys, [&items, &items], &Effort::of(KEY_STEPS)).is_err());
     }
 }

@@ -157,3 +157,38 @@ impl Marks {
         ]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LABEL: (&str, &str) = ("app.kubernetes.io/managed-by", "Helm");
+    const NAME: (&str, &str) = ("meta.helm.sh/release-name", "web");
+    const SCOPE: (&str, &str) = ("meta.helm.sh/release-namespace", "shop");
+
+    /// The mark that contradicts the others; `None` without an owner.
+    fn contradiction(marks: &[(&str, &str)]) -> Option<Option<&'static str>> {
+        let find = |key: &str| marks.iter().find(|(known, _)| *known == key).map(|(_, value)| *value);
+        Marks::of(find, find).map(|marks| marks.contradiction)
+    }
+
+    #[test]
+    fn an_owner_whose_marks_are_incomplete_is_a_contradiction() {
+        assert_eq!(contradiction(&[LABEL, NAME, SCOPE]), Some(None));
+        assert_eq!(contradiction(&[LABEL, SCOPE]), Some(Some(NAME.0)));
+        assert_eq!(contradiction(&[LABEL, (NAME.0, ""), SCOPE]), Some(Some(NAME.0)));
+        assert_eq!(contradiction(&[LABEL, NAME]), Some(Some(SCOPE.0)));
+        assert_eq!(contradiction(&[LABEL, NAME, (SCOPE.0, "")]), Some(Some(SCOPE.0)));
+        assert_eq!(contradiction(&[NAME, SCOPE]), Some(Some(LABEL.0)));
+        assert_eq!(contradiction(&[(LABEL.0, "Kustomize"), NAME, SCOPE]), Some(Some(LABEL.0)));
+        // Argo CD and many charts set the label alone.
+        assert_eq!(contradiction(&[LABEL]), None);
+    }
+
+    #[test]
+    fn only_text_with_an_annotation_of_an_owner_is_parsed() {
+        assert!(may_be_marked(r#"{"annotations": {"meta.helm.sh/release-name": "web"}}"#));
+        assert!(may_be_marked(r#"{"annotations": {"projectsveltos.io/owner-kind": "Profile"}}"#));
+        assert!(!may_be_marked(r#"{"labels": {"app.kubernetes.io/managed-by": "Helm"}}"#));
+    }
+}

@@ -209,11 +209,18 @@ mod tests {
             (json!("1e3"), json!("1k")),
             (json!("0.1"), json!("100m")),
             (json!("-1"), json!("-1000m")),
+            (json!("1Ti"), json!("1024Gi")),
+            (json!("1Pi"), json!("1024Ti")),
+            (json!("1Ei"), json!("1024Pi")),
+            (json!("1e-3"), json!("1m")),
+            (json!("1e-9"), json!("1n")),
+            (json!("0.123456789"), json!("123456789n")),
         ] {
             assert!(same_at(cpu, &declared, &live), "{declared} {live}");
             assert_eq!(quantity(&declared), quantity(&live));
         }
         assert!(!same_at(cpu, &json!("1"), &json!("1001m")));
+        assert!(!same_at(cpu, &json!("-1"), &json!("1")));
         assert!(!same_at(["annotations", "x"], &json!("1000m"), &json!("1")));
         for odd in ["", "m", "1x", "1.2.3", "1.0000000001", "99999999999999999999999999999999999999999", "1e99"] {
             assert_eq!(quantity(&json!(odd)), None, "{odd}");
@@ -241,5 +248,53 @@ mod tests {
         assert!(same_at(rules, &json!([{"host": "a", "tls": []}]), &json!([{"host": "a"}])));
         assert!(!same_at(rules, &json!([{"host": "a", "tls": [1]}]), &json!([{"host": "a"}])));
         assert!(!same_at(rules, &json!("a"), &json!(["a"])));
+    }
+    /// Whether an edit of rules sets what is declared.
+    fn sets_rules(declared: &Value, old: &Value, new: &Value) -> bool {
+        let place = Place { schema: &BUILT_IN, parent: "spec", name: "rules" };
+        is_declared(declared, Some(&old.to_string()), &new.to_string(), place)
+    }
+
+    #[test]
+    fn a_default_counts_as_added_only_to_what_was_as_declared() {
+        let declared = json!([{"host": "a", "path": "/x"}, {"host": "b"}]);
+        let rules = |path: &str, more: Value| {
+            let mut rule = json!({"host": "a", "path": path});
+            rule.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            json!([rule, {"host": "b"}])
+        };
+        let prefix = || json!({"pathType": "Prefix"});
+        assert!(sets_rules(&declared, &rules("/y", json!({})), &rules("/x", prefix())));
+        assert!(!sets_rules(&declared, &rules("/x", json!({})), &rules("/x", prefix())));
+        // What was there already is not added.
+        let half = json!([{"host": "a", "path": "/x", "pathType": "Prefix"}, {"host": "c"}]);
+        assert!(sets_rules(&declared, &half, &rules("/x", prefix())));
+    }
+
+    #[test]
+    fn numbers_mean_the_same_in_every_spelling() {
+        let rules = ["spec", "rules"];
+        assert!(same_at(rules, &json!(1.0), &json!(1)) && same_at(rules, &json!(1e2), &json!(100)));
+        assert!(!same_at(rules, &json!(1.5), &json!(1)));
+        let zero = |declared: Value| is_removed(&declared, None);
+        assert!(!zero(json!(0)) && !zero(json!(0.0)) && !zero(json!(false)));
+        assert!(zero(json!(5)) && zero(json!(true)) && zero(json!("x")));
+    }
+
+    #[test]
+    fn keys_are_the_same_in_every_spelling_of_a_number() {
+        for (key, text) in [
+            (json!(80.0), "80"),
+            (json!(80), "80"),
+            (json!("80"), "80"),
+            (json!(-1), "-1"),
+            (json!(80.5), "80.5"),
+            // A float would round them.
+            (json!(u64::MAX), "18446744073709551615"),
+            (json!(i64::MIN + 1), "-9223372036854775807"),
+        ] {
+            assert_eq!(identity(&key), text);
+        }
+        assert_ne!(identity(&json!(["80"])), identity(&json!("[\"80\"]")));
     }
 }

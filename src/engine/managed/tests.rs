@@ -1,5 +1,6 @@
 //! Writes against declarations, with objects as the API server shows them.
 
+mod differences;
 mod values;
 
 use proptest::prelude::*;
@@ -148,6 +149,23 @@ fn string_data_is_kept_as_data() {
     assert_eq!(changed_of(&secret, &live, &json!({"data": {"a": "eA==", "b": "eQ=="}})), ["data.b"]);
     assert_eq!(changed_of(&secret, &live, &json!({"data": {"a": "eA==", "b": "aGk=", "c": "eQ=="}})), [""; 0]);
     assert_eq!(changed_of(&secret, &json!({"data": {"a": "eA=="}}), &live), [""; 0]);
+    // The rest of a Secret is declared like the rest of any other object.
+    let typed = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": {"a": "eA=="}});
+    assert_eq!(changed_of(&typed, &json!({"data": {"a": "eA=="}}), &json!({"data": {"a": "eQ=="}})), ["data.a"]);
+    assert_eq!(changed_of(&typed, &json!({"type": "Opaque"}), &json!({"type": "example.com/x"})), ["type"]);
+    // Only the API server's own Secrets have this field.
+    let custom = json!({"apiVersion": "example.com/v1", "kind": "Secret", "stringData": {"b": "hi"}});
+    let (hi, ho) = (json!({"stringData": {"b": "hi"}}), json!({"stringData": {"b": "ho"}}));
+    assert_eq!(changed_of(&custom, &hi, &ho), ["stringData.b"]);
+}
+
+#[test]
+fn metadata_without_a_value_declares_nothing() {
+    let document = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "labels": null}});
+    let live = json!({"metadata": {"name": "web"}});
+    let labelled = json!({"metadata": {"name": "web", "labels": {"team": "blue"}}});
+    assert_eq!(changed_of(&document, &live, &labelled), [""; 0]);
+    assert_eq!(changed_of(&document, &labelled, &live), [""; 0]);
 }
 
 #[test]
@@ -178,6 +196,43 @@ fn lists_of_custom_resources_are_keyed_by_managed_fields() {
     assert_eq!(changed(declared_by(&document, &written), &live, &more), ["spec.containers", "spec.parts[1].size"]);
 }
 
+/// What an edit of `spec` of a custom resource changes, with the part of `managedFields` for its `spec`.
+fn changed_in_spec(declared: &Value, written: &Value, old: &Value, new: &Value) -> Vec<String> {
+    let document = json!({"apiVersion": "example.com/v1", "kind": "Widget", "spec": declared});
+    let account = raw(&json!([{"manager": "helm", "apiVersion": "example.com/v1", "fieldsV1": {"f:spec": written}}]));
+    let written = ManagedFields::read(Some(&account), &Effort::of_review()).of("example.com/v1", |_| true);
+    changed(declared_by(&document, &written), &json!({ "spec": old }), &json!({ "spec": new }))
+}
+
+#[test]
+fn a_map_of_a_custom_resource_that_is_written_as_one_value_gains_nothing() {
+    let (one, two) = (json!({"config": {"a": 1}}), json!({"config": {"a": 1, "b": 2}}));
+    assert_eq!(changed_in_spec(&one, &json!({"f:config": {}}), &one, &two), ["spec.config.b"]);
+    assert_eq!(changed_in_spec(&one, &json!({"f:config": {"f:a": {}}}), &one, &two), [""; 0]);
+    // An empty map is written alike, whether it is one value or not.
+    let (none, one) = (json!({"config": {}}), json!({"config": {"a": 1}}));
+    assert_eq!(changed_in_spec(&none, &json!({"f:config": {}}), &none, &one), [""; 0]);
+    assert_eq!(changed_in_spec(&none, &json!({"f:config": {".": {}}}), &none, &one), [""; 0]);
+}
+
+#[test]
+fn a_custom_resource_has_a_list_of_owners_that_only_its_metadata_closes() {
+    let owners =
+        |uids: &[u64]| json!({"ownerReferences": uids.iter().map(|uid| json!({"uid": uid})).collect::<Value>()});
+    let written = json!({"f:ownerReferences": {"k:{\"uid\":1}": {"f:uid": {}}}});
+    assert_eq!(changed_in_spec(&owners(&[1]), &written, &owners(&[1]), &owners(&[1, 2])), [""; 0]);
+    assert_eq!(changed_in_spec(&owners(&[1]), &written, &owners(&[1, 2]), &owners(&[2])), ["spec.ownerReferences[1]"]);
+}
+
+#[test]
+fn only_the_fields_of_the_owners_managers_are_declared() {
+    let label = |key: &str| (key == "app.kubernetes.io/managed-by").then_some("Helm");
+    let annotation = |key: &str| key.starts_with("meta.helm.sh/").then_some("web");
+    let marks = super::Marks::of(label, annotation).unwrap();
+    assert!(marks.is_manager("helm") && marks.is_manager("helm-controller"));
+    assert!(!marks.is_manager("kubectl-edit") && !marks.is_manager("application/apply-patch"));
+}
+
 #[test]
 fn managed_fields_alone_declare_what_was_owned() {
     let account = raw(&json!([{"manager": "helm", "apiVersion": "apps/v1", "fieldsV1": {"f:spec": {
@@ -192,6 +247,15 @@ fn managed_fields_alone_declare_what_was_owned() {
     assert_eq!(changed(declared(), &live(), &edited(&format!("{WEB}/args"), json!([]))), [""; 0]);
     // The owner owns the field, but it was absent: no value of the owner changes.
     assert_eq!(changed(declared(), &live(), &edited("/spec/paused", json!(true))), [""; 0]);
+    // Another spelling of the same text is no change.
+    let text = |image: &str| {
+        format!(r#"{{"spec": {{"template": {{"spec": {{"containers": [{{"name": "web", "image": "{image}"}}]}}}}}}}}"#)
+    };
+    for (image, wanted) in [("nginx:\\u0031", 0), ("nginx:\\u0032", 1)] {
+        let (old, new) = (text("nginx:1"), text(image));
+        let found = touched(&[declared()], &delta(&old, &new).unwrap(), &|_| false, &Effort::of_review());
+        assert_eq!(found.len(), wanted, "{image}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::declared::{Declared, ItemKey, View};
 use super::delta::{Delta, DifferingItem, between};
-use super::list_items::{ListItem, Pair, matched};
+use super::list_items::{ListItem, Pair, has_repeated_keys, matched};
 use super::schema::{ItemRule, Place};
 use super::semantics;
 use crate::engine::effort::Effort;
@@ -110,19 +110,19 @@ fn collect_touched(declared: &Declared<'_>, delta: &Delta<'_>, path: &FieldPath,
         // The live value is a list, the declared one an object.
         (View::Members, Delta::Items { .. }) => {}
         (View::Members, Delta::Value { old, new }) => compare_members(declared, *old, *new, path, found),
-        (View::Items(keys, ItemRule::Unordered), Delta::Items { differing, .. }) => {
+        (View::Items(keys, ItemRule::Unordered), Delta::Items { differing, .. }) if !has_repeated_keys(&keys) => {
             let before = differing.iter().map(|item| ListItem::new(item.index, item.old)).collect::<Vec<_>>();
             let after = differing.iter().map(|item| ListItem::new(item.index, item.new)).collect::<Vec<_>>();
             compare_items(&keys, ItemRule::Unordered, [&before, &after], differing, path, found);
         }
         // The order of all items matters, not only of those that differ.
         (View::Items(keys, rule), Delta::Items { old, new, .. }) => {
-            let (before, after) = without_common_ends(items_of(Some(old)), items_of(Some(new)));
+            let (before, after) = compared_items(&keys, Some(old), Some(new));
             compare_items(&keys, rule, [&before, &after], &[], path, found);
         }
         (View::Items(keys, rule), Delta::Value { old, new }) => {
             let start = found.paths.len();
-            let (before, after) = without_common_ends(items_of(*old), items_of(*new));
+            let (before, after) = compared_items(&keys, *old, *new);
             compare_items(&keys, rule, [&before, &after], &[], path, found);
             found.report_removal_as_a_whole(new.is_none(), start, path);
         }
@@ -165,9 +165,15 @@ fn compare_members(
     found.report_removal_as_a_whole(new.is_none(), start, path);
 }
 
-/// The items of two lists without equal items at both ends.
-fn without_common_ends<'a>(old: Vec<&'a str>, new: Vec<&'a str>) -> (Vec<ListItem<'a>>, Vec<ListItem<'a>>) {
-    let same = |(old, new): &(&&str, &&str)| old == new;
+/// The items of two lists, without equal items at both ends unless a declared key repeats.
+fn compared_items<'a>(
+    keys: &[(ItemKey, Declared<'_>)],
+    old: Option<&'a str>,
+    new: Option<&'a str>,
+) -> (Vec<ListItem<'a>>, Vec<ListItem<'a>>) {
+    let (old, new) = (items_of(old), items_of(new));
+    let repeated = has_repeated_keys(keys);
+    let same = |(old, new): &(&&str, &&str)| !repeated && old == new;
     let head = old.iter().zip(&new).take_while(same).count();
     let tail = old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(same).count();
     let between = |list: Vec<&'a str>| {

@@ -97,6 +97,16 @@ fn a_map_with_members_of_its_own_gains_members_freely() {
             ],
         },
         Shape {
+            what: "a struct of empty values, which the API server omits",
+            kind: DEPLOYMENT,
+            field: "/spec/strategy",
+            declared: json!({"type": ""}),
+            edits: vec![
+                ("removed", json!({"rollingUpdate": {}}), json!(null), Free),
+                ("emptied", json!({"rollingUpdate": {}}), json!({}), Free),
+            ],
+        },
+        Shape {
             what: "annotations without members, which the API server omits",
             kind: DEPLOYMENT,
             field: "/spec/template/metadata/annotations",
@@ -335,6 +345,20 @@ fn nothing_that_ends_or_freezes_a_declared_object_is_added() {
             field: "/immutable",
             declared: json!(true),
             edits: vec![("set back", json!(null), json!(true), Free)],
+        },
+        Shape {
+            what: "a field that a Service does not have",
+            kind: SERVICE,
+            field: "/immutable",
+            declared: json!(null),
+            edits: vec![("added", json!(null), json!(true), Free)],
+        },
+        Shape {
+            what: "a field of a custom resource with a familiar name",
+            kind: ("example.com/v1", "ConfigMap"),
+            field: "/immutable",
+            declared: json!(null),
+            edits: vec![("added", json!(null), json!(true), Free)],
         },
         Shape {
             what: "a field of a custom resource",

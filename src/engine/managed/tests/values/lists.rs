@@ -283,3 +283,72 @@ fn ports_are_keyed_in_containers_and_services_alone() {
         },
     ]);
 }
+
+#[test]
+fn items_of_one_key_are_compared_in_their_order() {
+    let env = |values: &[&str]| json!({"env": values.iter().map(|value| json!({"name": "A", "value": value})).collect::<Value>()});
+    check(vec![in_container(
+        "a variable that is declared twice",
+        env(&["1", "2"]),
+        vec![
+            ("the second set back", env(&["1", "9"]), env(&["1", "2"]), Free),
+            ("the first set back", env(&["9", "2"]), env(&["1", "2"]), Free),
+            ("the second replaced", env(&["1", "2"]), env(&["1", "9"]), Changes),
+            ("the second set to the first", env(&["1", "2"]), env(&["1", "1"]), Changes),
+            ("exchanged", env(&["1", "2"]), env(&["2", "1"]), Changes),
+            ("a third added", env(&["1", "2"]), env(&["1", "2", "3"]), Changes),
+        ],
+    )]);
+}
+
+#[test]
+fn an_item_that_moves_is_compared_with_itself() {
+    let volume = |name: &str, source: Value| json!({"name": name, "configMap": source});
+    let (plain, full) = (|| json!({"name": "web"}), || json!({"name": "web", "defaultMode": 420}));
+    check(vec![Shape {
+        what: "volumes, of which one has a default",
+        kind: DEPLOYMENT,
+        field: "/spec/template/spec/volumes",
+        declared: json!([volume("a", plain()), volume("b", plain())]),
+        edits: vec![(
+            "reordered",
+            json!([volume("a", plain()), volume("b", full())]),
+            json!([volume("b", full()), volume("a", plain())]),
+            Free,
+        )],
+    }]);
+}
+
+#[test]
+fn finalizers_are_a_set() {
+    check(vec![Shape {
+        what: "a finalizer",
+        kind: CONFIG_MAP,
+        field: "/metadata/finalizers",
+        declared: json!(["x/a"]),
+        edits: vec![
+            ("another one removed", json!(["x/a", "x/b", "x/c"]), json!(["x/a", "x/c"]), Free),
+            ("reordered", json!(["x/a", "x/b"]), json!(["x/b", "x/a"]), Free),
+            ("replaced", json!(["x/a", "x/b"]), json!(["x/b"]), Changes),
+            ("added", json!(["x/a"]), json!(["x/a", "x/b"]), Changes),
+        ],
+    }]);
+}
+
+#[test]
+fn a_list_with_keys_inside_a_map_that_is_one_value_is_part_of_it() {
+    let claims = |names: &[&str]| {
+        let claims: Value = names.iter().map(|name| json!({"name": name})).collect();
+        json!([{"name": "tmp", "ephemeral": {"volumeClaimTemplate": {"spec": {"resources": {"claims": claims}}}}}])
+    };
+    check(vec![Shape {
+        what: "claims of a volume",
+        kind: DEPLOYMENT,
+        field: "/spec/template/spec/volumes",
+        declared: claims(&["a"]),
+        edits: vec![
+            ("added", claims(&["a"]), claims(&["a", "b"]), Changes),
+            ("set back", claims(&["a", "b"]), claims(&["a"]), Free),
+        ],
+    }]);
+}
