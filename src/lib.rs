@@ -22,7 +22,7 @@
 //!     rules/{records,objects,declarations}/                one rule a file, one row in its family
 //!     outcome/ overrides/ decide.rs policy_files/          what becomes of violations, what opens a rule, how policies are read
 //!     decision.rs reply.rs                                 the account of a review, and the answer to it
-//! budget.rs file_watch.rs log_limit.rs readiness.rs text_file.rs
+//! budget.rs file_watch.rs log_limit.rs readiness.rs supported.rs text_file.rs
 //!                                                          the ground: imported by all, imports nothing of ours
 //! ```
 //!
@@ -70,6 +70,7 @@ pub(crate) mod log_limit;
 pub mod offline;
 pub mod readiness;
 pub mod serve;
+pub mod supported;
 pub(crate) mod text_file;
 pub mod world;
 

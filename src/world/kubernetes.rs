@@ -22,6 +22,7 @@ mod reader;
 mod records;
 mod release_overrides;
 mod scalable;
+pub(crate) mod server_version;
 mod watch;
 
 use std::sync::Arc;

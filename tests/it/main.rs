@@ -27,4 +27,5 @@ mod suites;
 mod tls;
 #[cfg(feature = "otel")]
 mod traces;
+mod versions;
 mod worlds;

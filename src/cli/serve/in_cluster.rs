@@ -22,7 +22,7 @@ use crate::serve::report::metrics::ReportMetrics;
 use crate::serve::report::openreports::Reports;
 use crate::serve::report::{Reporter, events};
 use crate::serve::webhook::Webhook;
-use crate::world::kubernetes::{Cluster, Reach, identity};
+use crate::world::kubernetes::{Cluster, Reach, identity, server_version};
 
 /// Overrides expire without an event, so the metric is counted anew at this interval.
 const OVERRIDE_COUNT_INTERVAL: Duration = Duration::from_secs(15);
@@ -55,6 +55,7 @@ pub(super) fn in_cluster(
     let own_user = Arc::<OnceLock<String>>::default();
     let known = readiness.gate("our user name at the API server");
     tokio::spawn(identity::fetch_username(clients.reviews.clone(), own_user.clone(), known));
+    tokio::spawn(server_version::warn_if_too_old(clients.reviews.clone()));
     let judge = Judge::new(policies, traced(world.clone()), decodes.clone()).with_own_user(own_user);
     directory.follow(&judge, shared);
     tokio::spawn(count_overrides(world.clone(), judge.policies(), metrics.reports.clone()));

@@ -7,14 +7,9 @@ use super::diagnosis::Diagnosis;
 use super::fetch::Fetched;
 use super::snapshot::Snapshot;
 use crate::engine::severity::Severity::{High, Low};
+use crate::supported::{NEWEST_TESTED_MINOR, OLDEST_MINOR, Support, support_of};
 
 const TOPIC: &str = "api-server";
-
-/// The oldest supported minor version: matchConditions have been stable since 1.30.
-const OLDEST_MINOR: u64 = 30;
-
-/// The newest minor version that the tests run on.
-const NEWEST_TESTED_MINOR: u64 = 36;
 
 /// A larger difference makes ages wrong.
 const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(5);
@@ -31,22 +26,20 @@ pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
 
 fn diagnose_version(version: &Value) -> Diagnosis {
     let text = version["gitVersion"].as_str().unwrap_or_default();
-    // Some vendors report "30+".
-    let minor = version["minor"].as_str().unwrap_or_default().trim_end_matches('+').parse::<u64>();
-    match minor {
-        Ok(minor) if minor < OLDEST_MINOR => {
+    match support_of(version["minor"].as_str().unwrap_or_default()) {
+        Support::TooOld => {
             let evidence = format!(
-                "Kubernetes {text} has no stable matchConditions: every Secret would be sent to \
-                Interlock"
+                "Kubernetes {text} is older than 1.{OLDEST_MINOR}, the oldest supported version, and may not have stable \
+                matchConditions: without them, every Secret is sent to Interlock"
             );
             Diagnosis::found(TOPIC, High, evidence, format!("upgrade to Kubernetes 1.{OLDEST_MINOR} or newer"))
         }
-        Ok(minor) if minor > NEWEST_TESTED_MINOR => Diagnosis::note(
+        Support::NewerThanTested => Diagnosis::note(
             TOPIC,
             format!("Kubernetes {text} is newer than the newest tested version 1.{NEWEST_TESTED_MINOR}"),
         ),
-        Ok(_) => Diagnosis::ok(TOPIC, format!("Kubernetes {text} is supported")),
-        Err(_) => Diagnosis::skipped(TOPIC, format!("the API server reports the unknown version {text:?}")),
+        Support::Supported => Diagnosis::ok(TOPIC, format!("Kubernetes {text} is supported")),
+        Support::Unknown => Diagnosis::skipped(TOPIC, format!("the API server reports the unknown version {text:?}")),
     }
 }
 
@@ -73,10 +66,12 @@ mod tests {
 
     #[test]
     fn versions_are_too_old_supported_or_newer_than_tested() {
-        let state = |minor: &str| {
-            diagnose_version(&json!({"minor": minor, "gitVersion": format!("v1.{minor}.0")})).state.as_str()
-        };
-        assert_eq!(["29", "30", "36+", "37", "x"].map(state), ["high", "ok", "ok", "note", "skipped"]);
+        let diagnosis = |minor: &str| diagnose_version(&json!({"minor": minor, "gitVersion": format!("v1.{minor}.0")}));
+        let state = |minor: &str| diagnosis(minor).state.as_str();
+        assert_eq!(["29", "30", "37+", "38", "x"].map(state), ["high", "ok", "ok", "note", "skipped"]);
+        let too_old = diagnosis("29");
+        assert!(too_old.evidence.starts_with("Kubernetes v1.29.0 is older than 1.30"), "{too_old:?}");
+        assert_eq!(too_old.fix.as_deref(), Some("upgrade to Kubernetes 1.30 or newer"));
     }
 
     #[test]

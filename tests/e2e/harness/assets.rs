@@ -1,4 +1,8 @@
 //! The programs that the tests drive: built on first use into `target/controlplane/`, reused until their sources change.
+//! Two environment variables choose other versions, see [`versions`].
+
+mod modules;
+mod versions;
 
 use std::fs::{self, File, TryLockError};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,8 +12,8 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// The Kubernetes that `tests/controlplane/go.mod` pins. Clients refuse a server without a version that parses.
-const KUBERNETES: (&str, &str, &str) = ("1", "36", "3");
+use modules::Module;
+use versions::{DEFAULT_KUBERNETES, HELM, Versions};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Assets {
@@ -22,29 +26,6 @@ pub(crate) struct Assets {
     /// An API server from `KUBEBUILDER_ASSETS`, in place of the built one.
     pub(crate) kube_apiserver: Option<PathBuf>,
 }
-
-struct HelmSource {
-    program: &'static str,
-    package: &'static str,
-    version: &'static str,
-    /// The variable that the linker sets; a build by `go install` only knows `v3.22`.
-    version_variable: &'static str,
-}
-
-const HELMS: [HelmSource; 2] = [
-    HelmSource {
-        program: "helm3",
-        package: "helm.sh/helm/v3/cmd/helm",
-        version: "v3.22.0",
-        version_variable: "helm.sh/helm/v3/internal/version.version",
-    },
-    HelmSource {
-        program: "helm4",
-        package: "helm.sh/helm/v4/cmd/helm",
-        version: "v4.3.1",
-        version_variable: "helm.sh/helm/v4/internal/version.version",
-    },
-];
 
 /// The programs, built if necessary. A failed build is not repeated: every later call gets the same error.
 pub(crate) fn prepared() -> Result<&'static Assets, String> {
@@ -103,40 +84,53 @@ fn prepare() -> Result<Assets, String> {
         }
         Err(TryLockError::Error(e)) => return Err(format!("cannot lock {}: {e}", dir.display())),
     }
-    let controlplane = build_controlplane(&dir)?;
+    let versions = Versions::from_environment()?;
+    let Versions { kubernetes, helm3, helm4 } = &versions;
+    progress(&format!("Kubernetes {kubernetes}, helm {helm3} and {helm4}"));
+    let controlplane = build_controlplane(&dir, kubernetes)?;
     let controllers = build_controllers(&dir)?;
-    let [helm3, helm4] = HELMS.map(|source| helm(&dir, &source));
-    let kubectl = dir.join("kubectl");
+    let [helm3, helm4] = [(3, helm3), (4, helm4)].map(|(major, version)| helm(&dir, major, version));
+    let kubectl = controlplane.with_file_name("kubectl");
     if fs::symlink_metadata(&kubectl).is_err() {
         std::os::unix::fs::symlink("controlplane", &kubectl)
             .map_err(|e| format!("cannot link {}: {e}", kubectl.display()))?;
     }
     Ok(Assets {
         controlplane,
-        kubectl: kubebuilder("kubectl", &["version", "--client"]).unwrap_or(kubectl),
+        kubectl: kubebuilder("kubectl", &["version", "--client"], kubernetes).unwrap_or(kubectl),
         helm3: helm3?,
         helm4: helm4?,
         controllers,
-        kube_apiserver: kubebuilder("kube-apiserver", &["--version"]),
+        kube_apiserver: kubebuilder("kube-apiserver", &["--version"], kubernetes),
     })
 }
 
-fn build_controlplane(dir: &Path) -> Result<PathBuf, String> {
+fn build_controlplane(dir: &Path, kubernetes: &str) -> Result<PathBuf, String> {
+    let is_default = kubernetes == DEFAULT_KUBERNETES;
+    let dir = if is_default { dir.to_owned() } else { dir.join(format!("kubernetes-{kubernetes}")) };
+    fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane");
-    let (major, minor, patch) = KUBERNETES;
+    let [major, minor, _] = kubernetes.split('.').collect::<Vec<_>>()[..] else {
+        return Err(format!("Kubernetes {kubernetes}: expected a version with three numbers"));
+    };
     let version = "k8s.io/component-base/version";
+    // Clients refuse a server without a version that parses.
     let flags = format!(
-        "-s -w -X {version}.gitVersion=v{major}.{minor}.{patch} -X {version}.gitMajor={major} -X {version}.gitMinor={minor}"
+        "-s -w -X {version}.gitVersion=v{kubernetes} -X {version}.gitMajor={major} -X {version}.gitMinor={minor}"
     );
     let stamp = stamp_of(&sources, &flags)?;
-    built(dir, "controlplane", &stamp, || {
+    built(&dir, "controlplane", &stamp, || {
         let mut build = go("the control plane")?;
         progress(&format!(
-            "building the control plane: etcd, kube-apiserver, kube-controller-manager, kubectl {major}.{minor}.{patch} \
+            "building the control plane: etcd, kube-apiserver, kube-controller-manager, kubectl {kubernetes} \
              (5 to 10 minutes on two cores the first time)"
         ));
         let out = dir.join("controlplane.new");
-        build.current_dir(&sources).args(["build", "-trimpath", "-ldflags", &flags, "-o"]).arg(&out).arg(".");
+        build.current_dir(&sources).args(["build", "-trimpath", "-ldflags", &flags, "-o"]).arg(&out);
+        if !is_default {
+            build.args(["-mod=mod", "-modfile"]).arg(modules::controlplane_on(kubernetes, &dir)?);
+        }
+        build.arg(".");
         Ok((build, out))
     })
 }
@@ -153,29 +147,33 @@ fn build_controllers(dir: &Path) -> Result<PathBuf, String> {
     })
 }
 
-fn helm(dir: &Path, source: &HelmSource) -> Result<PathBuf, String> {
-    let HelmSource { program, package, version, version_variable } = source;
-    // Use an installed helm of the same minor version: v3.22.0 and v3.22.4 write the same records.
-    let minor = version.rsplit_once('.').map_or(*version, |(minor, _)| minor);
-    for name in [*program, "helm"] {
+fn helm(dir: &Path, major: u32, version: &str) -> Result<PathBuf, String> {
+    let is_default = HELM.iter().any(|[_, newest]| *newest == version);
+    // Use an installed helm of the same minor version as the default: v3.22.0 and v3.22.4 write the same records.
+    let wanted = if is_default { version.rsplit_once('.').map_or(version, |(minor, _)| minor) } else { version };
+    let program = if is_default { format!("helm{major}") } else { format!("helm-{version}") };
+    for name in [format!("helm{major}").as_str(), "helm"] {
         let installed = Command::new(name).args(["version", "--template", "{{.Version}}"]).output();
         if let Ok(installed) = installed
-            && is_of(minor, &String::from_utf8_lossy(&installed.stdout))
+            && is_of(&format!("v{wanted}"), &String::from_utf8_lossy(&installed.stdout))
             && let Some(path) = on_path(name)
         {
             progress(&format!("using {} as {program}", path.display()));
             return Ok(path);
         }
     }
-    let flags = format!("-s -w -X {version_variable}={version}");
-    built(dir, program, &format!("{package}@{version} {flags}"), || {
+    let module = format!("helm.sh/helm/v{major}");
+    // A build from the module cache has no version of its own.
+    let flags = format!("-s -w -X {module}/internal/version.version=v{version}");
+    built(dir, &program, &format!("{module}/cmd/helm@v{version} {flags}"), || {
         let mut build = go("helm")?;
         progress(&format!("building helm {version} (2 minutes on two cores the first time)"));
-        // `go install` names the program after its package, so each helm gets a directory.
-        let bin = dir.join(format!("{program}.new.d"));
-        build.env("GOBIN", &bin).env_remove("GOFLAGS");
-        build.args(["install", "-trimpath", "-ldflags", &flags]).arg(format!("{package}@{version}"));
-        Ok((build, bin.join("helm")))
+        let source = Module::fetched(&module, &format!("v{version}"))?;
+        let modules = source.as_main(&dir.join(format!("{program}.modules")))?;
+        let out = dir.join(format!("{program}.new"));
+        build.current_dir(&source.dir).args(["build", "-trimpath", "-ldflags", &flags, "-mod=mod", "-modfile"]);
+        build.arg(modules).arg("-o").arg(&out).arg("./cmd/helm");
+        Ok((build, out))
     })
 }
 
@@ -240,14 +238,13 @@ fn stamp_of(sources: &Path, flags: &str) -> Result<String, String> {
     Ok(format!("{:016x}", hasher.finish()))
 }
 
-/// A program in `KUBEBUILDER_ASSETS`, if it has the pinned minor version.
-fn kubebuilder(name: &str, version_args: &[&str]) -> Option<PathBuf> {
+/// A program in `KUBEBUILDER_ASSETS`, if it has the minor version of the tests.
+fn kubebuilder(name: &str, version_args: &[&str], kubernetes: &str) -> Option<PathBuf> {
     let program = PathBuf::from(std::env::var_os("KUBEBUILDER_ASSETS")?).join(name);
     let output = Command::new(&program).args(version_args).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let version = text.split_whitespace().find(|word| word.starts_with("v1.")).unwrap_or("an unknown version");
-    let (major, minor, _) = KUBERNETES;
-    let fits = is_of(&format!("v{major}.{minor}"), version);
+    let fits = kubernetes.rsplit_once('.').is_some_and(|(minor, _)| is_of(&format!("v{minor}"), version));
     progress(&format!("{} {} ({version})", if fits { "using" } else { "ignoring" }, program.display()));
     fits.then_some(program)
 }

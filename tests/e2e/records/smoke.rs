@@ -48,7 +48,7 @@ fn whole_life(version: HelmVersion, driver: Driver) {
     assert_eq!(records[1].chart, "demo-1.1.0");
     helm.ok(&["rollback", "demo", "1", "--wait", "--timeout=60s"]);
     assert_eq!(records::deployed(&namespace.records(driver, "demo")), 1);
-    helm.ok(&["uninstall", "demo", "--wait", "--timeout=60s"]);
+    helm.ok(&["uninstall", "demo"]);
     let left = namespace.records(driver, "demo");
     assert!(left.is_empty(), "expected no record after uninstall: {}", records::summary(&left));
 }
