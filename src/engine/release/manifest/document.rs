@@ -84,6 +84,36 @@ mod tests {
     }
 
     #[test]
+    fn a_heading_that_only_a_parser_can_read_is_found() {
+        let spelled = |metadata: &str| {
+            format!(
+                "base: &b {{name: web, namespace: shop}}\napiVersion: apps/v1\nkind: Deployment\n{metadata}\nspec: {{replicas: 1}}\n"
+            )
+        };
+        for metadata in [
+            "metadata:\n  <<: *b",
+            "metadata:\n  name: web\n  <<: *b",
+            "metadata:\n  \"name\": web\n  'namespace': shop",
+            "metadata:\n  ? name\n  : web\n  namespace : shop",
+            "metadata:\n  !!str name: web\n  &n namespace: shop",
+        ] {
+            let default_namespace = "elsewhere".to_owned();
+            let wanted = DocumentKey { default_namespace, ..wanted("web") };
+            assert_eq!(replicas(&spelled(metadata), &wanted), Some(1), "{metadata}");
+            assert_eq!(
+                replicas(&spelled(metadata), &DocumentKey { name: "we".to_owned(), ..wanted }),
+                None,
+                "{metadata}"
+            );
+        }
+        let versions = ["\"apiVersion\": apps/v1", "apiVersion : apps/v1", "<<: {apiVersion: apps/v1}"];
+        for version in versions {
+            let manifest = format!("{version}\nkind: Deployment\nmetadata:\n  name: web\nspec: {{replicas: 1}}\n");
+            assert_eq!(replicas(&manifest, &wanted("web")), Some(1), "{version}");
+        }
+    }
+
+    #[test]
     fn json_documents_without_separator() {
         let manifest = "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"a\"}}\n\
                         {\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"b\"},\"spec\":{\"replicas\":7}}";

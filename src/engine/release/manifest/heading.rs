@@ -34,7 +34,8 @@ pub(super) struct Names<'m> {
 
 impl<'m> Heading<'m> {
     /// Reads the heading from the lines of a YAML document. `None` if the document is not written like those of charts: keys
-    /// at the margin, the members of `metadata` indented.
+    /// at the margin, the members of `metadata` indented, and all of these keys plain words. Other keys may stand for one that is
+    /// read here: a merge key adds members, and `"name"` is `name`.
     pub(super) fn from_lines(document: &'m str) -> Option<Self> {
         let mut heading = Self::default();
         // The indentation of the members of `metadata`.
@@ -47,6 +48,10 @@ impl<'m> Heading<'m> {
                 continue;
             }
             if depth == 0 {
+                // The items of a list may stand at the margin.
+                if !has_plain_key(text) && !text.starts_with('-') {
+                    return None;
+                }
                 in_metadata = text == "metadata:";
                 if let Some(version) = line.strip_prefix("apiVersion:") {
                     heading.api_version = scalar(version)?;
@@ -56,6 +61,9 @@ impl<'m> Heading<'m> {
                     return None;
                 }
             } else if in_metadata && depth == *indent.get_or_insert(depth) {
+                if !has_plain_key(text) {
+                    return None;
+                }
                 if let Some(name) = text.strip_prefix("name:") {
                     heading.names.name = Some(scalar(name)?);
                 } else if let Some(namespace) = text.strip_prefix("namespace:") {
@@ -106,6 +114,13 @@ impl Names<'_> {
     pub(super) fn namespace_or<'n>(&'n self, default: &'n str) -> &'n str {
         self.namespace.as_deref().filter(|namespace| !namespace.is_empty()).unwrap_or(default)
     }
+}
+
+/// Whether a line begins with a key that is written as it reads, and a colon right after it.
+fn has_plain_key(line: &str) -> bool {
+    let is_word = |key: &str| !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    line.split_once(':')
+        .is_some_and(|(key, value)| is_word(key) && (value.is_empty() || value.starts_with([' ', '\t'])))
 }
 
 /// A scalar on one line; `None` if only a parser can read it.
