@@ -88,14 +88,17 @@ impl<'c> Site<'c> {
         progress(&format!("helm {:?}: {what} in {took:.1?}", self.interlock.version()));
     }
 
-    /// `helm VERB interlock CHART ARGS --wait`.
+    /// `helm VERB interlock CHART ARGS --wait`. An uninstall is without `--wait`, as documented; helm has it since 3.7.
     fn helm(&self, verb: &str, args: &[&str]) -> Output {
         let mut all = vec![verb, "interlock"];
         if verb != "rollback" && verb != "uninstall" {
             all.push(CHART);
         }
         all.extend(args);
-        all.extend(["--wait", "--timeout=100s"]);
+        all.push("--timeout=100s");
+        if verb != "uninstall" {
+            all.push("--wait");
+        }
         let output = self.interlock.ok(&all);
         self.say(&format!("{verb} {}", args.join(" ")), output.took);
         output
