@@ -8,6 +8,7 @@ mod crd;
 mod documentation;
 mod effort;
 mod failure;
+mod fuzz;
 mod hard_mode;
 mod harness;
 mod hostile;
