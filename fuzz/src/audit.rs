@@ -2,11 +2,10 @@
 //!
 //! Input: the lines of a log.
 
-use release_interlock::engine::policy::Policy;
 use release_interlock::offline::replay::Replay;
 
 use super::Input;
-use super::scene::wait;
+use super::scene::{shipped, wait};
 
 /// No more lines than a scene needs: each may hold a record.
 const MAX_LINES: usize = 32;
@@ -22,7 +21,7 @@ pub fn run(input: &[u8]) -> Input {
 
 /// What a replay prints of some lines, and how many of them could be read.
 fn replayed(lines: &[&str], as_recorded: bool) -> (Vec<String>, usize) {
-    let mut replay = Replay::new(Policy::shipped().expect("the shipped policy"), as_recorded);
+    let mut replay = Replay::new(shipped(), as_recorded);
     let (mut printed, mut read) = (Vec::new(), 0);
     for (index, line) in lines.iter().enumerate() {
         match wait(replay.line(index + 1, line)) {

@@ -63,7 +63,7 @@ impl<'a> Scene<'a> {
 
     /// A judge over the world with the shipped policy.
     pub fn judge(&self) -> Judge {
-        Judge::new(SHIPPED.clone(), self.memory.clone(), Arc::new(Budget::new(2 * INFLATE_LIMIT)))
+        Judge::new(shipped(), self.memory.clone(), Arc::new(Budget::new(2 * INFLATE_LIMIT)))
     }
 
     /// The shipped policy.
@@ -82,6 +82,11 @@ fn take_place(line: &Line<'_>, memory: &Memory) {
     if let Some(Ok(review)) = line.review.map(|review| Review::parse(review.get().as_bytes())) {
         memory.apply(&review.request);
     }
+}
+
+/// The shipped policies.
+pub fn shipped() -> Policies {
+    SHIPPED.clone()
 }
 
 /// Waits for a step of a judge, whose deadlines are far away.
