@@ -36,6 +36,7 @@ fn follow(dead: impl Fn() -> Cluster, user: &str, told: &str, status: &'static s
     let mut cluster = dead();
     if told.contains("Roll back") {
         assert_eq!(cluster.create(user, &rec(7, "pending-rollback")), Ok(()), "{told}");
+        assert_eq!(cluster.update(user, &rec(5, "deployed"), &rec(5, "superseded")), Ok(()), "{told}");
         assert_eq!(cluster.update(user, &rec(7, "pending-rollback"), &rec(7, "deployed")), Ok(()), "{told}");
         cluster = dead();
     }

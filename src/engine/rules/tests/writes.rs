@@ -393,6 +393,7 @@ fn where_only_managers_start_operations_nobody_else_does_and_everybody_ends_what
     let mut cluster = fresh();
     let running = rec(6, "pending-upgrade").annotated("interlock.dev/holder", "alice");
     cluster.given_record(&running);
+    assert_eq!(cluster.update("alice", &rec(5, "deployed"), &rec(5, "superseded")), Ok(()));
     assert_eq!(cluster.update("alice", &running, &running.to("deployed")), Ok(()));
     let message = fresh().refusal("CREATE", "alice", &rec(6, "pending-upgrade"));
     assert!(
