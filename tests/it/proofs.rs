@@ -36,7 +36,7 @@ fn with_tests(directory: &Path, found: &mut BTreeSet<String>) {
 #[test]
 fn every_test_file_proves_a_promise_on_the_page() {
     let mut files = BTreeSet::new();
-    for directory in ["tests/e2e", "tests/it"] {
+    for directory in ["tests/e2e", "tests/it", "tests/model"] {
         with_tests(&repository(directory), &mut files);
     }
     // This file proves nothing about Interlock.

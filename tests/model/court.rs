@@ -83,7 +83,8 @@ impl Court {
         let now = Timestamp::from_second(NOW).unwrap();
         let deadline = || Instant::now() + Duration::from_secs(60);
         let stamped = self.runtime.block_on(async {
-            let patch = if sent.is_stamped { self.judge.mutate(&review.request, now, deadline()).await.unwrap() } else { None };
+            let patch =
+                if sent.is_stamped { self.judge.mutate(&review.request, now, deadline()).await.unwrap() } else { None };
             patch.map(|patch| patched(sent.object.as_ref().unwrap(), &serde_json::to_value(patch).unwrap()))
         });
         let request = Request { object: stamped.as_deref().or(review.request.object), ..review.request };
@@ -183,25 +184,13 @@ pub(crate) fn sent(cluster: &Cluster, write: &Write, now: i64) -> Option<Sent> {
     let of = |operation, object: Value, is_stamped| {
         Some(Sent { operation, key: objects::key_of(&object), object: Some(object), is_stamped })
     };
-    let created = |body: &Body, label| {
-        let mut object = objects::sent(body, label, 0);
-        object["metadata"]["creationTimestamp"] = objects::at(now).into();
-        object
-    };
     match write {
         Write::Create(body) | Write::CreateLabelled(body, _) | Write::CreateStamped(body, _) => {
-            if record(body.driver, body.revision).is_some() {
-                return None;
-            }
-            match write {
-                Write::CreateLabelled(_, label) => of("CREATE", created(body, *label), true),
-                Write::CreateStamped(_, holder) => {
-                    let mut object = created(body, body.status);
-                    object["metadata"]["annotations"] = json!({"interlock.dev/holder": holder.name()});
-                    of("CREATE", object, false)
-                }
-                _ => of("CREATE", created(body, body.status), true),
-            }
+            let is_stamped = !matches!(write, Write::CreateStamped(..));
+            record(body.driver, body.revision)
+                .is_none()
+                .then(|| created(write, body, now))
+                .and_then(|object| of("CREATE", object, is_stamped))
         }
         Write::Update(body) => {
             let old = record(body.driver, body.revision)?;
@@ -243,6 +232,17 @@ pub(crate) fn sent(cluster: &Cluster, write: &Write, now: i64) -> Option<Sent> {
     }
 }
 
+/// A record as its CREATE brings it.
+fn created(write: &Write, body: &Body, now: i64) -> Value {
+    let label = if let Write::CreateLabelled(_, label) = write { *label } else { body.status };
+    let mut object = objects::sent(body, label, 0);
+    object["metadata"]["creationTimestamp"] = objects::at(now).into();
+    if let Write::CreateStamped(_, holder) = write {
+        object["metadata"]["annotations"] = json!({"interlock.dev/holder": holder.name()});
+    }
+    object
+}
+
 /// The AdmissionReview of a request.
 pub(crate) fn review(sent: &Sent, old: Option<&str>, user: User) -> Value {
     let ObjectKey { group, kind, namespace, name } = &sent.key;
@@ -251,7 +251,8 @@ pub(crate) fn review(sent: &Sent, old: Option<&str>, user: User) -> Value {
         "interlock.dev" => "v1alpha1",
         _ => "v1",
     };
-    let old: Option<Box<RawValue>> = old.filter(|_| sent.operation != "CREATE").map(|old| serde_json::from_str(old).unwrap());
+    let old: Option<Box<RawValue>> =
+        old.filter(|_| sent.operation != "CREATE").map(|old| serde_json::from_str(old).unwrap());
     let name = Some(name).filter(|_| sent.operation != "CREATE");
     json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",

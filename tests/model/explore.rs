@@ -3,6 +3,9 @@
 //! Clusters and processes are numbered, so a state is three numbers, and what a client can do next is computed once for each cluster
 //! and process, whatever the other client is doing.
 
+mod way_back;
+mod wedges;
+
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::rc::Rc;
@@ -10,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use release_interlock::engine::policy::Policies;
 
-use crate::client::{Act, Client, Goal, Process, Reaction, View, Write};
+use crate::client::{Act, Client, Process, Reaction, View, Write};
 use crate::cluster::{Cluster, Other, Passing};
 use crate::court::{Court, Ruling};
 use crate::properties;
@@ -132,9 +135,6 @@ struct Search<'s> {
     states: Vec<(State, u32)>,
 }
 
-/// How many operations an owner may need to free a release.
-const FREEING: u8 = 3;
-
 const PASSING: [Passing; 2] = [Passing::Moments, Passing::UntilStale];
 
 impl Explorer {
@@ -187,7 +187,9 @@ impl Explorer {
     fn expand(&mut self, search: &mut Search<'_>, at: usize, edges: &mut usize) -> Option<Counterexample> {
         let (state, _) = search.states[at];
         let is_at_rest = (1..3).all(|client| self.processes.value(state[client]).acts.is_empty());
-        if is_at_rest && let Some(property) = properties::broken_at_rest(&self.clusters.value(state[0]), search.scope.in_time) {
+        if is_at_rest
+            && let Some(property) = properties::broken_at_rest(&self.clusters.value(state[0]), search.scope.in_time)
+        {
             return Some(self.counterexample(search, at, None, property));
         }
         let [soon, stale] = self.later(search, state);
@@ -209,79 +211,6 @@ impl Explorer {
             }
         }
         None
-    }
-
-    /// A state from which, with both clients dead, an owner has no permitted sequence of its own steps to a deployed release or to none.
-    fn wedge(&mut self, search: &mut Search<'_>) -> Option<Counterexample> {
-        for client in 0..search.scope.clients.len() {
-            let owner = search.scope.clients[client];
-            let Some(goal) = owner.goal() else { continue };
-            let mut freed: HashSet<(u32, u16)> = HashSet::new();
-            for at in 0..search.states.len() {
-                let state = search.states[at].0;
-                let process = self.processes.value(state[client + 1]);
-                let memory = if process.acts.is_empty() { process.memory } else { owner.after_kill(process.memory) };
-                let cluster = self.without_the_dying(search, state[0]);
-                if !freed.contains(&(cluster, memory)) && !self.frees(search, client, goal, (cluster, memory), &mut freed) {
-                    return Some(self.counterexample(search, at, None, properties::WEDGED));
-                }
-            }
-        }
-        None
-    }
-
-    /// The cluster without what goes with the clients when they die.
-    fn without_the_dying(&mut self, search: &Search<'_>, cluster: u32) -> u32 {
-        let mut left = Cluster::clone(&self.clusters.value(cluster));
-        for other in search.scope.clients.iter().filter_map(|client| client.dies_with()) {
-            left.others.remove(&other);
-        }
-        self.clusters.number(left)
-    }
-
-    /// Whether an owner alone gets from a cluster to its goal, with no write refused on the way. The clusters on the way are added to
-    /// those from which it does.
-    fn frees(
-        &mut self,
-        search: &mut Search<'_>,
-        client: usize,
-        goal: Goal,
-        start: (u32, u16),
-        freed: &mut HashSet<(u32, u16)>,
-    ) -> bool {
-        let begin = self.processes.number(Process { left: FREEING, memory: start.1, acts: Vec::new() });
-        let (mut seen, mut way) = (HashSet::from([(start.0, begin)]), vec![(start.0, begin, usize::MAX)]);
-        let mut next = 0;
-        while let Some((cluster, process, _)) = way.get(next).copied() {
-            let at = self.processes.value(process);
-            if at.acts.is_empty() && (goal(&self.clusters.value(cluster)) || freed.contains(&(cluster, at.memory))) {
-                let mut back = next;
-                while back != usize::MAX {
-                    let (cluster, process, before) = way[back];
-                    let at = self.processes.value(process);
-                    if at.acts.is_empty() {
-                        freed.insert((cluster, at.memory));
-                    }
-                    back = before;
-                }
-                return true;
-            }
-            let idle = self.processes.number(Process::default());
-            let mut state = [cluster, idle, idle];
-            state[client + 1] = process;
-            let later = if at.acts.is_empty() { self.later(search, state) } else { [None; 2] };
-            let mut after: Vec<(u32, u32)> = later.into_iter().flatten().map(|cluster| (cluster, process)).collect();
-            let moves = self.moves(search, client, state);
-            let permitted = moves.iter().filter(|step| match step.kind {
-                MoveKind::Begin(_) | MoveKind::Look => true,
-                MoveKind::Write => step.admitted,
-                MoveKind::Kill => false,
-            });
-            after.extend(permitted.map(|step| (step.cluster, step.process)));
-            way.extend(after.into_iter().filter(|after| seen.insert(*after)).map(|(cluster, process)| (cluster, process, next)));
-            next += 1;
-        }
-        false
     }
 
     /// The cluster after each step of time. A lease is renewed by a run that is alive, and otherwise expires.
@@ -306,7 +235,8 @@ impl Explorer {
         let own = self.processes.value(state[client + 1]);
         let reads = matches!(own.acts.first(), None | Some(Act::Look(..)));
         let other = state[2 - client];
-        let lives = if reads { *search.lives.entry(other).or_insert_with(|| self.processes.value(other).lives()) } else { 0 };
+        let lives =
+            if reads { *search.lives.entry(other).or_insert_with(|| self.processes.value(other).lives()) } else { 0 };
         let key = (client, state[0], state[client + 1], lives);
         if let Some(known) = search.moves.get(&key) {
             return Rc::clone(known);
@@ -432,61 +362,6 @@ impl Explorer {
             (self.clusters.value(key.0), key.1, key.2, Rc::clone(ruling))
         };
         self.rulings.iter().map(told).collect()
-    }
-
-    fn counterexample(
-        &mut self,
-        search: &mut Search<'_>,
-        at: usize,
-        last: Option<(usize, usize)>,
-        property: &'static str,
-    ) -> Counterexample {
-        let mut way = vec![at];
-        while let Some(before) = Some(search.states[way[way.len() - 1]].1).filter(|before| *before != u32::MAX) {
-            way.push(before as usize);
-        }
-        way.reverse();
-        let start = Cluster::clone(&self.clusters.value(search.states[way[0]].0[0]));
-        let states: Vec<State> = way.iter().map(|index| search.states[*index].0).collect();
-        let mut steps: Vec<Taken> = states.windows(2).map(|pair| self.taken(search, pair[0], pair[1])).collect();
-        if let Some((client, index)) = last {
-            let state = search.states[at].0;
-            let step = self.moves(search, client, state)[index];
-            steps.push(self.step(search, state, client, step));
-        }
-        Counterexample { property, start, steps }
-    }
-
-    /// The step from one state to the next.
-    fn taken(&mut self, search: &mut Search<'_>, from: State, to: State) -> Taken {
-        for client in 0..search.scope.clients.len() {
-            let found = self.moves(search, client, from).iter().copied().find(|step| {
-                let mut after = from;
-                (after[0], after[client + 1]) = (step.cluster, step.process);
-                after == to
-            });
-            if let Some(step) = found {
-                return self.step(search, from, client, step);
-            }
-        }
-        let later = self.later(search, from);
-        Taken::Passed(if later[0] == Some(to[0]) { PASSING[0] } else { PASSING[1] })
-    }
-
-    fn step(&mut self, search: &Search<'_>, from: State, client: usize, step: Move) -> Taken {
-        let user = search.scope.clients[client].user();
-        match step.kind {
-            MoveKind::Begin(name) => Taken::Began(user, name),
-            MoveKind::Look => Taken::Looked(user),
-            MoveKind::Kill => Taken::Killed(user),
-            MoveKind::Write => {
-                let process = self.processes.value(from[client + 1]);
-                let Some(Act::Write(write, _)) = process.acts.first() else { unreachable!("it writes") };
-                let user = search.scope.clients[client].user_of(write);
-                let ruling = Ruling::clone(&self.rule(from[0], user, write));
-                Taken::Wrote { user, write: *write, ruling, before: Cluster::clone(&self.clusters.value(from[0])) }
-            }
-        }
     }
 }
 

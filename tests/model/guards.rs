@@ -86,8 +86,12 @@ impl Opening {
             let index: Actor = Box::new(Person { user: User::Bob, driver: Driver::Olm, deeds: &[Deed::Delete] });
             return vec![Pair::new("OLM, kubectl", [olm, index], [3, 1]).from([installed(Driver::Olm)])];
         }
+        let with_kubectl = Pair::new("helm, kubectl", [alice(), person(User::Bob, deeds)], [1, 1]).from(starts());
+        if KEPT.iter().any(|(from, to, _)| self == Self::Edge(*from, *to)) {
+            return vec![with_kubectl];
+        }
         vec![
-            Pair::new("helm, kubectl", [alice(), person(User::Bob, deeds)], [1, 1]).from(starts()),
+            with_kubectl,
             Pair::new("helm, helm", [alice(), helm(User::Bob, 2, SHORT)], [1, 1]).from(starts()),
             Pair::new("helm twice, kubectl", [alice(), person(User::Bob, deeds)], [2, 1]).from(starts()),
         ]
@@ -174,7 +178,8 @@ fn a_counterexample_can_be_replayed() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let mut verdicts = Vec::new();
     for (number, line) in recording::lines(&found).iter().enumerate() {
-        verdicts.extend(runtime.block_on(replay.line(number + 1, line)).unwrap().into_iter().map(|review| review.allowed));
+        verdicts
+            .extend(runtime.block_on(replay.line(number + 1, line)).unwrap().into_iter().map(|review| review.allowed));
     }
     assert_eq!(verdicts, recording::verdicts(&found));
     assert!(verdicts.len() > 1);

@@ -90,7 +90,8 @@ pub(crate) fn sent(body: &Body, label: Status, hooks_run: u8) -> Value {
         labels["key"] = name.clone().into();
     }
     let metadata = json!({"name": name, "namespace": records_in(body.driver), "labels": labels});
-    let mut object = json!({"apiVersion": "v1", "kind": body.driver.storage().kind(), "metadata": metadata, "data": data});
+    let mut object =
+        json!({"apiVersion": "v1", "kind": body.driver.storage().kind(), "metadata": metadata, "data": data});
     match body.driver {
         Driver::Secret => object["type"] = "helm.sh/release.v1".into(),
         Driver::Olm => object["type"] = "operatorframework.io/index.v1".into(),
@@ -173,7 +174,9 @@ pub(crate) fn other(other: Other, now: i64) -> Value {
     match other {
         Other::Lease => lease(SHOP, now),
         Other::StrangersLease => lease(STRANGERS, now),
-        Other::HelmRelease => helm_release(SHOP, json!({"releaseName": RELEASE, "serviceAccountName": "flux-tenant"}), true),
+        Other::HelmRelease => {
+            helm_release(SHOP, json!({"releaseName": RELEASE, "serviceAccountName": "flux-tenant"}), true)
+        }
         Other::StrangersHelmRelease => {
             let spec = json!({
                 "releaseName": RELEASE, "targetNamespace": SHOP, "storageNamespace": SHOP, "serviceAccountName": "mine",
@@ -226,7 +229,8 @@ fn helm_release(namespace: &str, spec: Value, is_installed: bool) -> Value {
     });
     object["spec"]["interval"] = "10m".into();
     if is_installed {
-        let snapshot = json!({"name": RELEASE, "namespace": SHOP, "version": 1, "status": "deployed", "chartName": "shop"});
+        let snapshot =
+            json!({"name": RELEASE, "namespace": SHOP, "version": 1, "status": "deployed", "chartName": "shop"});
         object["status"] = json!({"storageNamespace": SHOP, "history": [snapshot]});
     }
     object

@@ -13,8 +13,7 @@ use crate::objects::{self, NOW};
 pub(crate) fn lines(found: &Counterexample) -> Vec<String> {
     let mut now = NOW;
     let mut lines = vec![json!({"mark": found.property})];
-    let mut objects: Vec<Value> =
-        found.start.records().iter().map(|record| objects::stored(record, now)).collect();
+    let mut objects: Vec<Value> = found.start.records().iter().map(|record| objects::stored(record, now)).collect();
     objects.extend(found.start.object.iter().map(objects::deployment));
     objects.extend(found.start.others.iter().map(|other| objects::other(*other, now)));
     lines.extend(objects.into_iter().map(|object| json!({ "object": object })));
@@ -58,9 +57,7 @@ fn old_object(before: &crate::cluster::Cluster, write: &Write, now: i64) -> Opti
             stored(*driver, *revision)
         }
         Write::Apply(_) | Write::Edit | Write::DeleteObject => before.object.as_ref().map(objects::deployment),
-        Write::Put(other) | Write::Take(other) => {
-            before.others.contains(other).then(|| objects::other(*other, now))
-        }
+        Write::Put(other) | Write::Take(other) => before.others.contains(other).then(|| objects::other(*other, now)),
     }
 }
 
@@ -86,7 +83,8 @@ pub(crate) fn story(found: &Counterexample) -> String {
 }
 
 fn told(write: &Write, before: &crate::cluster::Cluster) -> String {
-    let from = |driver, revision| before.record(driver, revision).map_or("nothing", |record| Status::as_str(record.status()));
+    let from =
+        |driver, revision| before.record(driver, revision).map_or("nothing", |record| Status::as_str(record.status()));
     match write {
         Write::Create(body) => format!("v{} as {}", body.revision, body.status),
         Write::CreateLabelled(body, label) => format!("v{} as {} labelled {label}", body.revision, body.status),

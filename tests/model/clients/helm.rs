@@ -140,7 +140,9 @@ impl Client for Helm {
     fn goal(&self) -> Option<Goal> {
         Some(match self.driver {
             // Beside a release of the other driver the way out is that driver's.
-            Driver::ConfigMap => |cluster| cluster.is_settled(Driver::ConfigMap) || cluster.newest(Driver::Secret).is_some(),
+            Driver::ConfigMap => {
+                |cluster| cluster.is_settled(Driver::ConfigMap) || cluster.newest(Driver::Secret).is_some()
+            }
             Driver::Secret | Driver::Olm => |cluster| cluster.is_settled(Driver::Secret),
         })
     }

@@ -43,7 +43,7 @@ impl Client for Olm {
         let ways: &[Action] = match newest {
             None => &INSTALLS,
             // "Another operation is in progress": no write at all, not even against drift.
-            Some((status, _)) if status.is_pending() => return unstick(view).into_iter().collect(),
+            Some((status, _)) if status.is_in_flight() => return unstick(view).into_iter().collect(),
             Some(_) => &UPGRADES,
         };
         let charts = self.charts.iter().filter(|chart| newest != Some((Status::Deployed, **chart)));

@@ -74,7 +74,10 @@ impl Person {
             Deed::Create(status) => vec![one("create a record", Write::Create(new(next, status)))],
             Deed::CreateOld => {
                 let lowest = records().next().map(|record| record.body.revision).filter(|lowest| *lowest > 1);
-                lowest.map(|_| one("create an old record", Write::Create(new(1, Status::PendingUpgrade)))).into_iter().collect()
+                lowest
+                    .map(|_| one("create an old record", Write::Create(new(1, Status::PendingUpgrade))))
+                    .into_iter()
+                    .collect()
             }
             Deed::Rewrite => {
                 each("rewrite a record", &|body| Some(Write::Update(Body { chart: body.chart % 3 + 1, ..body })))

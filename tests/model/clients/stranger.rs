@@ -26,6 +26,8 @@ impl Client for Stranger {
 
     fn begin(&self, view: &View<'_>) -> Vec<Operation> {
         let missing = EVERYTHING.into_iter().filter(|other| !view.cluster.others.contains(other));
-        missing.map(|other| Operation { name: "write elsewhere", acts: vec![Act::or_stop(Write::Put(other))] }).collect()
+        missing
+            .map(|other| Operation { name: "write elsewhere", acts: vec![Act::or_stop(Write::Put(other))] })
+            .collect()
     }
 }

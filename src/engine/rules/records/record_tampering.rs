@@ -122,7 +122,9 @@ fn in_parts(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'
 fn rewritten(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> Option<Refusal> {
     let mut changed = case.change.differences(case.facts.effort).to_vec();
     let (from, to) = (before.status(), after.status());
-    if to == Some(Status::Failed) && matches!(case.policy.transitions.guard(from, to), Guard::Unlock | Guard::Resumption) {
+    if to == Some(Status::Failed)
+        && matches!(case.policy.transitions.guard(from, to), Guard::Unlock | Guard::Resumption)
+    {
         // Tools that unlock change the date of the record. `pending-recovery` decides who may unlock.
         changed.retain(|difference| *difference != Difference::LastDeployed);
     }
