@@ -30,8 +30,9 @@ pub(crate) static RULE: Rule = Rule {
         summary: "No operation starts while another one holds the release.",
         why: "Helm looks for a running operation only in `upgrade`, only in its own process, and only with its own driver. Two \
               operations at once leave two records deployed.",
-        allowed: "An upgrade to revision 6 while revision 5 is deployed or failed.",
-        refused: "The same upgrade while revision 5 is pending-upgrade or uninstalling, however old it is.",
+        allowed: "An upgrade to revision 6 while revision 5 is deployed or failed, or while it is in an uninstall that died and \
+                  revision 4 is deployed.",
+        refused: "The same upgrade while revision 5 is pending-upgrade, however old it is, or in an uninstall that may still run.",
         way_out: "Wait for the operation that holds the release, or recover from it if it is dead: see pending-recovery.",
         settings: &[],
     },
@@ -62,11 +63,24 @@ fn is_guarded(case: &RecordCase<'_>, write: &RecordWrite<'_>) -> bool {
 /// The record of the operation that a new one must wait for.
 fn in_the_way<'c>(case: &RecordCase<'c>, status: Status) -> Result<Option<&'c Entry>, Undecided> {
     match status {
-        Status::PendingInstall | Status::PendingUpgrade => case.in_flight(),
+        Status::PendingInstall => case.in_flight(),
+        Status::PendingUpgrade => Ok(match case.in_flight()? {
+            Some(newest) if newest.status == Status::Uninstalling && starts_below(case, newest)? => None,
+            newest => newest,
+        }),
         // Helm uninstalls the newest record. What has come in between may be in flight.
         Status::Uninstalling => Ok(case.in_flight()?.filter(|newest| newest.name != case.target.object)),
         _ => Ok(None),
     }
+}
+
+/// Whether an upgrade goes on from the revision that is still deployed below an uninstall, once somebody may go over that uninstall. Flux
+/// does so after it was killed in an uninstall that should remedy a failed upgrade, and has no other way: it does not uninstall again.
+fn starts_below(case: &RecordCase<'_>, uninstall: &Entry) -> Result<bool, Undecided> {
+    let mut below = case.history()?.below(uninstall.revision);
+    let operation = InFlight::of_entry(uninstall);
+    Ok(below.any(|entry| entry.status == Status::Deployed)
+        && (case.is_stuck(&operation)? || case.resumes(&operation)?))
 }
 
 fn refusal(case: &RecordCase<'_>, status: Status, newest: &Entry) -> Result<Refusal, Undecided> {

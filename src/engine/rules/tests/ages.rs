@@ -1,6 +1,6 @@
 //! Ways out of an operation in flight, before and after it counts as stuck.
 
-use super::names::PENDING_RECOVERY;
+use super::names::{CONCURRENT_OPERATION, PENDING_RECOVERY};
 use super::scenario::{Cluster, rec};
 
 const FLUX: &str = "system:serviceaccount:flux-system:helm-controller";
@@ -96,6 +96,27 @@ fn an_uninstall_is_as_old_as_its_start_not_as_its_record() {
     assert_eq!(cluster.create("alice", &rec(7, "pending-rollback")), Err(vec![PENDING_RECOVERY]));
     cluster.later(STALE);
     assert_eq!(cluster.create("alice", &rec(7, "pending-rollback")), Ok(()));
+}
+
+#[test]
+fn an_upgrade_goes_on_below_an_uninstall_that_died() {
+    // Flux uninstalls what its upgrade left as failed, and is killed.
+    let uninstalling = |below: &'static str, seconds: i64| {
+        let mut cluster = Cluster::new();
+        cluster.given_record(&rec(5, below));
+        cluster.given_record(&rec(6, "failed"));
+        assert_eq!(cluster.update(FLUX, &rec(6, "failed"), &rec(6, "uninstalling")), Ok(()));
+        cluster.later(seconds);
+        cluster
+    };
+    let upgrade = rec(7, "pending-upgrade");
+    assert_eq!(uninstalling("deployed", 1).create(FLUX, &upgrade), Ok(()), "its run before the restart is dead");
+    assert_eq!(uninstalling("deployed", STALE - 1).create("bob", &upgrade), Err(vec![CONCURRENT_OPERATION]));
+    assert_eq!(uninstalling("deployed", STALE).create("bob", &upgrade), Ok(()));
+    // Helm upgrades from a deployed revision only.
+    assert_eq!(uninstalling("superseded", STALE).create(FLUX, &upgrade), Err(vec![CONCURRENT_OPERATION]));
+    let install = rec(7, "pending-install");
+    assert_eq!(uninstalling("deployed", STALE).create(FLUX, &install), Err(vec![CONCURRENT_OPERATION]));
 }
 
 #[test]

@@ -50,6 +50,9 @@ fn follow(dead: impl Fn() -> Cluster, user: &str, told: &str, status: &'static s
     assert_eq!(cluster.delete(user, &record), Ok(()), "{told}");
     let next = if status == "pending-install" { "pending-install" } else { "pending-upgrade" };
     assert_eq!(cluster.create(user, &rec(6, next)), Ok(()), "{told}");
+    if next == "pending-upgrade" {
+        assert_eq!(cluster.update(user, &rec(5, "deployed"), &rec(5, "superseded")), Ok(()), "{told}");
+    }
     assert_eq!(cluster.update(user, &rec(6, next), &rec(6, "deployed")), Ok(()), "{told}");
 }
 
