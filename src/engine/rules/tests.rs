@@ -12,6 +12,7 @@ mod olm;
 mod overrides;
 mod runbook;
 mod scenario;
+mod stamps;
 mod sveltos;
 mod table;
 mod ways_out;
