@@ -12,6 +12,7 @@ mod olm;
 mod overrides;
 mod runbook;
 mod scenario;
+mod scopes;
 mod stamps;
 mod sveltos;
 mod table;
