@@ -392,6 +392,7 @@ mod tests {
         let text = format!("{} {}", "word ".repeat(60), "x".repeat(300));
         let lines = wrapped(&text);
         assert!(lines.len() > 3);
+        assert_eq!(wrapped(&"x".repeat(300)).len(), 1, "no empty warning before a word that is too long");
         assert!(lines.iter().all(|line| line.chars().count() <= MAX_WARNING_CHARS && line.starts_with("interlock: ")));
     }
 }

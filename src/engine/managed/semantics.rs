@@ -266,6 +266,14 @@ mod tests {
         let prefix = || json!({"pathType": "Prefix"});
         assert!(sets_rules(&declared, &rules("/y", json!({})), &rules("/x", prefix())));
         assert!(!sets_rules(&declared, &rules("/x", json!({})), &rules("/x", prefix())));
+        // A list of another length was not as declared either.
+        let listed = |paths: &[u64], more: Value| {
+            let mut rule = json!({"host": "a", "paths": paths});
+            rule.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            json!([rule])
+        };
+        assert!(sets_rules(&listed(&[1], json!({})), &listed(&[1, 2], json!({})), &listed(&[1], prefix())));
+        assert!(!sets_rules(&listed(&[1], json!({})), &listed(&[1], json!({})), &listed(&[1], prefix())));
         // What was there already is not added.
         let half = json!([{"host": "a", "path": "/x", "pathType": "Prefix"}, {"host": "c"}]);
         assert!(sets_rules(&declared, &half, &rules("/x", prefix())));

@@ -160,12 +160,14 @@ fn string_data_is_kept_as_data() {
 }
 
 #[test]
-fn metadata_without_a_value_declares_nothing() {
+fn a_field_without_a_value_declares_nothing() {
     let document = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "labels": null}});
     let live = json!({"metadata": {"name": "web"}});
     let labelled = json!({"metadata": {"name": "web", "labels": {"team": "blue"}}});
     assert_eq!(changed_of(&document, &live, &labelled), [""; 0]);
     assert_eq!(changed_of(&document, &labelled, &live), [""; 0]);
+    let document = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}, "data": null});
+    assert_eq!(changed_of(&document, &json!({}), &json!({"data": {"a": "1"}})), [""; 0]);
 }
 
 #[test]

@@ -257,3 +257,19 @@ fn members_of(value: Option<&str>) -> Vec<Member<'_>> {
 fn items_of(value: Option<&str>) -> Vec<&str> {
     value.and_then(cursor::items).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_items_at_both_ends_are_not_compared() {
+        let indexes = |keys: &[(ItemKey, Declared<'_>)]| {
+            let (before, after) = compared_items(keys, Some("[1,2,3,4]"), Some("[1,9,9,3,4]"));
+            [before, after].map(|items| items.iter().map(|item| item.index).collect::<Vec<_>>())
+        };
+        let key = || (ItemKey::Value(1.into()), Declared::Leaf(None));
+        assert_eq!(indexes(&[key()]), [vec![1], vec![1, 2]]);
+        assert_eq!(indexes(&[key(), key()]), [vec![0, 1, 2, 3], vec![0, 1, 2, 3, 4]]);
+    }
+}

@@ -126,6 +126,8 @@ mod tests {
         };
         assert_eq!(fields(50, 3).split(',').count(), MAX_POINTERS);
         assert!(fields(50, 300).len() <= MAX_VALUE_BYTES);
+        // Five of them and four commas fill the value.
+        assert_eq!((fields(5, 204).len(), fields(6, 204).len()), (MAX_VALUE_BYTES, MAX_VALUE_BYTES));
         assert!(fields(50, 300).split(',').all(|field| field.len() == 300));
     }
 }

@@ -98,3 +98,43 @@ impl Policy {
         &mut self.rules[place].1
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_that_the_cluster_policy_does_not_mention_has_its_shipped_settings() {
+        let mut policy = Policy::shipped().unwrap();
+        let (one, other) = (RuleId::known("manual-edit"), RuleId::known("manual-scale"));
+        policy.rules.retain(|(rule, _)| *rule != one && *rule != other);
+        policy.settings_mut(one).on_undecided = Some(OnUndecided::Deny);
+        policy.settings_mut(other).on_undecided = Some(OnUndecided::Allow);
+        assert_eq!(policy.on_undecided(one), Some(OnUndecided::Deny));
+        assert_eq!(policy.on_undecided(other), Some(OnUndecided::Allow));
+        policy.settings_mut(one).on_undecided = None;
+        assert_eq!(policy.rules.iter().filter(|(rule, _)| *rule == one).count(), 1);
+    }
+
+    #[test]
+    fn a_scalable_resource_is_found_by_its_group_and_its_name() {
+        let policy = Policy::shipped().unwrap();
+        let kind = |group, resource| policy.scalable_resource(group, resource).map(|known| known.kind.as_str());
+        assert_eq!(kind("apps", "statefulsets"), Some("StatefulSet"));
+        assert_eq!(kind("", "replicationcontrollers"), Some("ReplicationController"));
+        assert_eq!(
+            (kind("", "statefulsets"), kind("apps", "replicationcontrollers"), kind("apps", "x")),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn a_rollback_is_closed_by_either_setting() {
+        let closes = |rollback, roll_forward_only| {
+            RecoverySettings { rollback, roll_forward_only, ..RecoverySettings::default() }.closes_rollback()
+        };
+        use crate::engine::policy::AllowRollback::{Always, Never, WhenStale};
+        assert!(!closes(Always, false) && !closes(WhenStale, false));
+        assert!(closes(Never, false) && closes(Always, true) && closes(WhenStale, true) && closes(Never, true));
+    }
+}

@@ -90,12 +90,6 @@ impl Stamps {
         self.get(ENDED)?.parse().ok()
     }
 
-    /// Whether no stamp is set.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// The stamps as annotations.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.0.iter().map(|(key, value)| (*key, value.as_str()))

@@ -156,3 +156,72 @@ impl<'a> Stored<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A Secret or ConfigMap of this type and name, with labels and data.
+    fn object(kind_of_secret: &str, name: &str, labels: Value, data: Value) -> Box<RawValue> {
+        let mut object = json!({"metadata": {"name": name, "namespace": "shop", "labels": labels}, "data": data});
+        if !kind_of_secret.is_empty() {
+            object["type"] = kind_of_secret.into();
+        }
+        serde_json::value::to_raw_value(&object).unwrap()
+    }
+
+    #[test]
+    fn records_are_selected_by_the_labels_of_their_client() {
+        assert_eq!(Storage::Secret.selector("web"), "owner=helm,name=web");
+        assert_eq!(Storage::ConfigMap.selector("web"), "owner=helm,name=web");
+        assert_eq!(Storage::OlmIndex.selector("web"), "owner=operator-controller,name=web,type=index");
+    }
+
+    #[test]
+    fn a_part_of_a_record_is_found_by_its_name_or_by_its_labels() {
+        const INDEX: &str = "sh.helm.release.v1.web.v2";
+        let parts = |kind: &str, name: &str, labels: Value| {
+            let object = object(kind, name, labels, json!({}));
+            let found = Stored::read(&object).unwrap().indexes_of_part();
+            found.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let label = |owner: &str, kind: &str| json!({"owner": owner, "type": kind, "key": INDEX});
+        let (ours, none): (_, [&str; 0]) = ([INDEX], []);
+        assert_eq!(parts("Opaque", &format!("{INDEX}-abcdefghijk16"), json!({})), ours);
+        // No hash of OLM: too short, too long, another letter.
+        for suffix in ["abcdefghijk1", "abcdefghijk161", "abcdefghijk10", "ABCDEFGHIJK16", ""] {
+            assert_eq!(parts("Opaque", &format!("{INDEX}-{suffix}"), json!({})), none, "{suffix}");
+        }
+        assert_eq!(parts(OLM_CHUNK_TYPE, "x", json!({"key": INDEX})), ours);
+        assert_eq!(parts("Opaque", "x", label("operator-controller", "chunk")), ours);
+        assert_eq!(parts("Opaque", "x", label("operator-controller", "index")), none);
+        assert_eq!(parts("Opaque", "x", label("helm", "chunk")), none);
+        assert_eq!(parts("Opaque", "x", json!({"key": INDEX})), none);
+        assert_eq!(parts(OLM_CHUNK_TYPE, &format!("{INDEX}-abcdefghijk16"), json!({"key": INDEX})), ours);
+    }
+
+    #[test]
+    fn what_a_client_would_list_is_a_record() {
+        let (secret, config_map, index) = (Some(Storage::Secret), Some(Storage::ConfigMap), Some(Storage::OlmIndex));
+        let release = || json!({"release": "x"});
+        for (kind, kind_of_secret, labels, data, wanted) in [
+            ("Secret", HELM_SECRET_TYPE, json!({}), json!({}), secret),
+            ("Secret", "Opaque", json!({"owner": "helm", "name": "web"}), json!({}), secret),
+            ("Secret", "Opaque", json!({"owner": "helm"}), release(), secret),
+            ("Secret", "Opaque", json!({"owner": "helm"}), json!({}), None),
+            ("Secret", "Opaque", json!({"name": "web"}), release(), None),
+            ("ConfigMap", "", json!({"owner": "helm", "name": "web"}), release(), config_map),
+            ("ConfigMap", "", json!({"owner": "alice", "name": "web"}), release(), None),
+            ("ConfigMap", "", json!({"owner": "operator-controller", "type": "index"}), json!({}), None),
+            ("Secret", OLM_INDEX_TYPE, json!({}), json!({}), index),
+            ("Secret", "Opaque", json!({"owner": "operator-controller", "type": "index"}), json!({}), index),
+            ("Secret", "Opaque", json!({"owner": "operator-controller", "type": "chunk"}), json!({}), None),
+            ("Secret", "Opaque", json!({"owner": "alice", "type": "index"}), json!({}), None),
+        ] {
+            let object = object(kind_of_secret, "x", labels, data);
+            assert_eq!(Stored::read(&object).unwrap().storage(kind), wanted, "{kind} {object}");
+        }
+    }
+}

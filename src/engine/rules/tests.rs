@@ -12,6 +12,8 @@ mod olm;
 mod overrides;
 mod runbook;
 mod scenario;
+mod scopes;
+mod stamps;
 mod sveltos;
 mod table;
 mod ways_out;

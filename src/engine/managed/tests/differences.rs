@@ -54,6 +54,8 @@ fn a_difference_behind_a_list_of_another_length_is_found() {
         let whole = |list: &str, last: u64| format!(r#"{{"list":{list},"same":"text","last":{last}}}"#);
         assert_eq!(paths(&whole(old, 1), &whole(new, 2)), ["list", "last"], "{old} {new}");
         assert_eq!(paths(&whole(old, 1), &whole(new, 1)), ["list"], "{old} {new}");
+        let other = whole(new, 1).replace("same", "name");
+        assert_eq!(paths(&whole(old, 1), &other), ["list", "name", "same"], "{old} {new}");
     }
 }
 

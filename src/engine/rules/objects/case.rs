@@ -351,3 +351,25 @@ fn require_consistent(marks: &Marks) -> Result<(), Undecided> {
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conflict_names_what_declares_the_release() {
+        let owner = |origin: Option<Origin>| Owner::Release {
+            name: "web".to_owned(),
+            target_namespace: "shop".to_owned(),
+            origin,
+            of_extension: false,
+        };
+        let flux = || owner(Some(Origin { namespace: "apps".to_owned(), name: "web".to_owned() }));
+        let release = ReleaseRef::new("shop", "web");
+        let named = |owner: &Owner, storage| declared_by(owner, storage, &release);
+        assert_eq!(named(&owner(None), Storage::Secret), "`helm upgrade web CHART -n shop`");
+        assert_eq!(named(&flux(), Storage::Secret), "HelmRelease apps/web");
+        assert_eq!(named(&flux(), Storage::OlmIndex), "ClusterExtension web");
+        assert_eq!(named(&owner(None), Storage::OlmIndex), "ClusterExtension web");
+    }
+}

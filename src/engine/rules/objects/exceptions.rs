@@ -131,3 +131,28 @@ fn are_all_over(ignored: &[Vec<PointerBuf>], field: &FieldPath) -> bool {
     let field = field.pointer();
     ignored.iter().all(|pointers| pointers.iter().any(|pointer| field.starts_with(pointer)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_binds_an_object_is_no_content() {
+        let label = |key: &str| (key == "app.kubernetes.io/managed-by").then_some("Helm");
+        let annotation = |key: &str| key.starts_with("meta.helm.sh/").then_some("web");
+        let marks = Marks::of(label, annotation).unwrap();
+        let content = |fields: &[&str]| is_content(&FieldPath::of(fields.iter().copied()), &marks);
+        assert!(content(&["spec", "replicas"]) && content(&["data", "immutable"]));
+        assert!(content(&["metadata", "labels", "team"]) && content(&["metadata", "annotations", "note"]));
+        for bound in [
+            &[][..],
+            &["immutable"],
+            &["metadata", "finalizers"],
+            &["metadata", "labels"],
+            &["metadata", "labels", "app.kubernetes.io/managed-by"],
+            &["metadata", "annotations", "meta.helm.sh/release-name"],
+        ] {
+            assert!(!content(bound), "{bound:?}");
+        }
+    }
+}

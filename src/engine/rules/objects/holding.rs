@@ -105,7 +105,10 @@ mod tests {
             (vec![deployed(), entry(2, PendingUpgrade, "bob", 5)], ("other", Some(2))),
             (vec![deployed(), entry(2, PendingUpgrade, "bob", 5_000)], ("nobody", Some(2))),
             (vec![deployed(), entry(2, PendingUpgrade, "", 5)], ("unknown", Some(2))),
+            (vec![deployed(), entry(2, PendingUpgrade, "", 5_000)], ("nobody", Some(2))),
             (vec![entry(1, Uninstalling, "bob", 5)], ("other", Some(1))),
+            // Only the lost stamp would say how old the uninstall is.
+            (vec![entry(1, Uninstalling, "", 5_000)], ("unknown", Some(1))),
             (vec![deployed(), entry(2, Failed, "alice", 59)], ("actor", Some(1))),
             (vec![deployed(), entry(2, Failed, "alice", 61)], ("nobody", Some(1))),
             (vec![deployed(), entry(2, Failed, "bob", 5)], ("nobody", Some(1))),

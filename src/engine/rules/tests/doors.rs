@@ -185,13 +185,19 @@ fn an_uninstall_reads_the_newest_record_and_waits_for_what_came_in_between() {
 
 #[test]
 fn a_superseded_record_goes_on_only_under_its_own_controller_and_while_none_is_deployed() {
-    let superseded = |holder: &str| rec(5, "superseded").annotated("interlock.dev/holder", holder);
+    let superseded = |holder: &str| match holder {
+        "" => rec(5, "superseded"),
+        holder => rec(5, "superseded").annotated("interlock.dev/holder", holder),
+    };
     for to in ["deployed", "failed"] {
         for (holder, user, above, open) in [
             (FLEET, FLEET, None, true),
             (CI, CI, None, true),
             (FLEET, CI, None, false),
             ("alice", "alice", None, false),
+            // The stamp was lost, or the record is older than Interlock.
+            ("", CI, None, true),
+            ("", "alice", None, false),
             (FLEET, FLEET, Some(rec(6, "deployed")), false),
             (FLEET, FLEET, Some(rec(6, "failed")), false),
         ] {

@@ -135,6 +135,12 @@ fn an_unlock_counts_like_a_deletion_and_a_failure_does_not() {
     let (mut cluster, second) = upgrading(ENFORCED);
     assert_eq!(cluster.update("alice", &second, &second.to("failed")), Ok(()));
     assert_eq!(cluster.create("bob", &next("3.0.0")), Ok(()));
+
+    // A promotion by another user finishes it.
+    let (mut cluster, second) = upgrading(ENFORCED);
+    assert_eq!(cluster.update("alice", &rec(1, "deployed"), &rec(1, "superseded")), Ok(()));
+    assert_eq!(cluster.update("bob", &second, &second.to("deployed")), Ok(()));
+    assert_eq!(cluster.create("bob", &next("3.0.0")), Ok(()));
 }
 
 #[test]

@@ -249,12 +249,27 @@ fn a_custom_resource_is_scaled_by_the_field_that_the_policy_names() {
 }
 
 #[test]
+fn an_account_of_managers_adds_nothing_to_a_document_of_the_same_version() {
+    let mut cluster = release("deployed", "alice");
+    let owned = |paused: bool| {
+        let mut object = web();
+        object["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:paused"] = json!({});
+        object["spec"]["paused"] = paused.into();
+        object
+    };
+    assert_eq!(cluster.update_objects("bob", owned(false), owned(true)), Ok(()));
+}
+
+#[test]
 fn another_release_takes_an_object_over_in_its_own_operation() {
     let mut cluster = release("deployed", "alice");
     let theirs = with("/metadata/annotations/meta.helm.sh~1release-name", json!("other"));
     assert_eq!(edit(&mut cluster, "alice", theirs.clone()), refused(MANUAL_EDIT));
     cluster.given_record(&Rec { release: "other", ..record(1, "pending-install", "alice") });
     assert_eq!(edit(&mut cluster, "bob", theirs.clone()), refused(MANUAL_EDIT));
+    let mut contradictory = theirs.clone();
+    contradictory["metadata"]["labels"]["app.kubernetes.io/managed-by"] = "nobody".into();
+    assert_eq!(edit(&mut cluster, "alice", contradictory), refused(MANUAL_EDIT));
     assert_eq!(edit(&mut cluster, "alice", theirs), Ok(()));
 }
 

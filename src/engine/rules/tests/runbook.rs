@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::deletion::deployment;
 use super::scenario::{Rec, rec, start};
+use crate::engine::decide::{Step, decide};
 use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Evidence, Query};
 use crate::engine::facts::{Facts, RequestObjects};
@@ -12,6 +13,7 @@ use crate::engine::object::ObjectKey;
 use crate::engine::policy::Policy;
 use crate::engine::review::Review;
 use crate::engine::rules::{RunbookCheck, RunbookCheckName, RunbookResult, inspect};
+use crate::engine::violation::ViolationKind;
 use crate::world::World;
 use crate::world::memory::Memory;
 
@@ -27,8 +29,21 @@ fn job(active: u64) -> Value {
     json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "migrate", "namespace": "shop"}, "status": {"active": active}})
 }
 
-/// Makes the checks over the deletion of a record so long after the start; `lost` is what cannot be learnt.
-fn checks(record: &Rec, objects: &[Value], after: i64, lost: fn(&Query) -> bool) -> Vec<RunbookCheck> {
+/// A deletion of a record, alone or together with others.
+struct Deletion<'d> {
+    record: &'d Rec,
+    alone: bool,
+    objects: &'d [Value],
+    /// Seconds since the start.
+    after: i64,
+}
+
+/// What becomes of a deletion; `lost` is what cannot be known.
+fn judged<T>(
+    Deletion { record, alone, objects, after }: Deletion<'_>,
+    lost: fn(&Query) -> bool,
+    judge: impl Fn(&Facts<'_>, &Policy, &Evidence, Timestamp) -> Result<T, Query>,
+) -> T {
     let world = Memory::new(1 << 20);
     for object in objects.iter().chain([&record.object()]) {
         let text = object.to_string();
@@ -36,8 +51,8 @@ fn checks(record: &Rec, objects: &[Value], after: i64, lost: fn(&Query) -> bool)
         world.put(ObjectKey::of_object(&raw).unwrap(), text);
     }
     let request = json!({
-        "uid": "u", "operation": "DELETE", "name": record.name(), "namespace": "shop", "oldObject": record.object(),
-        "kind": {"group": "", "version": "v1", "kind": record.kind},
+        "uid": "u", "operation": "DELETE", "name": alone.then(|| record.name()), "namespace": "shop",
+        "oldObject": record.object(), "kind": {"group": "", "version": "v1", "kind": record.kind},
         "resource": {"group": "", "version": "v1", "resource": "secrets"}, "userInfo": {"username": "bob"},
     });
     let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string();
@@ -50,8 +65,8 @@ fn checks(record: &Rec, objects: &[Value], after: i64, lost: fn(&Query) -> bool)
     let (policy, mut evidence) = (Policy::shipped().unwrap(), Evidence::default());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     loop {
-        match inspect(&facts, &policy, &evidence, now) {
-            Ok(checks) => return checks,
+        match judge(&facts, &policy, &evidence, now) {
+            Ok(judged) => return judged,
             Err(query) if lost(&query) => evidence.add(query, Answer::Unavailable("no answer".to_owned())),
             Err(query) => {
                 let answer = runtime.block_on(world.answer(&query));
@@ -59,6 +74,11 @@ fn checks(record: &Rec, objects: &[Value], after: i64, lost: fn(&Query) -> bool)
             }
         }
     }
+}
+
+/// Makes the checks over the deletion of a record.
+fn checks(record: &Rec, objects: &[Value], after: i64, lost: fn(&Query) -> bool) -> Vec<RunbookCheck> {
+    judged(Deletion { record, alone: true, objects, after }, lost, inspect)
 }
 
 fn failing(checks: &[RunbookCheck]) -> Vec<RunbookCheckName> {
@@ -84,6 +104,7 @@ fn all_are_told_with_what_was_seen_when_all_hold() {
         ]
     );
     assert_eq!(failing(&checks), []);
+    assert!(checks.iter().all(|check| check.name.to_string() == check.name.as_str()));
 }
 
 #[test]
@@ -122,4 +143,24 @@ fn what_cannot_be_learnt_is_no_check_that_holds() {
         (&json["check"], &json["holds"], &json["why"]),
         (&"stale".into(), &"unknown".into(), &"no answer".into())
     );
+}
+
+#[test]
+fn a_check_that_fails_refuses_whatever_the_others_would_say() {
+    let record = pending();
+    let found = |alone: bool| {
+        let deletion = Deletion { record: &record, alone, objects: &[rec(5, "deployed").object()], after: STALE };
+        let lost = |query: &Query| matches!(query, Query::HelmReleases { .. });
+        let found = judged(deletion, lost, |facts, policy, evidence, now| match decide(facts, policy, evidence, now) {
+            Step::Ask(query) => Err(query),
+            Step::Done(judged) => Ok(judged),
+        });
+        let of_rule = found.into_iter().find(|judged| judged.violation.rule.as_str() == "pending-recovery");
+        of_rule.map(|judged| (judged.violation.kind, judged.violation.sentence)).unwrap()
+    };
+    let (kind, sentence) = found(false);
+    assert_eq!(kind, ViolationKind::Refused);
+    let ends = "not alone by its name; the other checks could not be run (no answer).";
+    assert!(sentence.ends_with(ends), "{sentence}");
+    assert_eq!(found(true).0, ViolationKind::Unavailable);
 }

@@ -187,6 +187,44 @@ mod tests {
     }
 
     #[test]
+    fn each_owner_has_its_own_sentences() {
+        let words = |storage| {
+            let words = OwnerWords { storage, namespace: "shop", release: "web" };
+            let sentences = [words.history_stays(), words.start_anew(), words.go_forward(), words.upgrade_instead()];
+            let names = [words.name(), words.newer_operation(), words.roll_back(), words.or_roll_back()];
+            (sentences, names.map(str::to_owned))
+        };
+        let (sentences, names) = words(Storage::Secret);
+        assert_eq!(
+            sentences,
+            [
+                "A record is never rewritten. Change the release with `helm upgrade web CHART -n shop`.",
+                "To change the release, run `helm upgrade web CHART -n shop` or `helm rollback web -n shop`.",
+                "Upgrade to a version that fixes the release instead.",
+                "Upgrade it with the driver that has its records: `HELM_DRIVER=secret helm upgrade web CHART -n shop`.",
+            ]
+        );
+        assert_eq!(names, ["Helm", "rollback", "roll back", " or roll back"]);
+        let (sentences, names) = words(Storage::OlmIndex);
+        let change = "To change the release, change the source of ClusterExtension web.";
+        assert_eq!(sentences, [&format!("A record is never rewritten. {change}"), change, change, change]);
+        assert_eq!(names, ["OLM", "newer operation", "start another operation of", ""]);
+    }
+
+    #[test]
+    fn an_operation_is_called_as_helm_calls_it() {
+        let called = Status::ALL.map(|status| (status.as_str(), operation(status)));
+        let known = called.into_iter().filter(|(_, operation)| *operation != "operation").collect::<Vec<_>>();
+        let wanted = [
+            ("uninstalling", "uninstall"),
+            ("pending-install", "install"),
+            ("pending-upgrade", "upgrade"),
+            ("pending-rollback", "rollback"),
+        ];
+        assert_eq!(known, wanted);
+    }
+
+    #[test]
     fn a_command_of_helm_can_be_pasted_into_a_shell() {
         let words = |storage, release| OwnerWords { storage, namespace: "shop", release };
         assert_eq!(words(Storage::Secret, "web").upgrade(), "`helm upgrade web CHART -n shop`");

@@ -320,19 +320,31 @@ fn an_item_that_moves_is_compared_with_itself() {
 }
 
 #[test]
-fn finalizers_are_a_set() {
-    check(vec![Shape {
-        what: "a finalizer",
-        kind: CONFIG_MAP,
-        field: "/metadata/finalizers",
-        declared: json!(["x/a"]),
-        edits: vec![
-            ("another one removed", json!(["x/a", "x/b", "x/c"]), json!(["x/a", "x/c"]), Free),
-            ("reordered", json!(["x/a", "x/b"]), json!(["x/b", "x/a"]), Free),
-            ("replaced", json!(["x/a", "x/b"]), json!(["x/b"]), Changes),
-            ("added", json!(["x/a"]), json!(["x/a", "x/b"]), Changes),
-        ],
-    }]);
+fn finalizers_are_a_set_in_metadata_alone() {
+    check(vec![
+        Shape {
+            what: "the finalizers that a Namespace has besides",
+            kind: ("v1", "Namespace"),
+            field: "/spec/finalizers",
+            declared: json!(["x/a", "x/b"]),
+            edits: vec![
+                ("reordered", json!(["x/a", "x/b"]), json!(["x/b", "x/a"]), Changes),
+                ("set back", json!(["x/b"]), json!(["x/a", "x/b"]), Free),
+            ],
+        },
+        Shape {
+            what: "a finalizer",
+            kind: CONFIG_MAP,
+            field: "/metadata/finalizers",
+            declared: json!(["x/a"]),
+            edits: vec![
+                ("another one removed", json!(["x/a", "x/b", "x/c"]), json!(["x/a", "x/c"]), Free),
+                ("reordered", json!(["x/a", "x/b"]), json!(["x/b", "x/a"]), Free),
+                ("replaced", json!(["x/a", "x/b"]), json!(["x/b"]), Changes),
+                ("added", json!(["x/a"]), json!(["x/a", "x/b"]), Changes),
+            ],
+        },
+    ]);
 }
 
 #[test]

@@ -86,6 +86,26 @@ fn what_another_profile_has_delivered_is_not_missed_before_it_changes_hands() {
     shop.create(&group(&[])).refused(&[DROPPED_BUNDLES], &["shop/web"]);
 }
 
+#[test]
+fn another_release_of_the_profile_does_not_make_what_a_rival_delivered_its_own() {
+    let mut shop = Shop::new();
+    shop.charts(json!([chart("web"), chart("cache")]));
+    shop.delivered_by(json!([{"clusterProfileName": "rival", "Features": [
+        {"featureID": "Helm", "charts": [{"releaseName": "web", "namespace": "shop"}]},
+    ]}]));
+    shop.releases(json!([managing("cache")]));
+    shop.create(&group(&shop.stage("cache", 2))).admitted();
+}
+
+#[test]
+fn a_conflict_without_a_message_is_explained() {
+    let mut shop = Shop::new();
+    let mut entry = conflict("web");
+    entry["conflictMessage"] = "".into();
+    shop.releases(json!([entry, managing("cache"), managing("db")]));
+    shop.create(&group(&[])).refused(&[DROPPED_BUNDLES], &["shop/web: another profile manages it"]);
+}
+
 /// Names of releases that are templates.
 fn templated(release: &str, action: &str) -> Value {
     let name = format!("{{{{ .Cluster.metadata.labels.{release} }}}}");
@@ -115,6 +135,12 @@ fn a_chart_to_uninstall_with_a_template_for_a_name_is_found_by_its_position() {
     // But one with a template for a name can.
     shop.charts(json!([templated("web", "Install"), templated("cache", "Uninstall"), chart("db")]));
     shop.create(&rest).refused(&[DROPPED_BUNDLES], &["leaves out release shop/cache:"]);
+    // In a shorter list the positions prove nothing, even if every chart can be the entry at its own.
+    shop.releases(json!([managing("db"), managing("cache")]));
+    shop.create(&rest).refused(&[DROPPED_BUNDLES], &["leaves out release shop/cache:"]);
+    shop.releases(json!([managing("web"), managing("cache"), managing("db")]));
+    shop.create(&rest).admitted();
+    shop.releases(json!([managing("cache"), managing("db")]));
     // By its name it is found all the same.
     shop.charts(json!([chart("web"), uninstall("cache"), chart("db")]));
     shop.create(&rest).admitted();

@@ -110,6 +110,12 @@ fn row_7_without_a_summary_or_an_agent_there_is_nothing_to_compare_with() {
     shop.create(&group(&[])).warned(DROPPED_BUNDLES, &pushed);
     shop.change("/spec/clusterType", "Capi".into());
     shop.create(&group(&[])).warned(DROPPED_BUNDLES, &pushed);
+    // A cluster of Sveltos with the same name is another one.
+    shop.put(&json!({
+        "apiVersion": "lib.projectsveltos.io/v1beta1", "kind": "SveltosCluster",
+        "metadata": {"name": "prod", "namespace": "civ"}, "spec": {"pullMode": true},
+    }));
+    shop.create(&group(&[])).warned(DROPPED_BUNDLES, &pushed);
     // What is whole needs no agent.
     shop.create(&shop.whole()).admitted();
 }

@@ -11,7 +11,11 @@ fn a_chart_before_a_conflict_may_render_to_nothing() {
     shop.releases(json!([managing("web"), managing("cache"), conflict("db")]));
     let short = group(&shop.stage("web", 1));
     shop.create(&short)
-        .refused(&[DROPPED_BUNDLES], &["leaves out release shop/cache:", "may-render-nothing: shop/cache"]);
+        .refused(&[DROPPED_BUNDLES], &["leaves out release shop/cache:", "may-render-nothing: shop/cache"])
+        .refused(
+            &[DROPPED_BUNDLES],
+            &["(`kubectl annotate clusterprofile shop --overwrite 'interlock.dev/may-render-nothing=shop/cache'`)"],
+        );
     shop.annotate_profile("shop/cache");
     shop.create(&short).admitted();
     // One behind it was never rendered.
@@ -46,6 +50,18 @@ fn a_conflict_is_ended_in_one_of_the_profiles() {
     let refused = shop.create(&group(&[]));
     refused.refused(&[DROPPED_BUNDLES], &["once every chart renders"]);
     assert!(!refused.outcome.message.contains("one profile"), "{}", refused.outcome.message);
+}
+
+#[test]
+fn the_errors_of_three_charts_are_quoted() {
+    let mut shop = Shop::new();
+    shop.change("/spec/clusterProfileSpec/continueOnError", true.into());
+    shop.charts(json!([chart("a"), chart("b"), chart("c"), chart("d")]));
+    let failed = |name: &str| failed(name, &format!("error {name}"));
+    shop.releases(json!([failed("a"), failed("b"), failed("c"), failed("d")]));
+    let refused = shop.create(&group(&[]));
+    refused.refused(&[DROPPED_BUNDLES], &["shop/a: error a", "shop/b: error b", "shop/c: error c"]);
+    assert!(!refused.outcome.message.contains("error d"), "{}", refused.outcome.message);
 }
 
 #[test]
