@@ -41,9 +41,11 @@ pub(crate) struct Disturber<'d> {
     pub(crate) edits: u32,
 }
 
-impl Disturber<'_> {
+type Act<'d> = fn(&mut Disturber<'d>);
+
+impl<'d> Disturber<'d> {
     /// Names, how they are done, and their prices.
-    const ALL: [(&'static str, fn(&mut Self), Price); 10] = [
+    const ALL: [(&'static str, Act<'d>, Price); 10] = [
         ("a replica killed (SIGKILL)", Self::kill, Price::Calls),
         ("a replica stopped and started", Self::stop, Price::Nothing),
         ("every replica replaced", Self::replace, Price::Nothing),

@@ -96,6 +96,7 @@ impl Cluster {
     }
 
     /// Adds variables to the containers that start from now on, in place of those added before.
+    #[allow(dead_code, reason = "for examples/soak")]
     pub(crate) fn set_environment(&self, variables: &[(&str, String)]) {
         self.kubelet.set_environment(variables);
     }

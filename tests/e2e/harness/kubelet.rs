@@ -158,6 +158,7 @@ impl Kubelet {
     }
 
     /// Adds variables to the containers that start from now on, in place of those added before.
+    #[allow(dead_code, reason = "for examples/soak")]
     pub(crate) fn set_environment(&self, variables: &[(&str, String)]) {
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
         *self.node.environment.lock().unwrap_or_else(PoisonError::into_inner) = variables.collect();

@@ -48,6 +48,12 @@ fn a_replica_that_is_asked_to_end_costs_nothing_and_one_that_is_killed_what_it_w
         assert!(phase.failed_open_only(), "replica {victim}: {phase}");
         assert!(phase.faults() as u64 <= ended, "replica {victim}, {ended} connections ended: {phase}");
     }
+    drop(load.phase());
+    let cut = cluster.connections().cut();
+    await_writes(&load);
+    let phase = load.phase();
+    progress(&format!("{cut} connections are cut: {phase}"));
+    assert!(phase.failed_open_only() && phase.faults() <= cut, "{cut} connections are cut: {phase}");
 }
 
 /// Returns the results of the writes, and how many connections the replica ended or refused.
