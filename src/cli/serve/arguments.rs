@@ -67,6 +67,9 @@ impl Arguments {
         if let Some(seconds) = self.drain_delay.or(is_standalone.then_some(0)) {
             limits.drain_delay = Duration::from_secs(seconds);
         }
+        if is_standalone {
+            limits.farewell = Duration::ZERO;
+        }
         limits
     }
 }

@@ -13,6 +13,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
 use tower_service::Service;
 
 use super::limits::Limits;
@@ -49,7 +50,9 @@ where
         .max_buf_size(BUFFER_BYTES)
         .serve_connection(TokioIo::new(stream), service_fn(|request| service.answer(request)));
     tokio::pin!(connection);
-    let mut closing = false;
+    let (mut closing, mut ending) = (false, false);
+    let farewell = sleep(limits.farewell);
+    tokio::pin!(farewell);
     loop {
         tokio::select! {
             ended = connection.as_mut() => {
@@ -59,7 +62,14 @@ where
                 return;
             }
             // The stream looks at the phase when the connection is polled, which the next turn does.
-            () = reached(&mut phase, ShutdownPhase::Closing), if !closing => closing = true,
+            () = reached(&mut phase, ShutdownPhase::Closing), if !closing => {
+                closing = true;
+                farewell.as_mut().reset(Instant::now() + limits.farewell);
+            }
+            () = &mut farewell, if closing && !ending => {
+                ending = true;
+                connection.as_mut().graceful_shutdown();
+            }
             () = activity.evicted() => {
                 metrics.cut(Cut::Evicted);
                 return;
@@ -103,7 +113,6 @@ mod tests {
     use axum::routing::get;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
     use tokio::task::JoinHandle;
-    use tokio::time::{Instant, sleep};
 
     use super::*;
     use crate::serve::openmetrics;
@@ -194,14 +203,16 @@ mod tests {
         let mut told = vec![0; INTERIM.len()];
         idle.client.read_exact(&mut told).await.unwrap();
         assert_eq!(told, INTERIM);
-        idle.client.shutdown().await.unwrap();
+        // A client that does not know what to do with it.
+        let told = Instant::now();
         (&mut idle.serving).await.unwrap();
+        assert_eq!(told.elapsed(), idle.limits.farewell);
 
         let mut half = serving();
         half.client.write_all(&HEAD[..9]).await.unwrap();
         tokio::task::yield_now().await;
         half.phase.send_replace(ShutdownPhase::Closing);
-        sleep(half.limits.header / 2).await;
+        sleep(half.limits.farewell / 2).await;
         half.client.write_all(&HEAD[9..]).await.unwrap();
         let mut answer = Vec::new();
         half.client.read_to_end(&mut answer).await.unwrap();
@@ -212,7 +223,7 @@ mod tests {
         slow.client.write_all(b"GET /long HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         slow.client.read_exact(&mut [0; 100]).await.unwrap();
         slow.phase.send_replace(ShutdownPhase::Closing);
-        sleep(slow.limits.write / 2).await;
+        sleep(slow.limits.farewell / 2).await;
         let mut answer = Vec::new();
         while !answer.ends_with(INTERIM) {
             assert_ne!(slow.client.read_buf(&mut answer).await.unwrap(), 0);

@@ -38,7 +38,10 @@ pub struct Limits {
     /// After the first signal: how long to go on accepting while the cluster removes the endpoint. While connections still
     /// arrive, the port stays open for longer, up to half of `drain`.
     pub drain_delay: Duration,
-    /// After that: how long requests in flight may take. Together with `drain_delay` it is less than the 30 s that a pod has
+    /// Once the port is closed: how long clients have to close their idle connections, before the server does. It is the time
+    /// that the API server waits for an answer. With zero, the server closes them at once.
+    pub farewell: Duration,
+    /// After `drain_delay`: how long requests in flight may take. Together with `drain_delay` it is less than the 30 s that a pod has
     /// by default.
     pub drain: Duration,
 }
@@ -56,6 +59,7 @@ impl Default for Limits {
             bytes_in_flight: BODY_BYTES_IN_FLIGHT,
             accept_pause: Duration::from_millis(100),
             drain_delay: Duration::from_secs(5),
+            farewell: Duration::from_secs(3),
             drain: Duration::from_secs(20),
         }
     }

@@ -9,7 +9,8 @@
 //! server does not send a POST twice. So the server sends an interim response and lets the client decide. A client without
 //! an open request closes the connection, because nothing was to come (RFC 9112, 9.2). A client that has just sent a request
 //! discards the interim response and reads the final one (RFC 9110, 15.2.1), which says `Connection: close`. Go's client
-//! does both (`readLoop` and `readResponse` of net/http's transport.go).
+//! does both (`readLoop` and `readResponse` of net/http's transport.go). A client that does neither loses the connection after
+//! [`Limits::farewell`].
 
 use std::io;
 use std::pin::Pin;
@@ -64,7 +65,8 @@ impl<S> TimedStream<S> {
         limits: &Limits,
     ) -> Self {
         let (head, write) = (Timer::new(limits.header), Timer::new(limits.write));
-        Self { stream, activity, metrics, shutdown, interim: Interim::Unsent, head, write }
+        let interim = if limits.farewell.is_zero() { Interim::Sent } else { Interim::Unsent };
+        Self { stream, activity, metrics, shutdown, interim, head, write }
     }
 
     /// Returns the result of a write, or an error when it has been pending for too long.
