@@ -178,7 +178,10 @@ impl<'w> Admitted<'w> {
             && !self.holds_lease()
         {
             let may = running.age() == Age::Stale || running.holder.is_some_and(|holder| self.resumes(holder));
-            if new.status() != PendingRollback || !may {
+            // An upgrade goes on from the revision that is deployed below an uninstall that died.
+            let below = running.status() == Uninstalling && self.before.deployed(driver).is_some();
+            let recovers = new.status() == PendingRollback || (new.status() == Status::PendingUpgrade && below);
+            if !recovers || !may {
                 return Some(AT_ONCE);
             }
         }
