@@ -63,9 +63,6 @@ fn with_helm() -> Vec<Pair> {
         Pair::new("helm with both drivers", [alice(), helm_in_config_maps(Bob, 2, Way::USUAL)], [1, 1]),
         Pair::new("helm and kubectl", [every(), person(Bob, DEEDS)], [1, 1]),
         Pair::new("helm and a stranger", [alice(), stranger()], [1, 2]),
-        // Not in time: a manager whose uninstall is refused goes on to delete objects when the other operation has ended.
-        Pair::new("helm and Flux", [alice(), flux(Flux, 2, Remedy::RollBack)], [1, 2]),
-        Pair::new("helm and Sveltos", [alice(), sveltos(Recovery::Deletes)], [1, 2]),
     ]
 }
 
@@ -79,6 +76,10 @@ fn further() -> Vec<Pair> {
     vec![
         Pair::new("helm and helm", [alice(), helm(Bob, 2, Way::USUAL)], [2, 2]),
         Pair::new("helm with every flag, and helm", [every(), helm(Bob, 2, Way::USUAL)], [1, 1]),
+        // Not in time: a manager whose uninstall is refused goes on to delete objects when the other operation has ended.
+        // Both end with a dead end of the ways out: the unlock by the holder.
+        Pair::new("helm and Flux", [alice(), flux(Flux, 2, Remedy::RollBack)], [1, 2]),
+        Pair::new("helm and Sveltos", [alice(), sveltos(Recovery::Deletes)], [1, 2]),
         Pair::new("helm and Fleet", [alice(), fleet(false)], [1, 2]),
         Pair::new("helm and klipper", [alice(), klipper()], [1, 2]),
         Pair::new("helm and nelm", [alice(), nelm(Nelm)], [1, 2]),
