@@ -123,8 +123,8 @@ pub struct Setup {
 pub async fn run(bound: Bound, reviewer: Arc<dyn Reviewer>, setup: Setup, signals: Signals) -> io::Result<Stopped> {
     let Setup { certificates, clients, metrics, registry, readiness, limits } = setup;
     let (phase, watched) = watch::channel(shutdown::ShutdownPhase::Serving);
-    // Never leaves `Serving`: the admin port ends by being dropped.
     let arrivals = shutdown::Arrivals::new();
+    // Never leaves `Serving`: the admin port ends by being dropped.
     let (_always, serving) = watch::channel(shutdown::ShutdownPhase::Serving);
 
     let admission = listener::Listener {
