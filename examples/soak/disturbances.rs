@@ -1,13 +1,13 @@
 //! Disturbances, one after the other, at random.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::harness::clock::WrongClock;
 use crate::harness::cluster::NAMESPACE;
 use crate::harness::eventually::{eventually, within};
 use crate::harness::kubelet::Replica;
@@ -36,7 +36,7 @@ pub(crate) struct Disturber<'d> {
     /// The policy in force.
     pub(crate) policy: String,
     /// The library that shifts a clock.
-    pub(crate) clock: PathBuf,
+    pub(crate) clock: WrongClock,
     /// How many policies were written.
     pub(crate) edits: u32,
 }
@@ -127,9 +127,7 @@ impl<'d> Disturber<'d> {
     /// The next replica starts with a wrong clock, and keeps it until it ends.
     fn skew(&mut self) {
         let seconds = if self.chance.below(2) == 0 { SKEW } else { -SKEW };
-        let library = self.clock.display().to_string();
-        let shift = [("LD_PRELOAD", library), ("SOAK_CLOCK_SECONDS", seconds.to_string())];
-        self.site.cluster.set_environment(&shift);
+        self.site.cluster.set_environment(&self.clock.ahead(seconds));
         let shifted = self.stop_one();
         self.site.cluster.set_environment(&[]);
         let log = fs::read_to_string(&shifted.log).unwrap_or_default();
@@ -189,17 +187,5 @@ impl<'d> Disturber<'d> {
 
     fn cut(&mut self) {
         self.site.cluster.connections().cut();
-    }
-}
-
-/// Builds the library that shifts a clock, with the C compiler that Interlock's build needs too.
-pub(crate) fn build_clock(dir: &Path) -> Result<PathBuf, String> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/soak/skew.c");
-    let library = dir.join("skew.so");
-    let built = Command::new("cc").args(["-shared", "-fPIC", "-O2", "-o"]).args([&library, &source]).output();
-    match built {
-        Ok(output) if output.status.success() => Ok(library),
-        Ok(output) => Err(format!("cannot build {}: {}", source.display(), String::from_utf8_lossy(&output.stderr))),
-        Err(error) => Err(format!("cannot run cc, the C compiler: {error}")),
     }
 }

@@ -69,6 +69,9 @@ impl Cause {
 const FAILED: &str = "failed calling webhook \"";
 /// Interlock's words if it could not judge a request.
 const UNDECIDED: &str = "Could not check ";
+/// helm's words if an atomic upgrade broke off in its rollback, and left that pending.
+const BROKE_OFF: &str = "occurred while rolling back the release";
+
 /// Judges an act by its exit and by everything that the client printed.
 pub(crate) fn judge(expect: Expect, success: bool, text: &str) -> Ending {
     if success {
@@ -84,7 +87,7 @@ pub(crate) fn judge(expect: Expect, success: bool, text: &str) -> Ending {
     }
     let denied = text.contains("denied the request");
     match expect {
-        Expect::Fails(what) if !denied && text.contains(what) => return Ending::Right,
+        Expect::Fails(what) if !denied && text.contains(what) && !text.contains(BROKE_OFF) => return Ending::Right,
         Expect::Refused(rules) if denied && rules.iter().any(|rule| text.contains(&format!("[{rule}]"))) => {
             return if text.contains(UNDECIDED) { Ending::Undecided } else { Ending::Right };
         }
@@ -108,6 +111,9 @@ mod tests {
         assert_eq!(judge(Expect::Passes, true, ""), Ending::Right);
         assert_eq!(judge(MANUAL_EDIT, false, DENIED), Ending::Right);
         assert_eq!(judge(Expect::Fails("zz"), false, "cannot create zz"), Ending::Right);
+        let broke_off =
+            "an error occurred while rolling back the release. original upgrade error: cannot create zz: EOF";
+        assert_eq!(judge(Expect::Fails("zz"), false, broke_off), Ending::Alone(broke_off.to_owned()));
         assert_eq!(judge(MANUAL_EDIT, true, ""), Ending::Open);
         for (expect, success, text) in [
             (Expect::Passes, false, DENIED),

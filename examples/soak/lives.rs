@@ -205,7 +205,7 @@ impl<'s> Life<'s> {
         let mut right = Some(());
         if started.elapsed() < FRESH {
             let rollback = self.his_helm.run(&["rollback", RELEASE, "1"]);
-            right = self.act("rollback over an upgrade", Expect::Refused(&["concurrent-operation"]), &rollback);
+            right = self.act("rollback over an upgrade", Expect::Refused(&["pending-recovery"]), &rollback);
         }
         if right.is_some() && started.elapsed() < FRESH {
             let edit = self.bob.run(FORBIDDEN[0].1);

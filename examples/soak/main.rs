@@ -20,6 +20,7 @@ mod harness {
     pub(crate) mod balancer;
     pub(crate) mod chart;
     pub(crate) mod clients;
+    pub(crate) mod clock;
     pub(crate) mod cluster;
     pub(crate) mod eventually;
     pub(crate) mod forging;

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::harness::assets::progress;
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, Helm, HelmVersion, Kubectl};
+use crate::harness::clock::WrongClock;
 use crate::harness::cluster::{Cluster, NAMESPACE};
 use crate::harness::eventually::within;
 use crate::harness::in_flight::policy;
@@ -17,7 +18,7 @@ use crate::harness::namespace::Namespace;
 use crate::harness::webhook::manifest;
 
 use super::chance::Chance;
-use super::disturbances::{Disturber, REPLICAS, build_clock};
+use super::disturbances::{Disturber, REPLICAS};
 use super::ledger::{Ledger, Price};
 use super::lives::{STALE, live};
 use super::load_account::LoadAccount;
@@ -51,7 +52,7 @@ pub(crate) struct Run {
 pub(crate) fn run(minutes: f64, seed: u64) -> Result<Run, String> {
     let whole = Duration::from_secs_f64(minutes * 60.0);
     let dir = tempfile::tempdir().map_err(|e| format!("cannot make a directory: {e}"))?;
-    let clock = build_clock(dir.path())?;
+    let clock = WrongClock::build(dir.path())?;
     let audit = AuditLog::in_dir(dir.path())?;
     let cluster = Cluster::start_with("soak", &audit.flags());
     let ledger = Ledger::new(entries_that_fail_closed()?);

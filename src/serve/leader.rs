@@ -1,5 +1,6 @@
 //! Work that one replica does for all. A Lease decides which one. All of it is safe if two replicas do it at once.
 
+mod election;
 mod interruptions;
 pub mod metrics;
 mod scan_findings;
@@ -9,30 +10,21 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use kube::Client;
-use kube_lease_manager::{LeaseManager, LeaseManagerBuilder};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
-use super::ownership::FIELD_MANAGER;
 use super::pki::managed::Rotator;
 use super::report::openreports::Reports;
 use crate::engine::policy::Policies;
 use crate::inspect::scan;
 use crate::world::World;
 use crate::world::kubernetes::{DeletedPendingRecords, Reach};
+use election::Election;
 use metrics::LeaderMetrics;
 
 /// The name of the Lease, in Interlock's own namespace.
 pub const LEASE: &str = "interlock-leader";
-
-/// The seconds after which another replica takes over from a silent leader, and how many of them before the end the leader
-/// renews.
-const LEASE_SECONDS: u64 = 15;
-const LEASE_RENEWAL_MARGIN: u64 = 5;
-
-/// Between two attempts to get the Lease.
-const LEASE_RETRY: Duration = Duration::from_secs(5);
 
 /// How long shutdown waits for the release of the Lease, so that the next leader need not wait for its expiry.
 const RESIGN_TIMEOUT: Duration = Duration::from_secs(2);
@@ -80,44 +72,19 @@ impl Candidate {
 
     async fn run(&self, leave: impl Future<Output = ()>) {
         let mut leave = std::pin::pin!(leave);
-        let manager = tokio::select! {
-            () = &mut leave => return,
-            manager = self.manager() => manager,
-        };
-        let (mut leads, renewals) = manager.watch().await;
+        let (sender, mut leads) = watch::channel(false);
+        // Apart from the work: a renewal waits for nothing.
+        let election = tokio::spawn(Election::new(self.client.clone(), &self.namespace, &self.identity).stand(sender));
         tokio::select! {
             () = &mut leave => {}
             () = self.serve(&mut leads) => {}
         }
-        // The Lease is released when its last receiver is dropped.
+        // The Lease is released when nobody listens any more.
         drop(leads);
-        _ = renewals.await;
+        _ = election.await;
     }
 
-    /// Creates the manager of the Lease, and the Lease if it does not exist. Retries until the API server answers.
-    async fn manager(&self) -> LeaseManager {
-        let mut logged = false;
-        loop {
-            let builder = LeaseManagerBuilder::new(self.client.clone(), LEASE)
-                .with_namespace(&self.namespace)
-                .with_identity(&self.identity)
-                .with_field_manager(FIELD_MANAGER)
-                .with_duration(LEASE_SECONDS)
-                .with_grace(LEASE_RENEWAL_MARGIN);
-            match builder.build().await {
-                Ok(manager) => return manager,
-                Err(error) if !logged => {
-                    logged = true;
-                    let namespace = &self.namespace;
-                    tracing::warn!(%namespace, lease = LEASE, %error, "the Lease is not available, so this replica cannot lead for now");
-                }
-                Err(_) => {}
-            }
-            sleep(LEASE_RETRY).await;
-        }
-    }
-
-    /// Works whenever this replica leads; ends when the renewals end.
+    /// Works whenever this replica leads; ends when the election ends.
     async fn serve(&self, leads: &mut watch::Receiver<bool>) {
         while leads.wait_for(|leads| *leads).await.is_ok() {
             tracing::info!(identity = %self.identity, "leading");

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
-use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::https::{Answer, BoxFuture, Endpoint, HttpReply, Reviewer, Unjudged};
@@ -14,6 +13,7 @@ use crate::engine::reply;
 use crate::engine::review::{BadReview, Review, head_of};
 use crate::judge::{Judge, Judgement};
 use crate::log_limit::OF_CLIENTS;
+use crate::world::kubernetes::clock::ReviewClock;
 use crate::world::memory::Memory;
 
 /// The answer to a body without the head of a review.
@@ -24,19 +24,26 @@ pub struct Webhook {
     judge: Judge,
     reporter: Reporter,
     memory: Option<Arc<Memory>>,
+    clock: Arc<ReviewClock>,
 }
 
 impl Webhook {
     /// A webhook in front of a cluster.
     #[must_use]
     pub fn new(judge: Judge, reporter: Reporter) -> Self {
-        Self { judge, reporter, memory: None }
+        Self { judge, reporter, memory: None, clock: Arc::default() }
     }
 
     /// A standalone webhook: admitted requests are applied to the world in memory.
     #[must_use]
     pub fn standalone(judge: Judge, reporter: Reporter, memory: Arc<Memory>) -> Self {
-        Self { judge, reporter, memory: Some(memory) }
+        Self { memory: Some(memory), ..Self::new(judge, reporter) }
+    }
+
+    /// The same, judging by this clock.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<ReviewClock>) -> Self {
+        Self { clock, ..self }
     }
 
     async fn validate(&self, body: &Bytes, deadline: Instant) -> Result<Answer, BadReview> {
@@ -44,7 +51,7 @@ impl Webhook {
             Ok(review) => review?,
             Err(why) => return Ok(self.undecided(Endpoint::Validate, body, why)),
         };
-        let judgement = self.judge.validate(&review.request, Timestamp::now(), deadline).await?;
+        let judgement = self.judge.validate(&review.request, self.clock.now(), deadline).await?;
         Ok(self.answer_with(&review.request.uid, judgement, Some(body)))
     }
 
@@ -53,7 +60,7 @@ impl Webhook {
             Ok(review) => review?,
             Err(why) => return Ok(self.undecided(Endpoint::Mutate, body, why)),
         };
-        let patch = self.judge.mutate(&review.request, Timestamp::now(), deadline).await?;
+        let patch = self.judge.mutate(&review.request, self.clock.now(), deadline).await?;
         Ok(decided(reply::allow_with_patch(&review.request.uid, patch.as_ref())))
     }
 

@@ -7,6 +7,7 @@ pub(crate) mod assets;
 pub(crate) mod balancer;
 pub(crate) mod chart;
 pub(crate) mod clients;
+pub(crate) mod clock;
 pub(crate) mod cluster;
 pub(crate) mod controllers;
 pub(crate) mod decisions;

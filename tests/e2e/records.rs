@@ -1,5 +1,6 @@
 //! Helm's release records: written, deleted, forged, raced for, interrupted, and recovered.
 
+mod clock;
 mod dead_between;
 mod deletion;
 mod detours;

@@ -28,6 +28,8 @@ pub(crate) enum Write {
     RemoveNote(Driver, Revision),
     /// The object as the chart has it, created or updated.
     Apply(Chart),
+    /// `kubectl create` of the object, where it is missing.
+    Restore(Chart),
     /// `kubectl edit` of a declared field of the object.
     Edit,
     DeleteObject,

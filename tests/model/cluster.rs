@@ -270,6 +270,11 @@ impl Cluster {
         cluster
     }
 
+    /// Whether the release is OLM's.
+    pub(crate) fn is_extension(&self) -> bool {
+        self.newest(Driver::Olm).is_some()
+    }
+
     /// Whether a driver has a deployed release, with its object, or none.
     pub(crate) fn is_settled(&self, driver: Driver) -> bool {
         self.newest(driver).is_none_or(|newest| newest.status() == Status::Deployed && self.object.is_some())

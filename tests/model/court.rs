@@ -108,7 +108,10 @@ impl Court {
             wanted.insert(objects::record_key(record.body.driver, record.body.revision), Arc::clone(text));
         }
         if let Some(object) = &cluster.object {
-            wanted.insert(objects::deployment_key(), objects::deployment(object).to_string().into());
+            wanted.insert(
+                objects::deployment_key(),
+                objects::deployment(object, cluster.is_extension()).to_string().into(),
+            );
         }
         for other in &cluster.others {
             let object = objects::other(*other, NOW);
@@ -130,7 +133,7 @@ impl Court {
         let mut after = before.clone();
         let written = body_of(before, write);
         match write {
-            Write::Apply(chart) => after.object = Some(Object { chart: *chart, edited: false }),
+            Write::Apply(chart) | Write::Restore(chart) => after.object = Some(Object { chart: *chart, edited: false }),
             Write::Edit => after.object.iter_mut().for_each(|object| object.edited = true),
             Write::DeleteObject => after.object = None,
             Write::Put(other) => _ = after.others.insert(*other),
@@ -212,11 +215,14 @@ pub(crate) fn sent(cluster: &Cluster, write: &Write, now: i64) -> Option<Sent> {
             let key = objects::record_key(*driver, *revision);
             Some(Sent { operation: "DELETE", key, object: None, is_stamped: false })
         }
-        Write::Apply(chart) => {
-            let object = objects::deployment(&Object { chart: *chart, edited: false });
+        Write::Apply(chart) | Write::Restore(chart) => {
+            let object = objects::deployment(&Object { chart: *chart, edited: false }, cluster.is_extension());
             of(if cluster.object.is_some() { "UPDATE" } else { "CREATE" }, object, false)
         }
-        Write::Edit => of("UPDATE", objects::deployment(&Object { edited: true, ..cluster.object? }), false),
+        Write::Edit => {
+            let edited = Object { edited: true, ..cluster.object? };
+            of("UPDATE", objects::deployment(&edited, cluster.is_extension()), false)
+        }
         Write::DeleteObject => {
             cluster.object?;
             Some(Sent { operation: "DELETE", key: objects::deployment_key(), object: None, is_stamped: false })

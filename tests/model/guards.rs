@@ -82,7 +82,7 @@ impl Opening {
         };
         let alice = || helm(User::Alice, 1, SHORT);
         if self == Self::Rule("resume-interrupted") {
-            let olm: Actor = Box::new(Olm { charts: &[1, 2, 3], fails: false });
+            let olm: Actor = Box::new(Olm { charts: &[1, 2, 3], fails: false, unstuck_by: User::Alice });
             let index: Actor = Box::new(Person { user: User::Bob, driver: Driver::Olm, deeds: &[Deed::Delete] });
             return vec![Pair::new("OLM, kubectl", [olm, index], [3, 1]).from([installed(Driver::Olm)])];
         }

@@ -148,13 +148,18 @@ pub(crate) fn read_back(body: Body, replaces: bool, object: &Value, now: i64) ->
     }
 }
 
-/// The object of the release with its marks, healthy.
-pub(crate) fn deployment(object: &Object) -> Value {
+/// The object of the release with its marks, healthy. That of a ClusterExtension has OLM's, too.
+pub(crate) fn deployment(object: &Object, is_extension: bool) -> Value {
     let image = if object.edited { "shop:edited".to_owned() } else { format!("shop:{}", object.chart) };
+    let mut labels = json!({"app.kubernetes.io/managed-by": "Helm"});
+    if is_extension {
+        labels["olm.operatorframework.io/owner-kind"] = "ClusterExtension".into();
+        labels["olm.operatorframework.io/owner-name"] = RELEASE.into();
+    }
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {
-            "name": RELEASE, "namespace": SHOP, "generation": 1, "labels": {"app.kubernetes.io/managed-by": "Helm"},
+            "name": RELEASE, "namespace": SHOP, "generation": 1, "labels": labels,
             "annotations": {"meta.helm.sh/release-name": RELEASE, "meta.helm.sh/release-namespace": SHOP},
         },
         "spec": {"replicas": 1, "template": {"spec": {"containers": [{"name": "web", "image": image}]}}},
@@ -185,7 +190,7 @@ pub(crate) fn other(other: Other, now: i64) -> Value {
             helm_release(STRANGERS, spec, false)
         }
         Other::StrangersObject => {
-            let mut object = deployment(&Object { chart: 9, edited: false });
+            let mut object = deployment(&Object { chart: 9, edited: false }, false);
             object["metadata"]["namespace"] = STRANGERS.into();
             object
         }

@@ -46,8 +46,10 @@ pub(crate) fn broken_at_rest(cluster: &Cluster, in_time: bool) -> Option<&'stati
     let drivers = [Driver::Secret, Driver::ConfigMap, Driver::Olm];
     for driver in drivers {
         let deployed = || cluster.history(driver).filter(|record| record.status() == Deployed);
-        // `helm install --replace` over a failed revision leaves an older deployed one, without any interference.
-        if deployed().count() > 1 && !deployed().any(|record| record.replaces) {
+        // `helm install --replace` over a failed revision leaves an older deployed one, without any interference. nelm supersedes what was
+        // deployed when it read the history, and helm does not know its lease.
+        let left_by_client = |record: &Record| record.replaces || record.holder == Some(User::Nelm);
+        if deployed().count() > 1 && !deployed().any(left_by_client) {
             return Some(TWO_DEPLOYED);
         }
     }
@@ -64,8 +66,7 @@ pub(crate) fn broken_at_rest(cluster: &Cluster, in_time: bool) -> Option<&'stati
 }
 
 /// Whether a client that is alone is refused, outside of the exceptions that the design wants: a person may run helm in two terminals, so
-/// what a person left in flight is not gone over before it is stale; an upgrade from an older revision does not go over an uninstall
-/// that died, or over an interrupted one.
+/// what a person left in flight is not gone over before it is stale; with OLM, an upgrade does not skip an interrupted one.
 pub(crate) fn is_unfair(before: &Cluster, user: User, write: &Write, ruling: &Ruling) -> bool {
     if !matches!(ruling, Ruling::Refused(_)) {
         return false;
@@ -80,12 +81,11 @@ pub(crate) fn is_unfair(before: &Cluster, user: User, write: &Write, ruling: &Ru
         }
         _ => return true,
     };
-    let in_flight = before.newest(body.driver).filter(|newest| newest.status().is_in_flight());
-    match body.status {
-        PendingRollback => !is_own_and_fresh(before, user),
-        _ if in_flight.is_some_and(|newest| newest.status() == Uninstalling) => false,
-        _ => before.history(body.driver).all(|record| record.interrupted.is_none_or(|(chart, _)| chart == body.chart)),
+    let goes_over_uninstall = before.newest(body.driver).is_some_and(|newest| newest.status() == Uninstalling);
+    if body.status == PendingRollback || goes_over_uninstall {
+        return !is_own_and_fresh(before, user);
     }
+    before.history(body.driver).all(|record| record.interrupted.is_none_or(|(chart, _)| chart == body.chart))
 }
 
 /// Whether the newest record is of an operation of this person that is not stale.
@@ -238,11 +238,13 @@ impl<'w> Admitted<'w> {
         }
         let ends = from.is_in_flight() && (to != from || (from == Uninstalling && new.holder != old.holder));
         if ends && !self.may_end(old) {
-            let is_rolled_over = self
-                .before
-                .history(old.body.driver)
-                .any(|other| other.key() > old.key() && other.status() == PendingRollback && to == Superseded);
-            return (!is_rolled_over).then_some(ENDED_BY_ANOTHER);
+            let mut above = self.before.history(old.body.driver).filter(|other| other.key() > old.key());
+            // A rollback has gone over it; or it is an uninstall that a later revision has overtaken, and nothing ends.
+            let is_over = above.any(|other| match other.status() {
+                PendingRollback => to == Superseded,
+                status => to == from && !status.is_in_flight(),
+            });
+            return (!is_over).then_some(ENDED_BY_ANOTHER);
         }
         // What only its own program goes on with: nothing else is deployed then, and nothing is newer.
         let resumed = from == Superseded

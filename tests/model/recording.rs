@@ -14,7 +14,8 @@ pub(crate) fn lines(found: &Counterexample) -> Vec<String> {
     let mut now = NOW;
     let mut lines = vec![json!({"mark": found.property})];
     let mut objects: Vec<Value> = found.start.records().iter().map(|record| objects::stored(record, now)).collect();
-    objects.extend(found.start.object.iter().map(objects::deployment));
+    let is_extension = found.start.is_extension();
+    objects.extend(found.start.object.iter().map(|object| objects::deployment(object, is_extension)));
     objects.extend(found.start.others.iter().map(|other| objects::other(*other, now)));
     lines.extend(objects.into_iter().map(|object| json!({ "object": object })));
     for step in &found.steps {
@@ -56,7 +57,9 @@ fn old_object(before: &crate::cluster::Cluster, write: &Write, now: i64) -> Opti
         Write::Delete(driver, revision) | Write::Relabel(driver, revision, _) | Write::RemoveNote(driver, revision) => {
             stored(*driver, *revision)
         }
-        Write::Apply(_) | Write::Edit | Write::DeleteObject => before.object.as_ref().map(objects::deployment),
+        Write::Apply(_) | Write::Restore(_) | Write::Edit | Write::DeleteObject => {
+            before.object.map(|object| objects::deployment(&object, before.is_extension()))
+        }
         Write::Put(other) | Write::Take(other) => before.others.contains(other).then(|| objects::other(*other, now)),
     }
 }
@@ -95,7 +98,7 @@ fn told(write: &Write, before: &crate::cluster::Cluster) -> String {
         Write::Delete(driver, revision) => format!("v{revision}: {} -> deleted", from(*driver, *revision)),
         Write::Relabel(_, revision, label) => format!("v{revision} labelled {label}"),
         Write::RemoveNote(_, revision) => format!("v{revision} without its note"),
-        Write::Apply(chart) => format!("the object of chart {chart}"),
+        Write::Apply(chart) | Write::Restore(chart) => format!("the object of chart {chart}"),
         Write::Edit => "an edit of the object".to_owned(),
         Write::DeleteObject => "a deletion of the object".to_owned(),
         Write::Put(other) => format!("{other:?}"),

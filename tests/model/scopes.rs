@@ -50,7 +50,12 @@ pub(crate) fn sveltos(recovery: Recovery) -> Actor {
 }
 
 pub(crate) fn olm(charts: &'static [Chart]) -> Actor {
-    Box::new(Olm { charts, fails: true })
+    Box::new(Olm { charts, fails: true, unstuck_by: User::Alice })
+}
+
+/// OLM, while somebody deletes the ClusterExtension.
+pub(crate) fn olm_collected(charts: &'static [Chart]) -> Actor {
+    Box::new(Olm { charts, fails: true, unstuck_by: User::Collector })
 }
 
 pub(crate) fn fleet(keep_resources: bool) -> Actor {

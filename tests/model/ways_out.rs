@@ -4,7 +4,7 @@
 use release_interlock::engine::release::Status;
 
 use crate::client::Write;
-use crate::cluster::{Body, Cluster, Driver, Passing, Words};
+use crate::cluster::{Body, Cluster, Driver, Other, Passing, Revision, Words};
 use crate::court::{Refusal, Ruling};
 use crate::explore::Explorer;
 use crate::users::User;
@@ -15,23 +15,27 @@ const NAMED: [(&str, Way); 8] = [
     ("you can roll back", Way::RollBack),
     ("elete only the record", Way::Delete),
     ("elete only this record", Way::Delete),
-    ("anyone can unlock", Way::To(Status::Failed)),
-    ("anyone can uninstall", Way::To(Status::Uninstalling)),
+    ("anyone can unlock", Way::Unlock),
+    ("anyone can uninstall", Way::Uninstall),
     ("anyone can delete its record", Way::Delete),
-    ("which finishes it", Way::To(Status::Uninstalling)),
+    ("which finishes it", Way::Uninstall),
 ];
 
 #[derive(Debug, Clone, Copy)]
 enum Way {
     RollBack,
     Delete,
-    To(Status),
+    Unlock,
+    Uninstall,
 }
 
 impl Way {
-    /// The write over the newest record; `None` if there is none to make it over, or a condition that the text names does not hold.
-    fn write(self, cluster: &Cluster, driver: Driver) -> Option<Write> {
+    /// The write over the record of the operation in the way; `None` if there is none to make it over, or a condition that the text
+    /// names does not hold.
+    fn write(self, cluster: &Cluster, driver: Driver, in_the_way: Option<Revision>) -> Option<Write> {
         let newest = cluster.newest(driver)?.body;
+        let in_the_way =
+            in_the_way.and_then(|revision| cluster.record(driver, revision)).map_or(newest, |found| found.body);
         match self {
             Self::RollBack => {
                 let target = cluster.history(driver).rev().nth(1)?.body.chart;
@@ -39,10 +43,19 @@ impl Way {
                 Some(Write::Create(Body { driver, revision, status, chart: target, life: 0, words: Words::Usual }))
             }
             // The workloads must be healthy.
-            Self::Delete => cluster.object.map(|_| Write::Delete(driver, newest.revision)),
-            Self::To(status) => Some(Write::Update(newest.to(status))),
+            Self::Delete => cluster.object.map(|_| Write::Delete(driver, in_the_way.revision)),
+            Self::Unlock => Some(Write::Update(in_the_way.to(Status::Failed))),
+            // Of the release, so over its newest record.
+            Self::Uninstall => Some(Write::Update(newest.to(Status::Uninstalling))),
         }
     }
+}
+
+/// The revision whose operation is in the way, as the text says it: "the release is pending-upgrade, revision 3".
+fn in_the_way(message: &str) -> Option<Revision> {
+    let (_, state) = message.split_once("the release is ")?;
+    let (_, revision) = state.split_once(", revision ")?;
+    revision.split(|char: char| !char.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// The first refusal whose named way out is refused too, once everything is stale.
@@ -50,7 +63,9 @@ pub(crate) fn dead_end(explorer: &mut Explorer) -> Option<String> {
     for (cluster, user, write, ruling) in explorer.rulings() {
         let Ruling::Refused(refusals) = &*ruling else { continue };
         let Some(driver) = driver_of(&write) else { continue };
-        let stale = cluster.later(Passing::UntilStale);
+        let mut stale = cluster.later(Passing::UntilStale);
+        // It is renewed only by an operation that is alive.
+        stale.others.remove(&Other::Lease);
         for refusal in refusals {
             if let Some(found) = refused_again(explorer, &stale, driver, user, refusal) {
                 return Some(format!("{user:?}: {write:?} over {cluster:?}\n{found}"));
@@ -68,7 +83,8 @@ fn refused_again(
     refusal: &Refusal,
 ) -> Option<String> {
     let named = NAMED.iter().filter(|(phrase, _)| refusal.message.contains(phrase));
-    for way in named.filter_map(|(_, way)| way.write(stale, driver)) {
+    let in_the_way = in_the_way(&refusal.message);
+    for way in named.filter_map(|(_, way)| way.write(stale, driver, in_the_way)) {
         if let Ruling::Refused(again) = &*explorer.rule_on(stale, user, &way) {
             return Some(format!("{}\nthen {way:?}: {again:?}", refusal.message));
         }

@@ -22,6 +22,7 @@ use crate::serve::report::metrics::ReportMetrics;
 use crate::serve::report::openreports::Reports;
 use crate::serve::report::{Reporter, events};
 use crate::serve::webhook::Webhook;
+use crate::world::kubernetes::clock::{self, ReviewClock};
 use crate::world::kubernetes::{Cluster, Reach, identity, server_version};
 
 /// Overrides expire without an event, so the metric is counted anew at this interval.
@@ -56,6 +57,9 @@ pub(super) fn in_cluster(
     let known = readiness.gate("our user name at the API server");
     tokio::spawn(identity::fetch_username(clients.reviews.clone(), own_user.clone(), known));
     tokio::spawn(server_version::warn_if_too_old(clients.reviews.clone()));
+    let clock = Arc::<ReviewClock>::default();
+    let compared = readiness.gate("the API server's clock");
+    tokio::spawn(clock::follow(clients.reviews.clone(), clock.clone(), compared));
     let judge = Judge::new(policies, traced(world.clone()), decodes.clone()).with_own_user(own_user);
     directory.follow(&judge, shared);
     tokio::spawn(count_overrides(world.clone(), judge.policies(), metrics.reports.clone()));
@@ -72,7 +76,7 @@ pub(super) fn in_cluster(
         policies: judge.policies(),
         metrics: metrics.leader.clone(),
     };
-    let webhook = Webhook::new(judge, Reporter::new(metrics.reports.clone()).with_events(queue));
+    let webhook = Webhook::new(judge, Reporter::new(metrics.reports.clone()).with_events(queue)).with_clock(clock);
     let background = Background { watches, candidacy: candidate.stand(), events };
     Ok(Running { webhook, certificates, background: Some(background) })
 }

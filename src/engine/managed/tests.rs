@@ -207,6 +207,18 @@ fn changed_in_spec(declared: &Value, written: &Value, old: &Value, new: &Value) 
 }
 
 #[test]
+fn a_list_inside_an_item_of_a_custom_resource_is_keyed_by_managed_fields_too() {
+    let part = |rules: Value| json!({"parts": [{"id": 1, "rules": rules}]});
+    let item = json!({"f:id": {}, "f:rules": {"k:{\"port\":80}": {"f:port": {}, "f:host": {}}}});
+    let written = json!({"f:parts": {"k:{\"id\":1}": item}});
+    let (one, two) = (json!({"port": 80, "host": "a"}), json!({"port": 81, "host": "b"}));
+    let declared = part(json!([one]));
+    assert_eq!(changed_in_spec(&declared, &written, &declared, &part(json!([two, one]))), [""; 0]);
+    let edited = part(json!([{"port": 80, "host": "b"}]));
+    assert_eq!(changed_in_spec(&declared, &written, &declared, &edited), ["spec.parts[1].rules[80].host"]);
+}
+
+#[test]
 fn a_map_of_a_custom_resource_that_is_written_as_one_value_gains_nothing() {
     let (one, two) = (json!({"config": {"a": 1}}), json!({"config": {"a": 1, "b": 2}}));
     assert_eq!(changed_in_spec(&one, &json!({"f:config": {}}), &one, &two), ["spec.config.b"]);

@@ -1,11 +1,86 @@
 //! The API server's clock.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
 use http::Request;
 use http::header::DATE;
-use jiff::Timestamp;
 use jiff::fmt::rfc2822;
+use jiff::{SignedDuration, Timestamp};
 use kube::client::Body;
 use kube::{Client, Error};
+use tokio::time::sleep;
+
+use crate::readiness::Gate;
+
+/// How far this machine's clock may be off before it is corrected, in seconds. A Date has whole seconds, and an answer takes its time.
+const TOLERATED_SECONDS: i64 = 5;
+
+/// How often the clocks are compared. A clock that is set while the process runs is wrong for as long.
+const INTERVAL: Duration = Duration::from_secs(60);
+
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The time of reviews: this machine's clock, corrected if it is off by more than [`TOLERATED_SECONDS`]. Rules compare it with times that
+/// the API server and other replicas have written: with a clock that is minutes fast, every operation looks stuck, and with one that is off
+/// by more than the tolerance of stamps, the stamps of the other replicas look forged.
+#[derive(Debug, Default)]
+pub struct ReviewClock {
+    correction_seconds: AtomicI64,
+}
+
+impl ReviewClock {
+    /// The time by the API server's clock, as far as it is known.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        let ours = Timestamp::now();
+        let correction = SignedDuration::from_secs(self.correction_seconds.load(Relaxed));
+        ours.checked_add(correction).unwrap_or(ours)
+    }
+
+    /// Takes two readings of one moment. Returns the correction in seconds if it has changed.
+    fn compare(&self, theirs: Timestamp, ours: Timestamp) -> Option<i64> {
+        let off = theirs.as_second().saturating_sub(ours.as_second());
+        let known = self.correction_seconds.load(Relaxed);
+        let correction = if off.abs() > TOLERATED_SECONDS { off } else { 0 };
+        // A second to and fro is the Date's.
+        let has_changed = (correction == 0) != (known == 0) || (correction - known).abs() > TOLERATED_SECONDS;
+        has_changed.then(|| {
+            self.correction_seconds.store(correction, Relaxed);
+            correction
+        })
+    }
+}
+
+/// Compares the clocks for ever. Opens `known` after the first comparison, or when the API server does not say its time.
+pub(crate) async fn follow(client: Client, clock: Arc<ReviewClock>, known: Gate) {
+    loop {
+        let pause = match server_time(&client).await {
+            Ok(theirs) => {
+                if let Some(seconds) = clock.compare(theirs, Timestamp::now()) {
+                    tracing::warn!(
+                        seconds,
+                        "this machine's clock is corrected by the API server's for reviews: synchronize the clocks of the nodes"
+                    );
+                }
+                known.open();
+                INTERVAL
+            }
+            Err(ClockError::NoAnswer(error)) => {
+                tracing::debug!(%error, "the API server did not say its time");
+                RETRY
+            }
+            Err(error @ (ClockError::NoDate | ClockError::BadDate(_))) => {
+                tracing::debug!(%error, "reviews are judged by this machine's clock");
+                known.open();
+                INTERVAL
+            }
+        };
+        sleep(pause).await;
+    }
+}
 
 /// The API server's clock cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -26,4 +101,29 @@ pub(crate) async fn server_time(client: &Client) -> Result<Timestamp, ClockError
     let date = response.headers().get(DATE).and_then(|date| date.to_str().ok()).ok_or(ClockError::NoDate)?;
     let parsed = rfc2822::parse(date).map_err(|_| ClockError::BadDate(date.to_owned()))?;
     Ok(parsed.timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_off_is_corrected_and_one_that_is_nearly_right_is_left_alone() {
+        let at = |second: i64| Timestamp::from_second(1_795_255_200 + second).unwrap();
+        let clock = ReviewClock::default();
+        for (theirs, ours, changed) in [
+            (0, 0, None),
+            (0, 5, None),
+            (120, 0, Some(120)),
+            (121, 0, None),
+            (0, 120, Some(-120)),
+            (3, 0, Some(0)),
+            (4, 0, None),
+        ] {
+            assert_eq!(clock.compare(at(theirs), at(ours)), changed, "{theirs} {ours}");
+        }
+        clock.compare(at(3_600), at(0));
+        let ahead = clock.now().duration_since(Timestamp::now()).as_secs();
+        assert!((3_599..=3_600).contains(&ahead), "{ahead}");
+    }
 }

@@ -29,8 +29,8 @@ pub(crate) const WORKERS: u32 = 16;
 const WRITES: u32 = 8;
 /// Writes that pass through entries that fail open: admitted while no replica answers.
 const OPEN: [&str; 2] = ["reopen: admitted", "edit: admitted"];
-/// Interlock's message when the API server that asked does not answer its queries.
-const ALONE: [&str; 2] = ["Could not check ", ": the API server did not answer"];
+/// Interlock's message when the API server that asked does not answer its queries, or answers that it is going down.
+const ALONE: [&str; 2] = ["Could not check ", "Try again once the API server answers."];
 /// The release whose objects are edited, and its objects' name.
 const RELEASE: &str = "base";
 /// How many faults are kept with their text.

@@ -57,6 +57,8 @@ pub(crate) struct Webhook {
     log: PathBuf,
     /// Further arguments.
     arguments: &'static [&'static str],
+    /// Variables of the next start.
+    environment: Mutex<Vec<(&'static str, String)>>,
     addresses: Addresses,
     /// `None` while it is stopped.
     process: Mutex<Option<Process>>,
@@ -162,13 +164,14 @@ impl Webhook {
         let kubeconfig = account.kubeconfig().to_owned();
         let log = dir.join("log");
         let (process, addresses) =
-            launch(&kubeconfig, certs.as_deref(), policies, &log, ["127.0.0.1:0", "127.0.0.1:0"], arguments)?;
+            launch(&kubeconfig, certs.as_deref(), policies, &log, ["127.0.0.1:0", "127.0.0.1:0"], arguments, &[])?;
         Ok(Self {
             kubeconfig,
             certs,
             policies: policies.to_owned(),
             log,
             arguments,
+            environment: Mutex::default(),
             addresses,
             process: Mutex::new(Some(process)),
         })
@@ -247,9 +250,16 @@ impl Webhook {
         assert!(process.is_none(), "the webhook is still running");
         let Self { kubeconfig, certs, policies, log, arguments, addresses, .. } = self;
         let ports = [addresses.listen.as_str(), addresses.admin.as_str()];
-        *process = Some(
-            launch(kubeconfig, certs.as_deref(), policies, log, ports, arguments).unwrap_or_else(|e| panic!("{e}")).0,
-        );
+        let environment = self.environment.lock().unwrap_or_else(PoisonError::into_inner);
+        let launched = launch(kubeconfig, certs.as_deref(), policies, log, ports, arguments, &environment);
+        *process = Some(launched.unwrap_or_else(|e| panic!("{e}")).0);
+    }
+
+    /// Restarts it with these variables.
+    #[track_caller]
+    pub(crate) fn restart_with(&self, environment: &[(&'static str, String)]) {
+        *self.environment.lock().unwrap_or_else(PoisonError::into_inner) = environment.to_vec();
+        self.restart();
     }
 
     #[track_caller]
@@ -372,10 +382,13 @@ fn launch(
     log: &Path,
     [listen, admin]: [&str; 2],
     arguments: &[&str],
+    environment: &[(&str, String)],
 ) -> Result<(Process, Addresses), String> {
     let stderr = File::options().create(true).append(true).open(log);
     let stderr = stderr.map_err(|e| format!("cannot open {}: {e}", log.display()))?;
     let mut command = leash();
+    // Not of the shell, which watches over the server.
+    command.arg("env").args(environment.iter().map(|(name, value)| format!("{name}={value}")));
     command.arg(interlock()?).arg("serve");
     command.arg("--kubeconfig").arg(kubeconfig);
     command.args(["--listen", listen, "--admin-listen", admin]);

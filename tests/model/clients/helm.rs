@@ -63,57 +63,47 @@ use Way::{
     UpgradeCleanup, UpgradeFails, UpgradeHooks, UpgradePrunes,
 };
 
+/// Every action, as a story of what happened calls it.
+const NAMES: [(Way, &str); 20] = [
+    (Install, "install"),
+    (Replace, "install --replace"),
+    (InstallFails, "install, which fails"),
+    (InstallAtomic, "install --rollback-on-failure, which fails"),
+    (InstallCancelled, "install, cancelled as it ends"),
+    (Upgrade, "upgrade"),
+    (UpgradeHooks, "upgrade with hooks"),
+    (UpgradeFails, "upgrade, which fails"),
+    (UpgradeAtomic, "upgrade --rollback-on-failure, which fails"),
+    (UpgradeCleanup, "upgrade --cleanup-on-fail, which fails"),
+    (UpgradePrunes, "upgrade --history-max 2"),
+    (Rollback, "rollback"),
+    (RollbackPrunes, "rollback --history-max 2"),
+    (RollbackFails, "rollback, which fails to apply"),
+    (RollbackWaits, "rollback, which times out"),
+    (RollbackHook, "rollback, whose hook fails"),
+    (Uninstall, "uninstall"),
+    (KeepHistory, "uninstall --keep-history"),
+    (UninstallFails, "uninstall, which fails to delete"),
+    (Test, "test"),
+];
+
 impl Way {
-    pub(crate) const ALL: &'static [Self] = &[
-        Install,
-        Replace,
-        InstallFails,
-        InstallAtomic,
-        InstallCancelled,
-        Upgrade,
-        UpgradeHooks,
-        UpgradeFails,
-        UpgradeAtomic,
-        UpgradeCleanup,
-        UpgradePrunes,
-        Rollback,
-        RollbackPrunes,
-        RollbackFails,
-        RollbackWaits,
-        RollbackHook,
-        Uninstall,
-        KeepHistory,
-        UninstallFails,
-        Test,
-    ];
+    pub(crate) const ALL: &'static [Self] = &{
+        let mut all = [Install; NAMES.len()];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = NAMES[at].0;
+            at += 1;
+        }
+        all
+    };
 
     /// What people do every day.
     pub(crate) const USUAL: &'static [Self] =
         &[Install, InstallFails, Upgrade, UpgradeFails, Rollback, RollbackFails, Uninstall];
 
     fn name(self) -> &'static str {
-        match self {
-            Install => "install",
-            Replace => "install --replace",
-            InstallFails => "install, which fails",
-            InstallAtomic => "install --rollback-on-failure, which fails",
-            InstallCancelled => "install, cancelled as it ends",
-            Upgrade => "upgrade",
-            UpgradeHooks => "upgrade with hooks",
-            UpgradeFails => "upgrade, which fails",
-            UpgradeAtomic => "upgrade --rollback-on-failure, which fails",
-            UpgradeCleanup => "upgrade --cleanup-on-fail, which fails",
-            UpgradePrunes => "upgrade --history-max 2",
-            Rollback => "rollback",
-            RollbackPrunes => "rollback --history-max 2",
-            RollbackFails => "rollback, which fails to apply",
-            RollbackWaits => "rollback, which times out",
-            RollbackHook => "rollback, whose hook fails",
-            Uninstall => "uninstall",
-            KeepHistory => "uninstall --keep-history",
-            UninstallFails => "uninstall, which fails to delete",
-            Test => "test",
-        }
+        NAMES.iter().find(|(way, _)| *way == self).map_or("", |(_, name)| name)
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) struct Olm {
     pub(crate) charts: &'static [Chart],
     /// Whether actions may fail.
     pub(crate) fails: bool,
+    /// Who deletes the index of a dead operation: a person, or the garbage collector where the ClusterExtension is deleted meanwhile.
+    pub(crate) unstuck_by: User,
 }
 
 impl Client for Olm {
@@ -33,9 +35,9 @@ impl Client for Olm {
         Some(|cluster| cluster.is_settled(Driver::Olm))
     }
 
-    /// OLM's own deletions are those of old records, which the model leaves out. A person deletes the index of a dead operation.
+    /// OLM's own deletions are those of old records, which the model leaves out.
     fn user_of(&self, write: &Write) -> User {
-        if matches!(write, Write::Delete(..)) { User::Alice } else { User::Olm }
+        if matches!(write, Write::Delete(..) | Write::Restore(_)) { self.unstuck_by } else { User::Olm }
     }
 
     fn begin(&self, view: &View<'_>) -> Vec<Operation> {
@@ -60,10 +62,12 @@ impl Client for Olm {
     }
 }
 
-/// What a person does about an operation of OLM that is dead: deletes its index, once it is stale.
+/// What is done about an operation of OLM that is dead, once it is stale. The workloads must be there before.
 fn unstick(view: &View<'_>) -> Option<Operation> {
     let stale = view.cluster.newest(Driver::Olm).filter(|newest| newest.age() == Age::Stale)?;
-    Some(Operation { name: "a person deletes the index", acts: vec![Act::or_stop(delete(stale))] })
+    let missing = view.cluster.object.is_none().then_some(Write::Restore(stale.body.chart));
+    let acts = missing.into_iter().chain([delete(stale)]).map(Act::or_stop).collect();
+    Some(Operation { name: "the index is deleted", acts })
 }
 
 /// The garbage collector, after somebody has deleted the ClusterExtension: every record and every object goes, in any order.

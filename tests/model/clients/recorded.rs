@@ -179,7 +179,7 @@ fn flux_writes_as_recorded() {
 
 #[test]
 fn olm_writes_as_recorded() {
-    let olm = Olm { charts: &[1, 2], fails: true };
+    let olm = Olm { charts: &[1, 2], fails: true, unstuck_by: User::Alice };
     let alone = Alone::new(&olm).does(&["install", "upgrade", "upgrade, which fails", "upgrade"]);
     alone.writes_like("olm", "shopext");
     // It dies twice, and a person deletes the index.

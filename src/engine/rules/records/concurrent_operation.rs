@@ -4,8 +4,8 @@
 //! an operation in flight, and an uninstall over the record of one, are left to [`super::pending_recovery`], because they are also
 //! ways out of a dead one.
 //!
-//! nelm and werf ignore pending records on purpose and rely on a lease of their own: while they hold one that has not expired, the
-//! rule allows the operation.
+//! nelm and werf ignore pending records on purpose and rely on a lease of their own: while they hold one that has not expired, they may
+//! create the record of another operation. An uninstall of theirs marks the newest record, as Helm's does.
 
 use super::case::RecordCase;
 use super::lease;
@@ -48,8 +48,8 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         return Ok(None);
     }
     match in_the_way(case, status)? {
-        Some(newest) if !lease::is_held(case)? => refusal(case, status, newest).map(Some),
-        Some(_) => Ok(None),
+        Some(_) if status.is_pending() && lease::is_held(case)? => Ok(None),
+        Some(newest) => refusal(case, status, newest).map(Some),
         None => under_the_other_driver(case, status),
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let why = match case.policy.transitions.guard(Some(from), Some(to)) {
         Guard::Unlock if to == Status::Deployed => {
             let newest = newer(case)?.and_then(|newer| newer.first().copied());
-            if let Some(left) = left_deployed(case, from)?.filter(|_| newest.is_none()) {
+            if let Some(left) = left_deployed(case, from, before)?.filter(|_| newest.is_none()) {
                 return beside_another(case, from, left);
             }
             newest.map(|newest| format!("the release has a newer record ({})", case.state(newest)))
@@ -86,14 +86,19 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
 ///
 /// An older record may stay deployed for good, after `helm install --replace` and with old clients, so only the newest record that was
 /// ever deployed counts. An install replaces nothing, and nelm, with its lease, writes in no particular order.
-fn left_deployed<'c>(case: &RecordCase<'c>, from: Status) -> Result<Option<&'c Entry>, Undecided> {
+fn left_deployed<'c>(
+    case: &RecordCase<'c>,
+    from: Status,
+    before: &RecordSide<'_>,
+) -> Result<Option<&'c Entry>, Undecided> {
     let Some(revision) = case.target.revision.filter(|_| from != Status::PendingInstall) else {
         return Ok(None);
     };
     let was_deployed = |entry: &&Entry| matches!(entry.status, Status::Deployed | Status::Superseded);
     let replaced = case.history()?.below(revision).find(was_deployed);
     let left = replaced.filter(|replaced| replaced.status == Status::Deployed);
-    Ok(if left.is_some() && lease::is_held(case)? { None } else { left })
+    let is_holders = before.stamps().holder().is_none_or(|holder| holder == case.facts.actor.name);
+    Ok(if left.is_some() && is_holders && lease::is_held(case)? { None } else { left })
 }
 
 /// The refusal of a promotion that would leave two records deployed.

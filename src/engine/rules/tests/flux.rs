@@ -117,6 +117,64 @@ fn each_risk_is_told_once_by_the_write_that_brings_it_in() {
 }
 
 #[test]
+fn what_is_just_not_a_risk_is_not_told() {
+    let retry = |interval: &str| json!({"strategy": {"name": "RetryOnFailure", "retryInterval": interval}});
+    let remedy = |retries: i64, strategy: &str| json!({"remediation": {"retries": retries, "strategy": strategy}});
+    let last = |strategy: &str| json!({"remediation": {"remediateLastFailure": true, "strategy": strategy}});
+    let mut counted = retry("5m");
+    counted["remediation"] = json!({"retries": 0});
+    for (spec, told) in [
+        (json!({"install": remedy(0, ""), "upgrade": remedy(0, "")}), vec![]),
+        (json!({"maxHistory": 0, "install": remedy(0, ""), "upgrade": remedy(0, "")}), vec![]),
+        (json!({"maxHistory": 1, "install": retry("5m"), "upgrade": retry("5m")}), vec![]),
+        (
+            json!({"maxHistory": 0, "install": retry("5m")}),
+            vec!["only one of install and upgrade", "keeps every record"],
+        ),
+        (
+            json!({"maxHistory": 0, "upgrade": retry("5m")}),
+            vec!["only one of install and upgrade", "keeps every record"],
+        ),
+        (json!({"install": retry("30s"), "upgrade": retry("30s")}), vec![]),
+        (json!({"install": retry("1m"), "upgrade": retry("29s")}), vec!["less than 30 s"]),
+        (json!({"upgrade": remedy(0, "uninstall")}), vec![]),
+        (json!({"upgrade": last("uninstall")}), vec!["uninstalls the running release"]),
+        (json!({"upgrade": last("rollback")}), vec![]),
+        (json!({"install": counted, "upgrade": retry("5m")}), vec!["its retries still count"]),
+        (json!({"install": retry("5m"), "upgrade": remedy(0, "")}), vec!["only one of install and upgrade"]),
+        (
+            json!({"install": retry("5m"), "upgrade": remedy(1, "uninstall")}),
+            vec!["only one of install and upgrade", "uninstalls the running release"],
+        ),
+        (json!({"uninstall": {"keepHistory": true}}), vec![]),
+        (json!({"uninstall": {"keepHistory": true}, "install": remedy(0, "")}), vec![]),
+        (
+            json!({"uninstall": {"keepHistory": true}, "install": {"replace": true, "remediation": {"retries": 1}}}),
+            vec![],
+        ),
+        (json!({"rollback": {"recreate": true}}), vec!["no effect"]),
+    ] {
+        let found = risks(None, spec.clone());
+        assert_eq!(found.len(), told.len(), "{spec}: {found:#?}");
+        assert!(found.iter().zip(told).all(|(found, told)| found.contains(told)), "{spec}: {found:#?}");
+    }
+}
+
+#[test]
+fn a_write_tells_only_the_risks_that_it_brings_in() {
+    let forced = json!({"upgrade": {"force": true}});
+    let both = json!({"upgrade": {"force": true, "preserveValues": true}});
+    let found = risks(Some(forced.clone()), both.clone());
+    assert!(found.len() == 1 && found[0].contains("preserves the values"), "{found:?}");
+    assert_eq!(risks(Some(both), forced.clone()), [""; 0]);
+    let slow = |timeout: &str| json!({"timeout": timeout});
+    assert_eq!(risks(Some(slow("20m")), slow("30m")), [""; 0]);
+    // Nothing that is being deleted is advised any more.
+    let dying = dying(helm_release("web", forced));
+    assert_eq!(Cluster::new().findings("alice", Some(first()), Some(dying)), [""; 0]);
+}
+
+#[test]
 fn a_deletion_tells_what_it_leaves_behind_or_breaks_off() {
     let mut cluster = Cluster::new();
     let told = |cluster: &mut Cluster, object: Value| cluster.findings("alice", Some(object), None).concat();
@@ -269,6 +327,10 @@ fn the_account_of_a_helm_release_writes_the_objects_of_its_release_at_any_time()
         assert_eq!(found.is_empty(), told.is_empty(), "{user}: {found}");
         assert!(found.contains(told), "{user}: {found}");
         assert_eq!(cluster.findings(user, Some(web()), None).is_empty(), told.is_empty(), "{user}");
+        // Its marks are among what it sets back.
+        let mut stripped = web();
+        stripped["metadata"]["labels"] = json!({"app": "web"});
+        assert_eq!(cluster.told(user, stripped, web()).is_empty(), told.is_empty(), "{user}");
     }
     // Somebody else's operation, and one whose holder is not known.
     for holder in ["alice", ""] {

@@ -9,9 +9,16 @@ use super::names::{
     EXTENSION_CHANGE_WHILE_PENDING, RECORD_DELETION, RECORD_INTEGRITY, RECORD_TAMPERING, RESUME_INTERRUPTED,
 };
 use super::objects::{image, record, web};
-use super::scenario::{Cluster, Rec, rec};
+use super::scenario::{Cluster, Rec, rec, start};
+use crate::engine::decide::{Step, decide};
+use crate::engine::effort::Effort;
+use crate::engine::evidence::{Answer, Evidence, Freshness, Knowledge, Located, Query};
+use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
 use crate::engine::olm::{BUNDLE_VERSION_LABEL, OBJECT_SET_KINDS, OWNER_NAME_LABEL, PACKAGE_NAME_LABEL};
-use crate::engine::release::stamps::{HOLDER, INTERRUPTED};
+use crate::engine::policy::Policy;
+use crate::engine::release::stamps::{CHART, HOLDER, INTERRUPTED};
+use crate::engine::release::{Entry, History, Stamps, Status, Storage};
+use crate::engine::review::Review;
 
 const OPERATOR: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
 const COLLECTOR: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
@@ -269,6 +276,53 @@ fn with_record(status: &'static str) -> Cluster {
     cluster
 }
 
+/// Whether another version is refused while a cache and the API server say this of the newest record.
+fn is_refused_by(cached: Status, live: Status) -> bool {
+    let request = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "u", "operation": "UPDATE", "name": "web", "userInfo": {"username": "alice"},
+            "kind": {"group": "olm.operatorframework.io", "version": "v1", "kind": "ClusterExtension"},
+            "resource": {"group": "olm.operatorframework.io", "version": "v1", "resource": "clusterextensions"},
+            "oldObject": extension("2.0.0", &[]), "object": extension("3.0.0", &[]),
+        },
+    });
+    let body = serde_json::to_vec(&request).unwrap();
+    let review = Review::parse(&body).unwrap();
+    let (objects, bodies) = (RequestObjects::read(&review.request).unwrap(), RecordBodies::default());
+    let effort = Effort::of_review();
+    let facts = Facts::of(&review.request, &objects, &bodies, &effort);
+    let located = |status| {
+        let mut stamps = Stamps::default();
+        stamps.set(CHART, "web-2.0.0".to_owned());
+        stamps.set(HOLDER, OPERATOR.to_owned());
+        let history = History::new(vec![Entry { stamps, ..Entry::of_web(2, status) }]);
+        vec![Located { storage: Storage::OlmIndex, namespace: "olmv1-system".into(), history, installed: false }]
+    };
+    let mut evidence = Evidence::default();
+    loop {
+        let query = match decide(&facts, &Policy::shipped().unwrap(), &evidence, start()) {
+            Step::Ask(query) => query,
+            Step::Done(violations) => return violations.iter().any(|it| it.refuses),
+        };
+        let knowledge = match &query {
+            Query::Extension { freshness: Freshness::Cached, .. } => Knowledge::Release(located(cached)),
+            Query::Extension { freshness: Freshness::Live, .. } => Knowledge::Release(located(live)),
+            Query::Overrides { .. } => Knowledge::Overrides(Vec::new()),
+            query => panic!("{query:?}"),
+        };
+        evidence.add(query, Answer::Known(knowledge));
+    }
+}
+
+#[test]
+fn only_the_api_server_itself_can_say_that_an_operation_of_an_extension_is_pending() {
+    use Status::{Deployed, PendingUpgrade};
+    assert!(is_refused_by(PendingUpgrade, PendingUpgrade));
+    assert!(!is_refused_by(PendingUpgrade, Deployed), "the cache lags behind");
+    assert!(!is_refused_by(Deployed, PendingUpgrade), "nothing is asked for an ordinary edit");
+}
+
 #[test]
 fn an_extension_keeps_its_version_while_an_operation_is_pending() {
     let mut cluster = with_record("pending-upgrade");
@@ -447,6 +501,17 @@ fn records_that_an_extension_left_behind_count_no_more() {
         assert_eq!(cluster.update_objects("alice", object, claimed).is_ok(), left_behind, "{revisions}");
         cluster.given(index(&rec(1, "deployed"), &[]));
     }
+}
+
+#[test]
+fn a_helm_release_is_guarded_whatever_became_of_an_extension_of_its_name() {
+    let mut migrated = extension("2.0.0", &[]);
+    migrated["status"] = json!({"activeRevisions": [{"name": "web-1"}]});
+    let deployed = rec(1, "deployed");
+    let mut cluster = Cluster::new();
+    cluster.given_record(&deployed);
+    cluster.given(migrated);
+    assert_eq!(cluster.delete("alice", &deployed), Err(vec![RECORD_DELETION]));
 }
 
 #[test]

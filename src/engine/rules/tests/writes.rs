@@ -65,25 +65,43 @@ fn configmaps_are_records_too() {
     assert_eq!(cluster.create("bob", &next), Ok(()));
 }
 
+/// nelm's lease of the release, which expires then.
+fn lease(expires: i64) -> Value {
+    let lease = json!({"UUID": "x", "ExpireAtTimestamp": expires}).to_string();
+    let annotations = json!({crate::engine::rules::records::lease::annotation("web"): lease});
+    let metadata = json!({"name": "werf-synchronization", "namespace": "shop", "annotations": annotations});
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+}
+
 #[test]
 fn a_live_lease_of_nelm_lets_an_upgrade_pass_an_expired_one_does_not() {
-    let leases = |expires: i64| {
-        let lease = json!({"UUID": "x", "ExpireAtTimestamp": expires}).to_string();
-        let annotations = json!({crate::engine::rules::records::lease::annotation("web"): lease});
-        let metadata = json!({"name": "werf-synchronization", "namespace": "shop", "annotations": annotations});
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
-    };
     let mut cluster = with(&[rec(5, "pending-upgrade")]);
     let now = cluster.now.as_second();
-    cluster.given(leases(now - 1));
-    assert_eq!(cluster.create("ci", &rec(6, "pending-upgrade")), Err(vec![CONCURRENT_OPERATION]));
-    // No lease of lockgate lives that long: it would exempt its writer for good.
-    cluster.given(leases(now + 61));
-    assert_eq!(cluster.create("ci", &rec(6, "pending-upgrade")), Err(vec![CONCURRENT_OPERATION]));
-    cluster.given(leases(i64::MAX));
-    assert_eq!(cluster.create("ci", &rec(6, "pending-upgrade")), Err(vec![CONCURRENT_OPERATION]));
-    cluster.given(leases(now + 10));
+    // No lease of lockgate lives longer than a minute: one that does would exempt its writer for good.
+    for expires in [now - 1, now + 61, i64::MAX] {
+        cluster.given(lease(expires));
+        assert_eq!(cluster.create("ci", &rec(6, "pending-upgrade")), Err(vec![CONCURRENT_OPERATION]));
+    }
+    cluster.given(lease(now + 10));
     assert_eq!(cluster.create("ci", &rec(6, "pending-upgrade")), Ok(()));
+}
+
+#[test]
+fn a_lease_of_nelm_opens_no_uninstall_below_its_operation_and_no_promotion_by_others() {
+    let old = rec(5, "deployed");
+    let running = rec(6, "pending-upgrade").annotated("interlock.dev/holder", "ci");
+    let leased = || {
+        let mut cluster = with(&[old.clone(), running.clone()]);
+        cluster.given(lease(cluster.now.as_second() + 10));
+        cluster
+    };
+    assert_eq!(leased().update("bob", &old, &old.to("uninstalling")), Err(vec![CONCURRENT_OPERATION]));
+    // nelm promotes and supersedes in no particular order.
+    assert_eq!(leased().update("ci", &running, &running.to("deployed")), Ok(()));
+    let mut cluster = leased();
+    cluster.later(15 * 60);
+    cluster.given(lease(cluster.now.as_second() + 10));
+    assert_eq!(cluster.update("bob", &running, &running.to("deployed")), Err(vec![ILLEGAL_TRANSITION]));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-/* A wrong clock for one process: preloaded, it shifts the time of day by SOAK_CLOCK_SECONDS. Monotonic clocks stay right, as
+/* A wrong clock for one process: preloaded, it shifts the time of day by CLOCK_SECONDS. Monotonic clocks stay right, as
    on a machine whose clock was set wrong before it started. */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static long shift(void) {
   static long seconds;
   static int known;
   if (!known) {
-    const char *text = getenv("SOAK_CLOCK_SECONDS");
+    const char *text = getenv("CLOCK_SECONDS");
     seconds = text ? atol(text) : 0;
     known = 1;
   }
