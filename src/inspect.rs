@@ -3,7 +3,6 @@
 pub(crate) mod doctor;
 pub(crate) mod runbook;
 pub mod scan;
-pub(crate) mod server_clock;
 pub(crate) mod status;
 pub(crate) mod storage_kind;
 pub(crate) mod unstick;

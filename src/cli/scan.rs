@@ -9,10 +9,9 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ValueEnum;
 use comfy_table::{Cell, Color};
-use jiff::Timestamp;
 use tokio::time::sleep;
 
-use super::cluster::{self, ClusterArguments};
+use super::cluster::{self, ClusterArguments, server_time};
 use super::exit_status::ExitStatus;
 use super::output;
 use super::policy_dir::PolicyDir;
@@ -98,6 +97,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
             drift: arguments.drift,
         };
         let client = cluster::client(config)?;
+        let now = server_time(&client).await?;
         let bar = Mutex::new(progress::Progress::new("listing releases", None, Unit::Things, false));
         let bar = || bar.lock().unwrap_or_else(PoisonError::into_inner);
         let progress = |ScanProgress { done, total }| {
@@ -113,7 +113,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
             }
         };
         tokio::select! {
-            report = scan(&client, &policies, &options, Timestamp::now(), &progress) => anyhow::Ok(report?),
+            report = scan(&client, &policies, &options, now, &progress) => anyhow::Ok(report?),
             never = ticking => never,
         }
     })?;

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::cluster::{self, ClusterArguments, server_time};
+use super::cluster::{self, ClusterArguments};
 use super::exit_status::ExitStatus;
 use super::output;
 use super::policies_in_force::PoliciesInForce;
@@ -17,11 +17,11 @@ use super::release_argument;
 use super::table::printable;
 use crate::engine::release::ReleaseRef;
 use crate::inspect::scan::Gap;
-use crate::inspect::server_clock::ServerClock;
 use crate::inspect::status::{
     ReleaseDescription, ReleaseSummary, StatusError, StatusOptions, Stuck, Survey, describe, follow, row, survey,
 };
 use crate::inspect::view::{ReadError, View};
+use crate::world::kubernetes::clock::ServerClock;
 use lines::ReleaseTable;
 
 /// The API server sends a bookmark on a quiet watch every minute.
@@ -86,7 +86,7 @@ async fn report(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     }
     let (options, only) = arguments.which(&config.default_namespace)?;
     let client = cluster::client(config)?;
-    let clock = ServerClock::starting_at(server_time(&client).await?);
+    let clock = ServerClock::read(&client).await?;
     let policies = arguments.policies.read(&client).await?;
     let mut view = View::open(&client, &policies).await;
     if let Some(release) = only.as_ref().filter(|_| !arguments.watch) {
@@ -105,7 +105,7 @@ async fn report(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     rows.retain(|row| !options.stuck || row.stuck != Stuck::No);
     gaps.iter().for_each(report_gap);
     let mut printer =
-        Printer { format: arguments.output, clock, lines: ReleaseTable::new(arguments.output == Format::Wide) };
+        Printer { format: arguments.output, clock: &clock, lines: ReleaseTable::new(arguments.output == Format::Wide) };
     let stuck = printer.all(&rows, &gaps, arguments.watch)?;
     if arguments.watch {
         follow(&mut view, &options, only.as_ref(), known, &clock, |row| printer.one(row)).await?;
@@ -174,13 +174,13 @@ struct StatusOutput<'a, T> {
     not_looked_at: &'a [Gap],
 }
 
-struct Printer {
+struct Printer<'c> {
     format: Format,
-    clock: ServerClock,
+    clock: &'c ServerClock,
     lines: ReleaseTable,
 }
 
-impl Printer {
+impl Printer<'_> {
     /// Prints all releases; returns whether one is stuck.
     fn all(&mut self, rows: &[ReleaseSummary], gaps: &[Gap], streams: bool) -> anyhow::Result<bool> {
         let now = self.clock.now();

@@ -28,7 +28,7 @@ mod report;
 mod run;
 mod served;
 
-pub use background::{SCAN_INTERVAL, background};
+pub use background::{SCAN_INTERVAL, ScanSource, background};
 pub(crate) use context::DECODE_BYTES;
 pub use finding::Finding;
 pub use finding_kind::FindingKind;

@@ -19,6 +19,7 @@ use super::report::openreports::Reports;
 use crate::engine::policy::Policies;
 use crate::inspect::scan;
 use crate::world::World;
+use crate::world::kubernetes::clock::ServerClock;
 use crate::world::kubernetes::{DeletedPendingRecords, Reach};
 use election::Election;
 use metrics::LeaderMetrics;
@@ -49,6 +50,8 @@ pub struct Candidate {
     pub rotator: Option<Arc<Rotator>>,
     /// The policies by which releases are scanned.
     pub policies: Arc<ArcSwap<Policies>>,
+    /// The clock by which the ages of operations are computed in scans.
+    pub clock: Arc<ServerClock>,
     pub metrics: Arc<LeaderMetrics>,
 }
 
@@ -114,18 +117,30 @@ impl Candidate {
                 reports.run().await;
             }
         };
-        let scans = scan::background(&self.for_scans, &self.policies, &self.reach, scan::SCAN_INTERVAL, |report| {
-            self.metrics.set_findings(report);
-            if let Some(reports) = &self.reports {
-                reports.record_scan(scan_findings::entries(report), report.is_whole());
-            }
-        });
+        let scans = self.scans();
         let rotations = async {
             if let Some(rotator) = &self.rotator {
                 rotator.lead().await;
             }
         };
         tokio::join!(notes, reports, scans, rotations);
+    }
+
+    /// Scans again and again, forever.
+    async fn scans(&self) {
+        let source = scan::ScanSource {
+            client: &self.for_scans,
+            policies: &self.policies,
+            reach: &self.reach,
+            clock: &self.clock,
+        };
+        scan::background(source, scan::SCAN_INTERVAL, |report| {
+            self.metrics.set_findings(report);
+            if let Some(reports) = &self.reports {
+                reports.record_scan(scan_findings::entries(report), report.is_whole());
+            }
+        })
+        .await;
     }
 }
 

@@ -13,7 +13,7 @@ use crate::engine::reply;
 use crate::engine::review::{BadReview, Review, head_of};
 use crate::judge::{Judge, Judgement};
 use crate::log_limit::OF_CLIENTS;
-use crate::world::kubernetes::clock::ReviewClock;
+use crate::world::kubernetes::clock::ServerClock;
 use crate::world::memory::Memory;
 
 /// The answer to a body without the head of a review.
@@ -24,7 +24,7 @@ pub struct Webhook {
     judge: Judge,
     reporter: Reporter,
     memory: Option<Arc<Memory>>,
-    clock: Arc<ReviewClock>,
+    clock: Arc<ServerClock>,
 }
 
 impl Webhook {
@@ -42,7 +42,7 @@ impl Webhook {
 
     /// The same, judging by this clock.
     #[must_use]
-    pub fn with_clock(self, clock: Arc<ReviewClock>) -> Self {
+    pub fn with_clock(self, clock: Arc<ServerClock>) -> Self {
         Self { clock, ..self }
     }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use arc_swap::ArcSwap;
-use jiff::Timestamp;
 use kube::Config;
 use tokio::time::sleep;
 
@@ -22,7 +21,7 @@ use crate::serve::report::metrics::ReportMetrics;
 use crate::serve::report::openreports::Reports;
 use crate::serve::report::{Reporter, events};
 use crate::serve::webhook::Webhook;
-use crate::world::kubernetes::clock::{self, ReviewClock};
+use crate::world::kubernetes::clock::{self, ServerClock};
 use crate::world::kubernetes::{Cluster, Reach, identity, server_version};
 
 /// Overrides expire without an event, so the metric is counted anew at this interval.
@@ -57,12 +56,12 @@ pub(super) fn in_cluster(
     let known = readiness.gate("our user name at the API server");
     tokio::spawn(identity::fetch_username(clients.reviews.clone(), own_user.clone(), known));
     tokio::spawn(server_version::warn_if_too_old(clients.reviews.clone()));
-    let clock = Arc::<ReviewClock>::default();
+    let clock = Arc::<ServerClock>::default();
     let compared = readiness.gate("the API server's clock");
     tokio::spawn(clock::follow(clients.reviews.clone(), clock.clone(), compared));
     let judge = Judge::new(policies, traced(world.clone()), decodes.clone()).with_own_user(own_user);
     directory.follow(&judge, shared);
-    tokio::spawn(count_overrides(world.clone(), judge.policies(), metrics.reports.clone()));
+    tokio::spawn(count_overrides(world.clone(), judge.policies(), clock.clone(), metrics.reports.clone()));
     let candidate = Candidate {
         client: clients.reviews,
         for_scans: clients.reports,
@@ -74,6 +73,7 @@ pub(super) fn in_cluster(
         reach,
         rotator: certificates.rotator.clone(),
         policies: judge.policies(),
+        clock: clock.clone(),
         metrics: metrics.leader.clone(),
     };
     let webhook = Webhook::new(judge, Reporter::new(metrics.reports.clone()).with_events(queue)).with_clock(clock);
@@ -81,9 +81,14 @@ pub(super) fn in_cluster(
     Ok(Running { webhook, certificates, background: Some(background) })
 }
 
-async fn count_overrides(world: Arc<Cluster>, policies: Arc<ArcSwap<Policies>>, metrics: Arc<ReportMetrics>) {
+async fn count_overrides(
+    world: Arc<Cluster>,
+    policies: Arc<ArcSwap<Policies>>,
+    clock: Arc<ServerClock>,
+    metrics: Arc<ReportMetrics>,
+) {
     loop {
-        metrics.overrides_in_force(world.overrides_in_force(&policies.load(), Timestamp::now()));
+        metrics.overrides_in_force(world.overrides_in_force(&policies.load(), clock.now()));
         sleep(OVERRIDE_COUNT_INTERVAL).await;
     }
 }

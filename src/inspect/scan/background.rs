@@ -4,7 +4,6 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use jiff::Timestamp;
 use kube::Client;
 use tokio::time::sleep;
 
@@ -12,25 +11,29 @@ use super::{BodySelection, ScanOptions, ScanReport, scan};
 use crate::engine::policy::Policies;
 use crate::engine::severity::Severity;
 use crate::world::kubernetes::Reach;
+use crate::world::kubernetes::clock::ServerClock;
 
 /// The default interval. A scan of 10,000 releases costs about 70 list calls.
 pub const SCAN_INTERVAL: Duration = Duration::from_mins(10);
+
+/// What is scanned, and by which policies and clock.
+pub struct ScanSource<'s> {
+    pub client: &'s Client,
+    pub policies: &'s ArcSwap<Policies>,
+    pub reach: &'s Reach,
+    pub clock: &'s ServerClock,
+}
 
 /// Scans immediately and then repeatedly, without end, with the policies in force at the time, and passes every report
 /// to `sink`. Reads metadata first, bodies only for releases with a finding there, and never objects.
 ///
 /// Each pause is up to a tenth longer than `every`, so that clusters that start together do not scan together.
-pub async fn background(
-    client: &Client,
-    policies: &ArcSwap<Policies>,
-    reach: &Reach,
-    every: Duration,
-    sink: impl Fn(&ScanReport),
-) {
+pub async fn background(source: ScanSource<'_>, every: Duration, sink: impl Fn(&ScanReport)) {
+    let ScanSource { client, policies, reach, clock } = source;
     let options = ScanOptions { bodies: BodySelection::Questioned, reach: reach.clone(), ..ScanOptions::default() };
     loop {
         let policies = policies.load_full();
-        match scan(client, &policies, &options, Timestamp::now(), &|_| {}).await {
+        match scan(client, &policies, &options, clock.now(), &|_| {}).await {
             Ok(report) => {
                 tell(&report);
                 sink(&report);

@@ -19,8 +19,8 @@ use serde::de::DeserializeOwned;
 use super::summary::{ReleaseSummary, Stuck};
 use super::survey::{StatusError, StatusOptions, row};
 use crate::engine::release::{ReleaseRef, Revision, Status, Storage};
-use crate::inspect::server_clock::ServerClock;
 use crate::inspect::view::View;
+use crate::world::kubernetes::clock::ServerClock;
 use crate::world::read;
 
 /// The maximum time between two checks of the clock; a laptop may sleep meanwhile.

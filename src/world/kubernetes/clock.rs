@@ -23,15 +23,24 @@ const INTERVAL: Duration = Duration::from_secs(60);
 
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The time of reviews: this machine's clock, corrected if it is off by more than [`TOLERATED_SECONDS`]. Rules compare it with times that
-/// the API server and other replicas have written: with a clock that is minutes fast, every operation looks stuck, and with one that is off
-/// by more than the tolerance of stamps, the stamps of the other replicas look forged.
+/// The API server's clock as this process knows it: this machine's clock, corrected if it is off by more than [`TOLERATED_SECONDS`]. Ages
+/// are computed with it from times that the API server and other replicas have written: by a clock that is minutes fast, every operation is
+/// stuck, and by one that is off by more than the tolerance of stamps, the stamps of the other replicas are forged.
+///
+/// By default this machine's clock, until [`follow`] corrects it.
 #[derive(Debug, Default)]
-pub struct ReviewClock {
+pub struct ServerClock {
     correction_seconds: AtomicI64,
 }
 
-impl ReviewClock {
+impl ServerClock {
+    /// Reads the API server's clock once.
+    pub(crate) async fn read(client: &Client) -> Result<Self, ClockError> {
+        let clock = Self::default();
+        clock.compare(server_time(client).await?, Timestamp::now());
+        Ok(clock)
+    }
+
     /// The time by the API server's clock, as far as it is known.
     #[must_use]
     pub fn now(&self) -> Timestamp {
@@ -55,14 +64,14 @@ impl ReviewClock {
 }
 
 /// Compares the clocks for ever. Opens `known` after the first comparison, or when the API server does not say its time.
-pub(crate) async fn follow(client: Client, clock: Arc<ReviewClock>, known: Gate) {
+pub(crate) async fn follow(client: Client, clock: Arc<ServerClock>, known: Gate) {
     loop {
         let pause = match server_time(&client).await {
             Ok(theirs) => {
                 if let Some(seconds) = clock.compare(theirs, Timestamp::now()) {
                     tracing::warn!(
                         seconds,
-                        "this machine's clock is corrected by the API server's for reviews: synchronize the clocks of the nodes"
+                        "this machine's clock is corrected by the API server's: synchronize the clocks of the nodes"
                     );
                 }
                 known.open();
@@ -73,7 +82,7 @@ pub(crate) async fn follow(client: Client, clock: Arc<ReviewClock>, known: Gate)
                 RETRY
             }
             Err(error @ (ClockError::NoDate | ClockError::BadDate(_))) => {
-                tracing::debug!(%error, "reviews are judged by this machine's clock");
+                tracing::debug!(%error, "ages are computed by this machine's clock");
                 known.open();
                 INTERVAL
             }
@@ -110,7 +119,7 @@ mod tests {
     #[test]
     fn a_clock_that_is_off_is_corrected_and_one_that_is_nearly_right_is_left_alone() {
         let at = |second: i64| Timestamp::from_second(1_795_255_200 + second).unwrap();
-        let clock = ReviewClock::default();
+        let clock = ServerClock::default();
         for (theirs, ours, changed) in [
             (0, 0, None),
             (0, 5, None),

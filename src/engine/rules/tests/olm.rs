@@ -9,10 +9,9 @@ use super::names::{
     EXTENSION_CHANGE_WHILE_PENDING, RECORD_DELETION, RECORD_INTEGRITY, RECORD_TAMPERING, RESUME_INTERRUPTED,
 };
 use super::objects::{image, record, web};
-use super::scenario::{Cluster, Rec, rec, start};
-use crate::engine::decide::{Step, decide};
+use super::scenario::{Cluster, Rec, decided, rec};
 use crate::engine::effort::Effort;
-use crate::engine::evidence::{Answer, Evidence, Freshness, Knowledge, Located, Query};
+use crate::engine::evidence::{Answer, Freshness, Knowledge, Located, Query};
 use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
 use crate::engine::olm::{BUNDLE_VERSION_LABEL, OBJECT_SET_KINDS, OWNER_NAME_LABEL, PACKAGE_NAME_LABEL};
 use crate::engine::policy::Policy;
@@ -299,20 +298,15 @@ fn is_refused_by(cached: Status, live: Status) -> bool {
         let history = History::new(vec![Entry { stamps, ..Entry::of_web(2, status) }]);
         vec![Located { storage: Storage::OlmIndex, namespace: "olmv1-system".into(), history, installed: false }]
     };
-    let mut evidence = Evidence::default();
-    loop {
-        let query = match decide(&facts, &Policy::shipped().unwrap(), &evidence, start()) {
-            Step::Ask(query) => query,
-            Step::Done(violations) => return violations.iter().any(|it| it.refuses),
-        };
-        let knowledge = match &query {
+    let judged = decided(&facts, &Policy::shipped().unwrap(), |query| {
+        Answer::Known(match query {
             Query::Extension { freshness: Freshness::Cached, .. } => Knowledge::Release(located(cached)),
             Query::Extension { freshness: Freshness::Live, .. } => Knowledge::Release(located(live)),
             Query::Overrides { .. } => Knowledge::Overrides(Vec::new()),
             query => panic!("{query:?}"),
-        };
-        evidence.add(query, Answer::Known(knowledge));
-    }
+        })
+    });
+    judged.iter().any(|it| it.refuses)
 }
 
 #[test]

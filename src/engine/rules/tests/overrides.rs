@@ -5,10 +5,9 @@ use serde_json::{Value, json};
 
 use super::names::{CONCURRENT_OPERATION, MANUAL_DELETE, MANUAL_EDIT};
 use super::objects::{image, record, web};
-use super::scenario::{Cluster, Rec, rec, start};
-use crate::engine::decide::{Step, decide};
+use super::scenario::{Cluster, Rec, decided, rec, start};
 use crate::engine::effort::Effort;
-use crate::engine::evidence::{Answer, Evidence, Freshness, Knowledge, Query};
+use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
 use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::Policy;
@@ -215,22 +214,14 @@ fn blind(overrides: impl Fn(Freshness) -> Answer) -> (bool, Option<String>, usiz
     let bodies = objects.payloads(review.request.operation).inflate(&Effort::of_review());
     let effort = Effort::of_review();
     let facts = Facts::of(&review.request, &objects, &bodies, &effort);
-    let (policy, mut evidence, mut asked) = (Policy::shipped().unwrap(), Evidence::default(), 0);
-    let judged = loop {
-        match decide(&facts, &policy, &evidence, start()) {
-            Step::Done(judged) => break judged,
-            Step::Ask(query) => {
-                let answer = match &query {
-                    Query::Overrides { freshness, .. } => {
-                        asked += 1;
-                        overrides(*freshness)
-                    }
-                    _ => Answer::Unavailable("away".to_owned()),
-                };
-                evidence.add(query, answer);
-            }
+    let (policy, mut asked) = (Policy::shipped().unwrap(), 0);
+    let judged = decided(&facts, &policy, |query| match query {
+        Query::Overrides { freshness, .. } => {
+            asked += 1;
+            overrides(*freshness)
         }
-    };
+        _ => Answer::Unavailable("away".to_owned()),
+    });
     let outcome = Outcome::of(&policy, judged);
     let audit = outcome.audit.into_iter().find(|(key, _)| *key == "override");
     (outcome.allowed, audit.map(|(_, value)| value), asked)

@@ -10,7 +10,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::io::Write;
 
-use crate::engine::policy::Policies;
+use crate::engine::decide::{Step, decide};
+use crate::engine::evidence::{Answer, Evidence, Query};
+use crate::engine::facts::Facts;
+use crate::engine::outcome::WeighedViolation;
+use crate::engine::policy::{Policies, Policy};
 use crate::engine::rule::RuleId;
 use crate::offline::replay::Replay;
 
@@ -318,5 +322,23 @@ impl Cluster {
     fn send(&mut self, line: &Value) -> Vec<crate::offline::replay::Replayed> {
         assert!(self.directory.path().exists());
         self.runtime.block_on(self.replay.line(1, &line.to_string())).unwrap()
+    }
+}
+
+/// Judges a request at the start, and answers whatever the rules ask.
+pub(super) fn decided(
+    facts: &Facts<'_>,
+    policy: &Policy,
+    mut answer: impl FnMut(&Query) -> Answer,
+) -> Vec<WeighedViolation> {
+    let mut evidence = Evidence::default();
+    loop {
+        match decide(facts, policy, &evidence, start()) {
+            Step::Done(judged) => return judged,
+            Step::Ask(query) => {
+                let answer = answer(&query);
+                evidence.add(query, answer);
+            }
+        }
     }
 }

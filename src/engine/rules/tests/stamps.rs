@@ -4,10 +4,8 @@ use futures_util::FutureExt;
 use serde_json::{Value, json};
 
 use super::names::RECORD_TAMPERING;
-use super::scenario::{Cluster, Rec, rec, start};
-use crate::engine::decide::{Step, decide};
+use super::scenario::{Cluster, Rec, decided, rec, start};
 use crate::engine::effort::Effort;
-use crate::engine::evidence::Evidence;
 use crate::engine::facts::{Facts, RequestObjects};
 use crate::engine::policy::Policy;
 use crate::engine::release::Stamps;
@@ -79,16 +77,9 @@ fn unstamped(user: &str, old: Option<&Rec>, new: &Rec) -> Vec<&'static str> {
     let bodies = objects.payloads(review.request.operation).inflate(&Effort::of_review());
     let effort = Effort::of_review();
     let facts = Facts::of(&review.request, &objects, &bodies, &effort);
-    let (policy, mut evidence, world) = (Policy::shipped().unwrap(), Evidence::default(), Memory::new(1 << 20));
-    loop {
-        match decide(&facts, &policy, &evidence, start()) {
-            Step::Done(judged) => return judged.iter().map(|judged| judged.violation.rule.as_str()).collect(),
-            Step::Ask(query) => {
-                let answer = world.answer(&query).now_or_never().unwrap();
-                evidence.add(query, answer);
-            }
-        }
-    }
+    let world = Memory::new(1 << 20);
+    let found = decided(&facts, &Policy::shipped().unwrap(), |query| world.answer(query).now_or_never().unwrap());
+    found.iter().map(|found| found.violation.rule.as_str()).collect()
 }
 
 #[test]

@@ -15,11 +15,10 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 
-use super::scenario::start;
-use crate::engine::decide::{Step, decide};
+use super::scenario::decided;
 use crate::engine::decision::Decision;
 use crate::engine::effort::Effort;
-use crate::engine::evidence::{Evidence, Query};
+use crate::engine::evidence::Query;
 use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
 use crate::engine::object::ObjectKey;
 use crate::engine::outcome::Outcome;
@@ -240,22 +239,15 @@ impl Shop {
         let effort = Effort::of_review();
         let facts = Facts::of(&review.request, &objects, &bodies, &effort);
         assert!(objects.declaration.is_none() || review.request.operation != Operation::Delete);
-        let (mut evidence, mut asked) = (Evidence::default(), Vec::new());
-        loop {
-            match decide(&facts, &self.policy, &evidence, start()) {
-                Step::Done(judged) => {
-                    let outcome = Outcome::of(&self.policy, judged);
-                    let decision = Decision::of(&review.request, &facts, &outcome, Duration::ZERO);
-                    return ReviewedCommit { outcome, decision, asked };
-                }
-                Step::Ask(query) => {
-                    assert!(!asked.contains(&query), "asked twice: {query:?}");
-                    let answer = self.memory.answer(&query).now_or_never().unwrap();
-                    asked.push(query.clone());
-                    evidence.add(query, answer);
-                }
-            }
-        }
+        let mut asked = Vec::new();
+        let judged = decided(&facts, &self.policy, |query| {
+            assert!(!asked.contains(query), "asked twice: {query:?}");
+            asked.push(query.clone());
+            self.memory.answer(query).now_or_never().unwrap()
+        });
+        let outcome = Outcome::of(&self.policy, judged);
+        let decision = Decision::of(&review.request, &facts, &outcome, Duration::ZERO);
+        ReviewedCommit { outcome, decision, asked }
     }
 }
 

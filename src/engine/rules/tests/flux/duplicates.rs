@@ -3,15 +3,14 @@
 use serde_json::{Value, json};
 
 use super::{CONTROLLER, dying, first, helm_release, installed, refused, with};
-use crate::engine::decide::{Step, decide};
 use crate::engine::effort::Effort;
-use crate::engine::evidence::{Answer, Evidence, Knowledge, Query};
+use crate::engine::evidence::{Answer, Knowledge, Query};
 use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
 use crate::engine::flux::Driver;
 use crate::engine::policy::Policy;
 use crate::engine::review::Review;
 use crate::engine::rules::tests::names::DUPLICATE_RELEASE;
-use crate::engine::rules::tests::scenario::{Cluster, start};
+use crate::engine::rules::tests::scenario::{Cluster, decided};
 
 #[test]
 fn one_helm_release_drives_a_release() {
@@ -148,27 +147,21 @@ fn found(known: &Known<'_>, old: Option<&Value>, new: &Value) -> (Vec<String>, V
     let effort = Effort::of_review();
     let facts = Facts::of(&review.request, &objects, &bodies, &effort);
     let driver = |object: &Value| Driver::from(&serde_json::from_value(object.clone()).unwrap());
-    let (mut evidence, mut asked) = (Evidence::default(), Vec::new());
-    loop {
-        let query = match decide(&facts, &Policy::shipped().unwrap(), &evidence, start()) {
-            Step::Ask(query) => query,
-            Step::Done(found) => return (found.iter().map(|found| found.violation.message()).collect(), asked),
-        };
-        let drivers = match &query {
+    let mut asked = Vec::new();
+    let found = decided(&facts, &Policy::shipped().unwrap(), |query| {
+        let drivers = match query {
             Query::HelmReleases { .. } => known.driving.iter().map(driver).collect(),
             Query::HelmReleasesIn { namespace } => {
                 let here = known.stored.iter().filter(|(at, _)| at == namespace);
                 here.map(|(_, object)| driver(object)).collect()
             }
-            Query::Overrides { .. } => {
-                evidence.add(query, Answer::Known(Knowledge::Overrides(Vec::new())));
-                continue;
-            }
+            Query::Overrides { .. } => return Answer::Known(Knowledge::Overrides(Vec::new())),
             query => panic!("{query:?}"),
         };
         asked.push(query.clone());
-        evidence.add(query, Answer::Known(Knowledge::HelmReleases(drivers)));
-    }
+        Answer::Known(Knowledge::HelmReleases(drivers))
+    });
+    (found.iter().map(|found| found.violation.message()).collect(), asked)
 }
 
 fn driving(namespace: &str, release: &str) -> Query {
