@@ -49,7 +49,7 @@ const FORBIDDEN: [Forbidden; 7] = [
         &["patch", "KIND", "RECORD", "--type=merge", "-p", r#"{"data":{"release":"bm90IGEgcmVjb3Jk"}}"#],
         &["record-integrity", "record-tampering"],
     ),
-    ("delete a record", &["delete", "KIND", "RECORD", "--wait=false"], &["record-deletion"]),
+    ("delete a record", &["delete", "KIND", "RECORD", "--wait=false"], &["record-deletion", "pending-recovery"]),
 ];
 
 /// Lives one release after the other until the stop.

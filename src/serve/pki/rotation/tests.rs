@@ -377,6 +377,24 @@ fn a_rotation_is_the_leaders_and_has_phases() {
 }
 
 #[test]
+fn with_a_full_bundle_a_rotation_waits_until_older_cas_are_retired() {
+    let mut scene = Scene::rest();
+    let StoredCa::Good(mut cas) = scene.stored.clone() else { unreachable!() };
+    for number in 2..=8 {
+        cas = cas.begun(ca(number, at(10))).promoted(at(10));
+    }
+    cas.asked = true;
+    scene.live = vec![cas.bundle.clone(); 3];
+    scene.trusted_since.observe(&scene.live, at(10));
+    scene.leaf = Some(Leaf { issuer: cas.current.clone(), renew_at: at(200), not_after: at(220) });
+    scene.stored = StoredCa::Good(cas.clone());
+    assert_eq!(scene.plan(true, 77), RotationStep::Wait(at(78)));
+    let RotationStep::Retire(remaining) = scene.plan(true, 78) else { panic!("expected the old CAs to be retired") };
+    scene.stored = StoredCa::Good(cas.retired(remaining));
+    assert_eq!(scene.plan(true, 78), RotationStep::Begin, "the request is not forgotten");
+}
+
+#[test]
 fn an_earlier_time_of_the_promotion_retires_a_ca_whose_key_has_leaked() {
     let mut scene = Scene::rest();
     let StoredCa::Good(cas) = scene.stored.clone() else { unreachable!() };
