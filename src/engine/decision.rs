@@ -50,6 +50,8 @@ pub struct Decision {
     pub name: String,
     /// `userInfo.username`.
     pub user: String,
+    /// Whether the object can concern a release: a record, a declaration, an override, or an object with the marks of an owner.
+    pub concerns_releases: bool,
     /// The release concerned, where one is known.
     pub release: Option<ReleaseRef>,
     pub allowed: bool,
@@ -180,6 +182,7 @@ impl Decision {
             namespace: printable(request.namespace(), MAX_LABEL_BYTES).into_owned(),
             name: printable_name(name),
             user: printable_name(facts.actor.name),
+            concerns_releases: is_found || !matches!((&facts.subject, facts.managed), (Subject::Other, None)),
             release: of_itself.map(printable_release).or_else(|| disturbed.clone()).or_else(|| commit_of(facts)),
             allowed: outcome.allowed,
             objection: Some(&outcome.message).filter(|_| !outcome.allowed && outcome.violations.is_empty()).cloned(),
@@ -329,6 +332,7 @@ pub(crate) mod tests {
             namespace: "shop".into(),
             name: "web".into(),
             user: "alice".into(),
+            concerns_releases: true,
             release: Some(ReleaseRef::new("shop", "web")),
             allowed: !findings.iter().any(|finding| finding.refuses),
             dry_run: false,

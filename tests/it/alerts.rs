@@ -116,6 +116,7 @@ fn decision(kind: ViolationKind, overridden: Option<&str>) -> Decision {
         operation: Operation::Update,
         resource: "deployments.apps".to_owned(),
         namespace: "shop".to_owned(),
+        concerns_releases: true,
         name: "web".to_owned(),
         user: "alice".to_owned(),
         release: None,

@@ -1,6 +1,6 @@
 //! The log: one line a decision, in both formats, and never the content of an object.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::fixtures::review;
 use crate::harness::secrets::{SECRET, record, tell_secrets};
@@ -40,4 +40,18 @@ async fn text_lines_without_a_terminal_have_no_colours() {
     let log = server.stop();
     assert!(log.lines().any(|line| line.contains("decided") && line.contains(r#"verdict="allowed""#)), "{log}");
     assert!(!log.contains('\u{1b}') && !log.contains('{'), "{log}");
+}
+
+/// Most reviews of a busy cluster concern no release.
+#[tokio::test]
+async fn only_level_debug_has_a_line_for_an_object_that_can_concern_no_release() {
+    let mut ordinary = review("CREATE", None, Some(&record("pending-install")));
+    ordinary["request"]["kind"] = json!({"group": "apps", "version": "v1", "kind": "Deployment"});
+    ordinary["request"]["resource"] = json!({"group": "apps", "version": "v1", "resource": "deployments"});
+    for (level, lines) in [("info", 0), ("debug", 1)] {
+        let server = Standalone::start(&[], &[("INTERLOCK_LOG", level)]);
+        server.post("/validate", ordinary.to_string(), &[]).await;
+        let log = server.stop();
+        assert_eq!(log.matches("decided").count(), lines, "{level}: {log}");
+    }
 }

@@ -1,4 +1,4 @@
-//! One log line for each decision. It contains no data of the object, because objects include Secrets. Its texts come from a
+//! One log line for each decision, at level debug if the object cannot concern a release. It contains no data of the object, because objects include Secrets. Its texts come from a
 //! [`Decision`], so they are printable and bounded, and so is the line: at most 12 KiB before the log format escapes quotes.
 //!
 //! `verdict` is the answer to the API server. `rules` has the mode of each rule, as `manual-edit=audit`, followed by the
@@ -11,27 +11,51 @@ use crate::engine::text::{MAX_MESSAGE_BYTES, into_printable};
 /// The longest list of rules or overrides, in bytes.
 const MAX_LIST_BYTES: usize = 1024;
 
-/// Writes the line, at level info: a denial is not an error of Interlock.
+/// A level has to be known when the program is built. Nothing is computed for a level that is off.
+macro_rules! line {
+    ($level:ident, $decision:expr) => {{
+        let decision = $decision;
+        tracing::$level!(
+            uid = decision.uid,
+            operation = decision.operation.as_str(),
+            resource = decision.resource,
+            namespace = decision.namespace,
+            name = decision.name,
+            user = decision.user,
+            release = decision.release.as_ref().map(ToString::to_string).unwrap_or_default(),
+            verdict = if decision.allowed { "allowed" } else { "denied" },
+            rules = rules(decision),
+            reason = reason(decision),
+            overridden = overridden(decision),
+            dry_run = decision.dry_run,
+            repeated = decision.repeated,
+            micros = u64::try_from(decision.took.as_micros()).unwrap_or(u64::MAX),
+            "decided"
+        );
+    }};
+}
+
+/// Writes the line. A denial is not an error of Interlock, so it is at level info too.
 pub(super) fn write(decision: &Decision) {
-    let reason = decision.findings.iter().map(|finding| finding.message.as_str()).chain(decision.objection.as_deref());
-    let overridden = decision.findings.iter().filter_map(|finding| finding.overridden.as_deref());
-    tracing::info!(
-        uid = decision.uid,
-        operation = decision.operation.as_str(),
-        resource = decision.resource,
-        namespace = decision.namespace,
-        name = decision.name,
-        user = decision.user,
-        release = decision.release.as_ref().map(ToString::to_string).unwrap_or_default(),
-        verdict = if decision.allowed { "allowed" } else { "denied" },
-        rules = into_printable(decision.findings.iter().map(rule).collect::<Vec<_>>().join(","), MAX_LIST_BYTES),
-        reason = into_printable(reason.collect::<Vec<_>>().join(" "), MAX_MESSAGE_BYTES),
-        overridden = into_printable(overridden.collect::<Vec<_>>().join(","), MAX_LIST_BYTES),
-        dry_run = decision.dry_run,
-        repeated = decision.repeated,
-        micros = u64::try_from(decision.took.as_micros()).unwrap_or(u64::MAX),
-        "decided"
-    );
+    if decision.concerns_releases {
+        line!(info, decision);
+    } else {
+        line!(debug, decision);
+    }
+}
+
+fn rules(decision: &Decision) -> String {
+    into_printable(decision.findings.iter().map(rule).collect::<Vec<_>>().join(","), MAX_LIST_BYTES)
+}
+
+fn reason(decision: &Decision) -> String {
+    let messages = decision.findings.iter().map(|finding| finding.message.as_str());
+    into_printable(messages.chain(decision.objection.as_deref()).collect::<Vec<_>>().join(" "), MAX_MESSAGE_BYTES)
+}
+
+fn overridden(decision: &Decision) -> String {
+    let names = decision.findings.iter().filter_map(|finding| finding.overridden.as_deref());
+    into_printable(names.collect::<Vec<_>>().join(","), MAX_LIST_BYTES)
 }
 
 fn rule(finding: &DecisionFinding) -> String {
