@@ -113,6 +113,7 @@ fn install(cluster: &Cluster, policy: &str, dir: &std::path::Path) {
     let install = ["install", "interlock", CHART, "--create-namespace", "--wait", "--timeout=100s", &policy];
     helm.ok(&[&install[..], &TIMES].concat());
     cluster.await_ready(REPLICAS);
+    cluster.await_closed();
 }
 
 /// Lives and disturbances for a while. Returns what ended before the time.

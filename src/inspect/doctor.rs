@@ -10,6 +10,7 @@ mod diagnosis;
 mod fetch;
 mod network;
 mod other_webhooks;
+mod plugins;
 mod probe;
 mod records;
 mod registration;
@@ -47,6 +48,7 @@ pub(crate) async fn examine(client: &Client, namespace: &str) -> Result<DoctorRe
     checks.extend(rights::diagnose(client, &snapshot).await);
     checks.extend(writers::diagnose(&snapshot));
     checks.extend(other_webhooks::diagnose(&snapshot));
+    checks.push(plugins::diagnose(&snapshot));
     Ok(DoctorReport { version: env!("CARGO_PKG_VERSION"), namespace: namespace.to_owned(), checks })
 }
 

@@ -22,6 +22,7 @@ pub(super) struct Snapshot {
     pub(super) policies: Result<Option<PolicyFiles>, String>,
     pub(super) namespaces: Fetched,
     pub(super) nodes: Fetched,
+    pub(super) daemon_sets: Fetched,
     pub(super) records: Result<RecordCounts, String>,
     pub(super) version: Fetched,
     pub(super) roles: Fetched,
@@ -48,11 +49,12 @@ impl Snapshot {
             get(format!("/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies?limit=100")),
             get(format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/interlock-leader")),
         );
-        let (definition, policies, namespaces, nodes, records, version) = tokio::join!(
+        let (definition, policies, namespaces, nodes, daemon_sets, records, version) = tokio::join!(
             get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/releaseoverrides.interlock.dev".to_owned()),
             fetch::policies(client, namespace),
             fetch::metadata(client, "/api/v1/namespaces?limit=5000"),
             fetch::metadata(client, "/api/v1/nodes?limit=2"),
+            get("/apis/apps/v1/daemonsets?limit=1000".to_owned()),
             records::count(client),
             get("/version".to_owned()),
         );
@@ -75,6 +77,7 @@ impl Snapshot {
             policies,
             namespaces,
             nodes,
+            daemon_sets,
             records,
             version,
             roles,
@@ -103,6 +106,7 @@ impl Snapshot {
             policies: Err("not asked".to_owned()),
             namespaces: unknown(),
             nodes: unknown(),
+            daemon_sets: unknown(),
             records: Err("not asked".to_owned()),
             version: unknown(),
             roles: unknown(),

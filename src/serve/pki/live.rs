@@ -1,4 +1,4 @@
-//! The caBundles in Interlock's webhook configurations, on the API server.
+//! The caBundles and failure policies in Interlock's webhook configurations, on the API server.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +15,14 @@ use super::bundle::CaBundle;
 /// The name of both configurations.
 pub(crate) const CONFIGURATION: &str = "interlock";
 
-/// The field manager of caBundles. It stays in `managedFields` for a moment only.
+/// The annotation of a configuration with the names of entries, separated by commas, that fail open until a replica answers. A
+/// first installation sets it: an entry that fails closed before there is a replica refuses every request.
+const FAILS_CLOSED_WHEN_READY: &str = "interlock.dev/fails-closed-when-ready";
+
+/// The failure policy of an entry that fails closed.
+const FAIL: &str = "Fail";
+
+/// The field manager of what is written here. It stays in `managedFields` for a moment only.
 pub(crate) const FIELD_MANAGER: &str = "interlock-certificates";
 
 /// The validating or the mutating configuration.
@@ -31,6 +38,8 @@ pub(crate) struct WebhookConfiguration {
 struct WebhookEntry {
     name: String,
     bundle: CaBundle,
+    /// Whether it fails open, and is to fail closed once a replica answers.
+    waits: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,13 +48,15 @@ enum ConfigurationKind {
     Mutating,
 }
 
-/// A change of the caBundles.
+/// A change of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum BundleChange {
+pub(crate) enum ConfigurationChange {
     /// Adds CAs. Expired certificates and those that are no CA are removed at the same time.
     Add(CaBundle),
     /// Replaces all CAs.
     Set(CaBundle),
+    /// Makes the entries fail closed that wait for a replica.
+    FailClosed,
 }
 
 /// Reads both configurations, as far as they exist.
@@ -59,13 +70,13 @@ pub(crate) async fn read(client: &Client) -> Result<Vec<WebhookConfiguration>, E
         futures_util::future::try_join(validating.get_opt(CONFIGURATION), mutating.get_opt(CONFIGURATION)).await?;
     let validating = validating.map(|found| {
         let entries =
-            found.webhooks.into_iter().flatten().map(|it| WebhookEntry::new(it.name, it.client_config.ca_bundle));
-        WebhookConfiguration::new(ConfigurationKind::Validating, found.metadata, entries.collect())
+            found.webhooks.into_iter().flatten().map(|it| (it.name, it.client_config.ca_bundle, it.failure_policy));
+        WebhookConfiguration::new(ConfigurationKind::Validating, found.metadata, entries)
     });
     let mutating = mutating.map(|found| {
         let entries =
-            found.webhooks.into_iter().flatten().map(|it| WebhookEntry::new(it.name, it.client_config.ca_bundle));
-        WebhookConfiguration::new(ConfigurationKind::Mutating, found.metadata, entries.collect())
+            found.webhooks.into_iter().flatten().map(|it| (it.name, it.client_config.ca_bundle, it.failure_policy));
+        WebhookConfiguration::new(ConfigurationKind::Mutating, found.metadata, entries)
     });
     Ok(validating.into_iter().chain(mutating).collect())
 }
@@ -77,9 +88,35 @@ pub(crate) fn bundles(configurations: &[WebhookConfiguration]) -> Vec<CaBundle> 
 }
 
 impl WebhookConfiguration {
-    fn new(kind: ConfigurationKind, metadata: ObjectMeta, entries: Vec<WebhookEntry>) -> Self {
-        let resource_version = metadata.resource_version.unwrap_or_default();
-        Self { kind, resource_version, managers: metadata.managed_fields.unwrap_or_default(), entries }
+    fn new(
+        kind: ConfigurationKind,
+        metadata: ObjectMeta,
+        entries: impl Iterator<Item = (String, Option<ByteString>, Option<String>)>,
+    ) -> Self {
+        let annotations = metadata.annotations.unwrap_or_default();
+        let waiting: Vec<_> = annotations
+            .get(FAILS_CLOSED_WHEN_READY)
+            .into_iter()
+            .flat_map(|names| names.split(','))
+            .map(str::trim)
+            .collect();
+        let entry = |(name, bundle, failure_policy): (String, Option<ByteString>, Option<String>)| WebhookEntry {
+            waits: waiting.contains(&name.as_str()) && failure_policy.as_deref() != Some(FAIL),
+            bundle: bundle.map(|text| CaBundle::read(&text.0)).unwrap_or_default(),
+            name,
+        };
+        Self {
+            kind,
+            resource_version: metadata.resource_version.unwrap_or_default(),
+            managers: metadata.managed_fields.unwrap_or_default(),
+            entries: entries.map(entry).collect(),
+        }
+    }
+
+    /// Whether an entry fails open until a replica answers.
+    #[must_use]
+    pub(crate) fn waits_for_replica(&self) -> bool {
+        self.entries.iter().any(|entry| entry.waits)
     }
 
     /// The kind, as kubectl spells it.
@@ -96,36 +133,42 @@ impl WebhookConfiguration {
         self.entries.iter().map(|entry| (entry.name.as_str(), &entry.bundle))
     }
 
-    /// Changes the caBundles, unless that changes nothing.
+    /// Changes the configuration, unless that changes nothing.
     ///
     /// # Errors
     /// A conflict when the configuration was changed since it was read, or any other error of a write.
-    pub(crate) async fn change(&self, client: &Client, change: &BundleChange, now: Timestamp) -> Result<(), Error> {
+    pub(crate) async fn change(
+        &self,
+        client: &Client,
+        change: &ConfigurationChange,
+        now: Timestamp,
+    ) -> Result<(), Error> {
         let done = |entry: &WebhookEntry| match change {
-            BundleChange::Add(required) => entry.bundle.has_all(required),
-            BundleChange::Set(bundle) => entry.bundle == *bundle,
+            ConfigurationChange::Add(required) => entry.bundle.has_all(required),
+            ConfigurationChange::Set(bundle) => entry.bundle == *bundle,
+            ConfigurationChange::FailClosed => !entry.waits,
         };
         if self.entries.iter().all(done) {
             return Ok(());
         }
-        let changed = |entry: &WebhookEntry| match change {
-            BundleChange::Add(required) => entry.bundle.clone().unexpired(now).with(required),
-            BundleChange::Set(bundle) => bundle.clone(),
+        let changed = |entry: &WebhookEntry| {
+            let bundle = match change {
+                ConfigurationChange::Add(required) => entry.bundle.clone().unexpired(now).with(required),
+                ConfigurationChange::Set(bundle) => bundle.clone(),
+                ConfigurationChange::FailClosed => entry.bundle.clone(),
+            };
+            let mut applied = json!({"name": entry.name, "clientConfig": {"caBundle": STANDARD.encode(bundle.pem())}});
+            if entry.waits && *change == ConfigurationChange::FailClosed {
+                applied["failurePolicy"] = FAIL.into();
+            }
+            applied
         };
-        self.apply(client, changed).await
+        self.apply(client, self.entries.iter().map(changed).collect()).await
     }
 
-    /// Applies the names and caBundles of all entries, because an apply removes what it leaves out. It applies only to the
-    /// version that was read, so that an entry that somebody removed is not created again.
-    async fn apply(&self, client: &Client, bundle: impl Fn(&WebhookEntry) -> CaBundle) -> Result<(), Error> {
-        let webhooks: Vec<_> = self
-            .entries
-            .iter()
-            .map(|entry| {
-                let pem = bundle(entry).pem();
-                json!({"name": entry.name, "clientConfig": {"caBundle": STANDARD.encode(pem)}})
-            })
-            .collect();
+    /// Applies all entries, because an apply removes what it leaves out. It applies only to the version that was read, so that an
+    /// entry that somebody removed is not created again.
+    async fn apply(&self, client: &Client, webhooks: Vec<Value>) -> Result<(), Error> {
         let patch = json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": self.kind.name(),
@@ -135,7 +178,7 @@ impl WebhookConfiguration {
         self.patch(client, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(patch)).await
     }
 
-    /// Gives up the ownership of the caBundles after an apply. Otherwise, when an installer stops applying an entry, the API
+    /// Gives up the ownership of what was applied. Otherwise, when an installer stops applying an entry, the API
     /// server would keep our part of the entry, and then reject the configuration because of this remnant.
     ///
     /// # Errors
@@ -172,11 +215,5 @@ impl ConfigurationKind {
             Self::Validating => "ValidatingWebhookConfiguration",
             Self::Mutating => "MutatingWebhookConfiguration",
         }
-    }
-}
-
-impl WebhookEntry {
-    fn new(name: String, text: Option<ByteString>) -> Self {
-        Self { name, bundle: text.map(|text| CaBundle::read(&text.0)).unwrap_or_default() }
     }
 }

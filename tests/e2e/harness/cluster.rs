@@ -78,6 +78,25 @@ impl Cluster {
         })
     }
 
+    /// Waits until the entries fail closed that a first installation leaves open.
+    #[track_caller]
+    pub(crate) fn await_closed(&self) {
+        eventually(READY, "the entries that waited for a replica fail closed", || {
+            let configuration = self.kubectl().get(&["validatingwebhookconfiguration", "interlock"]);
+            let entries = configuration["webhooks"].as_array().expect("entries");
+            let policy =
+                |name: &str| &entries.iter().find(|entry| entry["name"] == name).expect("it exists")["failurePolicy"];
+            let waiting = &configuration["metadata"]["annotations"]["interlock.dev/fails-closed-when-ready"];
+            let open: Vec<_> = waiting
+                .as_str()
+                .into_iter()
+                .flat_map(|names| names.split(','))
+                .filter(|name| policy(name) != "Fail")
+                .collect();
+            if open.is_empty() { Ok(()) } else { Err(format!("{open:?} fail open")) }
+        });
+    }
+
     /// The pods' status in the API server, and their logs.
     fn condition(&self) -> String {
         let mut condition = self.kubectl().run(&["get", "pods", "-o", "wide"]).to_string();

@@ -18,6 +18,7 @@ fn installations() -> Vec<(String, &'static str, Vec<Value>)> {
         let path = format!("overlays/{overlay}");
         all.push((path.clone(), "interlock-system", kustomize(&path)));
     }
+    all.push(("first-installation".to_owned(), "interlock-system", kustomize("overlays/first-installation")));
     all.push(("chart".to_owned(), "platform", chart(HelmVersion::V4, "platform", &[])));
     all
 }
@@ -287,6 +288,7 @@ fn each_value_of_the_chart_reaches_its_object() {
         "image.registry=registry.invalid/team",
         "image.digest=sha256:0000000000000000000000000000000000000000000000000000000000000000",
         "failurePolicy=Ignore",
+        "exemptNamespaces={calico-system,longhorn-system}",
         "guardedResources[0].group=example.com",
         "guardedResources[0].versions={v1}",
         "guardedResources[0].resources={widgets}",
@@ -320,6 +322,13 @@ fn each_value_of_the_chart_reaches_its_object() {
     );
     let entries = object(&objects, "ValidatingWebhookConfiguration", "interlock")["webhooks"].as_array().unwrap();
     assert!(entries.iter().all(|entry| entry["failurePolicy"] == "Ignore"));
+    let exempt = json!(["platform", "kube-system", "kube-node-lease", "calico-system", "longhorn-system"]);
+    let selectors: Vec<_> =
+        entries.iter().filter_map(|entry| entry.pointer("/namespaceSelector/matchExpressions")).collect();
+    assert!(
+        selectors.len() > 5 && selectors.iter().all(|expressions| expressions[0]["values"] == exempt),
+        "{selectors:?}"
+    );
     for (name, resource) in [
         ("objects.interlock.dev", "widgets"),
         ("sveltos-objects.interlock.dev", "widgets"),
@@ -335,6 +344,24 @@ fn each_value_of_the_chart_reaches_its_object() {
     // The namespace of the release sets these values.
     let plain = chart(HelmVersion::V4, "platform", &[]);
     assert!(plain.iter().all(|object| !object.to_string().contains("interlock-system")));
+}
+
+#[test]
+fn what_fails_closed_waits_for_a_replica_in_the_first_installation() {
+    let entries = |objects: &[Value]| {
+        object(objects, "ValidatingWebhookConfiguration", "interlock")["webhooks"].as_array().unwrap().clone()
+    };
+    let open = kustomize("overlays/first-installation");
+    let waiting = object(&open, "ValidatingWebhookConfiguration", "interlock")["metadata"]["annotations"]
+        ["interlock.dev/fails-closed-when-ready"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(entries(&open).iter().all(|entry| entry["failurePolicy"] == "Ignore"));
+    let (_, closing): (Vec<_>, Vec<_>) =
+        entries(&kustomize("base")).into_iter().partition(|entry| entry["failurePolicy"] == "Ignore");
+    let closing: Vec<_> = closing.iter().map(|entry| entry["name"].as_str().unwrap()).collect();
+    assert_eq!(waiting.split(',').collect::<Vec<_>>(), closing);
 }
 
 /// Agents send reviews; they are not the API server to which Interlock connects.

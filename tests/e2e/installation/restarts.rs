@@ -30,6 +30,7 @@ fn a_replica_that_is_asked_to_end_costs_nothing_and_one_that_is_killed_what_it_w
     let install = ["install", "interlock", CHART, "--create-namespace", "--wait", "--timeout=100s"];
     helm.ok(&[&install[..], &DRAIN_DELAY].concat());
     cluster.await_ready(REPLICAS);
+    cluster.await_closed();
     let namespace = Namespace::new(plane, "restarts");
     let load = Load::start(&namespace, RATE);
 

@@ -57,6 +57,7 @@ fn nothing_fails_under_load_while_everything_around_it_changes() {
     let install = ["install", "interlock", CHART, "--create-namespace", "--wait", "--timeout=100s"];
     helm.ok(&[&install[..], &TIMES].concat());
     cluster.await_ready(REPLICAS);
+    cluster.await_closed();
     let namespace = Namespace::new(plane, "load");
     let storm = Storm { cluster: &cluster, load: Load::start(&namespace, rate), rate };
 

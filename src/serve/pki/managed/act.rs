@@ -13,7 +13,7 @@ use super::{ManageError, Managed, ReplicaState, THE_CONFIGURATIONS, THE_SECRET};
 use crate::serve::pki::authority::{Authority, AuthorityError};
 use crate::serve::pki::bundle::CaBundle;
 use crate::serve::pki::ca_secret::{self, CaSecret};
-use crate::serve::pki::live::{BundleChange, WebhookConfiguration};
+use crate::serve::pki::live::{ConfigurationChange, WebhookConfiguration};
 use crate::serve::pki::metrics::CertificateStep;
 use crate::serve::pki::rotation::{Leaf, RotationStep};
 use crate::serve::pki::tls;
@@ -91,7 +91,7 @@ impl Managed {
     ) -> Result<CertificateStep, ManageError> {
         memory.pace.healed(observation.now);
         let cas = required.len();
-        self.publish(&observation.configurations, &BundleChange::Add(required), observation.now).await?;
+        self.publish(&observation.configurations, &ConfigurationChange::Add(required), observation.now).await?;
         tracing::info!(cas, "added the CAs that caBundles lacked");
         Ok(CertificateStep::Healed)
     }
@@ -127,7 +127,7 @@ impl Managed {
             RotationStep::Tidy => {
                 let bundle = known.cas.bundle.clone();
                 let cas = bundle.len();
-                self.publish(&configurations, &BundleChange::Set(bundle), now).await?;
+                self.publish(&configurations, &ConfigurationChange::Set(bundle), now).await?;
                 tracing::info!(cas, "removed foreign and old CAs from the caBundles");
                 Some(CertificateStep::Tidied)
             }
@@ -183,10 +183,10 @@ impl Managed {
     }
 
     /// Changes both configurations at once, because calls fail until it is done. A failure of one does not affect the other.
-    async fn publish(
+    pub(super) async fn publish(
         &self,
         configurations: &[WebhookConfiguration],
-        change: &BundleChange,
+        change: &ConfigurationChange,
         now: Timestamp,
     ) -> Result<(), ManageError> {
         let changes = configurations.iter().map(|found| found.change(&self.client, change, now));
