@@ -15,6 +15,7 @@ use release_interlock::engine::decide::{Step, decide};
 use release_interlock::engine::effort::Effort;
 use release_interlock::engine::evidence::{Answer, Evidence, Knowledge, Located, Query};
 use release_interlock::engine::facts::{Facts, RecordBodies, RequestObjects};
+use release_interlock::engine::json::RawObject;
 use release_interlock::engine::policy::Policy;
 use release_interlock::engine::release::stamps::HOLDER;
 use release_interlock::engine::release::{Entry, History, Revision, Stamps, Status, Storage};
@@ -62,9 +63,7 @@ fn compare(edit: &Edit) {
         black_box(judged);
     };
     let values = || {
-        let read = |object: Option<&serde_json::value::RawValue>| -> Value {
-            serde_json::from_str(object.unwrap().get()).unwrap()
-        };
+        let read = |object: Option<RawObject<'_>>| -> Value { serde_json::from_str(object.unwrap().get()).unwrap() };
         black_box((read(request.old_object), read(request.object)));
     };
     let repeat = u32::try_from((1_000_000 / body.len()).max(1)).unwrap();

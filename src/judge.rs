@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
-use serde_json::value::RawValue;
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout_at};
 
 use crate::budget::{Budget, Busy, Holdings};
@@ -17,7 +17,7 @@ use crate::engine::decision::Decision;
 use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Evidence, Query};
 use crate::engine::facts::{Facts, Payloads, RecordBodies, RequestObjects, Subject};
-use crate::engine::json::Patch;
+use crate::engine::json::{Patch, RawObject};
 use crate::engine::outcome::{Outcome, WeighedViolation};
 use crate::engine::overrides::objection;
 use crate::engine::policy::{Policies, Policy};
@@ -329,6 +329,8 @@ impl<'r> Steps<'r> {
         if self.are_short {
             return Ok(step());
         }
+        // The caller polls once by itself, and must not be held up.
+        yield_now().await;
         // Boxed, because the future of every review would be as large otherwise.
         match Box::pin(timeout_at(self.deadline, self.shared.work(self.user, step))).await {
             Ok(done) => done.map_err(|Busy| Unjudged::Busy),
@@ -339,7 +341,7 @@ impl<'r> Steps<'r> {
 
 /// The length of the objects of a request, in bytes.
 fn bytes_of(request: &Request<'_>) -> usize {
-    let bytes = |object: Option<&RawValue>| object.map_or(0, |object| object.get().len());
+    let bytes = |object: Option<RawObject<'_>>| object.map_or(0, |object| object.get().len());
     bytes(request.object) + bytes(request.old_object)
 }
 

@@ -51,7 +51,7 @@ fn decoded(storage: Storage, text: &str) -> Result<Payload, DecodeError> {
     let key = if storage == Storage::OlmIndex { "chunk" } else { "release" };
     let object: Box<RawValue> =
         to_raw_value(&serde_json::json!({"metadata": {}, "data": {key: text}})).expect("JSON of strings");
-    let stored = Stored::read(&object).expect("a Secret");
+    let stored = Stored::read(object.as_ref().into()).expect("a Secret");
     let _chart = chart_at_start(storage, &stored.data);
     Payload::decode(storage, &stored.data)
 }

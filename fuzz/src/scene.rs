@@ -73,11 +73,13 @@ impl<'a> Scene<'a> {
 }
 
 fn take_place(line: &Line<'_>, memory: &Memory) {
-    if let Some((key, object)) = line.object.and_then(|object| Some((ObjectKey::of_object(object).ok()?, object))) {
+    if let Some((key, object)) =
+        line.object.and_then(|object| Some((ObjectKey::of_object(object.into()).ok()?, object)))
+    {
         memory.put(key, object.get().to_owned());
     }
     if let Some(object) = line.remove {
-        let _whatever = memory.remove_object(object);
+        let _whatever = memory.remove_object(object.into());
     }
     if let Some(Ok(review)) = line.review.map(|review| Review::parse(review.get().as_bytes())) {
         memory.apply(&review.request);

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use release_interlock::engine::effort::Effort;
 use release_interlock::engine::facts::{RequestObjects, storing_kind};
+use release_interlock::engine::json::RawObject;
 use release_interlock::engine::release::{DecodeError, Record};
 use release_interlock::engine::review::{Operation, Request, Review};
 use serde_json::Value;
@@ -34,7 +35,7 @@ pub fn run(input: &[u8]) -> Input {
     let Ok(Review { request }) = Review::parse(scene.review.as_bytes()) else { return Input::Foreign };
     let judge = scene.judge();
     let Ok(patch) = wait(judge.mutate(&request, scene.now, no_deadline())) else { return Input::Foreign };
-    let side = |object: Option<&serde_json::value::RawValue>| object.map(|object| unique(object.get()));
+    let side = |object: Option<RawObject<'_>>| object.map(|object| unique(object.get()));
     let (Some(Some(sent)), Some(before)) =
         (side(request.object), side(request.old_object).unwrap_or(Some(Value::Null)))
     else {
@@ -54,7 +55,7 @@ pub fn run(input: &[u8]) -> Input {
     }
     assert_eq!(without_stamps(&stamped), without_stamps(&sent), "more than stamps changes");
     let whole = to_raw_value(&stamped).expect("JSON");
-    let again = Request { object: Some(&whole), ..request.clone() };
+    let again = Request { object: Some(whole.as_ref().into()), ..request.clone() };
     let patch = wait(judge.mutate(&again, scene.now, no_deadline())).expect("a stamped object");
     assert_eq!(patch, None, "stamped twice: {stamped}");
     let judgement = wait(judge.validate(&again, scene.now, no_deadline())).expect("a stamped object");

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::json::{first_at, null_is_default};
+use super::json::{RawObject, first_at, null_is_default};
 
 /// Object metadata, as far as rules need it, borrowed from a review.
 #[derive(Debug, Default, Deserialize)]
@@ -42,7 +42,7 @@ impl<'a> Metadata<'a> {
     ///
     /// # Errors
     /// The JSON is not an object, or its metadata has the wrong shape.
-    pub fn of(object: &'a RawValue) -> Result<Self, serde_json::Error> {
+    pub fn of(object: RawObject<'a>) -> Result<Self, serde_json::Error> {
         let found: Option<Option<Self>> = first_at(object.get().as_bytes(), &["metadata"])?;
         Ok(found.flatten().unwrap_or_default())
     }
@@ -144,22 +144,18 @@ pub(crate) fn annotation_pointer(key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-    use serde_json::value::to_raw_value;
-
     use super::*;
 
     #[test]
     fn only_the_metadata_is_read() {
-        let raw = RawValue::from_string(r#"{"kind":"A","metadata":{"name":"web","labels":null},"spec":{}}"#.into());
-        let raw = raw.unwrap();
-        let metadata = Metadata::of(&raw).unwrap();
+        let of = |text| Metadata::of(RawObject::delimited(text));
+        let metadata = of(r#"{"kind":"A","metadata":{"name":"web","labels":null},"spec":{}}"#).unwrap();
         assert_eq!(metadata.name, "web");
         assert!(metadata.labels.is_empty() && metadata.managed_fields.is_none());
-        assert_eq!(Metadata::of(&to_raw_value(&json!({"spec": 1})).unwrap()).unwrap().name, "");
-        assert_eq!(Metadata::of(&to_raw_value(&json!({"metadata": null})).unwrap()).unwrap().name, "");
-        for wrong in [json!([]), json!("x"), json!({"metadata": 7}), json!({"metadata": {"name": 7}})] {
-            assert!(Metadata::of(&to_raw_value(&wrong).unwrap()).is_err(), "{wrong}");
+        assert_eq!(of(r#"{"spec":1}"#).unwrap().name, "");
+        assert_eq!(of(r#"{"metadata":null}"#).unwrap().name, "");
+        for wrong in ["[]", r#""x""#, r#"{"metadata":7}"#, r#"{"metadata":{"name":7}}"#, "{metadata}"] {
+            assert!(of(wrong).is_err(), "{wrong}");
         }
     }
 }

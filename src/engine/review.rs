@@ -1,6 +1,7 @@
 //! The AdmissionReview, as a borrowed view of the body.
 
 mod head;
+mod parse;
 mod request;
 
 pub use head::head_of;

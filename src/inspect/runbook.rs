@@ -61,7 +61,7 @@ impl PendingRecord {
             // The checks do not depend on the user.
             user_info: UserInfo { username: "".into(), groups: Vec::new() },
             object: None,
-            old_object: Some(&self.object),
+            old_object: Some(self.object.as_ref().into()),
             dry_run: None,
         };
         let objects = RequestObjects::read(&request).map_err(|error| error.to_string())?;

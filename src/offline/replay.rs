@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::budget::Budget;
 use crate::engine::facts::storing_kind;
-use crate::engine::json::Patch;
+use crate::engine::json::{Patch, RawObject};
 use crate::engine::object::ObjectKey;
 use crate::engine::policy::Policies;
 use crate::engine::release::ReleaseRef;
@@ -162,7 +162,9 @@ impl Replay {
         match RecordingLine::read(text).map_err(error)? {
             RecordingLine::Mark => {}
             RecordingLine::Object(object) => self.put(object).map_err(|why| error(why.to_string()))?,
-            RecordingLine::Remove(object) => self.memory.remove_object(object).map_err(|why| error(why.to_string()))?,
+            RecordingLine::Remove(object) => {
+                self.memory.remove_object(object.into()).map_err(|why| error(why.to_string()))?
+            }
             RecordingLine::Review { review, at } => {
                 let review = Review::parse(review.as_bytes()).map_err(|why| error(why.to_string()))?;
                 results.push(self.review(number, review.request, at).await.map_err(|why| error(why.to_string()))?);
@@ -187,9 +189,9 @@ impl Replay {
 
     /// Stores an object with the stamps of the remembered one: the source of the recording does not have them.
     fn put(&mut self, object: &RawValue) -> Result<(), serde_json::Error> {
-        let key = ObjectKey::of_object(object)?;
+        let key = ObjectKey::of_object(object.into())?;
         let known = self.memory.get(&key);
-        let stamped = known.and_then(|known| stamping::restored(object, &known));
+        let stamped = known.and_then(|known| stamping::restored(object.into(), &known));
         self.memory.put(key, stamped.as_deref().unwrap_or(object).get().to_owned());
         self.gaps.objects += 1;
         Ok(())
@@ -202,13 +204,14 @@ impl Replay {
         at: Option<Timestamp>,
     ) -> Result<Replayed, BadReview> {
         let restored = self.restored(&recorded);
-        let recorded = Request { old_object: restored.as_deref().or(recorded.old_object), ..recorded };
+        let recorded =
+            Request { old_object: restored.as_deref().map(RawObject::from).or(recorded.old_object), ..recorded };
         self.now = at.or_else(|| line::newest_timestamp(&recorded)).unwrap_or(self.now);
 
         let deadline = Instant::now() + REVIEW_TIMEOUT;
         let patch = self.judge.mutate(&recorded, self.now, deadline).await?;
         let stamped = patch.as_ref().and_then(|patch| stamping::patched(recorded.object?, patch));
-        let request = Request { object: stamped.as_deref().or(recorded.object), ..recorded };
+        let request = Request { object: stamped.as_deref().map(RawObject::from).or(recorded.object), ..recorded };
         let verdict = self.judge.validate(&request, self.now, deadline).await?;
         self.gaps.reviews += 1;
         // With `as_recorded`, refused writes took place.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use release_interlock::budget::Budget;
+use release_interlock::engine::json::RawObject;
 use release_interlock::engine::object::ObjectKey;
 use release_interlock::engine::policy::Policies;
 use release_interlock::engine::release::Status;
@@ -87,7 +88,8 @@ impl Court {
                 if sent.is_stamped { self.judge.mutate(&review.request, now, deadline()).await.unwrap() } else { None };
             patch.map(|patch| patched(sent.object.as_ref().unwrap(), &serde_json::to_value(patch).unwrap()))
         });
-        let request = Request { object: stamped.as_deref().or(review.request.object), ..review.request };
+        let request =
+            Request { object: stamped.as_deref().map(RawObject::from).or(review.request.object), ..review.request };
         let judgement = self.runtime.block_on(self.judge.validate(&request, now, deadline())).unwrap();
         if !judgement.outcome.allowed {
             let refusing = judgement.decision.findings.into_iter().filter(|finding| finding.refuses);

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::engine::flux::{self, HelmRelease, InstalledRelease};
-use crate::engine::json::{first_at, redacted};
+use crate::engine::json::{RawObject, first_at, redacted};
 use crate::engine::olm::{self, ClusterExtension, ClusterObjectSet, OWNER_NAME_LABEL};
 use crate::engine::release::ReleaseRef;
 use crate::engine::review::{Operation, Request};
@@ -174,7 +174,7 @@ impl Declaration<'_> {
 }
 
 fn written<'r, T: Deserialize<'r>>(request: &'r Request<'r>) -> Result<DeclarationWrite<'r, T>, serde_json::Error> {
-    let spec = |object: &'r RawValue| -> Result<_, serde_json::Error> {
+    let spec = |object: RawObject<'r>| -> Result<_, serde_json::Error> {
         let spec: Option<Option<&RawValue>> = first_at(object.get().as_bytes(), &["spec"])?;
         Ok(spec.flatten().map(RawValue::get))
     };
@@ -183,7 +183,7 @@ fn written<'r, T: Deserialize<'r>>(request: &'r Request<'r>) -> Result<Declarati
         (Some(old), Some(new)) => spec(old)? == spec(new)?,
         _ => false,
     };
-    let read = |object: &'r RawValue| serde_json::from_str::<T>(object.get());
+    let read = |object: RawObject<'r>| serde_json::from_str::<T>(object.get());
     let name = match (request.name(), new.or(old)) {
         (None, Some(object)) => first_at(object.get().as_bytes(), &["metadata", "name"])?.unwrap_or_default(),
         (name, _) => name.unwrap_or_default().to_owned(),

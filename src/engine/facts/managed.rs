@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::engine::effort::Effort;
-use crate::engine::json::redacted;
+use crate::engine::json::{RawObject, redacted};
 use crate::engine::managed::{Delta, ManagedFields, Marks, Owner, delta, may_be_marked};
 use crate::engine::object::{Metadata, group_of};
 use crate::engine::release::ReleaseRef;
@@ -122,7 +122,7 @@ impl<'r> ManagedWrite<'r> {
     }
 
     fn of_scale(request: &'r Request<'r>) -> Result<Self, BadReview> {
-        let replicas = |object: Option<&RawValue>| {
+        let replicas = |object: Option<RawObject<'_>>| {
             let scale = object.map(|object| serde_json::from_str::<Option<Scale>>(object.get())).transpose();
             let scale = scale
                 .map_err(|error| BadReview::Malformed(format!("the Scale cannot be parsed: {}", redacted(&error))))?;
@@ -168,7 +168,7 @@ impl<'r> ManagedWrite<'r> {
     }
 }
 
-fn metadata<'r>(request: &Request<'_>, object: &'r RawValue) -> Result<Metadata<'r>, BadReview> {
+fn metadata<'r>(request: &Request<'_>, object: RawObject<'r>) -> Result<Metadata<'r>, BadReview> {
     Metadata::of(object).map_err(|error| {
         BadReview::Malformed(format!(
             "the metadata of the {} cannot be parsed: {}",

@@ -4,7 +4,7 @@
 use super::storing_kind::storing_kind;
 use super::{Declaration, ManagedWrite, OverrideWrite, RecordChunk};
 use crate::engine::effort::Effort;
-use crate::engine::json::redacted;
+use crate::engine::json::{RawObject, redacted};
 use crate::engine::release::record::Payload;
 use crate::engine::release::{DecodeError, Status, Storage, Stored};
 use crate::engine::review::{BadReview, Operation, Request};
@@ -46,7 +46,7 @@ impl<'a> RequestObjects<'a> {
         let Some(kind) = storing_kind(request) else {
             return Ok(Self::default());
         };
-        let read = |object: Option<&'a serde_json::value::RawValue>| {
+        let read = |object: Option<RawObject<'a>>| {
             let stored = object.map(Stored::read).transpose();
             stored.map_err(|error| BadReview::Malformed(format!("the {kind} cannot be parsed: {}", redacted(&error))))
         };

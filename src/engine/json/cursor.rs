@@ -4,8 +4,12 @@
 //! never panics.
 
 use std::borrow::Cow;
+use std::slice::Iter;
 
 use memchr::memchr2;
+
+/// Most strings of an object are shorter, and a search by vectors takes longer to begin than to find their end byte by byte.
+const SHORT_STRING_BYTES: usize = 32;
 
 /// A member of an object: its name, and the text of its value.
 pub(crate) type Member<'a> = (Cow<'a, str>, &'a str);
@@ -130,27 +134,28 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     fn string(&mut self) -> Option<&'a str> {
-        let length = string_length(self.text.as_bytes().get(self.at..)?)?;
-        self.advance(length)
+        let bytes = self.text.as_bytes().get(self.at..)?;
+        let mut rest = bytes.iter();
+        rest.next()?;
+        skip_string(&mut rest)?;
+        self.advance(bytes.len() - rest.len())
     }
 
     #[inline]
     fn container(&mut self) -> Option<&'a str> {
         let bytes = self.text.as_bytes().get(self.at..)?;
-        let (mut at, mut depth) = (0, 0_usize);
+        let (mut rest, mut depth) = (bytes.iter(), 0_usize);
         loop {
-            match *bytes.get(at)? {
-                b'"' => {
-                    at += string_length(bytes.get(at..)?)?;
-                    continue;
-                }
+            match rest.next()? {
+                b'"' => skip_string(&mut rest)?,
                 b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth = depth.checked_sub(1)?,
+                b'}' | b']' => {
+                    depth = depth.checked_sub(1)?;
+                    if depth == 0 {
+                        return self.advance(bytes.len() - rest.len());
+                    }
+                }
                 _ => {}
-            }
-            at += 1;
-            if depth == 0 {
-                return self.advance(at);
             }
         }
     }
@@ -171,15 +176,20 @@ pub(crate) fn common_prefix(one: &str, other: &str) -> usize {
     length
 }
 
-/// The length of the string at the start of `bytes`, including the quotes.
+/// Skips the rest of a string, behind its first quote.
 #[inline]
-fn string_length(bytes: &[u8]) -> Option<usize> {
-    let mut at = 1;
+fn skip_string(rest: &mut Iter<'_, u8>) -> Option<()> {
+    let mut singly = SHORT_STRING_BYTES;
     loop {
-        at += memchr2(b'"', b'\\', bytes.get(at..)?)?;
-        match *bytes.get(at)? {
-            b'"' => return Some(at + 1),
-            _ => at += 2,
+        match rest.next()? {
+            b'"' => return Some(()),
+            b'\\' => _ = rest.next()?,
+            _ => singly -= 1,
+        }
+        if singly == 0 {
+            let text = rest.as_slice();
+            *rest = text.get(memchr2(b'"', b'\\', text)?..)?.iter();
+            singly = SHORT_STRING_BYTES;
         }
     }
 }

@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
-use crate::engine::json::null_is_default;
+use crate::engine::json::{RawObject, null_is_default};
 use crate::engine::object::Metadata;
 use crate::engine::release::RecordName;
 
@@ -113,7 +112,7 @@ impl<'a> Stored<'a> {
     ///
     /// # Errors
     /// The JSON is not a Secret or ConfigMap.
-    pub fn read(object: &'a RawValue) -> Result<Self, serde_json::Error> {
+    pub fn read(object: RawObject<'a>) -> Result<Self, serde_json::Error> {
         serde_json::from_str(object.get())
     }
 
@@ -159,6 +158,7 @@ impl<'a> Stored<'a> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::value::RawValue;
     use serde_json::{Value, json};
 
     use super::*;
@@ -184,7 +184,7 @@ mod tests {
         const INDEX: &str = "sh.helm.release.v1.web.v2";
         let parts = |kind: &str, name: &str, labels: Value| {
             let object = object(kind, name, labels, json!({}));
-            let found = Stored::read(&object).unwrap().indexes_of_part();
+            let found = Stored::read(object.as_ref().into()).unwrap().indexes_of_part();
             found.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         let label = |owner: &str, kind: &str| json!({"owner": owner, "type": kind, "key": INDEX});
@@ -221,7 +221,7 @@ mod tests {
             ("Secret", "Opaque", json!({"owner": "alice", "type": "index"}), json!({}), None),
         ] {
             let object = object(kind_of_secret, "x", labels, data);
-            assert_eq!(Stored::read(&object).unwrap().storage(kind), wanted, "{kind} {object}");
+            assert_eq!(Stored::read(object.as_ref().into()).unwrap().storage(kind), wanted, "{kind} {object}");
         }
     }
 }

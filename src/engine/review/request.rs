@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
-use crate::engine::json::redacted;
+use crate::engine::json::RawObject;
 use crate::engine::text::{MAX_NAME_BYTES, is_printable, printable};
 
 /// The longest reason why a body is no review, in bytes.
@@ -21,37 +20,26 @@ pub struct Review<'a> {
 }
 
 /// `AdmissionReview.request`.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone)]
 pub struct Request<'a> {
     /// Identifies this call; the reply must repeat it. A retry by the API server has another uid.
-    #[serde(borrow)]
     pub uid: Cow<'a, str>,
     /// The kind of `object`, after any conversion by the API server.
-    #[serde(borrow)]
     pub kind: Gvk<'a>,
-    #[serde(borrow)]
     pub resource: Gvr<'a>,
     /// `scale`, `status`, ...; absent for a request on the object itself.
-    #[serde(borrow, default)]
     pub sub_resource: Option<Cow<'a, str>>,
     /// Absent in a collection delete and in a create by `generateName`.
-    #[serde(borrow, default)]
     pub name: Option<Cow<'a, str>>,
     /// Absent for cluster-scoped kinds, except Namespace, which carries its own name here.
-    #[serde(borrow, default)]
     pub namespace: Option<Cow<'a, str>>,
     pub operation: Operation,
-    #[serde(borrow)]
     pub user_info: UserInfo<'a>,
     /// The object as it would be stored; absent on DELETE.
-    #[serde(borrow, default)]
-    pub object: Option<&'a RawValue>,
+    pub object: Option<RawObject<'a>>,
     /// The stored object; absent on CREATE and CONNECT.
-    #[serde(borrow, default)]
-    pub old_object: Option<&'a RawValue>,
+    pub old_object: Option<RawObject<'a>>,
     /// True if nothing is stored, whatever the verdict.
-    #[serde(default)]
     pub dry_run: Option<bool>,
 }
 
@@ -139,46 +127,6 @@ pub enum BadReview {
     NoRequest,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Envelope<'a> {
-    #[serde(borrow, default)]
-    api_version: Cow<'a, str>,
-    #[serde(borrow, default)]
-    kind: Cow<'a, str>,
-    #[serde(borrow, default)]
-    request: Option<Request<'a>>,
-}
-
-/// Only the type of the document, to tell a wrong kind from a broken request.
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct Heading<'a> {
-    #[serde(borrow)]
-    api_version: Cow<'a, str>,
-    #[serde(borrow)]
-    kind: Cow<'a, str>,
-}
-
-impl<'a> Review<'a> {
-    /// Parses a review.
-    ///
-    /// # Errors
-    /// The problem with the body. No body causes a panic.
-    pub fn parse(body: &'a [u8]) -> Result<Self, BadReview> {
-        let envelope: Envelope<'a> = match serde_json::from_slice(body) {
-            Ok(envelope) => envelope,
-            Err(error) => return Err(diagnose(body, &error)),
-        };
-        check_kind(&envelope.api_version, &envelope.kind)?;
-        let request = envelope.request.ok_or(BadReview::NoRequest)?;
-        if !is_uid(&request.uid) {
-            return Err(BadReview::BadUid);
-        }
-        Ok(Self { request })
-    }
-}
-
 impl Request<'_> {
     /// The request without its objects.
     #[must_use]
@@ -223,26 +171,6 @@ impl Request<'_> {
 /// Whether a uid may be repeated in a reply. API servers write UUIDs; test suites write words.
 pub(super) fn is_uid(uid: &str) -> bool {
     uid.len() <= MAX_NAME_BYTES && is_printable(uid)
-}
-
-fn check_kind(api_version: &str, kind: &str) -> Result<(), BadReview> {
-    if api_version == "admission.k8s.io/v1" && kind == "AdmissionReview" {
-        return Ok(());
-    }
-    Err(BadReview::WrongKind { api_version: excerpt(api_version), kind: excerpt(kind) })
-}
-
-fn diagnose(body: &[u8], error: &serde_json::Error) -> BadReview {
-    let heading = serde_json::from_slice::<Heading<'_>>(body).unwrap_or_default();
-    if !heading.kind.is_empty() && check_kind(&heading.api_version, &heading.kind).is_err() {
-        return BadReview::WrongKind { api_version: excerpt(&heading.api_version), kind: excerpt(&heading.kind) };
-    }
-    BadReview::Malformed(redacted(error))
-}
-
-/// Error messages quote at most 80 bytes of what the caller sent.
-fn excerpt(text: &str) -> String {
-    printable(text, 80).into_owned()
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub(super) fn drifted(
     policy: &Policy,
 ) -> Result<Vec<FieldPath>, String> {
     let raw: &RawValue = serde_json::from_str(live).map_err(|error| error.to_string())?;
-    let metadata = Metadata::of(raw).map_err(|error| error.to_string())?;
+    let metadata = Metadata::of(raw.into()).map_err(|error| error.to_string())?;
     let api_version = document["apiVersion"].as_str().unwrap_or_default();
     let effort = Effort::of_review();
     let written = if is_custom_resource(document) {

@@ -33,7 +33,8 @@ struct ListedObject {
 impl Inventory {
     /// Adds the metadata of a Secret or ConfigMap. The metadata do not contain the type of a Secret.
     pub(crate) fn add(&mut self, kind: &str, secret_type: Option<&'static str>, item: &RawValue) {
-        let (Ok(mut stored), Ok(ListedObject { metadata })) = (Stored::read(item), serde_json::from_str(item.get()))
+        let (Ok(mut stored), Ok(ListedObject { metadata })) =
+            (Stored::read(item.into()), serde_json::from_str(item.get()))
         else {
             return;
         };

@@ -163,7 +163,7 @@ mod tests {
         let release = ReleaseRef::new("shop", "web");
         let copy = copy_of(&record("Secret"), &origin(&release, Storage::Secret), None, &[]).unwrap();
         let raw = serde_json::value::to_raw_value(&copy).unwrap();
-        let stored = Stored::read(&raw).unwrap();
+        let stored = Stored::read(raw.as_ref().into()).unwrap();
         assert_eq!(stored.storage("Secret"), None);
         assert_eq!((stored.metadata.label("owner"), stored.secret_type.as_deref()), (None, Some(COPY_TYPE)));
         assert_eq!(copy["data"], record("Secret")["data"], "the data are unchanged");

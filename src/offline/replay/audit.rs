@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::engine::json::RawObject;
 use crate::engine::object::ObjectKey;
 use crate::engine::review::{Gvk, Gvr, Operation, Request, UserInfo};
 use crate::world::memory::Memory;
@@ -263,8 +264,8 @@ impl AuditedWrite<'_> {
                 username: borrowed(&self.user.username),
                 groups: self.user.groups.iter().map(borrowed).collect(),
             },
-            object: self.new,
-            old_object: old,
+            object: self.new.map(RawObject::from),
+            old_object: old.map(RawObject::from),
             dry_run: Some(self.dry_run),
         }
     }

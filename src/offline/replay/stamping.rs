@@ -4,12 +4,12 @@ use jsonptr::{Assign, Delete, Pointer};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
-use crate::engine::json::{Patch, PatchOperation};
+use crate::engine::json::{Patch, PatchOperation, RawObject};
 use crate::engine::release::stamps::KEYS;
 
 /// An object with the stamps of the remembered one; `None` if the object has stamps, the remembered one has none, or
 /// their uids differ.
-pub(super) fn restored(object: &RawValue, known: &str) -> Option<Box<RawValue>> {
+pub(super) fn restored(object: RawObject<'_>, known: &str) -> Option<Box<RawValue>> {
     let known: Value = serde_json::from_str(known).ok()?;
     let stamps = known.pointer("/metadata/annotations")?.as_object()?;
     if !KEYS.iter().any(|key| stamps.contains_key(*key)) {
@@ -39,7 +39,7 @@ pub(super) fn restored(object: &RawValue, known: &str) -> Option<Box<RawValue>> 
 }
 
 /// An object with a patch applied.
-pub(super) fn patched(object: &RawValue, patch: &Patch) -> Option<Box<RawValue>> {
+pub(super) fn patched(object: RawObject<'_>, patch: &Patch) -> Option<Box<RawValue>> {
     let mut object: Value = serde_json::from_str(object.get()).ok()?;
     for operation in &patch.0 {
         match operation {

@@ -113,7 +113,7 @@ impl StepFile {
             _ => return Err("name either an `object` or a `record`".to_owned()),
         };
         let raw = to_raw_value(&named).map_err(|error| error.to_string())?;
-        let key = ObjectKey::of_object(&raw).map_err(|error| format!("object: {error}"))?;
+        let key = ObjectKey::of_object(raw.as_ref().into()).map_err(|error| format!("object: {error}"))?;
         self.check_names(user, &key.kind)?;
         let known = world.object(&key).and_then(|text| serde_json::from_str::<Value>(&text).ok());
         let before = self.old.clone().or(known);

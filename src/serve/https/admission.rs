@@ -1,7 +1,10 @@
 //! The admission router: bytes in, bytes out, within a deadline.
 
+use std::any::Any;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
@@ -10,6 +13,7 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::task::JoinHandle;
@@ -117,7 +121,8 @@ impl Handler {
         Ok(ReceivedRequest { body, held, until, deadline })
     }
 
-    /// Runs the reviewer in a separate task, where a panic is an error value.
+    /// Runs the reviewer. A panic is an error value. A review that waits for something goes on in a task of its own, so that an answer
+    /// can go out in time whatever the review does. A task for every review would wake another thread for some microseconds of work.
     async fn run(
         &self,
         endpoint: Endpoint,
@@ -132,10 +137,17 @@ impl Handler {
             let _held = held;
             reviewer.answer(endpoint, body, deadline).await
         };
-        let mut task = AbortOnDrop(tokio::spawn(review.instrument(span.clone())));
-        let (why, end) = match timeout_at(until, &mut task.0).await {
-            Ok(Ok(answer)) => return Ok((answer, ReviewEnd::Answered)),
-            Ok(Err(_)) => {
+        let mut review = Box::pin(AssertUnwindSafe(review).catch_unwind().instrument(span.clone()));
+        let answered = match poll_fn(|context| Poll::Ready(review.as_mut().poll(context))).await {
+            Poll::Ready(answered) => Ok(answered.ok()),
+            Poll::Pending => {
+                let mut task = AbortOnDrop(tokio::spawn(review));
+                timeout_at(until, &mut task.0).await.map(|ended| ended.ok().and_then(Result::ok))
+            }
+        };
+        let (why, end) = match answered {
+            Ok(Some(answer)) => return Ok((answer, ReviewEnd::Answered)),
+            Ok(None) => {
                 self.metrics.panicked(endpoint);
                 let kind = "a review panicked";
                 if let Some(suppressed) = OF_CLIENTS.admit(kind) {
@@ -168,7 +180,7 @@ impl IntoResponse for HttpReply {
 }
 
 /// Aborts a review when it is answered without it, or its caller disconnects. It ends at its next wait.
-struct AbortOnDrop(JoinHandle<Answer>);
+struct AbortOnDrop(JoinHandle<Result<Answer, Box<dyn Any + Send>>>);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {

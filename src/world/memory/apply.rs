@@ -2,10 +2,9 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::{Memory, MetadataOnly};
-use crate::engine::json::null_is_default;
+use crate::engine::json::{RawObject, null_is_default};
 use crate::engine::object::{ObjectKey, group_of};
 use crate::engine::release::InterruptedOperation;
 use crate::engine::release::stamps::INTERRUPTED;
@@ -69,14 +68,14 @@ impl Memory {
     ///
     /// # Errors
     /// When one of these cannot be parsed.
-    pub fn remove_object(&self, object: &RawValue) -> Result<(), serde_json::Error> {
+    pub fn remove_object(&self, object: RawObject<'_>) -> Result<(), serde_json::Error> {
         self.remove(&ObjectKey::of_object(object)?);
         Ok(())
     }
 
     /// Annotates the newest record that is left when the record of an interrupted operation is deleted, as the leader does in a
     /// cluster.
-    fn note_interruption(&self, key: &ObjectKey, object: &RawValue) {
+    fn note_interruption(&self, key: &ObjectKey, object: RawObject<'_>) {
         let Ok(MetadataOnly { metadata }) = serde_json::from_str(object.get()) else { return };
         let Some((storage, release, lost)) = read::record(&key.kind, &metadata) else { return };
         let Some(interrupted) = InterruptedOperation::of(&lost) else { return };
@@ -91,7 +90,7 @@ impl Memory {
     }
 
     /// Marks an object as being deleted.
-    fn terminate(&self, key: ObjectKey, object: &RawValue) {
+    fn terminate(&self, key: ObjectKey, object: RawObject<'_>) {
         let Ok(mut object) = serde_json::from_str::<Value>(object.get()) else { return };
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             let since = metadata.get("creationTimestamp").cloned().unwrap_or_else(|| "1970-01-01T00:00:00Z".into());
@@ -106,7 +105,7 @@ impl ObjectKey {
     ///
     /// # Errors
     /// When it lacks apiVersion, kind or metadata.
-    pub fn of_object(object: &RawValue) -> Result<Self, serde_json::Error> {
+    pub fn of_object(object: RawObject<'_>) -> Result<Self, serde_json::Error> {
         let object: TypedObject = serde_json::from_str(object.get())?;
         let group = group_of(&object.api_version);
         Ok(Self::new(group, &object.kind, &object.metadata.namespace, &object.metadata.name))
@@ -129,19 +128,19 @@ fn is_terminating(object: &str) -> bool {
 }
 
 /// Whether an object is being deleted and has no finalizers left.
-fn is_gone(object: &RawValue) -> bool {
+fn is_gone(object: RawObject<'_>) -> bool {
     metadata(object.get())
         .is_some_and(|metadata| metadata.deletion_timestamp.is_some() && metadata.finalizers.is_empty())
 }
 
 /// Whether a deleted object remains for a while: a namespace until its contents are gone, other objects until their last
 /// finalizer is removed.
-fn lingers(key: &ObjectKey, object: &RawValue) -> bool {
+fn lingers(key: &ObjectKey, object: RawObject<'_>) -> bool {
     let is_namespace = key.kind == "Namespace" && key.group.is_empty();
     is_namespace || metadata(object.get()).is_some_and(|metadata| !metadata.finalizers.is_empty())
 }
 
-fn key_of(request: &Request<'_>, object: &RawValue) -> Option<ObjectKey> {
+fn key_of(request: &Request<'_>, object: RawObject<'_>) -> Option<ObjectKey> {
     let name = match request.name() {
         Some(name) => name.to_owned(),
         None => metadata(object.get())?.name,

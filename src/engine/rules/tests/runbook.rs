@@ -48,7 +48,7 @@ fn judged<T>(
     for object in objects.iter().chain([&record.object()]) {
         let text = object.to_string();
         let raw = serde_json::value::RawValue::from_string(text.clone()).unwrap();
-        world.put(ObjectKey::of_object(&raw).unwrap(), text);
+        world.put(ObjectKey::of_object(raw.as_ref().into()).unwrap(), text);
     }
     let request = json!({
         "uid": "u", "operation": "DELETE", "name": alone.then(|| record.name()), "namespace": "shop",
