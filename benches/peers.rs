@@ -1,4 +1,4 @@
-//! Interlock beside a webhook that does nothing, `ValidatingAdmissionPolicy` and OPA: rate, times and cost.
+//! Interlock beside a webhook that does nothing, `ValidatingAdmissionPolicy`, OPA, Gatekeeper and Kyverno: rate, times and cost.
 //!
 //!     cargo bench --bench peers [-- --quick] [PART OF THE NAME OF A PEER OR OF SOME TRAFFIC]...
 //!
@@ -10,7 +10,8 @@
 //! webhook of a real API server. The figures are medians of the rounds. `--quick` makes one very short round of each, which
 //! shows that everything works, and no more.
 //!
-//! Needs Go, and `target/controlplane/`, which the e2e tests build. The first run builds OPA into `target/peers/`. Interlock is built with this benchmark.
+//! Needs Go, and `target/controlplane/`, which the e2e tests build. The first run builds OPA, Gatekeeper and Kyverno into
+//! `target/peers/`. Interlock is built with this benchmark.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -30,6 +31,10 @@ mod direct;
 #[path = "fixtures/edits.rs"]
 #[allow(dead_code, reason = "some fixtures belong to other benchmarks")]
 mod edits;
+#[path = "peers/gatekeeper.rs"]
+mod gatekeeper;
+#[path = "peers/kyverno.rs"]
+mod kyverno;
 #[path = "peers/load.rs"]
 mod load;
 #[path = "peers/null_webhook.rs"]
@@ -68,7 +73,7 @@ use cluster::{Cluster, NAMESPACE};
 use peer::{NULL_WEBHOOK, Peer};
 use registration::Judge;
 use report::Report;
-use selection::{ADMISSION_POLICY, INTERLOCK, NOBODY, NULL, OPA, Selection, WRITES};
+use selection::{ADMISSION_POLICY, GATEKEEPER, INTERLOCK, KYVERNO, NOBODY, NULL, OPA, Selection, WRITES};
 
 fn main() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -84,7 +89,7 @@ fn main() -> Result<()> {
     for peer in &mut peers {
         peer.at_rest = peer.memory()?;
     }
-    runtime.block_on(direct::run(&peers, &selection, &mut report))?;
+    runtime.block_on(direct::run(&peers, cluster.api_server()?, &selection, &mut report))?;
     let judges = judges(&peers, &selection);
     if selection.has_traffic(WRITES) {
         registration::prepare(&cluster)?;
@@ -100,7 +105,13 @@ fn main() -> Result<()> {
 /// Starts every webhook, and proves that its rules work. Only a foreign one may be missing.
 fn started(cluster: &Cluster, runtime: &Runtime, selection: &Selection, report: &mut Report) -> Result<Vec<Peer>> {
     type Start = fn(&Cluster) -> Result<Peer>;
-    let starts: [(_, Start); 3] = [(NULL, |_| Peer::null()), (INTERLOCK, Peer::interlock), (OPA, opa::start)];
+    let starts: [(_, Start); 5] = [
+        (NULL, |_| Peer::null()),
+        (INTERLOCK, Peer::interlock),
+        (OPA, opa::start),
+        (GATEKEEPER, gatekeeper::start),
+        (KYVERNO, kyverno::start),
+    ];
     let mut peers = Vec::new();
     for (name, start) in starts.into_iter().filter(|(name, _)| selection.has_peer(name)) {
         let proven = start(cluster).and_then(|mut peer| {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use base64::Engine;
@@ -17,6 +18,9 @@ use serde_json::{Value, json};
 use crate::certificate::connector;
 use crate::load::Target;
 use crate::plane::Plane;
+
+/// Between two looks at something that takes its time.
+const PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) struct Cluster {
     plane: Plane,
@@ -52,6 +56,18 @@ impl Cluster {
 
     pub(crate) fn create(&self, object: &Value) -> Result<()> {
         self.kubectl_with(&["create", "-f", "-"], &object.to_string()).map(drop)
+    }
+
+    /// Repeats a command until it succeeds.
+    pub(crate) fn until(&self, arguments: &[&str], deadline: Duration) -> Result<()> {
+        let started = Instant::now();
+        loop {
+            match self.kubectl(arguments) {
+                Ok(_) => return Ok(()),
+                Err(error) if started.elapsed() > deadline => return Err(error),
+                Err(_) => std::thread::sleep(PAUSE),
+            }
+        }
     }
 
     /// A request to the API server as admin, whose requests are exempt from its queues.

@@ -17,7 +17,8 @@ const CONNECTIONS: u32 = 32;
 /// Reviews a second that every peer can answer on two cores.
 pub(crate) const STEADY: f64 = 200.0;
 
-pub(crate) async fn run(peers: &[Peer], selection: &Selection, report: &mut Report) -> Result<()> {
+/// `api_server`: its process, because a webhook may ask it.
+pub(crate) async fn run(peers: &[Peer], api_server: u32, selection: &Selection, report: &mut Report) -> Result<()> {
     let traffic = [
         (FOREIGN, reviews::deployment_review()),
         (LABEL, edits::deployment_label().review()),
@@ -27,7 +28,7 @@ pub(crate) async fn run(peers: &[Peer], selection: &Selection, report: &mut Repo
     for (name, review) in traffic.into_iter().filter(|(name, _)| selection.has_traffic(name)) {
         let review = Bytes::from(review);
         for rate in [None, Some(STEADY)] {
-            let rounds = rounds(peers, selection, &review, rate).await?;
+            let rounds = rounds(peers, api_server, selection, &review, rate).await?;
             let series = peers.iter().zip(rounds).map(|(peer, rounds)| (peer.name.clone(), rounds));
             report.add(Series { traffic: name, rate, rounds: series.collect() });
         }
@@ -35,7 +36,13 @@ pub(crate) async fn run(peers: &[Peer], selection: &Selection, report: &mut Repo
     Ok(())
 }
 
-async fn rounds(peers: &[Peer], selection: &Selection, review: &Bytes, rate: Option<f64>) -> Result<Vec<Vec<Round>>> {
+async fn rounds(
+    peers: &[Peer],
+    api_server: u32,
+    selection: &Selection,
+    review: &Bytes,
+    rate: Option<f64>,
+) -> Result<Vec<Vec<Round>>> {
     let mut rounds: Vec<Vec<Round>> = peers.iter().map(|_| Vec::new()).collect();
     for number in 0..selection.rounds {
         for index in selection.order(number, peers.len()) {
@@ -48,7 +55,7 @@ async fn rounds(peers: &[Peer], selection: &Selection, review: &Bytes, rate: Opt
                 rate,
                 measured: selection.measured,
                 webhook: Some(peer.pid()),
-                api_server: None,
+                api_server,
             };
             rounds[index].push(round(&load).await.with_context(|| peer.name.clone())?);
         }

@@ -37,7 +37,7 @@ pub(crate) struct Load<'a> {
     pub(crate) measured: Duration,
     /// The processes whose work is counted.
     pub(crate) webhook: Option<u32>,
-    pub(crate) api_server: Option<u32>,
+    pub(crate) api_server: u32,
 }
 
 /// What a round measured.
@@ -79,9 +79,9 @@ pub(crate) async fn round(load: &Load<'_>) -> Result<Round> {
         connections.spawn(connection.send(from, from + load.measured));
     }
     tokio::time::sleep(warm_up).await;
-    let before = [load.webhook, load.api_server].map(used);
+    let before = [load.webhook, Some(load.api_server)].map(used);
     tokio::time::sleep(load.measured).await;
-    let after = [load.webhook, load.api_server].map(used);
+    let after = [load.webhook, Some(load.api_server)].map(used);
     let memory = load.webhook.map_or(Ok(0.0), |webhook| process::memory(webhook).map(|(now, _)| now))?;
     let mut times = Vec::new();
     while let Some(done) = connections.join_next().await {

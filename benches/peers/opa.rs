@@ -10,7 +10,7 @@ use crate::policies;
 use crate::programs::OPA;
 
 pub(crate) fn start(_: &Cluster) -> Result<Peer> {
-    let mut command = Command::new(OPA.built()?);
+    let mut command = Command::new(OPA.built()?.program);
     command.args(["run", "--server", "--skip-version-check", "--log-level=error"]);
     Peer::addressed(format!("OPA {}", OPA.version), command, "/", |command, dir, port| {
         command.arg(format!("--addr=https://127.0.0.1:{port}"));

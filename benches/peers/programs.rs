@@ -25,10 +25,32 @@ pub(crate) struct Program {
 }
 
 pub(crate) const OPA: Program =
-    Program { name: "opa", module: "github.com/open-policy-agent/opa", version: "1.22.2", package: ".", minutes: 3 };
+    Program { name: "opa", module: "github.com/open-policy-agent/opa", version: "1.22.2", package: ".", minutes: 2 };
+
+pub(crate) const GATEKEEPER: Program = Program {
+    name: "gatekeeper",
+    module: "github.com/open-policy-agent/gatekeeper/v3",
+    version: "3.23.1",
+    package: ".",
+    minutes: 4,
+};
+
+pub(crate) const KYVERNO: Program = Program {
+    name: "kyverno",
+    module: "github.com/kyverno/kyverno",
+    version: "1.19.1",
+    package: "./cmd/kyverno",
+    minutes: 6,
+};
+
+/// A built program, and the directory of its sources, where its custom resource definitions are.
+pub(crate) struct Built {
+    pub(crate) program: PathBuf,
+    pub(crate) sources: PathBuf,
+}
 
 impl Program {
-    pub(crate) fn built(&self) -> Result<PathBuf> {
+    pub(crate) fn built(&self) -> Result<Built> {
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("peers");
         fs::create_dir_all(&dir)?;
         // Two benchmarks at the same time build one after the other.
@@ -37,11 +59,11 @@ impl Program {
         self.built_in(&dir).map_err(Error::msg)
     }
 
-    fn built_in(&self, dir: &Path) -> Result<PathBuf, String> {
+    fn built_in(&self, dir: &Path) -> Result<Built, String> {
         let Self { name, module, version, package, minutes } = self;
         let source = Module::fetched(module, &format!("v{version}"))?;
         let flags = "-s -w";
-        built(dir, name, &format!("{module}@v{version} {package} {flags}"), || {
+        let program = built(dir, name, &format!("{module}@v{version} {package} {flags}"), || {
             let mut build = go(name, dir)?;
             progress(&format!("building {name} {version} ({minutes} minutes on two cores the first time)"));
             let modules = source.as_main(&dir.join(format!("{name}.modules")))?;
@@ -49,7 +71,8 @@ impl Program {
             build.current_dir(&source.dir).args(["build", "-trimpath", "-ldflags", flags, "-mod=mod", "-modfile"]);
             build.arg(modules).arg("-o").arg(&out).arg(package);
             Ok((build, out))
-        })
+        })?;
+        Ok(Built { program, sources: source.dir })
     }
 }
 

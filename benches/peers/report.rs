@@ -9,8 +9,8 @@ use crate::peer::Peer;
 use crate::selection::{LABEL, WRITES};
 use crate::writes;
 
-/// Characters of an error that a cell of the table shows.
-const SHOWN: usize = 300;
+/// Characters of each end of an error that a cell of the table shows.
+const SHOWN: usize = 150;
 
 /// The rounds of some traffic at some rate, for each peer by its name. The first is the floor of the others.
 pub(crate) struct Series {
@@ -77,7 +77,9 @@ impl Report {
                     if peer.is_some() { format!("{own:.2}, {server:.2}") } else { format!("-, {server:.2}") }
                 }),
             ];
-            println!("| {name} | {} |", cells.map(|cell| cell.unwrap_or_else(|| "-".to_owned())).join(" | "));
+            if cells.iter().any(Option::is_some) {
+                println!("| {name} | {} |", cells.map(|cell| cell.unwrap_or_else(|| "-".to_owned())).join(" | "));
+            }
         }
         for (name, error) in &self.missing {
             println!("| {name} | did not take part: {} | | | | | | | |", cell(error));
@@ -117,11 +119,15 @@ impl Series {
     }
 }
 
-/// The end of an error in one line: compilers print what counts last.
+/// An error in one line, without the middle if it is long: compilers print what counts last.
 fn cell(error: &anyhow::Error) -> String {
     let line = format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "/");
-    let surplus = line.chars().count().saturating_sub(SHOWN);
-    line.chars().skip(surplus).collect()
+    let characters: Vec<_> = line.chars().collect();
+    if characters.len() <= 2 * SHOWN {
+        return line;
+    }
+    let (start, end) = (&characters[..SHOWN], &characters[characters.len() - SHOWN..]);
+    format!("{} ... {}", start.iter().collect::<String>(), end.iter().collect::<String>())
 }
 
 fn times(rounds: &[Round]) -> String {

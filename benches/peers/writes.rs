@@ -17,7 +17,9 @@ use crate::selection::{Selection, WRITES};
 /// Each writes to a Deployment of its own, so that no write meets a conflict.
 const WRITERS: u32 = 16;
 /// Writes a second, below what the API server can do on two cores with the slowest peer.
-pub(crate) const STEADY: f64 = 100.0;
+pub(crate) const STEADY: f64 = 50.0;
+/// There are fewer writes in a second than reviews: these rounds are longer by this factor.
+const LONGER: u32 = 2;
 
 /// Installs the release whose objects are written.
 pub(crate) fn prepare(cluster: &Cluster) -> Result<()> {
@@ -52,9 +54,9 @@ pub(crate) async fn run(
                     connections: WRITERS,
                     requests: Arc::clone(&requests),
                     rate: *rate,
-                    measured: selection.measured,
+                    measured: selection.measured * LONGER,
                     webhook: judge.process(),
-                    api_server: Some(cluster.api_server()?),
+                    api_server: cluster.api_server()?,
                 };
                 rounds[index].push(round(&load).await.with_context(|| judge.name().to_owned())?);
             }
