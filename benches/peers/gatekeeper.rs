@@ -12,6 +12,8 @@ use crate::policies;
 use crate::programs::{Built, GATEKEEPER};
 
 const NAMESPACE: &str = "gatekeeper-system";
+/// Owns Gatekeeper's reports of its own status. Without it, the garbage collector deletes each as soon as it is written.
+const POD: &str = "gatekeeper-controller-manager";
 /// How long it may take to define the kind of the constraint.
 const DEFINED: Duration = Duration::from_secs(60);
 
@@ -20,6 +22,11 @@ const DEFINED: Duration = Duration::from_secs(60);
 pub(crate) fn start(cluster: &Cluster) -> Result<Peer> {
     let built = GATEKEEPER.built()?;
     cluster.create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}))?;
+    cluster.until(&["get", "serviceaccount", "default", "-n", NAMESPACE], DEFINED)?;
+    cluster.create(&json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": POD, "namespace": NAMESPACE},
+        "spec": {"containers": [{"name": "manager", "image": "gatekeeper"}]},
+    }))?;
     cluster.kubectl(&["create", "-f", &built.sources.join("charts/gatekeeper/crds").to_string_lossy()])?;
     cluster.until(&["get", "constrainttemplates"], DEFINED)?;
     cluster.kubectl(&["create", "-f", &policies::file("gatekeeper-template.yaml").to_string_lossy()])?;
@@ -34,9 +41,9 @@ pub(crate) fn start(cluster: &Cluster) -> Result<Peer> {
 
 fn launch(cluster: &Cluster, built: &Built) -> Result<Peer> {
     let mut command = Command::new(&built.program);
-    command.env("KUBECONFIG", cluster.kubeconfig()).env("POD_NAMESPACE", NAMESPACE);
-    // As in its chart, without mutation. The certificate is made here, and there is no pod.
-    command.args(["--operation=webhook", "--operation=generate", "--disable-cert-rotation", "--debug-use-fake-pod"]);
+    command.env("KUBECONFIG", cluster.kubeconfig()).env("POD_NAMESPACE", NAMESPACE).env("POD_NAME", POD);
+    // As in its chart, without mutation. The certificate is made here.
+    command.args(["--operation=webhook", "--operation=generate", "--disable-cert-rotation"]);
     command.args(["--host=127.0.0.1", "--health-addr=127.0.0.1:0", "--shutdown-delay=0"]);
     command.arg(format!("--prometheus-port={}", free_port()?));
     Peer::addressed(format!("Gatekeeper {}", GATEKEEPER.version), command, "/v1/admit", |command, dir, port| {
