@@ -1,10 +1,17 @@
-//! Interlock beside a webhook that does nothing: rate, times and cost over HTTPS.
+//! Interlock beside a webhook that does nothing, `ValidatingAdmissionPolicy`, OPA, Gatekeeper and Kyverno: rate, times and cost.
 //!
-//!     cargo bench --bench peers [-- PART OF THE NAME OF SOME TRAFFIC]
+//!     cargo bench --bench peers [-- --quick] [PART OF THE NAME OF A PEER OR OF SOME TRAFFIC]...
+//!
+//! Each peer has the nearest rules that it can express: no change of an image of a Deployment that Helm manages, and no change
+//! of the status label of a release record. A peer whose rules do not work does not take part; the table says why.
 //!
 //! Every webhook is a process of its own; this one is the client, on the same machine. The webhooks take turns in short rounds,
-//! in swapped order, and a ratio is the median over the rounds, so that whatever else the machine does falls on all of them.
-//! Needs `target/controlplane/`, which the e2e tests build.
+//! in swapped order, so that whatever else the machine does falls on all of them: first over direct HTTPS, then as the only
+//! webhook of a real API server. The figures are medians of the rounds. `--quick` makes one very short round of each, which
+//! shows that everything works, and no more.
+//!
+//! Needs Go, and `target/controlplane/`, which the e2e tests build. The first run builds OPA, Gatekeeper and Kyverno into
+//! `target/peers/`. Interlock is built with this benchmark.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -13,143 +20,119 @@
     reason = "a benchmark fails by a panic"
 )]
 
+#[path = "peers/bite.rs"]
+mod bite;
+#[path = "peers/certificate.rs"]
+mod certificate;
+#[path = "peers/cluster.rs"]
+mod cluster;
+#[path = "peers/direct.rs"]
+mod direct;
 #[path = "fixtures/edits.rs"]
 #[allow(dead_code, reason = "some fixtures belong to other benchmarks")]
 mod edits;
+#[path = "peers/gatekeeper.rs"]
+mod gatekeeper;
+#[path = "peers/kyverno.rs"]
+mod kyverno;
 #[path = "peers/load.rs"]
 mod load;
 #[path = "peers/null_webhook.rs"]
 mod null_webhook;
+#[path = "peers/opa.rs"]
+mod opa;
 #[path = "peers/peer.rs"]
 mod peer;
 #[path = "fixtures/plane.rs"]
 #[allow(dead_code, reason = "some fixtures belong to other benchmarks")]
 mod plane;
+#[path = "peers/policies.rs"]
+mod policies;
 #[path = "fixtures/process.rs"]
 mod process;
+#[path = "peers/programs.rs"]
+mod programs;
+#[path = "peers/registration.rs"]
+mod registration;
+#[path = "peers/report.rs"]
+mod report;
 #[path = "fixtures/reviews.rs"]
 mod reviews;
+#[path = "peers/selection.rs"]
+mod selection;
+#[path = "peers/writes.rs"]
+mod writes;
 
-use std::io::Write;
-use std::process::Stdio;
+use std::sync::Arc;
 
-use anyhow::{Result, ensure};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 
-use load::{Round, round};
+use cluster::{Cluster, NAMESPACE};
 use peer::{NULL_WEBHOOK, Peer};
-use plane::Plane;
-
-const ROUNDS: usize = 7;
-/// Reviews a second that every webhook can answer.
-const STEADY: f64 = 2_000.0;
+use registration::Judge;
+use report::Report;
+use selection::{ADMISSION_POLICY, GATEKEEPER, INTERLOCK, KYVERNO, NOBODY, NULL, OPA, Selection, WRITES};
 
 fn main() -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     if std::env::args().nth(1).as_deref() == Some(NULL_WEBHOOK) {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         return runtime.block_on(null_webhook::serve());
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let plane = Plane::start();
-    create(&plane, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))?;
-    create(&plane, &deployed_record(&edits::deployment().document))?;
-    let peers = [Peer::null()?, Peer::interlock(plane.kubeconfig())?];
-    println!(
-        "{:<44}{:>10}{:>8}{:>9}{:>9}{:>8}{:>12}{:>8}",
-        "median of rounds", "reviews/s", "ratio", "p50 ms", "p99 ms", "ratio", "CPU s/1,000", "ratio"
-    );
-    let traffic = [
-        ("an object that is not ours", reviews::deployment_review()),
-        ("a label of a release's object", edits::deployment_label().review()),
-        ("an image of a release's object", edits::deployment().review()),
-        ("CREATE of a record", reviews::record_review(300 << 10)),
+    let selection = Selection::from_arguments(std::env::args().skip(1))?;
+    let cluster = Arc::new(Cluster::start()?);
+    cluster.create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}))?;
+    cluster.install("web", 6, &[edits::deployment().document])?;
+    let mut report = Report::default();
+    let mut peers = started(&cluster, &runtime, &selection, &mut report)?;
+    for peer in &mut peers {
+        peer.at_rest = peer.memory()?;
+    }
+    runtime.block_on(direct::run(&peers, cluster.api_server()?, &selection, &mut report))?;
+    let judges = judges(&peers, &selection);
+    if selection.has_traffic(WRITES) {
+        registration::prepare(&cluster)?;
+        writes::prepare(&cluster)?;
+        runtime.block_on(writes::run(&cluster, &judges, &selection, &mut report))?;
+    }
+    let version: Value = serde_json::from_str(&cluster.kubectl(&["get", "--raw", "/version"])?)?;
+    let names: Vec<_> = judges.iter().map(|judge| judge.name().to_owned()).collect();
+    report.print_table(&names, &peers, version["gitVersion"].as_str().context("no version")?);
+    Ok(())
+}
+
+/// Starts every webhook, and proves that its rules work. Only a foreign one may be missing.
+fn started(cluster: &Cluster, runtime: &Runtime, selection: &Selection, report: &mut Report) -> Result<Vec<Peer>> {
+    type Start = fn(&Cluster) -> Result<Peer>;
+    let starts: [(_, Start); 5] = [
+        (NULL, |_| Peer::null()),
+        (INTERLOCK, Peer::interlock),
+        (OPA, opa::start),
+        (GATEKEEPER, gatekeeper::start),
+        (KYVERNO, kyverno::start),
     ];
-    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with("--")).unwrap_or_default();
-    for (name, review) in traffic.into_iter().filter(|(name, _)| name.contains(&wanted)) {
-        let review = Bytes::from(review);
-        for rate in [None, Some(STEADY)] {
-            compare(&runtime, &peers, name, &review, rate)?;
+    let mut peers = Vec::new();
+    for (name, start) in starts.into_iter().filter(|(name, _)| selection.has_peer(name)) {
+        let proven = start(cluster).and_then(|mut peer| {
+            runtime.block_on(bite::prove(&mut peer))?;
+            Ok(peer)
+        });
+        match proven {
+            Ok(peer) => peers.push(peer),
+            Err(error) if [NULL, INTERLOCK].contains(&name) => return Err(error.context(name)),
+            Err(error) => {
+                eprintln!("peers: {name} does not take part: {error:#}");
+                report.missing.push((name, error));
+            }
         }
     }
-    for peer in &peers {
-        let (now, most) = peer.memory()?;
-        println!("{:<44}{now:>6.1} MiB, at most {most:.1} MiB", peer.name);
-    }
-    Ok(())
+    Ok(peers)
 }
 
-fn compare(
-    runtime: &tokio::runtime::Runtime,
-    peers: &[Peer],
-    traffic: &str,
-    review: &Bytes,
-    rate: Option<f64>,
-) -> Result<()> {
-    let mut rounds: Vec<Vec<Round>> = peers.iter().map(|_| Vec::new()).collect();
-    for number in 0..ROUNDS {
-        let mut order: Vec<_> = (0..peers.len()).collect();
-        if !number.is_multiple_of(2) {
-            order.reverse();
-        }
-        for index in order {
-            rounds[index].push(runtime.block_on(round(&peers[index], review, rate))?);
-        }
-    }
-    let pace = rate.map_or_else(|| "as fast as it goes".to_owned(), |rate| format!("{rate} a second"));
-    println!("{traffic}, {} KiB, {pace}", review.len() / 1024);
-    for (peer, own) in peers.iter().zip(&rounds) {
-        let value = |of: fn(&Round) -> f64| median(own.iter().map(of));
-        let ratio = |of: fn(&Round) -> f64| median(own.iter().zip(&rounds[0]).map(|(own, floor)| of(own) / of(floor)));
-        println!(
-            "    {:<40}{:>10.0}{:>8.2}{:>9.3}{:>9.3}{:>8.2}{:>12.3}{:>8.2}",
-            peer.name,
-            value(|round| round.rate),
-            ratio(|round| round.rate),
-            value(|round| round.p50) * 1e3,
-            value(|round| round.p99) * 1e3,
-            ratio(|round| round.p99),
-            value(|round| round.cost),
-            ratio(|round| round.cost),
-        );
-    }
-    Ok(())
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<_> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
-fn create(plane: &Plane, object: &Value) -> Result<()> {
-    let mut kubectl = plane.command("kubectl");
-    kubectl.args(["create", "-f", "-"]).env("KUBECONFIG", plane.kubeconfig());
-    let mut kubectl = kubectl.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
-    kubectl.stdin.take().expect("a pipe").write_all(object.to_string().as_bytes())?;
-    ensure!(kubectl.wait()?.success(), "kubectl could not create {}", object["kind"]);
-    Ok(())
-}
-
-/// The record of the release `web`, which declares this document.
-fn deployed_record(document: &Value) -> Value {
-    let body = json!({
-        "name": "web", "info": {"status": "deployed", "last_deployed": "2026-11-20T10:00:00Z"},
-        "chart": {"metadata": {"name": "web", "version": "1.2.3"}}, "config": {}, "version": 6, "namespace": "shop",
-        "manifest": format!("---\n# Source: web/templates/web.yaml\n{document}\n"),
-    });
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
-    gzip.write_all(body.to_string().as_bytes()).unwrap();
-    let release = STANDARD.encode(STANDARD.encode(gzip.finish().unwrap()));
-    json!({
-        "apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1", "data": {"release": release},
-        "metadata": {
-            "name": "sh.helm.release.v1.web.v6", "namespace": "shop",
-            "labels": {"name": "web", "owner": "helm", "status": "deployed", "version": "6"},
-        },
-    })
+/// Who judges writes, in the order of the table.
+fn judges<'a>(peers: &'a [Peer], selection: &Selection) -> Vec<Judge<'a>> {
+    let policy = [(NOBODY, Judge::Nobody), (ADMISSION_POLICY, Judge::AdmissionPolicy)];
+    let builtin = policy.into_iter().filter(|(name, _)| selection.has_peer(name)).map(|(_, judge)| judge);
+    builtin.chain(peers.iter().map(Judge::Webhook)).collect()
 }

@@ -36,7 +36,7 @@ struct AdmissionRequest<'a> {
 
 /// Prints its address and certificate in one line of JSON, and serves until it is killed.
 pub(crate) async fn serve() -> Result<()> {
-    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()])?;
+    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["127.0.0.1".to_owned()])?;
     let key = PrivateKeyDer::Pkcs8(signing_key.serialize_der().into());
     let tls = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()?

@@ -1,6 +1,7 @@
 //! The programs that the tests drive: built on first use into `target/controlplane/`, reused until their sources change.
 //! Two environment variables choose other versions, see [`versions`].
 
+mod build;
 mod modules;
 mod versions;
 
@@ -8,10 +9,10 @@ use std::fs::{self, File, TryLockError};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
-use std::time::Instant;
 
+use build::{built, go};
 use modules::Module;
 use versions::{DEFAULT_KUBERNETES, HELM, Versions};
 
@@ -120,7 +121,7 @@ fn build_controlplane(dir: &Path, kubernetes: &str) -> Result<PathBuf, String> {
     );
     let stamp = stamp_of(&sources, &flags)?;
     built(&dir, "controlplane", &stamp, || {
-        let mut build = go("the control plane")?;
+        let mut build = go("the control plane", &dir)?;
         progress(&format!(
             "building the control plane: etcd, kube-apiserver, kube-controller-manager, kubectl {kubernetes} \
              (5 to 10 minutes on two cores the first time)"
@@ -139,7 +140,7 @@ fn build_controllers(dir: &Path) -> Result<PathBuf, String> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controllers");
     let flags = "-s -w";
     built(dir, "controllers", &stamp_of(&sources, flags)?, || {
-        let mut build = go("the controllers of Flux and OLM")?;
+        let mut build = go("the controllers of Flux and OLM", dir)?;
         progress("building the controllers of Flux and OLM (4 minutes on two cores the first time)");
         let out = dir.join("controllers.new");
         build.current_dir(&sources).args(["build", "-trimpath", "-ldflags", flags, "-o"]).arg(&out).arg(".");
@@ -166,7 +167,7 @@ fn helm(dir: &Path, major: u32, version: &str) -> Result<PathBuf, String> {
     // A build from the module cache has no version of its own.
     let flags = format!("-s -w -X {module}/internal/version.version=v{version}");
     built(dir, &program, &format!("{module}/cmd/helm@v{version} {flags}"), || {
-        let mut build = go("helm")?;
+        let mut build = go("helm", dir)?;
         progress(&format!("building helm {version} (2 minutes on two cores the first time)"));
         let source = Module::fetched(&module, &format!("v{version}"))?;
         let modules = source.as_main(&dir.join(format!("{program}.modules")))?;
@@ -175,52 +176,6 @@ fn helm(dir: &Path, major: u32, version: &str) -> Result<PathBuf, String> {
         build.arg(modules).arg("-o").arg(&out).arg("./cmd/helm");
         Ok((build, out))
     })
-}
-
-/// `DIR/NAME` if its stamp is current; otherwise runs the build, moves its product there and writes the stamp.
-fn built(
-    dir: &Path,
-    name: &str,
-    stamp: &str,
-    build: impl FnOnce() -> Result<(Command, PathBuf), String>,
-) -> Result<PathBuf, String> {
-    let program = dir.join(name);
-    let stamp_file = dir.join(format!("{name}.stamp"));
-    if program.exists() && fs::read_to_string(&stamp_file).is_ok_and(|current| current == stamp) {
-        return Ok(program);
-    }
-    let (mut command, product) = build()?;
-    let start = Instant::now();
-    let output = command.output().map_err(|e| format!("cannot start the build of {name}: {e}"))?;
-    if !output.status.success() {
-        return Err(format!(
-            "the build of {name} failed ({}); it needs the Go module proxy or a filled module cache:\n{}",
-            output.status,
-            String::from_utf8_lossy(&output.stderr)
-        ));
-    }
-    // The stamp is removed first and written last: a program without a stamp is built again.
-    let _ = fs::remove_file(&stamp_file);
-    fs::rename(&product, &program).map_err(|e| format!("cannot move {} into place: {e}", product.display()))?;
-    fs::write(&stamp_file, stamp).map_err(|e| format!("cannot write {}: {e}", stamp_file.display()))?;
-    progress(&format!("{name} built in {:.0?}", start.elapsed()));
-    Ok(program)
-}
-
-fn go(what: &str) -> Result<Command, String> {
-    let found = Command::new("go").arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if !found.is_ok_and(|status| status.success()) {
-        return Err(format!(
-            "there is no Go to build {what}: install Go 1.26 or newer (https://go.dev/dl), \
-             or put the programs controlplane, controllers, helm3 and helm4 with their .stamp files from another machine's \
-             target/controlplane/ into {}",
-            target_dir().join("controlplane").display()
-        ));
-    }
-    let mut go = Command::new("go");
-    // Needs no C compiler, and the program runs on any Linux.
-    go.env("CGO_ENABLED", "0");
-    Ok(go)
 }
 
 /// Changes with every file of the module and every flag.
