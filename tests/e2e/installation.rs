@@ -4,6 +4,7 @@ mod certificates;
 mod doctor;
 mod failure;
 mod hard_mode;
+mod image;
 mod installed;
 mod manifests;
 mod outage;

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use crate::harness::balancer::{Connections, write_egress};
 use crate::harness::clients::Kubectl;
 use crate::harness::eventually::eventually;
+use crate::harness::kubelet::image::Image;
 use crate::harness::kubelet::{Kubelet, Replica};
 use crate::harness::plane::Plane;
 
@@ -39,6 +40,18 @@ impl Cluster {
     /// The same with further flags for `controlplane up`.
     #[track_caller]
     pub(crate) fn start_with(name: &str, more: &[String]) -> Self {
+        Self::start_as(name, more, None)
+    }
+
+    /// The same with containers that run an unpacked image.
+    #[allow(dead_code, reason = "the soak runs itself")]
+    #[track_caller]
+    pub(crate) fn of_image(name: &str, image: Image) -> Self {
+        Self::start_as(name, &[], Some(image))
+    }
+
+    #[track_caller]
+    fn start_as(name: &str, more: &[String], image: Option<Image>) -> Self {
         let egress = tempfile::tempdir().expect("a temporary directory");
         let (file, socket) = (egress.path().join("egress.json"), egress.path().join("proxy"));
         let proxy = UnixListener::bind(&socket).expect("a new socket");
@@ -50,7 +63,7 @@ impl Cluster {
             format!("--leave-pods-of={NAMESPACE}"),
         ];
         let plane = Plane::with_flags(name, &[&flags[..], more].concat());
-        let kubelet = Kubelet::start(&plane, NAMESPACE, proxy).unwrap_or_else(|error| panic!("{error}"));
+        let kubelet = Kubelet::start(&plane, NAMESPACE, proxy, image).unwrap_or_else(|error| panic!("{error}"));
         Self { kubelet, plane, _egress: egress }
     }
 

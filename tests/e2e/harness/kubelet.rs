@@ -2,10 +2,12 @@
 //! connections to the namespace's Services.
 //!
 //! A pod gets what it specifies: arguments, environment, volumes, a token of its service account, probes, SIGTERM and a
-//! grace period. It differs from a cluster: every container is the built `interlock`; it listens on free ports of 127.0.0.1;
-//! paths below a mount are in the pod's own directory; probes run more often than specified.
+//! grace period. It differs from a cluster: every container is the built `interlock`, or a given [`Image`]; it listens on free
+//! ports of 127.0.0.1; without an image, paths below a mount are in the pod's own directory; probes run more often than
+//! specified.
 
 mod container;
+pub(crate) mod image;
 mod lifecycle;
 mod probe;
 mod specification;
@@ -34,6 +36,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::sleep;
 
 use container::Addresses;
+use image::Image;
 
 use crate::harness::balancer::{Connections, Route, balance};
 use crate::harness::plane::Plane;
@@ -114,11 +117,18 @@ struct Node {
     turn: AtomicUsize,
     /// Added to the environment of containers that start.
     environment: Mutex<BTreeMap<String, String>>,
+    /// Runs in the containers, in place of the built `interlock`.
+    image: Option<Image>,
 }
 
 impl Kubelet {
     /// Runs the namespace's pods, and routes connections from the proxy's socket to its Services.
-    pub(crate) fn start(plane: &Plane, namespace: &str, proxy: UnixListener) -> Result<Self, String> {
+    pub(crate) fn start(
+        plane: &Plane,
+        namespace: &str,
+        proxy: UnixListener,
+        image: Option<Image>,
+    ) -> Result<Self, String> {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.map_err(|e| format!("cannot start a runtime: {e}"))?;
         let connections = Arc::new(Connections::default());
@@ -140,6 +150,7 @@ impl Kubelet {
                 replicas: Mutex::default(),
                 turn: AtomicUsize::new(0),
                 environment: Mutex::default(),
+                image,
             });
             tokio::spawn(node.clone().run());
             proxy.set_nonblocking(true).map_err(|e| e.to_string())?;

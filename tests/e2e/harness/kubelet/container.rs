@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Deserialize;
 
 use super::specification::Start;
-use crate::harness::assets::interlock;
 use crate::harness::process::{leash, signal};
 
 /// The line that `interlock serve` prints when it listens.
@@ -42,7 +41,7 @@ impl Process {
         let (mut stdout, stderr) =
             open().and_then(|file| Ok((file, open()?))).map_err(|e| format!("cannot open {}: {e}", log.display()))?;
         let mut command = leash();
-        command.arg(interlock()?).args(&start.arguments);
+        command.args(&start.program).args(&start.arguments);
         command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path))).envs(&start.environment);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
         let mut leash = command.spawn().map_err(|e| format!("cannot start interlock: {e}"))?;

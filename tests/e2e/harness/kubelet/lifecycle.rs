@@ -140,14 +140,17 @@ impl Life {
             readiness: probe(&specified.readiness_probe)?,
         });
         self.write_volumes(pod)?;
-        let kubeconfig = if has_token(pod) { Some(self.kubeconfig(pod).await?) } else { None };
-        let start = Start::of(&self.node, pod, &self.root(), kubeconfig.as_deref())?;
+        if let Some(image) = &self.node.image {
+            image.install(&self.root())?;
+        }
+        let account = if has_token(pod) { self.account(&self.token(pod).await?)? } else { BTreeMap::new() };
+        let start = Start::of(&self.node, pod, &self.root(), account)?;
         let process = Process::start(&start, &self.log_file())?;
         Ok(Container::Running { process, numbers: start.ports, since: Timestamp::now(), probes })
     }
 
     /// A token of the pod's account, bound to the pod.
-    async fn kubeconfig(&self, pod: &Pod) -> Result<PathBuf, String> {
+    async fn token(&self, pod: &Pod) -> Result<String, String> {
         let account = pod.spec.as_ref().and_then(|spec| spec.service_account_name.as_deref()).unwrap_or("default");
         let request = TokenRequest {
             spec: TokenRequestSpec {
@@ -164,7 +167,31 @@ impl Life {
         };
         let api = self.node.api::<ServiceAccount>();
         let made = call(api.create_token_request(account, &PostParams::default(), &request)).await?;
-        let token = made.status.ok_or("the API server gave no token")?.token;
+        Ok(made.status.ok_or("the API server gave no token")?.token)
+    }
+
+    /// Writes the files with which the pod finds the API server, and returns the variables that name them.
+    fn account(&self, token: &str) -> Result<BTreeMap<String, String>, String> {
+        let variables = match &self.node.image {
+            Some(_) => self.mounted_account(token)?,
+            None => [("INTERLOCK_KUBECONFIG", self.kubeconfig(token)?)].into(),
+        };
+        Ok(variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    /// What every pod of a cluster gets.
+    fn mounted_account(&self, token: &str) -> Result<BTreeMap<&'static str, String>, String> {
+        let ca = fs::read(&self.node.ca).map_err(|e| format!("cannot read {}: {e}", self.node.ca.display()))?;
+        let files = [("token", token.into()), ("ca.crt", ca), ("namespace", self.node.namespace.clone().into_bytes())];
+        let content = files.map(|(name, content)| (name.to_owned(), content)).into();
+        let mount = self.root().join(volumes::ACCOUNT.trim_start_matches('/'));
+        volumes::write(&mount, &content).map_err(|e| format!("cannot write {}: {e}", mount.display()))?;
+        let address = self.node.server.trim_start_matches("https://").trim_end_matches('/');
+        let (host, port) = address.rsplit_once(':').ok_or_else(|| format!("no port in {address}"))?;
+        Ok([("KUBERNETES_SERVICE_HOST", host.to_owned()), ("KUBERNETES_SERVICE_PORT", port.to_owned())].into())
+    }
+
+    fn kubeconfig(&self, token: &str) -> Result<String, String> {
         let content = json!({
             "apiVersion": "v1",
             "kind": "Config",
@@ -175,7 +202,7 @@ impl Life {
         });
         let path = self.dir.join("kubeconfig");
         fs::write(&path, content.to_string()).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
-        Ok(path)
+        Ok(path.display().to_string())
     }
 
     fn write_volumes(&mut self, pod: &Pod) -> Result<(), String> {

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource, Pod};
 use kube::ResourceExt;
 
 use super::{Node, volumes};
+use crate::harness::assets::interlock;
 
 /// The default addresses of `interlock serve`, and the variables that change them.
 const PORTS: [(&str, u16); 2] = [("INTERLOCK_LISTEN", 8443), ("INTERLOCK_ADMIN_LISTEN", 8081)];
@@ -16,6 +17,8 @@ const PORTS: [(&str, u16); 2] = [("INTERLOCK_LISTEN", 8443), ("INTERLOCK_ADMIN_L
 /// What to run.
 #[derive(Debug)]
 pub(super) struct Start {
+    /// The program, or the command that confines it to its image.
+    pub(super) program: Vec<String>,
     pub(super) arguments: Vec<String>,
     pub(super) environment: BTreeMap<String, String>,
     /// The container's ports for reviews and for probes.
@@ -35,8 +38,8 @@ pub(super) fn container(pod: &Pod) -> Result<&Container, String> {
 }
 
 impl Start {
-    /// `root` is the directory of the mounts. `kubeconfig` is the pod's, if its account has a token.
-    pub(super) fn of(node: &Node, pod: &Pod, root: &Path, kubeconfig: Option<&Path>) -> Result<Self, String> {
+    /// `root` is the directory of the mounts. `account` says how the pod finds the API server, if its account has a token.
+    pub(super) fn of(node: &Node, pod: &Pod, root: &Path, account: BTreeMap<String, String>) -> Result<Self, String> {
         let container = container(pod)?;
         if container.env_from.as_ref().is_some_and(|sources| !sources.is_empty()) || container.lifecycle.is_some() {
             return Err("the container has envFrom or a lifecycle".to_owned());
@@ -44,7 +47,8 @@ impl Start {
         let mut mounts: Vec<_> =
             container.volume_mounts.iter().flatten().map(|mount| mount.mount_path.as_str()).collect();
         mounts.sort_unstable_by_key(|path| std::cmp::Reverse(path.len()));
-        let moved = |value: &str| moved(value, &mounts, root);
+        // In an image, the root is `/`.
+        let moved = |value: &str| if node.image.is_some() { value.to_owned() } else { moved(value, &mounts, root) };
         let mut environment = BTreeMap::new();
         for variable in container.env.iter().flatten() {
             if let Some(value) = value(node, pod, variable)? {
@@ -64,10 +68,12 @@ impl Start {
         }
         environment.insert("HOSTNAME".to_owned(), pod.name_any());
         environment.extend(node.environment.lock().unwrap_or_else(PoisonError::into_inner).clone());
-        if let Some(kubeconfig) = kubeconfig {
-            environment.insert("INTERLOCK_KUBECONFIG".to_owned(), kubeconfig.to_string_lossy().into_owned());
-        }
-        Ok(Self { arguments, environment, ports })
+        environment.extend(account);
+        let program = match &node.image {
+            Some(image) => image.confined(root, pod),
+            None => vec![interlock()?.to_string_lossy().into_owned()],
+        };
+        Ok(Self { program, arguments, environment, ports })
     }
 }
 

@@ -15,7 +15,7 @@ use super::Node;
 /// Paths below the mount, and what is in the files.
 pub(super) type Content = BTreeMap<String, Vec<u8>>;
 
-/// The mount of the service account's token. Pods here get a kubeconfig instead.
+/// The mount of the service account's token. Pods without an image get a kubeconfig instead.
 pub(super) const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// The content of each of a container's mounts.
