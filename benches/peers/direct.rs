@@ -15,7 +15,7 @@ use crate::{edits, reviews};
 /// As many as an API server keeps open under load.
 const CONNECTIONS: u32 = 32;
 /// Reviews a second that every peer can answer on two cores.
-pub(crate) const STEADY: f64 = 200.0;
+pub(crate) const STEADY: f64 = 100.0;
 
 /// `api_server`: its process, because a webhook may ask it.
 pub(crate) async fn run(peers: &[Peer], api_server: u32, selection: &Selection, report: &mut Report) -> Result<()> {
