@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::yield_now;
 
 pub use cores::Busy;
 use cores::Cores;
@@ -69,6 +70,8 @@ impl Budget {
     /// # Errors
     /// [`Busy`] if too many wait, and this user has the most of them.
     pub async fn work<T>(&self, user: &str, work: impl FnOnce() -> T) -> Result<T, Busy> {
+        // A review is first polled in the task of its connection, which must not be held up.
+        yield_now().await;
         self.cores.work(user, work).await
     }
 

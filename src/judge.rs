@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
-use tokio::task::yield_now;
 use tokio::time::{Instant, timeout_at};
 
 use crate::budget::{Budget, Busy, Holdings};
@@ -329,8 +328,6 @@ impl<'r> Steps<'r> {
         if self.are_short {
             return Ok(step());
         }
-        // The caller polls once by itself, and must not be held up.
-        yield_now().await;
         // Boxed, because the future of every review would be as large otherwise.
         match Box::pin(timeout_at(self.deadline, self.shared.work(self.user, step))).await {
             Ok(done) => done.map_err(|Busy| Unjudged::Busy),

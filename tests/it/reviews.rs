@@ -98,7 +98,7 @@ async fn a_body_that_is_no_review_gets_an_explanation() {
         (reply.to_string(), "has no request"),
         (patch.to_string(), "expected one of `CREATE`"),
         (labels.to_string(), "the Secret cannot be parsed"),
-        (twice, "duplicate field `uid`"),
+        (twice, "request.uid is there twice"),
     ] {
         for path in ["/validate", "/mutate"] {
             let answer = desk.post(path, body.clone()).await;

@@ -46,6 +46,9 @@ impl fmt::Debug for Answer {
 pub trait Reviewer: Send + Sync + 'static {
     /// Answers one whole request body, which need not be JSON. The answer should be ready at `deadline`; a moment later the
     /// caller gets that of [`Self::undecided`]. The future is then dropped, and also when the caller disconnects.
+    ///
+    /// It is first polled in the task of the connection. What takes longer than some milliseconds must wait for something before,
+    /// for example for its turn at a core.
     fn answer(&self, endpoint: Endpoint, body: Bytes, deadline: Instant) -> BoxFuture<'_, Answer>;
 
     /// Answers at once for a review that has no answer of its own. Must not repeat what went wrong, and must not read much of
