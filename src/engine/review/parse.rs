@@ -201,7 +201,7 @@ mod tests {
         let whole = review(REQUEST);
         for (body, told) in [
             (format!("{whole}{{}}").into_bytes(), "trailing characters"),
-            (whole[1..].as_bytes().to_vec(), "trailing characters"),
+            (whole.as_bytes()[1..].to_vec(), "trailing characters"),
             (b"[]".to_vec(), "not a JSON object"),
             (b"\"\xff\"".to_vec(), "invalid utf-8"),
             (Vec::new(), "EOF"),
