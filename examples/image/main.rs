@@ -27,7 +27,7 @@ struct Arguments {
     #[arg(long)]
     revision: String,
     /// The time of that commit, in seconds since 1970: the only time in the image
-    #[arg(long, value_name = "SECONDS", env = "SOURCE_DATE_EPOCH")]
+    #[arg(long, value_name = "SECONDS")]
     created: i64,
     /// The directory to write, which must not exist
     #[arg(long, value_name = "DIRECTORY")]
