@@ -10,6 +10,7 @@ mod doctor;
 mod excerpt;
 mod exit_status;
 mod explain;
+mod helm;
 mod man;
 mod output;
 mod plugin;
@@ -71,10 +72,10 @@ enum Command {
 /// Runs the command line and returns the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
-    let mut line = env::args_os();
-    let invocation = plugin::Invocation::by(line.next().as_deref());
-    if invocation == plugin::Invocation::ToComplete {
-        return plugin::complete(&invocation.command(Cli::command()), &line.collect::<Vec<_>>());
+    let line: Vec<_> = env::args_os().collect();
+    let invocation = plugin::Invocation::by(line.first().map(AsRef::as_ref), helm::HelmFlags::of_plugin().is_some());
+    if let Some(words) = invocation.to_complete(&line) {
+        return plugin::complete(&invocation.command(Cli::command()), words);
     }
     // clap exits with 2 on an invalid command line, and with 0 after --help.
     let matches = invocation.command(Cli::command()).get_matches();

@@ -6,6 +6,7 @@ use anyhow::Context;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
+use super::helm::HelmFlags;
 pub(super) use crate::world::kubernetes::clock::server_time;
 
 /// The arguments that name a cluster.
@@ -22,10 +23,10 @@ pub(super) struct ClusterArguments {
 
 impl ClusterArguments {
     /// The configuration of the named cluster; `None` if none was named.
-    async fn named(&self) -> anyhow::Result<Option<Config>> {
-        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+    async fn named(&self, context: Option<&str>) -> anyhow::Result<Option<Config>> {
+        let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
         let Some(path) = &self.kubeconfig else {
-            let Some(context) = &self.context else { return Ok(None) };
+            let Some(context) = context else { return Ok(None) };
             let config = Config::from_kubeconfig(&options).await;
             return config.map(Some).with_context(|| format!("the context {context} is not usable"));
         };
@@ -37,7 +38,7 @@ impl ClusterArguments {
 
     /// The named cluster, or the cluster of the pod; `None` outside of a cluster.
     pub(super) async fn in_cluster_or_named(&self) -> anyhow::Result<Option<Config>> {
-        match self.named().await? {
+        match self.named(self.context.as_deref()).await? {
             None if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() => {
                 let pods = Config::incluster();
                 pods.map(Some).context("failed to read the mounted service account of the pod")
@@ -51,15 +52,18 @@ impl ClusterArguments {
         client(self.infer().await?)
     }
 
-    /// The named cluster, or the cluster of kubectl, or the cluster of the pod.
+    /// The named cluster, or the cluster of kubectl, or the cluster of the pod. As a plugin of helm, with the flags of helm.
     pub(super) async fn infer(&self) -> anyhow::Result<Config> {
-        match self.named().await? {
-            Some(config) => Ok(config),
+        let helm = HelmFlags::of_plugin().unwrap_or_default();
+        let mut config = match self.named(self.context.as_deref().or(helm.context.as_deref())).await? {
+            Some(config) => config,
             None => {
                 let found = Config::infer().await;
-                found.context("no cluster found: set --kubeconfig or KUBECONFIG")
+                found.context("no cluster found: set --kubeconfig or KUBECONFIG")?
             }
-        }
+        };
+        helm.apply(&mut config)?;
+        Ok(config)
     }
 }
 

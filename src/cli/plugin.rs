@@ -1,5 +1,5 @@
-//! The kubectl plugin: a link `kubectl-interlock` to the binary provides `kubectl interlock`, and a link
-//! `kubectl_complete-interlock` its completions.
+//! The plugins. Of kubectl: a link `kubectl-interlock` to the binary provides `kubectl interlock`, and a link
+//! `kubectl_complete-interlock` its completions. Of helm: `packaging/helm-plugin` provides `helm interlock` and its completions.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Write, stdout};
@@ -7,6 +7,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Command;
+
+/// The first word of the command line by which the helm plugin asks for completions.
+const COMPLETE: &str = "__complete";
 
 /// How the binary was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,15 +20,29 @@ pub(super) enum Invocation {
     ByKubectl,
     /// By kubectl, for completions.
     ToComplete,
+    /// As a helm plugin.
+    ByHelm,
 }
 
 impl Invocation {
-    pub(super) fn by(name: Option<&OsStr>) -> Self {
+    /// By the name of the binary, and by whether helm runs it.
+    pub(super) fn by(name: Option<&OsStr>, is_of_helm: bool) -> Self {
         let name = name.and_then(|name| Path::new(name).file_stem()).unwrap_or_default();
         match name.to_str() {
             Some("kubectl-interlock") => Self::ByKubectl,
             Some("kubectl_complete-interlock") => Self::ToComplete,
+            _ if is_of_helm => Self::ByHelm,
             _ => Self::ByItself,
+        }
+    }
+
+    /// The words to complete, if that is what the command line asks for.
+    pub(super) fn to_complete(self, line: &[OsString]) -> Option<&[OsString]> {
+        let words = line.get(1..).unwrap_or_default();
+        match self {
+            Self::ToComplete => Some(words),
+            Self::ByHelm => words.split_first().filter(|(first, _)| *first == COMPLETE).map(|(_, words)| words),
+            Self::ByItself | Self::ByKubectl => None,
         }
     }
 
@@ -34,8 +51,35 @@ impl Invocation {
         match self {
             Self::ByItself => own,
             Self::ByKubectl | Self::ToComplete => own.bin_name("kubectl interlock").display_name("kubectl interlock"),
+            Self::ByHelm => with_flags_of_helm(own).bin_name("helm interlock").display_name("helm interlock"),
         }
     }
+}
+
+/// helm keeps `-n`, `--namespace`, `--kubeconfig` and its other flags to itself. A flag of ours with such a name never arrives, so
+/// it gets another one: helm's own for the same thing, otherwise one of ours.
+fn with_flags_of_helm(command: Command) -> Command {
+    command.mut_subcommands(|subcommand| {
+        let namespace = match subcommand.get_name() {
+            // helm's namespace is that of releases.
+            "status" => None,
+            "scan" => Some("only-namespace"),
+            _ => Some("interlock-namespace"),
+        };
+        renamed(subcommand, namespace)
+    })
+}
+
+/// `namespace`: the new name of the flag.
+fn renamed(command: Command, namespace: Option<&'static str>) -> Command {
+    let renamed_here = command.mut_args(|argument| match (argument.get_id().as_str(), namespace) {
+        ("context", _) => argument.long("kube-context"),
+        // helm's --kubeconfig is in KUBECONFIG, and must win.
+        ("kubeconfig", _) => argument.env(None::<&str>),
+        ("namespace", Some(name)) => argument.long(name).short(None),
+        _ => argument,
+    });
+    renamed_here.mut_subcommands(|subcommand| renamed(subcommand, namespace))
 }
 
 /// Prints the candidates for the last word, one per line, as kubectl expects.
@@ -84,11 +128,12 @@ mod tests {
 
     #[test]
     fn the_name_of_the_binary_shows_the_caller() {
-        let invocation = |name: &str| Invocation::by(Some(OsStr::new(name)));
+        let invocation = |name: &str| Invocation::by(Some(OsStr::new(name)), false);
         assert_eq!(invocation("/usr/bin/kubectl-interlock"), Invocation::ByKubectl);
         assert_eq!(invocation("kubectl_complete-interlock"), Invocation::ToComplete);
         assert_eq!(invocation("./interlock"), Invocation::ByItself);
-        assert_eq!(Invocation::by(None), Invocation::ByItself);
+        assert_eq!(Invocation::by(None, false), Invocation::ByItself);
+        assert_eq!(Invocation::by(Some(OsStr::new("/plugins/interlock")), true), Invocation::ByHelm);
         let help = Invocation::ByKubectl.command(Cli::command()).render_help().to_string();
         assert!(help.contains("Usage: kubectl interlock <COMMAND>"), "{help}");
         assert!(
@@ -98,6 +143,33 @@ mod tests {
                 .to_string()
                 .contains("Usage: interlock <COMMAND>")
         );
+    }
+
+    #[test]
+    fn helm_takes_no_flag_that_is_ours() {
+        let mut command = Invocation::ByHelm.command(Cli::command());
+        command.clone().debug_assert();
+        let help = command.render_help().to_string();
+        assert!(help.contains("Usage: helm interlock <COMMAND>"), "{help}");
+        let flags =
+            |command: &[&str]| candidates(&Invocation::ByHelm.command(Cli::command()), &[command, &["--"]].concat());
+        for command in [&["status"][..], &["unstick"], &["doctor"], &["scan"], &["certs", "status"], &["override"]] {
+            let flags = flags(command);
+            assert!(flags.contains(&"--kube-context".to_owned()), "{command:?} {flags:?}");
+            assert!(!flags.contains(&"--context".to_owned()), "{command:?} {flags:?}");
+            assert!(command == ["status"] || !flags.contains(&"--namespace".to_owned()), "{command:?} {flags:?}");
+        }
+        assert!(flags(&["doctor"]).contains(&"--interlock-namespace".to_owned()));
+    }
+
+    #[test]
+    fn only_a_plugin_of_helm_is_asked_for_completions_by_a_word() {
+        let line = ["interlock", "__complete", "doc"].map(OsString::from);
+        assert_eq!(Invocation::ByHelm.to_complete(&line), Some(&line[2..]));
+        assert_eq!(Invocation::ByHelm.to_complete(&line[1..]), None);
+        assert_eq!(Invocation::ByItself.to_complete(&line), None);
+        assert_eq!(Invocation::ToComplete.to_complete(&line), Some(&line[1..]));
+        assert_eq!(Invocation::ToComplete.to_complete(&[]), Some(&[][..]));
     }
 
     #[test]
