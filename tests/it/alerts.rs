@@ -208,6 +208,39 @@ fn every_queried_label_value_is_exported() {
     assert!(seen > 15, "{seen}");
 }
 
+/// What Grafana's types do not say (`tests/dashboard` compiles the dashboard against them): a second panel with an id or a place hides the
+/// first, a second query with a letter replaces the first, and a variable that is not defined selects no data source.
+#[test]
+fn no_panel_and_no_query_of_the_dashboard_hides_another() {
+    let dashboard: Value = serde_json::from_str(&fs::read_to_string(repository(DASHBOARD)).unwrap()).unwrap();
+    let variables: Vec<_> =
+        dashboard["templating"]["list"].as_array().unwrap().iter().map(|it| text(it, "/name")).collect();
+    let (mut ids, mut cells) = (BTreeSet::new(), BTreeSet::new());
+    for panel in dashboard["panels"].as_array().unwrap() {
+        let title = text(panel, "/title");
+        assert!(ids.insert(panel["id"].as_u64().unwrap()), "{title} has the id of another panel");
+        let [x, y, w, h] = ["x", "y", "w", "h"].map(|key| panel["gridPos"][key].as_u64().unwrap());
+        assert!(w > 0 && h > 0 && x + w <= 24, "{title} is outside of the 24 columns");
+        for cell in (x..x + w).flat_map(|x| (y..y + h).map(move |y| (x, y))) {
+            assert!(cells.insert(cell), "{title} covers another panel at {cell:?}");
+        }
+        if panel["type"] == "row" {
+            continue;
+        }
+        let queries = panel["targets"].as_array().unwrap();
+        let letters: BTreeSet<_> = queries.iter().map(|query| text(query, "/refId")).collect();
+        assert!(
+            !queries.is_empty() && letters.len() == queries.len(),
+            "{title} has two queries with one letter, or none"
+        );
+        for source in queries.iter().chain([panel]).map(|it| text(it, "/datasource/uid")) {
+            let variable = source.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+            assert!(variable.is_some_and(|name| variables.contains(&name)), "{title} reads {source}");
+        }
+    }
+    assert!(cells.len() > 24 * 24, "{} cells", cells.len());
+}
+
 #[test]
 fn every_alert_leads_to_its_paragraph_and_every_paragraph_has_its_alert() {
     let runbook = fs::read_to_string(repository(RUNBOOK)).unwrap();
