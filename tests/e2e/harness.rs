@@ -3,6 +3,7 @@
 
 pub(crate) mod acts;
 pub(crate) mod addon_controller;
+pub(crate) mod archive;
 pub(crate) mod assets;
 pub(crate) mod balancer;
 pub(crate) mod chart;
@@ -17,6 +18,7 @@ pub(crate) mod forging;
 pub(crate) mod gate;
 pub(crate) mod helm_releases;
 pub(crate) mod in_flight;
+pub(crate) mod k9s;
 pub(crate) mod kubelet;
 pub(crate) mod load;
 pub(crate) mod namespace;

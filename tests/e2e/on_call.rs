@@ -1,6 +1,7 @@
 //! The commands and reports for people on call.
 
 mod audit_log;
+mod plugins;
 mod reports;
 mod scanning;
 mod unstick;

@@ -17,6 +17,7 @@ mod layering;
 mod logging;
 mod manifests;
 mod outlets;
+mod packaging;
 mod policies;
 mod proofs;
 mod reload;
