@@ -15,8 +15,11 @@ use crate::engine::effort::Effort;
 /// The document cannot be parsed, the manifest is longer than 8 MiB, or it is more work than the review has left.
 pub fn document(manifest: &str, wanted: &DocumentKey, effort: &Effort) -> Result<Option<Value>, String> {
     let (name, kind) = (memmem::Finder::new(&wanted.name), memmem::Finder::new(&wanted.kind));
-    let mentions =
-        |document: &str| name.find(document.as_bytes()).is_some() && kind.find(document.as_bytes()).is_some();
+    // A backslash may write any letter.
+    let mentions = |document: &str| {
+        let text = document.as_bytes();
+        name.find(text).is_some() && kind.find(text).is_some() || text.contains(&b'\\')
+    };
     let mut found = None;
     each_object(manifest, effort, mentions, &mut |object| {
         if !object.heading.is_of(wanted) {
@@ -106,10 +109,33 @@ mod tests {
                 "{metadata}"
             );
         }
+        let escaped = "metadata:\n  name: \"w\\x65b\"\n  namespace: shop";
+        assert_eq!(replicas(&spelled(escaped), &wanted("web")), Some(1));
         let versions = ["\"apiVersion\": apps/v1", "apiVersion : apps/v1", "<<: {apiVersion: apps/v1}"];
         for version in versions {
             let manifest = format!("{version}\nkind: Deployment\nmetadata:\n  name: web\nspec: {{replicas: 1}}\n");
             assert_eq!(replicas(&manifest, &wanted("web")), Some(1), "{version}");
+        }
+    }
+
+    /// What the lines seem to say, and what a parser reads.
+    #[test]
+    fn a_value_that_does_not_end_in_its_line_names_another_object() {
+        for (metadata, name) in [
+            ("metadata:\n  name: web\n    x", "web x"),
+            ("metadata:\n  name: 'web\n    x'", "web x"),
+            ("metadata:\n  name: web\n\n   x", "web\nx"),
+            ("metadata:\n  name: web\n  \r  name: api", "api"),
+            ("metadata:\n  name: web\nmetadata:\n  labels: {}\n  name: api", "api"),
+            ("metadata:\n  name: w\"eb\"", "w\"eb\""),
+            ("metadata:\n  name: web#1", "web#1"),
+            ("metadata:\n  name: 'web' # ''", "web"),
+        ] {
+            let manifest = format!("apiVersion: apps/v1\nkind: Deployment\n{metadata}\nspec: {{replicas: 1}}\n");
+            let all = super::super::objects(&manifest, &Effort::of_review()).unwrap();
+            assert_eq!(all[0]["metadata"]["name"], name, "{metadata}");
+            assert_eq!(replicas(&manifest, &wanted("web")).is_some(), name == "web", "{metadata}");
+            assert_eq!(replicas(&manifest, &wanted("api")).is_some(), name == "api", "{metadata}");
         }
     }
 

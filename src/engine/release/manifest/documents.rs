@@ -73,11 +73,6 @@ pub(super) fn yaml_documents(manifest: &str) -> impl Iterator<Item = &str> {
     manifest.split("\n---").map(|document| document.trim_start_matches("---"))
 }
 
-/// The scalar behind a key, without quotes and comment.
-pub(super) fn plain_scalar(text: &str) -> &str {
-    text.split('#').next().unwrap_or_default().trim().trim_matches(['"', '\''])
-}
-
 /// Parses a YAML document as Helm does, by YAML 1.1: `0644` is 420, `yes` is true, and the last of several equal keys counts.
 /// An empty document is null.
 ///

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use super::documents::plain_scalar;
 use super::key::DocumentKey;
 use crate::engine::object::group_of;
 
@@ -34,18 +33,27 @@ pub(super) struct Names<'m> {
 
 impl<'m> Heading<'m> {
     /// Reads the heading from the lines of a YAML document. `None` if the document is not written like those of charts: keys
-    /// at the margin, the members of `metadata` indented, and all of these keys plain words. Other keys may stand for one that is
-    /// read here: a merge key adds members, and `"name"` is `name`.
+    /// at the margin, the members of `metadata` indented, all of these keys plain words, and each value that is read here whole in
+    /// its line. Other keys may stand for one that is read here: a merge key adds members, and `"name"` is `name`.
     pub(super) fn from_lines(document: &'m str) -> Option<Self> {
         let mut heading = Self::default();
         // The indentation of the members of `metadata`.
         let mut indent = None;
         let mut in_metadata = false;
+        // The indentation of the value that the line before ended with. It goes on in a line that is indented deeper.
+        let mut value_at = None;
         for line in document.lines() {
             let depth = line.len() - line.trim_start().len();
             let text = line.trim();
+            // YAML ends a line here too.
+            if line.contains('\r') {
+                return None;
+            }
             if text.is_empty() || text.starts_with('#') {
                 continue;
+            }
+            if value_at.take().is_some_and(|value_at| depth > value_at) {
+                return None;
             }
             if depth == 0 {
                 // The items of a list may stand at the margin.
@@ -54,10 +62,13 @@ impl<'m> Heading<'m> {
                 }
                 in_metadata = text == "metadata:";
                 if let Some(version) = line.strip_prefix("apiVersion:") {
-                    heading.api_version = scalar(version)?;
+                    (heading.api_version, value_at) = (scalar(version)?, Some(depth));
                 } else if let Some(kind) = line.strip_prefix("kind:") {
-                    heading.kind = scalar(kind)?;
-                } else if line.starts_with("metadata:") && !in_metadata {
+                    (heading.kind, value_at) = (scalar(kind)?, Some(depth));
+                } else if in_metadata {
+                    // The last of several counts.
+                    (heading.names, indent) = (Names::default(), None);
+                } else if line.starts_with("metadata:") {
                     return None;
                 }
             } else if in_metadata && depth == *indent.get_or_insert(depth) {
@@ -65,9 +76,9 @@ impl<'m> Heading<'m> {
                     return None;
                 }
                 if let Some(name) = text.strip_prefix("name:") {
-                    heading.names.name = Some(scalar(name)?);
+                    (heading.names.name, value_at) = (Some(scalar(name)?), Some(depth));
                 } else if let Some(namespace) = text.strip_prefix("namespace:") {
-                    heading.names.namespace = Some(scalar(namespace)?);
+                    (heading.names.namespace, value_at) = (Some(scalar(namespace)?), Some(depth));
                 }
             }
         }
@@ -123,8 +134,16 @@ fn has_plain_key(line: &str) -> bool {
         .is_some_and(|(key, value)| is_word(key) && (value.is_empty() || value.starts_with([' ', '\t'])))
 }
 
-/// A scalar on one line; `None` if only a parser can read it.
+/// A scalar on one line, without its quotes and the comment behind it; `None` if only a parser can read it.
 fn scalar(text: &str) -> Option<Cow<'_, str>> {
-    let text = plain_scalar(text);
-    (!text.starts_with(['&', '*', '!', '|', '>', '{', '[']) && !text.contains('\\')).then_some(Cow::Borrowed(text))
+    let text = text.trim();
+    let is_comment =
+        |rest: &str| rest.is_empty() || rest.starts_with([' ', '\t']) && rest.trim_start().starts_with('#');
+    if let Some(quote) = text.chars().next().filter(|first| ['"', '\''].contains(first)) {
+        let (inside, rest) = text[1..].split_once(quote)?;
+        return (is_comment(rest) && !inside.contains('\\')).then_some(Cow::Borrowed(inside));
+    }
+    let end = text.match_indices('#').map(|(at, _)| at).find(|at| text[..*at].ends_with([' ', '\t']) || *at == 0);
+    let text = text[..end.unwrap_or(text.len())].trim_end();
+    (!text.starts_with(['&', '*', '!', '|', '>', '{', '['])).then_some(Cow::Borrowed(text))
 }

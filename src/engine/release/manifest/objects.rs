@@ -280,6 +280,15 @@ mod tests {
         assert_eq!(names("---\n{x: &m {name: api}, kind: A, metadata: *m}"), ["A api"]);
         assert_eq!(names("---\n{x: &b {kind: A}, <<: *b, metadata: {name: a}}"), ["A a"]);
         assert_eq!(names("---\n{kind: A, x: &b {name: a}, metadata: {<<: *b}}"), ["A a"]);
+        let object = "x: &o {kind: A, metadata: {name: a}}\nkind: List\n";
+        assert_eq!(names(&format!("{object}items: [*o]\n")), ["A a"]);
+        assert_eq!(names(&format!("{object}y: &l [*o]\nitems: *l\n")), ["A a"]);
+    }
+
+    #[test]
+    fn the_last_of_several_lists_counts() {
+        let item = |name: &str| format!("items:\n- {{kind: A, metadata: {{name: {name}}}}}\n");
+        assert_eq!(names(&format!("kind: List\n{}{}", item("a"), item("b"))), ["A b"]);
     }
 
     #[test]

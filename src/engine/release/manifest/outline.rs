@@ -42,7 +42,7 @@ pub(super) enum NoOutline {
     Malformed { line: usize, column: usize },
     /// It is more work than the review has left.
     OverBudget,
-    /// A merge key may name the object: only a parser that expands aliases can tell.
+    /// A merge key may name the object, or an alias may be one: only a parser that expands aliases can tell.
     Merged,
 }
 
@@ -131,7 +131,15 @@ impl<'d> Reader<'d, '_> {
             let key = self.node(event)?;
             let (event, _) = self.next()?;
             match (&key, event) {
-                (Node::Text(key), Event::SequenceStart(..)) if item.is_none() && key == "items" => self.items()?,
+                (Node::Text(key), event) if item.is_none() && key == "items" => {
+                    // The last of several counts.
+                    self.found.truncate(before);
+                    match event {
+                        Event::SequenceStart(..) => self.items()?,
+                        Event::Alias(_) => return Err(NoOutline::Merged),
+                        event => _ = self.node(event)?,
+                    }
+                }
                 (Node::Text(key), event) => match (key.as_ref(), self.node(event)?) {
                     (MERGE_KEY, _) => return Err(NoOutline::Merged),
                     ("metadata", Node::Mapping { is_merged: true, .. }) => return Err(NoOutline::Merged),
@@ -152,6 +160,7 @@ impl<'d> Reader<'d, '_> {
             match self.next()? {
                 (Event::SequenceEnd, _) => return Ok(()),
                 (Event::MappingStart(..), start) => self.object(Some((index, start)))?,
+                (Event::Alias(_), _) => return Err(NoOutline::Merged),
                 (event, _) => _ = self.node(event)?,
             }
             index += 1;
