@@ -125,8 +125,8 @@ pub(crate) struct Record {
     pub(crate) ended: Option<Age>,
     /// The note of an interrupted operation: its chart and revision.
     pub(crate) interrupted: Option<(Chart, Revision)>,
-    /// Whether it was created by an install over an older revision. No rule knows it; properties do.
-    pub(crate) replaces: bool,
+    /// Whether its client left it deployed below a newer one. No rule knows it; properties do.
+    pub(crate) left: bool,
 }
 
 impl Record {
@@ -228,6 +228,13 @@ impl Cluster {
         self.records.retain(|record| record.key() != (driver, revision));
     }
 
+    /// Marks what is deployed beside a promoted record as left so by its client.
+    pub(crate) fn leave_all_but(&mut self, driver: Driver, promoted: Revision) {
+        let others = self.records.iter_mut().filter(|record| record.body.driver == driver);
+        let others = others.filter(|record| record.body.revision != promoted);
+        others.for_each(|record| record.left = record.body.status == Status::Deployed);
+    }
+
     /// The cluster after a step of time.
     pub(crate) fn later(&self, step: Passing) -> Self {
         let mut cluster = self.clone();
@@ -246,7 +253,7 @@ impl Cluster {
             let in_flight = record.body.status.is_in_flight() || record.label.is_in_flight();
             if !in_flight {
                 record.created = Age::Stale;
-                record.replaces &= record.body.status == Status::Deployed;
+                record.left &= record.body.status == Status::Deployed;
             }
             let is_uninstall = record.body.status == Status::Uninstalling || record.label == Status::Uninstalling;
             record.started = record.started.filter(|_| is_uninstall);

@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
 use crate::client::Write;
-use crate::cluster::{Body, Cluster, Driver, Object, Record, Revision};
+use crate::cluster::{Body, Cluster, Driver, Object, Other, Record, Revision};
 use crate::objects::{self, NOW};
 use crate::users::User;
 
@@ -143,18 +143,20 @@ impl Court {
             Write::Delete(driver, revision) => after.remove(*driver, *revision),
             _ => {}
         }
-        let mut bodies: Vec<(Body, _)> = after.records().iter().map(|record| (record.body, record.replaces)).collect();
+        let mut bodies: Vec<Body> = after.records().iter().map(|record| record.body).collect();
         if let Some(body) = written {
-            let old = before.record(body.driver, body.revision);
-            let replaces = old.map_or(body.status == Status::PendingInstall && body.revision > 1, |old| old.replaces);
-            bodies.retain(|(other, _)| (other.driver, other.revision) != (body.driver, body.revision));
-            bodies.push((body, replaces));
+            bodies.retain(|other| (other.driver, other.revision) != (body.driver, body.revision));
+            bodies.push(body);
         }
         // A deletion changes another record too: it gets a note.
-        for (body, replaces) in bodies {
+        for body in bodies {
             if let Some(text) = self.changed(&objects::record_key(body.driver, body.revision)) {
-                after.put(objects::read_back(body, replaces, &serde_json::from_str(&text).unwrap(), NOW));
+                let left = before.record(body.driver, body.revision).is_some_and(|old| old.left);
+                after.put(objects::read_back(body, left, &serde_json::from_str(&text).unwrap(), NOW));
             }
+        }
+        if let Some(promoted) = written.filter(|body| leaves_others(before, body)) {
+            after.leave_all_but(promoted.driver, promoted.revision);
         }
         after.settled()
     }
@@ -168,6 +170,17 @@ impl Court {
         };
         text.filter(|text| old.as_ref() != Some(text))
     }
+}
+
+/// Whether a write promotes a record and leaves what was deployed before as it is, as its client does: an install over a failed revision,
+/// and any promotion under the lease of nelm, whose plan supersedes what was deployed when it read the history.
+fn leaves_others(before: &Cluster, body: &Body) -> bool {
+    let promoted = before.record(body.driver, body.revision).filter(|old| old.status() != body.status);
+    body.status == Status::Deployed
+        && promoted.is_some_and(|old| {
+            let is_nelms = old.holder == Some(User::Nelm) || before.others.contains(&Other::Lease);
+            old.status() == Status::PendingInstall || is_nelms
+        })
 }
 
 /// The body of the record that a write leaves; `None` if it writes none.

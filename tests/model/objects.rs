@@ -127,7 +127,7 @@ pub(crate) fn stored(record: &Record, now: i64) -> Value {
 }
 
 /// A record with what its stored object says beside its body: label, creation and stamps.
-pub(crate) fn read_back(body: Body, replaces: bool, object: &Value, now: i64) -> Record {
+pub(crate) fn read_back(body: Body, left: bool, object: &Value, now: i64) -> Record {
     let metadata = &object["metadata"];
     let stamp = |key: &str| metadata["annotations"][key].as_str();
     let age = |time: &str| Age::of(now - time.parse::<Timestamp>().unwrap().as_second());
@@ -144,7 +144,7 @@ pub(crate) fn read_back(body: Body, replaces: bool, object: &Value, now: i64) ->
         started: stamp(STARTED).map(age),
         ended: stamp(ENDED).map(age),
         interrupted: stamp(INTERRUPTED).map(|text| note(text).unwrap()),
-        replaces,
+        left,
     }
 }
 

@@ -45,11 +45,10 @@ struct Admitted<'w> {
 pub(crate) fn broken_at_rest(cluster: &Cluster, in_time: bool) -> Option<&'static str> {
     let drivers = [Driver::Secret, Driver::ConfigMap, Driver::Olm];
     for driver in drivers {
-        let deployed = || cluster.history(driver).filter(|record| record.status() == Deployed);
         // `helm install --replace` over a failed revision leaves an older deployed one, without any interference. nelm supersedes what was
         // deployed when it read the history, and helm does not know its lease.
-        let left_by_client = |record: &Record| record.replaces || record.holder == Some(User::Nelm);
-        if deployed().count() > 1 && !deployed().any(left_by_client) {
+        let deployed = cluster.history(driver).filter(|record| record.status() == Deployed && !record.left);
+        if deployed.count() > 1 {
             return Some(TWO_DEPLOYED);
         }
     }
@@ -74,6 +73,11 @@ pub(crate) fn is_unfair(before: &Cluster, user: User, write: &Write, ruling: &Ru
     let body = match write {
         Write::Create(body) => body,
         Write::Delete(..) => return !is_own_and_fresh(before, user),
+        // The clean-up of a failed upgrade follows it at once.
+        Write::DeleteObject => {
+            let newest = [Driver::Secret, Driver::ConfigMap].into_iter().find_map(|driver| before.newest(driver));
+            return !newest.is_some_and(|newest| newest.status() == Failed && newest.ended.is_none());
+        }
         // Two threads of one process race, in milliseconds.
         Write::Update(body) => {
             let old = before.record(body.driver, body.revision);
@@ -127,8 +131,8 @@ impl<'w> Admitted<'w> {
         Some((self.before.record(driver, revision), self.after.record(driver, revision)))
     }
 
-    /// Whether the user goes on with an operation of its own, as DESIGN 5.2 has it: a service account with its own, a manager with a
-    /// manager's, Flux under another account.
+    /// Whether the user goes on with an operation of its own: a service account with its own, a manager with a manager's,
+    /// Flux under another account.
     fn resumes(&self, holder: User) -> bool {
         let flux = |user| matches!(user, User::Flux | User::FluxTenant);
         let is_handover = flux(self.user) && flux(holder) && self.before.others.contains(&Other::HelmRelease);

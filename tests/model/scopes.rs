@@ -105,16 +105,7 @@ pub(crate) const DEEDS: &[Deed] = &[
 pub(crate) fn record(driver: Driver, revision: u8, status: Status) -> Record {
     let body = Body { driver, revision, status, chart: 1, life: 0, words: Words::Usual };
     let created = crate::cluster::Age::Stale;
-    Record {
-        body,
-        label: status,
-        created,
-        holder: None,
-        started: None,
-        ended: None,
-        interrupted: None,
-        replaces: false,
-    }
+    Record { body, label: status, created, holder: None, started: None, ended: None, interrupted: None, left: false }
 }
 
 /// A release that is deployed, with one older revision.

@@ -133,7 +133,7 @@ impl<'c> Alone<'c> {
                     started: None,
                     ended: None,
                     interrupted: None,
-                    replaces: false,
+                    left: false,
                 });
             }
             Write::Delete(driver, revision) => {

@@ -84,8 +84,9 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
 /// The revision that a promoted one replaces, if it is still deployed. Helm supersedes it first, and goes on when that write fails, as it
 /// does if the release was uninstalled and installed again since the operation read it.
 ///
-/// An older record may stay deployed for good, after `helm install --replace` and with old clients, so only the newest record that was
-/// ever deployed counts. An install replaces nothing, and nelm, with its lease, writes in no particular order.
+/// An older record may stay deployed for good, after `helm install --replace` and with old clients, so for the holder, whose program writes
+/// in that order, only the newest record that was ever deployed counts. An install replaces nothing, and nelm, with its lease, writes in no
+/// particular order.
 fn left_deployed<'c>(
     case: &RecordCase<'c>,
     from: Status,
@@ -94,10 +95,9 @@ fn left_deployed<'c>(
     let Some(revision) = case.target.revision.filter(|_| from != Status::PendingInstall) else {
         return Ok(None);
     };
-    let was_deployed = |entry: &&Entry| matches!(entry.status, Status::Deployed | Status::Superseded);
-    let replaced = case.history()?.below(revision).find(was_deployed);
-    let left = replaced.filter(|replaced| replaced.status == Status::Deployed);
     let is_holders = before.stamps().holder().is_none_or(|holder| holder == case.facts.actor.name);
+    let counts = |entry: &&Entry| entry.status == Status::Deployed || is_holders && entry.status == Status::Superseded;
+    let left = case.history()?.below(revision).find(counts).filter(|counted| counted.status == Status::Deployed);
     Ok(if left.is_some() && is_holders && lease::is_held(case)? { None } else { left })
 }
 

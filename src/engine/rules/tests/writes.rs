@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::names::{
     CONCURRENT_OPERATION, ILLEGAL_TRANSITION, RECORD_INTEGRITY, RECORD_TAMPERING, REVISION_ORDER, UNUSUAL_CREATE,
 };
+use super::objects::record;
 use super::scenario::{Cluster, Rec, rec};
 
 const VELERO: &str = "system:serviceaccount:velero:velero";
@@ -40,6 +41,8 @@ fn releases_are_apart_and_the_drivers_of_helm_are_not() {
     assert_eq!(cluster.create("bob", &rec(6, "pending-upgrade")), Err(vec![CONCURRENT_OPERATION]));
     // The same objects are deployed from Secrets.
     assert_eq!(with(&[rec(5, "deployed")]).create("bob", &other_driver), Err(vec![UNUSUAL_CREATE]));
+    let told = with(&[rec(5, "deployed")]).refusal("CREATE", "bob", &other_driver);
+    assert!(told.contains("`HELM_DRIVER=secret helm upgrade web CHART -n shop`"), "{told}");
     let upgrade = Rec { kind: "ConfigMap", ..rec(1, "pending-upgrade") };
     assert_eq!(with(&[rec(5, "deployed")]).create("bob", &upgrade), Err(vec![UNUSUAL_CREATE]), "of nothing");
     assert_eq!(with(&[rec(5, "uninstalled")]).create("bob", &other_driver), Ok(()));
@@ -226,6 +229,11 @@ fn a_promotion_leaves_no_other_revision_deployed() {
         assert_eq!(promoted(&[rec(4, "superseded"), rec(5, "failed"), running.clone()]), Ok(()), "{status}");
         // Old clients, and an install over a failed revision, leave an older record deployed for good.
         assert_eq!(promoted(&[rec(3, "deployed"), rec(5, "superseded"), running.clone()]), Ok(()), "{status}");
+        // Nobody but the holder is believed to have superseded what was deployed.
+        let mut cluster = with(&[rec(3, "deployed"), rec(5, "superseded"), record(6, status, "alice")]);
+        cluster.later(15 * 60);
+        assert_eq!(cluster.update("bob", &running, &running.to("deployed")), Err(vec![ILLEGAL_TRANSITION]), "{status}");
+        assert_eq!(cluster.update("alice", &running, &running.to("deployed")), Ok(()), "{status}");
     }
     let install = rec(6, "pending-install");
     let mut cluster = with(&[rec(4, "deployed"), rec(5, "failed"), install.clone()]);
