@@ -307,6 +307,10 @@ fn a_refused_unlock_says_how_to_wake_flux() {
     // Another end of the operation is no unlock.
     let found = running(json!({}), "alice", 12).told(CONTROLLER, pending.object(), rec(6, "deployed").object());
     assert!(found.contains("Cannot promote") && !found.contains("flux reconcile"), "{found}");
+    // Flux stores its records as Secrets.
+    let config_map = |record: &Rec| Rec { kind: "ConfigMap", ..record.clone() }.object();
+    let found = running(json!({}), "alice", 12).told(CONTROLLER, config_map(&pending), config_map(&failed));
+    assert!(!found.contains("flux reconcile"), "{found}");
     // One that names the records from elsewhere is not the one to wake.
     let mut cluster = running(json!({"releaseName": "other"}), "alice", 12);
     let elsewhere = helm_release("x", json!({"releaseName": "web", "storageNamespace": "shop"}));
@@ -340,6 +344,11 @@ fn the_account_of_a_helm_release_writes_the_objects_of_its_release_at_any_time()
         assert_eq!(cluster.told(TENANT, web(), image("2")), "", "{holder}");
         assert_ne!(cluster.told(FOREIGNER, web(), image("2")), "", "{holder}");
     }
+    // Flux stores its records as Secrets: a release of that name in ConfigMaps is another one.
+    let mut cluster = Cluster::new();
+    cluster.given(helm_release("web", json!({"serviceAccountName": "deployer"})));
+    cluster.given_record(&Rec { kind: "ConfigMap", ..record(6, "deployed", "alice") });
+    assert!(cluster.told(TENANT, web(), image("2")).contains("[manual-edit]"));
 }
 
 #[test]
@@ -386,6 +395,10 @@ fn asking_for_the_release_of_another_wins_nothing_over_it() {
         Ok(()),
         "its timeout does not keep a stuck release locked"
     );
+    // Nor where Flux holds the release for a HelmRelease of shop: the controller is the same for both.
+    let mut cluster = running(json!({}), CONTROLLER, STALE);
+    cluster.given(intruder(json!({})));
+    assert_eq!(cluster.create("bob", &rec(7, "pending-rollback")), Ok(()));
 
     let mut cluster = Cluster::new();
     let history = json!([{"name": "web", "namespace": "shop", "status": "deployed"}]);

@@ -88,6 +88,8 @@ fn sources_of_one_name_in_two_namespaces_are_two() {
     // A reference that was never delivered is not lost.
     shop.delivered(delivered_from(json!({"kind": "GitRepository", "namespace": "blue", "name": "apps"})));
     shop.create(&commit(&[&blue])).admitted();
+    let gone = shop.bundle("gone", named("ConfigMap", "civ", "gone"));
+    shop.update(&commit(&[&blue, &gone]), &commit(&[&blue])).admitted();
 }
 
 #[test]
@@ -169,6 +171,8 @@ fn a_template_that_can_mean_anything_takes_no_bundle_of_another_reference() {
     // Both mean the same object, which is there.
     shop.delivered(delivered_from(json!({"kind": "ConfigMap", "namespace": "civ", "name": "quota"})));
     shop.create(&commit(&[&quota])).admitted();
+    let without_namespace = shop.bundle("anywhere", named("ConfigMap", "", "quota"));
+    shop.create(&commit(&[&without_namespace])).admitted();
 }
 
 #[test]
