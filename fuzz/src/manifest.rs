@@ -108,10 +108,12 @@ fn completed(item: &Value, list: &Value) -> Option<Value> {
     Some(item)
 }
 
-/// Whether no API server would take an object like this: it has no text for its kind or name, or is a list inside a list. Or
-/// its name may be a number to YAML, whose value is lost: `263e7411` is infinite.
+/// Whether no API server would take an object like this: it has no text for its kind or name, a text with a blank, or is a list
+/// inside a list. Or its name may be a number to YAML, whose value is lost: `263e7411` is infinite.
 fn is_odd(object: &Value) -> bool {
-    let is_text = |value: &Value| value.as_str().is_some_and(|text| text.starts_with(char::is_alphabetic));
+    let is_text = |value: &Value| {
+        value.as_str().is_some_and(|text| text.starts_with(char::is_alphabetic) && !text.contains(char::is_whitespace))
+    };
     let is_optional_text = |value: Option<&Value>| value.is_none_or(is_text);
     let metadata = &object["metadata"];
     !object.is_object()

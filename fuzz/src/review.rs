@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::Input;
 use super::scene::{Scene, no_deadline, wait};
 
-/// What the API server passes on, and what DESIGN.md promises.
+/// The limits of a warning that the API server passes on, and of a message.
 const MAX_WARNING_CHARS: usize = 120;
 const MAX_MESSAGE_BYTES: usize = 8 * 1024;
 

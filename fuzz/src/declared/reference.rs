@@ -1,4 +1,4 @@
-//! What an edit does to a document, by the rules of DESIGN.md 5, written down once more and slowly.
+//! What an edit does to a document, by the rules over declared fields, written down once more and slowly.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
