@@ -47,8 +47,8 @@ impl Report {
         self.series.push(series);
     }
 
-    fn series(&self, traffic: &str, is_steady: bool, peer: &str) -> Option<&[Round]> {
-        let series = self.series.iter().find(|it| it.traffic == traffic && it.rate.is_some() == is_steady)?;
+    fn series(&self, traffic: &str, rate: Option<f64>, peer: &str) -> Option<&[Round]> {
+        let series = self.series.iter().find(|it| it.traffic == traffic && it.rate == rate)?;
         series.rounds.iter().find(|(name, _)| name == peer).map(|(_, rounds)| rounds.as_slice())
     }
 
@@ -67,12 +67,12 @@ impl Report {
             let cells = [
                 peer.map(|peer| format!("{:.2} s", peer.ready.as_secs_f64())),
                 memory,
-                self.series(LABEL, false, name).map(|rounds| format!("{:.0}", median(rounds, |round| round.rate))),
-                self.series(LABEL, true, name).map(times),
-                self.series(LABEL, false, name).map(|rounds| format!("{:.2}", median(rounds, |round| round.webhook))),
-                self.series(WRITES, false, name).map(|rounds| format!("{:.0}", median(rounds, |round| round.rate))),
-                self.series(WRITES, true, name).map(times),
-                self.series(WRITES, false, name).map(|rounds| {
+                self.series(LABEL, None, name).map(|rounds| format!("{:.0}", median(rounds, |round| round.rate))),
+                self.series(LABEL, Some(direct::STEADY), name).map(times),
+                self.series(LABEL, None, name).map(|rounds| format!("{:.2}", median(rounds, |round| round.webhook))),
+                self.series(WRITES, None, name).map(|rounds| format!("{:.0}", median(rounds, |round| round.rate))),
+                self.series(WRITES, Some(writes::STEADY), name).map(times),
+                self.series(WRITES, None, name).map(|rounds| {
                     let (own, server) = (median(rounds, |it| it.webhook), median(rounds, |it| it.api_server));
                     if peer.is_some() { format!("{own:.2}, {server:.2}") } else { format!("-, {server:.2}") }
                 }),
@@ -134,7 +134,7 @@ fn times(rounds: &[Round]) -> String {
     format!("{:.1}, {:.1} ms", median(rounds, |round| round.p50) * 1e3, median(rounds, |round| round.p99) * 1e3)
 }
 
-fn median(rounds: &[Round], of: fn(&Round) -> f64) -> f64 {
+pub(crate) fn median(rounds: &[Round], of: fn(&Round) -> f64) -> f64 {
     middle(&mut rounds.iter().map(of).collect::<Vec<_>>())
 }
 
