@@ -97,7 +97,7 @@ impl Court {
             return Ruling::Refused(refusals.collect());
         }
         self.memory.apply(&request);
-        let after = self.read_back(cluster, write);
+        let after = self.read_back(cluster, user, write);
         self.changed(&sent.key);
         Ruling::Admitted(after)
     }
@@ -131,7 +131,7 @@ impl Court {
     }
 
     /// The cluster that the memory is after an admitted write.
-    fn read_back(&mut self, before: &Cluster, write: &Write) -> Cluster {
+    fn read_back(&mut self, before: &Cluster, user: User, write: &Write) -> Cluster {
         let mut after = before.clone();
         let written = body_of(before, write);
         match write {
@@ -155,7 +155,7 @@ impl Court {
                 after.put(objects::read_back(body, left, &serde_json::from_str(&text).unwrap(), NOW));
             }
         }
-        if let Some(promoted) = written.filter(|body| leaves_others(before, body)) {
+        if let Some(promoted) = written.filter(|body| leaves_others(before, user, body)) {
             after.leave_all_but(promoted.driver, promoted.revision);
         }
         after.settled()
@@ -173,14 +173,18 @@ impl Court {
 }
 
 /// Whether a write promotes a record and leaves what was deployed before as it is, as its client does: an install over a failed revision,
-/// and any promotion under the lease of nelm, whose plan supersedes what was deployed when it read the history.
-fn leaves_others(before: &Cluster, body: &Body) -> bool {
+/// any promotion under the lease of nelm, whose plan supersedes what was deployed when it read the history, and the holder's above a
+/// superseded record, which may have been deployed or not.
+fn leaves_others(before: &Cluster, user: User, body: &Body) -> bool {
     let promoted = before.record(body.driver, body.revision).filter(|old| old.status() != body.status);
-    body.status == Status::Deployed
-        && promoted.is_some_and(|old| {
-            let is_nelms = old.holder == Some(User::Nelm) || before.others.contains(&Other::Lease);
-            old.status() == Status::PendingInstall || is_nelms
-        })
+    let Some(old) = promoted.filter(|_| body.status == Status::Deployed) else {
+        return false;
+    };
+    let below = before.history(body.driver).rev().filter(|record| record.body.revision < body.revision);
+    let replaced = below.map(Record::status).find(|status| matches!(status, Status::Deployed | Status::Superseded));
+    let is_superseded = old.holder == Some(user) && replaced == Some(Status::Superseded);
+    let is_nelms = old.holder == Some(User::Nelm) || before.others.contains(&Other::Lease);
+    old.status() == Status::PendingInstall || is_nelms || is_superseded
 }
 
 /// The body of the record that a write leaves; `None` if it writes none.

@@ -51,8 +51,13 @@ impl Client for Olm {
         let charts = self.charts.iter().filter(|chart| newest != Some((Status::Deployed, **chart)));
         let of_chart = |chart: &Chart| actions(&sdk(User::Olm, Driver::Olm, *chart), self.fails, ways, view);
         let mut operations: Vec<_> = charts.flat_map(of_chart).collect();
-        if let Some((Status::Deployed, chart)) = newest {
-            operations.push(Operation { name: "reconcile", acts: vec![Act::or_stop(Write::Apply(chart))] });
+        match newest {
+            Some((Status::Deployed, chart)) => {
+                operations.push(Operation { name: "reconcile", acts: vec![Act::or_stop(Write::Apply(chart))] });
+            }
+            // helm upgrades neither this record nor what is below it, unless that is deployed.
+            Some((Status::Uninstalled, _)) => operations.extend(unstick(view)),
+            _ => {}
         }
         operations
     }
@@ -62,7 +67,8 @@ impl Client for Olm {
     }
 }
 
-/// What is done about an operation of OLM that is dead, once it is stale. The workloads must be there before.
+/// What is done about an operation of OLM that is dead, once it is stale, and about a record that a person has marked as uninstalled.
+/// The workloads must be there before.
 fn unstick(view: &View<'_>) -> Option<Operation> {
     let stale = view.cluster.newest(Driver::Olm).filter(|newest| newest.age() == Age::Stale)?;
     let missing = view.cluster.object.is_none().then_some(Write::Restore(stale.body.chart));
