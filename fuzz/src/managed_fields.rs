@@ -32,7 +32,7 @@ pub fn run(input: &[u8]) -> Input {
     let Some(text) = std::str::from_utf8(input).ok() else { return Input::Foreign };
     let Ok(raw) = serde_json::from_str::<&RawValue>(text) else { return Input::Foreign };
     let effort = Effort::of_review();
-    let fields = ManagedFields::read(Some(raw), &effort);
+    let fields = ManagedFields::read(Some(raw.into()), &effort);
     let of_all = fields.of("v1", |_| true);
     let of_helm = fields.of("apps/v1", |manager| manager == "helm");
     assert!(effort.used() <= MAX_STEPS_PER_BYTE * text.len() as u64, "{} steps", effort.used());

@@ -273,7 +273,7 @@ fn uid(request: &Request<'_>, facts: &Facts<'_>) -> Option<String> {
         return None;
     }
     let object = request.old_object.or(request.object)?;
-    first_at(object.get().as_bytes(), &["metadata", "uid"]).ok().flatten()
+    first_at(object.get(), &["metadata", "uid"]).ok().flatten()
 }
 
 /// A hash of the fields of the new object that the violations point to, or of its main fields, with its user and its name.
@@ -298,7 +298,7 @@ fn value_at<'r>(request: &Request<'r>, pointer: &str) -> Option<&'r RawValue> {
     let pointer = Pointer::parse(pointer).ok()?;
     let path: Vec<_> = pointer.tokens().map(|token| token.decoded().into_owned()).collect();
     let path: Vec<_> = path.iter().map(String::as_str).collect();
-    first_at(request.object?.get().as_bytes(), &path).ok().flatten()
+    first_at(request.object?.get(), &path).ok().flatten()
 }
 
 #[cfg(test)]

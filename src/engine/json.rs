@@ -1,5 +1,6 @@
 //! JSON as text: values in a document, paths of fields, patches, and errors without the values.
 
+mod container;
 pub(crate) mod cursor;
 mod null;
 mod patch;
@@ -14,5 +15,5 @@ pub use patch::{Patch, PatchOperation};
 pub use path::{FieldPath, Segment};
 pub use raw::RawObject;
 pub(crate) use redacted::redacted;
-pub(crate) use seek::first_at;
+pub(crate) use seek::{first_at, text_at, unreadable};
 pub(crate) use text::Text;

@@ -4,37 +4,35 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::json::{RawObject, first_at, null_is_default};
+use super::json::cursor::{members, unquoted};
+use super::json::{RawObject, null_is_default, text_at, unreadable};
 
 /// Object metadata, as far as rules need it, borrowed from a review.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Default)]
 pub struct Metadata<'a> {
-    #[serde(borrow)]
     pub name: Cow<'a, str>,
-    #[serde(borrow)]
     pub uid: Cow<'a, str>,
     /// The server's clock at creation; absent in the mutating review of a CREATE.
     pub creation_timestamp: Option<Timestamp>,
     /// Set while the object is being deleted.
     pub deletion_timestamp: Option<Timestamp>,
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    pub labels: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    pub annotations: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
+    pub labels: StringMap<'a>,
+    pub annotations: StringMap<'a>,
     /// Who wrote which field last, not parsed yet.
-    #[serde(borrow)]
-    pub managed_fields: Option<&'a RawValue>,
+    pub managed_fields: Option<RawObject<'a>>,
     /// What must happen before the object is deleted, not parsed yet.
-    #[serde(borrow)]
-    pub finalizers: Option<&'a RawValue>,
+    pub finalizers: Option<RawObject<'a>>,
     /// The objects that the object is deleted with, not parsed yet.
-    #[serde(borrow)]
-    pub owner_references: Option<&'a RawValue>,
+    pub owner_references: Option<RawObject<'a>>,
 }
+
+/// Labels or annotations. An object has a few, so a search is shorter than building a tree.
+#[derive(Debug, Default)]
+pub struct StringMap<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 impl<'a> Metadata<'a> {
     /// Reads the metadata of an object and nothing after it: the API server writes the metadata before the content. The
@@ -43,22 +41,82 @@ impl<'a> Metadata<'a> {
     /// # Errors
     /// The JSON is not an object, or its metadata has the wrong shape.
     pub fn of(object: RawObject<'a>) -> Result<Self, serde_json::Error> {
-        let found: Option<Option<Self>> = first_at(object.get().as_bytes(), &["metadata"])?;
-        Ok(found.flatten().unwrap_or_default())
+        let metadata = text_at(object.get(), &["metadata"])?.filter(|text| *text != NULL);
+        metadata.map_or_else(|| Ok(Self::default()), Self::read)
     }
+
+    /// Reads metadata. Only serde could say where a field of the wrong shape is, but it takes three times as long: most of
+    /// the text are `managedFields`, which serde reads to find their end.
+    fn read(text: &'a str) -> Result<Self, serde_json::Error> {
+        let mut metadata = Self::default();
+        for (name, value) in members(text).ok_or_else(|| unreadable(text))? {
+            match name.as_ref() {
+                "name" => metadata.name = string(value)?,
+                "uid" => metadata.uid = string(value)?,
+                "creationTimestamp" => metadata.creation_timestamp = serde_json::from_str(value)?,
+                "deletionTimestamp" => metadata.deletion_timestamp = serde_json::from_str(value)?,
+                "labels" => metadata.labels = StringMap::read(value)?,
+                "annotations" => metadata.annotations = StringMap::read(value)?,
+                "managedFields" => metadata.managed_fields = present(value),
+                "finalizers" => metadata.finalizers = present(value),
+                "ownerReferences" => metadata.owner_references = present(value),
+                _ => {}
+            }
+        }
+        Ok(metadata)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Metadata<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::read(<&RawValue>::deserialize(deserializer)?.get()).map_err(D::Error::custom)
+    }
+}
+
+impl<'a> StringMap<'a> {
+    /// A null is an empty map, as for the API server.
+    fn read(text: &'a str) -> Result<Self, serde_json::Error> {
+        if text == NULL {
+            return Ok(Self::default());
+        }
+        let members = members(text).ok_or_else(|| unreadable(text))?;
+        members.into_iter().map(|(key, value)| Ok((key, string(value)?))).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The value of a key. Of several the last counts.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.iter().rfind(|(known, _)| known == key).map(|(_, value)| value.as_ref())
+    }
+
+    /// Whether there is no key.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+const NULL: &str = "null";
+
+fn present(value: &str) -> Option<RawObject<'_>> {
+    (value != NULL).then(|| RawObject::delimited(value))
+}
+
+fn string(value: &str) -> Result<Cow<'_, str>, serde_json::Error> {
+    unquoted(value).map_or_else(|| serde_json::from_str(value), Ok)
 }
 
 impl Metadata<'_> {
     /// The value of a label.
     #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
-        self.labels.get(key).map(AsRef::as_ref)
+        self.labels.get(key)
     }
 
     /// The value of an annotation.
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {
-        self.annotations.get(key).map(AsRef::as_ref)
+        self.annotations.get(key)
     }
 }
 

@@ -20,7 +20,7 @@ use super::{AnswerFuture, Payer, World, documents};
 use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Knowledge, Query, RecordRef, ScaledRef, Workload};
 use crate::engine::flux::{self, Driver, HelmRelease};
-use crate::engine::json::first_at;
+use crate::engine::json::{RawObject, first_at};
 use crate::engine::managed::{Marks, Origin};
 use crate::engine::object::{Metadata, ObjectKey};
 use crate::engine::release::manifest::{DocumentKey, WorkloadKind, WorkloadRef};
@@ -187,7 +187,7 @@ impl Memory {
         let objects = self.lock();
         let may_be_records = objects.records.get(release).into_iter().flatten();
         let records = may_be_records.filter_map(|key| {
-            let metadata: ObjectMeta = first_at(objects.by_key.get(key)?.text.as_bytes(), &["metadata"]).ok()??;
+            let metadata: ObjectMeta = first_at(&objects.by_key.get(key)?.text, &["metadata"]).ok()??;
             let (storage, _, entry) = read::record(&key.kind, &metadata)?;
             Some((storage, key.namespace.clone(), entry))
         });
@@ -312,7 +312,7 @@ fn release_of(key: &ObjectKey, text: &str) -> Option<String> {
     if !key.group.is_empty() || !kinds.contains(&key.kind.as_str()) {
         return None;
     }
-    let metadata: Metadata<'_> = first_at(text.as_bytes(), &["metadata"]).ok()??;
+    let metadata = Metadata::of(RawObject::delimited(text)).ok()?;
     metadata.label("owner")?;
     metadata.label("name").map(str::to_owned)
 }

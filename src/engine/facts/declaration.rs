@@ -175,7 +175,7 @@ impl Declaration<'_> {
 
 fn written<'r, T: Deserialize<'r>>(request: &'r Request<'r>) -> Result<DeclarationWrite<'r, T>, serde_json::Error> {
     let spec = |object: RawObject<'r>| -> Result<_, serde_json::Error> {
-        let spec: Option<Option<&RawValue>> = first_at(object.get().as_bytes(), &["spec"])?;
+        let spec: Option<Option<&RawValue>> = first_at(object.get(), &["spec"])?;
         Ok(spec.flatten().map(RawValue::get))
     };
     let (old, new) = (request.old_object, request.object);
@@ -185,7 +185,7 @@ fn written<'r, T: Deserialize<'r>>(request: &'r Request<'r>) -> Result<Declarati
     };
     let read = |object: RawObject<'r>| serde_json::from_str::<T>(object.get());
     let name = match (request.name(), new.or(old)) {
-        (None, Some(object)) => first_at(object.get().as_bytes(), &["metadata", "name"])?.unwrap_or_default(),
+        (None, Some(object)) => first_at(object.get(), &["metadata", "name"])?.unwrap_or_default(),
         (name, _) => name.unwrap_or_default().to_owned(),
     };
     Ok(DeclarationWrite {

@@ -1,7 +1,6 @@
 //! The change to an object that somebody manages.
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use crate::engine::effort::Effort;
 use crate::engine::json::{RawObject, redacted};
@@ -52,8 +51,8 @@ pub enum ObjectChange<'r> {
 /// An object before and after.
 #[derive(Debug)]
 pub struct EditedObject<'r> {
-    old_fields: Option<&'r RawValue>,
-    new_fields: Option<&'r RawValue>,
+    old_fields: Option<RawObject<'r>>,
+    new_fields: Option<RawObject<'r>>,
     /// The difference without the fields that the API server maintains; `None` if there is none.
     pub delta: Option<Delta<'r>>,
 }
@@ -179,7 +178,7 @@ fn metadata<'r>(request: &Request<'_>, object: RawObject<'r>) -> Result<Metadata
 }
 
 /// Whether `managedFields` is absent or has the value that clearing leaves.
-fn is_blank(fields: Option<&RawValue>) -> bool {
+fn is_blank(fields: Option<RawObject<'_>>) -> bool {
     fields.is_none_or(|fields| matches!(fields.get(), "[]" | "[{}]"))
 }
 

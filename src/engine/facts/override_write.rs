@@ -31,7 +31,7 @@ impl<'r> OverrideWrite<'r> {
                 BadReview::Malformed(format!("the metadata of the {KIND} cannot be parsed: {}", redacted(&error)))
             })
         };
-        let spec: Result<Option<OverrideSpec>, _> = first_at(after.get().as_bytes(), &["spec"]);
+        let spec: Result<Option<OverrideSpec>, _> = first_at(after.get(), &["spec"]);
         let spec = spec.map_err(|error| error.to_string()).and_then(|spec| spec.ok_or("it has no spec".to_owned()));
         Ok(Some(Self {
             namespace: request.namespace(),

@@ -1,7 +1,5 @@
 //! The further parts of the records that OLM splits: Secrets that the index of a record lists.
 
-use serde_json::value::RawValue;
-
 use super::storing_kind::storing_kind;
 use crate::engine::release::Stored;
 use crate::engine::review::{Operation, Request};
@@ -58,16 +56,13 @@ impl<'r> RecordChunk<'r> {
 fn changed(old: &Stored<'_>, new: &Stored<'_>) -> Option<(&'static str, &'static str)> {
     let relabelled = |key: &str| old.metadata.label(key) != new.metadata.label(key);
     // The API server encodes equal lists alike.
-    let text = |list: Option<&RawValue>| list.map(|list| list.get().to_owned());
-    let owners = |stored: &Stored<'_>| text(stored.metadata.owner_references);
-    let finalizers = |stored: &Stored<'_>| text(stored.metadata.finalizers);
-    let bound = new.metadata.finalizers.is_some() && finalizers(old) != finalizers(new);
+    let bound = new.metadata.finalizers.is_some() && old.metadata.finalizers != new.metadata.finalizers;
     let changes = [
         (old.data != new.data, ("the data", "/data")),
         (relabelled("owner"), ("the label owner", "/metadata/labels/owner")),
         (relabelled("key"), ("the label key", "/metadata/labels/key")),
         (relabelled("type"), ("the label type", "/metadata/labels/type")),
-        (owners(old) != owners(new), ("the owner", "/metadata/ownerReferences")),
+        (old.metadata.owner_references != new.metadata.owner_references, ("the owner", "/metadata/ownerReferences")),
         (bound, ("the finalizers", "/metadata/finalizers")),
     ];
     changes.into_iter().find_map(|(changes, what)| changes.then_some(what))

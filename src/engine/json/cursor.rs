@@ -8,6 +8,8 @@ use std::slice::Iter;
 
 use memchr::memchr2;
 
+use super::container;
+
 /// Most strings of an object are shorter, and a search by vectors takes longer to begin than to find their end byte by byte.
 const SHORT_STRING_BYTES: usize = 32;
 
@@ -143,21 +145,7 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     fn container(&mut self) -> Option<&'a str> {
-        let bytes = self.text.as_bytes().get(self.at..)?;
-        let (mut rest, mut depth) = (bytes.iter(), 0_usize);
-        loop {
-            match rest.next()? {
-                b'"' => skip_string(&mut rest)?,
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => {
-                    depth = depth.checked_sub(1)?;
-                    if depth == 0 {
-                        return self.advance(bytes.len() - rest.len());
-                    }
-                }
-                _ => {}
-            }
-        }
+        self.advance(container::length(self.text.as_bytes().get(self.at..)?)?)
     }
 }
 

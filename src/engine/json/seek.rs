@@ -1,81 +1,58 @@
 //! Reads one value of a JSON document and nothing after it.
 
-use std::borrow::Cow;
-use std::fmt;
+use serde::Deserialize;
+use serde::de::{Error, IgnoredAny};
 
-use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
-use serde::{Deserialize, Deserializer};
+use super::cursor::{Cursor, unquoted};
 
 /// Reads the value at a path of keys and indices and stops there; `None` if there is no such value. The document may be
 /// cut off after it.
 ///
 /// # Errors
 /// The text before the value is not an object or list, or the value has the wrong shape.
-pub(crate) fn first_at<'a, T: Deserialize<'a>>(json: &'a [u8], path: &[&str]) -> Result<Option<T>, serde_json::Error> {
-    let mut found = None;
-    let mut json = serde_json::Deserializer::from_slice(json);
-    let read = Seek { path, found: &mut found }.deserialize(&mut json);
-    // serde treats an early stop as an error. The value that was found before counts.
-    found.map_or_else(|| read.map(|()| None), |found| Ok(Some(found)))
+pub(crate) fn first_at<'a, T: Deserialize<'a>>(json: &'a str, path: &[&str]) -> Result<Option<T>, serde_json::Error> {
+    text_at(json, path)?.map(serde_json::from_str).transpose()
 }
 
-struct Seek<'p, 'f, T> {
-    path: &'p [&'p str],
-    found: &'f mut Option<T>,
-}
-
-impl<'a, T: Deserialize<'a>> DeserializeSeed<'a> for Seek<'_, '_, T> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
+/// Like [`first_at`], as text.
+pub(crate) fn text_at<'a>(json: &'a str, path: &[&str]) -> Result<Option<&'a str>, serde_json::Error> {
+    let mut cursor = Cursor::new(json);
+    for key in path {
+        match enter(&mut cursor, key) {
+            Some(true) => {}
+            Some(false) => return Ok(None),
+            None => return Err(unreadable(json)),
+        }
     }
+    cursor.skip_value().map(Some).ok_or_else(|| unreadable(json))
 }
 
-impl<'a, T: Deserialize<'a>> Visitor<'a> for Seek<'_, '_, T> {
-    type Value = ();
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("an object or a list")
-    }
-
-    fn visit_map<A: MapAccess<'a>>(self, mut object: A) -> Result<(), A::Error> {
-        let Some((wanted, rest)) = self.path.split_first() else {
-            return Ok(());
-        };
-        while let Some(key) = object.next_key::<Cow<'a, str>>()? {
-            if key != *wanted {
-                object.next_value::<IgnoredAny>()?;
-            } else if rest.is_empty() {
-                *self.found = Some(object.next_value()?);
-                return Err(A::Error::custom("found"));
-            } else {
-                object.next_value_seed(Seek { path: rest, found: &mut *self.found })?;
+/// Moves to a member or an item, and returns whether there is one. `None` for anything but an object or a list.
+fn enter(cursor: &mut Cursor<'_>, key: &str) -> Option<bool> {
+    if cursor.peek()? == b'{' {
+        cursor.expect_byte(b'{')?;
+        while let Some(name) = cursor.next_name()? {
+            if unquoted(name)? == key {
+                return Some(true);
             }
+            cursor.skip_value()?;
         }
-        Ok(())
+        return Some(false);
     }
+    cursor.expect_byte(b'[')?;
+    for _ in 0..key.parse::<usize>().ok()? {
+        if !cursor.has_next(b']')? {
+            return Some(false);
+        }
+        cursor.skip_value()?;
+    }
+    cursor.has_next(b']')
+}
 
-    fn visit_seq<A: SeqAccess<'a>>(self, mut list: A) -> Result<(), A::Error> {
-        let Some((wanted, rest)) = self.path.split_first() else {
-            return Ok(());
-        };
-        let Ok(wanted) = wanted.parse::<usize>() else {
-            return Err(A::Error::invalid_type(Unexpected::Seq, &"an object"));
-        };
-        for _ in 0..wanted {
-            if list.next_element::<IgnoredAny>()?.is_none() {
-                return Ok(());
-            }
-        }
-        if rest.is_empty() {
-            *self.found = list.next_element()?;
-            return if self.found.is_some() { Err(A::Error::custom("found")) } else { Ok(()) };
-        }
-        list.next_element_seed(Seek { path: rest, found: &mut *self.found })?;
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(())
-    }
+/// What is wrong with a text in which nothing can be looked for, as serde says it.
+pub(crate) fn unreadable(json: &str) -> serde_json::Error {
+    let read = serde_json::from_str::<IgnoredAny>(json);
+    read.err().unwrap_or_else(|| Error::custom("invalid type, expected an object or a list"))
 }
 
 #[cfg(test)]
@@ -86,7 +63,7 @@ mod tests {
 
     #[test]
     fn keys_and_indices_find_a_value() {
-        let json = br#"{"a":[{"b":1},{"b":{"c":2},"d":0}],"e":null,"f":"g"}"#;
+        let json = r#"{"a":[{"b":1},{"b":{"c":2},"d":0}],"e":null,"f":"g"}"#;
         let at = |path: &[&str]| first_at::<&RawValue>(json, path).ok().flatten().map(RawValue::get);
         assert_eq!(at(&["a", "1", "b"]), Some(r#"{"c":2}"#));
         assert_eq!(at(&["a", "0"]), Some(r#"{"b":1}"#));
@@ -95,5 +72,17 @@ mod tests {
             assert_eq!(at(path), None, "{path:?}");
         }
         assert_eq!(at(&["f"]), Some(r#""g""#));
+    }
+
+    #[test]
+    fn a_text_without_members_is_an_error_that_says_so() {
+        for (text, told) in
+            [("7", "expected an object or a list"), (r#"{"a":}"#, "expected value"), ("", "EOF"), (r#"{"a":"#, "EOF")]
+        {
+            let error = first_at::<&RawValue>(text, &["a"]).unwrap_err().to_string();
+            assert!(error.contains(told), "{text}: {error}");
+        }
+        assert!(first_at::<&RawValue>(r#"{"b":1,"a""#, &["a"]).is_err());
+        assert_eq!(first_at::<u8>(r#"{"b":1,"cut"#, &["b"]).unwrap(), Some(1));
     }
 }

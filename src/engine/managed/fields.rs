@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use super::declared::{Declared, ItemKey};
 use crate::engine::effort::Effort;
+use crate::engine::json::RawObject;
 
 /// The steps to parse a byte of `managedFields` and to merge its part.
 const FIELD_STEPS: u64 = 20;
@@ -36,7 +37,7 @@ impl<'a> ManagedFields<'a> {
     /// Parses `managedFields`. If they cannot be parsed, or the review has no steps left for it, they count as absent and
     /// ownership is unknown.
     #[must_use]
-    pub fn read(managed_fields: Option<&'a RawValue>, effort: &Effort) -> Self {
+    pub fn read(managed_fields: Option<RawObject<'a>>, effort: &Effort) -> Self {
         let affordable = managed_fields.filter(|fields| effort.take_text(fields.get(), FIELD_STEPS).is_ok());
         affordable.and_then(|fields| serde_json::from_str(fields.get()).ok()).map(Self).unwrap_or_default()
     }
@@ -180,7 +181,7 @@ mod tests {
             {"manager": "bob", "apiVersion": "apps/v1", "fieldsV1": {"f:spec": {"f:e": {}}}},
             {"manager": "helm", "apiVersion": "apps/v1", "fieldsV1": {"f:x": 7}},
         ]));
-        let fields = ManagedFields::read(Some(&fields), &Effort::of_review());
+        let fields = ManagedFields::read(Some((&*fields).into()), &Effort::of_review());
         let declared = fields.of("apps/v1", |manager| manager == "helm");
         let web = ItemKey::Members(vec![("name".to_owned(), json!("web"))]);
         let image = Declared::Fields(BTreeMap::from([("image".into(), Declared::Leaf(None))]));

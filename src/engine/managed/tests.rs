@@ -189,7 +189,7 @@ fn lists_of_custom_resources_are_keyed_by_managed_fields() {
     let account = raw(&json!([{"manager": "helm", "apiVersion": "example.com/v1", "fieldsV1": {"f:spec": {
         "f:parts": {"k:{\"id\":1}": {".": {}, "f:id": {}, "f:size": {}}}, "f:tags": {"v:\"x\"": {}},
     }}}]));
-    let fields = ManagedFields::read(Some(&account), &Effort::of_review());
+    let fields = ManagedFields::read(Some((&*account).into()), &Effort::of_review());
     let written = fields.of("example.com/v1", |_| true);
     let live = json!({"spec": {"parts": [{"id": 1, "size": "s"}], "containers": [{"name": "a"}], "tags": ["x"]}});
     let more = json!({"spec": {
@@ -202,7 +202,7 @@ fn lists_of_custom_resources_are_keyed_by_managed_fields() {
 fn changed_in_spec(declared: &Value, written: &Value, old: &Value, new: &Value) -> Vec<String> {
     let document = json!({"apiVersion": "example.com/v1", "kind": "Widget", "spec": declared});
     let account = raw(&json!([{"manager": "helm", "apiVersion": "example.com/v1", "fieldsV1": {"f:spec": written}}]));
-    let written = ManagedFields::read(Some(&account), &Effort::of_review()).of("example.com/v1", |_| true);
+    let written = ManagedFields::read(Some((&*account).into()), &Effort::of_review()).of("example.com/v1", |_| true);
     changed(declared_by(&document, &written), &json!({ "spec": old }), &json!({ "spec": new }))
 }
 
@@ -253,7 +253,7 @@ fn managed_fields_alone_declare_what_was_owned() {
         "f:replicas": {}, "f:paused": {}, "f:template": {"f:spec": {"f:containers": {
             "k:{\"name\":\"web\"}": {".": {}, "f:image": {}}}}},
     }}}]));
-    let declared = || ManagedFields::read(Some(&account), &Effort::of_review()).of("apps/v1", |_| true);
+    let declared = || ManagedFields::read(Some((&*account).into()), &Effort::of_review()).of("apps/v1", |_| true);
     assert_eq!(
         changed(declared(), &live(), &edited(&format!("{WEB}/image"), json!("x"))),
         ["spec.template.spec.containers[web].image"]

@@ -108,7 +108,7 @@ impl<'b> Record<'b> {
     /// no chart.
     #[must_use]
     pub fn chart_id(&self) -> ChartId<'b> {
-        let metadata = |chart: &'b RawValue| first_at(chart.get().as_bytes(), &["metadata"]).ok()?;
+        let metadata = |chart: &'b RawValue| first_at(chart.get(), &["metadata"]).ok()?;
         self.chart.and_then(metadata).flatten().unwrap_or_default()
     }
 

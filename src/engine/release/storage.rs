@@ -142,7 +142,7 @@ impl<'a> Stored<'a> {
     #[must_use]
     pub fn storage(&self, kind: &str) -> Option<Storage> {
         let owner = self.metadata.label("owner").unwrap_or_default();
-        let names_release = self.metadata.labels.contains_key("name") || self.data.release.is_some();
+        let names_release = self.metadata.label("name").is_some() || self.data.release.is_some();
         let of_helm = owner == Storage::Secret.owner() && names_release;
         let of_olm = owner == Storage::OlmIndex.owner() && self.metadata.label(OLM_TYPE_LABEL) == Some(INDEX_LABEL);
         match (kind, self.secret_type.as_deref()) {

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::finding::Finding;
 use super::finding_kind::FindingKind;
 use crate::engine::effort::Effort;
-use crate::engine::json::FieldPath;
+use crate::engine::json::{FieldPath, RawObject};
 use crate::engine::managed::{
     Declared, ManagedFields, declared_by, delta, drifted as differing_fields, is_custom_resource,
 };
@@ -65,7 +65,7 @@ pub(super) fn drifted(
 
 /// Whether a controller set the number of replicas last: only its writes through the scale subresource have this field
 /// manager.
-fn is_autoscaled(managed_fields: Option<&RawValue>) -> bool {
+fn is_autoscaled(managed_fields: Option<RawObject<'_>>) -> bool {
     let entries = managed_fields.and_then(|fields| serde_json::from_str::<Vec<Value>>(fields.get()).ok());
     entries.into_iter().flatten().any(|entry| entry["subresource"] == "scale" && entry["manager"] == CONTROLLER_MANAGER)
 }

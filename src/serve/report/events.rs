@@ -198,7 +198,7 @@ impl WriterTask {
         let query = Query::Object(ObjectKey::new(sveltos::CONFIG_GROUP, kind, namespace, name));
         match self.world.answer(&query).await {
             Answer::Known(Knowledge::Object(text)) => {
-                first_at(text.as_bytes(), &["metadata", "uid"]).ok().flatten().unwrap_or_default()
+                first_at(&text, &["metadata", "uid"]).ok().flatten().unwrap_or_default()
             }
             _ => String::new(),
         }

@@ -27,7 +27,8 @@ pub fn chart_at_start(storage: Storage, data: &RecordData<'_>) -> Option<String>
     let mut json = Vec::new();
     // The stream ends in the middle. The part before is complete.
     let _ = GzDecoder::new(part.as_slice()).take(MAX_START_BYTES).read_to_end(&mut json);
-    let chart: Option<ChartId<'_>> = first_at(&json, &["chart", "metadata"]).ok()?;
+    let start = json.utf8_chunks().next()?.valid();
+    let chart: Option<ChartId<'_>> = first_at(start, &["chart", "metadata"]).ok()?;
     chart?.display()
 }
 

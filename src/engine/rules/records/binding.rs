@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::case::RecordCase;
 use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
+use crate::engine::json::RawObject;
 
 /// The longest list that is read, in bytes. A record has one owner at most.
 const MAX_LIST_BYTES: usize = 64 * 1024;
@@ -60,8 +60,8 @@ pub(super) fn added(case: &RecordCase<'_>) -> Option<Binding> {
 }
 
 /// Whether a list gets an item that it did not have. A list that is not read counts as another one.
-fn adds<'r, T: Deserialize<'r> + Ord>((old, new): (Option<&'r RawValue>, Option<&'r RawValue>)) -> bool {
-    let (old, new) = (old.map_or("null", RawValue::get), new.map_or("null", RawValue::get));
+fn adds<'r, T: Deserialize<'r> + Ord>((old, new): (Option<RawObject<'r>>, Option<RawObject<'r>>)) -> bool {
+    let (old, new) = (old.map_or("null", RawObject::get), new.map_or("null", RawObject::get));
     let read = |text: &'r str| {
         let short = Some(text).filter(|text| text.len() <= MAX_LIST_BYTES)?;
         Some(serde_json::from_str::<Option<BTreeSet<T>>>(short).ok()?.unwrap_or_default())
