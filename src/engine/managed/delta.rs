@@ -15,6 +15,10 @@ pub(super) const MAX_DIFFERENCES: usize = 1_000;
 /// The deepest level at which differences are told apart.
 const MAX_DEPTH: usize = 100;
 
+/// The deepest level at which a container is first skipped as a whole, if it ends before the next difference. Each level around a
+/// difference is searched in vain up to it, so deep nesting makes a comparison this many times longer, and no more.
+const MAX_SKIPPED_DEPTH: usize = 10;
+
 /// The difference between an old and a new value.
 #[derive(Debug, PartialEq)]
 pub enum Delta<'a> {
@@ -85,15 +89,17 @@ impl<'a> Comparison<'a, '_> {
     /// Compares the next values and skips them; the outer `None` for malformed text.
     fn value(&mut self) -> Option<Option<Delta<'a>>> {
         let follow = *self.budget > 0 && self.depth < MAX_DEPTH;
-        match (self.old.peek()?, self.new.peek()?) {
-            (b'{', b'{') if follow => return self.within(Self::members),
-            (b'[', b'[') if follow => return self.within(Self::items),
-            _ => {}
-        }
-        let start = self.old.position();
-        if self.old.skip_value_before(self.equal_until) {
-            self.new.advance(self.old.position() - start)?;
+        let containers = match (self.old.peek()?, self.new.peek()?) {
+            (b'{', b'{') => Some(Self::members as fn(&mut Self) -> _),
+            (b'[', b'[') => Some(Self::items as _),
+            _ => None,
+        };
+        let containers = containers.filter(|_| follow);
+        if (containers.is_none() || (1..=MAX_SKIPPED_DEPTH).contains(&self.depth)) && self.skip_equal() {
             return Some(None);
+        }
+        if let Some(compare) = containers {
+            return self.within(compare);
         }
         let (old, new) = (self.old.skip_value()?, self.new.skip_value()?);
         self.equal_until = self.old.position() + common_prefix(self.old.remaining(), self.new.remaining());
@@ -101,6 +107,12 @@ impl<'a> Comparison<'a, '_> {
             *self.budget = self.budget.saturating_sub(1);
             Delta::Value { old: Some(old), new: Some(new) }
         }))
+    }
+
+    /// Skips two values that are equal because they end before the next difference.
+    fn skip_equal(&mut self) -> bool {
+        let start = self.old.position();
+        self.old.skip_value_before(self.equal_until) && self.new.advance(self.old.position() - start).is_some()
     }
 
     /// The names of the next members.
