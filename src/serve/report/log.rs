@@ -1,5 +1,6 @@
-//! One log line for each decision, at level debug if the object cannot concern a release. It contains no data of the object, because objects include Secrets. Its texts come from a
-//! [`Decision`], so they are printable and bounded, and so is the line: at most 12 KiB before the log format escapes quotes.
+//! One log line for each decision, at level debug if the object cannot concern a release. It contains no data of the object,
+//! because objects include Secrets. Its texts come from a [`Decision`], so they are printable and bounded, and so is the line:
+//! at most 12 KiB before the log format escapes quotes.
 //!
 //! `verdict` is the answer to the API server. `rules` has the mode of each rule, as `manual-edit=audit`, followed by the
 //! reason if it was undecided, as `(late)`. `overridden` names the overrides that were used. `repeated` marks a review that
