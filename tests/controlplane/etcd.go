@@ -28,6 +28,8 @@ func runEtcd(args []string) int {
 	cfg.LogLevel = "warn"
 	// It would dial the advertised port 0 for ever, and nobody speaks JSON to etcd.
 	cfg.EnableGRPCGateway = false
+	// A hundred thousand releases take more than the 2 GiB that are admitted by default.
+	cfg.QuotaBackendBytes = 8 << 30
 	// Snapshots only shorten a restart, which there is none of.
 	cfg.SnapshotCount = 1_000_000_000
 
