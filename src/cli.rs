@@ -10,6 +10,7 @@ mod doctor;
 mod excerpt;
 mod exit_status;
 mod explain;
+mod freezes;
 mod helm;
 mod man;
 mod output;

@@ -2,13 +2,17 @@
 
 use std::io::{Write, stdout};
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::exit_status::ExitStatus;
+use super::freezes;
 use super::output::{self, Output};
 use super::policy_dir::PolicyDir;
 use super::table;
-use crate::engine::policy_files::{InForce, SettingInForce, SettingOrigin, in_force, nearest_to, settings_of};
+use crate::engine::policy_files::{
+    FreezeInForce, InForce, SettingInForce, SettingOrigin, in_force, nearest_to, settings_of,
+};
 use crate::engine::rule::{RuleId, Specification};
 use crate::engine::rules;
 
@@ -18,6 +22,9 @@ pub(super) struct Arguments {
     /// Name of a rule, otherwise of a namespace
     #[arg(value_name = "RULE | NAMESPACE")]
     subject: Option<String>,
+    /// Say which freezes are in force at this time, for example 2026-12-24T18:00[Europe/Berlin] [default: now]
+    #[arg(long, value_name = "TIME", value_parser = freezes::moment)]
+    at: Option<Timestamp>,
     /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
@@ -34,6 +41,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
             (None, output) => {
                 let files = arguments.policies.files();
                 let in_force = in_force(&files, name)?;
+                let at = arguments.at.unwrap_or_else(Timestamp::now);
                 let meant = nearest_to(name, rules::all().map(RuleId::as_str).collect::<Vec<_>>().into_iter());
                 if let Some(meant) = meant.filter(|_| !in_force.has_file) {
                     output::complain(&format!(
@@ -41,9 +49,9 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
                     ));
                 }
                 if output == Output::Json {
-                    namespace_json(name, &in_force).to_string()
+                    namespace_json(name, &in_force, at).to_string()
                 } else {
-                    namespace_text(name, &in_force)
+                    namespace_text(name, &in_force, at)
                 }
             }
         },
@@ -111,7 +119,7 @@ fn break_glass(rule: RuleId) -> String {
     format!("interlock override NAMESPACE/RELEASE --rule {rule} --for 30m --reason \"...\"")
 }
 
-fn namespace_json(namespace: &str, in_force: &InForce) -> Value {
+fn namespace_json(namespace: &str, in_force: &InForce, at: Timestamp) -> Value {
     let rules = in_force.rules.iter().map(|rule| {
         json!({
             "rule": rule.rule.as_str(), "delegated": rule.delegated, "stricterOfBoth": rule.both,
@@ -120,6 +128,7 @@ fn namespace_json(namespace: &str, in_force: &InForce) -> Value {
     });
     json!({
         "namespace": namespace, "hasFile": in_force.has_file, "rules": rules.collect::<Vec<_>>(),
+        "freezes": in_force.freezes.iter().map(|told| freezes::state_json(&told.freeze, at)).collect::<Vec<_>>(),
         "overrides": in_force.overrides.iter().map(setting_json).collect::<Vec<_>>(),
         "lists": in_force.lists.iter().map(setting_json).collect::<Vec<_>>(),
     })
@@ -134,13 +143,13 @@ fn setting_json(setting: &SettingInForce) -> Value {
 }
 
 /// No table, because paths and conditions are long and must not be split.
-fn namespace_text(namespace: &str, in_force: &InForce) -> String {
+fn namespace_text(namespace: &str, in_force: &InForce, at: Timestamp) -> String {
     let whose = if in_force.has_file { "its own file and the cluster's" } else { "the cluster's file only" };
     let mut text = format!("In force in namespace {namespace}, from {whose}:\n");
     let mut section = |name: &str, settings: &[SettingInForce]| {
         text.push_str(&format!("\n{name}\n"));
         for setting in settings {
-            text.push_str(&format!("  {:<18} {:<18} {}\n", setting.name, setting.value, origin(setting)));
+            text.push_str(&format!("  {:<18} {:<18} {}\n", setting.name, setting.value, origin(&setting.origin)));
         }
     };
     for rule in &in_force.rules {
@@ -150,11 +159,18 @@ fn namespace_text(namespace: &str, in_force: &InForce) -> String {
     }
     section("overrides", &in_force.overrides);
     section("cluster only", &in_force.lists);
+    if !in_force.freezes.is_empty() {
+        text.push_str(&format!("\nfreezes at {at}\n"));
+    }
+    for FreezeInForce { freeze, origin } in &in_force.freezes {
+        let (state, origin) = (freezes::state(freeze, at), self::origin(origin));
+        text.push_str(&format!("  {:<18} {state} ({}) {origin}\n", freeze.name, freeze.reason));
+    }
     text.trim_end().to_owned()
 }
 
-fn origin(setting: &SettingInForce) -> String {
-    match &setting.origin {
+fn origin(origin: &SettingOrigin) -> String {
+    match origin {
         SettingOrigin::BuiltIn => "built in".to_owned(),
         SettingOrigin::File { file, line } => format!("{}:{line}", file.display()),
     }

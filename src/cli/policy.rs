@@ -1,14 +1,18 @@
 //! `interlock policy`: policy files.
 
 use std::io::{Write, stdout};
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::excerpt::{excerpts, warning_excerpts};
 use super::exit_status::ExitStatus;
+use super::freezes;
 use super::output::{self, Output};
+use crate::engine::policy::Policies;
 use crate::engine::policy_files::{LoadedPolicies, PolicyError, PolicyFiles, Problem, schema};
 
 /// Check policy files, and print their JSON Schema for editors
@@ -34,6 +38,9 @@ struct CheckArguments {
     /// Exit with 1 on warnings too
     #[arg(long)]
     strict: bool,
+    /// Also print which freezes are in force at this time, for example 2026-12-24T18:00[Europe/Berlin]
+    #[arg(long, value_name = "TIME", value_parser = freezes::moment)]
+    at: Option<Timestamp>,
     /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
@@ -52,7 +59,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 impl CheckArguments {
     fn run(&self) -> anyhow::Result<ExitStatus> {
         let files = PolicyFiles::read(&self.directory);
-        let LoadedPolicies { problems, warnings, .. } = LoadedPolicies::of(&files);
+        let LoadedPolicies { policies, problems, warnings } = LoadedPolicies::of(&files);
         match self.output {
             Output::Json => print_lines(&files, &problems, &warnings)?,
             Output::Table => {
@@ -64,6 +71,9 @@ impl CheckArguments {
                 }
             }
         }
+        if let (Some(policies), Some(at)) = (&policies, self.at) {
+            self.print_freezes(policies, at)?;
+        }
         if problems.iter().any(|problem| problem.location.is_none()) {
             return Err(PolicyError { problems }.into());
         }
@@ -72,6 +82,29 @@ impl CheckArguments {
         }
         let is_fine = problems.is_empty() && (warnings.is_empty() || !self.strict);
         Ok(if is_fine { ExitStatus::Success } else { ExitStatus::Findings })
+    }
+}
+
+impl CheckArguments {
+    /// One line for each freeze of the cluster, and of a namespace.
+    fn print_freezes(&self, policies: &Policies, at: Timestamp) -> anyhow::Result<()> {
+        let of_cluster = policies.of("").freezes.len();
+        let namespaces = policies.namespaces().map(|name| (Some(name), &policies.of(name).freezes[of_cluster..]));
+        for (namespace, all) in iter::once((None, &policies.of("").freezes[..])).chain(namespaces) {
+            for freeze in all {
+                let state = freezes::state(freeze, at);
+                let of = namespace.map(|name| format!(" of namespace {name}")).unwrap_or_default();
+                match self.output {
+                    Output::Table => output::print(&format!("freeze {}{of}: {state}\n", freeze.name))?,
+                    Output::Json => {
+                        let mut line = freezes::state_json(freeze, at);
+                        line["namespace"] = namespace.into();
+                        writeln!(stdout(), "{}", output::json(&line)?)?;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 //! The checked policy: which rules are in force, and how.
 
 mod effective;
+mod freeze;
 mod globs;
 mod ignore;
 mod policies;
@@ -9,6 +10,7 @@ mod scope;
 mod settings;
 
 pub use effective::Policy;
+pub use freeze::{DayWindow, Freeze, FreezeEffect, FreezeState, Interval, Window, in_force};
 pub use globs::Globs;
 pub use ignore::{IgnoredFields, ignored_fields};
 pub use policies::Policies;

@@ -4,6 +4,7 @@ mod checks;
 mod cluster;
 mod file;
 mod files;
+mod freezes;
 mod in_force;
 mod loaded;
 mod namespace;
@@ -15,7 +16,9 @@ pub(crate) use checks::{impossible_group, impossible_kind, impossible_user};
 pub use file::{nearest_to, schema};
 pub(crate) use files::bad_file_name;
 pub use files::{NAMESPACES_DIR, PolicyFiles};
-pub use in_force::{InForce, RuleInForce, SettingDoc, SettingInForce, SettingOrigin, in_force, settings_of};
+pub use in_force::{
+    FreezeInForce, InForce, RuleInForce, SettingDoc, SettingInForce, SettingOrigin, in_force, settings_of,
+};
 pub use loaded::LoadedPolicies;
 pub use problem::{Location, PolicyError, Problem};
 

@@ -195,8 +195,9 @@ impl Table<'_> {
         self.consult(Family::Declarations, || case.subject(), || self.facts.release(), checked).collect()
     }
 
-    /// At most one rule reports an object: who may start operations comes first, then the operation in flight.
-    fn check_object(&self, case: &ObjectCase<'_>) -> Result<Option<Violation>, Query> {
+    /// At most one rule of a family reports an object: one about who may start operations and when, and one about the object itself.
+    /// An override that opens the first leaves the second closed.
+    fn check_object(&self, case: &ObjectCase<'_>) -> Result<Vec<Violation>, Query> {
         let checked = |check: &Check| match check {
             Check::Object(check) => Some(check(case).map(Vec::from_iter)),
             _ => None,
@@ -204,7 +205,7 @@ impl Table<'_> {
         let consulted = [Family::Records, Family::Objects]
             .into_iter()
             .map(|family| self.consult(family, || case.subject(), || case.write.release(), checked).next().transpose());
-        consulted.filter_map(Result::transpose).next().transpose()
+        consulted.filter_map(Result::transpose).collect()
     }
 
     /// Runs the checks one after the other, each only once the one before it is done.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 
+use super::freeze::Freeze;
 use super::globs::Globs;
 use super::ignore::IgnoredFields;
 use super::scalable_resource::ScalableResource;
@@ -40,6 +41,8 @@ pub struct Policy {
     pub grace_after_failure: SignedDuration,
     /// What HelmReleases except from the rules over objects.
     pub flux_exceptions: FluxExceptions,
+    /// When no operation may start.
+    pub freezes: Vec<Freeze>,
     /// No key of a policy file sets it.
     pub transitions: Transitions,
 }

@@ -10,6 +10,7 @@ mod language;
 mod names;
 
 use super::file::PolicyFile;
+use super::freezes;
 use super::problem::Problems;
 use crate::engine::text::look_alike;
 use domain::Domain;
@@ -62,6 +63,20 @@ pub(super) fn check(file: &PolicyFile, home: Option<&str>, problems: &mut Proble
             names.problems.warn(paths.span, "the empty pointer is the whole object, so every change of it is ignored");
         }
     }
+    for freeze in file.freezes.iter().flat_map(|freezes| &freezes.value) {
+        let exempt = freeze.exempt.as_ref().map(|exempt| &exempt.value);
+        let users = exempt.and_then(|exempt| exempt.users.as_ref()).map(|at| (&at.value, Domain::User));
+        let groups = exempt.and_then(|exempt| exempt.groups.as_ref()).map(|at| (&at.value, Domain::Group));
+        for (list, domain) in [users, groups].into_iter().flatten() {
+            names.list(list, domain, "so that nobody is exempt");
+        }
+        let releases = freeze.releases.as_ref().map(|at| (&at.value.0, Domain::Release));
+        let namespaces = freeze.namespaces.as_ref().map(|at| (&at.value.0, Domain::Namespace));
+        for (list, domain) in [releases, namespaces].into_iter().flatten() {
+            names.list(list, domain, "so that nothing is frozen");
+        }
+    }
+    freezes::check(file, names.problems);
     if let Some(namespace) = file.overrides.as_ref().and_then(|overrides| overrides.value.namespace.as_ref()) {
         names.name(namespace, Domain::Namespace, "so there are no overrides for cluster-scoped releases");
     }

@@ -6,6 +6,7 @@ use super::file::{
     AtLeastOne, CaseFile, GlobList, IgnoredFile, OverridesFile, PolicyFile, RuleFile, ScalableResourceFile, SingleGlob,
     Spanned, WhenFile,
 };
+use super::freezes;
 use crate::engine::policy::{
     DroppedBundlesSettings, FluxExceptions, Globs, IgnoredFields, Modes, OverrideSettings, Policy, RecoverySettings,
     RuleSettings, ScalableResource, StartedBy, When,
@@ -43,6 +44,7 @@ pub(super) fn policy(file: &PolicyFile) -> Policy {
         controllers: globs(file.controllers.as_ref()),
         ignore: file.ignore.iter().flat_map(|ignore| &ignore.value).filter_map(ignored).collect(),
         scalable_resources: ScalableResource::built_in().into_iter().chain(listed).collect(),
+        freezes: freezes::of_file(file, None),
         transitions: Transitions::default(),
         grace_after_failure: setting(file, |rule| rule.grace_after_failure.as_ref())
             .unwrap_or(Policy::GRACE_AFTER_FAILURE),

@@ -4,16 +4,18 @@ mod nearest;
 mod parts;
 mod read;
 mod schema;
+mod times;
 mod tree;
 mod values;
 
 pub use nearest::nearest_to;
 pub(super) use parts::{
-    CLUSTER_ONLY_KEYS, CaseFile, IgnoredFile, OverridesFile, PolicyFile, RuleFile, ScalableResourceFile, WhenFile,
-    rule_of_setting,
+    CLUSTER_ONLY_KEYS, CaseFile, FreezeFile, IgnoredFile, OverridesFile, PolicyFile, RuleFile, ScalableResourceFile,
+    WhenFile, rule_of_setting,
 };
 pub(super) use read::{GivenKey, KeySpec, Mapping, Spanned};
 pub use schema::schema;
+pub(super) use times::Moment;
 pub(super) use values::{AtLeastOne, GlobList, PolicyKind, SingleGlob, Spelled};
 
 use super::problem::{Problems, SourceFile};

@@ -10,17 +10,21 @@ use super::file::{
     CLUSTER_ONLY_KEYS, GivenKey, KeySpec, Mapping, OverridesFile, PolicyFile, RuleFile, rule_of_setting,
 };
 use super::files::{NAMESPACES_DIR, PolicyFiles};
+use super::freezes;
 use super::loaded::ParsedFiles;
 use super::problem::{PolicyError, Problem, SourceFile, Span};
+use crate::engine::policy::Freeze;
 use crate::engine::rule::RuleId;
 use crate::engine::rules;
 
 /// The settings in force in a namespace.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct InForce {
     /// Whether the namespace has its own file.
     pub has_file: bool,
     pub rules: Vec<RuleInForce>,
+    /// Those of the cluster that concern the namespace, and its own.
+    pub freezes: Vec<FreezeInForce>,
     pub overrides: Vec<SettingInForce>,
     /// Lists that only the cluster policy has: users, ignored fields, delegated rules.
     pub lists: Vec<SettingInForce>,
@@ -35,6 +39,13 @@ pub struct RuleInForce {
     /// Whether both files set modes, so that the stricter one counts for each request.
     pub both: bool,
     pub settings: Vec<SettingInForce>,
+}
+
+/// A freeze that concerns a namespace.
+#[derive(Debug)]
+pub struct FreezeInForce {
+    pub freeze: Freeze,
+    pub origin: SettingOrigin,
 }
 
 /// A setting in force.
@@ -111,9 +122,12 @@ pub fn in_force(files: &PolicyFiles, namespace: &str) -> Result<InForce, PolicyE
         let given = cluster.and_then(|view| view.setting_in(view.file.given(), key.name));
         given.unwrap_or(built_in(key.name, "[]"))
     });
+    let of_cluster = cluster.into_iter().flat_map(|view| view.freezes(None));
+    let freezes = of_cluster.chain(own.into_iter().flat_map(|view| view.freezes(Some(namespace))));
     Ok(InForce {
         has_file: own.is_some(),
         rules: rules.collect(),
+        freezes: freezes.filter(|told| told.freeze.concerns_namespace(namespace)).collect(),
         overrides: overrides.collect(),
         lists: lists.collect(),
     })
@@ -133,6 +147,10 @@ impl<'f> PolicyFileView<'f> {
 
     fn origin(self, span: Span) -> SettingOrigin {
         SettingOrigin::File { file: self.source.path.clone(), line: self.source.line(span) }
+    }
+
+    fn freezes(self, home: Option<&str>) -> impl Iterator<Item = FreezeInForce> {
+        freezes::located(self.file, home).map(move |(span, freeze)| FreezeInForce { freeze, origin: self.origin(span) })
     }
 
     fn setting(self, rule: RuleId, name: &str) -> Option<SettingInForce> {

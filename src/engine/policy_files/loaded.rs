@@ -77,7 +77,7 @@ impl<'f> ParsedFiles<'f> {
             check(&file, Some(name), &mut found);
             // Without a correct cluster policy nothing can be compared with it.
             if let Some(policies) = &mut policies {
-                let policy = namespace::policy(&policies.cluster, delegated, &file, &mut found);
+                let policy = namespace::policy(&policies.cluster, delegated, (name, &file), &mut found);
                 if found.is_empty() {
                     policies.namespaces.insert(name.clone(), Arc::new(policy));
                 }

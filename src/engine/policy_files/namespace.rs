@@ -3,6 +3,7 @@
 
 use super::cluster::{modes, rule_of};
 use super::file::{CLUSTER_ONLY_KEYS, GivenKey, Mapping, OverridesFile, PolicyFile, RuleFile, Spanned, Spelled};
+use super::freezes;
 use super::problem::Problems;
 use crate::engine::policy::{OnUndecided, OverrideSettings, Policy, RuleSettings};
 use crate::engine::rule::{Mode, RuleId};
@@ -20,11 +21,20 @@ pub(super) fn refuse_cluster_only_keys(file: &PolicyFile, problems: &mut Problem
     let rules = file.rules.iter().flat_map(|rules| &rules.value.0);
     rules.flat_map(|(_, rule)| rule.value.given()).for_each(&mut refuse);
     file.overrides.iter().flat_map(|overrides| overrides.value.given()).for_each(&mut refuse);
+    for namespaces in file.freezes.iter().flat_map(|freezes| &freezes.value).filter_map(|one| one.namespaces.as_ref()) {
+        problems.at(namespaces.key, "the freeze of a namespace concerns this namespace alone; remove `namespaces`");
+    }
 }
 
 /// The cluster policy with the settings of a namespace over it.
-pub(super) fn policy(cluster: &Policy, delegated: &[RuleId], file: &PolicyFile, problems: &mut Problems<'_>) -> Policy {
+pub(super) fn policy(
+    cluster: &Policy,
+    delegated: &[RuleId],
+    (namespace, file): (&str, &PolicyFile),
+    problems: &mut Problems<'_>,
+) -> Policy {
     let mut policy = cluster.clone();
+    policy.freezes.extend(freezes::of_file(file, Some(namespace)));
     for rule in rules::all() {
         if let Some(file) = rule_of(file, rule) {
             let reason = format!("a namespace may only tighten it, unless cluster.yaml delegates {rule}");

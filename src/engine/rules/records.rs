@@ -4,6 +4,7 @@ pub(super) mod binding;
 pub(super) mod case;
 pub(super) mod concurrent_operation;
 pub(super) mod forged_stamp;
+pub(super) mod freeze;
 pub(super) mod illegal_transition;
 pub(super) mod lease;
 pub(super) mod pending_recovery;
@@ -21,6 +22,7 @@ use super::check::Rule;
 
 /// In the order in which they are evaluated and reported.
 pub(super) static RULES: &[&Rule] = &[
+    &freeze::RULE,
     &concurrent_operation::RULE,
     &pending_recovery::RULE,
     &resume_interrupted::RULE,

@@ -4,6 +4,7 @@ mod ages;
 mod deletion;
 mod doors;
 mod flux;
+mod freeze;
 mod interrupted;
 mod model;
 mod names;

@@ -4,6 +4,7 @@
 //! fails.
 
 mod declarations;
+mod freezes;
 mod objects;
 mod owners;
 mod records;
@@ -42,6 +43,7 @@ fn plane() -> &'static Plane {
         let strict = shipped.replace("mode: warn", "mode: enforce").replace("staleAfter: 15m", "staleAfter: 30s");
         // Advice about a HelmRelease stays advice: most of them would be refused for one reason or another.
         let strict = strict.replace("retry-strategy: {mode: enforce}", "retry-strategy: {mode: warn}");
+        let strict = strict.replace("freezes: []", &freezes::in_turn());
         let plane = Plane::start(&strict);
         establish_kinds(&plane);
         define(&plane);
@@ -51,7 +53,7 @@ fn plane() -> &'static Plane {
 }
 
 fn all() -> impl Iterator<Item = &'static Case> {
-    [records::CASES, records_of_olm::CASES, objects::CASES, declarations::CASES].into_iter().flatten()
+    [freezes::CASES, records::CASES, records_of_olm::CASES, objects::CASES, declarations::CASES].into_iter().flatten()
 }
 
 #[test]
@@ -73,6 +75,11 @@ fn every_rule_has_a_way_out_for_each_of_its_owners() {
 #[test]
 fn the_ways_out_of_refusals_about_records_end_well() {
     follow(records::CASES);
+}
+
+#[test]
+fn the_ways_out_of_freezes_end_well() {
+    follow(freezes::CASES);
 }
 
 #[test]

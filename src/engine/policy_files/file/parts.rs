@@ -2,17 +2,19 @@
 //! reference.
 
 use jiff::SignedDuration;
+use jiff::civil::Weekday;
 use jsonptr::PointerBuf;
 use serde_json::Value;
 
 use super::read::{
     FromNode, GivenKey, KeySpec, Mapping, Spanned, entries, keys, missing_keys, object_schema, unknown_key, value,
 };
+use super::times::{Moment, ZoneName};
 use super::tree::Node;
 use super::values::{AtLeastOne, ByRule, EMPTY_LIST, GlobList, PolicyKind, SingleGlob, Spelled, Version};
 use crate::engine::policy::{
-    AllowRollback, DEFAULT_NAMESPACE, DroppedBundlesSettings, FluxExceptions, OnFirstInstall, OnUndecided,
-    OnUnexplained, OverrideSettings, Policy, RecoverySettings, ScalableResource, StartedBy, WhenSuspended,
+    AllowRollback, DEFAULT_NAMESPACE, DroppedBundlesSettings, FluxExceptions, FreezeEffect, OnFirstInstall,
+    OnUndecided, OnUnexplained, OverrideSettings, Policy, RecoverySettings, ScalableResource, StartedBy, WhenSuspended,
 };
 use crate::engine::policy_files::problem::Problems;
 use crate::engine::rule::{Mode, RuleId};
@@ -37,6 +39,8 @@ keys! {
         tools "tools": GlobList;
         /// Users that write the objects of releases as part of their work, such as autoscalers: globs over user names.
         controllers "controllers": GlobList;
+        /// When no operation may start. The policy of a namespace adds its own.
+        freezes "freezes": Vec<FreezeFile>;
         /// Fields that every user may change.
         ignore "ignore": Vec<IgnoredFile>;
     }
@@ -170,5 +174,43 @@ keys! {
         second_person "secondPerson": bool = OverrideSettings::default().second_person;
         /// The namespace of overrides for cluster-scoped releases.
         namespace "namespace": String = DEFAULT_NAMESPACE;
+    }
+}
+
+keys! {
+    /// A time in which no operation starts, or outside of which none does. What has started before goes on.
+    FreezeFile {
+        /// A name for messages.
+        name "name": String, required;
+        /// Why, for whoever is refused.
+        reason "reason": String, required;
+        /// The time zone of the times, for example Europe/Berlin or UTC.
+        time_zone "timeZone": ZoneName, required;
+        /// Whether operations are refused in the window (deny), or outside of it (allowOnly).
+        effect "effect": FreezeEffect = FreezeEffect::Deny;
+        /// The days on which the window begins, every week. Without it the window is once, from a date to another.
+        weekdays "weekdays": AtLeastOne<Vec<Weekday>>;
+        /// When the window begins: a time of the day such as 17:00 beside `weekdays` (by default 00:00), otherwise a date with or
+        /// without a time.
+        from "from": Moment;
+        /// When the window ends, excluded: a time of the day beside `weekdays` (by default 24:00; of the next day if it is not after
+        /// `from`), otherwise a date with or without a time.
+        to "to": Moment;
+        /// Names of releases. Default: every release.
+        releases "releases": AtLeastOne<GlobList>;
+        /// Namespaces of releases. Default: every namespace.
+        namespaces "namespaces": AtLeastOne<GlobList>;
+        /// Who may start operations all the same.
+        exempt "exempt": ExemptFile;
+    }
+}
+
+keys! {
+    /// Users that a freeze does not concern.
+    ExemptFile {
+        /// User names.
+        users "users": GlobList;
+        /// Groups of users.
+        groups "groups": GlobList;
     }
 }

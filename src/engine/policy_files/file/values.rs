@@ -1,6 +1,7 @@
 //! The values of keys: choices, durations, globs, pointers, names of rules.
 
 use jiff::SignedDuration;
+use jiff::civil::Weekday;
 use jsonptr::PointerBuf;
 use serde_json::{Value, json};
 
@@ -8,7 +9,7 @@ use super::nearest::did_you_mean;
 use super::read::{FromNode, Spanned, entries, value};
 use super::tree::{Content, Node};
 use crate::engine::policy::{
-    AllowRollback, Globs, OnFirstInstall, OnUndecided, OnUnexplained, StartedBy, WhenSuspended,
+    AllowRollback, FreezeEffect, Globs, OnFirstInstall, OnUndecided, OnUnexplained, StartedBy, WhenSuspended,
 };
 use crate::engine::policy_files::problem::{Problems, Span};
 use crate::engine::rule::{Mode, RuleId};
@@ -72,6 +73,16 @@ choice!(AllowRollback {
 choice!(OnUnexplained { "deny" => OnUnexplained::Deny, "warn" => OnUnexplained::Warn });
 choice!(StartedBy { "anybody" => StartedBy::Anybody, "managers" => StartedBy::Managers });
 choice!(WhenSuspended { "enforce" => WhenSuspended::Enforce, "warn" => WhenSuspended::Warn });
+choice!(FreezeEffect { "deny" => FreezeEffect::Deny, "allowOnly" => FreezeEffect::AllowOnly });
+choice!(Weekday {
+    "monday" => Weekday::Monday,
+    "tuesday" => Weekday::Tuesday,
+    "wednesday" => Weekday::Wednesday,
+    "thursday" => Weekday::Thursday,
+    "friday" => Weekday::Friday,
+    "saturday" => Weekday::Saturday,
+    "sunday" => Weekday::Sunday,
+});
 choice!(OnFirstInstall { "allow" => OnFirstInstall::Allow, "deny" => OnFirstInstall::Deny });
 
 impl FromNode for RuleId {
@@ -285,7 +296,7 @@ fn unknown<'k>(span: Span, text: &str, known: impl Iterator<Item = &'k str> + Cl
     problems.at(span, format!("unknown value `{text}`{}", did_you_mean(text, known)));
 }
 
-fn word<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n str> {
+pub(super) fn word<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n str> {
     match &node.content {
         Content::Scalar { text, .. } => Some(text),
         _ => {

@@ -27,6 +27,15 @@ pub(crate) struct ObjectCase<'a> {
     conflict: OnceCell<Result<Option<OwnershipConflict>, Undecided>>,
 }
 
+/// What managers may do to the objects of a release outside of operations of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Managers {
+    /// What they need for their work.
+    Pass,
+    /// No more than others: an operation of theirs may not start.
+    Wait,
+}
+
 /// The conflict of a request with the owner of an object.
 #[derive(Debug, Clone)]
 pub(crate) struct OwnershipConflict {
@@ -68,24 +77,33 @@ impl<'a> ObjectCase<'a> {
 
     /// The conflict of the request; `None` if there is none.
     pub(crate) fn conflict(&self) -> Result<Option<&OwnershipConflict>, Undecided> {
-        self.conflict.get_or_init(|| self.find_conflict()).as_ref().map(Option::as_ref).map_err(Undecided::clone)
+        self.conflict
+            .get_or_init(|| self.find_conflict(Managers::Pass))
+            .as_ref()
+            .map(Option::as_ref)
+            .map_err(Undecided::clone)
+    }
+
+    /// The conflict of a deletion, also of a manager outside of its operations: the uninstall that it has not started.
+    pub(crate) fn conflict_of_uninstall(&self) -> Result<Option<OwnershipConflict>, Undecided> {
+        if self.deletes() { self.find_conflict(Managers::Wait) } else { Ok(None) }
     }
 
     /// Checks caches first, then the API server: a cache may say that there is no conflict, and only the API server that there is
     /// one.
-    fn find_conflict(&self) -> Result<Option<OwnershipConflict>, Undecided> {
+    fn find_conflict(&self, managers: Managers) -> Result<Option<OwnershipConflict>, Undecided> {
         if self.is_exempt() || self.write.being_deleted || self.changes_nothing() {
             return Ok(None);
         }
         // If the API server was queried, the caches have already shown a conflict.
         if !self.evidence.is_live() {
-            match self.conflict_by(Freshness::Cached) {
+            match self.conflict_by(Freshness::Cached, managers) {
                 Ok(None) => return Ok(None),
                 Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
                 Ok(Some(_)) | Err(_) => {}
             }
         }
-        self.conflict_by(Freshness::Live)
+        self.conflict_by(Freshness::Live, managers)
     }
 
     /// `Deployment shop/web`.
@@ -125,13 +143,13 @@ impl<'a> ObjectCase<'a> {
         }
     }
 
-    fn conflict_by(&self, freshness: Freshness) -> Result<Option<OwnershipConflict>, Undecided> {
+    fn conflict_by(&self, freshness: Freshness, managers: Managers) -> Result<Option<OwnershipConflict>, Undecided> {
         let Some(marks) = self.marks(freshness)? else {
             return Ok(None);
         };
         match &marks.owner {
             Owner::Release { name, target_namespace, .. } => {
-                self.conflict_with_release(marks, name, target_namespace, freshness)
+                self.conflict_with_release(marks, (name, target_namespace), freshness, managers)
             }
             Owner::Profile { .. } if self.by_manager() => Ok(None),
             Owner::Profile { kind, name } => {
@@ -163,9 +181,9 @@ impl<'a> ObjectCase<'a> {
     fn conflict_with_release(
         &self,
         marks: &Marks,
-        name: &str,
-        target_namespace: &str,
+        (name, target_namespace): (&str, &str),
         freshness: Freshness,
+        managers: Managers,
     ) -> Result<Option<OwnershipConflict>, Undecided> {
         let Some(located) = self.records_of(&marks.owner, freshness)? else {
             return Ok(None);
@@ -182,7 +200,8 @@ impl<'a> ObjectCase<'a> {
         // Controllers delete objects of a release at any time. But an uninstall whose record write is refused goes on with its deletions.
         let uninstalls_over = self.deletes() && matches!(holding, Holding::Other(_));
         let of_manager = holder.is_some_and(|holder| self.policy.managers.contains(holder));
-        if self.by_manager() && (of_manager || !uninstalls_over) || self.is_taken_over(freshness)? {
+        let may_pass = managers == Managers::Pass && self.by_manager() && (of_manager || !uninstalls_over);
+        if may_pass || self.is_taken_over(freshness)? {
             return Ok(None);
         }
         let Some(record) = declaring(located) else {
@@ -193,7 +212,7 @@ impl<'a> ObjectCase<'a> {
         // Flux works for a tenant outside of operations too: it corrects drift, runs tests, applies definitions. Checked last, so
         // that requests without a conflict need no query.
         let may_go_on = matches!(lost, Ok(None) | Err(Undecided::Ask(_)));
-        if !may_go_on && self.is_flux_at_work(flux_release, uninstalls_over)? {
+        if managers == Managers::Pass && !may_go_on && self.is_flux_at_work(flux_release, uninstalls_over)? {
             return Ok(None);
         }
         let Some(fields) = lost? else {

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::deletion::deployment;
 use super::names::{
-    CONCURRENT_OPERATION, FOREIGN_EDIT_IN_TRANSITION, ILLEGAL_TRANSITION, PENDING_RECOVERY, RECORD_DELETION,
-    UNUSUAL_CREATE,
+    CONCURRENT_OPERATION, FOREIGN_EDIT_IN_TRANSITION, ILLEGAL_TRANSITION, MANUAL_DELETE, PENDING_RECOVERY,
+    RECORD_DELETION, UNUSUAL_CREATE,
 };
 use super::objects::{image, record, web};
 use super::scenario::{Cluster, Rec, Verdict, rec};
@@ -116,7 +116,7 @@ fn a_lost_stamp_closes_no_door_of_an_update() {
 #[test]
 fn a_second_person_who_finishes_a_dead_uninstall_holds_it() {
     let (mut cluster, record) = operation("alice", "uninstalling", STALE);
-    let refused = Err(vec![super::names::MANUAL_DELETE]);
+    let refused = Err(vec![MANUAL_DELETE]);
     assert_eq!(cluster.delete_object("bob", web()), refused, "bob has not taken it over");
     let again = Rec { hooks_run: 1, ..record.clone() };
     assert_eq!(cluster.update("bob", &record, &again), Ok(()));
@@ -170,7 +170,7 @@ fn where_only_managers_start_operations_nobody_else_deletes_what_is_declared() {
     cluster.given_record(&record);
     for user in ["alice", CI] {
         assert_eq!(cluster.update(user, &record, &record.to("uninstalling")), Err(vec![UNUSUAL_CREATE]), "{user}");
-        assert_eq!(cluster.delete_object(user, web()), Err(vec![UNUSUAL_CREATE]), "{user}");
+        assert_eq!(cluster.delete_object(user, web()), Err(vec![UNUSUAL_CREATE, MANUAL_DELETE]), "{user}");
     }
     assert_eq!(cluster.update(FLUX, &record, &record.to("uninstalling")), Ok(()));
     assert_eq!(cluster.delete_object(FLUX, web()), Ok(()));

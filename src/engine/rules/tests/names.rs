@@ -4,6 +4,7 @@ use crate::engine::rule::RuleId;
 use crate::engine::rules::{declarations, objects, records};
 
 pub(in crate::engine::rules::tests) const CONCURRENT_OPERATION: RuleId = records::concurrent_operation::RULE.id();
+pub(in crate::engine::rules::tests) const FREEZE: RuleId = records::freeze::RULE.id();
 pub(in crate::engine::rules::tests) const PENDING_RECOVERY: RuleId = records::pending_recovery::RULE.id();
 pub(in crate::engine::rules::tests) const RESUME_INTERRUPTED: RuleId = records::resume_interrupted::RULE.id();
 pub(in crate::engine::rules::tests) const REVISION_ORDER: RuleId = records::revision_order::RULE.id();

@@ -35,6 +35,7 @@ enum Meaning {
 const INSTRUCTIONS: &[(&str, Step)] = &[
     (r"wait until (that|the) operation ends or the checks pass", Step::Heal),
     (r"wait until (that|the) operation ends", Step::Wait),
+    (r"wait until the freeze ends", Step::Retry),
     (r"check the workloads", Step::Heal),
     (r"(you|anyone) can [a-z ]+ \d+ [a-z]+ after it started", Step::Retry),
     (r"run (the|that) (operation|upgrade|install|rollback|uninstall) again", Step::Next),
@@ -48,6 +49,7 @@ const INSTRUCTIONS: &[(&str, Step)] = &[
 
 /// What a reader does nothing about, or what only introduces a command.
 const REMARKS: &[&str] = &[
+    r"flux, sveltos and olm try again by themselves",
     r"that operation counts as stuck",
     r", so that it starts from the new(est)? (state of the release|revision)",
     r"do not edit records by hand",

@@ -1,0 +1,54 @@
+//! Freezes for people: which are in force at a moment, and until when.
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use serde_json::{Value, json};
+
+use crate::engine::policy::{Freeze, FreezeState};
+
+/// Parses a moment: `2026-12-24T18:00:00Z`, `2026-12-24T18:00+01:00`, `2026-12-24T18:00[Europe/Berlin]`, or in UTC `2026-12-24` and
+/// `2026-12-24T18:00`.
+pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
+    let zoned = || text.parse::<Zoned>().ok().map(|zoned| zoned.timestamp());
+    let civil = || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp());
+    let moment = text.parse().ok().or_else(zoned).or_else(civil);
+    moment.ok_or_else(|| format!("{text:?} is not a time like 2026-12-24T18:00:00Z or 2026-12-24T18:00[Europe/Berlin]"))
+}
+
+/// `in force until 2027-01-02 06:00 Europe/Berlin`, `from 2026-12-20 00:00 Europe/Berlin`, or `over`.
+pub(super) fn state(freeze: &Freeze, at: Timestamp) -> String {
+    match freeze.at(at) {
+        FreezeState::InForce(until) => format!("in force {}", freeze.shown_until(until)),
+        FreezeState::Open(Some(next)) => format!("from {}", freeze.shown(next)),
+        FreezeState::Open(None) => "over".to_owned(),
+    }
+}
+
+/// The same as data. `changes` is when it begins or ends next.
+pub(super) fn state_json(freeze: &Freeze, at: Timestamp) -> Value {
+    let (in_force, changes) = match freeze.at(at) {
+        FreezeState::InForce(until) => (true, until),
+        FreezeState::Open(next) => (false, next),
+    };
+    json!({"freeze": freeze.name, "reason": freeze.reason, "inForce": in_force, "changes": changes})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_has_a_zone_or_is_in_utc() {
+        for (text, wanted) in [
+            ("2026-12-24T18:00:00Z", "2026-12-24T18:00:00Z"),
+            ("2026-12-24T18:00+01:00", "2026-12-24T17:00:00Z"),
+            ("2026-12-24T18:00[Europe/Berlin]", "2026-12-24T17:00:00Z"),
+            ("2026-12-24T18:00", "2026-12-24T18:00:00Z"),
+            ("2026-12-24", "2026-12-24T00:00:00Z"),
+        ] {
+            assert_eq!(moment(text).unwrap().to_string(), wanted, "{text}");
+        }
+        assert!(moment("tomorrow").unwrap_err().contains("2026-12-24T18:00:00Z"));
+    }
+}

@@ -1,0 +1,239 @@
+//! Windows in time, and what daylight saving does to them.
+//!
+//! A time of a clock that occurs twice in autumn opens a window the first time and closes it the second time. One that does not occur
+//! in spring is the moment at which the clock jumps over it. So a window never has a hole, and never ends before its clock says so.
+
+use jiff::Timestamp;
+use jiff::ToSpan;
+use jiff::civil::{Date, DateTime, Weekday};
+use jiff::tz::{AmbiguousOffset, TimeZone};
+
+/// The days before and after a moment whose windows can touch it: a window of six days and one that follows it.
+const DAYS_AROUND: i64 = 9;
+
+/// When a freeze, or the time outside of it, is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Window {
+    /// Once.
+    Range(Interval),
+    /// Every week.
+    Weekly(DayWindow),
+}
+
+/// From a moment, included, to another, excluded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interval {
+    pub start: Timestamp,
+    pub end: Timestamp,
+}
+
+/// The same hours of some days of each week.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DayWindow {
+    /// The days on which the window begins.
+    pub days: Vec<Weekday>,
+    /// The minute of the day at which it begins: 0 to 1,439.
+    pub from: u16,
+    /// The minute of the day at which it ends: 1 to 1,440. Not after `from`: of the next day.
+    pub to: u16,
+}
+
+const MINUTES_A_DAY: u16 = 1_440;
+
+impl Window {
+    /// The window around a moment, and the next one after that moment. Windows that touch are one.
+    pub(super) fn around(&self, now: Timestamp, zone: &TimeZone) -> (Option<Interval>, Option<Interval>) {
+        let spans = self.spans(now, zone);
+        let current = spans.iter().copied().find(|span| span.start <= now && now < span.end);
+        (current, spans.into_iter().find(|span| now < span.start))
+    }
+
+    /// Whether two windows overlap, ever.
+    pub(super) fn meets(&self, zone: &TimeZone, other: &Self, of_other: &TimeZone) -> bool {
+        // Weeks are alike, but for an hour of daylight saving.
+        let moment = match (self, other) {
+            (Self::Range(span), _) | (_, Self::Range(span)) => span.start,
+            (Self::Weekly(_), Self::Weekly(_)) => Timestamp::UNIX_EPOCH,
+        };
+        let spans = self.spans(moment, zone);
+        other
+            .spans(moment, of_other)
+            .iter()
+            .any(|one| spans.iter().any(|two| one.start < two.end && two.start < one.end))
+    }
+
+    /// The windows around a moment, in their order.
+    fn spans(&self, moment: Timestamp, zone: &TimeZone) -> Vec<Interval> {
+        match self {
+            Self::Range(span) => vec![*span],
+            Self::Weekly(days) => days.spans(moment, zone),
+        }
+    }
+}
+
+impl DayWindow {
+    /// How long it is by the clock, in minutes.
+    #[must_use]
+    pub fn minutes(&self) -> u16 {
+        if self.from < self.to { self.to - self.from } else { MINUTES_A_DAY - self.from + self.to }
+    }
+
+    /// Whether it has no end, or no pause: each window lasts until the next one begins.
+    #[must_use]
+    pub fn is_always(&self) -> bool {
+        self.days.len() == 7 && self.minutes() >= MINUTES_A_DAY
+    }
+
+    /// The windows around a moment, in their order, and joined where they touch.
+    fn spans(&self, now: Timestamp, zone: &TimeZone) -> Vec<Interval> {
+        let today = now.to_zoned(zone.clone()).date();
+        let mut joined: Vec<Interval> = Vec::new();
+        for day in -DAYS_AROUND..=DAYS_AROUND {
+            let Some(span) = today.checked_add(day.days()).ok().and_then(|date| self.on(date, zone)) else { continue };
+            match joined.last_mut() {
+                Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
+                _ => joined.push(span),
+            }
+        }
+        joined
+    }
+
+    /// The window that begins on a day; `None` if none does, or if the clock jumps over the whole of it.
+    fn on(&self, date: Date, zone: &TimeZone) -> Option<Interval> {
+        if !self.days.contains(&date.weekday()) {
+            return None;
+        }
+        let midnight = date.to_datetime(jiff::civil::Time::midnight());
+        let minutes = |minutes: u16| i64::from(minutes).minutes();
+        let begin = midnight.checked_add(minutes(self.from)).ok()?;
+        let end = begin.checked_add(minutes(self.minutes())).ok()?;
+        let span = Interval { start: first_moment(begin, zone)?, end: last_moment(end, zone)? };
+        (span.start < span.end).then_some(span)
+    }
+}
+
+impl Interval {
+    /// From one time of a clock to another; `None` if they are not in this order.
+    #[must_use]
+    pub fn between(from: DateTime, to: DateTime, zone: &TimeZone) -> Option<Self> {
+        let span = Self { start: first_moment(from, zone)?, end: last_moment(to, zone)? };
+        (span.start < span.end).then_some(span)
+    }
+}
+
+/// The first moment at which a clock shows a time, or jumps over it.
+fn first_moment(time: DateTime, zone: &TimeZone) -> Option<Timestamp> {
+    match zone.to_ambiguous_timestamp(time).offset() {
+        AmbiguousOffset::Unambiguous { offset } | AmbiguousOffset::Fold { before: offset, .. } => {
+            offset.to_timestamp(time).ok()
+        }
+        AmbiguousOffset::Gap { after, .. } => jump_after(after.to_timestamp(time).ok()?, zone),
+    }
+}
+
+/// The last moment at which a clock shows a time, or jumps over it.
+fn last_moment(time: DateTime, zone: &TimeZone) -> Option<Timestamp> {
+    match zone.to_ambiguous_timestamp(time).offset() {
+        AmbiguousOffset::Unambiguous { offset } | AmbiguousOffset::Fold { after: offset, .. } => {
+            offset.to_timestamp(time).ok()
+        }
+        AmbiguousOffset::Gap { after, .. } => jump_after(after.to_timestamp(time).ok()?, zone),
+    }
+}
+
+fn jump_after(moment: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+    zone.following(moment).next().map(|transition| transition.timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::TimeZoneDatabase;
+
+    use super::*;
+
+    fn berlin() -> TimeZone {
+        TimeZoneDatabase::bundled().get("Europe/Berlin").unwrap()
+    }
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn weekly(days: &[Weekday], from: u16, to: u16) -> Window {
+        Window::Weekly(DayWindow { days: days.to_vec(), from, to })
+    }
+
+    /// The window around a moment, as text; the start of the next one if there is none.
+    fn shown(window: &Window, now: &str) -> String {
+        match window.around(at(now), &berlin()) {
+            (Some(Interval { start, end }), _) => format!("{start} to {end}"),
+            (None, next) => next.map_or_else(|| "never".to_owned(), |next| format!("next {}", next.start)),
+        }
+    }
+
+    #[test]
+    fn a_window_over_midnight_belongs_to_the_day_on_which_it_begins() {
+        let friday_evening = weekly(&[Weekday::Friday], 17 * 60, 8 * 60);
+        for (now, wanted) in [
+            ("2026-11-20T15:59:59Z", "next 2026-11-20T16:00:00Z"),
+            ("2026-11-20T16:00:00Z", "2026-11-20T16:00:00Z to 2026-11-21T07:00:00Z"),
+            ("2026-11-21T06:59:59Z", "2026-11-20T16:00:00Z to 2026-11-21T07:00:00Z"),
+            ("2026-11-21T07:00:00Z", "next 2026-11-27T16:00:00Z"),
+        ] {
+            assert_eq!(shown(&friday_evening, now), wanted, "{now}");
+        }
+    }
+
+    #[test]
+    fn days_that_touch_are_one_window() {
+        let weekend = weekly(&[Weekday::Saturday, Weekday::Sunday], 0, 1_440);
+        let whole = "2026-11-20T23:00:00Z to 2026-11-22T23:00:00Z";
+        assert_eq!(shown(&weekend, "2026-11-21T12:00:00Z"), whole);
+        assert_eq!(shown(&weekend, "2026-11-22T22:59:59Z"), whole);
+        assert_eq!(shown(&weekend, "2026-11-22T23:00:00Z"), "next 2026-11-27T23:00:00Z");
+        let six: Vec<_> = Weekday::Monday.cycle_forward().take(6).collect();
+        assert_eq!(
+            shown(&weekly(&six, 0, 1_440), "2026-11-20T12:00:00Z"),
+            "2026-11-15T23:00:00Z to 2026-11-21T23:00:00Z"
+        );
+    }
+
+    #[test]
+    fn an_hour_that_occurs_twice_is_in_the_window_both_times() {
+        // On 25 October 2026 the clocks of Berlin go from 03:00 back to 02:00 at 01:00 UTC.
+        let sunday = |from, to| weekly(&[Weekday::Sunday], from, to);
+        let now = "2026-10-25T01:10:00Z";
+        assert_eq!(shown(&sunday(150, 300), now), "2026-10-25T00:30:00Z to 2026-10-25T04:00:00Z");
+        assert_eq!(shown(&sunday(60, 150), now), "2026-10-24T23:00:00Z to 2026-10-25T01:30:00Z");
+        assert_eq!(shown(&sunday(120, 180), now), "2026-10-25T00:00:00Z to 2026-10-25T02:00:00Z");
+    }
+
+    #[test]
+    fn an_hour_that_does_not_occur_is_the_moment_of_the_jump() {
+        // On 29 March 2026 the clocks of Berlin go from 02:00 to 03:00 at 01:00 UTC.
+        let sunday = |from, to| weekly(&[Weekday::Sunday], from, to);
+        assert_eq!(shown(&sunday(150, 300), "2026-03-29T01:00:00Z"), "2026-03-29T01:00:00Z to 2026-03-29T03:00:00Z");
+        assert_eq!(shown(&sunday(60, 150), "2026-03-29T00:30:00Z"), "2026-03-29T00:00:00Z to 2026-03-29T01:00:00Z");
+        // The clock jumps over the whole window.
+        assert_eq!(shown(&sunday(130, 160), "2026-03-29T01:00:00Z"), "next 2026-04-05T00:10:00Z");
+    }
+
+    #[test]
+    fn a_range_is_once() {
+        let time = |text: &str| text.parse::<DateTime>().unwrap();
+        let range = Interval::between(time("2026-12-20T00:00"), time("2027-01-02T06:00"), &berlin()).map(Window::Range);
+        let range = range.unwrap();
+        assert_eq!(shown(&range, "2026-12-01T00:00:00Z"), "next 2026-12-19T23:00:00Z");
+        assert_eq!(shown(&range, "2026-12-25T00:00:00Z"), "2026-12-19T23:00:00Z to 2027-01-02T05:00:00Z");
+        assert_eq!(shown(&range, "2027-01-02T05:00:00Z"), "never");
+        assert_eq!(Interval::between(time("2026-12-20T00:00"), time("2026-12-20T00:00"), &berlin()), None);
+    }
+
+    #[test]
+    fn a_window_without_a_pause_is_recognised() {
+        let week: Vec<_> = Weekday::Monday.cycle_forward().take(7).collect();
+        let always = |days: &[Weekday], from, to| DayWindow { days: days.to_vec(), from, to }.is_always();
+        assert!(always(&week, 0, 1_440) && always(&week, 600, 600));
+        assert!(!always(&week, 0, 1_439) && !always(&week[1..], 0, 1_440));
+    }
+}

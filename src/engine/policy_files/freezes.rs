@@ -1,0 +1,145 @@
+//! The freezes of a file: what is wrong with their windows, and what they are.
+
+use super::cluster::value;
+use super::file::{AtLeastOne, FreezeFile, GlobList, Moment, PolicyFile, Spanned};
+use super::problem::{Problems, Span};
+use crate::engine::policy::{DayWindow, Freeze, FreezeEffect, Globs, Interval, Window};
+
+const MINUTES_A_DAY: u16 = 1_440;
+
+/// The freezes of a file without problems; of the policy of a namespace, over this namespace.
+pub(super) fn of_file(file: &PolicyFile, home: Option<&str>) -> Vec<Freeze> {
+    located(file, home).map(|(_, freeze)| freeze).collect()
+}
+
+/// The same, each with the place of its name.
+pub(super) fn located(file: &PolicyFile, home: Option<&str>) -> impl Iterator<Item = (Span, Freeze)> {
+    let all = file.freezes.iter().flat_map(|freezes| &freezes.value);
+    all.filter_map(move |file| Some((file.name.as_ref()?.span, freeze(file, home)?)))
+}
+
+fn freeze(file: &FreezeFile, home: Option<&str>) -> Option<Freeze> {
+    let exempt = file.exempt.as_ref().map(|exempt| &exempt.value);
+    let users = exempt.and_then(|exempt| exempt.users.as_ref());
+    let groups = exempt.and_then(|exempt| exempt.groups.as_ref());
+    let compiled = |list: &Spanned<AtLeastOne<GlobList>>| list.value.0.compiled.clone();
+    let home = home.map(|namespace| Globs::new([namespace])).transpose().ok()?;
+    Some(Freeze {
+        name: value(file.name.as_ref())?,
+        reason: value(file.reason.as_ref())?,
+        window: window(file).ok()??,
+        effect: value(file.effect.as_ref()).unwrap_or(FreezeEffect::Deny),
+        zone: file.time_zone.as_ref()?.value.0.clone(),
+        releases: file.releases.as_ref().map(compiled),
+        namespaces: home.or_else(|| file.namespaces.as_ref().map(compiled)),
+        exempt_users: users.map(|at| at.value.compiled.clone()).unwrap_or_default(),
+        exempt_groups: groups.map(|at| at.value.compiled.clone()).unwrap_or_default(),
+    })
+}
+
+/// Reports what is wrong with the freezes of a file, each by itself and two together.
+pub(super) fn check(file: &PolicyFile, problems: &mut Problems<'_>) {
+    let all = file.freezes.as_ref().map(|freezes| freezes.value.as_slice()).unwrap_or_default();
+    for (place, one) in all.iter().enumerate() {
+        if let Err((span, message)) = window(one) {
+            problems.at(span, message);
+        }
+        for earlier in &all[..place] {
+            check_pair(earlier, one, problems);
+        }
+    }
+}
+
+/// Two freezes of the same name, or over the same releases.
+fn check_pair(earlier: &FreezeFile, one: &FreezeFile, problems: &mut Problems<'_>) {
+    let (Some(name), Some(known)) = (&one.name, &earlier.name) else { return };
+    if name.value == known.value {
+        problems.at(name.span, format!("two freezes are called `{}`; messages name them", name.value));
+    }
+    let text = |list: &Option<Spanned<AtLeastOne<GlobList>>>| list.as_ref().map(|at| at.text.clone());
+    let scope = |file: &FreezeFile| (text(&file.releases), text(&file.namespaces));
+    let (Some(earlier), Some(one)) =
+        (freeze(earlier, None).filter(|_| scope(earlier) == scope(one)), freeze(one, None))
+    else {
+        return;
+    };
+    match (earlier.effect, one.effect) {
+        (FreezeEffect::Deny, FreezeEffect::Deny) if one.meets(&earlier) => {
+            let message =
+                format!("the freezes `{}` and `{}` overlap; the one that ends later counts", known.value, name.value);
+            problems.warn(name.span, message);
+        }
+        (FreezeEffect::AllowOnly, FreezeEffect::AllowOnly) if !one.meets(&earlier) => {
+            let message = format!(
+                "nothing could ever start: the windows of `{}` and `{}` never overlap, and operations start only in both",
+                known.value, name.value
+            );
+            problems.at(name.span, message);
+        }
+        _ => {}
+    }
+}
+
+/// The window of a freeze; `None` if a part of it is wrong, which has been reported.
+fn window(file: &FreezeFile) -> Result<Option<Window>, (Span, String)> {
+    let (Some(name), Some(zone)) = (&file.name, &file.time_zone) else { return Ok(None) };
+    let Some(weekdays) = &file.weekdays else {
+        let (Some(from), Some(to)) = (&file.from, &file.to) else {
+            let message = "a freeze needs `from` and `to` as dates, or `weekdays`";
+            return Err((name.span, message.to_owned()));
+        };
+        let (from_date, to_date) = (dated(from)?, dated(to)?);
+        let range = Interval::between(from_date, to_date, &zone.value.0).map(Window::Range);
+        return range.map(Some).ok_or_else(|| {
+            (to.span, format!("the window is empty: it ends at {}, and begins at {}", to.text, from.text))
+        });
+    };
+    let days = weekdays.value.0.clone();
+    if let Some((_, twice)) = days.iter().enumerate().find(|(place, day)| days[..*place].contains(day)) {
+        return Err((weekdays.span, format!("{twice:?} is listed twice").to_lowercase()));
+    }
+    let from = file.from.as_ref().map(of_day).transpose()?.unwrap_or(0);
+    let to = file.to.as_ref().map(of_day).transpose()?.unwrap_or(MINUTES_A_DAY);
+    match (&file.from, &file.to) {
+        (Some(at), _) if from == MINUTES_A_DAY => {
+            return Err((
+                at.span,
+                "a window that begins at 24:00 begins at 00:00 of the next day; list that day".to_owned(),
+            ));
+        }
+        (Some(_), Some(at)) if from == to => {
+            let message = "the window begins and ends at the same time; leave out `from` and `to` for whole days";
+            return Err((at.span, message.to_owned()));
+        }
+        _ => {}
+    }
+    // Midnight at the end of a day is 24:00 of it.
+    let to = if to == 0 { MINUTES_A_DAY } else { to };
+    let window = DayWindow { days, from, to };
+    if window.is_always() {
+        return Err((weekdays.span, "the window has no pause; leave out a day, or set `from` and `to`".to_owned()));
+    }
+    Ok(Some(Window::Weekly(window)))
+}
+
+fn dated(at: &Spanned<Moment>) -> Result<jiff::civil::DateTime, (Span, String)> {
+    match at.value {
+        Moment::Dated(time) => Ok(time),
+        Moment::OfDay(_) => {
+            let message = "a time of the day needs `weekdays`; without them, set a date such as 2026-12-20T17:00";
+            Err((at.span, message.to_owned()))
+        }
+    }
+}
+
+fn of_day(at: &Spanned<Moment>) -> Result<u16, (Span, String)> {
+    match at.value {
+        Moment::OfDay(minute) => Ok(minute),
+        Moment::Dated(_) => {
+            Err((at.span, format!("`{}` is a date; beside `weekdays`, set a time of the day such as 17:00", at.text)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

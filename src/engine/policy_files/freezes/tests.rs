@@ -1,0 +1,102 @@
+//! Windows that are empty, never pause, or contradict each other.
+
+use std::path::Path;
+
+use crate::engine::policy::Policy;
+use crate::engine::policy_files::{LoadedPolicies, PolicyFiles};
+
+const HEADER: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
+
+/// The errors and warnings of freezes.
+fn told(freezes: &[&str]) -> (Vec<String>, Vec<String>) {
+    let mut files = PolicyFiles::default();
+    let list: String = freezes.iter().map(|freeze| format!("  - {{{freeze}}}\n")).collect();
+    files.set_cluster("c".into(), format!("{HEADER}freezes:\n{list}"));
+    let LoadedPolicies { problems, warnings, .. } = LoadedPolicies::of(&files);
+    let texts = |all: Vec<_>| all.iter().map(ToString::to_string).collect();
+    (texts(problems), texts(warnings))
+}
+
+const BASE: &str = "name: a, reason: r, timeZone: Europe/Berlin";
+
+#[test]
+fn a_window_that_cannot_be_meant_is_an_error() {
+    for (window, wanted) in [
+        ("", "needs `from` and `to` as dates, or `weekdays`"),
+        ("from: 2026-12-20", "needs `from` and `to`"),
+        ("from: 2026-12-20, to: 2026-12-20", "the window is empty"),
+        ("from: 2026-12-20, to: 2026-12-19T23:00", "the window is empty"),
+        ("from: \"17:00\", to: \"18:00\"", "a time of the day needs `weekdays`"),
+        ("weekdays: [friday], from: 2026-12-20", "beside `weekdays`, set a time of the day"),
+        ("weekdays: [friday], from: \"17:00\", to: \"17:00\"", "begins and ends at the same time"),
+        ("weekdays: [friday], from: \"24:00\"", "begins at 00:00 of the next day"),
+        ("weekdays: []", "the list is empty"),
+        ("weekdays: [friday, friday]", "friday is listed twice"),
+        ("weekdays: [fri]", "unknown value `fri`"),
+        ("weekdays: [monday, tuesday, wednesday, thursday, friday, saturday, sunday]", "the window has no pause"),
+        ("weekdays: [friday], from: 5 pm", "`5 pm` is neither a time like 17:00, nor a date"),
+        ("weekdays: [friday], effect: allow", "unknown value `allow`"),
+        ("weekdays: [friday], releases: [shop/web]", "so that nothing is frozen"),
+        ("weekdays: [friday], exempt: {users: [\"system:serviceaccount:ci\"]}", "so that nobody is exempt"),
+    ] {
+        let (errors, _) = told(&[&format!("{BASE}, {window}")]);
+        assert!(errors.iter().any(|error| error.contains(wanted)), "{window}: {errors:?}");
+    }
+    let (errors, _) = told(&["name: a, reason: r, timeZone: Europe/Berlim, weekdays: [friday]"]);
+    assert!(errors[0].contains("there is no time zone `Europe/Berlim`; did you mean `Europe/Berlin`?"), "{errors:?}");
+    let (errors, _) = told(&["name: a, reason: r, timeZone: Mars, weekdays: [friday]"]);
+    assert!(errors[0].contains("for example Europe/Berlin or UTC"), "{errors:?}");
+    let (errors, _) = told(&["weekdays: [friday]"]);
+    assert_eq!(errors.len(), 3, "{errors:?}");
+}
+
+#[test]
+fn the_usual_windows_are_right() {
+    for window in [
+        "from: 2026-12-20, to: 2027-01-02T06:00",
+        "weekdays: [friday], from: \"17:00\", to: \"08:00\"",
+        "weekdays: [saturday, sunday]",
+        "weekdays: [friday], from: \"17:00\", to: \"00:00\"",
+        "weekdays: [monday, tuesday, wednesday, thursday, friday, saturday, sunday], from: \"22:00\", to: \"06:00\"",
+        "weekdays: [tuesday], effect: allowOnly, from: \"09:00\", to: \"11:00\", exempt: {groups: [sre]}",
+    ] {
+        assert_eq!(told(&[&format!("{BASE}, {window}")]), (vec![], vec![]), "{window}");
+    }
+}
+
+#[test]
+fn two_freezes_are_compared() {
+    let other = |rest: &str| format!("name: b, reason: r, timeZone: UTC, {rest}");
+    let one = |rest: &str| format!("{BASE}, {rest}");
+    let pair = |a: &str, b: &str| told(&[&one(a), &other(b)]);
+    let (errors, warnings) = pair("weekdays: [friday]", "weekdays: [friday], from: \"17:00\"");
+    assert!(errors.is_empty() && warnings[0].contains("the freezes `a` and `b` overlap"), "{errors:?} {warnings:?}");
+    assert_eq!(pair("weekdays: [friday]", "weekdays: [sunday]"), (vec![], vec![]));
+    assert_eq!(pair("weekdays: [friday]", "weekdays: [friday], releases: [web]"), (vec![], vec![]), "another scope");
+    let (_, warnings) = pair("from: 2026-12-20, to: 2026-12-28", "weekdays: [friday]");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let only = |rest: &str| format!("effect: allowOnly, {rest}");
+    let (errors, _) = pair(&only("weekdays: [monday]"), &only("weekdays: [thursday]"));
+    assert!(errors[0].contains("nothing could ever start"), "{errors:?}");
+    assert_eq!(pair(&only("weekdays: [monday]"), &only("weekdays: [monday, thursday]")), (vec![], vec![]));
+    let (errors, _) = told(&[&one("weekdays: [friday]"), &one("weekdays: [sunday]")]);
+    assert!(errors[0].contains("two freezes are called `a`"), "{errors:?}");
+}
+
+#[test]
+fn a_namespace_adds_freezes_of_its_own() {
+    let mut files = PolicyFiles::default();
+    files.set_cluster("c".into(), format!("{HEADER}freezes: [{{{BASE}, weekdays: [friday]}}]\n"));
+    let header = HEADER.replace("Cluster", "Namespace");
+    files.add_namespace("shop".into(), "n".into(), format!("{header}freezes: [{{{BASE}, weekdays: [monday]}}]\n"));
+    let policies = LoadedPolicies::of(&files).into_policies().unwrap();
+    let names = |policy: &Policy| policy.freezes.len();
+    assert_eq!((names(policies.of("shop")), names(policies.of("other"))), (2, 1));
+    let own = &policies.of("shop").freezes[1];
+    assert!(own.concerns_namespace("shop") && !own.concerns_namespace("other"));
+    let text = format!("{header}freezes: [{{{BASE}, weekdays: [monday], namespaces: [other]}}]\n");
+    files.add_namespace("shop".into(), "n".into(), text);
+    let told = LoadedPolicies::of(&files).into_policies().unwrap_err().to_string();
+    assert!(told.contains("concerns this namespace alone; remove `namespaces`"), "{told}");
+    assert!(Policy::parse(&format!("{HEADER}freezes: []\n"), Path::new("c")).is_ok());
+}

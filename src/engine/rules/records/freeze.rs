@@ -1,0 +1,123 @@
+//! The rule `freeze`.
+//!
+//! Judged where an operation starts, and never in the middle of one: what has started before a freeze goes on, and so does what remedies
+//! it. That is the rollback or the uninstall of the same user right after a failure (`helm upgrade --rollback-on-failure`), the remedy
+//! of a manager for what a manager has started, and the rest of an uninstall.
+
+use jiff::Timestamp;
+
+use super::case::RecordCase;
+use super::standing::InFlight;
+use crate::engine::facts::{ObjectChange, RecordSide};
+use crate::engine::policy::{Freeze, in_force};
+use crate::engine::release::{Entry, ReleaseRef, Status};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
+use crate::engine::rules::objects::case::ObjectCase;
+use crate::engine::rules::undecided::Undecided;
+use crate::engine::rules::wording;
+
+/// The rule `freeze`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "freeze",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm],
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRecordCreate,
+        summary: "No operation starts while a freeze of the policy is in force.",
+        why: "A change before a weekend or during a sale is one that nobody is there to repair.",
+        allowed: "The end of an upgrade that started before the freeze, and its rollback if it fails; an upgrade by a user that the \
+                  freeze exempts.",
+        refused: "`helm upgrade`, `helm rollback` and `helm uninstall` in a window that denies, or outside of the windows that \
+                  `allowOnly` names.",
+        way_out: "Wait until the freeze ends: the refusal says when, and `interlock explain NAMESPACE` which freezes there are. \
+                  Flux, Sveltos and OLM try again by themselves. For an urgent fix, use a ReleaseOverride.",
+        settings: &[],
+    },
+    checks: &[Check::Record(check), Check::Object(uninstalls)],
+};
+
+fn check(case: &RecordCase<'_>) -> Checked {
+    let actor = case.facts.actor;
+    let Some(write) = case.change.write().filter(|write| write.starts(actor.name)) else {
+        return Ok(None);
+    };
+    let release = ReleaseRef::new(&case.target.namespace, &case.target.release);
+    let Some((freeze, until)) = in_force(&case.policy.freezes, &release, actor, case.now) else {
+        return Ok(None);
+    };
+    let status = write.after.status();
+    if goes_on(case, write.before, status)? {
+        return Ok(None);
+    }
+    let operation = status.map_or("operation", wording::operation);
+    let sentence = format!("Cannot start the {operation} of {}: {}.", case.subject(), said(freeze, until));
+    Ok(Some(Refusal::new(sentence, way_out(until))))
+}
+
+/// Refuses the deletions of an uninstall that starts in a freeze. Helm only logs that the write of its record was refused, and goes on
+/// deleting; it stops when a deletion is refused.
+fn uninstalls(case: &ObjectCase<'_>) -> Checked {
+    let deletes = matches!(case.write.change, ObjectChange::Deleted { .. });
+    if !deletes || !case.policy.freezes.iter().any(|freeze| freeze.stops(case.facts.actor, case.now).is_some()) {
+        return Ok(None);
+    }
+    let Some(conflict) = case.conflict_of_uninstall()? else {
+        return Ok(None);
+    };
+    let frozen = in_force(&case.policy.freezes, &conflict.release, case.facts.actor, case.now);
+    Ok(frozen.map(|(freeze, until)| {
+        let sentence = format!("{} is managed by {}: {}.", case.subject(), conflict.owner, said(freeze, until));
+        Refusal::new(sentence, way_out(until)).about(conflict.release.clone())
+    }))
+}
+
+/// Whether a start is part of an operation that has begun: its remedy, or the rest of an uninstall.
+fn goes_on(case: &RecordCase<'_>, before: Option<&RecordSide<'_>>, status: Option<Status>) -> Result<bool, Undecided> {
+    match (before, status) {
+        // An uninstall writes over the record of what it takes away.
+        (Some(before), _) => {
+            let ended = before.stamps().ended().or(before.stored.metadata.creation_timestamp);
+            remedies(case, before.status(), &InFlight::of_side(before), ended)
+        }
+        (None, Some(Status::PendingRollback)) => case.history()?.newest().map_or(Ok(false), |newest: &Entry| {
+            remedies(case, Some(newest.status), &InFlight::of_entry(newest), newest.stamps.ended().or(newest.created))
+        }),
+        _ => Ok(false),
+    }
+}
+
+/// Whether the actor remedies or finishes an operation of its own.
+fn remedies<'c>(
+    case: &'c RecordCase<'_>,
+    status: Option<Status>,
+    operation: &'c InFlight,
+    ended: Option<Timestamp>,
+) -> Result<bool, Undecided> {
+    let actor = case.facts.actor.name;
+    match status {
+        Some(status) if status.is_in_flight() => case.may_end(operation),
+        Some(Status::Failed) => {
+            let managers = &case.policy.managers;
+            let by_managers =
+                managers.contains(actor) && operation.holder().is_some_and(|holder| managers.contains(holder));
+            let recent = |ended: Timestamp| case.now.duration_since(ended) <= case.policy.grace_after_failure;
+            Ok(by_managers || operation.holder() == Some(actor) && ended.is_some_and(recent))
+        }
+        _ => Ok(false),
+    }
+}
+
+/// `the freeze year-end is in force until 2027-01-02 06:00 Europe/Berlin (no changes over the holidays)`
+fn said(freeze: &Freeze, until: Option<Timestamp>) -> String {
+    format!("the freeze {} is in force {} ({})", freeze.name, freeze.shown_until(until), freeze.reason)
+}
+
+fn way_out(until: Option<Timestamp>) -> String {
+    let wait = until.map_or(
+        "A",
+        |_| "Wait until the freeze ends; Flux, Sveltos and OLM try again by themselves. If a fix cannot wait, a",
+    );
+    format!("{wait}sk for a ReleaseOverride.")
+}

@@ -1,0 +1,143 @@
+//! What starts in a freeze is refused at every door, and what goes on is not.
+
+use super::names::{FREEZE, MANUAL_DELETE, RECORD_DELETION};
+use super::objects::{record, web};
+use super::scenario::{Cluster, Verdict, rec};
+
+const CI: &str = "system:serviceaccount:ci:deployer";
+const FLUX: &str = "system:serviceaccount:flux-system:helm-controller";
+const HOUR: i64 = 3_600;
+
+/// A freeze from one hour after the start of the scenario to two hours after it. Alice and the first revision are from before.
+fn cluster() -> Cluster {
+    let freeze = "name: sale, reason: the sale, timeZone: Europe/Berlin, from: 2026-11-21T12:00, to: 2026-11-21T13:00, \
+                  namespaces: [shop], exempt: {users: [bob]}";
+    let mut cluster = Cluster::with_policy(&format!("freezes: [{{{freeze}}}]\n"));
+    cluster.given_record(&record(5, "deployed", "alice"));
+    cluster.given(web());
+    cluster
+}
+
+fn frozen() -> Cluster {
+    let mut cluster = cluster();
+    cluster.later(HOUR);
+    cluster
+}
+
+fn refused() -> Verdict {
+    Err(vec![FREEZE])
+}
+
+#[test]
+fn no_operation_starts_in_a_freeze() {
+    let (upgrade, rollback) = (rec(6, "pending-upgrade"), rec(6, "pending-rollback"));
+    let deployed = record(5, "deployed", "alice");
+    for user in ["alice", CI, FLUX] {
+        assert_eq!(frozen().create(user, &upgrade), refused(), "{user}");
+        assert_eq!(frozen().create(user, &rollback), refused(), "{user}");
+        assert_eq!(frozen().update(user, &deployed, &deployed.to("uninstalling")), refused(), "{user}");
+        assert_eq!(cluster().create(user, &upgrade), Ok(()), "{user}, before");
+        let mut after = frozen();
+        after.later(HOUR);
+        assert_eq!(after.create(user, &upgrade), Ok(()), "{user}, after");
+    }
+    assert_eq!(frozen().create("bob", &upgrade), Ok(()), "exempt");
+    let told = frozen().refusal("CREATE", "alice", &upgrade);
+    let wanted = "Cannot start the upgrade of release shop/web, revision 6: the freeze sale is in force until 2026-11-21 13:00 \
+                  Europe/Berlin (the sale). Wait until the freeze ends";
+    assert!(told.starts_with(wanted), "{told}");
+}
+
+#[test]
+fn what_has_started_before_goes_on_to_its_end() {
+    let (deployed, upgrade) = (record(5, "deployed", "alice"), rec(6, "pending-upgrade"));
+    let started = || {
+        let mut cluster = cluster();
+        cluster.later(HOUR - 5);
+        assert_eq!(cluster.create(CI, &upgrade), Ok(()));
+        cluster.later(10);
+        cluster
+    };
+    let mut succeeds = started();
+    assert_eq!(succeeds.update(CI, &deployed, &deployed.to("superseded")), Ok(()));
+    assert_eq!(succeeds.update(CI, &upgrade, &upgrade.to("deployed")), Ok(()));
+    // `--rollback-on-failure`: the rollback follows at once.
+    let mut fails = started();
+    assert_eq!(fails.update(CI, &upgrade, &upgrade.to("failed")), Ok(()));
+    assert_eq!(fails.create(CI, &rec(7, "pending-upgrade")), refused(), "the next attempt is a start");
+    assert_eq!(fails.create("alice", &rec(7, "pending-rollback")), refused(), "of another user");
+    assert_eq!(fails.create(CI, &rec(7, "pending-rollback")), Ok(()));
+    let mut later = started();
+    assert_eq!(later.update(CI, &upgrade, &upgrade.to("failed")), Ok(()));
+    later.later(61);
+    assert_eq!(later.create(CI, &rec(7, "pending-rollback")), refused(), "a rollback of its own");
+}
+
+#[test]
+fn a_first_install_that_fails_is_cleaned_up() {
+    let install = rec(1, "pending-install");
+    let mut cluster = Cluster::with_policy(
+        "freezes: [{name: a, reason: r, timeZone: UTC, from: 2026-11-21T10:01, to: 2026-11-21T12:00}]\n",
+    );
+    assert_eq!(cluster.create("alice", &install), Ok(()));
+    cluster.later(120);
+    let uninstalling = install.to("uninstalling");
+    assert_eq!(cluster.update("alice", &install, &uninstalling), Ok(()));
+    // A second run finishes it.
+    assert_eq!(
+        cluster.update("alice", &uninstalling, &super::scenario::Rec { hooks_run: 1, ..uninstalling.clone() }),
+        Ok(())
+    );
+    assert_eq!(cluster.delete("alice", &uninstalling), Ok(()));
+}
+
+#[test]
+fn flux_remedies_its_own_failure_whenever_it_comes_to_it() {
+    let upgrade = rec(6, "pending-upgrade");
+    let mut cluster = cluster();
+    assert_eq!(cluster.create(FLUX, &upgrade), Ok(()));
+    assert_eq!(cluster.update(FLUX, &upgrade, &upgrade.to("failed")), Ok(()));
+    cluster.later(HOUR + 600);
+    assert_eq!(cluster.create(FLUX, &rec(7, "pending-upgrade")), refused());
+    assert_eq!(cluster.create(FLUX, &rec(7, "pending-rollback")), Ok(()));
+}
+
+#[test]
+fn the_deletions_of_an_uninstall_that_was_refused_are_refused() {
+    // Only logged for a service account, and nothing to a manager.
+    assert_eq!(frozen().delete_object(CI, web()), Err(vec![FREEZE, MANUAL_DELETE]));
+    assert_eq!(frozen().delete_object(FLUX, web()), refused());
+    assert_eq!(frozen().delete_object("alice", web()), Err(vec![FREEZE, MANUAL_DELETE]));
+    assert_eq!(frozen().delete_object("bob", web()), Err(vec![MANUAL_DELETE]), "exempt from the freeze alone");
+    assert_eq!(frozen().delete_object("system:serviceaccount:kube-system:generic-garbage-collector", web()), Ok(()));
+    // Nor can the record be taken away instead.
+    assert_eq!(frozen().delete(CI, &record(5, "deployed", "alice")), Err(vec![RECORD_DELETION]));
+    // The uninstall of a user who may start one is that user's operation.
+    let deployed = record(5, "deployed", "alice");
+    let mut exempt = frozen();
+    assert_eq!(exempt.update("bob", &deployed, &deployed.to("uninstalling")), Ok(()));
+    assert_eq!(exempt.delete_object("bob", web()), Ok(()));
+}
+
+#[test]
+fn operations_start_only_in_a_window_that_allows_them() {
+    let mut cluster = Cluster::with_policy(
+        "freezes: [{name: hours, reason: office hours, timeZone: UTC, effect: allowOnly, weekdays: [monday], from: \"09:00\", \
+         to: \"17:00\", releases: [\"w*\"]}]\n",
+    );
+    cluster.given_record(&rec(5, "deployed"));
+    let upgrade = rec(6, "pending-upgrade");
+    let told = cluster.refusal("CREATE", "alice", &upgrade);
+    assert!(told.contains("the freeze hours is in force until 2026-11-23 09:00 UTC (office hours)"), "{told}");
+    cluster.later(47 * HOUR);
+    assert_eq!(cluster.create("alice", &upgrade), Ok(()));
+}
+
+#[test]
+fn whoever_may_start_operations_may_still_not_delete_the_objects_by_hand() {
+    let told = frozen().findings("alice", Some(web()), None);
+    assert!(
+        told.iter().any(|told| told.contains("[freeze]")) && told.iter().any(|told| told.contains("[manual-delete]")),
+        "{told:?}"
+    );
+}

@@ -1,0 +1,98 @@
+//! Refusals in freezes that come and go while the tests run.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use super::Case;
+use super::owners::{deployed_by_flux, deployed_by_olm, extension_ended};
+use super::scene::{Scene, place};
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::eventually::{eventually, within};
+use crate::harness::extension::COLLECTOR;
+use crate::harness::process::Output;
+
+pub(super) const CASES: &[Case] = &[
+    Case { rule: "freeze", owner: "Helm", arrange: upgrade_with_helm },
+    Case { rule: "freeze", owner: "Flux", arrange: upgrade_by_flux },
+    Case { rule: "freeze", owner: "OLM", arrange: upgrade_by_olm },
+];
+
+/// So long nothing is frozen, and then so long everything of these cases is.
+const PHASE: SignedDuration = SignedDuration::from_secs(40);
+
+/// Longer than all cases take.
+const FREEZES: i32 = 30;
+
+/// Until a freeze begins or ends.
+const TURN: Duration = Duration::from_secs(60);
+
+/// When the first phase without a freeze began.
+fn start() -> Timestamp {
+    static START: OnceLock<Timestamp> = OnceLock::new();
+    *START.get_or_init(|| Timestamp::from_second(Timestamp::now().as_second()).unwrap())
+}
+
+/// The freezes of a policy: of the releases in `way-freeze` namespaces, and of the extensions of that name.
+pub(super) fn in_turn() -> String {
+    let shown = |moment: Timestamp| moment.to_zoned(TimeZone::UTC).datetime();
+    let list = (0..FREEZES).flat_map(|number| {
+        let from = start() + PHASE * (2 * number + 1);
+        let window = format!("reason: a test, timeZone: UTC, from: {}, to: {}", shown(from), shown(from + PHASE));
+        ["namespaces", "releases"]
+            .map(|scope| format!("\n  - {{name: {scope}-{number}, {window}, {scope}: [way-freeze*]}}"))
+    });
+    format!("freezes:{}", list.collect::<String>())
+}
+
+/// Waits for the beginning of a phase without a freeze, so that a release is deployed in it.
+fn await_open() {
+    eventually(TURN * 2, "a phase without a freeze begins", || {
+        let into = Timestamp::now().duration_since(start()).as_secs() % (2 * PHASE).as_secs();
+        if into < PHASE.as_secs() / 4 { Ok(()) } else { Err(format!("{into} s after the last one began")) }
+    });
+}
+
+/// What is refused once a freeze has begun. Until then it passes.
+fn frozen(act: impl Fn() -> Output) -> Output {
+    eventually(TURN, "a freeze begins", || {
+        let done = act();
+        let told = done.to_string();
+        if told.contains("[freeze]") { Ok(done) } else { Err(told) }
+    })
+}
+
+fn upgrade_with_helm() -> Scene {
+    await_open();
+    let (namespace, chart) = (place("way-freeze-helm"), Chart::new("demo"));
+    let path = chart.path().to_owned();
+    let bob = namespace.helm(HelmVersion::V4, Driver::Secret, "bob");
+    bob.ok(&["install", "demo", &path]);
+    let refused = frozen(|| bob.run(&["upgrade", "demo", &path]));
+    Scene::new(namespace, chart, "bob", refused).retry(move |_| bob.run(&["upgrade", "demo", &path]))
+}
+
+fn upgrade_by_flux() -> Scene {
+    await_open();
+    let (namespace, chart, flux) = deployed_by_flux("way-freeze-flux");
+    let again = move |chart: &Chart| flux.reconcile(chart, &json!({"note": Timestamp::now().to_string()}));
+    let refused = frozen(|| again(&chart));
+    Scene::new(namespace, chart, "bob", refused).retry(move |scene| again(&scene.chart))
+}
+
+fn upgrade_by_olm() -> Scene {
+    await_open();
+    let (extension, chart) = deployed_by_olm("way-freeze-olm");
+    let again = move |chart: &Chart| {
+        extension.objects.ready_pods();
+        extension.olm.reconcile(chart, &json!({"note": Timestamp::now().to_string()}))
+    };
+    let refused = frozen(|| again(&chart));
+    Scene::new(&extension.objects, chart, "bob", refused)
+        .retry(move |scene| again(&scene.chart))
+        .end(|_| within(COLLECTOR, "one deployed record, or none", || extension_ended(extension)))
+}

@@ -1,0 +1,85 @@
+//! A freeze that begins while real clients are at work: what has started goes on, and nothing else starts.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::eventually::eventually;
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::records;
+
+const DRIVER: Driver = Driver::Secret;
+const TEXT: &str = "the freeze sale is in force until";
+
+/// From the start of the plane to the freeze: three releases are installed in it, and upgrades begin.
+const UNTIL_IT_BEGINS: SignedDuration = SignedDuration::from_secs(60);
+
+/// Longer than that.
+const WHILE: Duration = Duration::from_secs(120);
+
+/// The shipped policy with a freeze that lasts longer than the test.
+fn policy() -> String {
+    let now = Timestamp::from_second(Timestamp::now().as_second()).unwrap();
+    let begins = now + UNTIL_IT_BEGINS;
+    let shown = |moment: Timestamp| moment.to_zoned(TimeZone::UTC).datetime();
+    let freeze = format!(
+        "freezes: [{{name: sale, reason: the sale, timeZone: UTC, from: {}, to: {}, exempt: {{users: [bob]}}}}]",
+        shown(begins),
+        shown(begins + SignedDuration::from_hours(1))
+    );
+    include_str!("../../../policies/cluster.yaml").replace("freezes: []", &freeze)
+}
+
+#[test]
+fn a_freeze_stops_what_would_start_and_nothing_that_has_started() {
+    let (plane, chart) = (Plane::start(&policy()), Chart::new("demo"));
+    let running = [HelmVersion::V3, HelmVersion::V4].map(|version| {
+        let namespace = Namespace::new(&plane, &format!("freeze-{version:?}").to_lowercase());
+        let helm = namespace.helm(version, DRIVER, "alice");
+        helm.ok(&["install", "demo", chart.path()]);
+        namespace.hang_pods();
+        // It fails in the freeze, and is rolled back there.
+        let flags = ["--set=image=two", "--timeout=70s", "--wait", version.rollback_on_failure()];
+        let upgrade = helm.spawn(&[&["upgrade", "demo", chart.path()][..], &flags[..]].concat());
+        namespace.await_status(DRIVER, "demo", 2, "pending-upgrade");
+        (namespace, helm, upgrade)
+    });
+    let frozen = Namespace::new(&plane, "freeze-rest");
+    let alice = frozen.helm(HelmVersion::V4, DRIVER, "alice");
+    alice.ok(&["install", "demo", chart.path()]);
+    eventually(WHILE, "the freeze begins", || {
+        let upgrade = alice.run(&["upgrade", "demo", chart.path()]);
+        if upgrade.stderr.contains(TEXT) { Ok(()) } else { Err(upgrade.to_string()) }
+    });
+    for (namespace, helm, upgrade) in running {
+        eventually(WHILE, "the upgrade fails", || {
+            let told = namespace.records(DRIVER, "demo");
+            if told.iter().any(|record| record.body_status == "failed") { Ok(()) } else { Err(records::summary(&told)) }
+        });
+        namespace.ready_pods();
+        let ended = upgrade.wait(WHILE);
+        assert!(!ended.stderr.contains("[freeze]"), "{ended}");
+        let told = namespace.records(DRIVER, "demo");
+        assert_eq!(records::deployed(&told), 1, "{}", records::summary(&told));
+        // The next one is a start.
+        helm.fails(&["upgrade", "demo", chart.path()], &[TEXT, "(the sale)"]);
+        helm.fails(&["rollback", "demo", "1"], &[TEXT]);
+        // Helm says no more of it. An uninstall deletes nothing, also by an account that may delete objects of releases.
+        let objects = namespace.objects_of_demo();
+        for who in [plane.person("alice"), namespace.service_account("deployer")] {
+            helm.by(&who).fails(&["uninstall", "demo"], &["failed to delete release"]);
+            assert_eq!(namespace.objects_of_demo(), objects, "{}", who.user());
+        }
+        assert_eq!(records::deployed(&namespace.records(DRIVER, "demo")), 1);
+        // What the release does not declare may be changed.
+        namespace.kubectl("alice").ok(&["label", "deployment/demo", "team=blue"]);
+        let exempt = namespace.helm(helm.version(), DRIVER, "bob");
+        exempt.ok(&["upgrade", "demo", chart.path()]);
+        exempt.ok(&["uninstall", "demo"]);
+        assert_eq!(namespace.objects_of_demo(), Vec::<&str>::new());
+    }
+}
