@@ -219,6 +219,38 @@ fn the_shipped_policy_names_the_schema_for_editors() {
 }
 
 #[test]
+fn freezes_are_told_for_any_time() {
+    const PRODUCTION: &str = "../../policies/examples/production";
+    let at = |time: &str, more: &[&str]| {
+        let checked = interlock(&[&["policy", "check", PRODUCTION, "--strict", "--at", time][..], more].concat());
+        assert_eq!(checked.status.code(), Some(0), "{}", transcript(&checked));
+        transcript(&checked)
+    };
+    let saturday = at("2026-11-28", &[]);
+    for line in [
+        "freeze year-end: from 2026-12-20 00:00 Europe/Berlin",
+        "freeze weekend-days: in force until 2026-11-30 00:00 Europe/Berlin",
+        "freeze shop-hours: in force until 2026-11-30 09:00 Europe/Berlin",
+    ] {
+        assert!(saturday.lines().any(|told| told == line), "{line}: {saturday}");
+    }
+    assert!(at("2027-02-01T10:00[Europe/Berlin]", &[]).contains("freeze year-end: over\n"));
+    assert!(
+        at("2026-11-28", &["-o", "json"])
+            .contains(r#""changes":"2026-11-29T23:00:00Z","freeze":"weekend-days","inForce":true"#)
+    );
+    let explained = |namespace| {
+        let time = "2026-12-24T18:00[Europe/Berlin]";
+        transcript(&interlock(&["explain", namespace, "--policies", PRODUCTION, "--at", time]))
+    };
+    assert!(explained("shop").contains("in force until 2027-01-02 06:00 Europe/Berlin (no changes over the holidays)"));
+    assert!(explained("shop").contains("shop-hours") && !explained("crm").contains("shop-hours"));
+    let wrong = interlock(&["policy", "check", PRODUCTION, "--at", "tomorrow"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(transcript(&wrong).contains("is not a time like 2026-12-24T18:00:00Z"), "{}", transcript(&wrong));
+}
+
+#[test]
 fn rules_and_namespaces_are_explained() {
     expect("explain.txt", &interlock(&["explain"]));
     expect("explain-rule.txt", &interlock(&["explain", "pending-recovery"]));

@@ -70,6 +70,11 @@ impl Freeze {
         self.exempt_users.contains(actor.name) || actor.groups.iter().any(|group| self.exempt_groups.contains(group))
     }
 
+    /// Whether its window comes every week.
+    pub(in crate::engine) fn is_weekly(&self) -> bool {
+        matches!(self.window, Window::Weekly(_))
+    }
+
     /// Whether its window overlaps with that of another freeze, ever.
     pub(in crate::engine) fn meets(&self, other: &Self) -> bool {
         self.window.meets(&self.zone, &other.window, &other.zone)

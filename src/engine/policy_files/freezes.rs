@@ -64,7 +64,8 @@ fn check_pair(earlier: &FreezeFile, one: &FreezeFile, problems: &mut Problems<'_
         return;
     };
     match (earlier.effect, one.effect) {
-        (FreezeEffect::Deny, FreezeEffect::Deny) if one.meets(&earlier) => {
+        // A holiday may fall on a weekend.
+        (FreezeEffect::Deny, FreezeEffect::Deny) if one.is_weekly() == earlier.is_weekly() && one.meets(&earlier) => {
             let message =
                 format!("the freezes `{}` and `{}` overlap; the one that ends later counts", known.value, name.value);
             problems.warn(name.span, message);

@@ -73,8 +73,10 @@ fn two_freezes_are_compared() {
     assert!(errors.is_empty() && warnings[0].contains("the freezes `a` and `b` overlap"), "{errors:?} {warnings:?}");
     assert_eq!(pair("weekdays: [friday]", "weekdays: [sunday]"), (vec![], vec![]));
     assert_eq!(pair("weekdays: [friday]", "weekdays: [friday], releases: [web]"), (vec![], vec![]), "another scope");
-    let (_, warnings) = pair("from: 2026-12-20, to: 2026-12-28", "weekdays: [friday]");
-    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let holidays = "from: 2026-12-20, to: 2026-12-28";
+    assert_eq!(pair(holidays, "weekdays: [friday]"), (vec![], vec![]), "a holiday may fall on a weekend");
+    assert_eq!(pair(holidays, "from: 2026-12-27, to: 2027-01-02").1.len(), 1);
+    assert_eq!(pair(holidays, "from: 2026-12-28, to: 2027-01-02"), (vec![], vec![]));
     let only = |rest: &str| format!("effect: allowOnly, {rest}");
     let (errors, _) = pair(&only("weekdays: [monday]"), &only("weekdays: [thursday]"));
     assert!(errors[0].contains("nothing could ever start"), "{errors:?}");
